@@ -1,0 +1,74 @@
+# `make` alone prints what there is. Everything runs from .venv, which `make setup` fills with exactly what the lock
+# files name, checked by hash.
+
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input -qq
+DJADE := $(BIN)/djade --target-version 5.2
+LOCK := $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-annotate --no-header --no-emit-index-url \
+  --python-version 3.11 $(if $(UPGRADE),--upgrade) pyproject.toml
+# Every line would carry the one marker of [tool.uv] environments.
+BARE := sed -i.orig -E "s/( ;| and) platform_python_implementation == 'CPython' and sys_platform != 'emscripten' and sys_platform != 'win32'//"
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory --no-builtin-rules
+
+.PHONY: help setup setup-dev chromium run test check format bench lock clean
+
+help:  ## print this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+setup: .venv/runtime  ## the environment in .venv, with what the program needs
+
+setup-dev: .venv/dev  ## the same, with what tests and checks need
+
+run: setup  ## set up, migrate and start on 127.0.0.1:8000 (PORT=8000)
+	@$(BIN)/python manage.py migrate --no-input --verbosity 0
+	@exec $(BIN)/python manage.py serve
+
+test: setup-dev chromium  ## all tests: on SQLite, then on PostgreSQL and Redis where found (ARGS="-k name")
+	@$(BIN)/python -m tests.run $(ARGS)
+
+check: setup-dev  ## format, lint, types, import contracts, templates, scripts
+	$(BIN)/ruff format --check --quiet .
+	$(BIN)/ruff check --quiet .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo --no-cache
+	find templates -name '*.html' -exec $(DJADE) --check {} +
+	@$(BIN)/python tools/check_scripts.py
+
+format: setup-dev  ## fix what `make check` says about format and lint, where a tool can
+	$(BIN)/ruff check --fix --quiet . || true
+	$(BIN)/ruff format --quiet .
+	find templates -name '*.html' -exec $(DJADE) {} +
+
+bench: setup-dev  ## measure (ARGS for what)
+	@$(BIN)/python -m bench $(ARGS)
+
+chromium: setup-dev  ## a browser for the browser tests, if there is none
+	@tools/chromium
+
+lock: setup-dev  ## write the lock files from pyproject.toml (UPGRADE=1 for the newest versions)
+	$(LOCK) --group dev --output-file requirements-dev.lock
+	$(LOCK) --constraint requirements-dev.lock --output-file requirements.lock
+	@$(BARE) requirements.lock requirements-dev.lock && rm -f requirements.lock.orig requirements-dev.lock.orig
+
+clean:  ## remove the environment and what tools left behind (./var stays)
+	rm -rf .venv .hypothesis .mypy_cache .pytest_cache .ruff_cache .coverage htmlcov
+
+.venv/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "hitlchat needs Python 3.11 or newer; this is $$($(PYTHON) --version). Name another: make PYTHON=python3.12" >&2; exit 1; }
+	@$(PYTHON) -m venv .venv
+
+.venv/runtime: requirements.lock | .venv/bin/python
+	@echo "Installing what requirements.lock names into .venv"
+	@$(PIP) install --require-hashes -r requirements.lock
+	@touch $@
+
+.venv/dev: requirements-dev.lock | .venv/bin/python
+	@echo "Installing what requirements-dev.lock names into .venv"
+	@$(PIP) install --require-hashes -r requirements-dev.lock
+	@touch .venv/runtime $@
