@@ -1,0 +1,62 @@
+"""The module `hitl`: how granted functions look inside a tool, and what is said about the others."""
+
+import re
+from collections.abc import Awaitable, Callable, Collection, Iterable
+from typing import Any
+
+from pydantic_monty import ExternalModule
+
+MODULE = "hitl"
+HostFunction = Callable[..., Awaitable[Any]]
+
+_NO_NAME = re.compile(rf"cannot import name '(\w+)' from '{MODULE}((?:\.\w+)*)'")
+_NO_MODULE = re.compile(rf"No module named '{MODULE}((?:\.\w+)+)'")
+_NO_ATTRIBUTE = re.compile(rf"module '{MODULE}((?:\.\w+)*)' has no attribute '(\w+)'")
+_UNDEFINED = re.compile(r"name '(\w+)' is not defined")
+
+
+def module(names: Iterable[str], stubs: str | None = None) -> ExternalModule:
+    """The importable module with these dotted names: `store.get` becomes `get` in the submodule `store`."""
+    tree: dict[str, Any] = {}
+    for name in names:
+        *parents, last = name.split(".")
+        branch = tree
+        for parent in parents:
+            branch = branch.setdefault(parent, {})
+        branch[last] = _elsewhere
+    return _module(tree, stubs)
+
+
+def _module(tree: dict[str, Any], stubs: str | None) -> ExternalModule:
+    attributes = {k: _module(v, None) if isinstance(v, dict) else v for k, v in tree.items()}
+    return ExternalModule(attributes, stubs=stubs)
+
+
+def _elsewhere(*_args: object, **_kwargs: object) -> None:
+    raise RuntimeError("the driver answers every call itself")
+
+
+def not_granted(name: str) -> str:
+    return f"{name} is not granted to this tool: switch on the capability {name.partition('.')[0]!r}"
+
+
+def missing_name(error: str) -> str | None:
+    """The dotted name below `hitl` that an import or attribute error is about, if it is about one."""
+    if found := _NO_NAME.search(error):
+        return f"{found[2]}.{found[1]}".lstrip(".")
+    if found := _NO_ATTRIBUTE.search(error):
+        return f"{found[1]}.{found[2]}".lstrip(".")
+    if found := _NO_MODULE.search(error):
+        return found[1].lstrip(".")
+    return None
+
+
+def undefined_name(error: str) -> str | None:
+    """The name that a NameError is about."""
+    found = _UNDEFINED.search(error)
+    return found[1] if found else None
+
+
+def is_known(name: str, known: Collection[str]) -> bool:
+    """Whether the product has this name, or something below it."""
+    return any(each == name or each.startswith(f"{name}.") for each in known)

@@ -1,0 +1,169 @@
+"""Which values may cross between a tool and the host, and as what.
+
+Outwards everything becomes plain JSON. Inwards JSON plus dates and decimals is let through unchanged.
+"""
+
+import math
+from collections.abc import Iterator
+from datetime import date
+from decimal import Decimal
+from typing import Any
+
+from pydantic_monty import MontyClassProxy, MontyStdTypeProxy
+
+from .limits import in_words
+
+MAX_DEPTH = 100
+MAX_INTEGER_BITS = 4096
+
+
+class Unfit(Exception):
+    """A value that may not cross; the message says which part and why."""
+
+
+class TooLarge(Unfit):
+    """A value over its size limit."""
+
+
+class Meter:
+    """Adds up the approximate JSON size and stops as soon as it is over the limit."""
+
+    def __init__(self, what: str, limit: int) -> None:
+        self.what = what
+        self.limit = limit
+        self.used = 0
+
+    def add(self, size: int) -> None:
+        self.used += size
+        if self.used > self.limit:
+            raise TooLarge(f"{self.what} must not be larger than {in_words(self.limit)}")
+
+    def add_text(self, text: str) -> None:
+        self.add(len(text))
+        try:
+            self.add(2 + (0 if text.isascii() else len(text.encode()) - len(text)))
+        except UnicodeEncodeError:
+            raise Unfit(f"{self.what} must not contain half a character (a lone surrogate)") from None
+
+
+def to_json(value: object, meter: Meter, *, path: str = "", depth: int = 0) -> Any:
+    """`value` as plain JSON; decimals and dates become text, tuples, sets and dataclasses the nearest shape."""
+    if depth > MAX_DEPTH:
+        raise Unfit(f"{meter.what} must not be nested deeper than {MAX_DEPTH} levels")
+    if isinstance(value, dict):
+        return {
+            _key(k, meter, path): to_json(v, meter, path=_member(path, k), depth=depth + 1) for k, v in value.items()
+        }
+    if isinstance(value, MontyClassProxy) and value.is_dataclass:
+        return to_json(value.attributes, meter, path=path, depth=depth + 1)
+    if isinstance(value, (list, tuple, set, frozenset)):
+        meter.add(2)
+        items = [to_json(item, meter, path=f"{path}[{n}]", depth=depth + 1) for n, item in enumerate(value)]
+        return _ordered(items) if isinstance(value, (set, frozenset)) else items
+    return _scalar(value, meter, path)
+
+
+def check_inwards(value: object, meter: Meter, *, path: str = "", depth: int = 0) -> None:
+    """Raise `Unfit` unless `value` is JSON, a date, a datetime, a Decimal, or a list, tuple or dict of those."""
+    if depth > MAX_DEPTH:
+        raise Unfit(f"{meter.what} must not be nested deeper than {MAX_DEPTH} levels")
+    if isinstance(value, dict):
+        for key, item in value.items():
+            _key(key, meter, path)
+            check_inwards(item, meter, path=_member(path, key), depth=depth + 1)
+    elif isinstance(value, (list, tuple)):
+        meter.add(2)
+        for number, item in enumerate(value):
+            check_inwards(item, meter, path=f"{path}[{number}]", depth=depth + 1)
+    else:
+        _scalar(value, meter, path, finite=False)
+
+
+def _scalar(value: object, meter: Meter, path: str, *, finite: bool = True) -> Any:
+    # exact types, since a subclass could behave in its own way
+    if value is None or type(value) is bool:
+        meter.add(4)
+        return value
+    if type(value) is str:
+        meter.add_text(value)
+        return value
+    if type(value) is int:
+        return _integer(value, meter, path)
+    if type(value) is float or isinstance(value, Decimal):
+        return _fraction(value, meter, path, finite=finite)
+    if isinstance(value, date):
+        meter.add(26)
+        return value.isoformat()
+    raise Unfit(f"{_where(meter, path)}: JSON cannot hold a value of type {type_name(value)}")
+
+
+def _fraction(value: float | Decimal, meter: Meter, path: str, *, finite: bool) -> float | str:
+    if finite and not math.isfinite(value):
+        raise Unfit(f"{_where(meter, path)}: JSON cannot hold {value}")
+    if isinstance(value, Decimal):
+        meter.add_text(str(value))
+        return str(value)
+    meter.add(8)
+    return value
+
+
+def _integer(value: int, meter: Meter, path: str) -> int:
+    if value.bit_length() > MAX_INTEGER_BITS:
+        raise Unfit(f"{_where(meter, path)}: an integer may have at most {MAX_INTEGER_BITS} bits")
+    meter.add(max(1, value.bit_length() // 3))
+    return value
+
+
+def _key(key: object, meter: Meter, path: str) -> str:
+    if type(key) is not str:
+        raise Unfit(f"{_where(meter, path)}: JSON keys are text, not {type_name(key)}")
+    meter.add_text(key)
+    return key
+
+
+def _ordered(items: list[Any]) -> list[Any]:
+    # sets have no order: a stable one keeps equal results equal
+    try:
+        return sorted(items)
+    except TypeError:
+        return sorted(items, key=repr)
+
+
+def _member(path: str, key: object) -> str:
+    return f"{path}[{str(key)[:40]!r}]"
+
+
+def _where(meter: Meter, path: str) -> str:
+    return f"{meter.what} at {path}" if path else meter.what
+
+
+def type_name(value: object) -> str:
+    """The type as the tool's author knows it."""
+    if isinstance(value, MontyClassProxy):
+        return value.name
+    if isinstance(value, MontyStdTypeProxy):
+        return f"{value.kind} {value.name}"
+    return type(value).__name__
+
+
+def suspects(value: object, path: str = "") -> Iterator[str]:
+    """Paths of texts that may be the printed form of something else.
+
+    The interpreter hands out functions, patterns, ranges and cycles as text. Only it can tell such a text
+    from a real one, so the engine asks it about these paths.
+    """
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from suspects(item, f"{path}[{key!r}]")
+    elif isinstance(value, (list, tuple)):
+        for number, item in enumerate(value):
+            yield from suspects(item, f"{path}[{number}]")
+    elif isinstance(value, MontyClassProxy):
+        for name, item in value.attributes.items():
+            yield from suspects(item, f"{path}.{name}")
+    elif isinstance(value, str) and _looks_printed(value):
+        yield path
+
+
+def _looks_printed(text: str) -> bool:
+    return len(text) < 1000 and (text[:1] == "<" or text[-1:] == ")" or "..." in text or text.startswith("hitl"))

@@ -1,0 +1,202 @@
+"""Each limit bites, and its fault names it."""
+
+import asyncio
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from hitlchat.sandbox import Fault, Limits, run
+from hitlchat.sandbox.limits import in_words
+from hitlchat.sandbox.pool import WORKERS
+
+CPU = Limits(cpu_seconds=0.2)
+
+
+def workers() -> list[int]:
+    """The ids of this process's workers."""
+    children = " ".join(path.read_text() for path in Path("/proc/self/task").glob("*/children"))
+    return [int(pid) for pid in children.split() if Path(f"/proc/{pid}/exe").readlink().name == "monty"]
+
+
+@pytest.mark.parametrize(
+    "body, limits, message, line",
+    [
+        ("    while True:\n        pass\n", CPU, "processor time: the tool computes for more than 0.2 s", None),
+        (
+            "    while True:\n        try:\n            while True: pass\n        except:\n            pass\n",
+            CPU,
+            "processor time: the tool computes for more than 0.2 s",
+            None,
+        ),
+        (
+            "    x = []\n    while True:\n        x.append('ab' * 1000 + str(len(x)))\n",
+            Limits(memory_bytes=16 * 1024 * 1024),
+            "memory: the tool needs more than 16 MiB",
+            4,
+        ),
+        ("    return run()\n", Limits(), "recursion: the tool nests more than 200 calls or values", 2),
+        (
+            "    import time\n    for _ in range(3):\n        time.sleep(4)\n",
+            Limits(sleep_seconds=10),
+            "sleep: the tool sleeps for more than 10 s",
+            None,
+        ),
+        ("    return 'x' * 300_000\n", Limits(), "the result must not be larger than 256 KiB", None),
+        ("    return [0] * 500_000\n", Limits(), "the result must not be larger than 256 KiB", None),
+    ],
+)
+async def test_a_limit_ends_the_run_and_is_named(body: str, limits: Limits, message: str, line: int | None) -> None:
+    async def no_time(_: float) -> None:
+        return
+
+    fault = (await run(f"def run():\n{body}", {}, limits=limits, sleep=no_time)).fault
+    assert fault is not None
+    assert (fault.kind, fault.message, fault.line) == ("limit", message, line)
+
+
+async def test_waiting_for_the_host_costs_no_processor_time() -> None:
+    async def slow() -> None:
+        await asyncio.wait([asyncio.ensure_future(asyncio.sleep(0.3))])
+
+    source = "from hitl import fetch\ndef run():\n    fetch()\n    return 1\n"
+    assert (await run(source, {}, grants={"fetch": slow}, limits=CPU)).result == 1
+
+
+async def test_the_wall_clock_ends_what_waits() -> None:
+    async def wait() -> None:
+        await asyncio.Event().wait()
+
+    source = "from hitl import fetch\ndef run():\n    fetch()\n"
+    report = await run(source, {}, grants={"fetch": wait}, limits=Limits(wall_seconds=0.1))
+    assert report.fault == Fault("limit", "time: the tool takes longer than 0.1 s")
+
+
+async def test_host_calls_are_counted_and_one_more_cannot_be_caught() -> None:
+    calls = 0
+
+    async def count() -> None:
+        nonlocal calls
+        calls += 1
+
+    body = "    while True:\n        try:\n            fetch()\n        except BaseException:\n            pass\n"
+    report = await run(f"from hitl import fetch\ndef run():\n{body}", {}, grants={"fetch": count})
+    assert report.fault == Fault("limit", "host calls: the tool makes more than 200", 5)
+    assert calls == 200
+
+
+async def test_names_that_do_not_exist_do_not_keep_the_host_busy() -> None:
+    body = "    while True:\n        try:\n            nothing\n        except NameError:\n            pass\n"
+    report = await run(f"def run():\n{body}", {})
+    assert report.fault is not None
+    assert (report.fault.kind, report.fault.message) == ("limit", "host calls: the tool makes more than 200")
+
+
+async def test_large_source_is_refused_before_it_is_read() -> None:
+    report = await run("#" * 70_000, {})
+    assert report.fault == Fault("limit", "source: the code is larger than the limit of 64 KiB")
+
+
+async def test_large_arguments_are_refused_before_anything_runs() -> None:
+    report = await run("print('ran')\ndef run(a):\n    return 1\n", {"a": "ü" * 140_000})
+    assert report.fault == Fault("limit", "the arguments must not be larger than 256 KiB")
+    assert report.output == ""
+
+
+async def test_large_arguments_of_a_host_call_never_reach_the_host() -> None:
+    async def never(text: str) -> None:
+        raise AssertionError("reached")
+
+    source = "from hitl import fetch\ndef run():\n    fetch('x' * 300_000)\n"
+    report = await run(source, {}, grants={"fetch": never})
+    message = "TypeError: the arguments of fetch must not be larger than 256 KiB"
+    assert report.fault == Fault("error", message, 3, "run")
+
+
+async def test_output_is_cut_and_says_by_how_much() -> None:
+    report = await run("def run():\n    print('x' * 100_000)\n    return 1\n", {}, limits=Limits(output_bytes=1000))
+    assert report.result == 1
+    assert report.output == "x" * 1000 + "\n… 99001 more bytes of output cut"
+
+
+async def test_output_is_cut_between_characters() -> None:
+    report = await run("def run():\n    print('€€')\n", {}, limits=Limits(output_bytes=4))
+    assert report.output == "€\n… 3 more bytes of output cut"
+
+
+async def test_endless_output_ends_with_the_processor_time() -> None:
+    report = await run("def run():\n    while True:\n        print('x' * 1000)\n", {}, limits=CPU)
+    assert report.fault is not None
+    assert report.fault.kind == "limit"
+    assert len(report.output) < 70_000
+
+
+async def test_output_before_a_fault_is_kept() -> None:
+    report = await run("def run():\n    print('so far')\n    raise ValueError('no further')\n", {})
+    assert report.output == "so far\n"
+
+
+async def test_a_killed_worker_is_a_crash_and_the_next_run_is_fine() -> None:
+    async def kill() -> None:
+        for pid in workers():
+            os.kill(pid, signal.SIGKILL)
+
+    source = "from hitl import fetch\ndef run():\n    fetch()\n    return 1\n"
+    report = await run(source, {}, grants={"fetch": kill})
+    assert report.fault is not None
+    assert report.fault.kind == "crash"
+    assert "ended unexpectedly" in report.fault.message
+    assert (await run("def run():\n    return 2\n", {})).result == 2
+
+
+async def test_a_stopped_worker_is_killed_from_outside() -> None:
+    async def stop() -> None:
+        for pid in workers():
+            os.kill(pid, signal.SIGSTOP)
+
+    source = "from hitl import fetch\ndef run():\n    fetch()\n    return 1\n"
+    async with asyncio.timeout(20):
+        report = await run(source, {}, grants={"fetch": stop}, limits=CPU)
+    assert report.fault == Fault("limit", "processor time: the tool computes for more than 0.2 s")
+    for pid in workers():
+        os.kill(pid, signal.SIGKILL)
+    assert (await run("def run():\n    return 2\n", {})).result == 2
+
+
+async def test_cancelling_a_busy_tool_returns_at_once_and_the_next_run_is_fine() -> None:
+    started = asyncio.Event()
+
+    async def start() -> None:
+        started.set()
+
+    source = "from hitl import fetch\ndef run():\n    fetch()\n    while True:\n        pass\n"
+    task = asyncio.ensure_future(run(source, {}, grants={"fetch": start}))
+    async with asyncio.timeout(10):
+        await started.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+    assert (await run("def run():\n    return 2\n", {})).result == 2
+
+
+async def test_when_all_workers_are_taken_a_run_is_told_to_come_back() -> None:
+    taken, release = asyncio.Barrier(WORKERS + 1), asyncio.Event()
+
+    async def wait() -> None:
+        await taken.wait()
+        await release.wait()
+
+    source = "from hitl import fetch\ndef run():\n    fetch()\n    return 1\n"
+    async with asyncio.timeout(20):
+        others = [asyncio.ensure_future(run(source, {}, grants={"fetch": wait})) for _ in range(WORKERS)]
+        await taken.wait()
+        report = await run("def run():\n    return 1\n", {})
+        release.set()
+        assert all([(await other).ok for other in others])
+    assert report.fault == Fault("busy", "all sandbox workers are busy: try again in a moment")
+
+
+@pytest.mark.parametrize("size, words", [(300, "300 bytes"), (64 * 1024, "64 KiB"), (3 * 512 * 1024, "1.5 MiB")])
+def test_sizes_read_as_people_write_them(size: int, words: str) -> None:
+    assert in_words(size) == words

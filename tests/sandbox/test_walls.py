@@ -1,0 +1,206 @@
+"""The second wall: what the kernel holds around a worker."""
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from django.test import override_settings
+from pydantic_monty._binary import find_monty_binary
+
+from hitlchat.sandbox import check, run, walls
+from hitlchat.sandbox.walls import JAIL, OS_WALLS, Walls
+
+from .test_limits import workers
+
+jailed = pytest.mark.skipif(not walls().jailed, reason=f"no jail on this machine: {walls().reason}")
+
+
+async def proc_file(name: str) -> str:
+    """A file of /proc about a worker, read while a tool runs in it."""
+    read: list[str] = []
+
+    async def look() -> None:
+        read.append(await asyncio.to_thread(Path(f"/proc/{workers()[0]}/{name}").read_text))
+
+    assert (await run("from hitl import fetch\ndef run():\n    fetch()\n", {}, grants={"fetch": look})).ok
+    return read[0]
+
+
+def test_the_walls_of_this_machine_are_found() -> None:
+    found = walls()
+    assert found.interpreter
+    assert found.reason == "" or not found.landlock or not found.jailed
+
+
+@jailed
+async def test_a_worker_has_no_new_privileges_and_a_system_call_filter() -> None:
+    status = dict(line.split(":\t") for line in (await proc_file("status")).splitlines())
+    assert (status["NoNewPrivs"], status["Seccomp"]) == ("1", "2")
+
+
+@jailed
+async def test_a_worker_has_limits_of_its_own() -> None:
+    limits = {line[:26].strip(): line[26:47].strip() for line in (await proc_file("limits")).splitlines()}
+    assert limits["Max file size"] == "0"
+    assert limits["Max core file size"] == "0"
+    assert int(limits["Max address space"]) <= 1 << 30
+    assert int(limits["Max open files"]) <= 32
+
+
+async def test_a_worker_inherits_no_environment_folder_or_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[object] = []
+
+    async def look() -> None:
+        worker = Path(f"/proc/{workers()[0]}")
+        seen.append((worker / "cwd").readlink())
+        seen.append(sorted(int(entry.name) for entry in (worker / "fd").iterdir())[:3])
+        seen.append({str(entry.readlink()) for entry in (worker / "fd").iterdir() if int(entry.name) > 2})
+
+    monkeypatch.setenv("SECRET_KEY", "hunter2")
+    assert "hunter2" not in await proc_file("environ")
+    assert (await run("from hitl import fetch\ndef run():\n    fetch()\n", {}, grants={"fetch": look})).ok
+    assert seen[:2] == [Path("/"), [0, 1, 2]]
+    assert not any(str(link).startswith("/") for link in seen[2])  # type: ignore[attr-defined]
+
+
+# What is tried from inside the same walls, by an interpreter that could do anything.
+PROBES = {
+    "read a file": "open('/etc/passwd').read()",
+    "read the source": f"open({str(JAIL)!r}).read()",
+    "list a folder": "os.listdir('/')",
+    "write a file": "open('/tmp/x', 'w')",
+    "read the memory of the parent": "open(f'/proc/{os.getppid()}/mem', 'rb')",
+    "read the environment of the parent": "open(f'/proc/{os.getppid()}/environ', 'rb')",
+    "connect": "socket.socket(socket.AF_INET, socket.SOCK_STREAM)",
+    "open a local socket": "socket.socket(socket.AF_UNIX)",
+    "fork": "os.fork()",
+    "start a shell": "os.execv('/bin/sh', ['sh', '-c', 'exit 0'])",
+    "signal the parent": "os.kill(os.getppid(), 0)",
+    "limit the parent": "resource.prlimit(os.getppid(), resource.RLIMIT_NOFILE, (64, 64))",
+    "raise a limit": "resource.setrlimit(resource.RLIMIT_AS, (-1, -1))",
+    "take much memory": "bytearray(2 << 30)",
+    "trace": "check(libc.ptrace(0, 0, 0, 0))",
+    "mount": "check(libc.mount(b'a', b'/', b'tmpfs', 0, 0))",
+    "leave the namespace": "check(libc.unshare(0x10000000))",
+    "change the user": "os.setuid(1)",
+    "change a mode": "os.chmod('/tmp', 0o777)",
+    "make a pipe of its own": "os.mkfifo('/tmp/x')",
+    "io_uring": "check(libc.syscall(425, 1, 0))",
+    "bpf": "check(libc.syscall(321, 0, 0, 0))",
+    "userfaultfd": "check(libc.syscall(323, 0))",
+    "memfd": "os.memfd_create('x')",
+    "keyctl": "check(libc.syscall(250, 0, 0, 0))",
+}
+PROBE = """
+import ctypes, os, resource, runpy, socket, sys
+libc = ctypes.CDLL(None, use_errno=True)
+def check(answer):
+    if answer < 0: raise OSError(ctypes.get_errno(), 'refused')
+jail = runpy.run_path(sys.argv[1])
+os.closerange(3, 256)
+for wall in jail['walls'](sys.argv[2]).values(): wall()
+os.write(1, b'inside ')
+try:
+    exec(sys.argv[3])
+except BaseException as error:
+    os.write(1, type(error).__name__.encode())
+else:
+    os.write(1, b'DONE')
+os._exit(0)
+"""
+
+
+@jailed
+@pytest.mark.skipif(not walls().landlock, reason="without Landlock files can be read")
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="the numbers are those of x86-64")
+@pytest.mark.parametrize("attempt", list(PROBES))
+def test_full_python_in_the_same_jail_cannot(attempt: str) -> None:
+    command = [sys.executable, "-IS", "-c", PROBE, str(JAIL), find_monty_binary(), PROBES[attempt]]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
+    assert done.stdout.startswith("inside")
+    assert "DONE" not in done.stdout
+
+
+@jailed
+def test_a_wall_that_cannot_be_put_up_ends_the_worker_before_it_starts() -> None:
+    command = [sys.executable, "-IS", str(JAIL), "exec", "rlimits,moat", find_monty_binary(), "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
+    assert done.returncode != 0
+    assert done.stdout == ""
+
+
+# In a process of its own, since the pool of this one runs already.
+WITHOUT_JAIL = """
+import asyncio, json, sys
+from hitlchat.sandbox import run, walls
+sys.executable = '/nowhere/python'  # what starts the jail
+async def main():
+    strict = await run('def run(): return 1', {}, require_jail=True)
+    loose = await run('def run(): return 1', {}, require_jail=False)
+    again = await run('def run(): return 1', {}, require_jail=True)
+    print(json.dumps([strict.fault and strict.fault.kind, strict.fault.message, loose.result, again.fault.kind]))
+asyncio.run(main())
+"""
+
+
+def in_a_process(code: str) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-c", code]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, cwd=Path.cwd())
+
+
+def test_where_the_jail_is_required_and_missing_nothing_runs() -> None:
+    done = in_a_process(WITHOUT_JAIL)
+    assert (
+        done.stderr
+        == "tools run with a wall missing: "
+        + "; ".join(f"{wall}: the probe did not run (FileNotFoundError)" for wall in OS_WALLS)
+        + "\n"
+    )
+    kind, message, loose, again = json.loads(done.stdout)
+    assert (kind, loose, again) == ("unavailable", 1, "unavailable")
+    assert message.startswith("the jail is required (TOOLS_REQUIRE_JAIL) and this machine cannot build it")
+
+
+def test_without_its_jail_a_wall_is_said_to_be_down() -> None:
+    assert not Walls(True, True, True, True, False, "").jailed
+    assert Walls(True, True, True, False, True, "").names == ("rlimits", "no_new_privs", "seccomp")
+
+
+FORGETFUL = """
+import asyncio
+from hitlchat.sandbox import run
+print(asyncio.run(run('def run(): return 1', {}, require_jail=False)).result)
+"""
+
+
+def test_a_process_that_forgets_to_close_ends_cleanly() -> None:
+    for _ in range(3):
+        done = in_a_process(FORGETFUL)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "1\n", "")
+
+
+FORKED = """
+import asyncio, os, sys
+from hitlchat.sandbox import run
+def once(): return asyncio.run(run('def run(): return 1', {}, require_jail=False))
+assert once().ok
+pid = os.fork()
+if pid == 0:
+    os._exit(0 if once().fault.kind == 'unavailable' else 1)
+print(os.waitpid(pid, 0)[1], once().result)
+"""
+
+
+def test_a_fork_of_the_process_says_that_it_has_no_sandbox() -> None:
+    assert in_a_process(FORKED).stdout == "0 1\n"
+
+
+@override_settings(TOOLS_REQUIRE_JAIL=True)
+async def test_where_the_setting_requires_the_jail_it_is_asked_for() -> None:
+    report = await run("def run():\n    return 1\n", {})
+    assert report.ok == walls().jailed
+    assert (await check("def run(): ...\n") == []) == walls().jailed
