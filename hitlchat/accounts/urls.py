@@ -1,0 +1,14 @@
+from django.contrib.auth.views import LoginView, LogoutView
+from django.urls import path
+
+from hitlchat.accounts import views
+
+urlpatterns = [
+    path("welcome/<str:secret>", views.welcome, name="welcome"),
+    path(
+        "sign-in",
+        LoginView.as_view(template_name="accounts/sign_in.html", redirect_authenticated_user=True),
+        name="sign-in",
+    ),
+    path("sign-out", LogoutView.as_view(), name="sign-out"),
+]

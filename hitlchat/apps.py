@@ -1,0 +1,6 @@
+from django.apps import AppConfig
+
+
+class HitlchatConfig(AppConfig):
+    name = "hitlchat"
+    label = "hitlchat"
