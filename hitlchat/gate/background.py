@@ -1,0 +1,63 @@
+"""Work that outlives the request that caused it: tasks on the server's event loop, started from any thread."""
+
+import asyncio
+import contextvars
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any
+from uuid import uuid4
+
+logger = logging.getLogger(__name__)
+
+# Names this process in leases.
+ME = uuid4().hex
+
+Work = Callable[..., Awaitable[Any]]
+
+
+class Background:
+    """The tasks of one process. Without an adopted loop nothing is started: a server's sweeper picks the work up."""
+
+    def __init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def adopt(self, loop: asyncio.AbstractEventLoop | None) -> None:
+        self._loop = loop
+
+    @property
+    def running(self) -> bool:
+        return self._loop is not None and self._loop.is_running()
+
+    def spawn(self, work: Work, *arguments: Any) -> None:
+        """Start `work` soon; thread-safe. A failure is logged, never lost."""
+        if self._loop is not None and self.running:
+            self._loop.call_soon_threadsafe(self._start, work, arguments)
+
+    def _start(self, work: Work, arguments: tuple[Any, ...]) -> None:
+        # An empty context: one inherited from a web request would tie database access to that request's thread.
+        task = asyncio.get_running_loop().create_task(_logged(work, arguments), context=contextvars.Context())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def drain(self, seconds: float) -> None:
+        """Give running tasks `seconds` to end, then cancel them and wait for that."""
+        own = asyncio.current_task()
+        tasks = {task for task in self._tasks if task is not own}
+        if not tasks:
+            return
+        _, late = await asyncio.wait(tasks, timeout=seconds)
+        for task in late:
+            task.cancel()
+        if late:
+            await asyncio.wait(late, timeout=5)
+
+
+async def _logged(work: Work, arguments: tuple[Any, ...]) -> None:
+    try:
+        await work(*arguments)
+    except Exception:
+        logger.exception("A background task failed: %s", getattr(work, "__qualname__", work))
+
+
+background = Background()

@@ -1,0 +1,144 @@
+"""A person's answer to an approval: exactly one outcome is recorded, the others are told so."""
+
+from typing import Any, NoReturn
+from uuid import UUID
+
+from asgiref.sync import async_to_sync
+from django.db import transaction
+from django.db.models import Q
+from django.db.models.functions import Now
+
+from hitlchat.gate import canonical, disclosure, policy, schema
+from hitlchat.gate.actor import SYSTEM, Actor
+from hitlchat.gate.deciders import may_decide
+from hitlchat.gate.models import Approval, Decision, ToolCall, Verdict
+from hitlchat.gate.status import Status
+from hitlchat.gate.storable import storable
+from hitlchat.gate.transition import StaleCall, move
+
+LONGEST_REASON = 500
+# The database's clock judges, so that a late yes is refused even if no sweeper ran and clocks differ.
+IN_TIME = Q(deadline__gt=Now())
+
+
+class NoSuchApproval(LookupError):
+    """There is none with this id, or it is not this person's to decide: both look the same from outside."""
+
+
+class AlreadySettled(Exception):
+    """The question has its outcome; `call` holds it."""
+
+    def __init__(self, call: ToolCall) -> None:
+        super().__init__(f"This call is already {Status(call.status).label.lower()}.")
+        self.call = call
+
+
+class OtherDigest(ValueError):
+    """The person consented to something else than what is waiting."""
+
+
+class BadEdit(ValueError):
+    """The edited arguments can't be approved; the message says why."""
+
+
+def approve(
+    approval_id: UUID, actor: Actor, *, digest: str | None = None, edited: dict[str, Any] | None = None
+) -> Approval:
+    """Say yes to exactly this call, or to it with `edited` arguments.
+
+    NoSuchApproval, AlreadySettled, OtherDigest (`digest` given and not the waiting one's), BadEdit.
+    """
+    approval = _theirs(approval_id, actor)
+    decision = _decision(approval, actor, Verdict.APPROVE)
+    if digest is not None and digest != approval.digest:
+        raise OtherDigest("The call that is waiting is not the one that was shown. Reload and look again.")
+    columns: dict[str, Any] = {}
+    if edited is not None and not _same(edited, approval.call.arguments):
+        columns["arguments"] = decision.edited_arguments = _checked(edited, approval.call)
+        assert approval.call.tool is not None
+        shown = disclosure.with_edit(approval.disclosure, columns["arguments"], approval.call.tool)
+        decision.digest = disclosure.digest(shown)
+    return _decide(approval, decision, Status.APPROVED, actor, columns)
+
+
+def decline(approval_id: UUID, actor: Actor, *, reason: str = "") -> Approval:
+    """Say no. `reason` reaches the model as data. NoSuchApproval, AlreadySettled."""
+    approval = _theirs(approval_id, actor)
+    decision = Decision(approval=approval, person_id=actor.user_id, verdict=Verdict.DECLINE, means=actor.means)
+    decision.reason = storable(reason).strip()[:LONGEST_REASON]
+    decision.digest = approval.digest
+    return _decide(approval, decision, Status.DECLINED, actor, {})
+
+
+def _theirs(approval_id: UUID, actor: Actor) -> Approval:
+    found = Approval.objects.select_related("call__tool").filter(pk=approval_id).first()
+    if found is None or not actor.is_person or not may_decide(actor, found.call):
+        raise NoSuchApproval("There is no approval with this id for you to decide.")
+    if found.call.status != Status.WAITING:
+        raise AlreadySettled(found.call)
+    return found
+
+
+def _decision(approval: Approval, actor: Actor, verdict: Verdict) -> Decision:
+    if actor.user_id is None:
+        raise NoSuchApproval("Only a person can decide.")
+    return Decision(
+        approval=approval, person_id=actor.user_id, verdict=verdict, means=actor.means, digest=approval.digest
+    )
+
+
+def _decide(approval: Approval, decision: Decision, to: Status, actor: Actor, columns: dict[str, Any]) -> Approval:
+    data = {"approval": str(approval.pk), "digest": decision.digest, "reason": decision.reason}
+    if decision.edited_arguments is not None:
+        data["edited"] = decision.edited_arguments
+    try:
+        with transaction.atomic():
+            move(approval.call, to, actor=actor, only_if=IN_TIME, data=data, **columns)
+            decision.save(force_insert=True)
+    except StaleCall:
+        _too_late(approval)
+    return approval
+
+
+def _too_late(approval: Approval) -> NoReturn:
+    call = ToolCall.objects.get(pk=approval.call_id)
+    if call.status == Status.WAITING:
+        expire(call)
+    raise AlreadySettled(ToolCall.objects.get(pk=call.pk))
+
+
+def expire(call: ToolCall) -> bool:
+    """Close a waiting call whose deadline has passed by the database's clock; False if it was closed otherwise."""
+    try:
+        move(call, Status.EXPIRED, actor=SYSTEM, only_if=~IN_TIME)
+    except StaleCall:
+        return False
+    return True
+
+
+def expire_overdue() -> int:
+    """Close what nobody answered in time; at most 500 at once."""
+    overdue = ToolCall.objects.filter(status=Status.WAITING, deadline__lte=Now())[:500]
+    return sum(expire(call) for call in overdue)
+
+
+def _same(edited: dict[str, Any], arguments: dict[str, Any]) -> bool:
+    """As text: to Python, `1`, `1.0` and `True` would be equal."""
+    try:
+        return canonical.dumps(edited) == canonical.dumps(arguments)
+    except canonical.NotJson as error:
+        raise BadEdit(f"The arguments are not valid JSON: {error}.") from error
+
+
+def _checked(edited: dict[str, Any], call: ToolCall) -> dict[str, Any]:
+    if call.tool is None:
+        raise BadEdit("The tool was deleted.")
+    try:
+        schema.validate(call.tool.input_schema, edited)
+    except schema.BadArguments as error:
+        raise BadEdit(str(error)) from error
+    arguments = schema.with_defaults(call.tool.input_schema, edited)
+    verdict = async_to_sync(policy.verdict)(call.tool, arguments)
+    if isinstance(verdict, policy.Refuse):
+        raise BadEdit(verdict.reason)
+    return arguments

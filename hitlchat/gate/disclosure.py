@@ -1,0 +1,100 @@
+"""What the person deciding is shown, frozen when the question is asked, and the digest that binds a yes to it."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.conf import settings
+from django.utils import timezone
+
+from hitlchat.gate import canonical
+from hitlchat.gate.actor import Caller
+from hitlchat.gate.models import DEFAULT_PROMPT, Approval, Tool, ToolCall
+from hitlchat.gate.prompt import render
+
+Disclosure = dict[str, Any]
+
+LONGEST_USER_PROMPT = 2000
+
+
+def deadline_of(tool: Tool) -> datetime:
+    seconds = tool.deadline_seconds or settings.HITL_TIMEOUT_SECONDS
+    return timezone.now() + timedelta(seconds=seconds)
+
+
+def disclose(call: ToolCall, tool: Tool, caller: Caller, *, user_prompt: str) -> Disclosure:
+    """Everything the card shows about `call`. No text written by a model is in it but the arguments themselves."""
+    assert call.deadline is not None
+    return {
+        "call": str(call.pk),
+        "tool": {
+            "id": str(tool.pk),
+            "name": tool.name,
+            "title": tool.title,
+            "source": tool.source,
+            "origin": tool.origin,
+            "definition": tool.definition_hash,
+        },
+        "caller": {"kind": caller.kind, "user": caller.user_id, "name": caller.user_name},
+        "conversation": str(call.conversation_id) if call.conversation_id else None,
+        "arguments": call.arguments,
+        "fields": _fields(tool.input_schema),
+        "prompt": render(tool.prompt_template or DEFAULT_PROMPT, tool.name, call.arguments),
+        "reason": call.reason,
+        "risk": tool.risk_level,
+        "facts": tool.facts,
+        "deadline": call.deadline.isoformat(),
+        "userPrompt": user_prompt[:LONGEST_USER_PROMPT],
+    }
+
+
+def with_edit(disclosure: Disclosure, edited: dict[str, Any], tool: Tool) -> Disclosure:
+    """The same question about other arguments; an edit changes nothing else, least of all the tool."""
+    prompt = render(tool.prompt_template or DEFAULT_PROMPT, tool.name, edited)
+    return {**disclosure, "arguments": edited, "prompt": prompt}
+
+
+def digest(disclosure: Disclosure) -> str:
+    """SHA-256 over the canonical text: the consent digest."""
+    return canonical.sha256(disclosure)
+
+
+def difference(approval: Approval, call: ToolCall, tool: Tool | None) -> str | None:
+    """What about `call` and `tool` is no longer as it was shown and approved, in words; None if all is."""
+    decision = approval.decisions.filter(verdict="approve").first()
+    if decision is None:
+        return "nobody approved it"
+    if tool is None:
+        return "the tool was deleted"
+    shown = approval.disclosure
+    if digest(shown) != approval.digest:
+        return "the record of what was shown was changed"
+    if decision.edited_arguments is not None:
+        shown = with_edit(shown, decision.edited_arguments, tool)
+    if digest(shown) != decision.digest:
+        return "the approval was given for something else"
+    return next((words for words, is_same in _comparisons(shown, call, tool) if not is_same), None)
+
+
+def _comparisons(shown: Disclosure, call: ToolCall, tool: Tool) -> list[tuple[str, bool]]:
+    conversation = str(call.conversation_id) if call.conversation_id else None
+    shown_tool, shown_caller = shown["tool"], shown["caller"]
+    return [
+        ("the call is another one", shown["call"] == str(call.pk)),
+        ("the tool is another one", (shown_tool["id"], shown_tool["name"]) == (str(tool.pk), tool.name)),
+        ("the tool's source changed", shown_tool["source"] == tool.source == call.source),
+        ("the tool's definition changed", shown_tool["definition"] == tool.definition_hash),
+        ("the arguments changed", canonical.dumps(shown["arguments"]) == canonical.dumps(call.arguments)),
+        ("the caller changed", (shown_caller["kind"], shown_caller["user"]) == (call.caller_kind, call.caller_id)),
+        ("the conversation changed", shown["conversation"] == conversation),
+    ]
+
+
+def _fields(schema: dict[str, Any]) -> list[list[str]]:
+    """Each argument's name and type in one word, in the order of the signature."""
+    properties: dict[str, Any] = schema.get("properties", {})
+    return [[name, _type_word(part)] for name, part in properties.items() if isinstance(part, dict)]
+
+
+def _type_word(part: dict[str, Any]) -> str:
+    word = part.get("format") or part.get("type") or ("one of" if "enum" in part else "any")
+    return " or ".join(map(str, word)) if isinstance(word, list) else str(word)

@@ -1,0 +1,53 @@
+"""What the model reads about a call: the truth, with every outcome told apart (a contract; the words are ours)."""
+
+from hitlchat.gate import canonical
+from hitlchat.gate.models import ToolCall
+from hitlchat.gate.status import Status
+
+LONGEST = 16_000
+STILL_RUNNING = "It was still executing when the run ended; its outcome is not known yet. Do not repeat it."
+
+MESSAGES = {
+    Status.DECLINED: "The user declined this call. It was not executed. Do not call it again for this request.",
+    Status.EXPIRED: "Nobody answered the approval in time. It was not executed.",
+    Status.WITHDRAWN: "The call was withdrawn before it started. It was not executed.",
+    Status.REFUSED: "A policy refused this call. It was not executed.",
+    Status.REJECTED: "The call was rejected. It was not executed and nobody was asked.",
+    Status.FAILED: "The call failed.",
+    Status.UNKNOWN: "The outcome is unknown: it may or may not have happened. Do not repeat it.",
+    Status.EXECUTING: STILL_RUNNING,
+}
+
+
+def for_model(call: ToolCall, *, decline_reason: str = "", edited: bool = False) -> str:
+    """The text of the tool message: the result itself, or a JSON object with `status` and `message`."""
+    status = Status(call.status)
+    if status == Status.SUCCEEDED:
+        return cut(_success(call, edited))
+    facts: dict[str, object] = {"status": status.value, "message": MESSAGES.get(status, "It was not executed.")}
+    if status == Status.DECLINED and decline_reason:
+        facts["reason_given_by_the_user"] = decline_reason
+    if status in (Status.REFUSED, Status.REJECTED, Status.WITHDRAWN):
+        facts["reason"] = call.reason
+    if status == Status.FAILED and call.error:
+        facts["error"] = call.error.get("message")
+        facts["line"] = call.error.get("line")
+    return cut(canonical.pretty({name: fact for name, fact in facts.items() if fact is not None}))
+
+
+def cut(text: str) -> str:
+    hidden = len(text) - LONGEST
+    return text if hidden <= 0 else f"{text[:LONGEST]}\n[cut here: {hidden:,} more characters are kept in the record]"
+
+
+def _success(call: ToolCall, edited: bool) -> str:
+    if edited:
+        return canonical.pretty(
+            {
+                "status": "succeeded",
+                "message": "The user changed the arguments before approving.",
+                "arguments": call.arguments,
+                "result": call.result,
+            }
+        )
+    return call.result if isinstance(call.result, str) else canonical.pretty(call.result)

@@ -1,0 +1,44 @@
+"""The states of a tool call and the moves between them."""
+
+from django.db.models import TextChoices
+
+
+class Status(TextChoices):
+    REJECTED = "rejected", "Rejected"
+    REFUSED = "refused", "Refused"
+    ALLOWED = "allowed", "Allowed"
+    WAITING = "waiting", "Waiting"
+    APPROVED = "approved", "Approved"
+    DECLINED = "declined", "Declined"
+    EXPIRED = "expired", "Expired"
+    WITHDRAWN = "withdrawn", "Withdrawn"
+    EXECUTING = "executing", "Executing"
+    SUCCEEDED = "succeeded", "Succeeded"
+    FAILED = "failed", "Failed"
+    UNKNOWN = "unknown", "Outcome unknown"
+
+
+# A submitted call enters the record in one of these.
+ENTRIES = frozenset({Status.REJECTED, Status.REFUSED, Status.ALLOWED, Status.WAITING})
+
+MOVES: dict[Status, frozenset[Status]] = {
+    Status.REJECTED: frozenset(),
+    Status.REFUSED: frozenset(),
+    # Withdrawn from allowed or approved: what would run is no longer what was shown, or the run was stopped first.
+    Status.ALLOWED: frozenset({Status.EXECUTING, Status.WITHDRAWN}),
+    Status.WAITING: frozenset({Status.APPROVED, Status.DECLINED, Status.EXPIRED, Status.WITHDRAWN}),
+    Status.APPROVED: frozenset({Status.EXECUTING, Status.WITHDRAWN}),
+    Status.DECLINED: frozenset(),
+    Status.EXPIRED: frozenset(),
+    Status.WITHDRAWN: frozenset(),
+    Status.EXECUTING: frozenset({Status.SUCCEEDED, Status.FAILED, Status.UNKNOWN}),
+    Status.SUCCEEDED: frozenset(),
+    Status.FAILED: frozenset(),
+    # A person finds out what happened, or a process thought dead reports after all.
+    Status.UNKNOWN: frozenset({Status.SUCCEEDED, Status.FAILED}),
+}
+
+# Nothing more happens by itself.
+SETTLED = frozenset(status for status, onward in MOVES.items() if not onward) | {Status.UNKNOWN}
+# An approval existed and was answered with yes, whatever became of the call afterwards.
+STARTED = frozenset({Status.EXECUTING, Status.SUCCEEDED, Status.FAILED, Status.UNKNOWN})

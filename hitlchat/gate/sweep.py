@@ -1,0 +1,38 @@
+"""What no event brings about: deadlines passing, processes dying, work left between two steps. Safe in any number."""
+
+from datetime import timedelta
+
+from django.utils import timezone
+
+from hitlchat.gate import decide, perform
+from hitlchat.gate.actor import SYSTEM
+from hitlchat.gate.models import ToolCall
+from hitlchat.gate.status import Status
+from hitlchat.gate.transition import StaleCall, move
+
+# Younger ones are on their way in the process that moved them.
+GRACE = timedelta(seconds=3)
+# An allowed call that belongs to no turn has a caller waiting for it; after this long the caller is gone.
+ABANDONED = timedelta(seconds=60)
+
+
+def sweep() -> None:
+    decide.expire_overdue()
+    perform.lose_overdue()
+    _begin_what_was_left()
+    _withdraw_abandoned()
+
+
+def _begin_what_was_left() -> None:
+    left = ToolCall.objects.filter(status__in=perform.READY, created_at__lt=timezone.now() - GRACE)
+    for call_id in left.exclude(status=Status.ALLOWED, turn_id=None).values_list("pk", flat=True)[:100]:
+        perform.begin(call_id)
+
+
+def _withdraw_abandoned() -> None:
+    gone = ToolCall.objects.filter(status=Status.ALLOWED, turn_id=None, created_at__lt=timezone.now() - ABANDONED)
+    for call in gone[:100]:
+        try:
+            move(call, Status.WITHDRAWN, actor=SYSTEM, reason="Not run: whoever asked for it has gone.")
+        except StaleCall:
+            continue

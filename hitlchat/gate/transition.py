@@ -1,0 +1,92 @@
+"""The one place that writes a call's status: the move, its audit event and its announcement belong together."""
+
+import logging
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import Q
+from django.dispatch import Signal
+from django.utils import timezone
+
+from hitlchat.gate.actor import Actor
+from hitlchat.gate.models import AuditEvent, ToolCall
+from hitlchat.gate.status import ENTRIES, MOVES, SETTLED, Status
+
+logger = logging.getLogger("hitlchat.gate")
+
+# Sent after the commit with call_id, status, conversation_id and turn_id: ids only. Who listens reads the row again.
+call_moved = Signal()
+
+
+class IllegalMove(Exception):
+    """The table of moves does not have this one."""
+
+
+class StaleCall(Exception):
+    """Someone else moved the call first, or the condition for the move no longer holds."""
+
+
+def enter(call: ToolCall, status: Status, *, actor: Actor, data: dict[str, Any] | None = None) -> ToolCall:
+    """Put a submitted call on record with its first status.
+
+    IllegalMove: a call can't begin with that status.
+    """
+    if status not in ENTRIES:
+        raise IllegalMove(f"a call cannot begin as {status.value!r}")
+    call.status = status
+    call.settled_at = timezone.now() if status in SETTLED else None
+    with transaction.atomic():
+        call.save(force_insert=True)
+        _record(call, actor, data)
+    return call
+
+
+def move(
+    call: ToolCall,
+    to: Status,
+    *,
+    actor: Actor,
+    only_if: Q | None = None,
+    data: dict[str, Any] | None = None,
+    **columns: Any,
+) -> ToolCall:
+    """Move `call` to `to`, writing `columns` along with it, or raise.
+
+    IllegalMove: the table does not allow it. StaleCall: the stored status is no longer the one `call` was read with,
+    or `only_if` does not hold in the database.
+    """
+    if to not in MOVES[Status(call.status)]:
+        raise IllegalMove(f"call {call.pk} cannot go from {call.status!r} to {to.value!r}")
+    if to in SETTLED:
+        columns["settled_at"] = timezone.now()
+    with transaction.atomic():
+        rows = ToolCall.objects.filter(only_if or Q(), pk=call.pk, status=call.status)
+        if rows.update(status=to, **columns) != 1:
+            raise StaleCall(f"call {call.pk} is no longer {call.status!r}")
+        call.status = to
+        for name, value in columns.items():
+            setattr(call, name, value)
+        _record(call, actor, data)
+    return call
+
+
+def _record(call: ToolCall, actor: Actor, data: dict[str, Any] | None) -> None:
+    AuditEvent.objects.create(
+        name=f"call.{Status(call.status).value}",
+        call_id=call.pk,
+        actor_id=actor.user_id,
+        means=actor.means,
+        data=data or {},
+    )
+    transaction.on_commit(
+        partial(_announce, call.pk, Status(call.status), call.conversation_id, call.turn_id), robust=True
+    )
+
+
+def _announce(call_id: UUID, status: Status, conversation_id: UUID | None, turn_id: UUID | None) -> None:
+    logger.info("call.%s %s", status.value, call_id)
+    call_moved.send_robust(
+        sender=ToolCall, call_id=call_id, status=status, conversation_id=conversation_id, turn_id=turn_id
+    )

@@ -1,0 +1,30 @@
+"""Calls that come to nothing because whoever asked went away, or the tool did."""
+
+from uuid import UUID
+
+from django.db.models import QuerySet
+
+from hitlchat.gate.actor import Actor
+from hitlchat.gate.models import ToolCall
+from hitlchat.gate.status import Status
+from hitlchat.gate.transition import StaleCall, move
+
+NOT_STARTED = (Status.WAITING, Status.ALLOWED, Status.APPROVED)
+
+
+def withdraw_turn(turn_id: UUID, *, actor: Actor, why: str) -> None:
+    """Withdraw what has not started of one turn."""
+    _withdraw(ToolCall.objects.filter(turn_id=turn_id), actor, why)
+
+
+def withdraw_tool(tool_id: UUID, *, actor: Actor, why: str) -> None:
+    """Withdraw what has not started of one tool, because it changed or is gone."""
+    _withdraw(ToolCall.objects.filter(tool_id=tool_id), actor, why)
+
+
+def _withdraw(calls: QuerySet[ToolCall], actor: Actor, why: str) -> None:
+    for call in calls.filter(status__in=NOT_STARTED):
+        try:
+            move(call, Status.WITHDRAWN, actor=actor, data={"reason": why}, reason=f"Not run: {why}.")
+        except StaleCall:
+            continue
