@@ -1,0 +1,158 @@
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tools_studio.fetching import FetchPolicy, fetch
+
+from .shop import Server, policy, url
+
+
+async def test_nothing_is_reached_without_being_listed(shop: Server) -> None:
+    with pytest.raises(PermissionError, match="not among the hosts"):
+        await fetch(FetchPolicy(), url(shop))
+    assert shop.asked == []
+
+
+async def test_another_port_of_a_listed_host_is_another_place(shop: Server) -> None:
+    with pytest.raises(PermissionError, match="not among the hosts"):
+        await fetch(FetchPolicy(("127.0.0.1",)), url(shop, scheme="https"))
+
+
+async def test_plain_http_must_be_listed_as_such(shop: Server) -> None:
+    with pytest.raises(PermissionError, match=r"plain http to 127.0.0.1:.* is not allowed"):
+        await fetch(policy(shop, scheme=""), url(shop))
+    assert shop.asked == []
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "2130706433",
+        "017700000001",
+        "0177.0.0.1",
+        "0x7f000001",
+        "0x7f.0.0.1",
+        "127.1",
+        "127.0.1",
+        "127.0.0.01",
+        "127.0.0.1.",
+        "①②⑦.0.0.1",
+        "\uff11\uff12\uff17.0.0.1",
+        "[::ffff:127.0.0.1]",
+        "[::ffff:7f00:1]",
+        "[0:0:0:0:0:ffff:7f00:1]",
+        "[64:ff9b::7f00:1]",
+        "[2002:7f00:1::]",
+        "[::127.0.0.1]",
+        "[::1]",
+        "0.0.0.0",
+        "0",
+        "localhost",
+        "LOCALHOST.",
+        "localtest.localhost",
+    ],
+)
+async def test_another_spelling_of_a_listed_address_is_not_that_address(shop: Server, host: str) -> None:
+    with pytest.raises((PermissionError, ValueError)):
+        await fetch(policy(shop), url(shop, host=host))
+    assert shop.asked == []
+
+
+@pytest.mark.parametrize("host", ["2130706433", "0177.0.0.1", "0x7f000001", "127.1", "0"])
+async def test_a_number_that_the_resolver_would_unfold_is_refused_even_if_listed(shop: Server, host: str) -> None:
+    with pytest.raises(ValueError, match=r"neither a host name nor a plain IP address|cannot be read"):
+        await fetch(policy(shop, host), url(shop, host=host))
+    assert shop.asked == []
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "127.0.0.1",
+        "10.1.2.3",
+        "172.16.0.1",
+        "192.168.0.1",
+        "169.254.169.254",
+        "100.64.0.1",
+        "0.0.0.0",
+        "224.0.0.1",
+        "255.255.255.255",
+        "::1",
+        "::",
+        "fe80::1",
+        "fd00::1",
+        "fec0::1",
+        "ff02::1",
+        "::ffff:10.0.0.1",
+        "::ffff:169.254.169.254",
+        "64:ff9b::a9fe:a9fe",
+        "2002:a00:1::",
+        "2001:db8::1",
+        "::127.0.0.1",
+    ],
+)
+async def test_a_public_name_that_leads_inside_is_refused(answers: Callable[..., None], address: str) -> None:
+    answers("api.example.com", address)
+    with pytest.raises(PermissionError, match="an address that tools may not reach"):
+        await fetch(FetchPolicy(("api.example.com",)), "https://api.example.com/")
+
+
+async def test_one_inner_address_among_public_ones_is_enough_to_refuse(answers: Callable[..., None]) -> None:
+    answers("api.example.com", "93.184.216.34", "10.0.0.1")
+    with pytest.raises(PermissionError, match=r"leads to 10\.0\.0\.1"):
+        await fetch(FetchPolicy(("api.example.com",)), "https://api.example.com/")
+
+
+async def test_a_name_that_leads_inside_is_reached_if_the_address_is_listed_too(
+    shop: Server, answers: Callable[..., None]
+) -> None:
+    answers("shop.example.com", "127.0.0.1")
+    allowed = FetchPolicy((f"http://shop.example.com:{shop.server_port}", "127.0.0.1"))
+    assert (await fetch(allowed, url(shop, host="shop.example.com")))["status"] == 200
+
+
+async def test_a_name_is_looked_up_once(shop: Server, answers: Callable[..., list[str]]) -> None:
+    looked_up = answers("intranet", "127.0.0.1")
+    await fetch(policy(shop, "intranet"), url(shop, host="intranet"))
+    assert looked_up == ["intranet"]
+
+
+async def test_a_name_without_dots_never_leads_to_the_metadata_address(answers: Callable[..., None]) -> None:
+    answers("metadata", "169.254.169.254")
+    with pytest.raises(PermissionError, match="may not reach"):
+        await fetch(FetchPolicy(("http://metadata",)), "http://metadata/latest")
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "https://user:secret@127.0.0.1/",
+        "https://user@127.0.0.1/",
+        "ftp://127.0.0.1/",
+        "file:///etc/passwd",
+        "gopher://127.0.0.1/",
+        "//127.0.0.1/",
+        "/json",
+        "https://",
+        "https:///json",
+        "",
+        "https://a b/",
+        "https://127.0.0.1\\@b/",
+        "https://127.0.0.1/\r\nX: y",
+        "https://127.0.0.1:99999999/",
+        "https://exa%6dple.com/",
+        "https://*.example.com/",
+        "https://127.0.0.1/" + "x" * 9000,
+        7,
+        None,
+    ],
+)
+async def test_a_url_that_is_none_is_refused(address: Any) -> None:
+    with pytest.raises(ValueError, match=r"url|neither"):
+        await fetch(FetchPolicy(("127.0.0.1", "b", "example.com")), address)
+
+
+async def test_a_host_that_does_not_exist_is_named(answers: Callable[..., None], shop: Server) -> None:
+    with pytest.raises(ValueError, match=r"the host nothing\.invalid was not found"):
+        await fetch(FetchPolicy(("nothing.invalid",)), "https://nothing.invalid/")

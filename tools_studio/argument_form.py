@@ -1,0 +1,84 @@
+"""A form made from a tool's schema, and the JSON arguments made from what was typed into it."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.http import QueryDict
+
+from hitlchat.gate import canonical
+
+PREFIX = "arg-"
+
+
+class BadInput(ValueError):
+    """What was typed into a field can't be read as what its argument needs; the message names the field."""
+
+
+@dataclass(frozen=True)
+class Field:
+    name: str
+    kind: str
+    word: str
+    description: str
+    required: bool
+    value: str
+    choices: tuple[str, ...] = ()
+
+    @property
+    def html_name(self) -> str:
+        return PREFIX + self.name
+
+
+def fields(schema: dict[str, Any], example: dict[str, Any] | None) -> list[Field]:
+    """One field for each argument, filled with the example or the default."""
+    required = set(schema.get("required", []))
+    return [_field(name, part, name in required, example or {}) for name, part in schema.get("properties", {}).items()]
+
+
+def arguments(schema: dict[str, Any], typed: QueryDict) -> dict[str, Any]:
+    """The arguments as typed. An empty field that isn't required is left out. BadInput."""
+    required = set(schema.get("required", []))
+    found: dict[str, Any] = {}
+    for name, part in schema.get("properties", {}).items():
+        text = str(typed.get(PREFIX + name, ""))
+        if text == "" and (name not in required or _kind(part) != "text"):
+            if name in required and _kind(part) != "checkbox":
+                raise BadInput(f"{name} is required.")
+            continue
+        found[name] = _value(name, _kind(part), text)
+    return found
+
+
+def _field(name: str, part: dict[str, Any], required: bool, example: dict[str, Any]) -> Field:
+    kind = _kind(part)
+    given = example.get(name, part.get("default"))
+    choices = tuple(canonical.pretty(choice) for choice in part.get("enum", ())) if kind == "choice" else ()
+    text = "" if given is None else given if isinstance(given, str) and kind == "text" else canonical.pretty(given)
+    word = str(part.get("format") or part.get("type") or ("one of" if choices else "JSON"))
+    return Field(name, kind, word, part.get("description", ""), required, text, choices)
+
+
+def _kind(part: dict[str, Any]) -> str:
+    if "enum" in part or "const" in part:
+        return "choice" if "enum" in part else "json"
+    match part.get("type"):
+        case "string":
+            return "text"
+        case "integer":
+            return "integer"
+        case "number":
+            return "number"
+        case "boolean":
+            return "choice-boolean"
+        case _:
+            return "json"
+
+
+def _value(name: str, kind: str, text: str) -> Any:
+    if kind == "text":
+        return text
+    try:
+        return canonical.loads(text)
+    except canonical.NotJson as error:
+        expected = {"integer": "a whole number", "number": "a number"}.get(kind, 'JSON, such as [1, 2] or {"a": 1}')
+        raise BadInput(f"{name}: expected {expected}.") from error

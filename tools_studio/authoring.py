@@ -1,0 +1,256 @@
+"""Saving, publishing and deleting authored tools: the one way for pages, REST and the library alike."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from asgiref.sync import async_to_sync
+from django.core.exceptions import ValidationError
+from django.db import IntegrityError, transaction
+
+from hitlchat import sandbox
+from hitlchat.gate import canonical, prompt, schema, withdraw
+from hitlchat.gate.actor import Actor
+from hitlchat.gate.models import TOOL_NAME, HitlMode, Tool
+from hitlchat.gate.storable import storable
+from tools_studio import capabilities, risk, signature
+from tools_studio.capabilities import Capabilities, CapabilityError
+from tools_studio.models import GROUP, Script
+from tools_studio.signature import Signature, SignatureError
+
+SOURCE = "studio"
+LONGEST_DEADLINE = 30 * 86400
+LONGEST = {"title": 120, "description": 4000, "prompt_template": 500, "condition": 2000}
+
+
+class AuthoringError(ValueError):
+    """What is wrong with a draft, by field; nothing was saved."""
+
+    def __init__(self, problems: dict[str, str]) -> None:
+        super().__init__("; ".join(f"{name}: {text}" for name, text in problems.items()))
+        self.problems = problems
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A tool as its author has it. `hitl_mode` None: the default for its risk."""
+
+    name: str
+    code: str
+    title: str = ""
+    description: str = ""
+    group: str = "tools"
+    capabilities: dict[str, Any] = field(default_factory=dict)
+    hitl_mode: str | None = None
+    prompt_template: str = ""
+    condition: str = ""
+    deadline_seconds: int | None = None
+    example: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A draft that is sound, with all that follows from it."""
+
+    draft: Draft
+    signature: Signature
+    capabilities: Capabilities
+    risk_level: int
+    hitl_mode: HitlMode
+
+    @property
+    def description(self) -> str:
+        return self.draft.description or self.signature.description
+
+    @property
+    def definition_hash(self) -> str:
+        """Over everything that makes the tool do what it does, or that a model or a person is told of it."""
+        return canonical.sha256(
+            {
+                "source": SOURCE,
+                "name": self.draft.name,
+                "description": self.description,
+                "input": self.signature.input_schema,
+                "output": self.signature.output_schema,
+                "code": self.draft.code,
+                "group": self.draft.group,
+                "capabilities": self.capabilities.as_json(),
+            }
+        )
+
+
+def check(draft: Draft) -> Checked:
+    """AuthoringError with every field that is wrong."""
+    problems: dict[str, str] = {}
+    found = _signature(draft.code, problems)
+    granted = _capabilities(draft.capabilities, problems)
+    _check_words(draft, problems)
+    if found is not None:
+        _check_against(found, draft, problems)
+    if problems or found is None or granted is None:
+        raise AuthoringError(problems)
+    level = risk.assess(granted.as_json()).level
+    default = HitlMode.DISABLED if level == 0 else HitlMode.REQUIRED
+    return Checked(draft, found, granted, level, HitlMode(draft.hitl_mode) if draft.hitl_mode else default)
+
+
+def create(draft: Draft, author_id: int | None) -> Tool:
+    """A new tool, not published. AuthoringError."""
+    sound = check(draft)
+    try:
+        with transaction.atomic():
+            tool = Tool(source=SOURCE, **_columns(sound, version=1))
+            tool.save(force_insert=True)
+            Script.objects.create(tool=tool, author_id=author_id, **_script_columns(sound, version=1))
+    except IntegrityError as error:
+        raise AuthoringError({"name": f"There is a tool named {draft.name!r} already."}) from error
+    return tool
+
+
+def change(tool: Tool, draft: Draft, author_id: int) -> Tool:
+    """Save a new version. What waits for an answer about the old definition is withdrawn. AuthoringError."""
+    sound = check(draft)
+    try:
+        with transaction.atomic():
+            script = Script.objects.select_for_update().get(tool=tool)
+            is_other = sound.definition_hash != tool.definition_hash
+            version = script.version + 1 if is_other else script.version
+            Tool.objects.filter(pk=tool.pk).update(**_columns(sound, version))
+            Script.objects.filter(tool=tool).update(author_id=author_id, **_script_columns(sound, version))
+            if is_other:
+                withdraw.withdraw_tool(tool.pk, actor=Actor(author_id, "session"), why="the tool was changed")
+    except IntegrityError as error:
+        raise AuthoringError({"name": f"There is a tool named {draft.name!r} already."}) from error
+    return Tool.objects.get(pk=tool.pk)
+
+
+def publish(tool: Tool) -> Tool:
+    """Put the tool into the catalog. AuthoringError when its code does not pass the check."""
+    script: Script = tool.script
+    stubs = capabilities.parse(script.capabilities).stubs()
+    problems = async_to_sync(sandbox.check)(script.code, stubs=stubs, known=capabilities.ALL_NAMES)
+    if problems:
+        first = problems[0]
+        where = f"Line {first.line}: " if first.line else ""
+        raise AuthoringError({"code": f"{where}{first.message}"})
+    return _set_published(tool, value=True)
+
+
+def unpublish(tool: Tool, actor_id: int) -> Tool:
+    """Take the tool out of the catalog; what waits is withdrawn."""
+    withdraw.withdraw_tool(tool.pk, actor=Actor(actor_id, "session"), why="the tool was unpublished")
+    return _set_published(tool, value=False)
+
+
+def delete(tool: Tool, actor_id: int) -> None:
+    """Remove the tool. Its calls stay on record; what waits is withdrawn."""
+    with transaction.atomic():
+        withdraw.withdraw_tool(tool.pk, actor=Actor(actor_id, "session"), why="the tool was deleted")
+        tool.delete()
+
+
+def draft_of(tool: Tool) -> Draft:
+    script: Script = tool.script
+    return Draft(
+        name=tool.name,
+        code=script.code,
+        title=tool.title,
+        description=script.description,
+        group=script.group,
+        capabilities=script.capabilities,
+        hitl_mode=tool.hitl_mode,
+        prompt_template=tool.prompt_template,
+        condition=tool.condition,
+        deadline_seconds=tool.deadline_seconds,
+        example=tool.example,
+    )
+
+
+def lowers(tool: Tool, mode: str | None) -> bool:
+    """Would `mode` ask less often than the tool does now?"""
+    order = [HitlMode.DISABLED, HitlMode.CONDITIONAL, HitlMode.REQUIRED]
+    return mode is not None and order.index(HitlMode(mode)) < order.index(HitlMode(tool.hitl_mode))
+
+
+def _set_published(tool: Tool, *, value: bool) -> Tool:
+    tool.published = value
+    tool.save(update_fields=["published", "updated_at"])
+    return tool
+
+
+def _signature(code: str, problems: dict[str, str]) -> Signature | None:
+    try:
+        return signature.read(code)
+    except SignatureError as error:
+        problems["code"] = f"Line {error.line}: {error}" if error.line else str(error)
+        return None
+
+
+def _capabilities(raw: dict[str, Any], problems: dict[str, str]) -> Capabilities | None:
+    try:
+        return capabilities.parse(raw)
+    except CapabilityError as error:
+        problems["capabilities"] = str(error)
+        return None
+
+
+def _check_words(draft: Draft, problems: dict[str, str]) -> None:
+    for name, validator in (("name", TOOL_NAME), ("group", GROUP)):
+        try:
+            validator(getattr(draft, name))
+        except ValidationError as error:
+            problems[name] = error.messages[0]
+    for name, most in LONGEST.items():
+        text = getattr(draft, name)
+        if len(text) > most:
+            problems[name] = f"At most {most:,} characters, not {len(text):,}."
+        elif storable(text) != text:
+            problems[name] = "It contains a character that cannot be kept, such as U+0000."
+    if draft.hitl_mode is not None and draft.hitl_mode not in HitlMode.values:
+        problems["hitl_mode"] = f"Expected REQUIRED, CONDITIONAL or DISABLED, not {draft.hitl_mode!r}."
+    if draft.deadline_seconds is not None and not 1 <= draft.deadline_seconds <= LONGEST_DEADLINE:
+        problems["deadline_seconds"] = "Expected 1 second to 30 days."
+
+
+def _check_against(found: Signature, draft: Draft, problems: dict[str, str]) -> None:
+    try:
+        prompt.check(draft.prompt_template, found.input_schema.get("properties", {}))
+        schema.check_schema(found.input_schema)
+    except prompt.BadTemplate as error:
+        problems["prompt_template"] = str(error)
+    except schema.BadSchema as error:
+        problems["code"] = f"The signature gives no valid schema: {error}"
+    if draft.example is not None:
+        try:
+            schema.validate(found.input_schema, draft.example)
+        except schema.BadArguments as error:
+            problems["example"] = str(error)
+
+
+def _columns(sound: Checked, version: int) -> dict[str, Any]:
+    draft = sound.draft
+    return {
+        "name": draft.name,
+        "title": draft.title,
+        "description": sound.description,
+        "input_schema": sound.signature.input_schema,
+        "output_schema": sound.signature.output_schema,
+        "origin": f"Tool Studio, version {version}",
+        "hitl_mode": sound.hitl_mode,
+        "prompt_template": draft.prompt_template,
+        "condition": draft.condition,
+        "deadline_seconds": draft.deadline_seconds,
+        "risk_level": sound.risk_level,
+        "facts": sound.capabilities.sentences(),
+        "definition_hash": sound.definition_hash,
+        "example": draft.example,
+    }
+
+
+def _script_columns(sound: Checked, version: int) -> dict[str, Any]:
+    return {
+        "code": sound.draft.code,
+        "group": sound.draft.group,
+        "description": sound.draft.description,
+        "capabilities": sound.capabilities.as_json(),
+        "version": version,
+    }
