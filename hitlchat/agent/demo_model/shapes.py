@@ -1,0 +1,189 @@
+"""What the demo model needs to know of a JSON Schema: each parameter's name, types and words."""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from .words import canonical, parts
+
+MONEY = frozenset(map(canonical, ("amount", "price", "total", "sum", "cost", "fee", "budget", "money", "refund")))
+# Words that say nothing about which number or text is meant.
+_GENERIC = frozenset(map(canonical, ("id", "number", "no", "nr", "name", "value", "code", "key", "the", "of", "ref")))
+_LABELS = frozenset(
+    map(canonical, ("id", "number", "no", "nr", "code", "key", "ref", "reference", "sku", "order", "invoice", "ticket"))
+)
+_ALSO = {
+    "start": "from since after begin",
+    "end": "to until till before",
+    "from": "from since start",
+    "to": "to until till into",
+    "amount": "price total sum",
+    "count": "times top first last",
+    "limit": "top first most",
+    "day": "days",
+}
+_TRUE = frozenset({"true", "yes", "on", "y", "1"})
+_FALSE = frozenset({"false", "no", "off", "n", "0"})
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
+
+MISFIT: Final = object()
+
+
+@dataclass(frozen=True)
+class Param:
+    """One parameter of a tool."""
+
+    name: str
+    types: frozenset[str]
+    enum: tuple[Any, ...]
+    form: str
+    description: str
+    required: bool
+    schema: dict[str, Any]
+
+    @property
+    def own_words(self) -> frozenset[str]:
+        """The words of its name."""
+        return frozenset(canonical(part) for part in parts(self.name))
+
+    @property
+    def words(self) -> frozenset[str]:
+        """The words that a value of this parameter may stand next to."""
+        telling = self.own_words - _GENERIC or self.own_words
+        return frozenset(telling | {canonical(other) for word in telling for other in _ALSO.get(word, "").split()})
+
+    @property
+    def is_number(self) -> bool:
+        return bool(self.types & {"integer", "number"}) or self.form == "decimal"
+
+    @property
+    def is_money(self) -> bool:
+        return self.form == "decimal" or bool(self.own_words & MONEY)
+
+    @property
+    def is_label(self) -> bool:
+        """Whether a text of digits would be a usual value, as for an order number."""
+        return bool(self.own_words & _LABELS)
+
+    @property
+    def is_text(self) -> bool:
+        return not self.enum and self.form != "decimal" and ("string" in self.types or not self.types)
+
+
+def params(schema: dict[str, Any]) -> list[Param]:
+    """The parameters of a tool's input schema, in its order."""
+    required = schema.get("required")
+    names = required if isinstance(required, list) else []
+    properties = schema.get("properties")
+    if not isinstance(properties, dict):
+        return []
+    return [_param(str(name), _resolved(raw, schema), name in names) for name, raw in properties.items()]
+
+
+def item(param: Param) -> Param:
+    """What the elements of an array are."""
+    return _param(param.name, _resolved(param.schema.get("items", {}), {}), required=False)
+
+
+def _param(name: str, schema: dict[str, Any], required: bool) -> Param:
+    branches = list(_branches(schema))
+    enum = [value for branch in branches for value in _choices(branch)]
+    return Param(
+        name=name,
+        types=frozenset(kind for branch in branches for kind in _types(branch)),
+        enum=tuple(enum),
+        form=next((str(branch["format"]) for branch in branches if "format" in branch), ""),
+        description=str(schema.get("description") or ""),
+        required=required,
+        schema=next((branch for branch in branches if "items" in branch), schema),
+    )
+
+
+def _branches(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    nested = schema.get("anyOf") or schema.get("oneOf")
+    yield from (branch for branch in nested if isinstance(branch, dict)) if isinstance(nested, list) else [schema]
+
+
+def _choices(branch: dict[str, Any]) -> list[Any]:
+    if "const" in branch:
+        return [branch["const"]]
+    return branch["enum"] if isinstance(branch.get("enum"), list) else []
+
+
+def _types(branch: dict[str, Any]) -> list[str]:
+    kind = branch.get("type", [])
+    return [kind] if isinstance(kind, str) else [each for each in kind if isinstance(each, str)]
+
+
+def _resolved(raw: Any, root: dict[str, Any]) -> dict[str, Any]:
+    """`raw`, or what it refers to inside `root`; one step is all that is followed."""
+    if not isinstance(raw, dict):
+        return {}
+    node: Any = root
+    reference = raw.get("$ref")
+    if not isinstance(reference, str):
+        return raw
+    for key in reference.removeprefix("#/").split("/"):
+        node = node.get(key) if isinstance(node, dict) else None
+    return {**node, **raw} if isinstance(node, dict) else raw
+
+
+def fit(param: Param, text: str) -> Any:
+    """`text` as a value of `param`, or MISFIT."""
+    text = text.strip()
+    if param.enum:
+        return next((value for value in param.enum if str(value).lower() == text.lower()), MISFIT)
+    for kind in ("integer", "number", "boolean", "array", "object"):
+        if kind in param.types and (value := _READERS[kind](text)) is not MISFIT:
+            return value
+    if "string" in param.types or not param.types:
+        return _text(param.form, text)
+    return MISFIT
+
+
+def _text(form: str, text: str) -> Any:
+    if form == "decimal":
+        return text if _NUMBER.fullmatch(text) else MISFIT
+    if form == "date-time" and _DAY.fullmatch(text):
+        return f"{text}T00:00:00Z"
+    if form == "date" and not _DAY.fullmatch(text):
+        return MISFIT
+    return text or MISFIT
+
+
+def _integer(text: str) -> Any:
+    return int(text) if _NUMBER.fullmatch(text) and "." not in text else MISFIT
+
+
+def _number(text: str) -> Any:
+    if not _NUMBER.fullmatch(text):
+        return MISFIT
+    return float(text) if "." in text else int(text)
+
+
+def _boolean(text: str) -> Any:
+    word = text.lower()
+    return word in _TRUE if word in _TRUE | _FALSE else MISFIT
+
+
+def _json(kind: type) -> Any:
+    def read(text: str) -> Any:
+        try:
+            value = json.loads(text)
+        except (ValueError, RecursionError):
+            return MISFIT
+        return value if isinstance(value, kind) else MISFIT
+
+    return read
+
+
+_READERS = {
+    "integer": _integer,
+    "number": _number,
+    "boolean": _boolean,
+    "array": _json(list),
+    "object": _json(dict),
+}

@@ -1,0 +1,78 @@
+"""The tools of a request, as the demo model sees them."""
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+from .shapes import Param, params
+from .words import FILLERS, canonical, parts, tokens
+
+
+@dataclass(frozen=True)
+class Tool:
+    """One tool that may be called."""
+
+    name: str
+    description: str
+    schema: dict[str, Any]
+
+    @property
+    def params(self) -> list[Param]:
+        return params(self.schema)
+
+    @property
+    def title(self) -> str:
+        """The first line of the description."""
+        return self.description.strip().partition("\n")[0].strip()
+
+    @property
+    def squashed(self) -> str:
+        return "".join(parts(self.name))
+
+
+def offered(request: dict[str, Any]) -> list[Tool]:
+    """The tools of `request`; none if it forbids calls."""
+    raw = request.get("tools")
+    if request.get("tool_choice") == "none" or not isinstance(raw, list):
+        return []
+    functions = [
+        entry["function"] for entry in raw if isinstance(entry, dict) and isinstance(entry.get("function"), dict)
+    ]
+    return [
+        Tool(str(function["name"]), str(function.get("description") or ""), _schema(function.get("parameters")))
+        for function in functions
+        if function.get("name")
+    ]
+
+
+def _schema(raw: Any) -> dict[str, Any]:
+    return raw if isinstance(raw, dict) else {}
+
+
+class Index:
+    """How much each word says about which tool is meant: the fewer tools have it, the more."""
+
+    def __init__(self, tools: list[Tool]) -> None:
+        self.tools = tools
+        self._names = {tool.name: _telling(parts(tool.name)) for tool in tools}
+        self._titles = {tool.name: _telling(token.text for token in tokens(tool.title)) for tool in tools}
+        self._in_names = Counter(word for words in self._names.values() for word in words)
+        self._in_titles = Counter(word for words in self._titles.values() for word in words)
+
+    def by_name(self, tool: Tool, said: list[str]) -> float:
+        """How strongly the words `said` name `tool`; 1 and above is a match."""
+        own = self._names[tool.name]
+        heard = own & {canonical(word) for word in said}
+        exact = set(parts(tool.name)) & {word.lower() for word in said} - FILLERS
+        rarity = sum(2 / self._in_names[word] for word in heard)
+        # rounded, because a sum of fractions depends on their order, and a set has another one in every process
+        return round(rarity + len(heard) / (2 * len(own)) + len(exact) / 4, 6) if heard else 0
+
+    def by_title(self, tool: Tool, said: list[str]) -> float:
+        """How strongly they hint at its description."""
+        heard = self._titles[tool.name] & {canonical(word) for word in said}
+        return round(min(1.2, sum(0.6 / self._in_titles[word] for word in heard)), 6)
+
+
+def _telling(words: Any) -> frozenset[str]:
+    return frozenset(canonical(word) for word in words if word.lower() not in FILLERS and len(word) > 1)

@@ -1,0 +1,78 @@
+"""How the demo model reads words: light stemming, a few synonyms, and what to ignore."""
+
+import re
+from dataclasses import dataclass
+
+_FILLERS = """
+    a all also am an and any are as at be been by can could d did do does for from had has have he her hers him his
+    how i if in into is it its just let ll m me my now of off on or our out over please re s she should so some t than
+    thank thanks that the their them then there these they this those to too under up us ve was we were what when
+    where which who why will with would you your yours
+"""
+_PREPOSITIONS = """
+    about as at because by during except for from in into of on since than through to until via with without
+"""
+FILLERS = frozenset(_FILLERS.split())
+PREPOSITIONS = frozenset(_PREPOSITIONS.split())
+_SYNONYMS = {
+    "get": "show display view read",
+    "list": "all every",
+    "delete": "remove erase",
+    "create": "add make new",
+    "update": "change edit modify",
+    "search": "find look lookup",
+    "email": "mail",
+    "time": "clock",
+    "cancel": "abort",
+    "count": "quantity many",
+}
+_ENDINGS = (("ies", "y"), ("ing", ""), ("ed", ""), ("es", ""), ("s", ""), ("e", ""))
+_TOKEN = re.compile(r"\d+(?:[.,]\d+)*|[^\W_](?:[\w'\u2019/°-]*\w)?|°\w")
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[^A-Za-z0-9]+")
+SHORTEST_STEM = 3
+
+
+@dataclass(frozen=True)
+class Token:
+    """A word where it stands in a text."""
+
+    text: str
+    start: int
+    end: int
+
+
+def tokens(text: str) -> list[Token]:
+    return [Token(match[0], match.start(), match.end()) for match in _TOKEN.finditer(text)]
+
+
+def parts(name: str) -> list[str]:
+    """The words of a name, lower case: `refund_order`, `refund-order` and `refundOrder` have the same two."""
+    return [part.lower() for part in _HUMP.split(name) if part]
+
+
+def is_filler(word: str) -> bool:
+    """Whether a word says nothing by itself: `the`, `What's`."""
+    return re.split(r"['\u2019]", word.lower())[0] in FILLERS
+
+
+def leads_away(word: str) -> bool:
+    """Whether what comes next is not what was talked about: fillers and prepositions."""
+    return is_filler(word) or word.lower() in PREPOSITIONS
+
+
+def canonical(word: str) -> str:
+    """What a word counts as: its stem, or that of the synonym it stands for."""
+    stem = _stem(word.lower())
+    return _CANONICAL.get(stem, stem)
+
+
+def _stem(word: str) -> str:
+    for ending, replacement in _ENDINGS:
+        if word.endswith(ending) and not word.endswith("ss") and len(word) - len(ending) >= SHORTEST_STEM:
+            word = word.removesuffix(ending) + replacement
+            break
+    doubled = len(word) > SHORTEST_STEM and word[-1] == word[-2]
+    return word[:-1] if doubled else word
+
+
+_CANONICAL = {_stem(word): _stem(head) for head, others in _SYNONYMS.items() for word in others.split()}

@@ -1,0 +1,63 @@
+"""Which model server answers: the configured one, or the demo model in this very process."""
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import httpx2
+from django.conf import settings
+from django.utils.crypto import salted_hmac
+from openai import AsyncOpenAI
+
+DEMO_PATH = "/demo-model/v1"
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    base_url: str
+    api_key: str
+    model: str
+    is_demo: bool = False
+
+    @property
+    def shown_url(self) -> str:
+        return self.base_url or "api.openai.com"
+
+
+class OwnAddress:
+    """Where this process listens, learnt from the server that runs it; the demo model is asked there."""
+
+    def __init__(self) -> None:
+        self.base_url = ""
+
+    def learn(self, host: str, port: int) -> None:
+        if not self.base_url:
+            reachable = {"0.0.0.0": "127.0.0.1", "::": "[::1]", "": "127.0.0.1"}.get(host, host)  # noqa: S104
+            name = f"[{reachable}]" if ":" in reachable and not reachable.startswith("[") else reachable
+            self.base_url = f"http://{name}:{port}{DEMO_PATH}"
+
+
+own_address = OwnAddress()
+
+
+def uses_demo() -> bool:
+    return not (settings.OPENAI_BASE_URL or settings.OPENAI_API_KEY)
+
+
+def demo_key() -> str:
+    """Only this installation's processes know it."""
+    return salted_hmac("hitlchat.demo-model", "key", algorithm="sha256").hexdigest()
+
+
+def endpoint(model: str = "") -> Endpoint:
+    """Where to ask. `model` overrides OPENAI_MODEL; the demo model has but one."""
+    if uses_demo():
+        return Endpoint(own_address.base_url, demo_key(), "demo", is_demo=True)
+    key = settings.OPENAI_API_KEY or "none"
+    return Endpoint(settings.OPENAI_BASE_URL, key, model or settings.OPENAI_MODEL or "gpt-4.1-mini")
+
+
+@lru_cache(maxsize=8)
+def client(where: Endpoint) -> AsyncOpenAI:
+    """One client per endpoint: building one costs some 90 ms, and it keeps its connections."""
+    timeout = httpx2.Timeout(settings.MODEL_TIMEOUT_SECONDS, connect=5.0)
+    return AsyncOpenAI(base_url=where.base_url or None, api_key=where.api_key, timeout=timeout, max_retries=2)

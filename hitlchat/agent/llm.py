@@ -1,0 +1,121 @@
+"""One model request: Chat Completions, streamed, from any compatible server, with the `openai` client."""
+
+import json
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import openai
+from openai import AsyncOpenAI, AsyncStream
+from openai.types.chat import ChatCompletionChunk
+
+from hitlchat.agent.endpoint import Endpoint, client
+from hitlchat.agent.trouble import ModelTrouble, explain
+from hitlchat.gate import canonical
+from hitlchat.gate.storable import storable
+
+
+@dataclass
+class ModelCall:
+    """A call as the model wrote it; `arguments` is text that may or may not be JSON."""
+
+    id: str = ""
+    name: str = ""
+    arguments: str = ""
+
+    def wire(self) -> dict[str, Any]:
+        # Several servers fail on a history whose arguments don't parse; the tool message says what was wrong.
+        return {"id": self.id, "type": "function", "function": {"name": self.name, "arguments": self._parsable()}}
+
+    def _parsable(self) -> str:
+        try:
+            canonical.loads(self.arguments or "{}")
+        except canonical.NotJson:
+            return "{}"
+        return storable(self.arguments or "{}")
+
+
+@dataclass
+class Answer:
+    text: str = ""
+    calls: list[ModelCall] = field(default_factory=list)
+    finish_reason: str = ""
+
+
+class Calls:
+    """Puts streamed tool calls together, whatever the server's dialect: repeated ids and names, missing or equal
+    indexes, interleaved deltas."""
+
+    def __init__(self) -> None:
+        self.found: list[ModelCall] = []
+        self._by_index: dict[int, ModelCall] = {}
+
+    def feed(self, index: int | None, id: str | None, name: str | None, arguments: str | None) -> None:
+        call = self._current(index, id)
+        if call is None or (id and call.id and id != call.id):
+            call = ModelCall()
+            self.found.append(call)
+            if index is not None:
+                self._by_index[index] = call
+        call.id = id or call.id
+        call.name = name or call.name
+        call.arguments += arguments or ""
+
+    def _current(self, index: int | None, id: str | None) -> ModelCall | None:
+        if index is not None:
+            return self._by_index.get(index)
+        return self.found[-1] if self.found and not id else None
+
+
+def request_body(endpoint: Endpoint, messages: list[str], tools: list[str]) -> bytes:
+    """The request, put together from parts that are serialised already: encoding a long history again for every turn
+    is what makes agent loops slow."""
+    body = f'{{"model":{json.dumps(endpoint.model)},"stream":true,"messages":[{",".join(messages)}]'
+    if tools:
+        body += f',"tools":[{",".join(tools)}]'
+    return (body + "}").encode()
+
+
+async def ask(endpoint: Endpoint, body: bytes) -> AsyncIterator[str | Answer]:
+    """Yield pieces of text as they come, then one `Answer` with everything. ModelTrouble on any failure."""
+    text: list[str] = []
+    calls, reason = Calls(), ""
+    try:
+        async with await _open(client(endpoint), body) as stream:
+            async for chunk in stream:
+                for choice in chunk.choices[:1]:
+                    reason = choice.finish_reason or reason
+                    for part in choice.delta.tool_calls or []:
+                        function = part.function
+                        name = function.name if function else None
+                        calls.feed(part.index, part.id, name, function.arguments if function else None)
+                    if choice.delta.content:
+                        text.append(storable(choice.delta.content))
+                        yield text[-1]
+    except (openai.OpenAIError, json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise explain(error, endpoint) from error
+    if not reason:
+        raise ModelTrouble("The model server ended its answer before it was complete. Send the message again.")
+    yield Answer("".join(text), _named(calls.found), reason)
+
+
+def _named(calls: list[ModelCall]) -> list[ModelCall]:
+    """Every call needs an id of its own, since its result is matched by it."""
+    seen: set[str] = set()
+    for number, call in enumerate(calls):
+        if not call.id or call.id in seen:
+            call.id = f"call_{number}_{len(seen)}"
+        seen.add(call.id)
+        call.id, call.name = storable(call.id), storable(call.name)
+    return calls
+
+
+async def _open(server: AsyncOpenAI, body: bytes) -> AsyncStream[ChatCompletionChunk]:
+    return await server.post(
+        "/chat/completions",
+        content=body,
+        options={"headers": {"Content-Type": "application/json"}},
+        cast_to=ChatCompletionChunk,
+        stream=True,
+        stream_cls=AsyncStream[ChatCompletionChunk],
+    )

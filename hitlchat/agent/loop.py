@@ -1,0 +1,213 @@
+"""The agent loop, durable by construction: `advance` reads rows, takes the next step, returns when it has to wait."""
+
+import asyncio
+import logging
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.db import transaction
+
+from hitlchat.agent import llm, runs, transcript
+from hitlchat.agent.announce import tell
+from hitlchat.agent.endpoint import Endpoint, endpoint
+from hitlchat.agent.instructions import INSTRUCTIONS, WRAP_UP
+from hitlchat.agent.models import Message, MessageState, Role, Run, RunStatus
+from hitlchat.agent.runs import Claim, LostClaim
+from hitlchat.agent.trouble import ModelTrouble
+from hitlchat.agent.writing import Writing
+from hitlchat.gate import canonical, catalog
+from hitlchat.gate.actor import Caller
+from hitlchat.gate.crossing import in_db
+from hitlchat.gate.models import ToolCall, new_id
+from hitlchat.gate.status import Status
+from hitlchat.gate.submit import CallRequest, Prepared, admit, prepare
+
+logger = logging.getLogger(__name__)
+
+SOFT_TURNS = 16
+HARD_TURNS = 18
+SAME_CALL = 3
+
+TOO_MANY_TURNS = (
+    f"The assistant was stopped after {HARD_TURNS} turns without a final answer. Ask again, in smaller steps."
+)
+REPEATED = f"The assistant was stopped because it asked for the same call {SAME_CALL} times."
+
+
+@dataclass(frozen=True)
+class Turn:
+    """What is needed to ask the model once."""
+
+    message: Message
+    caller: Caller
+    among: list[str] | None
+    endpoint: Endpoint
+    body: bytes
+    user_prompt: str
+    final: bool
+
+
+async def advance(claim: Claim) -> None:
+    """Work on a claimed run until it is finished or nothing can be done before a call settles.
+
+    Safe to call again at any time by whoever holds the claim; LostClaim ends it silently, as someone else goes on.
+    """
+    try:
+        while await _step(claim):
+            pass
+    except LostClaim as lost:
+        logger.info("%s", lost)
+    except ModelTrouble as trouble:
+        await _fail(claim, str(trouble))
+    except Exception:
+        logger.exception("The run %s failed", claim.run_id)
+        await _fail(claim, "Something went wrong inside hitlchat. The server's log has the details.")
+
+
+async def _step(claim: Claim) -> bool:
+    turn = await in_db(_next_turn)(claim)
+    await tell(claim.conversation_id, "run")
+    if turn is None:
+        return False
+    await tell(claim.conversation_id, "message", message=str(turn.message.pk))
+    answer = await _listen(claim, turn)
+    prepared = [await prepare(request) for request in _requests(turn, answer)]
+    go_on = await in_db(_store)(claim, turn, answer, prepared)
+    await tell(claim.conversation_id, "message", message=str(turn.message.pk))
+    return go_on
+
+
+def _next_turn(claim: Claim) -> Turn | None:
+    """Close the open turn if its calls are settled, else park; then make the next request ready. None: nothing more."""
+    run = claim.rows().select_related("conversation__owner").first()
+    if run is None:
+        raise LostClaim(f"run {claim.run_id} is no longer held")
+    if run.turn_id is not None and runs.unsettled(run.turn_id).exists() and runs.park(claim, run.turn_id):
+        return None
+    with transaction.atomic():
+        runs.hold(claim, turns=run.turns + 1, turn_id=None)
+        transcript.drop_unfinished(run.pk)
+        if run.turn_id is not None:
+            transcript.answer_calls(run.conversation, run, run.turn_id)
+            if _stuck(run.turn_id):
+                _give_up(claim, REPEATED)
+                return None
+        if run.turns >= HARD_TURNS:
+            _give_up(claim, TOO_MANY_TURNS)
+            return None
+        return _turn(run)
+
+
+def _turn(run: Run) -> Turn:
+    conversation = run.conversation
+    owner = conversation.owner
+    caller = Caller("chat", owner.pk, owner.get_username())
+    where = endpoint(conversation.model)
+    messages = [canonical.pretty({"role": "system", "content": INSTRUCTIONS}), *transcript.wires(conversation.pk)]
+    if run.turns >= SOFT_TURNS:
+        messages.append(canonical.pretty({"role": "user", "content": WRAP_UP}))
+    tools = [canonical.pretty(catalog.definition(tool)) for tool in catalog.tools_for(caller, conversation.tools)]
+    prompt = Message.objects.filter(run=run, role=Role.USER).values_list("content", flat=True).first() or ""
+    return Turn(
+        message=transcript.open_answer(conversation.pk, run.pk, new_id()),
+        caller=caller,
+        among=conversation.tools,
+        endpoint=where,
+        body=llm.request_body(where, messages, tools),
+        user_prompt=prompt,
+        final=run.turns + 1 >= HARD_TURNS,
+    )
+
+
+async def _listen(claim: Claim, turn: Turn) -> llm.Answer:
+    """Stream the model's answer to the pages; returns it whole. What was written before a failure stays, marked cut."""
+    writing = Writing(claim, turn.message)
+    flusher = asyncio.create_task(writing.run())
+    try:
+        async for piece in llm.ask(turn.endpoint, turn.body):
+            if isinstance(piece, llm.Answer):
+                return piece
+            writing.feed(piece)
+            if flusher.done():
+                flusher.result()
+    except ModelTrouble:
+        await in_db(_cut_off)(claim, turn.message, writing.text)
+        raise
+    finally:
+        flusher.cancel()
+        await asyncio.wait([flusher])
+    raise ModelTrouble("The model server sent no answer.")
+
+
+def _requests(turn: Turn, answer: llm.Answer) -> list[CallRequest]:
+    return [
+        CallRequest(
+            tool_name=call.name,
+            arguments=call.arguments,
+            caller=turn.caller,
+            among=turn.among,
+            conversation_id=turn.message.conversation_id,
+            turn_id=turn.message.pk,
+            position=position,
+            model_call_id=call.id,
+            user_prompt=turn.user_prompt,
+        )
+        for position, call in enumerate(answer.calls)
+    ]
+
+
+def _store(claim: Claim, turn: Turn, answer: llm.Answer, prepared: list[Prepared]) -> bool:
+    """The answer and its calls, in one transaction. False when the run is finished with it."""
+    with transaction.atomic():
+        runs.hold(claim, turn_id=turn.message.pk if prepared else None)
+        transcript.close_answer(turn.message.pk, answer)
+        for one in prepared:
+            admit(_unless_repeated(claim, one))
+        if not prepared:
+            runs.finish(claim, RunStatus.DONE)
+    return bool(prepared)
+
+
+def _unless_repeated(claim: Claim, prepared: Prepared) -> Prepared:
+    """The third time the same call is asked for in one run, nobody is bothered with it again."""
+    if prepared.tool is None or prepared.arguments is None:
+        return prepared
+    turns = Message.objects.filter(run_id=claim.run_id, role=Role.ASSISTANT).values("pk")
+    earlier = ToolCall.objects.filter(turn_id__in=turns, tool=prepared.tool).values_list("arguments", flat=True)
+    if list(earlier).count(prepared.arguments) < SAME_CALL - 1:
+        return prepared
+    return Prepared(prepared.request, Status.REJECTED, REPEATED, prepared.tool, prepared.arguments)
+
+
+def _stuck(turn_id: UUID) -> bool:
+    return ToolCall.objects.filter(turn_id=turn_id, status=Status.REJECTED, reason=REPEATED).exists()
+
+
+def _give_up(claim: Claim, why: str) -> None:
+    transcript.add_notice(claim.conversation_id, claim.run_id, why)
+    runs.finish(claim, RunStatus.FAILED, why)
+
+
+def _cut_off(claim: Claim, message: Message, text: str) -> None:
+    with transaction.atomic():
+        runs.hold(claim)
+        if text:
+            transcript.close_answer(message.pk, llm.Answer(text), state=MessageState.CUT)
+        else:
+            Message.objects.filter(pk=message.pk).delete()
+
+
+async def _fail(claim: Claim, why: str) -> None:
+    try:
+        await in_db(_record_failure)(claim, why)
+    except LostClaim as lost:
+        logger.info("%s", lost)
+    await tell(claim.conversation_id, "resync")
+
+
+def _record_failure(claim: Claim, why: str) -> None:
+    with transaction.atomic():
+        runs.hold(claim)
+        transcript.drop_unfinished(claim.run_id)
+        transcript.add_notice(claim.conversation_id, claim.run_id, why)
+        runs.finish(claim, RunStatus.FAILED, why)

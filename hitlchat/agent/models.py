@@ -1,0 +1,104 @@
+"""Conversations, and the runs that work on them. All state of the agent loop is in these rows."""
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+from django.utils import timezone
+
+from hitlchat.gate.canonical import JSONTextField
+from hitlchat.gate.models import new_id
+
+
+class RunStatus(models.TextChoices):
+    RUNNING = "running", "Working"
+    WAITING = "waiting", "Waiting for an answer"
+    DONE = "done", "Done"
+    FAILED = "failed", "Failed"
+    STOPPED = "stopped", "Stopped"
+
+
+ACTIVE = (RunStatus.RUNNING, RunStatus.WAITING)
+
+
+class Conversation(models.Model):
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="conversations")
+    title = models.CharField(max_length=200, blank=True)
+    model = models.CharField(max_length=200, blank=True)
+    tools = JSONTextField(null=True, help_text="Names of the tools it may use; null means all published ones.")
+    created_at = models.DateTimeField(default=timezone.now)
+    updated_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        ordering = ["-updated_at"]
+        indexes = [models.Index(fields=["owner", "-updated_at"], name="conversation_by_owner")]
+
+    def __str__(self) -> str:
+        return self.title or "New conversation"
+
+
+class Run(models.Model):
+    """All work from one user message to the final answer. `status` is written by runs.py alone."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    conversation = models.ForeignKey(Conversation, on_delete=models.PROTECT, related_name="runs")
+    status = models.CharField(max_length=8, choices=RunStatus.choices, default=RunStatus.RUNNING)
+    error = models.TextField(blank=True)
+    # The assistant message whose calls are not all answered yet.
+    turn_id = models.UUIDField(null=True)
+    turns = models.PositiveSmallIntegerField(default=0)
+    # Parked: nothing to do until a call settles; no process works on it and none holds its lease.
+    parked = models.BooleanField(default=False)
+    owner = models.CharField(max_length=36, blank=True)
+    lease_until = models.DateTimeField(null=True)
+    created_at = models.DateTimeField(default=timezone.now)
+    finished_at = models.DateTimeField(null=True)
+
+    class Meta:
+        ordering = ["created_at"]
+        constraints = [
+            models.UniqueConstraint(fields=["conversation"], condition=Q(status__in=ACTIVE), name="one_active_run"),
+            models.CheckConstraint(condition=Q(status__in=RunStatus.values), name="run_status_known"),
+        ]
+        indexes = [
+            models.Index(fields=["lease_until"], condition=Q(status__in=ACTIVE), name="run_active"),
+            models.Index(fields=["turn_id"], condition=Q(turn_id__isnull=False), name="run_by_turn"),
+        ]
+
+    def __str__(self) -> str:
+        return f"run {self.id}"
+
+
+class Role(models.TextChoices):
+    USER = "user", "You"
+    ASSISTANT = "assistant", "Assistant"
+    TOOL = "tool", "Tool"
+    NOTICE = "notice", "hitlchat"
+
+
+class MessageState(models.TextChoices):
+    STREAMING = "streaming", "Being written"
+    COMPLETE = "complete", "Complete"
+    CUT = "cut", "Cut off"
+
+
+class Message(models.Model):
+    """One message. An assistant message and its calls are a turn; the message's id is the calls' turn_id."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    conversation = models.ForeignKey(Conversation, on_delete=models.PROTECT, related_name="messages")
+    run = models.ForeignKey(Run, null=True, on_delete=models.PROTECT, related_name="messages")
+    seq = models.PositiveIntegerField()
+    role = models.CharField(max_length=10, choices=Role.choices)
+    content = models.TextField(blank=True)
+    # As sent to the model, already serialised: a turn's cost must not grow with re-encoding what came before.
+    wire = models.TextField(blank=True)
+    state = models.CharField(max_length=10, choices=MessageState.choices, default=MessageState.COMPLETE)
+    created_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        ordering = ["seq"]
+        constraints = [models.UniqueConstraint(fields=["conversation", "seq"], name="message_order")]
+
+    def __str__(self) -> str:
+        return f"{self.role} {self.seq}"

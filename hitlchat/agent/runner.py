@@ -1,0 +1,121 @@
+"""Drives runs in this process: one task for each claimed run, a heartbeat for their leases, and the sweeper."""
+
+import asyncio
+import logging
+import time
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.db import DatabaseError
+
+from hitlchat.agent import announce, runs
+from hitlchat.agent.loop import advance
+from hitlchat.agent.models import Conversation, Message
+from hitlchat.agent.runs import Claim
+from hitlchat.gate import perform
+from hitlchat.gate.actor import Actor
+from hitlchat.gate.background import background
+from hitlchat.gate.crossing import in_db
+from hitlchat.gate.status import SETTLED, Status
+from hitlchat.gate.sweep import sweep
+from hitlchat.gate.transition import call_moved
+
+logger = logging.getLogger(__name__)
+
+SWEEP_SECONDS = 2.0
+ANSWERED = frozenset({Status.APPROVED, Status.DECLINED, Status.EXPIRED, Status.WITHDRAWN})
+
+_driving: dict[str, asyncio.Task[Any]] = {}
+
+
+def say(conversation: Conversation, content: str) -> tuple[Message, UUID]:
+    """The user says something: store it and let the assistant begin. RunActive while a run goes on."""
+    message, claim = runs.start(conversation, content)
+    _start(claim)
+    announce.tell_soon(conversation.pk, "message", message=str(message.pk))
+    return message, claim.run_id
+
+
+def stop(run_id: UUID, conversation_id: UUID, actor: Actor) -> bool:
+    """End a run; False if it was over already."""
+    stopped = runs.stop(run_id, actor)
+    announce.tell_soon(conversation_id, "resync")
+    return stopped
+
+
+def listen() -> None:
+    call_moved.connect(_on_move, dispatch_uid="agent")
+
+
+async def keep_house() -> None:
+    """The sweeper and the heartbeat of one server process; ends only by being cancelled."""
+    beat_every = settings.LEASE_SECONDS / 3
+    last_beat = 0.0
+    while True:
+        try:
+            if time.monotonic() - last_beat >= beat_every:
+                last_beat = time.monotonic()
+                await _beat()
+            await in_db(_sweep)()
+        except DatabaseError:
+            # The database may be restarting; work goes on when it is back, leases see to the rest.
+            logger.exception("The sweeper could not reach the database")
+        await asyncio.sleep(SWEEP_SECONDS)
+
+
+async def let_go() -> None:
+    """Stop driving; each run is handed back for another process, or for this one after its restart."""
+    tasks = list(_driving.values())
+    for task in tasks:
+        task.cancel()
+    if tasks:
+        await asyncio.wait(tasks, timeout=5)
+
+
+def _start(claim: Claim) -> None:
+    background.spawn(_drive, claim)
+
+
+async def _drive(claim: Claim) -> None:
+    task = asyncio.current_task()
+    assert task is not None
+    _driving[claim.token] = task
+    try:
+        await advance(claim)
+    except asyncio.CancelledError:
+        await asyncio.shield(in_db(runs.release)(claim))
+        raise
+    finally:
+        del _driving[claim.token]
+
+
+async def _beat() -> None:
+    await in_db(perform.beat)()
+    tokens = list(_driving)
+    held = await in_db(runs.renew)(tokens) if tokens else set()
+    for token in tokens:
+        if token not in held and token in _driving:
+            _driving[token].cancel()
+
+
+def _sweep() -> None:
+    sweep()
+    for claim in runs.claim_lapsed():
+        _start(claim)
+    for turn_id in runs.parked_but_settled():
+        _wake(turn_id)
+
+
+def _wake(turn_id: UUID) -> None:
+    if background.running and (claim := runs.wake(turn_id)) is not None:
+        _start(claim)
+
+
+def _on_move(*, call_id: UUID, status: Status, conversation_id: UUID | None, turn_id: UUID | None, **_: Any) -> None:
+    if conversation_id is not None:
+        announce.tell_soon(conversation_id, "call", call=str(call_id), turn=str(turn_id))
+    if turn_id is not None and status in ANSWERED:
+        runs.refresh_status(turn_id)
+    if turn_id is not None and status in SETTLED:
+        _wake(turn_id)

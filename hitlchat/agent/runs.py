@@ -1,0 +1,159 @@
+"""The life of a run: started, claimed by a process, parked while calls are open, woken, finished. Only this file
+writes a run's status. Every step of a working process names its claim, so that one that lost it can write nothing."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+from django.db import IntegrityError, transaction
+from django.db.models import Q, QuerySet
+from django.utils import timezone
+
+from hitlchat.agent import transcript
+from hitlchat.agent.models import ACTIVE, Conversation, Message, Run, RunStatus
+from hitlchat.gate import withdraw
+from hitlchat.gate.actor import Actor
+from hitlchat.gate.models import ToolCall
+from hitlchat.gate.perform import lease
+from hitlchat.gate.status import SETTLED, Status
+
+
+class RunActive(Exception):
+    """A run of this conversation still goes on; the new message has to wait."""
+
+
+class LostClaim(Exception):
+    """Another process took the run over, or it was stopped: what this one was doing no longer counts."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    run_id: UUID
+    conversation_id: UUID
+    token: str
+
+    def rows(self) -> QuerySet[Run]:
+        return Run.objects.filter(pk=self.run_id, owner=self.token, status__in=ACTIVE)
+
+
+def start(conversation: Conversation, content: str) -> tuple[Message, Claim]:
+    """Add the user's message and begin a run for it, claimed by this process. RunActive if one goes on."""
+    token = uuid4().hex
+    try:
+        with transaction.atomic():
+            run = Run.objects.create(conversation=conversation, owner=token, lease_until=timezone.now() + lease())
+            message = transcript.add_user(conversation, run, content)
+            title = conversation.title or _title(content)
+            Conversation.objects.filter(pk=conversation.pk).update(updated_at=timezone.now(), title=title)
+    except IntegrityError as error:
+        raise RunActive("The assistant is still working on the last message.") from error
+    return message, Claim(run.pk, conversation.pk, token)
+
+
+def claim_lapsed() -> list[Claim]:
+    """Take over active, unparked runs whose process fell silent."""
+    lapsed = Run.objects.filter(status__in=ACTIVE, parked=False, lease_until__lt=timezone.now())
+    found = []
+    for run in lapsed[:50]:
+        token = uuid4().hex
+        rows = Run.objects.filter(pk=run.pk, owner=run.owner, status__in=ACTIVE, lease_until=run.lease_until)
+        if rows.update(owner=token, lease_until=timezone.now() + lease()) == 1:
+            found.append(Claim(run.pk, run.conversation_id, token))
+    return found
+
+
+def wake(turn_id: UUID) -> Claim | None:
+    """Claim the parked run that waits for this turn's calls, if they are all settled; None if there is none to wake."""
+    with transaction.atomic():
+        # Locked whether parked or not: a park under way is waited for, so that it can't be missed.
+        run = Run.objects.select_for_update().filter(turn_id=turn_id, status__in=ACTIVE).first()
+        if run is None or not run.parked or unsettled(turn_id).exists():
+            return None
+        token = uuid4().hex
+        Run.objects.filter(pk=run.pk).update(
+            parked=False, status=RunStatus.RUNNING, owner=token, lease_until=timezone.now() + lease()
+        )
+    return Claim(run.pk, run.conversation_id, token)
+
+
+def park(claim: Claim, turn_id: UUID) -> bool:
+    """Let go of the run until its open calls settle; False if they all are already, so that it can go on at once."""
+    with transaction.atomic():
+        # The row is written first: a wake-up waits for this transaction and then finds the run parked.
+        _update(claim, parked=True, owner="", lease_until=None)
+        statuses = set(ToolCall.objects.filter(turn_id=turn_id).values_list("status", flat=True))
+        if statuses <= SETTLED:
+            transaction.set_rollback(True)
+            return False
+        status = RunStatus.WAITING if Status.WAITING in statuses else RunStatus.RUNNING
+        Run.objects.filter(pk=claim.run_id).update(status=status)
+    return True
+
+
+def refresh_status(turn_id: UUID) -> None:
+    """A parked run is `waiting` only while one of its calls waits for a person."""
+    waits = ToolCall.objects.filter(turn_id=turn_id, status=Status.WAITING).exists()
+    status = RunStatus.WAITING if waits else RunStatus.RUNNING
+    Run.objects.filter(turn_id=turn_id, parked=True, status__in=ACTIVE).exclude(status=status).update(status=status)
+
+
+def renew(tokens: list[str]) -> set[str]:
+    """Prolong the leases of these claims; returns those that are still held."""
+    rows = Run.objects.filter(owner__in=tokens, status__in=ACTIVE)
+    rows.update(lease_until=timezone.now() + lease())
+    return set(rows.values_list("owner", flat=True))
+
+
+def hold(claim: Claim, **columns: Any) -> None:
+    """Write `columns` of a run that this process still holds, renewing the lease. LostClaim otherwise."""
+    _update(claim, lease_until=timezone.now() + lease(), **columns)
+
+
+def release(claim: Claim) -> None:
+    """Hand the run back at once, for any process to take over; for a clean shutdown."""
+    claim.rows().update(lease_until=timezone.now())
+
+
+def finish(claim: Claim, status: RunStatus, error: str = "") -> None:
+    """End the run. LostClaim if it is not this process's to end."""
+    _update(claim, status=status, error=error, finished_at=timezone.now(), owner="", lease_until=None, turn_id=None)
+
+
+def stop(run_id: UUID, actor: Actor) -> bool:
+    """End a run at the user's wish: what waits is withdrawn, what executes ends by itself. False if it was over."""
+    with transaction.atomic():
+        rows = Run.objects.filter(pk=run_id, status__in=ACTIVE)
+        ended = rows.update(
+            status=RunStatus.STOPPED, finished_at=timezone.now(), owner="", lease_until=None, parked=False
+        )
+        if ended != 1:
+            return False
+        run = Run.objects.select_related("conversation").get(pk=run_id)
+        transcript.keep_partial(run)
+        if run.turn_id is not None:
+            withdraw.withdraw_turn(run.turn_id, actor=actor, why="the run was stopped")
+            transcript.answer_calls(run.conversation, run, run.turn_id)
+            Run.objects.filter(pk=run_id).update(turn_id=None)
+    return True
+
+
+def unsettled(turn_id: UUID) -> QuerySet[ToolCall]:
+    return ToolCall.objects.filter(~Q(status__in=SETTLED), turn_id=turn_id)
+
+
+def parked_but_settled() -> list[UUID]:
+    """Turns of parked runs that nobody woke: settled by a process without a server loop, or one that died just then."""
+    recently = timezone.now() - timedelta(minutes=2)
+    settled = ToolCall.objects.filter(settled_at__gte=recently, turn_id__isnull=False).values("turn_id")
+    return [t for t in Run.objects.filter(parked=True, turn_id__in=settled).values_list("turn_id", flat=True) if t]
+
+
+def _update(claim: Claim, **columns: Any) -> None:
+    if claim.rows().update(**columns) != 1:
+        raise LostClaim(f"run {claim.run_id} is no longer held")
+
+
+def _title(content: str) -> str:
+    words = " ".join(content.split())
+    return words if len(words) <= 60 else words[:59].rsplit(" ", 1)[0] + "…"

@@ -1,0 +1,105 @@
+"""Messages as rows, and as the model server reads them (Chat Completions); the only file that knows both."""
+
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Max, Value
+from django.db.models.functions import Concat
+
+from hitlchat.agent.llm import Answer
+from hitlchat.agent.models import Conversation, Message, MessageState, Role, Run
+from hitlchat.gate import canonical, results
+from hitlchat.gate.models import ToolCall
+
+
+def add_user(conversation: Conversation, run: Run, content: str) -> Message:
+    wire = canonical.pretty({"role": "user", "content": content})
+    return _add(conversation.pk, run.pk, Role.USER, content=content, wire=wire)
+
+
+def add_notice(conversation_id: UUID, run_id: UUID | None, content: str, *, for_model: str = "") -> Message:
+    """A message of hitlchat itself. `for_model`, if given, is what the model reads of it in the next turn."""
+    wire = canonical.pretty({"role": "user", "content": f"[Note from hitlchat] {for_model}"}) if for_model else ""
+    return _add(conversation_id, run_id, Role.NOTICE, content=content, wire=wire)
+
+
+def open_answer(conversation_id: UUID, run_id: UUID, message_id: UUID) -> Message:
+    """The assistant's message while it is being written."""
+    return _add(conversation_id, run_id, Role.ASSISTANT, id=message_id, state=MessageState.STREAMING)
+
+
+def append(message_id: UUID, token: str, text: str) -> bool:
+    """Store more of a message that is being written under claim `token`; False if it no longer is."""
+    rows = Message.objects.filter(pk=message_id, state=MessageState.STREAMING, run__owner=token)
+    return rows.update(content=Concat("content", Value(text))) == 1
+
+
+def close_answer(message_id: UUID, answer: Answer, *, state: MessageState = MessageState.COMPLETE) -> None:
+    wire: dict[str, Any] = {"role": "assistant", "content": answer.text}
+    if answer.calls:
+        wire["tool_calls"] = [call.wire() for call in answer.calls]
+    rows = Message.objects.filter(pk=message_id)
+    rows.update(content=answer.text, wire=canonical.pretty(wire), state=state)
+
+
+def drop_unfinished(run_id: UUID) -> list[UUID]:
+    """Remove what a process that died had been writing: the turn is asked again from the start."""
+    rows = Message.objects.filter(run_id=run_id, state=MessageState.STREAMING)
+    ids = list(rows.values_list("pk", flat=True))
+    rows.delete()
+    return ids
+
+
+def keep_partial(run: Run) -> None:
+    """What was written of a stopped answer stays, marked as cut off; an empty one goes."""
+    rows = Message.objects.filter(run=run, state=MessageState.STREAMING)
+    rows.filter(content="").delete()
+    for message in rows:
+        close_answer(message.pk, Answer(message.content), state=MessageState.CUT)
+
+
+def answer_calls(conversation: Conversation, run: Run, turn_id: UUID) -> None:
+    """Write a tool message for every call of the turn, in the model's order: a model server insists on all of them."""
+    calls = ToolCall.objects.filter(turn_id=turn_id).select_related("approval").prefetch_related("approval__decisions")
+    seq = _last_seq(conversation.pk)
+    messages = []
+    for offset, call in enumerate(calls.order_by("position"), 1):
+        content = _text(call)
+        wire = canonical.pretty({"role": "tool", "tool_call_id": call.model_call_id, "content": content})
+        messages.append(
+            Message(conversation=conversation, run=run, seq=seq + offset, role=Role.TOOL, content="", wire=wire)
+        )
+    Message.objects.bulk_create(messages)
+
+
+def wires(conversation_id: UUID) -> list[str]:
+    """All that the model has to read, each message serialised, tool messages right behind the turn they answer."""
+    rows = Message.objects.filter(conversation_id=conversation_id).exclude(wire="")
+    ordered: list[tuple[str, str]] = []
+    for role, wire in rows.order_by("seq").values_list("role", "wire"):
+        notices = []
+        while role == Role.TOOL and ordered and ordered[-1][0] == Role.NOTICE:
+            notices.append(ordered.pop())
+        ordered += [(role, wire), *reversed(notices)]
+    return [wire for _, wire in ordered]
+
+
+def _text(call: ToolCall) -> str:
+    decision = None
+    if hasattr(call, "approval"):
+        decision = next(iter(call.approval.decisions.all()), None)
+    return results.for_model(
+        call,
+        decline_reason=decision.reason if decision else "",
+        edited=decision is not None and decision.edited_arguments is not None,
+    )
+
+
+def _add(conversation_id: UUID, run_id: UUID | None, role: Role, **columns: Any) -> Message:
+    seq = _last_seq(conversation_id) + 1
+    return Message.objects.create(conversation_id=conversation_id, run_id=run_id, role=role, seq=seq, **columns)
+
+
+def _last_seq(conversation_id: UUID) -> int:
+    found = Message.objects.filter(conversation_id=conversation_id).aggregate(last=Max("seq"))["last"]
+    return found or 0

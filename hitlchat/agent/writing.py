@@ -1,0 +1,64 @@
+"""An answer while it is being written: coalesced, stored now and then, and told to open pages; linear in its length."""
+
+import asyncio
+import time
+
+from hitlchat.agent import transcript
+from hitlchat.agent.announce import tell
+from hitlchat.agent.models import Message
+from hitlchat.agent.runs import Claim, LostClaim
+from hitlchat.gate.crossing import in_db
+
+FLUSH_SECONDS = 0.025
+STORE_SECONDS = 1.0
+STORE_CHARACTERS = 2048
+
+
+class Writing:
+    """Each event carries all text since the last stored point, so that a lost one is made good by the next, and a page
+    that joins late needs only what is stored."""
+
+    def __init__(self, claim: Claim, message: Message) -> None:
+        self._claim = claim
+        self._message = message
+        self._parts: list[str] = []
+        self._taken = 0
+        self._tail = ""
+        self._stored = 0
+        self._stored_at = time.monotonic()
+
+    @property
+    def text(self) -> str:
+        return "".join(self._parts)
+
+    def feed(self, text: str) -> None:
+        self._parts.append(text)
+
+    async def run(self) -> None:
+        """Flush until cancelled. LostClaim when the run is no longer this process's."""
+        while True:
+            await asyncio.sleep(FLUSH_SECONDS)
+            if self._taken < len(self._parts):
+                await self._tell()
+            due = time.monotonic() - self._stored_at >= STORE_SECONDS
+            if self._tail and (due or len(self._tail) >= STORE_CHARACTERS):
+                await self._store()
+
+    async def _tell(self) -> None:
+        self._tail += "".join(self._parts[self._taken :])
+        self._taken = len(self._parts)
+        await self._announce()
+
+    async def _announce(self) -> None:
+        await tell(
+            self._claim.conversation_id, "delta", message=str(self._message.pk), base=self._stored, text=self._tail
+        )
+
+    async def _store(self) -> None:
+        text, self._tail = self._tail, ""
+        self._stored += len(text)
+        self._stored_at = time.monotonic()
+        if not await in_db(transcript.append)(self._message.pk, self._claim.token, text):
+            raise LostClaim("the answer is no longer wanted")
+        # Says how much is stored now, so that a page that missed text gets it also while the model pauses.
+        await self._announce()
