@@ -1,0 +1,66 @@
+"""Approvals: the questions that wait for the signed-in person, and their answers."""
+
+from uuid import UUID
+
+from django.db.models import QuerySet
+from django.shortcuts import get_object_or_404
+from ninja import Query, Router
+
+from hitlchat.api import schemas, shapes
+from hitlchat.api.auth import ApiRequest, decider
+from hitlchat.gate import decide, deciders
+from hitlchat.gate.models import Approval
+
+router = Router(tags=["approvals"], by_alias=True)
+
+# Both bodies may be left out.
+NOTHING_MORE = schemas.Approve()
+NO_REASON = schemas.Reject()
+
+
+@router.get("", response=list[schemas.Approval])
+def list_approvals(request: ApiRequest, wanted: Query[schemas.ApprovalFilter]) -> list[schemas.Approval]:
+    """What waits for you, the oldest first; or what was answered, the latest first."""
+    rows = _with_status(_mine(request), wanted.status)
+    order = ["created_at", "id"] if wanted.status == "pending" else ["-created_at", "-id"]
+    page = rows.order_by(*order)[wanted.offset : wanted.offset + wanted.limit]
+    return [shapes.approval(row) for row in page]
+
+
+@router.get("/{uuid:approval_id}", response=schemas.Approval)
+def read_approval(request: ApiRequest, approval_id: UUID) -> schemas.Approval:
+    return _standing(request, approval_id)
+
+
+@router.post("/{uuid:approval_id}/approve", response=schemas.Approval)
+def approve(request: ApiRequest, approval_id: UUID, body: schemas.Approve = NOTHING_MORE) -> schemas.Approval:
+    """Say yes to exactly this call, or to it with `modifiedArguments`.
+
+    With `consentDigest`, only if the call that waits is the one you were shown.
+    """
+    actor = decider(request)
+    decide.approve(approval_id, actor, digest=body.consent_digest, edited=body.modified_arguments)
+    return _standing(request, approval_id)
+
+
+@router.post("/{uuid:approval_id}/reject", response=schemas.Approval)
+def reject(request: ApiRequest, approval_id: UUID, body: schemas.Reject = NO_REASON) -> schemas.Approval:
+    """Say no. The model is told the reason."""
+    decide.decline(approval_id, decider(request), reason=body.reason)
+    return _standing(request, approval_id)
+
+
+def _mine(request: ApiRequest) -> QuerySet[Approval]:
+    return deciders.seen_by(request.auth.user.pk).prefetch_related("decisions__person")
+
+
+def _standing(request: ApiRequest, approval_id: UUID) -> schemas.Approval:
+    return shapes.approval(get_object_or_404(_mine(request), pk=approval_id))
+
+
+def _with_status(rows: QuerySet[Approval], status: str) -> QuerySet[Approval]:
+    if status == "all":
+        return rows
+    if status == "approved":
+        return rows.exclude(call__status__in=shapes.QUESTION_ENDS)
+    return rows.filter(call__status__in=[ours for ours, theirs in shapes.QUESTION_ENDS.items() if theirs == status])

@@ -1,0 +1,78 @@
+"""The record of everything that happened, for administrators."""
+
+import csv
+import io
+from collections.abc import AsyncIterator, Iterator
+
+from django.core.handlers.asgi import ASGIRequest
+from django.db.models import QuerySet
+from django.http import StreamingHttpResponse
+from ninja import Query, Router
+
+from hitlchat.api import schemas, shapes
+from hitlchat.api.auth import ApiRequest, auditor
+from hitlchat.gate import canonical
+from hitlchat.gate.crossing import in_db
+from hitlchat.gate.models import AuditEvent
+
+router = Router(tags=["audit"], by_alias=True)
+
+AT_ONCE = 500
+COLUMNS = list(schemas.AuditEvent.model_json_schema(by_alias=True)["properties"])
+
+
+@router.get("", response=list[schemas.AuditEvent])
+def read_audit(
+    request: ApiRequest, wanted: Query[schemas.AuditFilter]
+) -> list[schemas.AuditEvent] | StreamingHttpResponse:
+    """The latest events first, `before` the last of them for more; as CSV, all of them in the order they happened."""
+    auditor(request)
+    rows = _wanted(wanted)
+    if wanted.format == "csv":
+        return _download(request, rows)
+    return [shapes.event(row) for row in rows.order_by("-id")[: wanted.limit]]
+
+
+def _wanted(wanted: schemas.AuditFilter) -> QuerySet[AuditEvent]:
+    columns = {"name": wanted.name, "call_id": wanted.call, "at__gte": wanted.since, "id__lt": wanted.before}
+    rows = AuditEvent.objects.select_related("call", "actor")
+    return rows.filter(**{name: value for name, value in columns.items() if value is not None})
+
+
+def _download(request: ApiRequest, rows: QuerySet[AuditEvent]) -> StreamingHttpResponse:
+    lines = _lines(rows)
+    # Each kind of server streams one kind of iterator only, and would hold all of the other in memory.
+    streamed = _later(lines) if isinstance(request, ASGIRequest) else lines
+    headers = {"Content-Disposition": 'attachment; filename="audit.csv"'}
+    return StreamingHttpResponse(streamed, content_type="text/csv; charset=utf-8", headers=headers)
+
+
+def _lines(rows: QuerySet[AuditEvent]) -> Iterator[str]:
+    yield _csv([COLUMNS])
+    last = 0
+    while page := list(rows.filter(pk__gt=last).order_by("id")[:AT_ONCE]):
+        yield _csv([_cells(row) for row in page])
+        last = page[-1].pk
+
+
+async def _later(lines: Iterator[str]) -> AsyncIterator[str]:
+    while (chunk := await in_db(next)(lines, None)) is not None:
+        yield chunk
+
+
+def _cells(row: AuditEvent) -> list[str]:
+    given = shapes.event(row).model_dump(mode="json", by_alias=True)
+    given["data"] = canonical.dumps(given["data"])
+    return [_cell(given[column]) for column in COLUMNS]
+
+
+def _cell(value: object) -> str:
+    """As text. Programs for tables take what begins like a formula for one, so that gets a quote in front."""
+    text = "" if value is None else str(value)
+    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
+
+
+def _csv(table: list[list[str]]) -> str:
+    text = io.StringIO()
+    csv.writer(text).writerows(table)
+    return text.getvalue()

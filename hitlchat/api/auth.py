@@ -1,0 +1,87 @@
+"""Whose request this is, and how they are known: by their session, or by a personal token."""
+
+from dataclasses import dataclass
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.http import HttpRequest
+from ninja.errors import AuthenticationError, AuthorizationError
+from ninja.security.base import AuthBase
+from ninja.utils import check_csrf
+
+from hitlchat.accounts.models import Token, TokenKind
+from hitlchat.accounts.roles import may_author
+from hitlchat.gate.actor import Actor, Caller, Means
+
+UNKNOWN = "Sign in, or send a personal token as “Authorization: Bearer …”."
+# What a token of this kind does, it does for its user, but not as the person: `system` can never decide.
+MEANS: dict[str, Means] = {TokenKind.APPROVER: "token", TokenKind.API: "system"}
+
+
+@dataclass(frozen=True)
+class Credential:
+    user: User
+    means: Means
+
+    @property
+    def actor(self) -> Actor:
+        return Actor(self.user.pk, self.means)
+
+    @property
+    def caller(self) -> Caller:
+        return Caller("api", self.user.pk, self.user.get_username())
+
+
+class ApiRequest(HttpRequest):
+    auth: Credential
+
+
+class PersonalToken(AuthBase):
+    openapi_type = "http"
+    openapi_scheme = "bearer"
+
+    def __call__(self, request: HttpRequest) -> Credential | None:
+        scheme, _, secret = request.headers.get("Authorization", "").partition(" ")
+        if scheme.lower() != "bearer":
+            return None
+        found = Token.find(secret.strip())
+        if found is None:
+            raise AuthenticationError(message="This token is not known here, or its user is no longer active.")
+        if found.kind not in MEANS:
+            raise AuthorizationError(message="This token is for /mcp only.")
+        return Credential(found.user, MEANS[found.kind])
+
+
+class Session(AuthBase):
+    openapi_type = "apiKey"
+    openapi_in = "cookie"
+    openapi_name = settings.SESSION_COOKIE_NAME
+
+    def __call__(self, request: HttpRequest) -> Credential | None:
+        # A request that shows a credential is judged by it alone, whatever cookies come along.
+        if "Authorization" in request.headers or not isinstance(request.user, User):
+            return None
+        if check_csrf(request):
+            raise AuthorizationError(message="The CSRF token is missing or wrong; send it as X-CSRFToken.")
+        return Credential(request.user, "session")
+
+
+def decider(request: ApiRequest) -> Actor:
+    """The person who answers an approval. No API credential but a personal approver token stands for one (SR-18)."""
+    if not request.auth.actor.is_person:
+        raise AuthorizationError(
+            message="A token of kind “api” cannot decide. Sign in, or use a token of kind “approver”."
+        )
+    return request.auth.actor
+
+
+def author(request: ApiRequest) -> User:
+    if not may_author(request.auth.user):
+        raise AuthorizationError(message="You may not write, test or publish tools.")
+    return request.auth.user
+
+
+def auditor(request: ApiRequest) -> User:
+    if not request.auth.user.is_superuser:
+        raise AuthorizationError(message="Only an administrator may read the audit record.")
+    return request.auth.user

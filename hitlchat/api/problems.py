@@ -1,0 +1,125 @@
+"""Every error as a problem document (RFC 9457), whichever layer it comes from."""
+
+import json
+import logging
+from collections.abc import Callable
+from functools import partial, wraps
+from http import HTTPStatus
+from typing import Any
+
+from django.core.exceptions import RequestDataTooBig, SuspiciousOperation
+from django.db import IntegrityError
+from django.http import Http404, HttpRequest, HttpResponse, RawPostDataException
+from django.http.response import HttpResponseBase
+from ninja import NinjaAPI
+from ninja.errors import AuthenticationError, HttpError, ValidationError
+from ninja.responses import NinjaJSONEncoder
+from pydantic.alias_generators import to_camel
+
+from hitlchat.agent.runs import RunActive
+from hitlchat.api import shapes
+from hitlchat.api.auth import UNKNOWN
+from hitlchat.gate.canonical import NotJson
+from hitlchat.gate.decide import AlreadySettled, BadEdit, NoSuchApproval, OtherDigest
+from tools_studio.authoring import AuthoringError
+
+logger = logging.getLogger(__name__)
+
+# One sentence for what is not there and for what is someone else's (SR-21).
+NOT_FOUND = "There is nothing here by this name or id, or it is not yours."
+NOT_ACCEPTED = "Not accepted here: it is unknown, or read-only."
+
+View = Callable[..., HttpResponseBase]
+Handler = Callable[[Any], HttpResponse]
+
+
+def problem(status: int, detail: str, **more: object) -> HttpResponse:
+    document = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status, "detail": detail, **more}
+    text = json.dumps(document, cls=NinjaJSONEncoder)
+    return HttpResponse(text, status=status, content_type="application/problem+json")
+
+
+def framed(view: View) -> View:
+    """`view` with the answers that come from outside of any operation as problems too."""
+
+    @wraps(view)
+    def framed_view(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        try:
+            response = view(request, *args, **kwargs)
+        except Http404:
+            return problem(404, NOT_FOUND)
+        if response.status_code != HTTPStatus.METHOD_NOT_ALLOWED:
+            return response
+        refused = problem(405, f"This address does not answer {request.method}.")
+        refused["Allow"] = response["Allow"]
+        return refused
+
+    return framed_view
+
+
+def install(api: NinjaAPI) -> None:
+    handlers: dict[type[Exception], Handler] = {
+        AuthenticationError: _unknown_caller,
+        HttpError: _http,
+        Http404: lambda _: problem(404, NOT_FOUND),
+        ValidationError: _invalid,
+        NotJson: lambda error: problem(422, f"A value is not JSON: {error}."),
+        RequestDataTooBig: lambda _: problem(413, "The request is too large."),
+        RawPostDataException: lambda _: problem(415, "Send the body as application/json."),
+        SuspiciousOperation: lambda _: problem(400, "The request is malformed."),
+        NoSuchApproval: lambda _: problem(404, NOT_FOUND),
+        AlreadySettled: _settled,
+        OtherDigest: lambda error: problem(409, str(error)),
+        BadEdit: lambda error: _fields({"modifiedArguments": str(error)}),
+        RunActive: lambda error: problem(409, str(error)),
+        AuthoringError: _authoring,
+        Exception: _unforeseen,
+    }
+    for kind, handle in handlers.items():
+        api.add_exception_handler(kind, partial(_answer, handle))
+
+
+def _answer(handle: Handler, _request: HttpRequest, error: Any) -> HttpResponse:
+    return handle(error)
+
+
+def _unknown_caller(error: AuthenticationError) -> HttpResponse:
+    response = problem(401, UNKNOWN if error.message == "Unauthorized" else error.message)
+    response["WWW-Authenticate"] = "Bearer"
+    return response
+
+
+def _http(error: HttpError) -> HttpResponse:
+    cause = f": {error.__cause__}" if isinstance(error.__cause__, NotJson) else ""
+    return problem(error.status_code, f"{error}{cause}.".replace("..", "."))
+
+
+def _invalid(error: ValidationError) -> HttpResponse:
+    errors: dict[str, str] = {}
+    for found in error.errors:
+        # The first is the place (body, query), and in a body the second is its parameter.
+        path = found["loc"][2:] if found["loc"][0] == "body" else found["loc"][1:]
+        said = NOT_ACCEPTED if found["type"] == "extra_forbidden" else found["msg"].removeprefix("Value error, ")
+        errors.setdefault(".".join(map(str, path)) or "body", said)
+    return _fields(errors)
+
+
+def _fields(errors: dict[str, str]) -> HttpResponse:
+    detail = " ".join(f"{name}: {said.rstrip('.')}." for name, said in errors.items())
+    return problem(422, detail, errors=errors)
+
+
+def _settled(error: AlreadySettled) -> HttpResponse:
+    standing = shapes.approval(shapes.approvals().get(call=error.call))
+    return problem(409, str(error), approval=standing.model_dump(mode="json", by_alias=True))
+
+
+def _authoring(error: AuthoringError) -> HttpResponse:
+    if isinstance(error.__cause__, IntegrityError):
+        return problem(409, error.problems["name"], errors=error.problems)
+    return _fields({to_camel(name): said for name, said in error.problems.items()})
+
+
+def _unforeseen(error: Exception) -> HttpResponse:
+    logger.error("An API request failed", exc_info=error)
+    return problem(500, "Something went wrong here. It has been logged.")

@@ -1,0 +1,42 @@
+"""The REST API: its routers, and what holds for all of them."""
+
+from django.http import Http404, HttpRequest
+from django.http.response import HttpResponseBase
+from django.urls import URLPattern, URLResolver, re_path
+from ninja import NinjaAPI
+
+from hitlchat.api import approvals, audit, calls, conversations, problems, runs, tools
+from hitlchat.api.auth import PersonalToken, Session
+from hitlchat.api.docs import Docs
+from hitlchat.api.strict import StrictParser
+
+
+class RestApi(NinjaAPI):
+    def _get_urls(self) -> list[URLResolver | URLPattern]:
+        patterns = [*super()._get_urls(), re_path("", _nothing)]
+        for pattern in patterns:
+            assert isinstance(pattern, URLPattern)
+            pattern.callback = problems.framed(pattern.callback)
+        return patterns
+
+
+def _nothing(request: HttpRequest) -> HttpResponseBase:
+    raise Http404(f"{request.path} is no address of the API")
+
+
+api = RestApi(
+    title="hitlchat",
+    description="Errors are problem documents (RFC 9457). Bodies are strict: what is unknown here is refused.",
+    version="1",
+    docs=Docs(),
+    auth=[PersonalToken(), Session()],
+    parser=StrictParser(),
+    urls_namespace="api",
+)
+problems.install(api)
+api.add_router("/conversations", conversations.router)
+api.add_router("/runs", runs.router)
+api.add_router("/approvals", approvals.router)
+api.add_router("/calls", calls.router)
+api.add_router("/tools", tools.router)
+api.add_router("/audit", audit.router)

@@ -1,0 +1,260 @@
+"""What the REST API takes and gives, by the names of the contract: camelCase outside, ours inside."""
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints
+from pydantic.alias_generators import to_camel
+
+from hitlchat.gate.status import Status
+
+Object = dict[str, Any]
+HitlModeName = Literal["REQUIRED", "CONDITIONAL", "DISABLED"]
+ApprovalStatus = Literal["pending", "approved", "declined", "expired", "withdrawn"]
+
+
+def _storable(text: str) -> str:
+    if "\x00" in text:
+        raise ValueError("the character U+0000 can't be kept")
+    return text
+
+
+Text = Annotated[str, AfterValidator(_storable)]
+Line = Annotated[Text, StringConstraints(strip_whitespace=True, max_length=200)]
+Limit = Annotated[int, Field(ge=1, le=200)]
+
+
+class Body(BaseModel):
+    """Strict: nothing unknown is let pass, nothing is coerced (SR-13)."""
+
+    model_config = ConfigDict(alias_generator=to_camel, extra="forbid", strict=True, frozen=True)
+
+
+class Shape(BaseModel):
+    model_config = ConfigDict(alias_generator=to_camel, validate_by_name=True, frozen=True)
+
+
+class Page(BaseModel):
+    limit: Limit = 50
+    offset: Annotated[int, Field(ge=0, le=1_000_000)] = 0
+
+
+# -- Conversations and runs -------------------------------------------------------------------------------------------
+
+
+class NewConversation(Body):
+    title: Line = ""
+    model: Line = ""
+    tools: list[Line] | None = None
+
+
+class NewMessage(Body):
+    content: Annotated[Text, StringConstraints(strip_whitespace=True, min_length=1, max_length=100_000)]
+
+
+class Accepted(Shape):
+    message_id: UUID
+    run_id: UUID
+
+
+class Run(Shape):
+    id: UUID
+    conversation_id: UUID
+    status: Literal["running", "waiting", "done", "failed", "stopped"]
+    error: str | None
+    created_at: datetime
+    finished_at: datetime | None
+
+
+class MessageCall(Shape):
+    id: UUID
+    tool_name: str
+    arguments: Object
+    status: Status
+    result: Any
+    error: Object | None
+    approval_id: UUID | None
+
+
+class Message(Shape):
+    id: UUID
+    role: Literal["user", "assistant", "notice"]
+    content: str
+    state: Literal["streaming", "complete", "cut"]
+    created_at: datetime
+    tool_calls: list[MessageCall]
+
+
+class ConversationSummary(Shape):
+    id: UUID
+    title: str
+    model: str
+    tools: list[str] | None
+    created_at: datetime
+    updated_at: datetime
+
+
+class Conversation(ConversationSummary):
+    messages: list[Message]
+
+
+# -- Calls and approvals ----------------------------------------------------------------------------------------------
+
+
+class Approve(Body):
+    modified_arguments: Object | None = None
+    consent_digest: str | None = None
+
+
+class Reject(Body):
+    reason: Annotated[Text, StringConstraints(max_length=500)] = ""
+
+
+class Decision(Shape):
+    person: str
+    verdict: Literal["approve", "decline"]
+    reason: str
+    means: str
+    decided_at: datetime
+    edited_arguments: Object | None
+
+
+class Approval(Shape):
+    id: UUID
+    call_id: UUID
+    tool_name: str
+    arguments: Object
+    prompt: str
+    requested_at: datetime
+    deadline: datetime
+    session_id: UUID | None
+    user_prompt: str
+    risk_level: int
+    consent_digest: str
+    status: ApprovalStatus
+    reason: str
+    decisions: list[Decision]
+    call_status: Status
+    result: Any
+    error: Object | None
+
+
+class Call(Shape):
+    id: UUID
+    tool_name: str
+    source: str
+    arguments: Object
+    status: Status
+    reason: str
+    risk_level: int
+    caller: Literal["chat", "studio", "api", "mcp"]
+    conversation_id: UUID | None
+    approval_id: UUID | None
+    decisions: list[Decision]
+    result: Any
+    error: Object | None
+    output: str
+    requested_at: datetime
+    started_at: datetime | None
+    settled_at: datetime | None
+    duration_ms: float | None
+
+
+class ApprovalFilter(Page):
+    status: ApprovalStatus | Literal["all"] = "pending"
+
+
+class CallFilter(BaseModel):
+    status: Status | None = None
+    tool: Text | None = None
+    conversation: UUID | None = None
+    before: UUID | None = Field(None, description="The id of the last call that you have: older ones follow.")
+    limit: Limit = 50
+
+
+# -- Tools ------------------------------------------------------------------------------------------------------------
+
+
+class ToolChange(Body):
+    """Every field that an author decides; one that is left out stays as it is."""
+
+    name: str = ""
+    code: str = ""
+    title: str = ""
+    description: str = ""
+    group: str = "tools"
+    capabilities: Object = Field(default_factory=dict)
+    hitl_mode: HitlModeName | None = None
+    prompt_template: str = ""
+    condition: str = ""
+    deadline_seconds: int | None = None
+    example: Object | None = None
+
+
+class NewTool(ToolChange):
+    name: str = Field(...)
+    code: str = Field(...)
+
+
+class Tool(Shape):
+    name: str
+    title: str
+    description: str
+    code: str | None
+    capabilities: Object
+    hitl_mode: HitlModeName
+    prompt_template: str
+    condition: str
+    example: Object | None
+    source: str
+    input_schema: Object
+    output_schema: Object | None
+    risk_level: int
+    published: bool
+    group: str | None
+    deadline_seconds: int | None
+    version: int | None
+
+
+class Trial(Body):
+    arguments: Object = Field(default_factory=dict)
+
+
+class Fault(Shape):
+    kind: str
+    message: str
+    line: int | None = None
+
+
+class TrialResult(Shape):
+    ok: bool
+    result: Any
+    output: str
+    error: Fault | None
+    duration_ms: float
+    call_id: UUID
+    approval_id: UUID | None
+
+
+# -- The record -------------------------------------------------------------------------------------------------------
+
+
+class AuditEvent(Shape):
+    id: int
+    name: str
+    at: datetime
+    call_id: UUID | None
+    tool_name: str | None
+    actor: str | None
+    means: str
+    data: Object
+
+
+class AuditFilter(BaseModel):
+    name: Text | None = None
+    call: UUID | None = None
+    since: AwareDatetime | None = None
+    before: int | None = Field(None, ge=1, le=2**63 - 1, description="The id of the last event that you have.")
+    limit: Limit = 100
+    format: Literal["json", "csv"] = "json"

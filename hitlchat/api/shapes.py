@@ -1,0 +1,213 @@
+"""From rows to what the API gives."""
+
+from typing import cast
+from uuid import UUID
+
+from django.db.models import QuerySet
+
+from hitlchat.agent import models as agent
+from hitlchat.api import schemas
+from hitlchat.gate import models as gate
+from hitlchat.gate.results import MESSAGES
+from hitlchat.gate.status import Status
+from tools_studio.models import Script
+
+# What became of the question; everything else comes after a yes.
+QUESTION_ENDS: dict[str, schemas.ApprovalStatus] = {
+    Status.WAITING: "pending",
+    Status.DECLINED: "declined",
+    Status.EXPIRED: "expired",
+    Status.WITHDRAWN: "withdrawn",
+}
+
+
+def approvals() -> QuerySet[gate.Approval]:
+    """With all that `approval` needs."""
+    return gate.Approval.objects.select_related("call").prefetch_related("decisions__person")
+
+
+def calls() -> QuerySet[gate.ToolCall]:
+    """With all that `call` needs."""
+    return gate.ToolCall.objects.select_related("approval").prefetch_related("approval__decisions__person")
+
+
+def run(row: agent.Run) -> schemas.Run:
+    return schemas.Run(
+        id=row.pk,
+        conversation_id=row.conversation_id,
+        status=row.status,  # type: ignore[arg-type]  # the database holds it to the same words
+        error=row.error or None,
+        created_at=row.created_at,
+        finished_at=row.finished_at,
+    )
+
+
+def summary(row: agent.Conversation) -> schemas.ConversationSummary:
+    return schemas.ConversationSummary.model_validate(row, from_attributes=True)
+
+
+def conversation(row: agent.Conversation) -> schemas.Conversation:
+    messages = row.messages.exclude(role=agent.Role.TOOL)
+    by_turn: dict[UUID | None, list[gate.ToolCall]] = {}
+    for found in calls().filter(conversation_id=row.pk).order_by("position", "created_at"):
+        by_turn.setdefault(found.turn_id, []).append(found)
+    listed = [_message(message, by_turn.get(message.pk, [])) for message in messages]
+    return schemas.Conversation(**summary(row).model_dump(), messages=listed)
+
+
+def _message(row: agent.Message, asked: list[gate.ToolCall]) -> schemas.Message:
+    return schemas.Message(
+        id=row.pk,
+        role=row.role,  # type: ignore[arg-type]
+        content=row.content,
+        state=row.state,  # type: ignore[arg-type]
+        created_at=row.created_at,
+        tool_calls=[_message_call(each) for each in asked],
+    )
+
+
+def _message_call(row: gate.ToolCall) -> schemas.MessageCall:
+    return schemas.MessageCall(
+        id=row.pk,
+        tool_name=row.tool_name,
+        arguments=row.arguments,
+        status=Status(row.status),
+        result=row.result,
+        error=error(row),
+        approval_id=approval_id(row),
+    )
+
+
+def approval(row: gate.Approval) -> schemas.Approval:
+    shown = row.disclosure
+    return schemas.Approval(
+        id=row.pk,
+        call_id=row.call_id,
+        tool_name=row.call.tool_name,
+        arguments=row.call.arguments,
+        prompt=row.prompt,
+        requested_at=row.created_at,
+        deadline=shown["deadline"],
+        session_id=shown["conversation"],
+        user_prompt=shown["userPrompt"],
+        risk_level=shown["risk"],
+        consent_digest=row.digest,
+        status=QUESTION_ENDS.get(row.call.status, "approved"),
+        reason=shown["reason"],
+        decisions=decisions(row),
+        call_status=Status(row.call.status),
+        result=row.call.result,
+        error=error(row.call),
+    )
+
+
+def call(row: gate.ToolCall) -> schemas.Call:
+    asked: gate.Approval | None = getattr(row, "approval", None)
+    return schemas.Call(
+        id=row.pk,
+        tool_name=row.tool_name,
+        source=row.source,
+        arguments=row.arguments,
+        status=Status(row.status),
+        reason=row.reason,
+        risk_level=row.risk_level,
+        caller=row.caller_kind,  # type: ignore[arg-type]
+        conversation_id=row.conversation_id,
+        approval_id=approval_id(row),
+        decisions=decisions(asked) if asked else [],
+        result=row.result,
+        error=error(row),
+        output=row.output,
+        requested_at=row.created_at,
+        started_at=row.started_at,
+        settled_at=row.settled_at,
+        duration_ms=row.duration_ms,
+    )
+
+
+def decisions(row: gate.Approval) -> list[schemas.Decision]:
+    return [
+        schemas.Decision(
+            person=each.person.get_username(),
+            verdict=each.verdict,  # type: ignore[arg-type]
+            reason=each.reason,
+            means=each.means,
+            decided_at=each.decided_at,
+            edited_arguments=each.edited_arguments,
+        )
+        for each in row.decisions.all()
+    ]
+
+
+def approval_id(row: gate.ToolCall) -> UUID | None:
+    asked: gate.Approval | None = getattr(row, "approval", None)
+    return asked.pk if asked else None
+
+
+def error(row: gate.ToolCall) -> schemas.Object | None:
+    """What went wrong: in the tool, or before anyone was asked."""
+    if row.status in (Status.REJECTED, Status.REFUSED):
+        return {"kind": row.status, "message": row.reason, "line": None}
+    return cast("schemas.Object | None", row.error)
+
+
+def tool(row: gate.Tool) -> schemas.Tool:
+    script: Script | None = getattr(row, "script", None)
+    return schemas.Tool(
+        name=row.name,
+        title=row.title,
+        description=row.description,
+        code=script.code if script else None,
+        capabilities=script.capabilities if script else {},
+        hitl_mode=row.hitl_mode,  # type: ignore[arg-type]
+        prompt_template=row.prompt_template,
+        condition=row.condition,
+        example=row.example,
+        source=row.source,
+        input_schema=row.input_schema,
+        output_schema=row.output_schema,
+        risk_level=row.risk_level,
+        published=row.published,
+        group=script.group if script else None,
+        deadline_seconds=row.deadline_seconds,
+        version=script.version if script else None,
+    )
+
+
+def trial(row: gate.ToolCall) -> schemas.TrialResult:
+    return schemas.TrialResult(
+        ok=row.status == Status.SUCCEEDED,
+        result=row.result,
+        output=row.output,
+        error=_trial_fault(row),
+        duration_ms=row.duration_ms or 0,
+        call_id=row.pk,
+        approval_id=approval_id(row),
+    )
+
+
+def _trial_fault(row: gate.ToolCall) -> schemas.Fault | None:
+    if row.status == Status.SUCCEEDED:
+        return None
+    if found := error(row):
+        return schemas.Fault(**found)
+    if row.status == Status.WAITING:
+        said = f"This tool asks first: approve the call, then read its result at /api/calls/{row.pk}."
+    else:
+        said = (
+            row.reason if row.status == Status.WITHDRAWN else MESSAGES.get(Status(row.status), "It was not executed.")
+        )
+    return schemas.Fault(kind=row.status, message=said)
+
+
+def event(row: gate.AuditEvent) -> schemas.AuditEvent:
+    return schemas.AuditEvent(
+        id=row.pk,
+        name=row.name,
+        at=row.at,
+        call_id=row.call_id,
+        tool_name=row.call.tool_name if row.call else None,
+        actor=row.actor.get_username() if row.actor else None,
+        means=row.means,
+        data=row.data,
+    )

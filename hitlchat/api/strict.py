@@ -1,0 +1,16 @@
+"""Request bodies, read as the gate reads JSON: nothing that two readers could take for different things."""
+
+from typing import Any
+
+from django.http import HttpRequest
+from ninja.parser import Parser
+
+from hitlchat.gate import canonical
+
+
+class StrictParser(Parser):
+    def parse_body(self, request: HttpRequest) -> Any:
+        body = canonical.loads(request.body)
+        # A number such as 1e999 is read as infinity, which is no JSON any more.
+        canonical.dumps(body)
+        return body

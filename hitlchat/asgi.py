@@ -1,0 +1,92 @@
+"""The composition root of the server: which protocol goes where, and the work that goes on beside requests."""
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from channels.auth import AuthMiddlewareStack
+from channels.routing import ProtocolTypeRouter, URLRouter
+from channels.security.websocket import AllowedHostsOriginValidator
+from django.core.asgi import get_asgi_application
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "hitlchat.settings")
+django_application = get_asgi_application()
+
+from hitlchat import sandbox  # noqa: E402
+from hitlchat.agent import runner  # noqa: E402
+from hitlchat.agent.demo_model.server import demo_model  # noqa: E402
+from hitlchat.agent.endpoint import DEMO_PATH, own_address  # noqa: E402
+from hitlchat.chat.routing import websocket_urlpatterns  # noqa: E402
+from hitlchat.gate.background import background  # noqa: E402
+
+Scope = dict[str, Any]
+Receive = Callable[[], Awaitable[Any]]
+Send = Callable[[Any], Awaitable[None]]
+
+DRAIN_SECONDS = 5.0
+
+
+class Household:
+    """Starts the sweeper with the first event of the server's loop, whatever server it is, and ends it cleanly."""
+
+    def __init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._keeper: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:
+            self._loop = loop
+            background.adopt(loop)
+            self._keeper = loop.create_task(runner.keep_house())
+
+    async def end(self) -> None:
+        """Hand runs back, let executing calls end, close the sandbox. Nothing new is started afterwards."""
+        if self._keeper is not None:
+            self._keeper.cancel()
+        await runner.let_go()
+        await background.drain(DRAIN_SECONDS)
+        background.adopt(None)
+        await sandbox.close()
+        self._loop = None
+
+
+household = Household()
+
+
+async def http(scope: Scope, receive: Receive, send: Send) -> None:
+    app = demo_model if scope["path"].startswith(DEMO_PATH + "/") else django_application
+    await app(scope, receive, send)
+
+
+async def lifespan(_scope: Scope, receive: Receive, send: Send) -> None:
+    """Servers that have it (Daphne does not) tell of their end by it."""
+    while True:
+        event = await receive()
+        if event["type"] == "lifespan.startup":
+            household.start()
+            await send({"type": "lifespan.startup.complete"})
+        elif event["type"] == "lifespan.shutdown":
+            await household.end()
+            await send({"type": "lifespan.shutdown.complete"})
+            return
+
+
+protocols = ProtocolTypeRouter(
+    {
+        "http": http,
+        # There is no CSRF token on a websocket: the Origin check stands for it (SR-24).
+        "websocket": AllowedHostsOriginValidator(AuthMiddlewareStack(URLRouter(websocket_urlpatterns))),
+        "lifespan": lifespan,
+    }
+)
+
+
+async def application(scope: Scope, receive: Receive, send: Send) -> None:
+    if scope["type"] != "lifespan":
+        household.start()
+        host, port = scope.get("server") or ("", None)
+        if port:
+            own_address.learn(host, port)
+    await protocols(scope, receive, send)

@@ -1,0 +1,107 @@
+"""Carries out a page's command as the signed-in person, and answers with what only that page has to be told."""
+
+from typing import Any
+from uuid import UUID
+
+from asgiref.sync import async_to_sync
+
+from hitlchat.accounts.sessions import signed_in_user
+from hitlchat.agent import announce, runner, transcript
+from hitlchat.agent.models import ACTIVE, Conversation, Run
+from hitlchat.agent.runs import RunActive
+from hitlchat.chat import fragments
+from hitlchat.chat.commands import Command, Decide, Resolve, Say, Stop
+from hitlchat.gate import decide, resolve
+from hitlchat.gate.actor import Actor, Caller
+from hitlchat.gate.models import ToolCall
+from hitlchat.gate.submit import CallRequest, submit
+
+
+def owns(user_id: int, conversation_id: UUID) -> bool:
+    return Conversation.objects.filter(pk=conversation_id, owner_id=user_id).exists()
+
+
+def act(session: Any, conversation_id: UUID, command: Command) -> str:
+    """Returns a fragment for the page that sent the command, or nothing: what changed is announced to all of them."""
+    user = signed_in_user(session.session_key)
+    conversation = Conversation.objects.filter(pk=conversation_id, owner=user).first() if user else None
+    if user is None or conversation is None:
+        return fragments.flash("You are signed out. Sign in again in another tab, then reload this page.")
+    actor = Actor(user.pk, "session")
+    match command:
+        case Say(content):
+            return say(conversation, content)
+        case Decide():
+            return _decide(command, actor)
+        case Stop():
+            return stop(conversation, actor)
+        case Resolve():
+            return _resolve(conversation, command, actor, user.get_username())
+
+
+def say(conversation: Conversation, content: str) -> str:
+    try:
+        runner.say(conversation, content)
+    except RunActive as error:
+        return fragments.flash(f"{error} Wait for it, or stop it first. Your text is kept.")
+    return fragments.composed()
+
+
+def stop(conversation: Conversation, actor: Actor) -> str:
+    run = Run.objects.filter(conversation=conversation, status__in=ACTIVE).first()
+    if run is not None:
+        runner.stop(run.pk, conversation.pk, actor)
+    return ""
+
+
+def _decide(command: Decide, actor: Actor) -> str:
+    try:
+        if command.verdict == "approve":
+            decide.approve(command.approval, actor, digest=command.digest)
+        else:
+            decide.decline(command.approval, actor, reason=command.reason)
+    except decide.AlreadySettled as late:
+        return fragments.too_late(command.approval, late.call)
+    except (decide.NoSuchApproval, decide.OtherDigest, decide.BadEdit) as error:
+        return fragments.flash(str(error))
+    return ""
+
+
+def _resolve(conversation: Conversation, command: Resolve, actor: Actor, name: str) -> str:
+    if command.outcome == "again":
+        return _again(conversation, command.call, actor, name)
+    try:
+        call = resolve.resolve(command.call, command.outcome, actor)
+    except (decide.NoSuchApproval, decide.AlreadySettled) as error:
+        return fragments.flash(str(error))
+    words = "did happen" if command.outcome == "done" else "did not happen"
+    transcript.add_notice(
+        conversation.pk,
+        None,
+        f"You marked {call.tool_name} as: it {words}.",
+        for_model=f"The user found out about the call {call.model_call_id} of {call.tool_name}: it {words}.",
+    )
+    announce.tell_soon(conversation.pk, "resync")
+    return ""
+
+
+def _again(conversation: Conversation, call_id: UUID, actor: Actor, name: str) -> str:
+    """Submit the same call anew: a new call, judged and asked about like any other."""
+    old = ToolCall.objects.filter(pk=call_id, caller_id=actor.user_id, conversation_id=conversation.pk).first()
+    if old is None or old.status != "unknown" or old.turn_id is None:
+        return fragments.flash("Only a call with unknown outcome can be run again.")
+    if ToolCall.objects.filter(turn_id=old.turn_id, model_call_id=old.model_call_id).exclude(pk=old.pk).exists():
+        return fragments.flash("It has been submitted again already; its new call is below.")
+    assert actor.user_id is not None
+    request = CallRequest(
+        tool_name=old.tool_name,
+        arguments=old.arguments,
+        caller=Caller("chat", actor.user_id, name),
+        conversation_id=conversation.pk,
+        turn_id=old.turn_id,
+        position=old.position,
+        model_call_id=old.model_call_id,
+    )
+    async_to_sync(submit)(request)
+    announce.tell_soon(conversation.pk, "resync")
+    return ""

@@ -1,0 +1,109 @@
+"""The websocket of a conversation page: HTML fragments out, commands in. It decides nothing and keeps nothing."""
+
+import logging
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+from channels.consumer import get_handler_name
+from channels.generic.websocket import AsyncWebsocketConsumer
+
+from hitlchat.agent.announce import group
+from hitlchat.chat import act, commands, fragments, streams
+from hitlchat.chat.markdown import OpenTail
+from hitlchat.gate.crossing import in_db
+
+logger = logging.getLogger(__name__)
+
+# Accepted first and then closed with a code of our own: a refused handshake would be tried again for ever.
+CLOSE_SIGNED_OUT = 4401
+CLOSE_NOT_FOUND = 4404
+
+
+class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
+    async def dispatch(self, message: dict[str, Any]) -> None:
+        # Without Channels' trip to the database thread before each event: streamed text needs no database.
+        await getattr(self, get_handler_name(message))(message)
+
+    async def connect(self) -> None:
+        await self.accept()
+        self.conversation_id: UUID = self.scope["url_route"]["kwargs"]["conversation_id"]
+        # What this page has: the messages it shows, those of them that are whole, and how many finished blocks of one
+        # that is being written.
+        self.known: set[str] = set()
+        self.drawn: set[str] = set()
+        self.sent: dict[str, int] = {}
+        user = self.scope["user"]
+        if not user.is_authenticated:
+            await self.close(CLOSE_SIGNED_OUT)
+            return
+        self.user_id: int = user.pk
+        if not await in_db(act.owns)(self.user_id, self.conversation_id):
+            await self.close(CLOSE_NOT_FOUND)
+            return
+        # Before the state is read, so that nothing can happen unseen in between.
+        await self.channel_layer.group_add(group(self.conversation_id), self.channel_name)
+        await self._show_everything()
+
+    async def disconnect(self, _code: int) -> None:
+        if hasattr(self, "user_id"):
+            await self.channel_layer.group_discard(group(self.conversation_id), self.channel_name)
+
+    async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:  # noqa: ARG002
+        if not hasattr(self, "user_id"):
+            return
+        try:
+            command = commands.parse(text_data or "")
+            html = await in_db(act.act)(self.scope["session"], self.conversation_id, command)
+        except commands.BadFrame as error:
+            html = fragments.flash(str(error))
+        except Exception:
+            logger.exception("A command of conversation %s failed", self.conversation_id)
+            html = fragments.flash("Something went wrong on the server. Nothing was decided; please try again.")
+        if html:
+            await self.send(html)
+
+    async def conversation_message(self, event: dict[str, Any]) -> None:
+        message = event["message"]
+        self.sent.pop(message, None)
+        streams.forget(message)
+        render = partial(fragments.message, known=message in self.known)
+        self.known.add(message)
+        html = await self._show(render, UUID(message))
+        if f"m-{message}-tail" not in html:
+            self.drawn.add(message)
+
+    async def conversation_delta(self, event: dict[str, Any]) -> None:
+        message = event["message"]
+        await self._grow(message, await streams.follow(message, event["base"], event["text"]))
+
+    async def conversation_call(self, event: dict[str, Any]) -> None:
+        # Before its message is drawn, a call's line has no place; it comes along with the message.
+        drawn = event["turn"] in self.drawn
+        await self._show(partial(fragments.call, with_line=drawn), UUID(event["call"]))
+
+    async def conversation_run(self, _event: dict[str, Any]) -> None:
+        await self._show(fragments.run)
+
+    async def conversation_resync(self, _event: dict[str, Any]) -> None:
+        await self._show_everything()
+
+    async def _show_everything(self) -> None:
+        state = await in_db(fragments.everything)(self.conversation_id)
+        self.known = state.shown
+        self.drawn = state.shown - set(state.streaming)
+        self.sent.clear()
+        await self.send(state.html)
+        for message in state.streaming:
+            await self._grow(message, await streams.catch_up(message))
+
+    async def _grow(self, message: str, tail: OpenTail | None) -> None:
+        if tail is not None:
+            done = self.sent.get(message, 0)
+            self.sent[message] = len(tail.blocks)
+            await self.send(fragments.growing(message, tail.blocks[done:], tail.tail))
+
+    async def _show(self, render: Any, *arguments: Any) -> str:
+        html: str = await in_db(render)(self.conversation_id, *arguments)
+        await self.send(html)
+        return html

@@ -1,0 +1,76 @@
+"""The pieces of HTML that go to a conversation's page over its websocket; each says by id where it belongs."""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.template.loader import render_to_string
+from django.utils.html import escape
+
+from hitlchat.chat import transcript_view
+from hitlchat.gate.models import ToolCall
+from hitlchat.gate.status import Status
+
+
+@dataclass(frozen=True)
+class Everything:
+    """The whole state, with the messages that are in it: `shown` by id, and those being written."""
+
+    html: str
+    shown: set[str]
+    streaming: list[str]
+
+
+def everything(conversation_id: UUID) -> Everything:
+    """At each connect, and whenever a page may have missed something."""
+    messages, earlier = transcript_view.messages(conversation_id)
+    turns = render_to_string("chat/_turns.html", {"messages": messages, "earlier": earlier})
+    return Everything(
+        f'<ol id="turns" hx-swap-oob="innerHTML">{turns}</ol>{asks(conversation_id)}{run(conversation_id)}',
+        {str(view.message.pk) for view in messages},
+        [str(view.message.pk) for view in messages if view.streaming],
+    )
+
+
+def asks(conversation_id: UUID) -> str:
+    cards = render_to_string("chat/_asks.html", {"cards": transcript_view.cards(conversation_id)})
+    return f'<div id="asks" hx-swap-oob="innerHTML">{cards}</div>'
+
+
+def message(conversation_id: UUID, message_id: UUID, *, known: bool) -> str:
+    """A message that changed, if the page has it (`known`), or one to be added at the end."""
+    view = transcript_view.message(conversation_id, message_id)
+    if view is None:
+        return f'<li id="m-{message_id}" hx-swap-oob="delete"></li>'
+    html = render_to_string("chat/_message.html", {"view": view, "oob": known})
+    return html if known else f'<ol id="turns" hx-swap-oob="beforeend">{html}</ol>'
+
+
+def call(conversation_id: UUID, call_id: UUID, *, with_line: bool) -> str:
+    """A call whose status changed: its line in the transcript, the cards that wait, the run's state."""
+    view = transcript_view.call(conversation_id, call_id) if with_line else None
+    line = render_to_string("chat/_call.html", {"view": view, "oob": True}) if view else ""
+    return line + asks(conversation_id) + run(conversation_id)
+
+
+def run(conversation_id: UUID) -> str:
+    return render_to_string("chat/_run.html", {"run": transcript_view.run(conversation_id), "oob": True})
+
+
+def growing(message_id: str, blocks: list[str], tail: str) -> str:
+    done = f'<div id="m-{message_id}-done" hx-swap-oob="beforeend">{"".join(blocks)}</div>' if blocks else ""
+    return f'{done}<div id="m-{message_id}-tail" hx-swap-oob="innerHTML">{tail}</div>'
+
+
+def composed() -> str:
+    """The message was taken: the composer may be emptied."""
+    return '<div id="composer-signal" hx-swap-oob="innerHTML"><span data-clear-composer></span></div>' + flash("")
+
+
+def flash(text: str) -> str:
+    return f'<div id="flash" hx-swap-oob="innerHTML">{f"<p>{escape(text)}</p>" if text else ""}</div>'
+
+
+def too_late(approval_id: UUID, settled: ToolCall) -> str:
+    """The other person, tab or deadline was first: say so, and take the card away."""
+    words = f"This call was already answered: {Status(settled.status).label.lower()}. Your answer did not count."
+    return f'<article id="ask-{approval_id}" hx-swap-oob="delete"></article>{flash(words)}'

@@ -1,0 +1,80 @@
+"""Markdown of a model, rendered so that nothing in it can act: no raw HTML, no images, no attributes but the listed."""
+
+from typing import Any
+
+import nh3
+from django.utils.safestring import SafeString, mark_safe
+from markdown_it import MarkdownIt
+from pygments import highlight
+from pygments.formatters import HtmlFormatter
+from pygments.lexers import get_lexer_by_name
+from pygments.util import ClassNotFound
+
+TAGS = {
+    *("p", "br", "hr", "strong", "em", "s", "code", "pre", "span", "a", "blockquote", "ul", "ol", "li"),
+    *("h1", "h2", "h3", "h4", "h5", "h6", "table", "thead", "tbody", "tr", "th", "td"),
+}
+ATTRIBUTES: dict[str, set[str]] = {"a": {"href", "title"}, "code": {"class"}, "span": {"class"}, "ol": {"start"}}
+LONGEST_HIGHLIGHTED = 20_000
+
+
+def _highlight(code: str, language: str, _: Any) -> str:
+    if not language or len(code) > LONGEST_HIGHLIGHTED:
+        return ""
+    try:
+        lexer = get_lexer_by_name(language)
+    except ClassNotFound:
+        return ""
+    return highlight(code, lexer, HtmlFormatter(nowrap=True))
+
+
+parser = MarkdownIt("commonmark", {"html": False, "highlight": _highlight}).enable(["table", "strikethrough"])
+
+
+def clean(html: str) -> str:
+    # Images would let an answer tell a foreign server, by their address, what the conversation holds.
+    return nh3.clean(
+        html, tags=TAGS, attributes=ATTRIBUTES, url_schemes={"http", "https", "mailto"}, link_rel="noopener noreferrer"
+    )
+
+
+def render(text: str) -> SafeString:
+    return mark_safe(clean(parser.render(text)))  # noqa: S308 - cleaned by nh3
+
+
+class OpenTail:
+    """Markdown that grows: blocks that can't change any more are rendered once, only the last one again and again.
+
+    The tail is rendered anew when it has grown by a sixteenth, so that even one endless block costs linear time.
+    """
+
+    def __init__(self) -> None:
+        self.text = ""
+        self.blocks: list[str] = []
+        self.tail = ""
+        self._final = 0
+        self._rendered = 0
+
+    def extend(self, text: str) -> None:
+        self.text += text
+        if len(self.text) - self._rendered > (self._rendered - self._final) // 16:
+            self._render()
+
+    def _render(self) -> None:
+        open_text = self.text[self._final :]
+        tokens = parser.parse(open_text)
+        starts = [token.map[0] for token in tokens if token.level == 0 and token.nesting >= 0 and token.map]
+        if len(starts) > 1:
+            cut = _offset(open_text, starts[-1])
+            self.blocks.append(clean(parser.render(open_text[:cut])))
+            self._final += cut
+            open_text = open_text[cut:]
+        self.tail = clean(parser.render(open_text))
+        self._rendered = len(self.text)
+
+
+def _offset(text: str, line: int) -> int:
+    position = 0
+    for _ in range(line):
+        position = text.index("\n", position) + 1
+    return position

@@ -1,0 +1,179 @@
+"""A conversation as its page shows it: messages with their calls, cards that wait, what the run does."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Q, QuerySet
+from django.utils.safestring import SafeString
+
+from hitlchat.agent.models import ACTIVE, Message, MessageState, Role, Run
+from hitlchat.chat.markdown import render
+from hitlchat.gate import canonical
+from hitlchat.gate.card import Card, card
+from hitlchat.gate.models import Approval, ToolCall
+from hitlchat.gate.status import Status
+
+MOST_MESSAGES = 80
+SHOWN_OF_RESULT = 4000
+
+
+@dataclass(frozen=True)
+class CallView:
+    call: ToolCall
+    summary: str
+    result: str
+    hidden: int
+    fate: str
+    arguments: str
+    approval: Approval | None
+    reason: str
+
+    @property
+    def open(self) -> bool:
+        return self.call.status == Status.UNKNOWN
+
+
+@dataclass(frozen=True)
+class MessageView:
+    message: Message
+    html: SafeString | str
+    calls: list[CallView]
+
+    @property
+    def streaming(self) -> bool:
+        return self.message.state == MessageState.STREAMING
+
+    @property
+    def is_cut(self) -> bool:
+        return self.message.state == MessageState.CUT
+
+
+@dataclass(frozen=True)
+class RunView:
+    status: str
+    waiting: int
+    active: bool
+    run_id: UUID | None
+
+
+def messages(conversation_id: UUID) -> tuple[list[MessageView], bool]:
+    """The last messages, oldest first, and whether there are earlier ones."""
+    rows = Message.objects.filter(conversation_id=conversation_id).exclude(role=Role.TOOL).order_by("-seq")
+    found = list(rows[: MOST_MESSAGES + 1])
+    shown = found[:MOST_MESSAGES][::-1]
+    calls = _calls(Q(turn_id__in=[message.pk for message in shown]))
+    return [_message(message, calls.get(message.pk, [])) for message in shown], len(found) > MOST_MESSAGES
+
+
+def message(conversation_id: UUID, message_id: UUID) -> MessageView | None:
+    row = Message.objects.filter(pk=message_id, conversation_id=conversation_id).first()
+    return _message(row, _calls(Q(turn_id=row.pk)).get(row.pk, [])) if row else None
+
+
+def call(conversation_id: UUID, call_id: UUID) -> CallView | None:
+    found = _calls(Q(pk=call_id, conversation_id=conversation_id))
+    return next((view for views in found.values() for view in views), None)
+
+
+def cards(conversation_id: UUID) -> list[Card]:
+    """What waits for an answer in this conversation, in the order in which it was asked."""
+    rows = Approval.objects.select_related("call").filter(
+        call__conversation_id=conversation_id, call__status=Status.WAITING
+    )
+    return [card(row) for row in rows.order_by("call__created_at", "call__position")]
+
+
+def run(conversation_id: UUID) -> RunView:
+    last = Run.objects.filter(conversation_id=conversation_id).order_by("-created_at").first()
+    waiting = ToolCall.objects.filter(conversation_id=conversation_id, status=Status.WAITING).count()
+    if last is None:
+        return RunView("", waiting, active=False, run_id=None)
+    return RunView(last.status, waiting, active=last.status in ACTIVE, run_id=last.pk)
+
+
+def _message(row: Message, calls: list[CallView]) -> MessageView:
+    html = render(row.content) if row.role != Role.USER and row.state != MessageState.STREAMING else row.content
+    return MessageView(row, html, calls)
+
+
+def _calls(which: Q) -> dict[UUID | None, list[CallView]]:
+    rows: QuerySet[ToolCall] = ToolCall.objects.filter(which).select_related("approval")
+    found: dict[UUID | None, list[CallView]] = {}
+    for row in rows.prefetch_related("approval__decisions__person").order_by("position", "created_at"):
+        found.setdefault(row.turn_id, []).append(_call(row))
+    return found
+
+
+def _call(row: ToolCall) -> CallView:
+    approval: Approval | None = getattr(row, "approval", None)
+    result = row.result if isinstance(row.result, str) else canonical.pretty(row.result, indent=2)
+    text = "" if row.status != Status.SUCCEEDED else result
+    return CallView(
+        call=row,
+        summary=approval.prompt if approval else _summary(row.arguments),
+        result=text[:SHOWN_OF_RESULT],
+        hidden=max(0, len(text) - SHOWN_OF_RESULT),
+        fate=fate(row, approval),
+        arguments=canonical.pretty(row.arguments, indent=2),
+        approval=approval,
+        reason=row.reason,
+    )
+
+
+def fate(row: ToolCall, approval: Approval | None) -> str:
+    """What became of a call, in plain sentences: who, when, how long it took, what happened."""
+    decision: Any = next(iter(approval.decisions.all()), None) if approval else None
+    said = ""
+    if decision is not None:
+        seconds = (decision.decided_at - row.created_at).total_seconds()
+        word = "Approved" if decision.verdict == "approve" else "Declined"
+        said = (
+            f"{word} by {decision.person.get_username()} at {_clock(decision.decided_at)}, after {_duration(seconds)}."
+        )
+        if decision.edited_arguments is not None:
+            said += " The arguments were changed first."
+        if decision.reason:
+            said += f" Reason: “{decision.reason}”"
+    return " ".join(part for part in (said, _ending(row)) if part)
+
+
+def _ending(row: ToolCall) -> str:
+    match Status(row.status):
+        case Status.DECLINED:
+            return "It was not executed."
+        case Status.EXPIRED:
+            return "Nobody answered in time. It was not executed."
+        case Status.WITHDRAWN | Status.REFUSED | Status.REJECTED:
+            return row.reason
+        case Status.UNKNOWN:
+            return (
+                "The server stopped while this was executing, so it may or may not have happened. "
+                "It will not be repeated by itself."
+            )
+        case Status.FAILED:
+            error = row.error or {}
+            line = f" (line {error['line']})" if error.get("line") else ""
+            return f"It was run and failed{line}: {error.get('message', '')}"
+        case Status.EXECUTING:
+            return "It is executing now."
+        case _:
+            return ""
+
+
+def _summary(arguments: dict[str, Any]) -> str:
+    text = ", ".join(
+        f"{name} {value if isinstance(value, str) else canonical.pretty(value)}" for name, value in arguments.items()
+    )
+    return text if len(text) <= 160 else text[:159] + "…"
+
+
+def _clock(moment: datetime) -> str:
+    return f"{moment.astimezone():%H:%M}"
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{max(0, round(seconds))} s"
+    return f"{round(seconds / 60)} min" if seconds < 5400 else f"{round(seconds / 3600)} h"

@@ -1,0 +1,9 @@
+from django.urls import path
+
+from hitlchat.chat import views
+
+urlpatterns = [
+    path("", views.chat, name="chat"),
+    path("chat/new", views.new_conversation, name="new-conversation"),
+    path("chat/<uuid:conversation_id>", views.conversation, name="conversation"),
+]

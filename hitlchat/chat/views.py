@@ -1,0 +1,99 @@
+"""The conversation pages."""
+
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from django.contrib.auth.decorators import login_required
+from django.contrib.auth.models import User
+from django.db.models import Count, IntegerField, OuterRef, QuerySet, Subquery
+from django.db.models.functions import Coalesce
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils import timezone
+from django.views.decorators.http import require_GET, require_POST
+
+from hitlchat.accounts.people import person
+from hitlchat.agent import runner
+from hitlchat.agent.models import Conversation
+from hitlchat.chat import transcript_view
+from hitlchat.chat.commands import LONGEST_MESSAGE
+from hitlchat.gate import catalog
+from hitlchat.gate.actor import Caller
+from hitlchat.gate.models import Tool, ToolCall
+from hitlchat.gate.status import Status
+
+MOST_THREADS = 100
+MOST_EXAMPLES = 4
+
+
+@login_required
+@require_GET
+def chat(request: HttpRequest) -> HttpResponse:
+    """Where to begin: an empty page with examples."""
+    user = person(request)
+    examples = _examples(catalog.tools_for(_caller(user)))
+    return render(request, "chat/empty.html", {"section": "chat", "groups": _groups(user), "examples": examples})
+
+
+@login_required
+@require_POST
+def new_conversation(request: HttpRequest) -> HttpResponse:
+    content = request.POST.get("content", "").replace("\x00", "").strip()[:LONGEST_MESSAGE]
+    conversation = Conversation.objects.create(owner=person(request))
+    if content:
+        runner.say(conversation, content)
+    return redirect("conversation", conversation.pk)
+
+
+@login_required
+@require_GET
+def conversation(request: HttpRequest, conversation_id: UUID) -> HttpResponse:
+    user = person(request)
+    shown = get_object_or_404(Conversation, pk=conversation_id, owner=user)
+    messages, earlier = transcript_view.messages(shown.pk)
+    context: dict[str, Any] = {
+        "section": "chat",
+        "conversation": shown,
+        "groups": _groups(user),
+        "messages": messages,
+        "earlier": earlier,
+        "cards": transcript_view.cards(shown.pk),
+        "run": transcript_view.run(shown.pk),
+        "tool_count": catalog.tools_for(_caller(user), shown.tools).count(),
+    }
+    return render(request, "chat/page.html", context)
+
+
+def _caller(user: User) -> Caller:
+    return Caller("chat", user.pk, user.get_username())
+
+
+def _groups(user: User) -> list[tuple[str, list[Conversation]]]:
+    threads = list(_threads(user)[:MOST_THREADS])
+    recent = timezone.now() - timedelta(hours=24)
+    waiting = [thread for thread in threads if thread.waiting]  # type: ignore[attr-defined]
+    rest = [thread for thread in threads if not thread.waiting]  # type: ignore[attr-defined]
+    return [
+        ("Waiting for you", waiting),
+        ("Last 24 hours", [thread for thread in rest if thread.updated_at >= recent]),
+        ("Earlier", [thread for thread in rest if thread.updated_at < recent]),
+    ]
+
+
+def _threads(user: User) -> QuerySet[Conversation]:
+    waiting = ToolCall.objects.filter(conversation_id=OuterRef("pk"), caller=user, status=Status.WAITING)
+    count = waiting.order_by().values("conversation_id").annotate(n=Count("pk")).values("n")
+    return Conversation.objects.filter(owner=user).annotate(
+        waiting=Coalesce(Subquery(count, output_field=IntegerField()), 0)
+    )
+
+
+def _examples(tools: QuerySet[Tool]) -> list[str]:
+    """Sentences to begin with, from the tools' own examples."""
+    found = []
+    for tool in tools.order_by("-risk_level", "name"):
+        if tool.example is not None:
+            values = " ".join(f"{name}={value}" for name, value in tool.example.items())
+            found.append(f"{tool.name.replace('_', ' ').replace('-', ' ').capitalize()} {values}".strip())
+    return found[:MOST_EXAMPLES]

@@ -1,0 +1,25 @@
+"""What every page's frame shows."""
+
+from typing import Any
+
+from django.conf import settings
+from django.http import HttpRequest
+
+from hitlchat.accounts.roles import may_author
+from hitlchat.agent.endpoint import uses_demo
+
+
+def shell(request: HttpRequest) -> dict[str, Any]:
+    user = getattr(request, "user", None)
+    if user is None or not user.is_authenticated:
+        return {"signed_in": False}
+    name = user.get_full_name() or user.get_username()
+    return {
+        "signed_in": True,
+        "person_name": name,
+        "initials": "".join(word[0] for word in name.split()[:2]).upper(),
+        "may_author": may_author(user),
+        "uses_demo": uses_demo(),
+        "model_name": settings.OPENAI_MODEL,
+        "gate_is_off": not settings.HITL_ENABLED,
+    }

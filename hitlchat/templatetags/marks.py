@@ -1,0 +1,68 @@
+"""Small marks used on every page: icons, and text with its hidden characters made visible."""
+
+from datetime import datetime
+from typing import Any
+
+from django import template
+from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from hitlchat.gate import canonical
+from hitlchat.gate.card import RISK_LABELS
+from hitlchat.gate.status import Status
+from hitlchat.gate.visible import Seen, see
+
+register = template.Library()
+
+STATUS_ICONS = {
+    Status.WAITING: "clock",
+    Status.APPROVED: "check",
+    Status.ALLOWED: "clock",
+    Status.EXECUTING: "play",
+    Status.SUCCEEDED: "check",
+    Status.FAILED: "x",
+    Status.DECLINED: "ban",
+    Status.WITHDRAWN: "ban",
+    Status.EXPIRED: "clock",
+    Status.REFUSED: "alert",
+    Status.REJECTED: "alert",
+    Status.UNKNOWN: "ask",
+}
+
+
+@register.simple_tag
+def icon(name: str, extra: str = "") -> SafeString:
+    return format_html('<svg class="i {}" aria-hidden="true"><use href="#{}"/></svg>', extra, name)
+
+
+@register.simple_tag
+def status_chip(status: str) -> SafeString:
+    known = Status(status)
+    return format_html(
+        '<span class="status" data-status="{}">{}{}</span>', known.value, icon(STATUS_ICONS[known]), known.label
+    )
+
+
+@register.simple_tag
+def risk_chip(level: int, extra: str = "") -> SafeString:
+    return format_html('<span class="risk {}" data-level="{}">L{} {}</span>', extra, level, level, RISK_LABELS[level])
+
+
+@register.filter
+def seen(text: object) -> SafeString:
+    """Text as text, each hidden character as a visible escape."""
+    shown = text if isinstance(text, Seen) else see(str(text))
+    pieces = (format_html('<span class="esc">{}</span>' if p.hidden else "{}", p.text) for p in shown.pieces)
+    return SafeString("".join(pieces))
+
+
+@register.filter
+def is_today(moment: datetime) -> bool:
+    return timezone.localtime(moment).date() == timezone.localdate()
+
+
+@register.filter
+def pretty(value: Any) -> str:
+    """A result as people read it: a lone text as itself, everything else as indented JSON."""
+    return value if isinstance(value, str) else canonical.pretty(value, indent=2)

@@ -1,0 +1,133 @@
+// @ts-check
+/** The conversation page: the modal that asks, the composer, the connection. */
+
+import { restartGrace } from "./cards.js";
+
+/** A connection that takes longer than this to come up is worth a word. */
+const PATIENCE_MS = 1500;
+
+const page = /** @type {HTMLElement} */ (document.querySelector("[data-conversation]"));
+const dialog = /** @type {HTMLDialogElement} */ (document.querySelector("[data-ask-modal]"));
+const asks = /** @type {HTMLElement} */ (document.querySelector("#asks"));
+const log = /** @type {HTMLElement} */ (document.querySelector("[data-log]"));
+const composer = /** @type {HTMLFormElement} */ (document.querySelector("[data-composer]"));
+const textarea = /** @type {HTMLTextAreaElement} */ (composer.querySelector("textarea"));
+const send = /** @type {HTMLButtonElement} */ (composer.querySelector("[data-send]"));
+const plainTitle = document.title;
+
+/** Cards put off by “Decide later”; they don't open the modal by themselves again. @type {Set<string>} */
+const putOff = new Set();
+let connected = false;
+
+function waiting() {
+  return [...asks.querySelectorAll("[data-ask]")];
+}
+
+function showModal() {
+  if (dialog.open) return;
+  restartGrace(asks);
+  dialog.showModal();
+}
+
+function updateModal() {
+  const cards = waiting();
+  const title = dialog.querySelector("h2");
+  const words = cards.length === 1 ? "A call needs your answer" : `${cards.length} calls need your answer`;
+  if (title && title.textContent !== words) title.textContent = words;
+  document.title = cards.length ? `(${cards.length}) ${plainTitle}` : plainTitle;
+  if (!cards.length) dialog.close();
+  else if (cards.some((card) => !putOff.has(card.id))) showModal();
+}
+
+/** @param {Event} event */
+function answer(event) {
+  const button = event.target instanceof Element ? event.target.closest("[data-answer]") : null;
+  if (!button) return;
+  putOff.clear();
+  showModal();
+  document.getElementById(`ask-${button.getAttribute("data-answer")}`)?.scrollIntoView({ block: "nearest" });
+}
+
+function updateComposer() {
+  const busy = Boolean(document.querySelector("#run")?.getAttribute("data-active"));
+  send.disabled = !connected || busy || !textarea.value.trim();
+  const note = composer.querySelector("[data-composer-note]");
+  if (!note) return;
+  const usual = note.getAttribute("data-usual") ?? note.textContent ?? "";
+  note.setAttribute("data-usual", usual);
+  const open = waiting().length;
+  const words = open ? `${open} ${open === 1 ? "call waits" : "calls wait"} for an answer. You can write meanwhile.` : "The assistant is working. You can write meanwhile.";
+  note.textContent = busy ? words : usual;
+}
+
+/** @param {boolean} isConnected */
+function setConnected(isConnected) {
+  connected = isConnected;
+  for (const bar of document.querySelectorAll("[data-offline]")) bar.toggleAttribute("hidden", isConnected);
+  updateComposer();
+}
+
+/** Follow the text as it grows, unless the person has scrolled up to read. */
+let follows = true;
+log.addEventListener("scroll", () => {
+  follows = log.scrollHeight - log.scrollTop - log.clientHeight < 80;
+});
+new MutationObserver(() => {
+  if (follows) log.scrollTop = log.scrollHeight;
+}).observe(log, { childList: true, subtree: true, characterData: true });
+
+new MutationObserver(() => {
+  updateModal();
+  updateComposer();
+}).observe(asks, { childList: true });
+new MutationObserver(updateComposer).observe(/** @type {Node} */ (page.querySelector(".chat-head")), { childList: true, subtree: true });
+new MutationObserver(() => {
+  const signal = document.querySelector("[data-clear-composer]");
+  if (!signal) return;
+  signal.remove();
+  textarea.value = "";
+  updateComposer();
+}).observe(/** @type {Node} */ (document.querySelector("#composer-signal")), { childList: true });
+
+document.addEventListener("click", answer);
+dialog.querySelector("[data-later]")?.addEventListener("click", () => {
+  for (const card of waiting()) putOff.add(card.id);
+  dialog.close();
+  textarea.focus();
+});
+// Escape means neither yes nor no: the same as “Decide later”.
+dialog.addEventListener("cancel", (event) => event.preventDefault());
+dialog.addEventListener("close", updateModal);
+
+textarea.addEventListener("input", updateComposer);
+textarea.addEventListener("keydown", (event) => {
+  if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+  event.preventDefault();
+  if (!send.disabled) composer.requestSubmit();
+});
+composer.addEventListener(
+  "submit",
+  (event) => {
+    // Before the socket is open the browser would send the form by itself, with the text in the address.
+    if (!send.disabled) return;
+    event.preventDefault();
+    event.stopImmediatePropagation();
+  },
+  true,
+);
+
+document.body.addEventListener("htmx:wsOpen", () => setConnected(true));
+document.body.addEventListener("htmx:wsClose", (event) => {
+  setConnected(false);
+  const code = /** @type {CustomEvent} */ (event).detail?.event?.code;
+  if (code === 4401) window.location.reload();
+});
+document.addEventListener("DOMContentLoaded", () => {
+  // @ts-ignore - htmx is a global of its own script
+  window.htmx.config.wsReconnectDelay = (/** @type {number} */ tries) => Math.min(250 * 2 ** tries, 4000) * (0.75 + Math.random() / 2);
+});
+
+setTimeout(() => connected || setConnected(false), PATIENCE_MS);
+updateModal();
+updateComposer();
+log.scrollTop = log.scrollHeight;
