@@ -1,6 +1,12 @@
 from django.apps import AppConfig
+from django.core.checks import register
+
+from hitlchat.checks import check_settings
 
 
 class HitlchatConfig(AppConfig):
     name = "hitlchat"
     label = "hitlchat"
+
+    def ready(self) -> None:
+        register(check_settings)

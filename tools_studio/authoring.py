@@ -137,8 +137,10 @@ def publish(tool: Tool) -> Tool:
 
 def unpublish(tool: Tool, actor_id: int) -> Tool:
     """Take the tool out of the catalog; what waits is withdrawn."""
-    withdraw.withdraw_tool(tool.pk, actor=Actor(actor_id, "session"), why="the tool was unpublished")
-    return _set_published(tool, value=False)
+    with transaction.atomic():
+        _set_published(tool, value=False)
+        withdraw.withdraw_tool(tool.pk, actor=Actor(actor_id, "session"), why="the tool was unpublished")
+    return tool
 
 
 def delete(tool: Tool, actor_id: int) -> None:

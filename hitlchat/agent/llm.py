@@ -1,18 +1,23 @@
 """One model request: Chat Completions, streamed, from any compatible server, with the `openai` client."""
 
 import json
-from collections.abc import AsyncIterator
+import re
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 from typing import Any
 
 import openai
 from openai import AsyncOpenAI, AsyncStream
 from openai.types.chat import ChatCompletionChunk
+from openai.types.chat.chat_completion_chunk import ChoiceDelta
 
 from hitlchat.agent.endpoint import Endpoint, client
 from hitlchat.agent.trouble import ModelTrouble, explain
 from hitlchat.gate import canonical
 from hitlchat.gate.storable import storable
+
+LONGEST_ID = 200
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 
 
 @dataclass
@@ -24,15 +29,16 @@ class ModelCall:
     arguments: str = ""
 
     def wire(self) -> dict[str, Any]:
-        # Several servers fail on a history whose arguments don't parse; the tool message says what was wrong.
-        return {"id": self.id, "type": "function", "function": {"name": self.name, "arguments": self._parsable()}}
+        # Servers refuse a history with names or arguments that can't be; the tool message says what was wrong.
+        name = _NOT_IN_NAMES.sub("_", self.name)[:64] or "unknown"
+        return {"id": self.id, "type": "function", "function": {"name": name, "arguments": self._parsable()}}
 
     def _parsable(self) -> str:
         try:
-            canonical.loads(self.arguments or "{}")
+            parsed = canonical.loads(self.arguments or "{}")
         except canonical.NotJson:
             return "{}"
-        return storable(self.arguments or "{}")
+        return storable(self.arguments) if self.arguments and isinstance(parsed, dict) else "{}"
 
 
 @dataclass
@@ -76,7 +82,7 @@ def request_body(endpoint: Endpoint, messages: list[str], tools: list[str]) -> b
     return (body + "}").encode()
 
 
-async def ask(endpoint: Endpoint, body: bytes) -> AsyncIterator[str | Answer]:
+async def ask(endpoint: Endpoint, body: bytes) -> AsyncGenerator[str | Answer, None]:
     """Yield pieces of text as they come, then one `Answer` with everything. ModelTrouble on any failure."""
     text: list[str] = []
     calls, reason = Calls(), ""
@@ -85,25 +91,30 @@ async def ask(endpoint: Endpoint, body: bytes) -> AsyncIterator[str | Answer]:
             async for chunk in stream:
                 for choice in chunk.choices[:1]:
                     reason = choice.finish_reason or reason
-                    for part in choice.delta.tool_calls or []:
-                        function = part.function
-                        name = function.name if function else None
-                        calls.feed(part.index, part.id, name, function.arguments if function else None)
+                    _feed(calls, choice.delta)
                     if choice.delta.content:
                         text.append(storable(choice.delta.content))
                         yield text[-1]
-    except (openai.OpenAIError, json.JSONDecodeError, UnicodeDecodeError) as error:
+    # The client checks no types: JSON of another shape shows when it is read.
+    except (openai.OpenAIError, ValueError, TypeError, AttributeError) as error:
         raise explain(error, endpoint) from error
     if not reason:
         raise ModelTrouble("The model server ended its answer before it was complete. Send the message again.")
     yield Answer("".join(text), _named(calls.found), reason)
 
 
+def _feed(calls: Calls, delta: ChoiceDelta) -> None:
+    for part in delta.tool_calls or []:
+        function = part.function
+        name = function.name if function else None
+        calls.feed(part.index, part.id, name, function.arguments if function else None)
+
+
 def _named(calls: list[ModelCall]) -> list[ModelCall]:
     """Every call needs an id of its own, since its result is matched by it."""
     seen: set[str] = set()
     for number, call in enumerate(calls):
-        if not call.id or call.id in seen:
+        if not 0 < len(call.id) <= LONGEST_ID or call.id in seen:
             call.id = f"call_{number}_{len(seen)}"
         seen.add(call.id)
         call.id, call.name = storable(call.id), storable(call.name)

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from contextlib import aclosing
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -124,12 +125,14 @@ async def _listen(claim: Claim, turn: Turn) -> llm.Answer:
     writing = Writing(claim, turn.message)
     flusher = asyncio.create_task(writing.run())
     try:
-        async for piece in llm.ask(turn.endpoint, turn.body):
-            if isinstance(piece, llm.Answer):
-                return piece
-            writing.feed(piece)
-            if flusher.done():
-                flusher.result()
+        # Closed with us, so that the server stops writing what nobody wants.
+        async with aclosing(llm.ask(turn.endpoint, turn.body)) as pieces:
+            async for piece in pieces:
+                if isinstance(piece, llm.Answer):
+                    return piece
+                writing.feed(piece)
+                if flusher.done():
+                    flusher.result()
     except ModelTrouble:
         await in_db(_cut_off)(claim, turn.message, writing.text)
         raise

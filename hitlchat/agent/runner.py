@@ -3,13 +3,15 @@
 import asyncio
 import logging
 import time
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 from django.conf import settings
 from django.db import DatabaseError
+from django.utils import timezone
 
-from hitlchat.agent import announce, runs
+from hitlchat.agent import announce, runs, writing
 from hitlchat.agent.loop import advance
 from hitlchat.agent.models import Conversation, Message
 from hitlchat.agent.runs import Claim
@@ -24,9 +26,11 @@ from hitlchat.gate.transition import call_moved
 logger = logging.getLogger(__name__)
 
 SWEEP_SECONDS = 2.0
+# A call bears the time of its move, and shows only when that is committed.
+LATE_COMMIT = timedelta(minutes=2)
 ANSWERED = frozenset({Status.APPROVED, Status.DECLINED, Status.EXPIRED, Status.WITHDRAWN})
 
-_driving: dict[str, asyncio.Task[Any]] = {}
+_driving: dict[Claim, asyncio.Task[Any]] = {}
 
 
 def say(conversation: Conversation, content: str) -> tuple[Message, UUID]:
@@ -39,7 +43,8 @@ def say(conversation: Conversation, content: str) -> tuple[Message, UUID]:
 
 def stop(run_id: UUID, conversation_id: UUID, actor: Actor) -> bool:
     """End a run; False if it was over already."""
-    stopped = runs.stop(run_id, actor)
+    stopped = runs.stop(run_id, actor, written=writing.text_of(run_id))
+    background.spawn(_abandon, run_id)
     announce.tell_soon(conversation_id, "resync")
     return stopped
 
@@ -52,12 +57,16 @@ async def keep_house() -> None:
     """The sweeper and the heartbeat of one server process; ends only by being cancelled."""
     beat_every = settings.LEASE_SECONDS / 3
     last_beat = 0.0
+    # None until a sweep has seen what happened while no server ran.
+    swept: datetime | None = None
     while True:
         try:
             if time.monotonic() - last_beat >= beat_every:
                 last_beat = time.monotonic()
                 await _beat()
-            await in_db(_sweep)()
+            begun = timezone.now()
+            await in_db(_sweep)(swept)
+            swept = begun
         except DatabaseError:
             # The database may be restarting; work goes on when it is back, leases see to the rest.
             logger.exception("The sweeper could not reach the database")
@@ -77,33 +86,40 @@ def _start(claim: Claim) -> None:
     background.spawn(_drive, claim)
 
 
+async def _abandon(run_id: UUID) -> None:
+    """Leave a run that was stopped at once, and not when its next step finds out."""
+    for claim, task in list(_driving.items()):
+        if claim.run_id == run_id and not await in_db(claim.rows().exists)():
+            task.cancel()
+
+
 async def _drive(claim: Claim) -> None:
     task = asyncio.current_task()
     assert task is not None
-    _driving[claim.token] = task
+    _driving[claim] = task
     try:
         await advance(claim)
     except asyncio.CancelledError:
         await asyncio.shield(in_db(runs.release)(claim))
         raise
     finally:
-        del _driving[claim.token]
+        del _driving[claim]
 
 
 async def _beat() -> None:
     await in_db(perform.beat)()
-    tokens = list(_driving)
-    held = await in_db(runs.renew)(tokens) if tokens else set()
-    for token in tokens:
-        if token not in held and token in _driving:
-            _driving[token].cancel()
+    claims = list(_driving)
+    held = await in_db(runs.renew)([claim.token for claim in claims]) if claims else set()
+    for claim in claims:
+        if claim.token not in held and claim in _driving:
+            _driving[claim].cancel()
 
 
-def _sweep() -> None:
+def _sweep(last: datetime | None) -> None:
     sweep()
     for claim in runs.claim_lapsed():
         _start(claim)
-    for turn_id in runs.parked_but_settled():
+    for turn_id in runs.parked_but_settled(last and last - LATE_COMMIT):
         _wake(turn_id)
 
 

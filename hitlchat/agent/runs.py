@@ -2,7 +2,7 @@
 writes a run's status. Every step of a working process names its claim, so that one that lost it can write nothing."""
 
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -120,8 +120,11 @@ def finish(claim: Claim, status: RunStatus, error: str = "") -> None:
     _update(claim, status=status, error=error, finished_at=timezone.now(), owner="", lease_until=None, turn_id=None)
 
 
-def stop(run_id: UUID, actor: Actor) -> bool:
-    """End a run at the user's wish: what waits is withdrawn, what executes ends by itself. False if it was over."""
+def stop(run_id: UUID, actor: Actor, *, written: str = "") -> bool:
+    """End a run at the user's wish: what waits is withdrawn, what executes ends by itself. False if it was over.
+
+    `written` is the open answer as far as this process knows it, which may be more than is stored.
+    """
     with transaction.atomic():
         rows = Run.objects.filter(pk=run_id, status__in=ACTIVE)
         ended = rows.update(
@@ -130,7 +133,7 @@ def stop(run_id: UUID, actor: Actor) -> bool:
         if ended != 1:
             return False
         run = Run.objects.select_related("conversation").get(pk=run_id)
-        transcript.keep_partial(run)
+        transcript.keep_partial(run, written)
         if run.turn_id is not None:
             withdraw.withdraw_turn(run.turn_id, actor=actor, why="the run was stopped")
             transcript.answer_calls(run.conversation, run, run.turn_id)
@@ -142,11 +145,16 @@ def unsettled(turn_id: UUID) -> QuerySet[ToolCall]:
     return ToolCall.objects.filter(~Q(status__in=SETTLED), turn_id=turn_id)
 
 
-def parked_but_settled() -> list[UUID]:
-    """Turns of parked runs that nobody woke: settled by a process without a server loop, or one that died just then."""
-    recently = timezone.now() - timedelta(minutes=2)
-    settled = ToolCall.objects.filter(settled_at__gte=recently, turn_id__isnull=False).values("turn_id")
-    return [t for t in Run.objects.filter(parked=True, turn_id__in=settled).values_list("turn_id", flat=True) if t]
+def parked_but_settled(since: datetime | None) -> list[UUID]:
+    """Turns of parked runs that nobody woke: settled by a process without a server loop, or one that died just then.
+
+    Those with a call that settled after `since`; None: whenever that was.
+    """
+    settled = ToolCall.objects.filter(turn_id__isnull=False, status__in=SETTLED)
+    if since is not None:
+        settled = settled.filter(settled_at__gte=since)
+    rows = Run.objects.filter(parked=True, status__in=ACTIVE, turn_id__in=settled.values("turn_id"))
+    return [turn_id for turn_id in rows.values_list("turn_id", flat=True) if turn_id]
 
 
 def _update(claim: Claim, **columns: Any) -> None:

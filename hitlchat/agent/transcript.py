@@ -50,12 +50,13 @@ def drop_unfinished(run_id: UUID) -> list[UUID]:
     return ids
 
 
-def keep_partial(run: Run) -> None:
-    """What was written of a stopped answer stays, marked as cut off; an empty one goes."""
-    rows = Message.objects.filter(run=run, state=MessageState.STREAMING)
-    rows.filter(content="").delete()
-    for message in rows:
-        close_answer(message.pk, Answer(message.content), state=MessageState.CUT)
+def keep_partial(run: Run, written: str) -> None:
+    """What was written of a stopped answer, `written` or as stored, stays, marked as cut off; an empty one goes."""
+    for message in Message.objects.filter(run=run, state=MessageState.STREAMING):
+        if text := written or message.content:
+            close_answer(message.pk, Answer(text), state=MessageState.CUT)
+        else:
+            message.delete()
 
 
 def answer_calls(conversation: Conversation, run: Run, turn_id: UUID) -> None:

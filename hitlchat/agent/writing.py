@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from uuid import UUID
 
 from hitlchat.agent import transcript
 from hitlchat.agent.announce import tell
@@ -12,6 +13,15 @@ from hitlchat.gate.crossing import in_db
 FLUSH_SECONDS = 0.025
 STORE_SECONDS = 1.0
 STORE_CHARACTERS = 2048
+
+
+_open: "dict[UUID, Writing]" = {}
+
+
+def text_of(run_id: UUID) -> str:
+    """What this process has of the answer that it is writing for a run; nothing if it is writing none."""
+    found = _open.get(run_id)
+    return found.text if found else ""
 
 
 class Writing:
@@ -36,6 +46,14 @@ class Writing:
 
     async def run(self) -> None:
         """Flush until cancelled. LostClaim when the run is no longer this process's."""
+        _open[self._claim.run_id] = self
+        try:
+            await self._flush()
+        finally:
+            if _open.get(self._claim.run_id) is self:
+                del _open[self._claim.run_id]
+
+    async def _flush(self) -> None:
         while True:
             await asyncio.sleep(FLUSH_SECONDS)
             if self._taken < len(self._parts):

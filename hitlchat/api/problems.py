@@ -111,7 +111,7 @@ def _fields(errors: dict[str, str]) -> HttpResponse:
 
 def _settled(error: AlreadySettled) -> HttpResponse:
     standing = shapes.approval(shapes.approvals().get(call=error.call))
-    return problem(409, str(error), approval=standing.model_dump(mode="json", by_alias=True))
+    return problem(409, str(error), approval=standing.model_dump(by_alias=True))
 
 
 def _authoring(error: AuthoringError) -> HttpResponse:

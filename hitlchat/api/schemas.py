@@ -21,7 +21,11 @@ def _storable(text: str) -> str:
 
 
 Text = Annotated[str, AfterValidator(_storable)]
-Line = Annotated[Text, StringConstraints(strip_whitespace=True, max_length=200)]
+Line = Annotated[str, StringConstraints(strip_whitespace=True, max_length=200), AfterValidator(_storable)]
+Said = Annotated[
+    str, StringConstraints(strip_whitespace=True, min_length=1, max_length=100_000), AfterValidator(_storable)
+]
+Reason = Annotated[str, StringConstraints(max_length=500), AfterValidator(_storable)]
 Limit = Annotated[int, Field(ge=1, le=200)]
 
 
@@ -50,7 +54,7 @@ class NewConversation(Body):
 
 
 class NewMessage(Body):
-    content: Annotated[Text, StringConstraints(strip_whitespace=True, min_length=1, max_length=100_000)]
+    content: Said
 
 
 class Accepted(Shape):
@@ -108,7 +112,7 @@ class Approve(Body):
 
 
 class Reject(Body):
-    reason: Annotated[Text, StringConstraints(max_length=500)] = ""
+    reason: Reason = ""
 
 
 class Decision(Shape):

@@ -18,7 +18,7 @@ from hitlchat.agent import runner
 from hitlchat.agent.models import Conversation
 from hitlchat.chat import transcript_view
 from hitlchat.chat.commands import LONGEST_MESSAGE
-from hitlchat.gate import catalog
+from hitlchat.gate import catalog, prompt
 from hitlchat.gate.actor import Caller
 from hitlchat.gate.models import Tool, ToolCall
 from hitlchat.gate.status import Status
@@ -93,7 +93,6 @@ def _examples(tools: QuerySet[Tool]) -> list[str]:
     """Sentences to begin with, from the tools' own examples."""
     found = []
     for tool in tools.order_by("-risk_level", "name"):
-        if tool.example is not None:
-            values = " ".join(f"{name}={value}" for name, value in tool.example.items())
-            found.append(f"{tool.name.replace('_', ' ').replace('-', ' ').capitalize()} {values}".strip())
+        if tool.example is not None and tool.prompt_template:
+            found.append(prompt.render(tool.prompt_template, tool.name, tool.example))
     return found[:MOST_EXAMPLES]

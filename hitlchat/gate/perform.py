@@ -112,10 +112,10 @@ def _keepable(result: ToolResult) -> ToolResult:
 
 def lose_overdue() -> list[UUID]:
     """Calls whose process fell silent while executing: their outcome is unknown. Never run again by itself."""
-    overdue = ToolCall.objects.filter(status=Status.EXECUTING, lease_until__lt=timezone.now())
-    ids = list(overdue.values_list("pk", flat=True)[:100])
+    silent = Q(lease_until__lt=timezone.now())
+    ids = list(ToolCall.objects.filter(silent, status=Status.EXECUTING).values_list("pk", flat=True)[:100])
     for call_id in ids:
-        _lost(call_id, "the process that was executing it stopped")
+        _lost(call_id, "the process that was executing it stopped", only_if=silent)
     return ids
 
 
@@ -129,14 +129,14 @@ def lease() -> timedelta:
     return timedelta(seconds=settings.LEASE_SECONDS)
 
 
-def _lost(call_id: UUID, why: str) -> None:
+def _lost(call_id: UUID, why: str, only_if: Q | None = None) -> None:
     call = ToolCall.objects.filter(pk=call_id, status=Status.EXECUTING).first()
     if call is None:
         return
     try:
-        move(call, Status.UNKNOWN, actor=SYSTEM, data={"reason": why}, lease_until=None)
+        move(call, Status.UNKNOWN, actor=SYSTEM, only_if=only_if, data={"reason": why}, lease_until=None)
     except StaleCall:
-        logger.info("Call %s was settled after all", call_id)
+        logger.info("Call %s was settled, or its process spoke up, after all", call_id)
 
 
 def _void(call: ToolCall) -> str | None:

@@ -58,7 +58,7 @@ def move(
     or `only_if` does not hold in the database.
     """
     if to not in MOVES[Status(call.status)]:
-        raise IllegalMove(f"call {call.pk} cannot go from {call.status!r} to {to.value!r}")
+        raise IllegalMove(f"call {call.pk} cannot go from {Status(call.status).value!r} to {to.value!r}")
     if to in SETTLED:
         columns["settled_at"] = timezone.now()
     with transaction.atomic():

@@ -1,0 +1,40 @@
+"""System checks: settings that parse but would not do what they seem to."""
+
+from typing import Any
+from urllib.parse import urlsplit
+
+from django.conf import settings
+from django.core.checks import CheckMessage, Error
+from django.core.checks import Warning as Caution
+
+LOOPBACK = {"127.0.0.1", "localhost", "[::1]"}
+
+
+def check_settings(**_: Any) -> list[CheckMessage]:
+    return [*_gate(), *_model(), *_exposure()]
+
+
+def _gate() -> list[CheckMessage]:
+    if settings.HITL_ENABLED:
+        return []
+    hint = "Unset HITL_ENABLED to have people asked again."
+    return [Caution("Approvals are switched off: every tool runs without asking.", hint=hint, id="hitlchat.W001")]
+
+
+def _model() -> list[CheckMessage]:
+    found: list[CheckMessage] = []
+    url = settings.OPENAI_BASE_URL
+    if url and (urlsplit(url).scheme not in {"http", "https"} or not urlsplit(url).hostname):
+        hint = "It looks like http://127.0.0.1:11434/v1, with the path of the API."
+        found.append(Error(f"OPENAI_BASE_URL is {url!r}, which is no http address.", hint=hint, id="hitlchat.E001"))
+    if url and not settings.OPENAI_MODEL:
+        hint = "Set it to a model that the server offers."
+        found.append(Caution("OPENAI_BASE_URL is set and OPENAI_MODEL is not.", hint=hint, id="hitlchat.W002"))
+    return found
+
+
+def _exposure() -> list[CheckMessage]:
+    if set(settings.ALLOWED_HOSTS) <= LOOPBACK or not settings.DEBUG:
+        return []
+    hint = "Unset DEBUG: its error pages show settings and code to everyone."
+    return [Error("DEBUG is on while other hosts than this machine are allowed.", hint=hint, id="hitlchat.E002")]
