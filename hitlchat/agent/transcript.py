@@ -3,11 +3,12 @@
 from typing import Any
 from uuid import UUID
 
+from django.db import transaction
 from django.db.models import Max, Value
 from django.db.models.functions import Concat
 
 from hitlchat.agent.llm import Answer
-from hitlchat.agent.models import Conversation, Message, MessageState, Role, Run
+from hitlchat.agent.models import ACTIVE, Conversation, Message, MessageState, Role, Run
 from hitlchat.gate import canonical, results
 from hitlchat.gate.models import ToolCall
 
@@ -17,10 +18,18 @@ def add_user(conversation: Conversation, run: Run, content: str) -> Message:
     return _add(conversation.pk, run.pk, Role.USER, content=content, wire=wire)
 
 
-def add_notice(conversation_id: UUID, run_id: UUID | None, content: str, *, for_model: str = "") -> Message:
-    """A message of hitlchat itself. `for_model`, if given, is what the model reads of it in the next turn."""
-    wire = canonical.pretty({"role": "user", "content": f"[Note from hitlchat] {for_model}"}) if for_model else ""
-    return _add(conversation_id, run_id, Role.NOTICE, content=content, wire=wire)
+def add_notice(conversation_id: UUID, run_id: UUID, content: str) -> Message:
+    """A message of hitlchat itself, which the model does not read."""
+    return _add(conversation_id, run_id, Role.NOTICE, content=content)
+
+
+def add_note(conversation_id: UUID, content: str, *, for_model: str) -> Message:
+    """A message of hitlchat itself outside any run; the model reads `for_model` in its next turn."""
+    wire = canonical.pretty({"role": "user", "content": f"[Note from hitlchat] {for_model}"})
+    with transaction.atomic():
+        # A run that goes on writes messages too: wait for its step, so that both find a place of their own.
+        list(Run.objects.select_for_update().filter(conversation_id=conversation_id, status__in=ACTIVE))
+        return _add(conversation_id, None, Role.NOTICE, content=content, wire=wire)
 
 
 def open_answer(conversation_id: UUID, run_id: UUID, message_id: UUID) -> Message:

@@ -75,9 +75,8 @@ def _resolve(conversation: Conversation, command: Resolve, actor: Actor, name: s
     except (decide.NoSuchApproval, decide.AlreadySettled) as error:
         return fragments.flash(str(error))
     words = "did happen" if command.outcome == "done" else "did not happen"
-    transcript.add_notice(
+    transcript.add_note(
         conversation.pk,
-        None,
         f"You marked {call.tool_name} as: it {words}.",
         for_model=f"The user found out about the call {call.model_call_id} of {call.tool_name}: it {words}.",
     )

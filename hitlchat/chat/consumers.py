@@ -59,7 +59,7 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             html = fragments.flash(str(error))
         except Exception:
             logger.exception("A command of conversation %s failed", self.conversation_id)
-            html = fragments.flash("Something went wrong on the server. Nothing was decided; please try again.")
+            html = fragments.flash("Something went wrong on the server. Reload the page to see what stands.")
         if html:
             await self.send(html)
 

@@ -8,11 +8,11 @@ from uuid import UUID
 from django.db.models import Q, QuerySet
 from django.utils.safestring import SafeString
 
-from hitlchat.agent.models import ACTIVE, Message, MessageState, Role, Run
+from hitlchat.agent.models import ACTIVE, Conversation, Message, MessageState, Role, Run
 from hitlchat.chat.markdown import render
 from hitlchat.gate import canonical
 from hitlchat.gate.card import Card, card
-from hitlchat.gate.models import Approval, ToolCall
+from hitlchat.gate.models import Approval, Decision, ToolCall
 from hitlchat.gate.status import Status
 
 MOST_MESSAGES = 80
@@ -29,6 +29,7 @@ class CallView:
     arguments: str
     approval: Approval | None
     reason: str
+    decided_at: datetime | None
 
     @property
     def open(self) -> bool:
@@ -85,6 +86,11 @@ def cards(conversation_id: UUID) -> list[Card]:
     return [card(row) for row in rows.order_by("call__created_at", "call__position")]
 
 
+def title(conversation_id: UUID) -> str:
+    """The first message makes it, so it may change while a page is open."""
+    return str(Conversation.objects.get(pk=conversation_id))
+
+
 def run(conversation_id: UUID) -> RunView:
     last = Run.objects.filter(conversation_id=conversation_id).order_by("-created_at").first()
     waiting = ToolCall.objects.filter(conversation_id=conversation_id, status=Status.WAITING).count()
@@ -119,19 +125,22 @@ def _call(row: ToolCall) -> CallView:
         arguments=canonical.pretty(row.arguments, indent=2),
         approval=approval,
         reason=row.reason,
+        decided_at=decision.decided_at if (decision := _decision(approval)) else None,
     )
 
 
+def _decision(approval: Approval | None) -> Decision | None:
+    return next(iter(approval.decisions.all()), None) if approval else None
+
+
 def fate(row: ToolCall, approval: Approval | None) -> str:
-    """What became of a call, in plain sentences: who, when, how long it took, what happened."""
-    decision: Any = next(iter(approval.decisions.all()), None) if approval else None
+    """What became of a call, in plain sentences: who, how long it took, what happened."""
+    decision = _decision(approval)
     said = ""
     if decision is not None:
         seconds = (decision.decided_at - row.created_at).total_seconds()
         word = "Approved" if decision.verdict == "approve" else "Declined"
-        said = (
-            f"{word} by {decision.person.get_username()} at {_clock(decision.decided_at)}, after {_duration(seconds)}."
-        )
+        said = f"{word} by {decision.person.get_username()}, after {_duration(seconds)}."
         if decision.edited_arguments is not None:
             said += " The arguments were changed first."
         if decision.reason:
@@ -167,10 +176,6 @@ def _summary(arguments: dict[str, Any]) -> str:
         f"{name} {value if isinstance(value, str) else canonical.pretty(value)}" for name, value in arguments.items()
     )
     return text if len(text) <= 160 else text[:159] + "…"
-
-
-def _clock(moment: datetime) -> str:
-    return f"{moment.astimezone():%H:%M}"
 
 
 def _duration(seconds: float) -> str:

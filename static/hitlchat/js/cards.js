@@ -37,9 +37,22 @@ function updateApprove(card) {
   if (!closed) why.textContent = reviewed ? "" : "Confirm first that you reviewed it.";
 }
 
+/** How far this browser's clock is behind the server's, in ms: deadlines are the server's. */
+const skew = Date.parse(document.documentElement.dataset.now ?? "") - Date.now() || 0;
+
+/** Times are stored in the server's zone and read in the person's. */
+function localTimes() {
+  for (const element of document.querySelectorAll("time[datetime]:not([data-local])")) {
+    const moment = new Date(element.getAttribute("datetime") ?? "");
+    element.setAttribute("data-local", "");
+    element.setAttribute("title", moment.toLocaleString());
+    element.textContent = moment.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
+  }
+}
+
 function tick() {
   for (const element of document.querySelectorAll("[data-deadline]")) {
-    const left = Math.max(0, Math.round((Date.parse(element.getAttribute("data-deadline") ?? "") - Date.now()) / 1000));
+    const left = Math.max(0, Math.round((Date.parse(element.getAttribute("data-deadline") ?? "") - Date.now() - skew) / 1000));
     const hours = Math.floor(left / 3600);
     const rest = `${Math.floor((left % 3600) / 60).toString().padStart(hours ? 2 : 1, "0")}:${(left % 60).toString().padStart(2, "0")}`;
     const text = hours ? `${hours}:${rest}` : rest;
@@ -82,8 +95,10 @@ document.addEventListener("click", (event) => {
 
 new MutationObserver(() => {
   document.querySelectorAll("[data-ask]").forEach(meet);
+  localTimes();
   tick();
 }).observe(document.body, { childList: true, subtree: true });
 document.querySelectorAll("[data-ask]").forEach(meet);
+localTimes();
 tick();
 setInterval(tick, 1000);
