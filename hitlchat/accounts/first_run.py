@@ -21,11 +21,9 @@ def needed() -> bool:
 
 
 def make_link() -> str:
-    """The secret of a new link; earlier ones stop working."""
+    """The secret of a new link. Earlier ones stay open, as other servers may have printed them."""
     secret = secrets.token_urlsafe(32)
-    with transaction.atomic():
-        SetupLink.objects.all().delete()
-        SetupLink.objects.create(digest=hashed(secret), expires_at=timezone.now() + LIFETIME)
+    SetupLink.objects.create(digest=hashed(secret), expires_at=timezone.now() + LIFETIME)
     return secret
 
 
@@ -42,4 +40,5 @@ def redeem(secret: str, username: str, password: str) -> User:
         used, _ = SetupLink.objects.filter(digest=hashed(secret), expires_at__gt=timezone.now()).delete()
         if used != 1:
             raise LinkUsed("This link is no longer valid. Restart the server to get a new one.")
+        SetupLink.objects.all().delete()
         return User.objects.create_superuser(username=username, password=password)

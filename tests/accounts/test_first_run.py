@@ -33,10 +33,11 @@ def test_looking_at_the_link_does_not_use_it_up(client: Client) -> None:
     assert client.get(link).status_code == client.get(link).status_code == 200
 
 
-def test_a_new_link_ends_the_one_before(client: Client) -> None:
+def test_using_one_link_ends_all_of_them(client: Client) -> None:
     first, second = first_run.make_link(), first_run.make_link()
-    assert client.get(f"/welcome/{first}").status_code == 410
-    assert client.get(f"/welcome/{second}").status_code == 200
+    client.post(f"/welcome/{first}", PERSON)
+    assert client.get(f"/welcome/{second}").status_code == 410
+    assert not SetupLink.objects.exists()
 
 
 def test_a_link_lapses(client: Client) -> None:

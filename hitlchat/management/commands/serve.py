@@ -1,10 +1,10 @@
-import os
 from typing import Any
 
 from daphne.server import Server, reactor, twisted_loop
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import BaseCommand, CommandError, CommandParser
 from twisted.internet import defer
 
+from hitlchat import environment as env
 from hitlchat.accounts import first_run
 from hitlchat.agent.endpoint import own_address
 from hitlchat.asgi import application, household
@@ -38,11 +38,13 @@ class GracefulServer(Server):  # type: ignore[misc]
 
 
 class Command(BaseCommand):
+    _is_up = False
+    _link: str | None = None
     help = "Serve hitlchat: pages, websockets, REST and the work behind them, in one process."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--host", default=os.environ.get("HOST", "127.0.0.1"))
-        parser.add_argument("--port", type=int, default=int(os.environ.get("PORT", "8000")))
+        parser.add_argument("--host", default=env.text("HOST", "127.0.0.1"))
+        parser.add_argument("--port", type=int, default=env.integer("PORT", 8000, most=65535))
 
     def handle(self, *args: Any, **options: Any) -> None:
         host, port = options["host"], options["port"]
@@ -73,8 +75,11 @@ class Command(BaseCommand):
             "before", "shutdown", lambda: defer.Deferred.fromFuture(twisted_loop.create_task(drain()))
         )
         server.run()
+        if not self._is_up:
+            raise CommandError(f"hitlchat cannot listen on {host}:{port}. Is the port taken? PORT chooses another one.")
 
     def _welcome(self, host: str, port: int) -> None:
+        self._is_up = True
         shown = f"http://{host if ':' not in host else f'[{host}]'}:{port}"
         self.stdout.write(f"hitlchat is running at {shown}")
         if self._link is not None:
