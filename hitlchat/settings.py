@@ -28,6 +28,7 @@ INSTALLED_APPS = [
     "channels",
     "django_htmx",
     "django_ace",
+    "ninja",
     "hitlchat",
     "hitlchat.accounts",
     "hitlchat.gate",

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.contrib.auth.models import User
 
 from hitlchat.gate.actor import Actor, Caller
@@ -12,6 +13,12 @@ from tools_studio import authoring
 from tools_studio.authoring import Draft
 
 pytest_plugins = ["tests.services"]
+
+
+def pytest_configure() -> None:
+    """Passwords are hashed as fast as possible: their strength is Django's to test."""
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+
 
 PASSWORD = "a long enough pass phrase"
 ECHO = 'def run(text: str = "hello") -> str:\n    """Say it back."""\n    return text\n'

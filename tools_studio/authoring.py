@@ -30,6 +30,17 @@ class AuthoringError(ValueError):
         self.problems = problems
 
 
+class NameTaken(AuthoringError):
+    """Another tool has the draft's name."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__({"name": f"There is a tool named {name!r} already."})
+
+
+class OnlyPeople(Exception):
+    """A program's credential tried to make a tool ask less often; that is for people (SR-27)."""
+
+
 @dataclass(frozen=True)
 class Draft:
     """A tool as its author has it. `hitl_mode` None: the default for its risk."""
@@ -102,24 +113,26 @@ def create(draft: Draft, author_id: int | None) -> Tool:
             tool.save(force_insert=True)
             Script.objects.create(tool=tool, author_id=author_id, **_script_columns(sound, version=1))
     except IntegrityError as error:
-        raise AuthoringError({"name": f"There is a tool named {draft.name!r} already."}) from error
+        raise NameTaken(draft.name) from error
     return tool
 
 
-def change(tool: Tool, draft: Draft, author_id: int) -> Tool:
-    """Save a new version. What waits for an answer about the old definition is withdrawn. AuthoringError."""
+def change(tool: Tool, draft: Draft, actor: Actor) -> Tool:
+    """Save a new version and withdraw what waits for an answer about the old definition. AuthoringError, OnlyPeople."""
     sound = check(draft)
+    if not actor.is_person and _loosens(tool, sound):
+        raise OnlyPeople("Only a person may let a tool run with less asking: sign in, or use an approver token.")
     try:
         with transaction.atomic():
             script = Script.objects.select_for_update().get(tool=tool)
             is_other = sound.definition_hash != tool.definition_hash
             version = script.version + 1 if is_other else script.version
             Tool.objects.filter(pk=tool.pk).update(**_columns(sound, version))
-            Script.objects.filter(tool=tool).update(author_id=author_id, **_script_columns(sound, version))
+            Script.objects.filter(tool=tool).update(author_id=actor.user_id, **_script_columns(sound, version))
             if is_other:
-                withdraw.withdraw_tool(tool.pk, actor=Actor(author_id, "session"), why="the tool was changed")
+                withdraw.withdraw_tool(tool.pk, actor=actor, why="the tool was changed")
     except IntegrityError as error:
-        raise AuthoringError({"name": f"There is a tool named {draft.name!r} already."}) from error
+        raise NameTaken(draft.name) from error
     return Tool.objects.get(pk=tool.pk)
 
 
@@ -135,18 +148,18 @@ def publish(tool: Tool) -> Tool:
     return _set_published(tool, value=True)
 
 
-def unpublish(tool: Tool, actor_id: int) -> Tool:
+def unpublish(tool: Tool, actor: Actor) -> Tool:
     """Take the tool out of the catalog; what waits is withdrawn."""
     with transaction.atomic():
         _set_published(tool, value=False)
-        withdraw.withdraw_tool(tool.pk, actor=Actor(actor_id, "session"), why="the tool was unpublished")
+        withdraw.withdraw_tool(tool.pk, actor=actor, why="the tool was unpublished")
     return tool
 
 
-def delete(tool: Tool, actor_id: int) -> None:
+def delete(tool: Tool, actor: Actor) -> None:
     """Remove the tool. Its calls stay on record; what waits is withdrawn."""
     with transaction.atomic():
-        withdraw.withdraw_tool(tool.pk, actor=Actor(actor_id, "session"), why="the tool was deleted")
+        withdraw.withdraw_tool(tool.pk, actor=actor, why="the tool was deleted")
         tool.delete()
 
 
@@ -171,6 +184,15 @@ def lowers(tool: Tool, mode: str | None) -> bool:
     """Would `mode` ask less often than the tool does now?"""
     order = [HitlMode.DISABLED, HitlMode.CONDITIONAL, HitlMode.REQUIRED]
     return mode is not None and order.index(HitlMode(mode)) < order.index(HitlMode(tool.hitl_mode))
+
+
+def _loosens(tool: Tool, sound: Checked) -> bool:
+    """Could the tool do, without anyone being asked, what it could not do before?"""
+    if lowers(tool, sound.hitl_mode):
+        return True
+    if sound.hitl_mode == HitlMode.REQUIRED:
+        return False
+    return sound.draft.condition != tool.condition or sound.risk_level > tool.risk_level
 
 
 def _set_published(tool: Tool, *, value: bool) -> Tool:

@@ -126,6 +126,7 @@ _READERS: dict[str, Callable[[str, object], dict[str, Any]]] = {
 _FETCH_STUB = '''def fetch(
     url: str,
     method: str = "GET",
+    *,
     params: dict[str, Any] | None = None,
     headers: dict[str, str] | None = None,
     json: Any = None,

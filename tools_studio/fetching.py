@@ -37,10 +37,11 @@ _VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
 _OURS = re.compile(r"host|connection|keep-alive|te|trailers?|transfer-encoding|upgrade|expect|content-length|proxy-.*")
 
 
-async def fetch(  # noqa: PLR0917
+async def fetch(
     policy: FetchPolicy,
     url: str,
     method: str = "GET",
+    *,
     params: Mapping[str, Any] | None = None,
     headers: Mapping[str, str] | None = None,
     json: Any = None,

@@ -13,7 +13,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from hitlchat.accounts.people import person
 from hitlchat.accounts.roles import may_author
-from hitlchat.gate.actor import Caller
+from hitlchat.gate.actor import Actor, Caller
 from hitlchat.gate.card import card
 from hitlchat.gate.models import HitlMode, Tool, ToolCall
 from hitlchat.gate.prompt import render as render_prompt
@@ -67,7 +67,7 @@ def tool(request: HttpRequest, name: str) -> HttpResponse:
     form = ToolForm(request.POST or None, tool=found, initial=initial(found))
     if request.method == "POST" and form.is_valid():
         try:
-            changed = authoring.change(found, form.draft(), person(request).pk)
+            changed = authoring.change(found, form.draft(), _actor(request))
         except AuthoringError as error:
             form.show(error.problems)
         else:
@@ -80,7 +80,7 @@ def tool(request: HttpRequest, name: str) -> HttpResponse:
 def publish(request: HttpRequest, name: str) -> HttpResponse:
     found = _tool(name)
     if request.POST.get("published") == "no":
-        authoring.unpublish(found, person(request).pk)
+        authoring.unpublish(found, _actor(request))
         return redirect("tool", name)
     try:
         authoring.publish(found)
@@ -96,7 +96,7 @@ def publish(request: HttpRequest, name: str) -> HttpResponse:
 def delete(request: HttpRequest, name: str) -> HttpResponse:
     found = _tool(name)
     if request.method == "POST":
-        authoring.delete(found, person(request).pk)
+        authoring.delete(found, _actor(request))
         return redirect("studio")
     return render(request, "studio/delete.html", {"tool": found, **_side(request)})
 
@@ -120,6 +120,10 @@ def test(request: HttpRequest, name: str) -> HttpResponse:
 async def _run(request: CallRequest) -> ToolCall:
     call = await submit(request)
     return await settled(call.pk, TEST_SECONDS) if call.status != Status.WAITING else call
+
+
+def _actor(request: HttpRequest) -> Actor:
+    return Actor(person(request).pk, "session")
 
 
 def _tool(name: str) -> Tool:

@@ -17,6 +17,7 @@ class RunStatus(models.TextChoices):
     STOPPED = "stopped", "Stopped"
 
 
+LONGEST_MESSAGE = 100_000
 ACTIVE = (RunStatus.RUNNING, RunStatus.WAITING)
 
 

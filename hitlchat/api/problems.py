@@ -8,7 +8,7 @@ from http import HTTPStatus
 from typing import Any
 
 from django.core.exceptions import RequestDataTooBig, SuspiciousOperation
-from django.db import IntegrityError
+from django.db import DataError
 from django.http import Http404, HttpRequest, HttpResponse, RawPostDataException
 from django.http.response import HttpResponseBase
 from ninja import NinjaAPI
@@ -21,7 +21,7 @@ from hitlchat.api import shapes
 from hitlchat.api.auth import UNKNOWN
 from hitlchat.gate.canonical import NotJson
 from hitlchat.gate.decide import AlreadySettled, BadEdit, NoSuchApproval, OtherDigest
-from tools_studio.authoring import AuthoringError
+from tools_studio.authoring import AuthoringError, NameTaken, OnlyPeople
 
 logger = logging.getLogger(__name__)
 
@@ -63,7 +63,7 @@ def install(api: NinjaAPI) -> None:
         HttpError: _http,
         Http404: lambda _: problem(404, NOT_FOUND),
         ValidationError: _invalid,
-        NotJson: lambda error: problem(422, f"A value is not JSON: {error}."),
+        DataError: lambda _: problem(422, "A value is too large, or has a character that cannot be kept."),
         RequestDataTooBig: lambda _: problem(413, "The request is too large."),
         RawPostDataException: lambda _: problem(415, "Send the body as application/json."),
         SuspiciousOperation: lambda _: problem(400, "The request is malformed."),
@@ -73,6 +73,7 @@ def install(api: NinjaAPI) -> None:
         BadEdit: lambda error: _fields({"modifiedArguments": str(error)}),
         RunActive: lambda error: problem(409, str(error)),
         AuthoringError: _authoring,
+        OnlyPeople: lambda error: problem(403, str(error)),
         Exception: _unforeseen,
     }
     for kind, handle in handlers.items():
@@ -115,7 +116,7 @@ def _settled(error: AlreadySettled) -> HttpResponse:
 
 
 def _authoring(error: AuthoringError) -> HttpResponse:
-    if isinstance(error.__cause__, IntegrityError):
+    if isinstance(error, NameTaken):
         return problem(409, error.problems["name"], errors=error.problems)
     return _fields({to_camel(name): said for name, said in error.problems.items()})
 

@@ -13,13 +13,13 @@ from hitlchat.api.auth import ApiRequest
 router = Router(tags=["runs"], by_alias=True)
 
 
-@router.get("/{uuid:run_id}", response=schemas.Run)
-def read_run(request: ApiRequest, run_id: UUID) -> schemas.Run:
+@router.get("/{uuid:run_id}", response=schemas.RunState)
+def read_run(request: ApiRequest, run_id: UUID) -> schemas.RunState:
     return shapes.run(_mine(request, run_id))
 
 
-@router.post("/{uuid:run_id}/stop", response=schemas.Run)
-def stop_run(request: ApiRequest, run_id: UUID) -> schemas.Run:
+@router.post("/{uuid:run_id}/stop", response=schemas.RunState)
+def stop_run(request: ApiRequest, run_id: UUID) -> schemas.RunState:
     """End the run: what waits for an answer is withdrawn. One that is over already stays as it is."""
     run = _mine(request, run_id)
     runner.stop(run.pk, run.conversation_id, request.auth.actor)

@@ -7,7 +7,9 @@ from uuid import UUID
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints
 from pydantic.alias_generators import to_camel
 
+from hitlchat.agent.models import LONGEST_MESSAGE
 from hitlchat.gate.status import Status
+from hitlchat.gate.storable import storable
 
 Object = dict[str, Any]
 HitlModeName = Literal["REQUIRED", "CONDITIONAL", "DISABLED"]
@@ -15,15 +17,15 @@ ApprovalStatus = Literal["pending", "approved", "declined", "expired", "withdraw
 
 
 def _storable(text: str) -> str:
-    if "\x00" in text:
-        raise ValueError("the character U+0000 can't be kept")
+    if storable(text) != text:
+        raise ValueError("it contains a character that cannot be kept, such as U+0000")
     return text
 
 
 Text = Annotated[str, AfterValidator(_storable)]
 Line = Annotated[str, StringConstraints(strip_whitespace=True, max_length=200), AfterValidator(_storable)]
 Said = Annotated[
-    str, StringConstraints(strip_whitespace=True, min_length=1, max_length=100_000), AfterValidator(_storable)
+    str, StringConstraints(strip_whitespace=True, min_length=1, max_length=LONGEST_MESSAGE), AfterValidator(_storable)
 ]
 Reason = Annotated[str, StringConstraints(max_length=500), AfterValidator(_storable)]
 Limit = Annotated[int, Field(ge=1, le=200)]
@@ -62,7 +64,7 @@ class Accepted(Shape):
     run_id: UUID
 
 
-class Run(Shape):
+class RunState(Shape):
     id: UUID
     conversation_id: UUID
     status: Literal["running", "waiting", "done", "failed", "stopped"]

@@ -31,8 +31,8 @@ def calls() -> QuerySet[gate.ToolCall]:
     return gate.ToolCall.objects.select_related("approval").prefetch_related("approval__decisions__person")
 
 
-def run(row: agent.Run) -> schemas.Run:
-    return schemas.Run(
+def run(row: agent.Run) -> schemas.RunState:
+    return schemas.RunState(
         id=row.pk,
         conversation_id=row.conversation_id,
         status=row.status,  # type: ignore[arg-type]  # the database holds it to the same words

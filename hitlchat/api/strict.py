@@ -10,7 +10,4 @@ from hitlchat.gate import canonical
 
 class StrictParser(Parser):
     def parse_body(self, request: HttpRequest) -> Any:
-        body = canonical.loads(request.body)
-        # A number such as 1e999 is read as infinity, which is no JSON any more.
-        canonical.dumps(body)
-        return body
+        return canonical.loads(request.body)

@@ -44,16 +44,17 @@ def read_tool(request: ApiRequest, name: str) -> schemas.Tool:
 @router.patch("/{name}", response=schemas.Tool)
 def change_tool(request: ApiRequest, name: str, body: schemas.ToolChange) -> schemas.Tool:
     """Change the fields that are given. What waits for an answer about the old definition is withdrawn."""
-    user, tool = author(request), _authored(name)
+    author(request)
+    tool = _authored(name)
     draft = replace(authoring.draft_of(tool), **body.model_dump(exclude_unset=True))
-    return shapes.tool(authoring.change(tool, draft, user.pk))
+    return shapes.tool(authoring.change(tool, draft, request.auth.actor))
 
 
 @router.delete("/{name}", response={204: None})
 def delete_tool(request: ApiRequest, name: str) -> None:
     """Remove the tool. Its calls stay on record; what waits is withdrawn."""
-    user = author(request)
-    authoring.delete(_authored(name), user.pk)
+    author(request)
+    authoring.delete(_authored(name), request.auth.actor)
 
 
 @router.post("/{name}/publish", response=schemas.Tool)
@@ -66,8 +67,8 @@ def publish_tool(request: ApiRequest, name: str) -> schemas.Tool:
 @router.post("/{name}/unpublish", response=schemas.Tool)
 def unpublish_tool(request: ApiRequest, name: str) -> schemas.Tool:
     """Take the tool out of the catalog; what waits is withdrawn."""
-    user = author(request)
-    return shapes.tool(authoring.unpublish(_authored(name), user.pk))
+    author(request)
+    return shapes.tool(authoring.unpublish(_authored(name), request.auth.actor))
 
 
 @router.post("/{name}/test", response={200: schemas.TrialResult, 202: schemas.TrialResult})

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 from uuid import UUID
 
+from hitlchat.agent.models import LONGEST_MESSAGE
 from hitlchat.gate import canonical
 
-LONGEST_MESSAGE = 100_000
 LONGEST_FRAME = 512 * 1024
 
 

@@ -15,9 +15,8 @@ from django.views.decorators.http import require_GET, require_POST
 
 from hitlchat.accounts.people import person
 from hitlchat.agent import runner
-from hitlchat.agent.models import Conversation
+from hitlchat.agent.models import LONGEST_MESSAGE, Conversation
 from hitlchat.chat import transcript_view
-from hitlchat.chat.commands import LONGEST_MESSAGE
 from hitlchat.gate import catalog, prompt
 from hitlchat.gate.actor import Caller
 from hitlchat.gate.models import Tool, ToolCall

@@ -9,6 +9,7 @@ from django.db.models import Q
 from django.utils import timezone
 from uuid_utils.compat import uuid7
 
+from hitlchat.gate.append_only import AppendOnly
 from hitlchat.gate.canonical import JSONTextField
 from hitlchat.gate.status import SETTLED, Status
 
@@ -189,17 +190,7 @@ class Decision(models.Model):
         return f"{self.verdict} of {self.approval_id}"
 
 
-class AuditEventQuerySet(models.QuerySet["AuditEvent"]):
-    """Append-only: the product has no way to change or remove an event."""
-
-    def update(self, **_: object) -> int:
-        raise PermissionError("audit events are never changed")
-
-    def delete(self) -> tuple[int, dict[str, int]]:
-        raise PermissionError("audit events are never deleted")
-
-
-class AuditEvent(models.Model):
+class AuditEvent(AppendOnly):
     """Something that happened, in the past tense, with what was shown and why."""
 
     id = models.BigAutoField(primary_key=True)
@@ -209,8 +200,6 @@ class AuditEvent(models.Model):
     means = models.CharField(max_length=16)
     data = JSONTextField(default=dict)
     at = models.DateTimeField(default=timezone.now)
-
-    objects = AuditEventQuerySet.as_manager()
 
     class Meta:
         ordering = ["id"]

@@ -6,10 +6,11 @@ import pytest
 from asgiref.sync import async_to_sync
 from django.contrib.auth.models import User
 
+from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import HitlMode, Tool, ToolCall
 from hitlchat.gate.status import Status
 from hitlchat.gate.submit import CallRequest, submit
-from tests.conftest import ECHO, MakeTool, caller
+from tests.conftest import ECHO, MakeTool, caller, signed_in
 from tools_studio import authoring
 from tools_studio.authoring import AuthoringError, Draft
 from tools_studio.models import Script
@@ -68,7 +69,7 @@ def test_a_name_that_is_taken_is_refused_and_nothing_is_changed(make_tool: MakeT
 
 def test_saving_other_code_is_a_new_version_with_another_definition(make_tool: MakeTool, alice: User) -> None:
     tool = make_tool("echo")
-    changed = authoring.change(tool, Draft("echo", ECHO.replace("return text", "return text * 2")), alice.pk)
+    changed = authoring.change(tool, Draft("echo", ECHO.replace("return text", "return text * 2")), signed_in(alice))
     assert changed.definition_hash != tool.definition_hash
     assert changed.origin == "Tool Studio, version 2"
 
@@ -76,7 +77,7 @@ def test_saving_other_code_is_a_new_version_with_another_definition(make_tool: M
 def test_saving_the_same_definition_keeps_its_version_and_what_waits(make_tool: MakeTool, alice: User) -> None:
     tool = make_tool("echo")
     call = waiting_call(alice, tool)
-    authoring.change(tool, Draft("echo", ECHO, title="Echo", hitl_mode="REQUIRED"), alice.pk)
+    authoring.change(tool, Draft("echo", ECHO, title="Echo", hitl_mode="REQUIRED"), signed_in(alice))
     assert ToolCall.objects.get(pk=call.pk).status == Status.WAITING
 
 
@@ -84,7 +85,7 @@ def test_saving_the_same_definition_keeps_its_version_and_what_waits(make_tool: 
 def test_changing_a_tool_withdraws_what_waits_for_an_answer(make_tool: MakeTool, alice: User) -> None:
     tool = make_tool("echo")
     call = waiting_call(alice, tool)
-    authoring.change(tool, Draft("echo", ECHO + "# other\n", hitl_mode="REQUIRED"), alice.pk)
+    authoring.change(tool, Draft("echo", ECHO + "# other\n", hitl_mode="REQUIRED"), signed_in(alice))
     call.refresh_from_db()
     assert (call.status, call.reason) == (Status.WITHDRAWN, "Not run: the tool was changed.")
 
@@ -93,7 +94,7 @@ def test_changing_a_tool_withdraws_what_waits_for_an_answer(make_tool: MakeTool,
 def test_a_tool_that_goes_away_withdraws_what_waits(make_tool: MakeTool, alice: User, end: Any) -> None:
     tool = make_tool("echo")
     call = waiting_call(alice, tool)
-    end(tool, alice.pk)
+    end(tool, signed_in(alice))
     assert ToolCall.objects.get(pk=call.pk).status == Status.WITHDRAWN
 
 
@@ -116,7 +117,7 @@ def test_a_sound_tool_is_published(make_tool: MakeTool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "lowers"),
+    "before, after, lowers",
     [
         ("REQUIRED", "CONDITIONAL", True),
         ("REQUIRED", "DISABLED", True),
@@ -127,3 +128,44 @@ def test_a_sound_tool_is_published(make_tool: MakeTool) -> None:
 )
 def test_lowering_is_told_from_raising(make_tool: MakeTool, before: str, after: str, lowers: bool) -> None:
     assert authoring.lowers(make_tool("echo", hitl_mode=before), after) is lowers
+
+
+WEAKER: dict[str, dict[str, Any]] = {
+    "never ask": {"hitl_mode": "DISABLED"},
+    "policies decide": {"hitl_mode": "CONDITIONAL", "condition": "False"},
+}
+
+
+@pytest.mark.guarantee("gate:only-people")
+@pytest.mark.parametrize("weaker", WEAKER.values(), ids=WEAKER)
+def test_no_programs_credential_can_make_a_tool_ask_less(
+    make_tool: MakeTool, alice: User, weaker: dict[str, Any]
+) -> None:
+    tool = make_tool("echo")
+    with pytest.raises(authoring.OnlyPeople):
+        authoring.change(tool, Draft("echo", ECHO, **weaker), Actor(alice.pk, "system"))
+    assert Tool.objects.get(pk=tool.pk).hitl_mode == "REQUIRED"
+
+
+LOOSER: dict[str, dict[str, Any]] = {
+    "another condition": {"condition": "False"},
+    "more power": {"capabilities": FETCHES},
+}
+
+
+@pytest.mark.parametrize("looser", LOOSER.values(), ids=LOOSER)
+def test_no_programs_credential_can_widen_what_runs_unasked(
+    make_tool: MakeTool, alice: User, looser: dict[str, Any]
+) -> None:
+    tool = make_tool("echo", hitl_mode="CONDITIONAL", condition="True")
+    draft = {"hitl_mode": "CONDITIONAL", "condition": "True"} | looser
+    with pytest.raises(authoring.OnlyPeople):
+        authoring.change(tool, Draft("echo", ECHO, **draft), Actor(alice.pk, "system"))
+
+
+def test_a_program_may_make_a_tool_ask_more(make_tool: MakeTool, alice: User) -> None:
+    tool = make_tool("echo", hitl_mode="DISABLED")
+    assert (
+        authoring.change(tool, Draft("echo", ECHO, hitl_mode="REQUIRED"), Actor(alice.pk, "system")).hitl_mode
+        == "REQUIRED"
+    )

@@ -19,7 +19,8 @@ async def test_a_listed_host_answers_with_status_headers_text_and_json(shop: Ser
 
 
 async def test_what_is_sent_arrives(shop: Server) -> None:
-    await fetch(policy(shop), url(shop, "/order?a=1"), "post", {"b": "ü", "c": [1, 2]}, {"X-Key": "k"}, {"n": 1})
+    given: dict[str, Any] = {"params": {"b": "ü", "c": [1, 2]}, "headers": {"X-Key": "k"}, "json": {"n": 1}}
+    await fetch(policy(shop), url(shop, "/order?a=1"), "post", **given)
     [(method, path, headers, body)] = shop.asked
     assert (method, path) == ("POST", "/order?a=1&b=%C3%BC&c=1&c=2")
     assert headers["x-key"] == "k"

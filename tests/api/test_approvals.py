@@ -1,0 +1,239 @@
+"""Approvals: what is shown, what a yes and a no do, and what does not count as one."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.utils import timezone
+
+from hitlchat.gate.models import Approval, Decision, ToolCall
+from hitlchat.gate.status import Status
+from tests.api.conftest import Ask, Program, ProgramOf, called, performed, problem
+from tests.conftest import MakeTool
+
+NOWHERE = "01890000-0000-7000-8000-000000000000"
+FIELDS = {
+    *("id", "callId", "toolName", "arguments", "prompt", "requestedAt", "deadline", "sessionId", "userPrompt"),
+    *("riskLevel", "consentDigest", "status", "reason", "decisions", "callStatus", "result", "error"),
+}
+
+
+@pytest.fixture
+def bobs(bob: User, program_of: ProgramOf) -> Program:
+    return program_of(bob)
+
+
+def undecided(approval: Approval) -> bool:
+    return (
+        ToolCall.objects.get(pk=approval.call_id).status == Status.WAITING
+        and not Decision.objects.filter(approval=approval).exists()
+    )
+
+
+def test_an_approval_says_what_is_asked(bob: User, bobs: Program, ask: Ask) -> None:
+    approval = ask(bob, text="hi")
+    found = bobs.get(f"/approvals/{approval.pk}").json()
+    assert found.keys() == FIELDS
+    assert found["id"] == str(approval.pk)
+    assert found["callId"] == str(approval.call_id)
+    assert (found["toolName"], found["arguments"]) == ("echo", {"text": "hi"})
+    assert (found["status"], found["callStatus"], found["decisions"]) == ("pending", "waiting", [])
+    assert found["consentDigest"] == approval.digest
+    assert found["sessionId"] is None
+    assert found["requestedAt"].endswith("Z")
+    assert found["deadline"].endswith("Z")
+
+
+def test_an_approval_of_a_conversation_says_which_and_what_the_user_said(
+    bob: User, bobs: Program, make_tool: MakeTool
+) -> None:
+    make_tool("echo")
+    call = called(bob, "echo", {}, conversation_id=NOWHERE, user_prompt="Echo it")
+    (found,) = bobs.get("/approvals").json()
+    assert (found["callId"], found["sessionId"], found["userPrompt"]) == (str(call.pk), NOWHERE, "Echo it")
+
+
+def test_the_list_has_your_own_alone(bob: User, charlie: User, bobs: Program, program_of: ProgramOf, ask: Ask) -> None:
+    approval = ask(bob)
+    assert [row["id"] for row in bobs.get("/approvals").json()] == [str(approval.pk)]
+    assert program_of(charlie).get("/approvals", status="all").json() == []
+
+
+def test_the_list_is_told_apart_by_status(bob: User, bobs: Program, ask: Ask) -> None:
+    waits, yes, no, late = (ask(bob, text=word) for word in ("waits", "yes", "no", "late"))
+    bobs.post(f"/approvals/{yes.pk}/approve")
+    bobs.post(f"/approvals/{no.pk}/reject")
+    ToolCall.objects.filter(pk=late.call_id).update(deadline=timezone.now() - timedelta(seconds=1))
+    bobs.post(f"/approvals/{late.pk}/approve")
+
+    def listed(status: str) -> list[str]:
+        return [row["id"] for row in bobs.get("/approvals", status=status).json()]
+
+    assert listed("pending") == [str(waits.pk)]
+    assert listed("approved") == [str(yes.pk)]
+    assert listed("declined") == [str(no.pk)]
+    assert listed("expired") == [str(late.pk)]
+    assert listed("withdrawn") == []
+    assert listed("all") == [str(each.pk) for each in (late, no, yes, waits)]
+    problem(bobs.get("/approvals", status="maybe"), 422)
+
+
+def test_the_list_comes_in_pages(bob: User, bobs: Program, ask: Ask) -> None:
+    first, second, _ = (ask(bob, text=word) for word in "abc")
+    page = bobs.get("/approvals", limit=1, offset=1).json()
+    assert [row["id"] for row in page] == [str(second.pk)]
+    assert [row["id"] for row in bobs.get("/approvals", limit=1).json()] == [str(first.pk)]
+
+
+@pytest.mark.guarantee("gate:no-yes-no-run")
+def test_after_a_yes_the_call_runs_and_before_it_does_not(bob: User, bobs: Program, ask: Ask) -> None:
+    approval = ask(bob, text="hi")
+    assert performed(approval.call_id, 0).status == Status.WAITING
+    response = bobs.post(f"/approvals/{approval.pk}/approve", {"consentDigest": approval.digest})
+    assert response.status_code == 200
+    assert (response.json()["status"], response.json()["callStatus"]) == ("approved", "approved")
+    (decision,) = response.json()["decisions"]
+    assert (decision["person"], decision["verdict"], decision["means"]) == ("bob", "approve", "token")
+    assert decision["editedArguments"] is None
+    assert performed(approval.call_id).status == Status.SUCCEEDED
+    after = bobs.get(f"/approvals/{approval.pk}").json()
+    assert (after["status"], after["callStatus"], after["result"]) == ("approved", "succeeded", "hi")
+
+
+def test_after_a_no_the_call_never_runs_and_the_reason_is_kept(bob: User, bobs: Program, ask: Ask) -> None:
+    approval = ask(bob)
+    response = bobs.post(f"/approvals/{approval.pk}/reject", {"reason": "Not today."})
+    assert response.status_code == 200
+    assert (response.json()["status"], response.json()["callStatus"]) == ("declined", "declined")
+    assert response.json()["decisions"][0]["reason"] == "Not today."
+    assert performed(approval.call_id).status == Status.DECLINED
+
+
+@pytest.mark.parametrize("verb", ["approve", "reject"])
+@pytest.mark.parametrize("body", ["", "{}"], ids=["none", "empty"])
+def test_an_answer_needs_no_body(verb: str, body: str, bob: User, bobs: Program, ask: Ask) -> None:
+    assert bobs.send("POST", f"/approvals/{ask(bob).pk}/{verb}", body).status_code == 200
+
+
+@pytest.mark.guarantee("gate:one-outcome")
+@pytest.mark.parametrize("first", ["approve", "reject"])
+@pytest.mark.parametrize("second", ["approve", "reject"])
+def test_a_second_answer_is_told_the_standing_outcome(
+    first: str, second: str, bob: User, bobs: Program, ask: Ask
+) -> None:
+    approval = ask(bob)
+    standing = bobs.post(f"/approvals/{approval.pk}/{first}").json()
+    found = problem(bobs.post(f"/approvals/{approval.pk}/{second}"), 409)
+    assert found["approval"] == standing
+    assert Decision.objects.filter(approval=approval).count() == 1
+
+
+@pytest.mark.guarantee("gate:fail-closed")
+def test_a_late_yes_is_refused_although_nothing_has_swept(bob: User, bobs: Program, ask: Ask) -> None:
+    approval = ask(bob)
+    ToolCall.objects.filter(pk=approval.call_id).update(deadline=timezone.now() - timedelta(seconds=1))
+    found = problem(bobs.post(f"/approvals/{approval.pk}/approve"), 409)
+    assert (found["approval"]["status"], found["approval"]["decisions"]) == ("expired", [])
+
+
+@pytest.mark.guarantee("gate:same-call")
+def test_consent_to_something_else_is_none(bob: User, bobs: Program, ask: Ask) -> None:
+    approval, other = ask(bob, text="a"), ask(bob, text="b")
+    found = problem(bobs.post(f"/approvals/{approval.pk}/approve", {"consentDigest": other.digest}), 409)
+    assert "not the one that was shown" in found["detail"]
+    problem(bobs.post(f"/approvals/{approval.pk}/approve", {"consentDigest": ""}), 409)
+    assert undecided(approval)
+
+
+def test_changed_arguments_are_recorded_and_are_what_runs(bob: User, bobs: Program, ask: Ask) -> None:
+    approval = ask(bob, text="a lot")
+    response = bobs.post(f"/approvals/{approval.pk}/approve", {"modifiedArguments": {"text": "a little"}})
+    assert response.status_code == 200
+    assert response.json()["arguments"] == {"text": "a little"}
+    assert response.json()["decisions"][0]["editedArguments"] == {"text": "a little"}
+    assert performed(approval.call_id).result == "a little"
+
+
+@pytest.mark.parametrize("edited", [{"text": 1}, {"other": "x"}, {"text": None}], ids=["type", "name", "null"])
+def test_changed_arguments_have_to_fit_the_schema(edited: Any, bob: User, bobs: Program, ask: Ask) -> None:
+    approval = ask(bob)
+    response = bobs.post(f"/approvals/{approval.pk}/approve", {"modifiedArguments": edited})
+    assert problem(response, 422)["errors"].keys() == {"modifiedArguments"}
+    assert undecided(approval)
+
+
+NOT_A_YES = {
+    "arguments as text": '{"modifiedArguments": "{}"}',
+    "arguments as a list": '{"modifiedArguments": []}',
+    "a digest that is no text": '{"consentDigest": 1}',
+    "snake case": '{"modified_arguments": {}}',
+    "an unknown field": '{"approve": true}',
+    "a tool": '{"toolName": "other"}',
+    "a list": "[]",
+    "null": "null",
+    "true": "true",
+    "twice the same key": '{"modifiedArguments": {"text": "a"}, "modifiedArguments": {"text": "b"}}',
+    "twice the same key inside": '{"modifiedArguments": {"text": "a", "text": "b"}}',
+    "not a number": '{"modifiedArguments": {"text": NaN}}',
+    "infinite": '{"modifiedArguments": {"text": 1e999}}',
+    "cut off": '{"modifiedArguments": {',
+}
+
+
+@pytest.mark.guarantee("gate:fail-closed")
+@pytest.mark.parametrize("body", NOT_A_YES.values(), ids=NOT_A_YES.keys())
+def test_a_body_that_is_not_understood_is_no_yes(body: str, bob: User, bobs: Program, ask: Ask) -> None:
+    approval = ask(bob)
+    response = bobs.send("POST", f"/approvals/{approval.pk}/approve", body)
+    assert response.status_code in (400, 422)
+    problem(response, response.status_code)
+    assert undecided(approval)
+
+
+@pytest.mark.parametrize("reason", [1, None, "a" * 501, "a\x00b"], ids=["number", "null", "long", "NUL"])
+def test_a_reason_has_to_be_text_that_can_be_kept(reason: Any, bob: User, bobs: Program, ask: Ask) -> None:
+    approval = ask(bob)
+    found = problem(bobs.post(f"/approvals/{approval.pk}/reject", {"reason": reason}), 422)
+    assert found["errors"].keys() == {"reason"}
+    assert undecided(approval)
+
+
+@pytest.mark.guarantee("gate:only-people")
+@pytest.mark.parametrize("person", ["charlie", "alice"])
+def test_someone_else_s_approval_looks_like_none(
+    person: str, bob: User, alice: User, charlie: User, program_of: ProgramOf, ask: Ask
+) -> None:
+    approval = ask(bob)
+    program = program_of({"charlie": charlie, "alice": alice}[person])
+    for method, tail in [("GET", ""), ("POST", "/approve"), ("POST", "/reject")]:
+        theirs, none = (program.send(method, f"/approvals/{which}{tail}") for which in (approval.pk, NOWHERE))
+        problem(theirs, 404)
+        assert theirs.content == none.content
+    assert undecided(approval)
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS", "PUT", "PATCH", "DELETE"])
+@pytest.mark.parametrize("verb", ["approve", "reject"])
+def test_nothing_but_a_post_answers(method: str, verb: str, bob: User, bobs: Program, ask: Ask) -> None:
+    approval = ask(bob)
+    response = bobs.send(method, f"/approvals/{approval.pk}/{verb}")
+    assert response.status_code == 405
+    assert undecided(approval)
+
+
+def test_looking_changes_nothing(bob: User, bobs: Program, ask: Ask) -> None:
+    approval = ask(bob)
+    ToolCall.objects.filter(pk=approval.call_id).update(deadline=timezone.now() - timedelta(seconds=1))
+    for path in (f"/approvals/{approval.pk}", "/approvals", "/calls", f"/calls/{approval.call_id}", "/tools"):
+        assert bobs.get(path).status_code == 200
+    assert undecided(approval)
+
+
+def test_the_list_takes_the_same_number_of_queries_however_long_it_is(
+    bob: User, bobs: Program, ask: Ask, django_assert_max_num_queries: Any
+) -> None:
+    for word in "abcdef":
+        bobs.post(f"/approvals/{ask(bob, text=word).pk}/reject")
+    with django_assert_max_num_queries(4):
+        assert len(bobs.get("/approvals", status="all").json()) == 6

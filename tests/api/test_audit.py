@@ -1,0 +1,101 @@
+"""The record, as JSON and as CSV."""
+
+import csv
+import io
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from asgiref.sync import sync_to_async
+from django.contrib.auth.models import User
+from django.test import AsyncClient
+from django.utils import timezone
+
+from hitlchat.accounts.models import Token, TokenKind
+from hitlchat.gate.models import AuditEvent
+from tests.api.conftest import Ask, Program, ProgramOf, problem
+
+
+@pytest.fixture
+def alices(alice: User, program_of: ProgramOf) -> Program:
+    return program_of(alice)
+
+
+def names(response: Any) -> list[str]:
+    return [event["name"] for event in response.json()]
+
+
+def table(text: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def test_only_an_administrator_reads_the_record(bob: User, program_of: ProgramOf) -> None:
+    problem(program_of(bob).get("/audit"), 403)
+    problem(program_of(bob).get("/audit", format="csv"), 403)
+
+
+@pytest.mark.guarantee("audit:complete")
+def test_the_record_has_what_was_asked_and_who_answered(
+    bob: User, alices: Program, program_of: ProgramOf, ask: Ask
+) -> None:
+    approval = ask(bob)
+    program_of(bob).post(f"/approvals/{approval.pk}/reject", {"reason": "No."})
+    declined, waiting = alices.get("/audit").json()
+    assert (waiting["name"], declined["name"]) == ("call.waiting", "call.declined")
+    assert (declined["actor"], declined["means"], declined["toolName"]) == ("bob", "token", "echo")
+    assert declined["callId"] == str(approval.call_id)
+    assert declined["data"]["reason"] == "No."
+    assert declined.keys() == {"id", "name", "at", "callId", "toolName", "actor", "means", "data"}
+
+
+def test_the_record_is_filtered(bob: User, alices: Program, program_of: ProgramOf, ask: Ask) -> None:
+    first, second = ask(bob, text="a"), ask(bob, text="b")
+    program_of(bob).post(f"/approvals/{first.pk}/approve")
+    assert names(alices.get("/audit", name="call.approved")) == ["call.approved"]
+    assert names(alices.get("/audit", call=second.call_id)) == ["call.waiting"]
+    now = timezone.now()
+    assert len(names(alices.get("/audit", since=(now - timedelta(hours=1)).isoformat()))) == 3
+    assert names(alices.get("/audit", since=(now + timedelta(hours=1)).isoformat())) == []
+    assert names(alices.get("/audit", limit=1)) == ["call.approved"]
+    last = AuditEvent.objects.latest("id").pk
+    assert names(alices.get("/audit", before=last)) == ["call.waiting", "call.waiting"]
+    for wrong in ({"since": "yesterday"}, {"since": "2026-01-01T00:00:00"}, {"call": "x"}, {"format": "xml"}):
+        assert problem(alices.get("/audit", **wrong), 422)["errors"].keys() == wrong.keys()
+
+
+def test_the_record_as_csv_has_every_event_in_order(
+    bob: User, alices: Program, program_of: ProgramOf, ask: Ask
+) -> None:
+    approval = ask(bob)
+    program_of(bob).post(f"/approvals/{approval.pk}/reject", {"reason": "No, thanks"})
+    response = alices.get("/audit", format="csv")
+    assert response["Content-Type"] == "text/csv; charset=utf-8"
+    assert response.streaming
+    rows = table(response.getvalue().decode())
+    assert [row["name"] for row in rows] == ["call.waiting", "call.declined"]
+    assert '"reason":"No, thanks"' in rows[1]["data"]
+    assert [
+        row["name"] for row in table(alices.get("/audit", format="csv", name="call.declined").getvalue().decode())
+    ] == ["call.declined"]
+
+
+def test_the_csv_goes_beyond_one_page(alice: User, alices: Program) -> None:
+    AuditEvent.objects.bulk_create(AuditEvent(name=f"test.{n}", means="system") for n in range(1203))
+    rows = table(alices.get("/audit", format="csv").getvalue().decode())
+    assert [row["name"] for row in rows] == [f"test.{n}" for n in range(1203)]
+
+
+def test_a_cell_is_never_a_formula(alices: Program) -> None:
+    evil = User.objects.create_user("@SUM", password=None)
+    AuditEvent.objects.create(name="=1+1", actor=evil, means="-2")
+    (row,) = table(alices.get("/audit", format="csv").getvalue().decode())
+    assert (row["name"], row["actor"], row["means"]) == ("'=1+1", "'@SUM", "'-2")
+
+
+async def test_the_csv_streams_under_asgi_too(alice: User) -> None:
+    await AuditEvent.objects.abulk_create(AuditEvent(name="test.event", means="system") for _ in range(600))
+    token = await sync_to_async(Token.make)(alice, TokenKind.API)
+    response: Any = await AsyncClient().get("/api/audit?format=csv", headers={"Authorization": f"Bearer {token}"})
+    assert response.is_async
+    text = "".join([chunk.decode() async for chunk in response.streaming_content])
+    assert len(table(text)) == 600

@@ -1,0 +1,160 @@
+"""Conversations, messages and runs."""
+
+import pytest
+from django.contrib.auth.models import User
+
+from hitlchat.agent import runner, transcript
+from hitlchat.agent.models import Conversation, Message, Role, Run
+from hitlchat.gate.models import Approval, new_id
+from hitlchat.gate.status import Status
+from tests.api.conftest import ProgramOf, called, problem
+from tests.conftest import MakeTool
+
+NOWHERE = "01890000-0000-7000-8000-000000000000"
+
+
+@pytest.fixture
+def talk(bob: User) -> Conversation:
+    return Conversation.objects.create(owner=bob, title="Orders")
+
+
+def test_a_conversation_may_use_everything_unless_tools_are_named(
+    bob: User, program_of: ProgramOf, make_tool: MakeTool
+) -> None:
+    make_tool("echo")
+    response = program_of(bob).post("/conversations", {})
+    assert response.status_code == 201
+    made = response.json()
+    assert (made["title"], made["model"], made["tools"], made["messages"]) == ("", "", None, [])
+    assert Conversation.objects.get(pk=made["id"]).owner == bob
+
+
+def test_a_conversation_keeps_what_it_was_made_with(bob: User, program_of: ProgramOf, make_tool: MakeTool) -> None:
+    make_tool("echo")
+    made = program_of(bob).post("/conversations", {"title": " Orders ", "model": "small", "tools": ["echo"]}).json()
+    assert (made["title"], made["model"], made["tools"]) == ("Orders", "small", ["echo"])
+
+
+@pytest.mark.parametrize("name", ["draft", "missing"])
+def test_a_tool_that_is_not_in_the_catalog_cannot_be_named(
+    name: str, bob: User, program_of: ProgramOf, make_tool: MakeTool
+) -> None:
+    make_tool("draft", published=False)
+    found = problem(program_of(bob).post("/conversations", {"tools": [name]}), 422)
+    assert name in found["errors"]["tools"]
+
+
+def test_the_list_has_your_own_conversations_only(
+    bob: User, charlie: User, program_of: ProgramOf, talk: Conversation
+) -> None:
+    assert [row["id"] for row in program_of(bob).get("/conversations").json()] == [str(talk.pk)]
+    assert program_of(charlie).get("/conversations").json() == []
+
+
+def test_a_message_is_accepted_and_a_run_begins(bob: User, program_of: ProgramOf, talk: Conversation) -> None:
+    program = program_of(bob)
+    response = program.post(f"/conversations/{talk.pk}/messages", {"content": " Hello "})
+    assert response.status_code == 202
+    accepted = response.json()
+    assert accepted.keys() == {"messageId", "runId"}
+    assert Message.objects.get(pk=accepted["messageId"]).content == "Hello"
+    run = program.get(f"/runs/{accepted['runId']}").json()
+    assert run["conversationId"] == str(talk.pk)
+    assert (run["status"], run["error"], run["finishedAt"]) == ("running", None, None)
+
+
+def test_the_next_message_has_to_wait_while_a_run_goes_on(bob: User, program_of: ProgramOf, talk: Conversation) -> None:
+    program = program_of(bob)
+    program.post(f"/conversations/{talk.pk}/messages", {"content": "Hello"})
+    problem(program.post(f"/conversations/{talk.pk}/messages", {"content": "Hello?"}), 409)
+    assert Message.objects.count() == 1
+
+
+@pytest.mark.parametrize(
+    "content", ["", "  \n", "a" * 100_001, "a\x00b", "a\ud800", None, 1, ["a"]], ids=lambda c: repr(c)[:12]
+)
+def test_content_that_cannot_be_said_is_refused(
+    content: object, bob: User, program_of: ProgramOf, talk: Conversation
+) -> None:
+    found = problem(program_of(bob).post(f"/conversations/{talk.pk}/messages", {"content": content}), 422)
+    assert found["errors"].keys() == {"content"}
+    assert not Run.objects.exists()
+
+
+def test_a_message_of_the_longest_length_is_accepted(bob: User, program_of: ProgramOf, talk: Conversation) -> None:
+    response = program_of(bob).post(f"/conversations/{talk.pk}/messages", {"content": "ä" * 100_000})
+    assert response.status_code == 202
+
+
+def test_a_message_without_content_is_refused(bob: User, program_of: ProgramOf, talk: Conversation) -> None:
+    assert "content" in problem(program_of(bob).post(f"/conversations/{talk.pk}/messages", {}), 422)["errors"]
+    problem(program_of(bob).post(f"/conversations/{talk.pk}/messages"), 422)
+
+
+def test_a_conversation_has_its_messages_and_their_calls_in_order(
+    bob: User, program_of: ProgramOf, talk: Conversation, make_tool: MakeTool
+) -> None:
+    make_tool("echo")
+    make_tool("quiet", hitl_mode="DISABLED")
+    _, run_id = runner.say(talk, "Do three things")
+    turn = transcript.open_answer(talk.pk, run_id, new_id())
+    for position, name in enumerate(["echo", "quiet", "missing"]):
+        called(bob, name, {"text": name}, conversation_id=talk.pk, turn_id=turn.pk, position=position)
+    transcript.answer_calls(talk, Run.objects.get(pk=run_id), turn.pk)
+    transcript.add_notice(talk.pk, run_id, "It took long.")
+
+    found = program_of(bob).get(f"/conversations/{talk.pk}").json()
+
+    assert [message["role"] for message in found["messages"]] == ["user", "assistant", "notice"]
+    assert Message.objects.filter(role=Role.TOOL).count() == 3
+    assert found["messages"][0]["content"] == "Do three things"
+    calls = found["messages"][1]["toolCalls"]
+    assert [call["toolName"] for call in calls] == ["echo", "quiet", "missing"]
+    assert [call["status"] for call in calls] == [Status.WAITING, Status.ALLOWED, Status.REJECTED]
+    assert calls[0]["approvalId"] == str(Approval.objects.get().pk)
+    assert calls[1]["approvalId"] is None
+    assert calls[0]["arguments"] == {"text": "echo"}
+    assert calls[2]["error"]["kind"] == "rejected"
+    assert calls[0].keys() == {"id", "toolName", "arguments", "status", "result", "error", "approvalId"}
+
+
+def test_stopping_a_run_withdraws_what_waits(
+    bob: User, program_of: ProgramOf, talk: Conversation, make_tool: MakeTool
+) -> None:
+    make_tool("echo")
+    _, run_id = runner.say(talk, "Echo it")
+    turn = transcript.open_answer(talk.pk, run_id, new_id())
+    Run.objects.filter(pk=run_id).update(turn_id=turn.pk)
+    call = called(bob, "echo", {}, conversation_id=talk.pk, turn_id=turn.pk)
+    program = program_of(bob)
+
+    stopped = program.post(f"/runs/{run_id}/stop")
+
+    assert stopped.status_code == 200
+    assert stopped.json()["status"] == "stopped"
+    call.refresh_from_db()
+    assert call.status == Status.WITHDRAWN
+    assert program.post(f"/conversations/{talk.pk}/messages", {"content": "Again"}).status_code == 202
+
+
+def test_stopping_a_run_that_is_over_changes_nothing(bob: User, program_of: ProgramOf, talk: Conversation) -> None:
+    program = program_of(bob)
+    _, run_id = runner.say(talk, "Hello")
+    first = program.post(f"/runs/{run_id}/stop").json()
+    again = program.post(f"/runs/{run_id}/stop")
+    assert (again.status_code, again.json()) == (200, first)
+
+
+def test_someone_else_s_conversation_and_run_look_like_none(
+    charlie: User, program_of: ProgramOf, talk: Conversation
+) -> None:
+    _, run_id = runner.say(talk, "Hello")
+    program = program_of(charlie)
+    pairs = [("GET", "/conversations/{}", talk.pk), ("POST", "/conversations/{}/messages", talk.pk)]
+    pairs += [("GET", "/runs/{}", run_id), ("POST", "/runs/{}/stop", run_id)]
+    for method, path, theirs in pairs:
+        body = '{"content": "Hi"}' if path.endswith("messages") else ""
+        answers = [program.send(method, path.format(which), body) for which in (theirs, NOWHERE)]
+        problem(answers[0], 404)
+        assert answers[0].content == answers[1].content
+    assert Run.objects.get(pk=run_id).status == "running"

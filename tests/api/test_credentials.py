@@ -1,0 +1,114 @@
+"""Who is let in, and who may decide."""
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from hitlchat.accounts.models import Token, TokenKind
+from hitlchat.gate.models import Decision
+from hitlchat.gate.status import Status
+from tests.api.conftest import Ask, Program, ProgramOf, problem
+
+EVERY_READ = ["/conversations", "/approvals", "/calls", "/tools", "/audit"]
+
+
+@pytest.mark.parametrize("path", EVERY_READ)
+def test_a_stranger_is_let_in_nowhere(path: str, db: None) -> None:
+    response = Program(Client()).get(path)
+    problem(response, 401)
+    assert response["WWW-Authenticate"] == "Bearer"
+
+
+@pytest.mark.parametrize("path", EVERY_READ)
+def test_an_unknown_token_is_let_in_nowhere(path: str, db: None) -> None:
+    problem(Program(Client(), "hitl_approver_made-up").get(path), 401)
+
+
+@pytest.mark.parametrize("header", ["", "Bearer", "Bearer ", "Basic Ym9iOmJvYg==", "Token abc", "Bearer\u00a0x"])
+def test_a_malformed_credential_is_a_401_even_beside_a_good_session(header: str, bob: User) -> None:
+    client = Client()
+    client.force_login(bob)
+    problem(client.get("/api/calls", headers={"Authorization": header}), 401)
+
+
+@pytest.mark.guarantee("gate:only-people")
+@pytest.mark.parametrize("path", EVERY_READ)
+def test_a_token_for_mcp_is_refused_everywhere(path: str, bob: User, program_of: ProgramOf) -> None:
+    problem(program_of(bob, TokenKind.MCP).get(path), 403)
+
+
+def test_a_token_for_mcp_is_refused_even_beside_a_good_session(bob: User) -> None:
+    client = Client()
+    client.force_login(bob)
+    problem(Program(client, Token.make(bob, TokenKind.MCP)).get("/calls"), 403)
+
+
+def test_a_token_of_someone_deactivated_is_unknown(bob: User, program_of: ProgramOf) -> None:
+    program = program_of(bob)
+    assert program.get("/calls").status_code == 200
+    User.objects.filter(pk=bob.pk).update(is_active=False)
+    problem(program.get("/calls"), 401)
+
+
+def test_a_session_of_someone_deactivated_is_over(bob: User, browser_of: ProgramOf) -> None:
+    browser = browser_of(bob)
+    User.objects.filter(pk=bob.pk).update(is_active=False)
+    problem(browser.get("/calls"), 401)
+
+
+@pytest.mark.parametrize("kind", [TokenKind.API, TokenKind.APPROVER], ids=str)
+def test_both_other_kinds_of_token_read_and_write(kind: TokenKind, bob: User, program_of: ProgramOf) -> None:
+    program = program_of(bob, kind)
+    assert program.get("/calls").status_code == 200
+    assert program.post("/conversations", {}).status_code == 201
+
+
+@pytest.mark.guarantee("gate:only-people")
+@pytest.mark.parametrize("kind", [TokenKind.API, TokenKind.MCP], ids=str)
+@pytest.mark.parametrize("verb", ["approve", "reject"])
+def test_no_token_decides_but_an_approver_s(
+    kind: TokenKind, verb: str, bob: User, program_of: ProgramOf, ask: Ask
+) -> None:
+    approval = ask(bob)
+    problem(program_of(bob, kind).post(f"/approvals/{approval.pk}/{verb}", {}), 403)
+    approval.call.refresh_from_db()
+    assert approval.call.status == Status.WAITING
+    assert not Decision.objects.exists()
+
+
+def test_a_token_that_cannot_decide_learns_why_but_not_whether_the_approval_exists(
+    bob: User, program_of: ProgramOf, ask: Ask
+) -> None:
+    program, approval = program_of(bob, TokenKind.API), ask(bob)
+    real = program.post(f"/approvals/{approval.pk}/approve")
+    assert "approver" in problem(real, 403)["detail"]
+    made_up = program.post("/approvals/01890000-0000-7000-8000-000000000000/approve")
+    assert made_up.content == real.content
+
+
+def test_a_session_needs_the_csrf_token_to_change_anything(bob: User, browser_of: ProgramOf, ask: Ask) -> None:
+    browser, approval = browser_of(bob), ask(bob)
+    assert browser.get("/approvals").status_code == 200
+    assert "CSRF" in problem(browser.post(f"/approvals/{approval.pk}/approve"), 403)["detail"]
+    problem(browser.post("/conversations", {}), 403)
+    assert not Decision.objects.exists()
+
+
+@pytest.mark.guarantee("gate:only-people")
+def test_the_decider_is_the_person_of_the_session(bob: User, browser_of: ProgramOf, ask: Ask) -> None:
+    browser, approval = browser_of(bob), ask(bob)
+    browser.client.get("/api/docs")
+    browser.headers["X-CSRFToken"] = browser.client.cookies["csrftoken"].value
+    response = browser.post(f"/approvals/{approval.pk}/approve")
+    assert response.status_code == 200, response.content
+    (decision,) = response.json()["decisions"]
+    assert (decision["person"], decision["means"]) == ("bob", "session")
+
+
+@pytest.mark.guarantee("gate:only-people")
+@pytest.mark.parametrize("field", ["person", "decider", "approver", "userId", "approvedBy"])
+def test_a_decider_in_the_body_is_refused(field: str, bob: User, program_of: ProgramOf, ask: Ask) -> None:
+    approval = ask(bob)
+    found = problem(program_of(bob).post(f"/approvals/{approval.pk}/approve", {field: "alice"}), 422)
+    assert field in found["errors"]
+    assert not Decision.objects.exists()

@@ -1,0 +1,224 @@
+"""Reading the catalog, and writing, trying and publishing tools."""
+
+from typing import Any
+from uuid import UUID
+
+import pytest
+from django.contrib.auth.models import User
+
+from hitlchat.accounts.models import TokenKind
+from hitlchat.gate.models import Tool, ToolCall
+from hitlchat.gate.status import Status
+from tests.api.conftest import Ask, Program, ProgramOf, called, performed, problem
+from tests.conftest import ECHO, MakeTool
+
+FIELDS = {
+    *("name", "title", "description", "code", "capabilities", "hitlMode", "promptTemplate", "condition", "example"),
+    *("source", "inputSchema", "outputSchema", "riskLevel", "published", "group", "deadlineSeconds", "version"),
+}
+READ_ONLY = ["source", "inputSchema", "outputSchema", "riskLevel", "published", "version", "definitionHash", "id"]
+
+
+@pytest.fixture
+def alices(alice: User, program_of: ProgramOf) -> Program:
+    return program_of(alice)
+
+
+def test_a_tool_is_made_from_what_its_author_wrote(alices: Program) -> None:
+    response = alices.post("/tools", {"name": "echo", "code": ECHO, "example": {"text": "hi"}})
+    assert response.status_code == 201
+    made = response.json()
+    assert made.keys() == FIELDS
+    assert (made["name"], made["code"], made["description"]) == ("echo", ECHO, "Say it back.")
+    assert (made["hitlMode"], made["riskLevel"], made["capabilities"]) == ("DISABLED", 0, {})
+    assert (made["source"], made["published"], made["version"]) == ("studio", False, 1)
+    assert made["inputSchema"]["properties"]["text"]["type"] == "string"
+    assert alices.get("/tools/echo").json() == made
+
+
+def test_capabilities_decide_the_risk_and_so_the_mode(alices: Program) -> None:
+    granted = {"fetch": {"mode": "allowlist", "hosts": ["api.example.com"]}, "store": True}
+    made = alices.post("/tools", {"name": "echo", "code": ECHO, "capabilities": granted}).json()
+    assert (made["capabilities"], made["riskLevel"], made["hitlMode"]) == (granted, 3, "REQUIRED")
+
+
+def test_what_is_wrong_with_a_draft_is_named_by_field(alices: Program) -> None:
+    wrong = {"name": "a b", "code": ECHO, "promptTemplate": "{args.nope}", "capabilities": {"fly": True}}
+    found = problem(alices.post("/tools", wrong), 422)
+    assert found["errors"].keys() == {"name", "capabilities", "promptTemplate"}
+    assert problem(alices.post("/tools", {"name": "x", "code": "def run(:"}), 422)["errors"].keys() == {"code"}
+    assert problem(alices.post("/tools", {}), 422)["errors"].keys() == {"name", "code"}
+    assert not Tool.objects.exists()
+
+
+@pytest.mark.parametrize("mode", ["required", "NEVER", True, 1], ids=str)
+def test_a_mode_that_is_none_is_refused(mode: Any, alices: Program) -> None:
+    found = problem(alices.post("/tools", {"name": "echo", "code": ECHO, "hitlMode": mode}), 422)
+    assert found["errors"].keys() == {"hitlMode"}
+
+
+def test_a_name_is_given_once(alices: Program, make_tool: MakeTool) -> None:
+    make_tool("echo")
+    make_tool("other")
+    assert "echo" in problem(alices.post("/tools", {"name": "echo", "code": ECHO}), 409)["detail"]
+    problem(alices.patch("/tools/other", {"name": "echo"}), 409)
+
+
+@pytest.mark.parametrize("field", READ_ONLY)
+def test_what_is_derived_cannot_be_written(field: str, alices: Program, make_tool: MakeTool) -> None:
+    tool = make_tool("echo")
+    found = problem(alices.patch("/tools/echo", {field: None, "title": "New"}), 422)
+    assert found["errors"].keys() == {field}
+    assert "read-only" in found["errors"][field]
+    problem(alices.post("/tools", {"name": "new", "code": ECHO, field: None}), 422)
+    tool.refresh_from_db()
+    assert tool.title == ""
+
+
+def test_a_change_leaves_alone_what_it_does_not_name(alices: Program, make_tool: MakeTool) -> None:
+    make_tool("echo", title="Echo", group="basics", example={"text": "hi"}, deadline_seconds=60)
+    before = alices.get("/tools/echo").json()
+    changed = alices.patch("/tools/echo", {"title": "Louder"})
+    assert changed.status_code == 200
+    assert changed.json() == {**before, "title": "Louder"}
+    assert alices.patch("/tools/echo", {}).json() == changed.json()
+
+
+def test_null_takes_away_what_may_be_missing(alices: Program, make_tool: MakeTool) -> None:
+    make_tool("echo", example={"text": "hi"}, deadline_seconds=60)
+    changed = alices.patch("/tools/echo", {"example": None, "deadlineSeconds": None}).json()
+    assert (changed["example"], changed["deadlineSeconds"]) == (None, None)
+    assert problem(alices.patch("/tools/echo", {"title": None}), 422)["errors"].keys() == {"title"}
+
+
+@pytest.mark.guarantee("gate:same-call")
+def test_a_change_of_the_definition_withdraws_what_waits(alices: Program, bob: User, ask: Ask) -> None:
+    approval = ask(bob)
+    changed = alices.patch("/tools/echo", {"code": ECHO.replace("return text", "return text * 2")}).json()
+    assert changed["version"] == 2
+    assert ToolCall.objects.get(pk=approval.call_id).status == Status.WITHDRAWN
+
+
+def test_a_tool_is_deleted_and_its_calls_stay(alices: Program, bob: User, ask: Ask) -> None:
+    approval = ask(bob)
+    response = alices.delete("/tools/echo")
+    assert (response.status_code, response.content) == (204, b"")
+    problem(alices.get("/tools/echo"), 404)
+    problem(alices.delete("/tools/echo"), 404)
+    call = ToolCall.objects.get(pk=approval.call_id)
+    assert (call.status, call.tool_name) == (Status.WITHDRAWN, "echo")
+
+
+def test_a_tool_is_published_and_taken_back(alices: Program, make_tool: MakeTool) -> None:
+    make_tool("echo", published=False)
+    published = alices.post("/tools/echo/publish")
+    assert (published.status_code, published.json()["published"]) == (200, True)
+    back = alices.post("/tools/echo/unpublish")
+    assert (back.status_code, back.json()["published"]) == (200, False)
+
+
+def test_code_that_does_not_pass_the_check_is_not_published(alices: Program, make_tool: MakeTool) -> None:
+    make_tool("wrong", published=False, code="def run(a: int) -> int:\n    return a + 'x'\n")
+    found = problem(alices.post("/tools/wrong/publish"), 422)
+    assert found["errors"]["code"].startswith("Line 2:")
+    assert not Tool.objects.get(name="wrong").published
+
+
+def test_trying_a_tool_that_never_asks_gives_its_result(alices: Program, make_tool: MakeTool) -> None:
+    make_tool(
+        "echo", published=False, hitl_mode="DISABLED", code="def run(a: int) -> int:\n    print('hm')\n    return a\n"
+    )
+    response = alices.post("/tools/echo/test", {"arguments": {"a": 3}})
+    assert response.status_code == 200, response.content
+    tried = response.json()
+    assert tried.keys() == {"ok", "result", "output", "error", "durationMs", "callId", "approvalId"}
+    assert (tried["ok"], tried["result"], tried["output"], tried["error"]) == (True, 3, "hm\n", None)
+    assert tried["approvalId"] is None
+    assert tried["durationMs"] > 0
+    assert ToolCall.objects.get(pk=tried["callId"]).caller_kind == "studio"
+
+
+def test_a_tool_that_fails_says_where(alices: Program, make_tool: MakeTool) -> None:
+    make_tool("div", hitl_mode="DISABLED", code="def run(a: int) -> float:\n    return 1 / a\n")
+    tried = alices.post("/tools/div/test", {"arguments": {"a": 0}}).json()
+    assert (tried["ok"], tried["result"], tried["error"]["line"]) == (False, None, 2)
+    assert tried["error"].keys() == {"kind", "message", "line"}
+
+
+@pytest.mark.guarantee("gate:no-yes-no-run")
+@pytest.mark.guarantee("gate:one-funnel")
+def test_trying_a_tool_that_asks_waits_for_a_yes(alices: Program, make_tool: MakeTool) -> None:
+    make_tool("echo", published=False)
+    response = alices.post("/tools/echo/test", {"arguments": {"text": "hi"}})
+    assert response.status_code == 202
+    tried = response.json()
+    assert (tried["ok"], tried["result"], tried["output"], tried["durationMs"]) == (False, None, "", 0)
+    assert tried["error"]["kind"] == "waiting"
+    assert f"/api/calls/{tried['callId']}" in tried["error"]["message"]
+    call_id = UUID(tried["callId"])
+    assert performed(call_id, 0).status == Status.WAITING
+    assert alices.post(f"/approvals/{tried['approvalId']}/approve").status_code == 200
+    assert performed(call_id).result == "hi"
+
+
+@pytest.mark.parametrize("arguments", [{"text": 1}, {"other": "a"}, {"text": None}], ids=str)
+def test_arguments_that_do_not_fit_are_rejected_and_nobody_is_asked(
+    arguments: Any, alices: Program, make_tool: MakeTool
+) -> None:
+    make_tool("echo")
+    response = alices.post("/tools/echo/test", {"arguments": arguments})
+    assert response.status_code == 200
+    tried = response.json()
+    assert (tried["ok"], tried["error"]["kind"], tried["approvalId"]) == (False, "rejected", None)
+    assert alices.get("/approvals").json() == []
+
+
+def test_a_trial_has_arguments_as_an_object_or_none(alices: Program, make_tool: MakeTool) -> None:
+    make_tool("echo")
+    assert alices.post("/tools/echo/test", {}).status_code == 202
+    wrong: list[Any] = [{"arguments": "{}"}, {"arguments": []}, {"args": {}}, {"arguments": {}, "hitlMode": "DISABLED"}]
+    for body in wrong:
+        problem(alices.post("/tools/echo/test", body), 422)
+    problem(alices.post("/tools/echo/test"), 422)
+
+
+def test_who_is_no_author_reads_what_is_published_and_writes_nothing(
+    bob: User, program_of: ProgramOf, make_tool: MakeTool
+) -> None:
+    make_tool("echo")
+    make_tool("draft", published=False)
+    program = program_of(bob)
+    assert [tool["name"] for tool in program.get("/tools").json()] == ["echo"]
+    assert program.get("/tools/echo").json()["name"] == "echo"
+    assert program.get("/tools/draft").content == program.get("/tools/missing").content
+    problem(program.get("/tools/draft"), 404)
+    problem(program.post("/tools", {"name": "mine", "code": ECHO}), 403)
+    for method, path in [
+        ("PATCH", ""),
+        ("DELETE", ""),
+        ("POST", "/publish"),
+        ("POST", "/unpublish"),
+        ("POST", "/test"),
+    ]:
+        problem(program.send(method, f"/tools/echo{path}", "{}"), 403)
+    assert Tool.objects.get(name="echo").published
+    assert not ToolCall.objects.exists()
+
+
+def test_an_author_reads_drafts_too(alice: User, program_of: ProgramOf, make_tool: MakeTool) -> None:
+    make_tool("draft", published=False)
+    program = program_of(alice, TokenKind.API)
+    assert [tool["name"] for tool in program.get("/tools").json()] == ["draft"]
+    assert program.post("/tools/draft/test", {}).status_code == 202
+
+
+def test_a_tool_that_is_not_there_is_a_404(alices: Program) -> None:
+    for method, path in [("GET", ""), ("DELETE", ""), ("POST", "/publish"), ("POST", "/unpublish")]:
+        problem(alices.send(method, f"/tools/nope{path}"), 404)
+    problem(alices.patch("/tools/nope", {}), 404)
+    problem(alices.post("/tools/nope/test", {}), 404)
+
+
+def test_a_draft_cannot_be_called_but_from_the_studio(bob: User, make_tool: MakeTool) -> None:
+    make_tool("draft", published=False)
+    assert called(bob, "draft", {}).status == Status.REJECTED
