@@ -126,11 +126,14 @@ def change(tool: Tool, draft: Draft, actor: Actor) -> Tool:
         with transaction.atomic():
             script = Script.objects.select_for_update().get(tool=tool)
             is_other = sound.definition_hash != tool.definition_hash
+            rules_changed = (sound.hitl_mode, draft.condition) != (tool.hitl_mode, tool.condition)
             version = script.version + 1 if is_other else script.version
             Tool.objects.filter(pk=tool.pk).update(**_columns(sound, version))
             Script.objects.filter(tool=tool).update(author_id=actor.user_id, **_script_columns(sound, version))
             if is_other:
                 withdraw.withdraw_tool(tool.pk, actor=actor, why="the tool was changed")
+            if rules_changed:
+                withdraw.withdraw_allowed(tool.pk, actor=actor, why="the rule that allowed it was changed")
     except IntegrityError as error:
         raise NameTaken(draft.name) from error
     return Tool.objects.get(pk=tool.pk)

@@ -8,7 +8,6 @@ from typing import Any
 from uuid import UUID
 
 from django.conf import settings
-from django.db import DatabaseError
 from django.utils import timezone
 
 from hitlchat.agent import announce, runs, writing
@@ -67,9 +66,9 @@ async def keep_house() -> None:
             begun = timezone.now()
             await in_db(_sweep)(swept)
             swept = begun
-        except DatabaseError:
-            # The database may be restarting; work goes on when it is back, leases see to the rest.
-            logger.exception("The sweeper could not reach the database")
+        except Exception:
+            # The database may be restarting, or one row be unreadable: neither may end the housekeeping.
+            logger.exception("The sweeper failed; it tries again")
         await asyncio.sleep(SWEEP_SECONDS)
 
 

@@ -64,9 +64,8 @@ def approve(
 def decline(approval_id: UUID, actor: Actor, *, reason: str = "") -> Approval:
     """Say no. `reason` reaches the model as data. NoSuchApproval, AlreadySettled."""
     approval = _theirs(approval_id, actor)
-    decision = Decision(approval=approval, person_id=actor.user_id, verdict=Verdict.DECLINE, means=actor.means)
+    decision = _decision(approval, actor, Verdict.DECLINE)
     decision.reason = storable(reason).strip()[:LONGEST_REASON]
-    decision.digest = approval.digest
     return _decide(approval, decision, Status.DECLINED, actor, {})
 
 

@@ -68,7 +68,7 @@ async def execute(call: ToolCall) -> None:
     _claimed.remove(call.pk)
     _executing.add(call.pk)
     try:
-        await in_db(settle)(call.pk, await _enter(call))
+        await in_db(_record)(call, await _enter(call))
     finally:
         _executing.discard(call.pk)
 
@@ -89,16 +89,28 @@ async def _enter(call: ToolCall) -> ToolResult:
 
 def settle(call_id: UUID, result: ToolResult) -> None:
     """Record what came back, once; also when the call had been given up for lost meanwhile."""
+    while call := ToolCall.objects.filter(LEAVES_RESULT, pk=call_id, owner=ME).first():
+        # Not recorded: given up for lost, or marked by a person, since it was read.
+        if _recorded(call, result):
+            return
+    logger.warning("Call %s has no one waiting for its result", call_id)
+
+
+def _record(call: ToolCall, result: ToolResult) -> None:
+    """As the call was when it was claimed, which is how it nearly always still is; else as it is now."""
+    if not _recorded(call, result):
+        settle(call.pk, result)
+
+
+def _recorded(call: ToolCall, result: ToolResult) -> bool:
     result = _keepable(result)
     to = Status.SUCCEEDED if result.error is None else Status.FAILED
     columns: dict[str, Any] = {"result": result.value, "error": result.error, "output": storable(result.output)}
-    while call := ToolCall.objects.filter(LEAVES_RESULT, pk=call_id, owner=ME).first():
-        try:
-            move(call, to, actor=SYSTEM, lease_until=None, **columns)
-        except StaleCall:
-            continue  # given up for lost, or marked by a person, since it was read
-        return
-    logger.warning("Call %s has no one waiting for its result", call_id)
+    try:
+        move(call, to, actor=SYSTEM, only_if=Q(owner=ME), lease_until=None, **columns)
+    except StaleCall:
+        return False
+    return True
 
 
 def _keepable(result: ToolResult) -> ToolResult:

@@ -77,7 +77,8 @@ def _warnings(text: str) -> list[str]:
            for char in hidden):  # fmt: skip
         found.append("Contains a direction override: elsewhere this text may look different.")
     if hidden:
-        found.append(f"Contains {len(hidden):,} characters that cannot be seen; they are shown as U+ codes.")
+        many = f"{len(hidden):,} characters" if len(hidden) > 1 else "a character"
+        found.append(f"Contains {many} that cannot be seen, shown here as U+ and a code.")
     if any(unicodedata.bidirectional(char) in RTL for char in text):
         found.append("Contains right-to-left letters; they are shown in the order in which they are stored.")
     if word := _mixed_word(text):

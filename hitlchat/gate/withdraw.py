@@ -22,6 +22,11 @@ def withdraw_tool(tool_id: UUID, *, actor: Actor, why: str) -> None:
     _withdraw(ToolCall.objects.filter(tool_id=tool_id), actor, why)
 
 
+def withdraw_allowed(tool_id: UUID, *, actor: Actor, why: str) -> None:
+    """Withdraw what a rule allowed that is no longer in force; what a person approved stands."""
+    _withdraw(ToolCall.objects.filter(tool_id=tool_id, status=Status.ALLOWED), actor, why)
+
+
 def _withdraw(calls: QuerySet[ToolCall], actor: Actor, why: str) -> None:
     for call in calls.filter(status__in=NOT_STARTED):
         try:

@@ -5,6 +5,7 @@ from typing import Final
 # Where `except Exception` is right: the outermost frame of a way in, and around other people's code. Each one logs.
 BROAD_EXCEPTS: Final[dict[str, str]] = {
     "hitlchat/agent/loop.py": "the outermost frame of a run: whatever goes wrong, the run ends as failed and says so",
+    "hitlchat/agent/runner.py": "the outermost frame of the housekeeping, which must outlive any single failure",
     "hitlchat/chat/consumers.py": "the outermost frame of a websocket: the page is told, and the socket stays open",
     "hitlchat/gate/background.py": "the outermost frame of a task that nobody awaits",
     "hitlchat/gate/perform.py": "around a tool: whatever a source raises, the call ends as failed",

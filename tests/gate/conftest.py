@@ -1,0 +1,45 @@
+"""The sources of this folder, in place of the product's own; and the loop of a server that is not there otherwise."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+from django.contrib.auth.models import User
+from pytest_django import Settings
+
+from hitlchat.gate.background import background
+from hitlchat.gate.models import Tool, ToolCall
+from tests.gate import sources_for_tests
+from tests.gate.asking import ask, recording
+
+
+@pytest.fixture(autouse=True)
+def entered(settings: Settings) -> Iterator[list[ToolCall]]:
+    """The calls that reached a tool."""
+    settings.TOOL_SOURCES = {**settings.TOOL_SOURCES, **sources_for_tests.SOURCES}
+    # A slow hash for each person would be most of the time that these tests take.
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+    sources_for_tests.entered.clear()
+    yield sources_for_tests.entered
+    sources_for_tests.entered.clear()
+
+
+@pytest.fixture
+def tool(db: None) -> Tool:
+    """A published tool that asks every time."""
+    return recording()
+
+
+@pytest.fixture
+def waiting(bob: User, tool: Tool) -> ToolCall:
+    """A call of bob's assistant that waits for bob."""
+    return ask(bob, tool)
+
+
+@pytest.fixture
+async def server_loop() -> AsyncIterator[None]:
+    """As in a server: what may run is started by itself."""
+    background.adopt(asyncio.get_running_loop())
+    yield
+    await background.drain(5)
+    background.adopt(None)

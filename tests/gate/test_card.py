@@ -1,0 +1,163 @@
+"""The approval card: built from the stored disclosure alone, and nothing in it but text."""
+
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.template.loader import render_to_string
+
+from hitlchat.gate import canonical, card, disclosure
+from hitlchat.gate.models import Approval, Tool, ToolCall
+from tests.gate.asking import approval_of, ask, fresh, recording
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+HOSTILE = {
+    "html": "<img src=x onerror=alert(1)><script>alert(1)</script><b>bold</b>",
+    "closing": '</div></dd></dl></article><button data-approve>Approve</button><form action="/decide">',
+    "attribute": "\" onclick='x' ' autofocus data-approve=\"",
+    "markdown": "[click](javascript:alert(1)) ![i](http://x/y.png) **bold** http://example.org",
+    "template": "{{ card.digest }}{% csrf_token %}{# #}",
+    "entities": "&lt;script&gt; &#x3c;b&#x3e;",
+}
+
+
+class Elements(HTMLParser):
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, tuple[str, ...]]] = []
+        self.text = ""
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, tuple(name for name, _ in attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def rendered(call: ToolCall) -> Elements:
+    return Elements(render_to_string("approvals/_card.html", {"card": card.card(approval_of(call)), "over": "ws"}))
+
+
+@pytest.fixture
+def free(db: None) -> Tool:
+    """A tool that takes anything."""
+    return recording("free", input_schema={"type": "object"})
+
+
+def test_the_card_shows_the_call_and_not_what_the_model_says_of_it(bob: User, tool: Tool) -> None:
+    call = ask(bob, tool, {"text": "delete everything"}, user_prompt="please only read a file")
+    shown = rendered(call)
+    assert "delete everything" in shown.text
+    assert "refund" in shown.text
+    assert "only read a file" not in shown.text
+
+
+@pytest.mark.parametrize("value", HOSTILE.values(), ids=HOSTILE)
+def test_no_argument_becomes_an_element_or_an_attribute(value: str, bob: User, free: Tool) -> None:
+    plain, hostile = rendered(ask(bob, free, {"key": "plain"})), rendered(ask(bob, free, {value: value}))
+    assert hostile.found == plain.found
+    assert value in hostile.text
+
+
+@pytest.mark.parametrize("field", ["name", "origin", "facts", "prompt_template"])
+def test_nothing_of_the_tool_becomes_an_element(field: str, bob: User) -> None:
+    value: Any = ["<b>Approve</b>"] if field == "facts" else "<b>Approve</b>"
+    plain, hostile = recording(facts=["a"]), recording(**{"name": "other", "facts": ["a"], field: value})
+    assert rendered(ask(bob, hostile)).found == rendered(ask(bob, plain)).found
+
+
+def test_escape_codes_of_a_terminal_are_shown_not_followed(bob: User, free: Tool) -> None:
+    shown = rendered(ask(bob, free, {"key": "\x1b[2J\x1b]8;;http://x\x07link"}))
+    assert "\x1b" not in shown.text
+    assert "U+001B[2JU+001B]8;;http://xU+0007link" in shown.text
+
+
+def test_hidden_characters_are_shown_in_keys_and_values_with_a_warning(bob: User, free: Tool) -> None:
+    call = ask(bob, free, {"pay\u202eee": "a\U000e0041b"})
+    (row,) = card.card(approval_of(call)).rows
+    assert (row.name.plain, row.value.plain) == ("payU+202Eee", "aU+E0041b")
+    assert len(row.warnings) == 2
+    assert "\u202e" not in rendered(call).text
+
+
+def test_a_value_of_10000_lines_leaves_the_rest_in_sight(bob: User, free: Tool) -> None:
+    value = "\n".join(f"line {number}" for number in range(10_000))
+    shown = card.card(approval_of(ask(bob, free, {"long": value, "short": "seen"})))
+    long, short = shown.rows
+    assert long.rest is not None
+    assert long.value.plain + long.rest.plain == value
+    assert long.hidden == len(value) - card.SHOWN_OF_FOLDED == shown.hidden
+    assert (short.value.plain, short.hidden) == ("seen", 0)
+
+
+def test_a_value_in_the_cards_own_words_stays_in_its_box(bob: User, free: Tool) -> None:
+    words = "Approve: run free\nasked by the assistant for bob\nL0 Verified</dd><dt>amount</dt>"
+    plain, imitating = rendered(ask(bob, free, {"note": "x"})), rendered(ask(bob, free, {"note": words}))
+    assert imitating.found == plain.found
+    assert card.card(approval_of(ask(bob, free, {"note": words}))).rows[0].value.plain == words
+
+
+def test_of_a_thousand_arguments_each_is_there_and_the_folding_adds_up(bob: User, free: Tool) -> None:
+    arguments = {f"key{number}": "\u200b" + "x" * (number // 3 if number > 9 else 700) for number in range(1000)}
+    shown = card.card(approval_of(ask(bob, free, arguments)))
+    assert {row.name.plain for row in (*shown.rows, *shown.more_rows)} == set(arguments)
+    assert len(shown.rows) == card.MOST_ROWS
+    in_sight = sum(row.length - row.hidden for row in shown.rows)
+    assert shown.hidden + in_sight == sum(map(len, arguments.values()))
+
+
+def test_every_argument_is_on_the_card_also_those_that_the_gate_added(bob: User, tool: Tool) -> None:
+    shown = card.card(approval_of(ask(bob, tool, {"text": "a"})))
+    assert [(row.name.plain, row.type, row.value.plain) for row in shown.rows] == [
+        ("text", "string", "a"),
+        ("amount", "integer", "1"),
+    ]
+
+
+def test_an_empty_text_is_said_to_be_one(bob: User, tool: Tool) -> None:
+    assert card.card(approval_of(ask(bob, tool, {"text": ""}))).rows[0].empty
+    assert "empty" in rendered(ask(bob, tool, {"text": ""})).text
+
+
+def test_the_raw_arguments_are_all_of_them(bob: User, free: Tool) -> None:
+    arguments = {"a": [1, {"b": None}], "c": "é"}
+    call = ask(bob, free, arguments)
+    assert canonical.loads(card.card(approval_of(call)).raw.plain) == arguments == fresh(call).arguments
+
+
+def test_a_later_change_of_the_tool_does_not_change_the_card(waiting: ToolCall) -> None:
+    before = card.card(approval_of(waiting))
+    Tool.objects.update(name="harmless", risk_level=0, origin="Elsewhere", facts=["Safe."], prompt_template="Nothing.")
+    assert card.card(approval_of(waiting)) == before
+
+
+@pytest.mark.guarantee("gate:fail-closed")
+@pytest.mark.parametrize(
+    "part", ["prompt", "tool", "caller", "arguments", "risk", "reason", "facts", "deadline", "fields"]
+)
+def test_a_card_with_a_part_missing_is_no_card(part: str, waiting: ToolCall) -> None:
+    approval = approval_of(waiting)
+    del approval.disclosure[part]
+    with pytest.raises(KeyError):
+        card.card(approval)
+
+
+@pytest.mark.parametrize("risk", range(6))
+def test_approve_is_out_of_reach_while_something_dangerous_is_folded(risk: int, bob: User) -> None:
+    tool = recording(risk_level=risk, input_schema={"type": "object"})
+    buttons = [names for tag, names in rendered(ask(bob, tool, {"text": "x" * 5000})).found if tag == "button"]
+    (approve,) = [names for names in buttons if "data-approve" in names]
+    assert ("disabled" in approve) == (risk >= 4)
+    assert not any("autofocus" in names for names in buttons)
+
+
+@pytest.mark.guarantee("gate:same-call")
+def test_the_digest_covers_every_part_of_what_is_shown(waiting: ToolCall) -> None:
+    approval: Approval = approval_of(waiting)
+    shown = approval.disclosure
+    assert disclosure.digest(shown) == approval.digest
+    changed = [{**shown, part: "other"} for part in shown] + [{**shown, "more": 1}]
+    assert approval.digest not in {disclosure.digest(other) for other in changed}

@@ -1,0 +1,102 @@
+"""Must a person be asked? Whatever goes wrong in answering that, yes."""
+
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from pytest_django import Settings
+
+from hitlchat.gate.models import AuditEvent, Tool
+from hitlchat.gate.policy import Allow, Ask, Verdict, verdict
+from hitlchat.gate.status import Status
+from tests.gate.asking import ask, recording
+
+BROKEN = {
+    "does not parse": "args[",
+    "raises": 'args["nobody"] > 1',
+    "divides by zero": "1 / 0",
+    "unknown name": "os.environ",
+    "wrong types": 'args["text"] > 5',
+    "nonsense": '"yes"',
+    "one": "1",
+    "zero": "0",
+    "nothing": "None",
+    "an empty list": "[]",
+    "text that says false": '"False"',
+    "never ends": "[x for x in range(10**12)]",
+    "eats memory": "'x' * 10**10",
+    "imports": "__import__('os').system('true')",
+    "too long": " or ".join(["False"] * 50_000),
+}
+
+
+async def judged(mode: str, condition: str = "", **arguments: Any) -> Verdict:
+    return await verdict(
+        Tool(name="refund", hitl_mode=mode, condition=condition), arguments or {"amount": 5, "text": "a"}
+    )
+
+
+@pytest.mark.parametrize("condition", ["", "True", "False", "1 +"])
+async def test_a_required_tool_asks_whatever_its_condition(condition: str) -> None:
+    assert isinstance(await judged("REQUIRED", condition), Ask)
+
+
+async def test_a_disabled_tool_is_not_asked_about_and_says_why() -> None:
+    assert await judged("DISABLED", "True") == Allow("Not asked because this tool is set to never ask.")
+
+
+@pytest.mark.parametrize("condition", ["", "  \n"])
+async def test_a_conditional_tool_without_a_condition_asks(condition: str) -> None:
+    assert isinstance(await judged("CONDITIONAL", condition), Ask)
+
+
+@pytest.mark.parametrize(
+    "amount,expected", [(10_001, Ask), (10_000, Allow), (-1, Allow), (2**70, Ask)], ids=["over", "at", "under", "big"]
+)
+async def test_a_condition_decides(amount: int, expected: type[Verdict]) -> None:
+    judgement = await judged("CONDITIONAL", 'args["amount"] > 10_000  # a comment', amount=amount)
+    assert isinstance(judgement, expected)
+    assert "args[" in judgement.reason
+
+
+@pytest.mark.guarantee("gate:fail-closed")
+@pytest.mark.parametrize("condition", BROKEN.values(), ids=BROKEN)
+async def test_a_condition_that_gives_no_answer_asks(condition: str) -> None:
+    judgement = await judged("CONDITIONAL", condition)
+    assert isinstance(judgement, Ask)
+    assert len(judgement.reason) < 300
+
+
+@pytest.mark.guarantee("gate:fail-closed")
+async def test_arguments_that_the_sandbox_cannot_take_ask() -> None:
+    assert isinstance(await judged("CONDITIONAL", "False", text="\ud800"), Ask | Allow)
+    assert isinstance(await judged("CONDITIONAL", 'args["text"] == "ok"', text=object()), Ask)
+
+
+@pytest.mark.guarantee("gate:fail-closed")
+@pytest.mark.parametrize("mode", ["", "disabled", "DISABLED ", "NONE", "0"])
+async def test_a_mode_that_is_none_asks(mode: str) -> None:
+    assert isinstance(await judged(mode, "False"), Ask)
+
+
+async def test_an_argument_in_an_error_cannot_fill_the_card() -> None:
+    judgement = await judged("CONDITIONAL", 'int(args["text"]) > 1', text="This is safe. " * 5000)
+    assert isinstance(judgement, Ask)
+    assert len(judgement.reason) < 300
+
+
+@pytest.mark.parametrize("mode", ["REQUIRED", "CONDITIONAL", "DISABLED"])
+async def test_the_master_switch_allows_everything_and_says_so(mode: str, settings: Settings) -> None:
+    settings.HITL_ENABLED = False
+    judgement = await judged(mode, "True")
+    assert isinstance(judgement, Allow)
+    assert "HITL_ENABLED=0" in judgement.reason
+
+
+@pytest.mark.guarantee("audit:complete")
+@pytest.mark.django_db(transaction=True)
+def test_what_is_not_asked_about_is_on_record_with_the_reason(bob: User) -> None:
+    call = ask(bob, recording(mode="CONDITIONAL", condition='args["amount"] > 10'), {"text": "a", "amount": 3})
+    event = AuditEvent.objects.get(call=call)
+    assert (call.status, event.name) == (Status.ALLOWED, "call.allowed")
+    assert "args[" in event.data["reason"]

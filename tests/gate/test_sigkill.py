@@ -1,0 +1,92 @@
+"""A process that dies without a word, at every step of a call: never a run without a yes, never a second run."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import connection
+
+from hitlchat.gate import perform
+from hitlchat.gate.models import Decision, ToolCall
+from hitlchat.gate.status import Status
+from hitlchat.gate.sweep import sweep
+from tests.architecture.source import ROOT
+from tests.gate.asking import ask, events, recording, run, status
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.guarantee("gate:at-most-once")]
+
+
+def die(where: str, call: ToolCall, effects: Path) -> None:
+    """Let another process answer and execute `call`, and be killed on the way."""
+    environment = {**os.environ, "DIES": where, "EFFECTS": str(effects)}
+    database = str(connection.settings_dict["NAME"])
+    command = [sys.executable, "-m", "tests.gate.dying", database, str(call.pk), str(call.caller_id)]
+    ended = subprocess.run(command, cwd=ROOT, env=environment, timeout=40, capture_output=True, check=False)
+    assert ended.returncode == -signal.SIGKILL, ended.stderr.decode()
+
+
+def time_passes(call: ToolCall) -> None:
+    """Long enough for the lease of whoever executes `call` to lapse, if someone does; then a sweeper comes by."""
+    ToolCall.objects.filter(pk=call.pk, lease_until__isnull=False).update(lease_until=call.created_at)
+    sweep()
+
+
+def done(effects: Path) -> list[str]:
+    return effects.read_text(encoding="ascii").split() if effects.exists() else []
+
+
+def test_of_three_calls_killed_after_their_effect_none_happens_twice(bob: User, tmp_path: Path) -> None:
+    tool, effects = recording(source="appending"), tmp_path / "effects"
+    calls = [ask(bob, tool) for _ in range(3)]
+    for call in calls:
+        die("in the tool", call, effects)
+        assert status(call) == Status.EXECUTING
+        assert not run(call)
+        time_passes(call)
+        assert status(call) == Status.UNKNOWN
+        assert not run(call)
+    for call in calls:
+        time_passes(call)
+    assert done(effects) == [str(call.pk) for call in calls]
+    assert events(calls[0])[-1] == "call.unknown"
+
+
+@pytest.mark.parametrize(
+    "where,happened", [("after the claim", False), ("while recording the result", True)], ids=["claim", "result"]
+)
+def test_a_process_killed_around_the_tool_leaves_an_unknown_outcome(
+    where: str, happened: bool, bob: User, tmp_path: Path
+) -> None:
+    call = ask(bob, recording(source="appending"))
+    die(where, call, tmp_path / "effects")
+    time_passes(call)
+    assert status(call) == Status.UNKNOWN
+    assert not run(call)
+    assert len(done(tmp_path / "effects")) == happened
+
+
+@pytest.mark.guarantee("gate:no-yes-no-run")
+def test_a_process_killed_while_recording_the_yes_has_recorded_none(bob: User, tmp_path: Path) -> None:
+    call = ask(bob, recording(source="appending"))
+    die("while answering", call, tmp_path / "effects")
+    time_passes(call)
+    assert status(call) == Status.WAITING
+    assert events(call) == ["call.waiting"]
+    assert not Decision.objects.exists()
+    assert not run(call)
+    assert done(tmp_path / "effects") == []
+
+
+@pytest.mark.parametrize("where", ["after the answer", "while claiming"])
+def test_a_process_killed_before_the_claim_leaves_the_call_to_another(where: str, bob: User, tmp_path: Path) -> None:
+    call = ask(bob, recording(source="appending"))
+    die(where, call, tmp_path / "effects")
+    time_passes(call)
+    assert status(call) == Status.APPROVED
+    assert perform.claim(call.pk) is not None
+    assert perform.claim(call.pk) is None
+    assert done(tmp_path / "effects") == []
