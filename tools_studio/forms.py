@@ -1,5 +1,6 @@
 """The Studio's form: what an author types, turned into a draft."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from django import forms
@@ -46,7 +47,7 @@ class ToolForm(forms.Form):
         help_text="Hosts that fetch may reach, one a line. Empty: no network.",
     )
     destructive = forms.BooleanField(required=False, label="Destroys what cannot be brought back")
-    hitl_mode = forms.ChoiceField(choices=HitlMode.choices, widget=forms.RadioSelect, initial=HitlMode.REQUIRED)
+    hitl_mode = forms.ChoiceField(choices=HitlMode.choices, widget=forms.RadioSelect, required=False)
     condition = forms.CharField(
         required=False,
         max_length=2000,
@@ -69,6 +70,8 @@ class ToolForm(forms.Form):
         super().__init__(*args, **kwargs)
         self.tool = tool
         self.asks_to_lower = False
+        # A new tool may leave it open: its risk decides then.
+        self.fields["hitl_mode"].required = tool is not None
         for field in self.fields.values():
             field.widget.attrs.setdefault("autocomplete", "off")
 
@@ -84,17 +87,13 @@ class ToolForm(forms.Form):
     def draft(self) -> Draft:
         """The draft of a valid form."""
         data = self.cleaned_data
-        hosts = data["hosts"].split()
-        granted: dict[str, Any] = {name: True for name in ("now", "store", "destructive") if data[name]}
-        if hosts:
-            granted["fetch"] = {"mode": "allowlist", "hosts": hosts}
         return Draft(
             name=data["name"],
             title=data["title"],
             group=data["group"],
             code=data["code"].replace("\r\n", "\n"),
-            capabilities=granted,
-            hitl_mode=data["hitl_mode"],
+            capabilities=declared(data),
+            hitl_mode=data["hitl_mode"] or None,
             condition=data["condition"],
             prompt_template=data["prompt_template"],
             deadline_seconds=data["deadline_seconds"],
@@ -106,6 +105,14 @@ class ToolForm(forms.Form):
         for name, text in problems.items():
             field = {"capabilities": "hosts", "example": None}.get(name, name)
             self.add_error(field, text)
+
+
+def declared(data: Mapping[str, Any]) -> dict[str, Any]:
+    """The capabilities as the form has them, valid or not."""
+    granted: dict[str, Any] = {name: True for name in ("now", "store", "destructive") if data.get(name)}
+    if hosts := str(data.get("hosts", "")).split():
+        granted["fetch"] = {"mode": "allowlist", "hosts": hosts}
+    return granted
 
 
 def initial(tool: Tool) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from tools_studio import views
 
 urlpatterns = [
     path("", views.studio, name="studio"),
+    path("inspect", views.inspect, name="inspect-tool"),
     path("new", views.new, name="new-tool"),
     path("tools/<str:name>", views.tool, name="tool"),
     path("tools/<str:name>/publish", views.publish, name="publish-tool"),

@@ -20,9 +20,9 @@ from hitlchat.gate.prompt import render as render_prompt
 from hitlchat.gate.settling import settled
 from hitlchat.gate.status import Status
 from hitlchat.gate.submit import CallRequest, submit
-from tools_studio import argument_form, authoring, capabilities, risk
+from tools_studio import argument_form, authoring, inspection
 from tools_studio.authoring import SOURCE, AuthoringError
-from tools_studio.forms import NEW_TOOL, ToolForm, initial
+from tools_studio.forms import NEW_TOOL, ToolForm, declared, initial
 
 TEST_SECONDS = 45.0
 
@@ -73,6 +73,15 @@ def tool(request: HttpRequest, name: str) -> HttpResponse:
         else:
             return redirect("tool", changed.name)
     return render(request, "studio/tool.html", _page(request, form, found), status=422 if form.errors else 200)
+
+
+@author_only
+@require_POST
+def inspect(request: HttpRequest) -> HttpResponse:
+    """What follows from the editor's contents, while they are being typed."""
+    code = request.POST.get("code", "").replace("\r\n", "\n")
+    found = inspection.inspect(request.POST.get("name", ""), code, declared(request.POST))
+    return render(request, "studio/_inspection.html", {"inspection": found})
 
 
 @author_only
@@ -147,9 +156,11 @@ def _side(request: HttpRequest) -> dict[str, Any]:
 
 def _page(request: HttpRequest, form: ToolForm, found: Tool | None) -> dict[str, Any]:
     context: dict[str, Any] = {"form": form, "tool": found, **_side(request)}
+    values = form.data if form.is_bound else form.initial
+    code = str(values.get("code", "")).replace("\r\n", "\n")
+    context["inspection"] = inspection.inspect(str(values.get("name", "")), code, declared(values))
     if found is not None:
         context["arguments"] = argument_form.fields(found.input_schema, found.example)
-        context["risk"] = risk.assess(capabilities.parse(found.script.capabilities).as_json())
         context["prompt_example"] = render_prompt(
             found.prompt_template or "", found.name, found.example or {}
         ) if found.prompt_template and found.example else ""  # fmt: skip

@@ -92,9 +92,9 @@ def _comparisons(shown: Disclosure, call: ToolCall, tool: Tool) -> list[tuple[st
 def _fields(schema: dict[str, Any]) -> list[list[str]]:
     """Each argument's name and type in one word, in the order of the signature."""
     properties: dict[str, Any] = schema.get("properties", {})
-    return [[name, _type_word(part)] for name, part in properties.items() if isinstance(part, dict)]
+    return [[name, type_word(part)] for name, part in properties.items() if isinstance(part, dict)]
 
 
-def _type_word(part: dict[str, Any]) -> str:
+def type_word(part: dict[str, Any]) -> str:
     word = part.get("format") or part.get("type") or ("one of" if "enum" in part else "any")
     return " or ".join(map(str, word)) if isinstance(word, list) else str(word)

@@ -8,7 +8,7 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from hitlchat.gate import canonical
+from hitlchat.gate import canonical, disclosure
 from hitlchat.gate.card import RISK_LABELS
 from hitlchat.gate.status import Status
 from hitlchat.gate.visible import Seen, see
@@ -66,3 +66,9 @@ def is_today(moment: datetime) -> bool:
 def pretty(value: Any) -> str:
     """A result as people read it: a lone text as itself, everything else as indented JSON."""
     return value if isinstance(value, str) else canonical.pretty(value, indent=2)
+
+
+@register.filter
+def type_word(part: dict[str, Any]) -> str:
+    """An argument's type in one word, as on the approval card."""
+    return disclosure.type_word(part)

@@ -104,3 +104,23 @@ def test_deleting_takes_a_confirmation_page(author: Client, make_tool: MakeTool)
     assert Tool.objects.exists()
     author.post("/studio/tools/echo/delete")
     assert not Tool.objects.exists()
+
+
+@pytest.mark.parametrize("power, mode", [({}, "DISABLED"), ({"store": "on"}, "REQUIRED")], ids=["no power", "a power"])
+def test_where_the_author_chooses_no_mode_the_risk_does(author: Client, power: dict[str, str], mode: str) -> None:
+    author.post("/studio/new", FORM | {"hitl_mode": ""} | power)
+    assert Tool.objects.get().hitl_mode == mode
+
+
+def test_while_typing_the_page_shows_what_follows(author: Client) -> None:
+    code = "def run(count: int) -> str:\n    return missing\n"
+    page = author.post("/studio/inspect", {"name": "t", "code": code, "hosts": "api.example.com"}).content.decode()
+    assert "count" in page
+    assert 'data-line="2"' in page
+    assert "L3" in page
+    assert not Tool.objects.exists()
+
+
+def test_what_cannot_be_read_is_said_and_breaks_nothing(author: Client) -> None:
+    page = author.post("/studio/inspect", {"code": "def run(", "hosts": "not a host"}).content.decode()
+    assert 'class="problem"' in page

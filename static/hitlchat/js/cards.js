@@ -34,7 +34,9 @@ function updateApprove(card) {
   const box = card.querySelector("[data-reviewed]");
   const reviewed = !(box instanceof HTMLInputElement) || box.checked;
   button.disabled = closed > 0 || !reviewed;
-  if (!closed) why.textContent = reviewed ? "" : "Confirm first that you reviewed it.";
+  const words = reviewed ? "" : "Confirm first that you reviewed it.";
+  // Written only when it differs, since the observer below looks again after each change.
+  if (!closed && why.textContent !== words) why.textContent = words;
 }
 
 /** How far this browser's clock is behind the server's, in ms: deadlines are the server's. */

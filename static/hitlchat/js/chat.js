@@ -17,6 +17,8 @@ const plainTitle = document.title;
 
 /** Cards put off by “Decide later”; they don't open the modal by themselves again. @type {Set<string>} */
 const putOff = new Set();
+/** Cards at the last look. @type {Set<string>} */
+let seen = new Set();
 let connected = false;
 
 function waiting() {
@@ -29,14 +31,23 @@ function showModal() {
   dialog.showModal();
 }
 
+/** A card that comes or goes moves the others: a click meant for what stood there must not count. @param {Set<string>} ids */
+function steady(ids) {
+  if (ids.size !== seen.size || [...ids].some((id) => !seen.has(id))) restartGrace(asks);
+  seen = ids;
+}
+
 function updateModal() {
   const cards = waiting();
+  steady(new Set(cards.map((card) => card.id)));
   const title = dialog.querySelector("h2");
   const words = cards.length === 1 ? "A call needs your answer" : `${cards.length} calls need your answer`;
   if (title && title.textContent !== words) title.textContent = words;
   document.title = cards.length ? `(${cards.length}) ${plainTitle}` : plainTitle;
   if (!cards.length) dialog.close();
   else if (cards.some((card) => !putOff.has(card.id))) showModal();
+  // The button that was pressed has gone with its card.
+  if (dialog.open && !dialog.contains(document.activeElement)) title?.focus();
 }
 
 /** @param {Event} event */

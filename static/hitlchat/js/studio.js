@@ -7,7 +7,29 @@ const form = /** @type {HTMLFormElement} */ (document.querySelector("[data-tool-
 const ORDER = ["DISABLED", "CONDITIONAL", "REQUIRED"];
 let dirty = false;
 
+const QUIET_MS = 500;
+/** @type {any} */
+let editor = null;
+let pending = 0;
+
+/** Ask what follows from the editor's contents, once nothing was typed for a moment. */
+function inspectSoon() {
+  clearTimeout(pending);
+  // @ts-ignore - htmx is a global of its own script
+  pending = setTimeout(() => window.htmx.trigger("#inspection", "inspect"), QUIET_MS);
+}
+
+/** Put what the check found into the editor's margin. */
+function markLines() {
+  if (!editor) return;
+  const lines = [...document.querySelectorAll("#inspection [data-line]")];
+  editor.getSession().setAnnotations(
+    lines.map((line) => ({ row: Number(line.getAttribute("data-line")) - 1, column: 0, type: "error", text: line.textContent })),
+  );
+}
+
 function markDirty() {
+  inspectSoon();
   dirty = true;
   document.querySelector("[data-dirty]")?.removeAttribute("hidden");
   for (const button of document.querySelectorAll("[data-needs-saved]")) {
@@ -18,7 +40,7 @@ function markDirty() {
 }
 
 function showMode() {
-  const mode = String(new FormData(form).get("hitl_mode"));
+  const mode = String(new FormData(form).get("hitl_mode") ?? "");
   for (const words of document.querySelectorAll("[data-mode-words]")) {
     words.toggleAttribute("hidden", words.getAttribute("data-mode-words") !== mode);
   }
@@ -32,17 +54,21 @@ function connectEditor() {
   // @ts-ignore - ace is a global of its own script
   const ace = window.ace;
   if (!box || !ace) return;
-  const editor = ace.edit(box);
+  editor = ace.edit(box);
   editor.setOptions({ enableKeyboardAccessibility: true, fontSize: "12.5px", scrollPastEnd: 0.2, showFoldWidgets: false });
   editor.textInput.getElement().setAttribute("aria-label", "Code of the tool");
   editor.getSession().on("change", markDirty);
-  const line = /^Line (\d+)/.exec(document.querySelector(".main .problem")?.textContent ?? "");
-  if (line) {
-    editor.getSession().setAnnotations([{ row: Number(line[1]) - 1, column: 0, type: "error", text: document.querySelector(".main .problem")?.textContent }]);
-    editor.gotoLine(Number(line[1]), 0, false);
-  }
+  markLines();
 }
 
+document.body.addEventListener("htmx:afterSettle", markLines);
+document.addEventListener("click", (event) => {
+  const line = event.target instanceof Element ? event.target.closest("[data-goto]")?.getAttribute("data-goto") : null;
+  if (line && editor) {
+    editor.gotoLine(Number(line), 0, false);
+    editor.focus();
+  }
+});
 form.addEventListener("input", markDirty);
 form.addEventListener("change", showMode);
 form.addEventListener("submit", () => (dirty = false));
