@@ -59,13 +59,14 @@ class RunView:
     run_id: UUID | None
 
 
-def messages(conversation_id: UUID) -> tuple[list[MessageView], bool]:
-    """The last messages, oldest first, and whether there are earlier ones."""
+def messages(conversation_id: UUID, before: int | None = None) -> tuple[list[MessageView], int]:
+    """The last messages (before place `before`), oldest first; and the place before which there are more, or 0."""
     rows = Message.objects.filter(conversation_id=conversation_id).exclude(role=Role.TOOL).order_by("-seq")
-    found = list(rows[: MOST_MESSAGES + 1])
+    found = list((rows if before is None else rows.filter(seq__lt=before))[: MOST_MESSAGES + 1])
     shown = found[:MOST_MESSAGES][::-1]
     calls = _calls(Q(turn_id__in=[message.pk for message in shown]))
-    return [_message(message, calls.get(message.pk, [])) for message in shown], len(found) > MOST_MESSAGES
+    earlier = shown[0].seq if len(found) > MOST_MESSAGES else 0
+    return [_message(message, calls.get(message.pk, [])) for message in shown], earlier
 
 
 def message(conversation_id: UUID, message_id: UUID) -> MessageView | None:
@@ -80,10 +81,9 @@ def call(conversation_id: UUID, call_id: UUID) -> CallView | None:
 
 def cards(conversation_id: UUID) -> list[Card]:
     """What waits for an answer in this conversation, in the order in which it was asked."""
-    rows = Approval.objects.select_related("call").filter(
-        call__conversation_id=conversation_id, call__status=Status.WAITING
-    )
-    return [card(row) for row in rows.order_by("call__created_at", "call__position")]
+    rows = Approval.objects.select_related("call").only("disclosure", "digest", "call__status")
+    waiting = rows.filter(call__conversation_id=conversation_id, call__status=Status.WAITING)
+    return [card(row) for row in waiting.order_by("call__created_at", "call__position")]
 
 
 def title(conversation_id: UUID) -> str:
@@ -92,11 +92,13 @@ def title(conversation_id: UUID) -> str:
 
 
 def run(conversation_id: UUID) -> RunView:
-    last = Run.objects.filter(conversation_id=conversation_id).order_by("-created_at").first()
+    rows = Run.objects.filter(conversation_id=conversation_id).order_by("-created_at")
+    last = rows.values_list("pk", "status").first()
     waiting = ToolCall.objects.filter(conversation_id=conversation_id, status=Status.WAITING).count()
     if last is None:
         return RunView("", waiting, active=False, run_id=None)
-    return RunView(last.status, waiting, active=last.status in ACTIVE, run_id=last.pk)
+    run_id, status = last
+    return RunView(status, waiting, active=status in ACTIVE, run_id=run_id)
 
 
 def _message(row: Message, calls: list[CallView]) -> MessageView:

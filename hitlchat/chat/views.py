@@ -1,6 +1,7 @@
 """The conversation pages."""
 
 from datetime import timedelta
+from hashlib import sha256
 from typing import Any
 from uuid import UUID
 
@@ -10,6 +11,7 @@ from django.db.models import Count, IntegerField, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.template.loader import render_to_string
 from django.utils import timezone
 from django.views.decorators.http import require_GET, require_POST
 
@@ -32,7 +34,7 @@ def chat(request: HttpRequest) -> HttpResponse:
     """Where to begin: an empty page with examples."""
     user = person(request)
     examples = _examples(catalog.tools_for(_caller(user)))
-    return render(request, "chat/empty.html", {"section": "chat", "groups": _groups(user), "examples": examples})
+    return render(request, "chat/empty.html", {"section": "chat", "examples": examples, **_threads_beside(user, None)})
 
 
 @login_required
@@ -54,7 +56,7 @@ def conversation(request: HttpRequest, conversation_id: UUID) -> HttpResponse:
     context: dict[str, Any] = {
         "section": "chat",
         "conversation": shown,
-        "groups": _groups(user),
+        **_threads_beside(user, shown.pk),
         "messages": messages,
         "earlier": earlier,
         "cards": transcript_view.cards(shown.pk),
@@ -62,6 +64,38 @@ def conversation(request: HttpRequest, conversation_id: UUID) -> HttpResponse:
         "tool_count": catalog.tools_for(_caller(user), shown.tools).count(),
     }
     return render(request, "chat/page.html", context)
+
+
+@login_required
+@require_GET
+def earlier(request: HttpRequest, conversation_id: UUID, before: int) -> HttpResponse:
+    """The messages before place `before`, for the top of the transcript."""
+    shown = get_object_or_404(Conversation, pk=conversation_id, owner=person(request))
+    messages, more = transcript_view.messages(shown.pk, before)
+    return render(request, "chat/_turns.html", {"messages": messages, "earlier": more})
+
+
+@login_required
+@require_GET
+def threads(request: HttpRequest) -> HttpResponse:
+    """The list beside the page, or nothing (204) if the page shows it as it is, so that no focus is lost."""
+    current = UUID(text) if _is_uuid(text := request.GET.get("current", "")) else None
+    beside = _threads_beside(person(request), current)
+    if request.GET.get("seen") == beside["threads_seen"]:
+        return HttpResponse(status=204)
+    return render(request, "chat/_threads.html", beside | {"conversation": {"pk": current or ""}})
+
+
+def _threads_beside(user: User, current: UUID | None) -> dict[str, str]:
+    html = render_to_string("chat/_thread_list.html", {"groups": _groups(user), "current": current})
+    return {"threads": html, "threads_seen": sha256(html.encode()).hexdigest()[:16]}
+
+
+def _is_uuid(text: str) -> bool:
+    try:
+        return bool(UUID(text))
+    except ValueError:
+        return False
 
 
 def _caller(user: User) -> Caller:
@@ -73,11 +107,12 @@ def _groups(user: User) -> list[tuple[str, list[Conversation]]]:
     recent = timezone.now() - timedelta(hours=24)
     waiting = [thread for thread in threads if thread.waiting]  # type: ignore[attr-defined]
     rest = [thread for thread in threads if not thread.waiting]  # type: ignore[attr-defined]
-    return [
+    groups = [
         ("Waiting for you", waiting),
         ("Last 24 hours", [thread for thread in rest if thread.updated_at >= recent]),
         ("Earlier", [thread for thread in rest if thread.updated_at < recent]),
     ]
+    return [(heading, listed) for heading, listed in groups if listed]
 
 
 def _threads(user: User) -> QuerySet[Conversation]:
