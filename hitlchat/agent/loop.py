@@ -75,6 +75,8 @@ async def _step(claim: Claim) -> bool:
     prepared = [await prepare(request) for request in _requests(turn, answer)]
     go_on = await in_db(_store)(claim, turn, answer, prepared)
     await tell(claim.conversation_id, "message", message=str(turn.message.pk))
+    if not go_on:
+        await tell(claim.conversation_id, "run")
     return go_on
 
 
@@ -160,15 +162,14 @@ def _requests(turn: Turn, answer: llm.Answer) -> list[CallRequest]:
 
 
 def _store(claim: Claim, turn: Turn, answer: llm.Answer, prepared: list[Prepared]) -> bool:
-    """The answer and its calls, in one transaction. False when the run is finished with it."""
+    """The answer and its calls, in one transaction. False when the run is finished with it, or waits for the calls."""
     with transaction.atomic():
         runs.hold(claim, turn_id=turn.message.pk if prepared else None)
         transcript.close_answer(turn.message.pk, answer)
-        for one in prepared:
-            admit(_unless_repeated(claim, one))
+        statuses = {admit(_unless_repeated(claim, one)).status for one in prepared}
         if not prepared:
             runs.finish(claim, RunStatus.DONE)
-    return bool(prepared)
+        return bool(prepared) and not runs.park_with(claim, statuses)
 
 
 def _unless_repeated(claim: Claim, prepared: Prepared) -> Prepared:

@@ -129,7 +129,7 @@ def _wake(turn_id: UUID) -> None:
 
 def _on_move(*, call_id: UUID, status: Status, conversation_id: UUID | None, turn_id: UUID | None, **_: Any) -> None:
     if conversation_id is not None:
-        announce.tell_soon(conversation_id, "call", call=str(call_id), turn=str(turn_id))
+        announce.tell_soon(conversation_id, "call", call=str(call_id), turn=str(turn_id), status=status.value)
     if turn_id is not None and status in ANSWERED:
         runs.refresh_status(turn_id)
     if turn_id is not None and status in SETTLED:

@@ -1,6 +1,7 @@
 """The life of a run: started, claimed by a process, parked while calls are open, woken, finished. Only this file
 writes a run's status. Every step of a working process names its claim, so that one that lost it can write nothing."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -88,6 +89,16 @@ def park(claim: Claim, turn_id: UUID) -> bool:
             return False
         status = RunStatus.WAITING if Status.WAITING in statuses else RunStatus.RUNNING
         Run.objects.filter(pk=claim.run_id).update(status=status)
+    return True
+
+
+def park_with(claim: Claim, statuses: Collection[str]) -> bool:
+    """Let go of the run in the transaction that puts its calls on record, with these statuses: none of them can settle
+    unseen. False if all are settled already."""
+    if SETTLED.issuperset(statuses):
+        return False
+    status = RunStatus.WAITING if Status.WAITING in statuses else RunStatus.RUNNING
+    _update(claim, parked=True, owner="", lease_until=None, status=status)
     return True
 
 

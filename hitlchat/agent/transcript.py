@@ -51,12 +51,9 @@ def close_answer(message_id: UUID, answer: Answer, *, state: MessageState = Mess
     rows.update(content=answer.text, wire=canonical.pretty(wire), state=state)
 
 
-def drop_unfinished(run_id: UUID) -> list[UUID]:
+def drop_unfinished(run_id: UUID) -> None:
     """Remove what a process that died had been writing: the turn is asked again from the start."""
-    rows = Message.objects.filter(run_id=run_id, state=MessageState.STREAMING)
-    ids = list(rows.values_list("pk", flat=True))
-    rows.delete()
-    return ids
+    Message.objects.filter(run_id=run_id, state=MessageState.STREAMING).delete()
 
 
 def keep_partial(run: Run, written: str) -> None:

@@ -12,6 +12,7 @@ from hitlchat.agent.announce import group
 from hitlchat.chat import act, commands, fragments, streams
 from hitlchat.chat.markdown import OpenTail
 from hitlchat.gate.crossing import in_db
+from hitlchat.gate.status import STARTED
 
 logger = logging.getLogger(__name__)
 
@@ -78,9 +79,13 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         await self._grow(message, await streams.follow(message, event["base"], event["text"]))
 
     async def conversation_call(self, event: dict[str, Any]) -> None:
+        if event["status"] not in STARTED:
+            # By itself and before the rest, since people wait for it.
+            await self._show(fragments.asks)
+            await self._show(fragments.run)
         # Before its message is drawn, a call's line has no place; it comes along with the message.
-        drawn = event["turn"] in self.drawn
-        await self._show(partial(fragments.call, with_line=drawn), UUID(event["call"]))
+        if event["turn"] in self.drawn:
+            await self._show(fragments.call, UUID(event["call"]))
 
     async def conversation_run(self, _event: dict[str, Any]) -> None:
         await self._show(fragments.run)
@@ -105,5 +110,6 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
 
     async def _show(self, render: Any, *arguments: Any) -> str:
         html: str = await in_db(render)(self.conversation_id, *arguments)
-        await self.send(html)
+        if html:
+            await self.send(html)
         return html

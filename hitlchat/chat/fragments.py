@@ -45,11 +45,10 @@ def message(conversation_id: UUID, message_id: UUID, *, known: bool) -> str:
     return html if known else f'<ol id="turns" hx-swap-oob="beforeend">{html}</ol>'
 
 
-def call(conversation_id: UUID, call_id: UUID, *, with_line: bool) -> str:
-    """A call whose status changed: its line in the transcript, the cards that wait, the run's state."""
-    view = transcript_view.call(conversation_id, call_id) if with_line else None
-    line = render_to_string("chat/_call.html", {"view": view, "oob": True}) if view else ""
-    return line + asks(conversation_id) + run(conversation_id)
+def call(conversation_id: UUID, call_id: UUID) -> str:
+    """The line of a call in the transcript."""
+    view = transcript_view.call(conversation_id, call_id)
+    return render_to_string("chat/_call.html", {"view": view, "oob": True}) if view else ""
 
 
 def run(conversation_id: UUID) -> str:

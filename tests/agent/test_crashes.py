@@ -1,0 +1,154 @@
+"""A real server process dies at the worst moments; what stands afterwards is the truth."""
+
+from typing import Any
+
+import pytest
+
+from tests.outside import Outside
+from tests.processes import Person, Server, Servers
+from tests.scripted_model import Gate, ScriptedModel, calls, text
+
+ORDER = ("order", {"what": "a lamp"})
+
+
+@pytest.fixture
+def server(servers: Servers, outside: Outside, scripted_model: ScriptedModel) -> Server:
+    started = servers.start(**scripted_model.environment)
+    started.sign_in("alice").add_tool(hitlMode="REQUIRED", **outside.tool)
+    return started
+
+
+def restart(server: Server) -> None:
+    server.kill()
+    server.start()
+
+
+def approve(person: Person) -> dict[str, Any]:
+    """Say yes to the one call that waits."""
+    (approval,) = person.pending()
+    answer = person.post(f"/api/approvals/{approval['id']}/approve", {"consentDigest": approval["consentDigest"]})
+    assert answer.status_code == 200, answer.text
+    return dict(answer.json())
+
+
+@pytest.mark.guarantee("run:survives")
+@pytest.mark.guarantee("gate:no-yes-no-run")
+def test_a_conversation_that_waits_survives_a_kill_and_its_call_runs_once(
+    server: Server, outside: Outside, scripted_model: ScriptedModel
+) -> None:
+    bob = server.sign_in("bob")
+    scripted_model.enqueue(calls(ORDER), text("It is ordered."))
+    conversation = bob.begin("Order a lamp")
+    bob.wait_for_call(conversation, "waiting")
+    restart(server)
+    page = bob.socket(conversation)
+    page.until("data-approve")
+    assert outside.orders == []
+    approve(bob)
+    bob.wait_for_answer(conversation, "It is ordered.")
+    assert outside.orders == ['"a lamp"']
+
+
+@pytest.mark.guarantee("run:survives")
+def test_a_turn_that_was_being_written_is_asked_again(server: Server, scripted_model: ScriptedModel) -> None:
+    bob = server.sign_in("bob")
+    gate = Gate()
+    scripted_model.enqueue(text("Half of the", gate), text("The whole answer."))
+    conversation = bob.begin("Tell me")
+    gate.wait()
+    restart(server)
+    bob.wait_for_answer(conversation, "The whole answer.")
+    assert bob.answers(conversation) == ["The whole answer."]
+    assert scripted_model.requests[0] == scripted_model.requests[1]
+
+
+@pytest.mark.guarantee("gate:at-most-once")
+@pytest.mark.guarantee("gate:truth")
+def test_a_call_that_was_executing_is_unknown_and_happened_once_until_a_person_says_what_happened(
+    server: Server, outside: Outside, scripted_model: ScriptedModel
+) -> None:
+    bob = server.sign_in("bob")
+    outside.gate = Gate()
+    scripted_model.enqueue(calls(ORDER), text("I cannot tell."), text("Good to know."))
+    conversation = bob.begin("Order a lamp")
+    bob.wait_for_call(conversation, "waiting")
+    approve(bob)
+    outside.gate.wait()
+    restart(server)
+    (call,) = bob.wait_for_call(conversation, "unknown")
+    bob.wait_for_answer(conversation, "I cannot tell.")
+    assert "may or may not have happened. Do not repeat it." in scripted_model.told[0]
+    page = bob.socket(conversation)
+    page.send(type="resolve", call=call["id"], outcome="done")
+    page.until("You marked order as: it did happen.")
+    bob.post(f"/api/conversations/{conversation}/messages", {"content": "So?"})
+    bob.wait_for_answer(conversation, "Good to know.")
+    assert "of order: it did happen." in scripted_model.messages[-2]["content"]
+    assert outside.orders == ['"a lamp"']
+
+
+@pytest.mark.guarantee("gate:at-most-once")
+def test_an_unknown_call_runs_again_only_after_another_yes(
+    server: Server, outside: Outside, scripted_model: ScriptedModel
+) -> None:
+    bob = server.sign_in("bob")
+    outside.gate = Gate()
+    scripted_model.enqueue(calls(ORDER), text("I cannot tell."))
+    conversation = bob.begin("Order a lamp")
+    bob.wait_for_call(conversation, "waiting")
+    approve(bob)
+    outside.gate.wait()
+    restart(server)
+    (call,) = bob.wait_for_call(conversation, "unknown")
+    bob.wait_for_answer(conversation, "I cannot tell.")
+    bob.socket(conversation).send(type="resolve", call=call["id"], outcome="again")
+    bob.wait_for_call(conversation, "waiting")
+    assert len(outside.orders) == 1
+    outside.gate.open()
+    approve(bob)
+    bob.wait_for_call(conversation, "succeeded")
+    assert len(outside.orders) == 2
+
+
+@pytest.mark.guarantee("run:survives")
+def test_a_stop_of_the_server_tells_open_pages_and_hands_the_run_back(
+    server: Server, scripted_model: ScriptedModel
+) -> None:
+    bob = server.sign_in("bob")
+    gate = Gate()
+    scripted_model.enqueue(text("Half of the", gate), text("The whole answer."))
+    conversation = bob.begin("Tell me")
+    page = bob.socket(conversation)
+    page.until("Half of the")
+    assert server.stop() == 0
+    assert page.close_code() == 1012
+    server.start()
+    bob.wait_for_answer(conversation, "The whole answer.")
+    assert "Traceback" not in server.log
+
+
+@pytest.mark.guarantee("gate:at-most-once")
+def test_a_stop_of_the_server_gives_an_executing_call_time_to_end(
+    server: Server, outside: Outside, scripted_model: ScriptedModel
+) -> None:
+    bob = server.sign_in("bob")
+    outside.gate = Gate()
+    scripted_model.enqueue(calls(ORDER), text("It is ordered."))
+    conversation = bob.begin("Order a lamp")
+    bob.wait_for_call(conversation, "waiting")
+    approve(bob)
+    outside.gate.wait()
+    server.signal(15)
+    outside.gate.open()
+    assert server.wait() == 0
+    server.start()
+    bob.wait_for_call(conversation, "succeeded")
+    bob.wait_for_answer(conversation, "It is ordered.")
+    assert outside.orders == ['"a lamp"']
+
+
+def test_a_restart_on_the_same_data_keeps_people_signed_in(server: Server) -> None:
+    bob = server.sign_in("bob")
+    assert server.stop() == 0
+    server.start()
+    assert bob.get("/api/approvals").status_code == 200

@@ -1,0 +1,136 @@
+"""Runs that would never end by themselves, and what a turn costs."""
+
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from hitlchat.agent.instructions import WRAP_UP
+from hitlchat.agent.loop import HARD_TURNS, REPEATED, SOFT_TURNS, TOO_MANY_TURNS
+from hitlchat.agent.models import RunStatus
+from hitlchat.gate import results
+from hitlchat.gate.sources import ToolResult
+from hitlchat.gate.status import Status
+from tests.agent.talk import Talk, in_database
+from tests.recorder import Recorder, recorded_tool
+from tests.scripted_model import Reply, ScriptedModel, calls, text
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(autouse=True)
+def tools(recorder: Recorder) -> None:
+    recorded_tool("look", "DISABLED")
+    recorded_tool("send")
+
+
+def looks(count: int, start: int = 0) -> list[Reply]:
+    """Turns that each ask for another call."""
+    return [calls(("look", {"n": number})) for number in range(start, start + count)]
+
+
+async def test_after_sixteen_turns_the_model_is_told_to_wrap_up(talk: Talk, scripted_model: ScriptedModel) -> None:
+    scripted_model.enqueue(*looks(SOFT_TURNS), text("That is it."))
+    assert (await talk.ask()).status == RunStatus.DONE
+    told = [body["messages"][-1]["content"] == WRAP_UP for body in scripted_model.requests]
+    assert told == [False] * SOFT_TURNS + [True]
+
+
+async def test_after_eighteen_turns_the_run_is_stopped_and_the_next_message_works(
+    talk: Talk, recorder: Recorder, scripted_model: ScriptedModel
+) -> None:
+    scripted_model.enqueue(*looks(HARD_TURNS), text("Here again."))
+    run = await talk.ask()
+    assert (run.status, run.error, await talk.notices()) == (RunStatus.FAILED, TOO_MANY_TURNS, [TOO_MANY_TURNS])
+    assert len(scripted_model.requests) == HARD_TURNS
+    assert (await talk.ask("Go on")).status == RunStatus.DONE
+
+
+async def test_the_same_call_is_not_made_a_third_time(
+    talk: Talk, recorder: Recorder, scripted_model: ScriptedModel
+) -> None:
+    again = ("look", {"n": 1, "text": "here"}), ("look", {"text": "here", "n": 1}), ("look", {"n": 1, "text": "here"})
+    scripted_model.enqueue(*(calls(wanted) for wanted in again), text("Here again."))
+    run = await talk.ask()
+    assert (run.status, run.error) == (RunStatus.FAILED, REPEATED)
+    assert len(recorder.entered) == 2
+    assert (await talk.ask("Go on")).status == RunStatus.DONE
+    assert REPEATED in scripted_model.told[2]
+
+
+async def test_nobody_is_asked_a_third_time_about_the_same_call(talk: Talk, scripted_model: ScriptedModel) -> None:
+    scripted_model.enqueue(*(calls(("send", {"n": 1})) for _ in range(3)))
+    await talk.say()
+    for _ in range(2):
+        await talk.decline(*await talk.asked())
+    assert (await talk.over()).error == REPEATED
+    assert await talk.outcomes() == [Status.DECLINED, Status.DECLINED, Status.REJECTED]
+
+
+async def test_the_same_call_thrice_in_one_turn_is_made_twice(
+    talk: Talk, recorder: Recorder, scripted_model: ScriptedModel
+) -> None:
+    scripted_model.enqueue(calls(*[("look", {"n": 1})] * 3))
+    assert (await talk.ask()).error == REPEATED
+    assert len(recorder.entered) == 2
+
+
+async def test_a_later_message_may_ask_for_the_same_call_again(talk: Talk, scripted_model: ScriptedModel) -> None:
+    for _ in range(3):
+        scripted_model.enqueue(calls(("look", {})), text("Seen."))
+        assert (await talk.ask()).status == RunStatus.DONE
+
+
+async def test_a_long_result_is_cut_for_the_model_and_kept_whole_in_the_record(
+    talk: Talk, recorder: Recorder, scripted_model: ScriptedModel
+) -> None:
+    recorder.results["look"] = ToolResult("x" * (results.LONGEST + 1234))
+    scripted_model.enqueue(calls(("look", {})), text("Long."))
+    await talk.ask()
+    (told,) = scripted_model.told
+    assert told.endswith("x\n[cut here: 1,234 more characters are kept in the record]")
+    (call,) = await talk.calls()
+    assert len(call.result) == results.LONGEST + 1234
+
+
+async def test_what_a_turn_writes_does_not_grow_with_the_history(talk: Talk, scripted_model: ScriptedModel) -> None:
+    first = await written_by(talk, scripted_model, "One")
+    for number in range(12):
+        scripted_model.enqueue(calls(("look", {"n": number, "text": "x" * 2000})), text("y" * 2000))
+        await talk.ask("z" * 2000)
+    later = await written_by(talk, scripted_model, "Two")
+    assert later["statements"] == first["statements"]
+    assert later["bytes"] < first["bytes"] * 1.05
+
+
+async def test_a_history_is_read_by_as_many_queries_however_long_it_is(
+    talk: Talk, scripted_model: ScriptedModel
+) -> None:
+    counts = []
+    for _ in range(3):
+        scripted_model.enqueue(calls(("look", {})), text("Seen."))
+        reads = [sql for sql in await statements_of(talk) if sql.startswith("SELECT") and '"agent_message"' in sql]
+        counts.append(len(reads))
+    assert counts == [counts[0]] * 3
+
+
+async def written_by(talk: Talk, scripted_model: ScriptedModel, content: str) -> dict[str, int]:
+    scripted_model.enqueue(calls(("look", {"n": 1})), text("Done."))
+    writes = [sql for sql in await statements_of(talk, content) if sql.startswith(("INSERT", "UPDATE"))]
+    assert len(writes) > 5
+    return {"statements": len(writes), "bytes": sum(map(len, writes))}
+
+
+async def statements_of(talk: Talk, content: str = "Do it.") -> list[str]:
+    """What one run asks of the database: all of it in the one thread that async code shares."""
+
+    def begin() -> Any:
+        capture = CaptureQueriesContext(connection)
+        capture.__enter__()
+        return capture
+
+    capture = await in_database(begin)()
+    await talk.ask(content)
+    await in_database(capture.__exit__)(None, None, None)
+    return [query["sql"] for query in await in_database(lambda: capture.captured_queries)()]

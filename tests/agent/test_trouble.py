@@ -1,0 +1,141 @@
+"""The model server fails in every way it can: the person reads what to do, and the next message works."""
+
+from typing import Any
+
+import pytest
+from pytest_django import Settings
+
+from hitlchat.agent.models import MessageState, Role, Run, RunStatus
+from tests.agent.talk import Talk, in_database
+from tests.recorder import Recorder, recorded_tool
+from tests.scripted_model import (
+    Reply,
+    ScriptedModel,
+    calls,
+    chunk,
+    cut_off_after,
+    error_after,
+    hang,
+    raw,
+    sse,
+    status,
+    text,
+    unfinished,
+)
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+TOO_LONG = {"message": "maximum context length is 8192 tokens", "code": "context_length_exceeded"}
+NO_STREAM = "sent something that is no Chat Completions stream"
+
+
+def shaped(choice: Any) -> Reply:
+    return raw(sse({"id": "1", "object": "chat.completion.chunk", "choices": choice}))
+
+
+ERRORS: dict[str, tuple[Reply, str]] = {
+    "wrong key": (status(401, {"message": "Incorrect API key"}), "did not accept the key (401). Check OPENAI_API_KEY."),
+    "unknown model": (status(404, {"message": "no such model"}), "does not know “scripted” or this address"),
+    "quota": (status(429, {"message": "slow down"}), "limit or quota is used up (429). Wait"),
+    "failure": (status(500, {"message": "oops"}), "The model server failed (500). Try again in a moment."),
+    "refused": (status(400, {"message": "bad tool"}), "refused the request (400). It says: “bad tool”."),
+    "too long": (status(400, TOO_LONG), "longer than the model can read. Start a new conversation."),
+    "too large": (status(413, {"message": "no"}), "longer than the model can read. Start a new conversation."),
+    "error in the stream": (error_after("Half", message="overloaded"), "broke off its answer: It says: “overloaded”."),
+    "connection lost": (cut_off_after("Half"), "cannot be reached"),
+    "ended early": (unfinished("Half"), "ended its answer before it was complete"),
+    "no events": (raw(b"<html>Welcome to nginx</html>"), "ended its answer before it was complete"),
+    "no JSON": (raw(b"data: {oops\n\n"), NO_STREAM),
+    "no text": (raw(b"data: \xff\xfe\n\n"), NO_STREAM),
+    "no object": (raw(b"data: [1]\n\n"), NO_STREAM),
+    "choices null": (shaped(None), NO_STREAM),
+    "choice without delta": (shaped([{"index": 0}]), NO_STREAM),
+    "choice of another shape": (shaped(["x"]), NO_STREAM),
+    "content of another type": (raw(chunk({"content": [1, 2]})), NO_STREAM),
+    "call of another shape": (raw(chunk({"tool_calls": ["x"]})), NO_STREAM),
+    "arguments as an object": (
+        raw(chunk({"tool_calls": [{"index": 0, "id": "a", "function": {"name": "x", "arguments": {"a": 1}}}]})),
+        NO_STREAM,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ERRORS)
+async def test_an_error_of_the_model_server_is_a_notice_that_says_what_to_do(
+    talk: Talk, scripted_model: ScriptedModel, name: str
+) -> None:
+    reply, expected = ERRORS[name]
+    scripted_model.enqueue(reply, text("Here again."))
+    run = await talk.ask("First")
+    assert run.status == RunStatus.FAILED
+    assert expected in run.error
+    assert await talk.notices() == [run.error]
+    assert (await talk.ask("Second")).status == RunStatus.DONE
+    assert (await talk.answers())[-1] == "Here again."
+
+
+async def test_a_model_server_that_is_not_there_is_named(talk: Talk, settings: Settings, loop: None) -> None:
+    settings.OPENAI_BASE_URL = "http://127.0.0.1:9/v1"
+    run = await talk.ask()
+    assert "The model server at http://127.0.0.1:9/v1 cannot be reached. Check that it runs" in run.error
+
+
+async def test_a_model_server_that_takes_too_long_is_named(
+    talk: Talk, settings: Settings, scripted_model: ScriptedModel
+) -> None:
+    settings.MODEL_TIMEOUT_SECONDS = 0.1
+    scripted_model.enqueue(hang())
+    assert "took too long" in (await talk.ask()).error
+
+
+async def test_a_model_server_that_is_busy_for_a_moment_is_asked_again(
+    talk: Talk, scripted_model: ScriptedModel
+) -> None:
+    scripted_model.enqueue(status(429, retry=True, retry_after_ms="1"), status(503, retry=True, retry_after_ms="1"))
+    scripted_model.enqueue(text("Now."))
+    assert (await talk.ask()).status == RunStatus.DONE
+
+
+@pytest.mark.parametrize("reply", [unfinished("Half of"), cut_off_after("Half of"), error_after("Half of")])
+async def test_what_was_written_before_a_failure_stays_marked_as_cut(
+    talk: Talk, scripted_model: ScriptedModel, reply: Reply
+) -> None:
+    scripted_model.enqueue(reply, text("The rest."))
+    await talk.ask("First")
+    (message,) = await talk.messages(Role.ASSISTANT)
+    assert (message.content, message.state) == ("Half of", MessageState.CUT)
+    await talk.ask("Go on")
+    assert [said["content"] for said in scripted_model.messages] == ["First", "Half of", "Go on"]
+
+
+async def test_a_call_that_was_not_written_to_its_end_is_not_made(
+    talk: Talk, recorder: Recorder, scripted_model: ScriptedModel
+) -> None:
+    await recorded_tool_in_database("look")
+    whole = calls(("look", {"text": "up"}))
+    scripted_model.enqueue(Reply(whole.parts[:-3]))
+    assert (await talk.ask()).status == RunStatus.FAILED
+    assert (recorder.entered, await talk.calls()) == ([], [])
+
+
+async def test_a_failure_in_a_later_turn_keeps_what_the_calls_did(
+    talk: Talk, recorder: Recorder, scripted_model: ScriptedModel
+) -> None:
+    await recorded_tool_in_database("look")
+    scripted_model.enqueue(calls(("look", {})), status(500), text("Again here."))
+    assert (await talk.ask("First")).status == RunStatus.FAILED
+    assert recorder.entered == [("look", {})]
+    await talk.ask("Go on")
+    assert scripted_model.told == ["look did {}"]
+
+
+async def test_nothing_in_a_failure_leaks_the_key(talk: Talk, scripted_model: ScriptedModel) -> None:
+    scripted_model.enqueue(status(401, {"message": "x" * 5000}))
+    run = await talk.ask()
+    assert "a key for" not in run.error
+    assert len(run.error) < 500
+    assert await Run.objects.filter(error__contains="x" * 301).acount() == 0
+
+
+async def recorded_tool_in_database(name: str) -> None:
+    await in_database(recorded_tool)(name, "DISABLED")

@@ -1,0 +1,371 @@
+"""Real servers: `manage.py serve` in processes of their own, on data of their own, to be stopped, killed and restarted.
+
+    def test_something(servers: Servers) -> None:
+        server = servers.start(OPENAI_BASE_URL=…)
+        bob = server.sign_in("bob")
+        conversation = bob.post("/api/conversations", {}).json()["id"]
+
+Where the test run itself is on PostgreSQL and Redis, so are these servers, in a database of their own.
+"""
+
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+from uuid import uuid4
+
+import httpx2
+import psycopg
+import pytest
+from django.conf import settings
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import ClientConnection, connect
+
+from tests.conftest import PASSWORD
+from tests.waiting import until
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+START_SECONDS: Final = 30.0
+STOP_SECONDS: Final = 20.0
+
+# What a developer's shell may have set, and a server of a test must not inherit.
+OURS: Final = re.compile(
+    r"OPENAI_|DATABASE|REDIS|HITL|HOST$|PORT$|DEBUG$|HTTPS$|SECRET_KEY$|LEASE|TEST_|DJANGO_|ALLOWED_"
+)
+
+PEOPLE: Final = f"""
+from django.contrib.auth.models import User
+for name in ("bob", "charlie"):
+    User.objects.create_user(name, password={PASSWORD!r})
+"""
+TOOL: Final = """
+import json, sys
+from django.contrib.auth.models import User
+from hitlchat.gate.models import Tool
+from tools_studio import authoring
+tool = authoring.create(authoring.Draft(**json.loads({draft!r})), User.objects.get(username="alice").pk)
+Tool.objects.filter(pk=tool.pk).update(published=True)
+"""
+
+
+@dataclass(frozen=True)
+class Installation:
+    """One set of data: a folder, and a database inside of it or on PostgreSQL. Any number of servers may use it."""
+
+    folder: Path
+    database: str = ""
+    environment: dict[str, str] = field(default_factory=dict)
+
+    def variables(self, **more: str) -> dict[str, str]:
+        kept = {name: value for name, value in os.environ.items() if not OURS.match(name)}
+        own = {"HITLCHAT_DATA": str(self.folder), "LEASE_SECONDS": "3", "PYTHONUNBUFFERED": "1"}
+        services = {"DATABASE_URL": self.database, "REDIS_URL": settings.REDIS_URL if self.database else ""}
+        return kept | own | services | self.environment | more
+
+    def manage(self, *arguments: str, **environment: str) -> str:
+        """Run a command of manage.py to its end; what it printed. AssertionError with its complaint if it failed."""
+        done = subprocess.run(
+            [sys.executable, "manage.py", *arguments],
+            cwd=ROOT,
+            env=self.variables(**environment),
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert done.returncode == 0, f"manage.py {arguments[0]} failed:\n{done.stderr}"
+        return done.stdout
+
+    def add_tool(self, name: str, code: str, **draft: Any) -> None:
+        """A published tool of alice; keyword arguments are those of a Draft."""
+        self.manage("shell", "-v", "0", "-c", TOOL.format(draft=json.dumps({"name": name, "code": code, **draft})))
+
+
+class Person:
+    """Someone signed in with a browser's cookies. Paths are of the server; JSON in, responses out."""
+
+    def __init__(self, server: "Server", name: str) -> None:
+        self._server = server
+        self._pages: list[Page] = []
+        self._client = httpx2.Client(base_url=server.url, timeout=20, trust_env=False)
+        self._client.get("/sign-in")
+        form = {"username": name, "password": PASSWORD, "csrfmiddlewaretoken": self.csrf}
+        answer = self._client.post("/sign-in", data=form, headers=self._headers)
+        assert answer.status_code == 302, f"{name} could not sign in: {answer.status_code}"
+
+    @property
+    def csrf(self) -> str:
+        return self._client.cookies["csrftoken"]
+
+    @property
+    def cookies(self) -> dict[str, str]:
+        return dict(self._client.cookies)
+
+    @property
+    def _headers(self) -> dict[str, str]:
+        return {"X-CSRFToken": self.csrf, "Origin": self._server.url}
+
+    def get(self, path: str, **params: str) -> httpx2.Response:
+        return self._client.get(path, params=params)
+
+    def post(self, path: str, body: Any = None) -> httpx2.Response:
+        return self._client.post(path, json={} if body is None else body, headers=self._headers)
+
+    def begin(self, content: str) -> str:
+        """A new conversation that begins with this message; its id."""
+        form = {"content": content, "csrfmiddlewaretoken": self.csrf}
+        answer = self._client.post("/chat/new", data=form, headers=self._headers)
+        assert answer.status_code == 302, answer.text
+        return answer.headers["location"].rpartition("/")[2]
+
+    def add_tool(self, name: str, **fields: Any) -> None:
+        """A published tool of this person; keyword arguments are those of the REST interface."""
+        for path, body in (("/api/tools", {"name": name, **fields}), (f"/api/tools/{name}/publish", None)):
+            answer = self.post(path, body)
+            assert answer.is_success, answer.text
+
+    def calls(self, conversation: str) -> list[dict[str, Any]]:
+        """The calls of all turns, in order."""
+        messages = self.conversation(conversation)["messages"]
+        return [call for message in messages for call in message["toolCalls"]]
+
+    def answers(self, conversation: str) -> list[str]:
+        """What the assistant has said, without turns that only called tools."""
+        messages = self.conversation(conversation)["messages"]
+        return [said["content"] for said in messages if said["role"] == "assistant" and said["content"]]
+
+    def wait_for_call(self, conversation: str, status: str, count: int = 1) -> list[dict[str, Any]]:
+        """The calls of the conversation, once `count` of them have this status."""
+
+        def look() -> list[dict[str, Any]]:
+            found = self.calls(conversation)
+            return found if [call["status"] for call in found].count(status) == count else []
+
+        return until(look, f"{count} calls are {status}", seconds=20)
+
+    def wait_for_answer(self, conversation: str, words: str) -> None:
+        until(lambda: words in self.answers(conversation), f"the assistant says {words!r}", seconds=20)
+
+    def conversation(self, conversation: str) -> dict[str, Any]:
+        answer = self.get(f"/api/conversations/{conversation}")
+        assert answer.status_code == 200, answer.text
+        return dict(answer.json())
+
+    def pending(self) -> list[dict[str, Any]]:
+        """The approvals that wait for this person."""
+        answer = self.get("/api/approvals", status="pending")
+        assert answer.status_code == 200, answer.text
+        return list(answer.json())
+
+    def socket(self, conversation: str, server: "Server | None" = None) -> "Page":
+        """The websocket of the conversation's page."""
+        self._pages.append(Page(self, server or self._server, conversation))
+        return self._pages[-1]
+
+    def close(self) -> None:
+        for page in self._pages:
+            page.close()
+        self._client.close()
+
+
+class Page:
+    """An open page of a conversation, as far as its websocket goes: frames out, HTML in."""
+
+    def __init__(self, person: Person, server: "Server", conversation: str) -> None:
+        cookie = "; ".join(f"{name}={value}" for name, value in person.cookies.items())
+        self._open = ExitStack()
+        connecting = connect(
+            f"{server.url.replace('http', 'ws', 1)}/ws/conversations/{conversation}",
+            origin=server.url,  # type: ignore[arg-type]
+            additional_headers={"Cookie": cookie},
+            max_size=2**24,
+            proxy=None,
+        )
+        self.connection: ClientConnection = self._open.enter_context(connecting)
+        self.seen: list[str] = []
+
+    def send(self, **frame: Any) -> None:
+        self.connection.send(json.dumps(frame))
+
+    def until(self, words: str, seconds: float = 15.0) -> str:
+        """Read on until a fragment holds `words`, and return that one."""
+
+        def look() -> str:
+            self.seen.append(str(self.connection.recv(timeout=seconds)))
+            return self.seen[-1] if words in self.seen[-1] else ""
+
+        return until(look, f"the page shows {words!r}", seconds=seconds)
+
+    def close_code(self, seconds: float = 15.0) -> int | None:
+        """Wait until the server closes the connection; the code it gave."""
+        with suppress(ConnectionClosed):
+            while True:
+                self.connection.recv(timeout=seconds)
+        return self.connection.close_code
+
+    def close(self) -> None:
+        self._open.close()
+
+
+class Server:
+    """One server process. `start` again after `stop` or `kill`: the same port and the same data."""
+
+    def __init__(self, home: Installation, environment: dict[str, str]) -> None:
+        self.home = home
+        self.port = _free_port()
+        self._environment = environment
+        self._process: subprocess.Popen[bytes] | None = None
+        self._people: list[Person] = []
+        self._log = home.folder / f"server-{self.port}.log"
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def log(self) -> str:
+        return self._log.read_text(encoding="utf-8") if self._log.exists() else ""
+
+    def start(self) -> None:
+        """Start, and wait until the server is ready."""
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "manage.py", "serve", "--port", str(self.port)],
+                cwd=ROOT,
+                env=self.home.variables(**self._environment),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        until(self._ready, "the server is ready", seconds=START_SECONDS)
+
+    def stop(self) -> int:
+        """SIGTERM; the exit code."""
+        return self._end(signal.SIGTERM)
+
+    def kill(self) -> int:
+        """SIGKILL: no chance to tidy up."""
+        return self._end(signal.SIGKILL)
+
+    def signal(self, number: int) -> None:
+        assert self._process is not None
+        self._process.send_signal(number)
+
+    def wait(self) -> int:
+        assert self._process is not None
+        return self._process.wait(STOP_SECONDS)
+
+    def sign_in(self, name: str) -> Person:
+        self._people.append(Person(self, name))
+        return self._people[-1]
+
+    def close(self) -> None:
+        for person in self._people:
+            person.close()
+        if self._process is not None and self._process.poll() is None:
+            self.kill()
+
+    def _end(self, number: int) -> int:
+        self.signal(number)
+        return self.wait()
+
+    def _ready(self) -> bool:
+        assert self._process is not None
+        assert self._process.poll() is None, f"the server ended with {self._process.returncode}:\n{self.log[-4000:]}"
+        try:
+            return httpx2.get(f"{self.url}/readyz", timeout=5, trust_env=False).status_code == 200
+        except httpx2.TransportError:
+            return False
+
+
+class Servers:
+    """The server processes of one test, all on the same data unless told otherwise."""
+
+    def __init__(self, home: Installation) -> None:
+        self.home = home
+        self._servers: list[Server] = []
+
+    def start(self, **environment: str) -> Server:
+        server = Server(self.home, environment)
+        self._servers.append(server)
+        server.start()
+        return server
+
+    def close(self) -> None:
+        for server in self._servers:
+            server.close()
+
+
+# -- Data to start from: migrated once, copied for each test ------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def migrated() -> Iterator[Installation]:
+    """An empty installation with the people that tests speak of: alice is the administrator."""
+    with tempfile.TemporaryDirectory(prefix="hitlchat-processes-") as folder:
+        home = Installation(Path(folder) / "template", _new_database(template=""))
+        home.manage("migrate", "-v", "0")
+        administrator = {"USERNAME": "alice", "PASSWORD": PASSWORD, "EMAIL": "alice@example.com"}
+        variables = {f"DJANGO_SUPERUSER_{name}": value for name, value in administrator.items()}
+        home.manage("createsuperuser", "--noinput", "-v", "0", **variables)
+        home.manage("shell", "-v", "0", "-c", PEOPLE)
+        yield home
+        _drop_database(home.database)
+
+
+@pytest.fixture
+def installation(migrated: Installation, tmp_path: Path) -> Iterator[Installation]:
+    home = copy_of(migrated, tmp_path / "data")
+    yield home
+    _drop_database(home.database)
+
+
+@pytest.fixture
+def servers(installation: Installation) -> Iterator[Servers]:
+    """Starts server processes on an installation of their own; all are ended with the test."""
+    started = Servers(installation)
+    yield started
+    started.close()
+
+
+def copy_of(home: Installation, folder: Path) -> Installation:
+    """An installation that begins where `home` stands. No server may be running on that."""
+    shutil.copytree(home.folder, folder)
+    return Installation(folder, _new_database(template=home.database))
+
+
+def _free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+def _new_database(template: str) -> str:
+    """The URL of a new PostgreSQL database beside that of the test run; empty when that is on SQLite."""
+    if not settings.DATABASE_URL.startswith("postgres"):
+        return ""
+    name = f"hitlchat_{uuid4().hex[:12]}"
+    _postgres(f'CREATE DATABASE "{name}"' + (f' TEMPLATE "{template.rpartition("/")[2]}"' if template else ""))
+    return settings.DATABASE_URL.rpartition("/")[0] + f"/{name}"
+
+
+def _drop_database(url: str) -> None:
+    if url:
+        _postgres(f'DROP DATABASE "{url.rpartition("/")[2]}" WITH (FORCE)')
+
+
+def _postgres(statement: str) -> None:
+    maintenance = settings.DATABASE_URL.rpartition("/")[0] + "/postgres"
+    with psycopg.connect(maintenance, autocommit=True, connect_timeout=5) as there:
+        there.execute(statement)  # type: ignore[call-overload]

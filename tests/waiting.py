@@ -1,0 +1,44 @@
+"""Waiting for something to become true, never longer than a bound."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+from channels.db import database_sync_to_async
+
+T = TypeVar("T")
+
+SECONDS = 15.0
+PAUSE = 0.01
+
+
+def until(look: Callable[[], T], what: str = "", *, seconds: float = SECONDS) -> T:
+    """What `look` returns once that is true; AssertionError after `seconds`."""
+    end = time.monotonic() + seconds
+    while not (found := look()):
+        assert time.monotonic() < end, f"not within {seconds:g} s: {what or look}"
+        time.sleep(PAUSE)
+    return found
+
+
+async def soon(look: Callable[[], Any], what: str = "", *, seconds: float = SECONDS) -> Any:
+    """The same on an event loop, for a `look` that needs no database."""
+
+    async def looked() -> Any:
+        return look()
+
+    return await _soon(looked, what or repr(look), seconds)
+
+
+async def stored(look: Callable[[], Any], what: str = "", *, seconds: float = SECONDS) -> Any:
+    """The same for a `look` into the database."""
+    return await _soon(database_sync_to_async(look), what or repr(look), seconds)
+
+
+async def _soon(look: Callable[[], Awaitable[Any]], what: str, seconds: float) -> Any:
+    end = time.monotonic() + seconds
+    while not (found := await look()):
+        assert time.monotonic() < end, f"not within {seconds:g} s: {what}"
+        await asyncio.sleep(PAUSE)
+    return found
