@@ -75,7 +75,21 @@ function updateComposer() {
 function setConnected(isConnected) {
   connected = isConnected;
   for (const bar of document.querySelectorAll("[data-offline]")) bar.toggleAttribute("hidden", isConnected);
+  if (isConnected) document.querySelectorAll("[data-kept]").forEach((note) => note.remove());
   updateComposer();
+}
+
+/** On its card: an answer that waits for the connection. @param {Event} event */
+function keep(event) {
+  const form = event.target instanceof HTMLFormElement ? event.target : null;
+  const foot = form?.closest(".ask-foot");
+  if (connected || !form || !foot || foot.querySelector("[data-kept]")) return;
+  const note = document.createElement("p");
+  note.className = "small kept";
+  note.setAttribute("role", "status");
+  note.setAttribute("data-kept", "");
+  note.textContent = `Your answer (${new FormData(form).get("verdict")}) is kept, and sent when the connection is back.`;
+  foot.append(note);
 }
 
 /** Follow the text as it grows, unless the person has scrolled up to read. */
@@ -127,6 +141,7 @@ composer.addEventListener(
   true,
 );
 
+document.body.addEventListener("htmx:wsConfigSend", keep);
 document.body.addEventListener("htmx:wsOpen", () => setConnected(true));
 document.body.addEventListener("htmx:wsClose", (event) => {
   setConnected(false);
