@@ -30,6 +30,7 @@ import pytest
 from django.conf import settings
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection, connect
+from websockets.typing import Origin
 
 from tests.conftest import PASSWORD
 from tests.waiting import until
@@ -186,7 +187,7 @@ class Page:
         self._open = ExitStack()
         connecting = connect(
             f"{server.url.replace('http', 'ws', 1)}/ws/conversations/{conversation}",
-            origin=server.url,  # type: ignore[arg-type]
+            origin=Origin(server.url),
             additional_headers={"Cookie": cookie},
             max_size=2**24,
             proxy=None,
@@ -307,7 +308,7 @@ class Servers:
             server.close()
 
 
-# -- Data to start from: migrated once, copied for each test ------------------------------------------------------------
+# -- Data to start from: migrated once, copied for each test ---------------------------------------------------------
 
 
 @pytest.fixture(scope="session")
@@ -368,4 +369,4 @@ def _drop_database(url: str) -> None:
 def _postgres(statement: str) -> None:
     maintenance = settings.DATABASE_URL.rpartition("/")[0] + "/postgres"
     with psycopg.connect(maintenance, autocommit=True, connect_timeout=5) as there:
-        there.execute(statement)  # type: ignore[call-overload]
+        there.execute(statement.encode())

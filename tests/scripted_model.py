@@ -69,7 +69,7 @@ class Reply:
     headers: dict[str, str] = field(default_factory=lambda: {"Content-Type": "text/event-stream"})
 
 
-# -- Replies ----------------------------------------------------------------------------------------------------------
+# -- Replies ---------------------------------------------------------------------------------------------------------
 
 
 def text(*parts: str | Gate) -> Reply:
@@ -80,7 +80,7 @@ def text(*parts: str | Gate) -> Reply:
 def calls(
     *wanted: tuple[str, Json | str], say: str = "", dialect: str = "in sequence", gate: Gate | None = None
 ) -> Reply:
-    """An answer that calls tools: (name, arguments), the latter an object or the very text. `gate` is before the end."""
+    """An answer that calls tools: (name, arguments), the latter an object or its text. `gate` is before the end."""
     deltas = DIALECTS[dialect]([_call(name, arguments) for name, arguments in wanted])
     parts = [chunk({"tool_calls": part}) for part in deltas]
     held: tuple[Gate, ...] = (gate,) if gate else ()
@@ -119,7 +119,7 @@ def hang(gate: Gate | None = None) -> Reply:
     return Reply((gate or Gate(), Cut()))
 
 
-# -- The wire ---------------------------------------------------------------------------------------------------------
+# -- The wire --------------------------------------------------------------------------------------------------------
 
 
 def sse(data: Json) -> bytes:
@@ -149,7 +149,7 @@ def _call(name: str, arguments: Json | str) -> Json:
     return {"id": f"call_{next(_numbers)}", "name": name, "arguments": written}
 
 
-# -- Dialects of tool-call deltas -------------------------------------------------------------------------------------
+# -- Dialects of tool-call deltas ------------------------------------------------------------------------------------
 
 
 def _first(call: Json, arguments: str = "", **index: int) -> Delta:
@@ -211,7 +211,7 @@ DIALECTS: Final[dict[str, Callable[[list[Json]], Iterator[list[Delta]]]]] = {
 }
 
 
-# -- The server -------------------------------------------------------------------------------------------------------
+# -- The server ------------------------------------------------------------------------------------------------------
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -239,7 +239,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")
         self.wfile.flush()
 
-    def log_message(self, format: str, *args: Any) -> None:
+    def log_message(self, *_: Any) -> None:
         pass
 
 

@@ -3,18 +3,18 @@
 from dataclasses import dataclass
 from typing import Any
 
-from channels.db import database_sync_to_async
 from django.contrib.auth.models import User
 
 from hitlchat.agent import runner, writing
 from hitlchat.agent.models import ACTIVE, Conversation, Message, Role, Run, RunStatus
 from hitlchat.gate import decide
+from hitlchat.gate.crossing import in_db
 from hitlchat.gate.models import Approval, ToolCall
 from hitlchat.gate.status import Status
 from tests.conftest import signed_in
 from tests.waiting import soon, stored
 
-in_database = database_sync_to_async
+in_database = in_db
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,11 @@ class Talk:
         parked = self.conversation.runs.filter(parked=True, status=RunStatus.WAITING)
         await stored(lambda: parked.exists() and rows.count() == count, f"{count} calls wait")
         return await in_database(list)(ordered)
+
+    async def only(self) -> Approval:
+        """The one approval that waits."""
+        (approval,) = await self.asked()
+        return approval
 
     async def approve(self, approval: Approval, **more: Any) -> None:
         await in_database(decide.approve)(approval.pk, signed_in(self.owner), **more)

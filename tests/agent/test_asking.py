@@ -58,7 +58,7 @@ async def test_a_declined_call_is_never_entered_and_the_model_is_told_why(
 ) -> None:
     scripted_model.enqueue(calls(("send", {"text": "hi"})), text("Not sent."))
     await talk.say()
-    await talk.decline(*await talk.asked(), reason="It is too early.")
+    await talk.decline(await talk.only(), reason="It is too early.")
     await talk.over()
     assert recorder.entered == []
     (told,) = scripted_model.told
@@ -77,7 +77,8 @@ async def test_calls_of_one_turn_are_answered_in_any_order_and_read_in_the_model
     await talk.decline(pay)
     await talk.approve(send)
     await talk.over()
-    assert [told[:20] for told in scripted_model.told] == ["send did {'n': 1}", '{"status": "declined', "delete did {'n': 3}"]
+    first, second, third = (told[:20] for told in scripted_model.told)
+    assert (first, second, third) == ("send did {'n': 1}", '{"status": "declined', "delete did {'n': 3}")
     assert sorted(recorder.entered) == [("delete", {"n": 3}), ("send", {"n": 1})]
 
 
@@ -104,7 +105,7 @@ async def test_calls_that_nobody_needs_to_allow_run_beside_each_other_and_beside
     await talk.say()
     await recorder.entry("look")
     await recorder.entry("count")
-    await talk.decline(*await talk.asked())
+    await talk.decline(await talk.only())
     recorder.let_go("look")
     assert (await talk.over()).status == RunStatus.DONE
     assert [told[:10] for told in scripted_model.told] == ["look did {", '{"status":', "count did "]
@@ -137,7 +138,10 @@ async def test_a_run_counts_as_waiting_only_while_a_person_is_asked(
         ("send", '{"n": "many"}', "n: 'many' is not of type 'integer'."),
         ("send", '{"color": "red"}', "'color' was unexpected"),
     ],
-    ids=["unknown tool", "impossible name", "no name", "malformed", "duplicate key", "NaN", "no object", "wrong type", "unknown argument"],
+    ids=[
+        *("unknown tool", "impossible name", "no name", "malformed", "duplicate key", "NaN", "no object"),
+        *("wrong type", "unknown argument"),
+    ],
 )
 async def test_a_call_that_cannot_be_is_explained_to_the_model_and_nobody_is_asked(
     talk: Talk, recorder: Recorder, scripted_model: ScriptedModel, name: str, arguments: str, expected: str

@@ -55,7 +55,12 @@ def threads(count: int) -> Iterator[ThreadPoolExecutor]:
     pool = ThreadPoolExecutor(count)
     yield pool
     barrier = threading.Barrier(count)
-    closing = [pool.submit(lambda: (barrier.wait(10), connection.close())) for _ in range(count)]
+
+    def close() -> None:
+        barrier.wait(10)
+        connection.close()
+
+    closing = [pool.submit(close) for _ in range(count)]
     for each in closing:
         each.result(20)
     pool.shutdown()
@@ -82,7 +87,7 @@ async def steal(run: Run) -> None:
     await Run.objects.filter(pk=run.pk).aupdate(owner="another process", lease_until=later)
 
 
-# -- One worker at a time -----------------------------------------------------------------------------------------------
+# -- One worker at a time --------------------------------------------------------------------------------------------
 
 
 def test_of_many_messages_at_once_one_begins_a_run(bob: User, recorder: Recorder) -> None:
@@ -136,9 +141,7 @@ async def test_a_lost_claim_does_not_report_its_own_failure(talk: Talk, scripted
     assert (await talk.notices(), (await talk.run()).status) == ([], RunStatus.RUNNING)
 
 
-async def test_the_heartbeat_lets_go_of_a_run_that_is_no_longer_held(
-    talk: Talk, scripted_model: ScriptedModel
-) -> None:
+async def test_the_heartbeat_lets_go_of_a_run_that_is_no_longer_held(talk: Talk, scripted_model: ScriptedModel) -> None:
     gate = Gate()
     scripted_model.enqueue(text("Slow", gate))
     run = await talk.say()
@@ -150,7 +153,7 @@ async def test_the_heartbeat_lets_go_of_a_run_that_is_no_longer_held(
     await asyncio.wait([keeper])
 
 
-# -- Takeover -----------------------------------------------------------------------------------------------------------
+# -- Takeover --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.guarantee("run:survives")
@@ -172,6 +175,7 @@ async def test_a_run_in_good_hands_keeps_its_lease_and_is_not_taken_over(
     scripted_model.enqueue(text("Slow", gate, "ly"))
     run = await talk.say()
     await gate.arrival()
+    assert run.lease_until is not None
     renewed = Run.objects.filter(pk=run.pk, owner=run.owner, lease_until__gt=run.lease_until + timedelta(seconds=3))
     await stored(renewed.exists, "the lease was renewed beyond its first end")
     gate.open()
@@ -214,7 +218,7 @@ async def test_a_call_that_was_declined_long_before_the_next_server_start_lets_t
     assert '"status": "declined"' in scripted_model.told[0]
 
 
-# -- The race between parking and waking --------------------------------------------------------------------------------
+# -- The race between parking and waking -----------------------------------------------------------------------------
 
 
 def test_a_run_is_not_parked_for_calls_that_have_settled_already(bob: User, recorder: Recorder) -> None:
@@ -266,7 +270,7 @@ def test_a_stopped_run_is_not_woken(bob: User, recorder: Recorder) -> None:
     assert runs.wake(turn(call)) is None
 
 
-# -- Scenes -------------------------------------------------------------------------------------------------------------
+# -- Scenes ----------------------------------------------------------------------------------------------------------
 
 
 def lapsed_run(owner: User, conversation: Conversation | None = None, partial: str = "") -> Claim:

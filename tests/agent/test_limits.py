@@ -63,7 +63,7 @@ async def test_nobody_is_asked_a_third_time_about_the_same_call(talk: Talk, scri
     scripted_model.enqueue(*(calls(("send", {"n": 1})) for _ in range(3)))
     await talk.say()
     for _ in range(2):
-        await talk.decline(*await talk.asked())
+        await talk.decline(await talk.only())
     assert (await talk.over()).error == REPEATED
     assert await talk.outcomes() == [Status.DECLINED, Status.DECLINED, Status.REJECTED]
 

@@ -1,5 +1,7 @@
 """What the loop does with the model's answers, in order."""
 
+from typing import Any
+
 import pytest
 
 from hitlchat.agent.models import RunStatus
@@ -60,7 +62,8 @@ async def test_an_authored_tool_runs_in_the_sandbox(
 async def test_every_dialect_of_tool_calls_is_understood(
     talk: Talk, free: None, recorder: Recorder, scripted_model: ScriptedModel, dialect: str, count: int
 ) -> None:
-    wanted = [("look", {"text": "left"}), ("count", {"n": 12, "text": "all of them"})][:count]
+    wanted: list[tuple[str, Any]] = [("look", {"text": "left"}), ("count", {"n": 12, "text": "all of them"})]
+    wanted = wanted[:count]
     scripted_model.enqueue(calls(*wanted, dialect=dialect), text("Done."))
     assert (await talk.ask()).status == RunStatus.DONE
     assert sorted(recorder.entered) == sorted(wanted)

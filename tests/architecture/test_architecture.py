@@ -45,7 +45,7 @@ def test_no_exception_is_granted_in_vain() -> None:
     assert OPTIONAL_IMPORTS.keys() - set(program_files()) == set()
 
 
-# -- The checks themselves, on snippets -------------------------------------------------------------------------------
+# -- The checks themselves, on snippets ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_a_docstring_does_not_count_and_self_neither() -> None:
     assert too_many_parameters(six)
 
 
-# -- How they see it --------------------------------------------------------------------------------------------------
+# -- How they see it -------------------------------------------------------------------------------------------------
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
