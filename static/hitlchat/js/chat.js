@@ -122,7 +122,11 @@ dialog.querySelector("[data-later]")?.addEventListener("click", () => {
 });
 // Escape means neither yes nor no: the same as “Decide later”.
 dialog.addEventListener("cancel", (event) => event.preventDefault());
-dialog.addEventListener("close", updateModal);
+dialog.addEventListener("close", () => {
+  updateModal();
+  // It opened by itself, so there may be nothing to go back to; from here the composer is the next stop.
+  if (document.activeElement === document.body) log.focus({ preventScroll: true });
+});
 
 textarea.addEventListener("input", updateComposer);
 textarea.addEventListener("keydown", (event) => {

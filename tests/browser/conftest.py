@@ -1,0 +1,149 @@
+"""Browsers and the servers that they visit.
+
+Playwright's event loop counts as running in this thread for as long as it lives, which asynchronous tests do not bear;
+so it lives as long as tests of this folder follow each other.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, ViewportSize, expect, sync_playwright
+
+from tests.browser import tools
+from tests.browser.chatting import Chat
+from tests.browser.watching import Watch
+from tests.processes import Installation, Person, Server, Servers, copy_of, installation, migrated, servers
+from tests.scripted_model import ScriptedModel
+from tests.services import CHROMIUM_ARGS, chromium_path
+
+__all__ = ["installation", "migrated", "servers"]
+
+PATIENCE_MS: Final = 15_000
+WIDE: Final[ViewportSize] = {"width": 1280, "height": 800}
+NARROW: Final[ViewportSize] = {"width": 390, "height": 844}
+
+
+@pytest.fixture(scope="package")
+def chromium() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        expect.set_options(timeout=PATIENCE_MS)
+        browser = playwright.chromium.launch(executable_path=chromium_path(), args=[*CHROMIUM_ARGS])
+        yield browser
+        browser.close()
+
+
+class SharedModel(ScriptedModel):
+    """The scripted model of a server that many tests share: each leaves an even script behind."""
+
+    def start_over(self) -> None:
+        for gate in self._gates:
+            gate.open()
+        left, unexpected, invalid = len(self._script), self._unexpected, self._invalid
+        self._script.clear()
+        self._gates, self._unexpected, self._invalid, self.requests = [], [], [], []
+        assert (left, unexpected, invalid) == (0, [], [])
+
+
+@dataclass(frozen=True)
+class House:
+    """A server with a scripted model and the people who use it, shared by the tests that leave it standing."""
+
+    server: Server
+    model: SharedModel
+    bob: Person
+    alice: Person
+
+    def calls(self, conversation: str) -> list[dict[str, Any]]:
+        """bob's calls there, as they stand."""
+        messages = self.bob.conversation(conversation)["messages"]
+        return [call for message in messages for call in message.get("toolCalls") or []]
+
+
+@pytest.fixture(scope="package")
+def furnished(migrated: Installation, tmp_path_factory: pytest.TempPathFactory) -> Installation:
+    """An installation with the tools of tools.py."""
+    home = copy_of(migrated, tmp_path_factory.mktemp("furnished") / "data")
+    tools.install(home)
+    return home
+
+
+@pytest.fixture(scope="package")
+def house(furnished: Installation, tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    model = SharedModel()
+    started = Servers(copy_of(furnished, tmp_path_factory.mktemp("house") / "data"))
+    server = started.start(**model.environment)
+    yield House(server, model, server.sign_in("bob"), server.sign_in("alice"))
+    started.close()
+    model.close()
+
+
+@pytest.fixture
+def server(house: House) -> Server:
+    return house.server
+
+
+@pytest.fixture
+def model(house: House) -> Iterator[SharedModel]:
+    yield house.model
+    house.model.start_over()
+
+
+@pytest.fixture
+def own(furnished: Installation, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
+    """Servers on data of their own, for tests that end them, with the same tools."""
+    started = Servers(copy_of(furnished, tmp_path_factory.mktemp("own") / "data"))
+    yield started
+    started.close()
+
+
+class Visit:
+    """Opens pages, each in a browser context of its own, signed in as someone or as nobody."""
+
+    def __init__(self, browser: Browser) -> None:
+        self._browser = browser
+        self._watches: dict[BrowserContext, Watch] = {}
+
+    def __call__(self, server: Server, person: Person | None = None, **options: Any) -> Page:
+        context = self._browser.new_context(**{"viewport": WIDE, "locale": "en-GB", **options})
+        context.set_default_timeout(PATIENCE_MS)
+        if person is not None:
+            context.add_cookies([{"name": n, "value": v, "url": server.url} for n, v in person.cookies.items()])
+        self._watches[context] = Watch(context, server.url)
+        return context.new_page()
+
+    def watch(self, page: Page) -> Watch:
+        return self._watches[page.context]
+
+    def close(self) -> None:
+        for context in self._watches:
+            context.close()
+        for watch in self._watches.values():
+            watch.check()
+
+
+@pytest.fixture
+def visit(chromium: Browser) -> Iterator[Visit]:
+    """What the pages may not do is checked at the end."""
+    opened = Visit(chromium)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def page(visit: Visit, house: House) -> Page:
+    """A page of bob on the shared server."""
+    return visit(house.server, house.bob)
+
+
+@pytest.fixture
+def author(visit: Visit, house: House) -> Page:
+    """A page of alice, who writes tools, on the shared server."""
+    return visit(house.server, house.alice)
+
+
+@pytest.fixture
+def chat(page: Page, house: House, model: SharedModel) -> Chat:
+    """bob's page of a new conversation on the shared server; the model's script is the test's."""
+    return Chat(page, house.server, house.bob.begin("")).open()

@@ -1,0 +1,62 @@
+"""What can be said of any page by looking at it: can everyone use it, does it fit its window."""
+
+from pathlib import Path
+from typing import Any, Final
+
+import axe_playwright_python
+from playwright.sync_api import Locator, Page
+
+from tests.browser.conftest import NARROW, WIDE
+
+AXE: Final = (Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text(encoding="utf-8")
+LOOKS: Final[dict[str, dict[str, Any]]] = {
+    f"{size} {scheme}": {"viewport": viewport, "color_scheme": scheme}
+    for size, viewport in (("wide", WIDE), ("narrow", NARROW))
+    for scheme in ("light", "dark")
+}
+
+
+def wear(page: Page, look: str) -> None:
+    """Show the page as it is in another window, or with the other colours."""
+    page.set_viewport_size(LOOKS[look]["viewport"])
+    # Colours that fade from one look into the other would be measured half-way.
+    page.emulate_media(color_scheme=LOOKS[look]["color_scheme"], reduced_motion="reduce")
+
+
+def check(page: Page) -> None:
+    """Nothing that axe knows to keep people out, and nothing to scroll sideways for, in any of the looks."""
+    found: list[str] = []
+    for look in LOOKS:
+        wear(page, look)
+        found += [f"{look}: {problem}" for problem in (*violations(page), *overflow(page))]
+    assert not found, "\n".join(found)
+
+
+def violations(page: Page) -> list[str]:
+    if not page.evaluate("'axe' in window"):
+        page.evaluate(AXE)
+    result = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+    return [
+        f"{violation['id']}: {node['target']} {node['failureSummary']}"
+        for violation in result["violations"]
+        for node in violation["nodes"]
+    ]
+
+
+def overflow(page: Page) -> list[str]:
+    wide, there = page.evaluate("[document.scrollingElement.scrollWidth, innerWidth]")
+    return [f"{wide} px wide in a window of {there} px"] if wide > there else []
+
+
+def in_view(locator: Locator) -> bool:
+    """Is it whole inside of the window, with nothing above it?"""
+    return bool(
+        locator.evaluate(
+            """element => {
+              const box = element.getBoundingClientRect();
+              const top = document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2);
+              return box.width > 0 && box.top >= 0 && box.bottom <= innerHeight && box.left >= 0
+                && box.right <= innerWidth && (element === top || element.contains(top));
+            }"""
+        )
+    )

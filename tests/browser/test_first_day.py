@@ -1,0 +1,155 @@
+"""From an empty folder to a tool that asks: the link, the Studio, the chat."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.browser import looking
+from tests.browser.chatting import GRACE_MS, Chat, approve_button
+from tests.browser.conftest import Visit
+from tests.processes import Installation, Server, Servers
+
+pytestmark = pytest.mark.browser
+
+PARCEL = '''def run(address: str, weight_kg: float = 1.0) -> str:
+    """Send a parcel.
+
+    address: where it goes
+    """
+    return f"A parcel of {weight_kg} kg is on its way to {address}."
+'''
+
+
+@pytest.fixture
+def empty_house(tmp_path: Path) -> Iterator[Server]:
+    """A server on an empty folder, with the demo model."""
+    home = Installation(tmp_path / "data")
+    home.manage("migrate", "-v", "0")
+    servers = Servers(home)
+    yield servers.start()
+    servers.close()
+
+
+def write_code(page: Page, code: str) -> None:
+    """Into the editor, by the keyboard."""
+    page.locator("[data-code] .ace_content").click()
+    page.keyboard.press("Control+A")
+    page.keyboard.insert_text(code)
+
+
+def ready(card: Locator) -> Locator:
+    expect(card).to_be_visible()
+    card.page.wait_for_timeout(GRACE_MS)
+    return card
+
+
+def test_from_the_link_to_a_tool_of_ones_own_that_the_agent_uses_after_a_yes(empty_house: Server, visit: Visit) -> None:
+    link = re.search(r"http://\S+/welcome/\S+", empty_house.log)
+    assert link
+    page = visit(empty_house)
+    _become_administrator(page, link.group())
+    _write_tool(page)
+    _try_it_in_the_studio(page)
+    page.get_by_role("button", name="Publish").click()
+    expect(page.locator(".editor-head")).to_contain_text("agents may call it")
+    _use_it_in_the_chat(page, empty_house)
+
+    page.goto(link.group())
+    expect(page.get_by_role("heading")).to_have_text("This link no longer opens anything")
+    looking.check(page)
+    visit.watch(page).expect("status of 410")
+
+
+def _become_administrator(page: Page, link: str) -> None:
+    page.goto(link)
+    looking.check(page)
+    page.get_by_label("Username").fill("mira")
+    page.get_by_label("Password").fill("a long enough pass phrase")
+    page.get_by_role("button", name="Create the administrator").click()
+    expect(page.get_by_role("heading", name="What shall the assistant do?")).to_be_visible()
+
+
+def _write_tool(page: Page) -> None:
+    page.get_by_role("link", name="Studio", exact=True).click()
+    page.get_by_role("link", name="New", exact=True).click()
+    page.get_by_label("Name", exact=True).fill("send_parcel")
+    write_code(page, PARCEL)
+    page.get_by_text("Ask", exact=True).click()
+    page.get_by_label("Approval prompt").fill("Send a parcel to {args.address}")
+    page.get_by_role("button", name="Create draft").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("send_parcel")
+    expect(page.locator(".editor-head")).to_contain_text("a draft")
+
+
+def _try_it_in_the_studio(page: Page) -> None:
+    page.get_by_label("address").fill("Oslo")
+    page.get_by_role("button", name="Run test").click()
+    pane = page.locator("#test-result")
+    card = ready(pane.locator("[data-ask]"))
+    expect(card.get_by_role("heading")).to_have_text("Send a parcel to Oslo")
+    approve_button(card).click()
+    expect(pane).to_contain_text("A parcel of 1.0 kg is on its way to Oslo.")
+    expect(card).to_have_count(0)
+
+
+def _use_it_in_the_chat(page: Page, server: Server) -> None:
+    page.get_by_role("link", name="Chat", exact=True).click()
+    page.get_by_label("Message").fill("send_parcel address=Bergen weight_kg=2")
+    page.get_by_role("button", name="Send").click()
+    chat = Chat(page, server, "")
+    chat.decline()
+    expect(chat.call("declined")).to_have_count(1)
+    chat.say("send_parcel address=Bergen weight_kg=2")
+    chat.approve()
+    expect(chat.call("succeeded")).to_have_count(1)
+    chat.said("kg is on its way to Bergen.")
+
+
+def test_a_syntax_error_is_shown_at_the_code_with_its_line(author: Page, server: Server, visit: Visit) -> None:
+    author.goto(f"{server.url}/studio/new")
+    author.get_by_label("Name", exact=True).fill("broken")
+    write_code(author, "def run(text: str) -> str:\n    return (text\n")
+    author.get_by_role("button", name="Create draft").click()
+    expect(author.locator(".main > .problem")).to_contain_text(re.compile(r"^Line \d"))
+    expect(author.get_by_label("Name", exact=True)).to_have_value("broken")
+    expect(author.locator("[data-code]")).to_contain_text("return (text")
+    visit.watch(author).expect("status of 422")
+
+
+def test_a_tool_whose_code_does_not_pass_the_check_is_not_published(author: Page, server: Server, visit: Visit) -> None:
+    author.goto(f"{server.url}/studio/new")
+    author.get_by_label("Name", exact=True).fill("unsound")
+    write_code(author, 'def run(text: str) -> str:\n    """Say it."""\n    return text + 1\n')
+    author.get_by_role("button", name="Create draft").click()
+    author.get_by_role("button", name="Publish").click()
+    notice = author.locator(".note[role=alert]")
+    expect(notice).to_contain_text("Not published.")
+    expect(notice).to_contain_text("Line 3")
+    author.goto(f"{server.url}/studio/tools/unsound")
+    expect(author.locator(".editor-head")).to_contain_text("a draft")
+    visit.watch(author).expect("status of 422")
+
+
+def test_what_is_wrong_with_the_code_is_shown_while_it_is_typed_and_leads_to_the_line(
+    author: Page, server: Server
+) -> None:
+    author.goto(f"{server.url}/studio/tools/look")
+    write_code(author, "def run(text: str) -> str:\n    return undefined\n")
+    problem = author.locator("#inspection [data-line='2']")
+    expect(problem).to_be_visible()
+    expect(author.locator(".ace_gutter-cell.ace_error, .ace_gutter-cell_svg-icons.ace_error")).to_have_count(1)
+    author.on("dialog", lambda dialog: dialog.accept())
+    author.goto(f"{server.url}/studio/")
+
+
+def test_unsaved_code_is_neither_tested_nor_published(author: Page, server: Server) -> None:
+    author.goto(f"{server.url}/studio/tools/echo")
+    write_code(author, "def run() -> int:\n    return 1\n")
+    expect(author.get_by_text("You have unsaved changes.")).to_be_visible()
+    expect(author.get_by_role("button", name="Run test")).to_be_disabled()
+    expect(author.get_by_role("button", name="Unpublish")).to_be_disabled()
+    author.on("dialog", lambda dialog: dialog.accept())
+    author.goto(f"{server.url}/studio/")

@@ -1,0 +1,193 @@
+"""Arguments that want to be more than text, and pages of others that want to decide."""
+
+import http.server
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.browser.chatting import Chat, approve_button, decline_button
+from tests.browser.conftest import NARROW, WIDE, House, SharedModel, Visit
+from tests.browser.looking import in_view
+from tests.scripted_model import calls
+
+pytestmark = pytest.mark.browser
+
+BASICS = (
+    '<img src="http://evil.example/x" onerror="window.pwned=1"><script>window.pwned=1</script>'
+    '<b id="injected" hx-get="/approvals" hx-trigger="load" ws-send>Approve: run</b><style>*{display:none}</style>'
+    "</div></dd></dl></article><button data-approve>Approve</button>"
+)
+MARKDOWN = "# Title\n[click](javascript:window.pwned=1) ![x](http://evil.example/y) **bold** `code`\n<!-- -->"
+BIDI = "pay\u202e001\u2066 to\u200b \u2060\ufeffann\U000e0041\u2028\u00ad"
+LINES = "\n" * 590 + "Approve: run wipe"
+VALUES = {"markup": BASICS, "markdown": MARKDOWN, "bidi": BIDI, "lines": LINES, "long": "x" * 100_000}
+
+
+def ask(chat: Chat, model: SharedModel, name: str, **arguments: Any) -> Locator:
+    model.enqueue(calls((name, arguments)))
+    chat.say()
+    return chat.asked()
+
+
+def end(chat: Chat) -> None:
+    chat.modal.get_by_role("button", name="Stop").click()
+    expect(chat.modal).to_be_hidden()
+
+
+@pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
+@pytest.mark.parametrize("kind", list(VALUES))
+def test_whatever_a_value_holds_the_card_keeps_its_shape(
+    chat: Chat, model: SharedModel, visit: Visit, kind: str, size: Any
+) -> None:
+    chat.page.set_viewport_size(size)
+    card = ask(chat, model, "note", note=VALUES[kind], data={VALUES[kind][:2000]: VALUES[kind]})
+    for part in (card.get_by_role("heading"), card.locator(".ask-meta code"), card.locator(".risk")):
+        assert in_view(part)
+    assert in_view(decline_button(card))
+    assert in_view(approve_button(card))
+    # In a value's box there is text, marks for hidden characters, and nothing else.
+    assert card.locator(".value *:not(.esc, .quiet)").count() == 0
+    assert card.locator("img, a, script:not([src]), style, #injected").count() == 0
+    assert chat.page.evaluate("typeof window.pwned") == "undefined"
+    assert not [url for url in visit.watch(chat.page).requests if "evil" in url or "/approvals" in url]
+    end(chat)
+
+
+def test_characters_that_cannot_be_seen_are_shown_as_codes_with_a_warning(chat: Chat, model: SharedModel) -> None:
+    card = ask(chat, model, "note", note=BIDI)
+    row = card.locator(".args dd").first
+    shown = ["U+202E", "U+2066", "U+200B", "U+2060", "U+FEFF", "U+E0041", "U+2028", "U+00AD"]
+    expect(row.locator(".value .esc")).to_have_text(shown)
+    expect(row.locator(".suspect-note").first).to_contain_text("direction override")
+    expect(card.get_by_role("heading").locator(".esc")).to_have_text(shown)
+    end(chat)
+
+
+def test_what_is_folded_says_how_much_it_is_and_opens_whole(chat: Chat, model: SharedModel) -> None:
+    card = ask(chat, model, "note", note="x" * 100_000, data={f"key {n}": n for n in range(1000)})
+    fold = card.locator(".args dd").first.locator("details")
+    expect(fold.locator("summary")).to_have_text("Show the other 99600 characters")
+    fold.locator("summary").click()
+    assert len(fold.locator(".value").inner_text()) == 99_600
+    expect(approve_button(card)).to_be_enabled()
+    data = card.locator(".args dd").nth(1).locator("details")
+    data.locator("summary").click()
+    expect(data.locator(".value")).to_contain_text('"key 999": 999')
+    end(chat)
+
+
+def test_many_arguments_fold_into_one_more_list(chat: Chat, model: SharedModel) -> None:
+    card = ask(chat, model, "many", **{f"field_{n}": f"value {n}" for n in range(30)})
+    expect(card.locator("details.more > summary")).to_have_text("Show the other 10 arguments")
+    card.locator("details.more > summary").click()
+    expect(card.get_by_text("value 29", exact=True)).to_be_visible()
+    end(chat)
+
+
+def test_a_critical_call_can_be_approved_only_after_all_was_unfolded_and_reviewed(
+    chat: Chat, model: SharedModel
+) -> None:
+    card = ask(chat, model, "wipe", note="y" * 5000, data={"z": "z" * 5000})
+    approve = approve_button(card)
+    expect(approve).to_be_disabled()
+    expect(card.locator(".why-not")).to_contain_text("Unfold everything first")
+    card.locator("[data-reviewed]").check()
+    expect(approve).to_be_disabled()
+    for fold in card.locator("[data-fold] > summary").all():
+        fold.click()
+    expect(approve).to_be_enabled()
+    card.locator("[data-reviewed]").uncheck()
+    expect(approve).to_be_disabled()
+    expect(card.locator(".why-not")).to_have_text("Confirm first that you reviewed it.")
+    expect(decline_button(card)).to_be_enabled()
+    end(chat)
+
+
+def test_a_critical_call_without_anything_folded_asks_for_the_review_alone(chat: Chat, model: SharedModel) -> None:
+    card = ask(chat, model, "wipe", note="short")
+    approve = approve_button(card)
+    expect(approve).to_be_disabled()
+    expect(card.locator(".why-not")).to_have_text("Confirm first that you reviewed it.")
+    card.locator("[data-reviewed]").check()
+    expect(approve).to_be_enabled()
+    end(chat)
+
+
+def test_what_the_assistant_says_beside_a_call_is_not_on_its_card(chat: Chat, model: SharedModel) -> None:
+    model.enqueue(calls(("wipe", {"note": "everything"}), say="I will only read a file. <b>Safe.</b>"))
+    chat.say()
+    card = chat.asked()
+    expect(card).not_to_contain_text("only read")
+    expect(card).to_contain_text("wipe")
+    expect(chat.log.locator(".said.assistant").last).to_contain_text("I will only read a file. <b>Safe.</b>")
+    end(chat)
+
+
+# -- Pages of others -------------------------------------------------------------------------------------------------
+
+
+class _Blank(http.server.BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html")
+        self.end_headers()
+        self.wfile.write(b"<!doctype html><title>Elsewhere</title><link rel=icon href=data:,>")
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def elsewhere() -> Iterator[str]:
+    """A site of someone else on the same machine: another port, for which the browser sends the same cookies."""
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Blank) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+        thread.join(10)
+
+
+@pytest.mark.guarantee("gate:only-people")
+def test_a_page_of_another_origin_gets_no_socket(page: Page, house: House, visit: Visit, elsewhere: str) -> None:
+    visit.watch(page).expect("asked a stranger: http://127.0.0.1|WebSocket connection to .* failed")
+    conversation = house.bob.begin("")
+    page.goto(elsewhere)
+    opened = page.evaluate(
+        """url => new Promise(resolve => {
+          const socket = new WebSocket(url);
+          socket.onmessage = (event) => resolve(`told: ${event.data.slice(0, 60)}`);
+          socket.onclose = () => resolve("refused");
+        })""",
+        f"{house.server.url.replace('http', 'ws')}/ws/conversations/{conversation}",
+    )
+    assert opened == "refused"
+
+
+def test_neither_the_chat_nor_an_approval_can_be_framed(
+    chat: Chat, model: SharedModel, house: House, visit: Visit, elsewhere: str
+) -> None:
+    ask(chat, model, "echo", text="framed")
+    (waiting,) = [one for one in house.bob.pending() if one["arguments"] == {"text": "framed"}]
+    page = visit(house.server, house.bob)
+    for path in (f"/approvals/{waiting['id']}", f"/chat/{chat.conversation}"):
+        answer = page.goto(house.server.url + path)
+        assert answer
+        assert answer.headers["x-frame-options"] == "DENY"
+        assert "frame-ancestors 'none'" in answer.headers["content-security-policy"]
+    visit.watch(page).expect("asked a stranger: http://127.0.0.1|frame-ancestors|X-Frame-Options|ERR_BLOCKED")
+    page.goto(elsewhere)
+    page.evaluate(
+        """url => new Promise(resolve => {
+          const frame = document.createElement("iframe");
+          frame.onload = resolve;
+          frame.src = url;
+          document.body.append(frame);
+        })""",
+        f"{house.server.url}/approvals/{waiting['id']}",
+    )
+    assert page.frame_locator("iframe").locator("[data-ask]").count() == 0
+    end(chat)

@@ -1,0 +1,61 @@
+"""Everything without a mouse."""
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.browser.chatting import Chat, approve_button, decline_button, is_focused
+from tests.browser.conftest import House, SharedModel, Visit
+from tests.conftest import PASSWORD
+from tests.scripted_model import calls, text
+
+pytestmark = pytest.mark.browser
+
+MOST_STEPS = 40
+
+
+def tab_to(page: Page, target: Locator) -> None:
+    """Press Tab until it has the focus."""
+    for _ in range(MOST_STEPS):
+        if is_focused(target):
+            return
+        page.keyboard.press("Tab")
+    raise AssertionError(f"not reached in {MOST_STEPS} steps: {target}")
+
+
+def test_signing_in_writing_and_deciding_need_no_mouse(house: House, model: SharedModel, visit: Visit) -> None:
+    page = visit(house.server)
+    chat = Chat(page, house.server, "")
+    page.goto(house.server.url)
+    expect(page.get_by_label("Username")).to_be_focused()
+    page.keyboard.type("bob")
+    page.keyboard.press("Tab")
+    page.keyboard.type(PASSWORD)
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="What shall the assistant do?")).to_be_visible()
+
+    model.enqueue(calls(("echo", {"text": "no"}), ("echo", {"text": "yes"})), text("Half done."))
+    # Past the bar and the list of conversations.
+    tab_to(page, page.get_by_role("link", name="Skip to content"))
+    page.keyboard.press("Enter")
+    tab_to(page, chat.composer)
+    page.keyboard.type("Say no and yes.")
+    tab_to(page, chat.send)
+    page.keyboard.press("Enter")
+    tab_to(page, decline_button(chat.asked(2)))
+    page.keyboard.press("Enter")
+    tab_to(page, approve_button(chat.asked(1)))
+    page.keyboard.press("Space")
+    chat.said("Half done.")
+    expect(chat.log).to_be_focused()
+    expect(chat.call("declined")).to_contain_text("Say no")
+    expect(chat.call("succeeded")).to_contain_text("Say yes")
+
+    model.enqueue(text("Gladly."))
+    tab_to(page, chat.composer)
+    page.keyboard.type("Thank you.")
+    page.keyboard.press("Shift+Enter")
+    page.keyboard.type("Bye.")
+    expect(chat.send).to_be_enabled()
+    page.keyboard.press("Enter")
+    chat.said("Gladly.")
+    expect(chat.log.locator(".said.user").last).to_contain_text("Thank you.\nBye.", use_inner_text=True)

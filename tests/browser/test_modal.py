@@ -1,0 +1,211 @@
+"""The modal decides nothing by accident: focus, keys, early clicks, leaving it, the clock."""
+
+import re
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.chatting import Chat, approve_button, decline_button, focused
+from tests.browser.conftest import House, SharedModel
+from tests.scripted_model import Gate, calls, text
+
+pytestmark = pytest.mark.browser
+
+Ask = Callable[..., None]
+ASKED = ("echo", {"text": "hello"})
+
+
+@pytest.fixture
+def ask(chat: Chat, model: SharedModel) -> Ask:
+    """Let the agent ask for these calls, without waiting until the cards may be answered."""
+
+    def ask(*wanted: tuple[str, dict[str, str]]) -> None:
+        model.enqueue(calls(*(wanted or [ASKED])))
+        chat.say()
+        expect(chat.modal).to_be_visible()
+        expect(chat.cards).to_have_count(len(wanted) or 1)
+
+    return ask
+
+
+@pytest.fixture
+def stopped_clock(page: Page) -> Page:
+    """The page's time goes on only when the test says so."""
+    page.clock.install()
+    return page
+
+
+def stop_clock(page: Page) -> None:
+    page.clock.pause_at(datetime.now().astimezone() + timedelta(seconds=2))
+
+
+def end(chat: Chat) -> None:
+    """Leave nothing that waits."""
+    chat.modal.get_by_role("button", name="Stop").click()
+    expect(chat.modal).to_be_hidden()
+
+
+def test_focus_is_on_the_heading_and_no_key_on_it_decides(chat: Chat, ask: Ask, house: House) -> None:
+    ask()
+    heading = chat.modal.get_by_role("heading", level=2)
+    expect(heading).to_be_focused()
+    expect(heading).to_have_text("A call needs your answer")
+    for _ in range(2):
+        for key in ("Enter", "Space", "a", "A", "y"):
+            chat.page.keyboard.press(key)
+        chat.asked()
+    expect(heading).to_be_focused()
+    assert [call["status"] for call in house.calls(chat.conversation)] == ["waiting"]
+    end(chat)
+
+
+def test_clicks_and_keys_count_only_half_a_second_after_the_card_appeared(
+    stopped_clock: Page, chat: Chat, ask: Ask, model: SharedModel
+) -> None:
+    stop_clock(chat.page)
+    ask()
+    approve = approve_button(chat.cards)
+    approve.click()
+    approve.focus()
+    chat.page.keyboard.press("Enter")
+    chat.page.clock.run_for(450)
+    approve.click()
+    expect(chat.cards).to_have_count(1)
+    chat.page.clock.run_for(100)
+    assert len(model.requests) == 1
+    model.enqueue(text("It said hello."))
+    approve.click()
+    expect(chat.modal).to_be_hidden()
+    chat.said("It said hello.")
+
+
+def test_a_double_click_answers_one_call_not_the_next_one_that_moves_up(chat: Chat, ask: Ask, house: House) -> None:
+    ask(("echo", {"text": "first"}), ("echo", {"text": "second"}))
+    chat.asked(2)
+    place = approve_button(chat.cards.first).bounding_box()
+    assert place
+    x, y = place["x"] + 20, place["y"] + 10
+    chat.page.mouse.click(x, y)
+    expect(chat.cards).to_have_count(1)
+    box = approve_button(chat.cards.first).bounding_box()
+    assert box
+    chat.page.mouse.click(box["x"] + 20, box["y"] + 10)
+    expect(chat.call("succeeded")).to_have_count(1)
+    assert [call["status"] for call in house.calls(chat.conversation)] == ["succeeded", "waiting"]
+    end(chat)
+
+
+def test_escape_leaves_it_open_however_often(chat: Chat, ask: Ask) -> None:
+    ask()
+    chat.asked()
+    for _ in range(4):
+        chat.page.keyboard.press("Escape")
+    expect(chat.modal).to_be_visible()
+    expect(chat.cards).to_have_count(1)
+    end(chat)
+
+
+def test_decline_comes_before_approve_and_stop_before_both(chat: Chat, ask: Ask) -> None:
+    ask()
+    chat.asked()
+    order = []
+    for _ in range(7):
+        chat.page.keyboard.press("Tab")
+        order.append(str(focused(chat.page)).split(":")[0].split("\n")[0])
+    stops = [words for words in order if words.startswith(("Stop", "Decline", "Approve", "More", "Decide later"))]
+    assert [words.split()[0] for words in stops] == ["Stop", "Decline", "Approve", "More", "Decide"]
+    end(chat)
+
+
+def test_decide_later_leaves_the_answer_in_the_transcript_and_the_composer_as_it_was(
+    chat: Chat, model: SharedModel
+) -> None:
+    gate = Gate()
+    model.enqueue(calls(ASKED, gate=gate))
+    chat.say()
+    gate.wait()
+    chat.composer.press_sequentially("and after that")
+    gate.open()
+    chat.asked()
+    chat.modal.get_by_role("button", name="Decide later").click()
+    expect(chat.modal).to_be_hidden()
+    expect(chat.composer).to_have_value("and after that")
+    expect(chat.composer).to_be_focused()
+    expect(chat.page).to_have_title(re.compile(r"^\(1\) "))
+    model.enqueue(text("Said."))
+    chat.call("waiting").get_by_role("button", name="Answer").click()
+    chat.approve()
+    chat.said("Said.")
+    expect(chat.composer).to_have_value("and after that")
+
+
+def test_stop_in_the_modal_withdraws_the_call(chat: Chat, ask: Ask, house: House) -> None:
+    ask()
+    end(chat)
+    expect(chat.call("withdrawn")).to_have_count(1)
+    assert [call["status"] for call in house.calls(chat.conversation)] == ["withdrawn"]
+    expect(chat.page.get_by_role("button", name="Stop")).to_have_count(0)
+
+
+def test_the_time_left_is_shown_and_counts_down(stopped_clock: Page, chat: Chat, ask: Ask) -> None:
+    stop_clock(chat.page)
+    ask()
+    left = chat.cards.locator("[data-deadline]")
+
+    def seconds() -> int:
+        minutes, _, rest = left.inner_text().partition(":")
+        return int(minutes) * 60 + int(rest)
+
+    before = seconds()
+    assert 280 <= before <= 300
+    chat.page.clock.run_for(3000)
+    assert before - seconds() in {2, 3, 4}
+    end(chat)
+
+
+@pytest.mark.guarantee("gate:truth")
+def test_a_call_that_nobody_answers_in_time_goes_away_and_says_so(chat: Chat, ask: Ask, model: SharedModel) -> None:
+    ask(("brief", {"text": "quick"}))
+    model.enqueue(text("Nobody was there."))
+    expect(chat.modal).to_be_hidden()
+    line = chat.call("expired")
+    expect(line).to_have_count(1)
+    line.locator("summary").click()
+    expect(line).to_contain_text("Nobody answered in time. It was not executed.")
+    chat.said("Nobody was there.")
+    assert "expired" in model.told[-1]
+
+
+def test_a_reason_given_with_the_decline_reaches_the_model_and_the_record(
+    chat: Chat, ask: Ask, model: SharedModel
+) -> None:
+    ask()
+    card = chat.asked()
+    card.get_by_text("More").click()
+    card.get_by_label("Decline with a reason").fill("Wrong customer <b>")
+    model.enqueue(text("Understood."))
+    card.get_by_role("button", name="Decline with this reason").click()
+    chat.said("Understood.")
+    line = chat.call("declined")
+    line.locator("summary").click()
+    expect(line).to_contain_text("“Wrong customer <b>”")
+    assert "Wrong customer <b>" in model.told[-1]
+
+
+def test_several_calls_of_one_turn_share_one_modal_and_are_decided_one_by_one(
+    chat: Chat, ask: Ask, model: SharedModel
+) -> None:
+    ask(*(("echo", {"text": word}) for word in ("one", "two", "three")))
+    chat.asked(3)
+    expect(chat.modal.get_by_role("heading", level=2)).to_have_text("3 calls need your answer")
+    expect(chat.cards.get_by_role("heading")).to_have_text(["Say one", "Say two", "Say three"])
+    decline_button(chat.cards.nth(1)).click()
+    approve_button(chat.asked(2)).click()
+    model.enqueue(text("Two of three."))
+    chat.approve(chat.asked(1))
+    chat.said("Two of three.")
+    expect(chat.call("succeeded")).to_have_count(2)
+    expect(chat.call("declined")).to_have_count(1)
+    assert [told.split()[0].strip('"') for told in model.told] == ["one", '{"status":', "three"]

@@ -1,0 +1,111 @@
+"""The server goes away while a call waits or executes, and comes back: nothing is lost, nothing runs twice."""
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser import looking
+from tests.browser.chatting import Chat, approve_button
+from tests.browser.conftest import House, SharedModel, Visit
+from tests.browser.watching import AWAY
+from tests.processes import Installation, Servers, copy_of
+from tests.scripted_model import calls, text
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(scope="module")
+def house(furnished: Installation, tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    """A server of these tests alone: they kill it, and start it again."""
+    model = SharedModel()
+    servers = Servers(copy_of(furnished, tmp_path_factory.mktemp("outages") / "data"))
+    server = servers.start(**model.environment)
+    yield House(server, model, server.sign_in("bob"), server.sign_in("alice"))
+    servers.close()
+    model.close()
+
+
+@pytest.fixture
+def page(visit: Visit, house: House) -> Page:
+    page = visit(house.server, house.bob)
+    visit.watch(page).expect(AWAY)
+    return page
+
+
+@pytest.mark.guarantee("run:survives")
+def test_a_reload_while_a_call_waits_brings_the_question_back(chat: Chat, model: SharedModel) -> None:
+    model.enqueue(calls(("echo", {"text": "again"})), text("Done."))
+    chat.say()
+    chat.asked()
+    chat.page.reload()
+    chat.approve()
+    chat.said("Done.")
+
+
+@pytest.mark.guarantee("run:survives")
+@pytest.mark.guarantee("gate:at-most-once")
+def test_a_yes_given_while_the_server_is_away_is_delivered_when_it_is_back_and_runs_once(
+    chat: Chat, model: SharedModel, house: House
+) -> None:
+    model.enqueue(calls(("count", {})), text("Counted."))
+    chat.say()
+    card = chat.asked()
+    house.server.kill()
+    expect(chat.modal.locator("[data-offline]")).to_contain_text("Reconnecting")
+    looking.check(chat.page)
+    approve_button(card).click()
+    expect(card.get_by_role("status")).to_contain_text("Your answer (approve) is kept")
+    house.server.start()
+    expect(chat.modal).to_be_hidden()
+    chat.said("Counted.")
+    expect(chat.offline).to_be_hidden()
+    (call,) = house.calls(chat.conversation)
+    assert (call["status"], call["result"]) == ("succeeded", 1)
+
+
+@pytest.mark.guarantee("run:survives")
+def test_the_page_says_that_it_reconnects_and_goes_on_by_itself(chat: Chat, model: SharedModel, house: House) -> None:
+    model.enqueue(calls(("echo", {"text": "patience"})))
+    chat.say()
+    chat.asked()
+    chat.modal.get_by_role("button", name="Decide later").click()
+    chat.composer.fill("written before")
+    house.server.kill()
+    expect(chat.offline).to_contain_text("Reconnecting")
+    expect(chat.send).to_be_disabled()
+    house.server.start()
+    expect(chat.offline).to_be_hidden()
+    expect(chat.composer).to_have_value("written before")
+    expect(chat.call("waiting")).to_have_count(1)
+    expect(chat.modal).to_be_hidden()
+    model.enqueue(text("Done."))
+    chat.call("waiting").get_by_role("button", name="Answer").click()
+    chat.approve()
+    chat.said("Done.")
+
+
+@pytest.mark.guarantee("gate:at-most-once")
+def test_a_call_of_unknown_outcome_is_settled_by_what_a_person_found_out(
+    chat: Chat, model: SharedModel, house: House
+) -> None:
+    model.enqueue(calls(*(("slow", {"n": n}) for n in range(3))), text("I cannot know."))
+    chat.say()
+    for left in (3, 2, 1):
+        chat.approve(chat.asked(left))
+        expect(chat.cards).to_have_count(left - 1)
+    expect(chat.call("executing")).to_have_count(3)
+    house.server.kill()
+    house.server.start()
+    expect(chat.call("unknown")).to_have_count(3)
+    chat.said("I cannot know.")
+    looking.check(chat.page)
+    unknown = chat.log.locator(".call.unsure")
+    unknown.first.get_by_role("button", name="It happened").click()
+    expect(chat.call("succeeded")).to_have_count(1)
+    unknown.first.get_by_role("button", name="It did not").click()
+    expect(chat.call("failed")).to_have_count(1)
+    unknown.first.get_by_role("button", name="Run it again…").click()
+    chat.decline()
+    expect(chat.call("declined")).to_have_count(1)
+    expect(chat.notice()).to_have_count(2)

@@ -1,0 +1,74 @@
+"""The same conversation open twice: what is decided in one page is decided in the other."""
+
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import WebSocketRoute, expect
+
+from tests.browser.chatting import Chat, decline_button
+from tests.browser.conftest import House, SharedModel, Visit
+from tests.scripted_model import calls, text
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture
+def second(visit: Visit, house: House, chat: Chat) -> Chat:
+    return Chat(visit(house.server, house.bob), house.server, chat.conversation)
+
+
+def test_both_show_the_modal_and_deciding_in_one_ends_it_in_the_other(
+    chat: Chat, second: Chat, model: SharedModel
+) -> None:
+    second.open()
+    model.enqueue(calls(("echo", {"text": "both"})), text("Done."))
+    chat.say()
+    second.asked()
+    expect(chat.cards.get_by_role("heading")).to_have_text("Say both")
+    expect(second.cards.get_by_role("heading")).to_have_text("Say both")
+    second.approve(second.cards.first)
+    for one in (chat, second):
+        expect(one.modal).to_be_hidden()
+        expect(one.call("succeeded")).to_have_count(1)
+        one.said("Done.")
+
+
+@pytest.mark.guarantee("gate:one-outcome")
+def test_of_opposite_decisions_one_counts_and_the_other_tab_is_told(
+    chat: Chat, second: Chat, model: SharedModel, house: House
+) -> None:
+    let_through = hold_back_what_is_told(second)
+    second.open()
+    model.enqueue(calls(("echo", {"text": "yes or no"})), text("Done."))
+    chat.say()
+    second.asked()
+    let_through(False)
+    chat.approve(chat.cards.first)
+    expect(chat.call("succeeded")).to_have_count(1)
+    decline_button(second.cards.first).click()
+    let_through(True)
+    expect(second.flash).to_contain_text("Your answer did not count.")
+    expect(second.modal).to_be_hidden()
+    expect(second.call("succeeded")).to_have_count(1)
+    (call,) = house.calls(chat.conversation)
+    assert (call["status"], call["result"]) == ("succeeded", "yes or no")
+
+
+def hold_back_what_is_told(chat: Chat) -> Callable[[bool], None]:
+    """Between this page and its server: what the server says waits for as long as the test wants."""
+    held: list[str | bytes] = []
+    routes: list[WebSocketRoute] = []
+    state = {"through": True}
+
+    def route(page_side: WebSocketRoute) -> None:
+        routes.append(page_side)
+        server_side = page_side.connect_to_server()
+        server_side.on_message(lambda message: page_side.send(message) if state["through"] else held.append(message))
+
+    def let_through(through: bool) -> None:
+        state["through"] = through
+        while through and held:
+            routes[-1].send(held.pop(0))
+
+    chat.page.route_web_socket("**/ws/**", route)
+    return let_through
