@@ -17,6 +17,7 @@ from hitlchat import sandbox  # noqa: E402
 from hitlchat.agent import runner  # noqa: E402
 from hitlchat.agent.demo_model.server import demo_model  # noqa: E402
 from hitlchat.agent.endpoint import DEMO_PATH, own_address  # noqa: E402
+from hitlchat.chat.origin import OwnOriginOnly  # noqa: E402
 from hitlchat.chat.routing import websocket_urlpatterns  # noqa: E402
 from hitlchat.gate.background import background  # noqa: E402
 
@@ -76,8 +77,7 @@ async def lifespan(_scope: Scope, receive: Receive, send: Send) -> None:
 protocols = ProtocolTypeRouter(
     {
         "http": http,
-        # There is no CSRF token on a websocket: the Origin check stands for it (SR-24).
-        "websocket": AllowedHostsOriginValidator(AuthMiddlewareStack(URLRouter(websocket_urlpatterns))),
+        "websocket": AllowedHostsOriginValidator(OwnOriginOnly(AuthMiddlewareStack(URLRouter(websocket_urlpatterns)))),
         "lifespan": lifespan,
     }
 )

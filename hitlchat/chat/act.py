@@ -61,7 +61,7 @@ def _decide(command: Decide, actor: Actor) -> str:
         else:
             decide.decline(command.approval, actor, reason=command.reason)
     except decide.AlreadySettled as late:
-        return fragments.too_late(command.approval, late.call)
+        return fragments.too_late(late.call)
     except (decide.NoSuchApproval, decide.OtherDigest, decide.BadEdit) as error:
         return fragments.flash(str(error))
     return ""

@@ -76,6 +76,9 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
 
     async def conversation_delta(self, event: dict[str, Any]) -> None:
         message = event["message"]
+        if message in self.drawn or message not in self.known:
+            # It came after the whole message, or before the page has a place for it.
+            return
         await self._grow(message, await streams.follow(message, event["base"], event["text"]))
 
     async def conversation_call(self, event: dict[str, Any]) -> None:

@@ -40,7 +40,7 @@ def message(conversation_id: UUID, message_id: UUID, *, known: bool) -> str:
     """A message that changed, if the page has it (`known`), or one to be added at the end."""
     view = transcript_view.message(conversation_id, message_id)
     if view is None:
-        return f'<li id="m-{message_id}" hx-swap-oob="delete"></li>'
+        return f'<li id="m-{message_id}" hx-swap-oob="delete"></li>' if known else ""
     html = render_to_string("chat/_message.html", {"view": view, "oob": known})
     return html if known else f'<ol id="turns" hx-swap-oob="beforeend">{html}</ol>'
 
@@ -70,7 +70,7 @@ def flash(text: str) -> str:
     return f'<div id="flash" hx-swap-oob="innerHTML">{f"<p>{escape(text)}</p>" if text else ""}</div>'
 
 
-def too_late(approval_id: UUID, settled: ToolCall) -> str:
+def too_late(settled: ToolCall) -> str:
     """The other person, tab or deadline was first: say so, and take the card away."""
     words = f"This call was already answered: {Status(settled.status).label.lower()}. Your answer did not count."
-    return f'<article id="ask-{approval_id}" hx-swap-oob="delete"></article>{flash(words)}'
+    return (asks(settled.conversation_id) if settled.conversation_id else "") + flash(words)

@@ -151,6 +151,7 @@ document.body.addEventListener("htmx:wsClose", (event) => {
   setConnected(false);
   const code = /** @type {CustomEvent} */ (event).detail?.event?.code;
   if (code === 4401) window.location.reload();
+  if (code === 4404) window.location.assign("/");
 });
 document.addEventListener("DOMContentLoaded", () => {
   // @ts-ignore - htmx is a global of its own script
