@@ -1,11 +1,13 @@
 """Saving, publishing and deleting authored tools: the one way for pages, REST and the library alike."""
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from asgiref.sync import async_to_sync
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
+from django.utils import timezone
 
 from hitlchat import sandbox
 from hitlchat.gate import canonical, prompt, schema, withdraw
@@ -119,24 +121,41 @@ def create(draft: Draft, author_id: int | None) -> Tool:
 
 def change(tool: Tool, draft: Draft, actor: Actor) -> Tool:
     """Save a new version and withdraw what waits for an answer about the old definition. AuthoringError, OnlyPeople."""
-    sound = check(draft)
-    if not actor.is_person and _loosens(tool, sound):
-        raise OnlyPeople("Only a person may let a tool run with less asking: sign in, or use an approver token.")
+    return _save(tool, lambda _: draft, actor)
+
+
+def amend(tool: Tool, fields: dict[str, Any], actor: Actor) -> Tool:
+    """The same for the given fields of a Draft alone; the others stay as they are then, not as the caller saw them."""
+    return _save(tool, lambda standing: replace(standing, **fields), actor)
+
+
+def _save(tool: Tool, edit: Callable[[Draft], Draft], actor: Actor) -> Tool:
+    name = tool.name
     try:
         with transaction.atomic():
-            script = Script.objects.select_for_update().get(tool=tool)
-            is_other = sound.definition_hash != tool.definition_hash
-            rules_changed = (sound.hitl_mode, draft.condition) != (tool.hitl_mode, tool.condition)
-            version = script.version + 1 if is_other else script.version
-            Tool.objects.filter(pk=tool.pk).update(**_columns(sound, version))
-            Script.objects.filter(tool=tool).update(author_id=actor.user_id, **_script_columns(sound, version))
-            if is_other:
-                withdraw.withdraw_tool(tool.pk, actor=actor, why="the tool was changed")
-            if rules_changed:
-                withdraw.withdraw_allowed(tool.pk, actor=actor, why="the rule that allowed it was changed")
+            # Locked before anything is judged: what a program may change depends on what a person has just set.
+            standing = Tool.objects.select_for_update(of=("self",)).select_related("script").get(pk=tool.pk)
+            draft = edit(draft_of(standing))
+            name = draft.name
+            _store(standing, check(draft), actor)
     except IntegrityError as error:
-        raise NameTaken(draft.name) from error
+        raise NameTaken(name) from error
     return Tool.objects.get(pk=tool.pk)
+
+
+def _store(tool: Tool, sound: Checked, actor: Actor) -> None:
+    if not actor.is_person and _loosens(tool, sound):
+        raise OnlyPeople("Only a person may let a tool do more, or ask less: sign in, or use an approver token.")
+    script: Script = tool.script
+    is_other = sound.definition_hash != tool.definition_hash
+    rules_changed = (sound.hitl_mode, sound.draft.condition) != (tool.hitl_mode, tool.condition)
+    version = script.version + 1 if is_other else script.version
+    Tool.objects.filter(pk=tool.pk).update(**_columns(sound, version), updated_at=timezone.now())
+    Script.objects.filter(tool=tool).update(author_id=actor.user_id, **_script_columns(sound, version))
+    if is_other:
+        withdraw.withdraw_tool(tool.pk, actor=actor, why="the tool was changed")
+    if rules_changed:
+        withdraw.withdraw_allowed(tool.pk, actor=actor, why="the rule that allowed it was changed")
 
 
 def publish(tool: Tool) -> Tool:
@@ -148,15 +167,19 @@ def publish(tool: Tool) -> Tool:
         first = problems[0]
         where = f"Line {first.line}: " if first.line else ""
         raise AuthoringError({"code": f"{where}{first.message}"})
-    return _set_published(tool, value=True)
+    # What was checked, or nothing: it may have been saved anew meanwhile.
+    same = Tool.objects.filter(pk=tool.pk, definition_hash=tool.definition_hash)
+    if same.update(published=True, updated_at=timezone.now()) != 1:
+        raise AuthoringError({"code": "The tool was changed while it was checked. Publish it again."})
+    return Tool.objects.get(pk=tool.pk)
 
 
 def unpublish(tool: Tool, actor: Actor) -> Tool:
     """Take the tool out of the catalog; what waits is withdrawn."""
     with transaction.atomic():
-        _set_published(tool, value=False)
+        Tool.objects.filter(pk=tool.pk).update(published=False, updated_at=timezone.now())
         withdraw.withdraw_tool(tool.pk, actor=actor, why="the tool was unpublished")
-    return tool
+    return Tool.objects.get(pk=tool.pk)
 
 
 def delete(tool: Tool, actor: Actor) -> None:
@@ -195,13 +218,8 @@ def _loosens(tool: Tool, sound: Checked) -> bool:
         return True
     if sound.hitl_mode == HitlMode.REQUIRED:
         return False
-    return sound.draft.condition != tool.condition or sound.risk_level > tool.risk_level
-
-
-def _set_published(tool: Tool, *, value: bool) -> Tool:
-    tool.published = value
-    tool.save(update_fields=["published", "updated_at"])
-    return tool
+    has_power = sound.risk_level > 0 and sound.definition_hash != tool.definition_hash
+    return sound.draft.condition != tool.condition or has_power
 
 
 def _signature(code: str, problems: dict[str, str]) -> Signature | None:

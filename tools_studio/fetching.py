@@ -32,6 +32,19 @@ AGENT = "hitlchat-tool"
 PHASES = ("connect", "read", "write", "pool")
 
 _TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+# The server that answers names the charset, and Python has codecs (punycode) that take hours for a megabyte.
+CHARSETS = {
+    "utf-8": "utf-8",
+    "utf8": "utf-8",
+    "us-ascii": "ascii",
+    "ascii": "ascii",
+    "iso-8859-1": "iso-8859-1",
+    "latin-1": "iso-8859-1",
+    "latin1": "iso-8859-1",
+    "windows-1252": "windows-1252",
+    "cp1252": "windows-1252",
+    "utf-16": "utf-16",
+}
 _VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
 # those that belong to the connection, or say where it goes and how long it is
 _OURS = re.compile(r"host|connection|keep-alive|te|trailers?|transfer-encoding|upgrade|expect|content-length|proxy-.*")
@@ -122,10 +135,8 @@ def _decoded(response: Response, body: bytes, host: str) -> bytes:
 
 
 def _text(response: Response, body: bytes) -> str:
-    try:
-        return body.decode(response.charset_encoding or "utf-8", "replace")
-    except LookupError:
-        return body.decode("utf-8", "replace")
+    charset = (response.charset_encoding or "").strip().lower().replace("_", "-")
+    return body.decode(CHARSETS.get(charset, "utf-8"), "replace")
 
 
 def _json(response: Response, text: str) -> Any:

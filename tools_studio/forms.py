@@ -51,8 +51,9 @@ class ToolForm(forms.Form):
     condition = forms.CharField(
         required=False,
         max_length=2000,
+        label="Ask when",
         widget=forms.Textarea(attrs={"rows": 2, "placeholder": 'float(args["amount"]) > 100'}),
-        help_text="A Python expression over args. True asks, False does not; anything else asks.",
+        help_text="A Python expression over args. Where it is true the call asks.",
     )
     prompt_template = forms.CharField(
         required=False,

@@ -9,6 +9,7 @@ from django.contrib.auth.decorators import login_required
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from hitlchat.accounts.people import person
@@ -56,7 +57,7 @@ def new(request: HttpRequest) -> HttpResponse:
         except AuthoringError as error:
             form.show(error.problems)
         else:
-            return redirect("tool", tool.name)
+            return _saved(tool)
     return render(request, "studio/tool.html", _page(request, form, None), status=422 if form.errors else 200)
 
 
@@ -71,8 +72,13 @@ def tool(request: HttpRequest, name: str) -> HttpResponse:
         except AuthoringError as error:
             form.show(error.problems)
         else:
-            return redirect("tool", changed.name)
-    return render(request, "studio/tool.html", _page(request, form, found), status=422 if form.errors else 200)
+            return _saved(changed)
+    page = _page(request, form, found) | {"is_saved": request.method == "GET" and "saved" in request.GET}
+    return render(request, "studio/tool.html", page, status=422 if form.errors else 200)
+
+
+def _saved(found: Tool) -> HttpResponse:
+    return redirect(reverse("tool", args=[found.name], query={"saved": 1}))
 
 
 @author_only

@@ -15,6 +15,9 @@ from hitlchat.gate import canonical
 from hitlchat.gate.storable import storable
 
 LONGEST_ID = 200
+# What one answer may hold; beyond it, it is cut off: a model server must not be able to fill this one.
+MOST_CALLS = 32
+LONGEST_ANSWER = 1_000_000
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 
 
@@ -83,7 +86,7 @@ def request_body(endpoint: Endpoint, messages: list[str], tools: list[str]) -> b
 async def ask(endpoint: Endpoint, body: bytes) -> AsyncGenerator[str | Answer, None]:
     """Yield pieces of text as they come, then one `Answer` with everything. ModelTrouble on any failure."""
     text: list[str] = []
-    calls, reason = Calls(), ""
+    calls, reason, size = Calls(), "", 0
     try:
         async with await _open(client(endpoint), body) as stream:
             async for chunk in stream:
@@ -91,6 +94,8 @@ async def ask(endpoint: Endpoint, body: bytes) -> AsyncGenerator[str | Answer, N
                     reason = choice.get("finish_reason") or reason
                     delta = choice.get("delta")
                     _feed(calls, delta)
+                    size += len(delta.get("content") or "") + _written(delta)
+                    _check_size(size, len(calls.found))
                     if content := delta.get("content"):
                         text.append(storable(content))
                         yield text[-1]
@@ -100,6 +105,18 @@ async def ask(endpoint: Endpoint, body: bytes) -> AsyncGenerator[str | Answer, N
     if not reason:
         raise ModelTrouble("The model server ended its answer before it was complete. Send the message again.")
     yield Answer("".join(text), _named(calls.found), reason)
+
+
+def _written(delta: dict[str, Any]) -> int:
+    parts = delta.get("tool_calls") or ()
+    return sum(len((part.get("function") or {}).get("arguments") or "") for part in parts)
+
+
+def _check_size(characters: int, calls: int) -> None:
+    if calls > MOST_CALLS:
+        raise ModelTrouble(f"The model asked for more than {MOST_CALLS} calls at once; none of them was made.")
+    if characters > LONGEST_ANSWER:
+        raise ModelTrouble(f"The model's answer grew beyond {LONGEST_ANSWER:,} characters and was cut off.")
 
 
 def _feed(calls: Calls, delta: dict[str, Any]) -> None:

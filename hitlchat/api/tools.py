@@ -1,7 +1,5 @@
 """The catalog, and for those who may author: writing, trying and publishing tools."""
 
-from dataclasses import replace
-
 from asgiref.sync import async_to_sync
 from django.db.models import QuerySet
 from django.shortcuts import get_object_or_404
@@ -46,8 +44,7 @@ def change_tool(request: ApiRequest, name: str, body: schemas.ToolChange) -> sch
     """Change the fields that are given. What waits for an answer about the old definition is withdrawn."""
     author(request)
     tool = _authored(name)
-    draft = replace(authoring.draft_of(tool), **body.model_dump(exclude_unset=True))
-    return shapes.tool(authoring.change(tool, draft, request.auth.actor))
+    return shapes.tool(authoring.amend(tool, body.model_dump(exclude_unset=True), request.auth.actor))
 
 
 @router.delete("/{name}", response={204: None})

@@ -27,11 +27,12 @@ def approval(request: HttpRequest, approval_id: UUID) -> HttpResponse:
 def answer(request: HttpRequest, approval_id: UUID) -> HttpResponse:
     """Approve or decline. The fragment for htmx is the call as it stands now."""
     actor = Actor(person(request).pk, "session")
-    verdict, note = request.POST.get("verdict"), ""
+    # One verdict and one digest: of two, nobody can say which was meant (SR-13).
+    verdicts, digests, note = request.POST.getlist("verdict"), request.POST.getlist("digest"), ""
     try:
-        if verdict == "approve":
-            decide.approve(approval_id, actor, digest=request.POST.get("digest", ""))
-        elif verdict == "decline":
+        if verdicts == ["approve"] and len(digests) == 1:
+            decide.approve(approval_id, actor, digest=digests[0])
+        elif verdicts == ["decline"]:
             decide.decline(approval_id, actor, reason=request.POST.get("reason", "").replace("\x00", ""))
         else:
             note = "Nothing was decided: the answer was neither approve nor decline."

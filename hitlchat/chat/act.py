@@ -4,6 +4,7 @@ from typing import Any
 from uuid import UUID
 
 from asgiref.sync import async_to_sync
+from django.db import transaction
 
 from hitlchat.accounts.sessions import signed_in_user
 from hitlchat.agent import announce, runner, transcript
@@ -14,7 +15,7 @@ from hitlchat.chat.commands import Command, Decide, Resolve, Say, Stop
 from hitlchat.gate import decide, resolve
 from hitlchat.gate.actor import Actor, Caller
 from hitlchat.gate.models import ToolCall
-from hitlchat.gate.submit import CallRequest, submit
+from hitlchat.gate.submit import CallRequest, admit, prepare
 
 
 def owns(user_id: int, conversation_id: UUID) -> bool:
@@ -89,8 +90,6 @@ def _again(conversation: Conversation, call_id: UUID, actor: Actor, name: str) -
     old = ToolCall.objects.filter(pk=call_id, caller_id=actor.user_id, conversation_id=conversation.pk).first()
     if old is None or old.status != "unknown" or old.turn_id is None:
         return fragments.flash("Only a call with unknown outcome can be run again.")
-    if ToolCall.objects.filter(turn_id=old.turn_id, model_call_id=old.model_call_id).exclude(pk=old.pk).exists():
-        return fragments.flash("It has been submitted again already; its new call is below.")
     assert actor.user_id is not None
     request = CallRequest(
         tool_name=old.tool_name,
@@ -101,6 +100,12 @@ def _again(conversation: Conversation, call_id: UUID, actor: Actor, name: str) -
         position=old.position,
         model_call_id=old.model_call_id,
     )
-    async_to_sync(submit)(request)
+    prepared = async_to_sync(prepare)(request)
+    with transaction.atomic():
+        # Locked: of two tabs that ask for it, one gets it.
+        list(ToolCall.objects.select_for_update().filter(pk=old.pk))
+        if ToolCall.objects.filter(turn_id=old.turn_id, model_call_id=old.model_call_id).exclude(pk=old.pk).exists():
+            return fragments.flash("It has been submitted again already; its new call is below.")
+        admit(prepared)
     announce.tell_soon(conversation.pk, "resync")
     return ""

@@ -6,6 +6,7 @@ from uuid import UUID
 
 from hitlchat.agent.models import LONGEST_MESSAGE
 from hitlchat.gate import canonical
+from hitlchat.gate.storable import storable
 
 LONGEST_FRAME = 512 * 1024
 
@@ -77,7 +78,7 @@ def _content(fields: dict[str, Any]) -> str:
 
 def _text(fields: dict[str, Any], name: str, default: str | None = None) -> str:
     value = fields.get(name, default)
-    if not isinstance(value, str) or "\x00" in value:
+    if not isinstance(value, str) or value != storable(value):
         raise BadFrame(f"The page sent no usable “{name}”. Reload it.")
     return value
 

@@ -1,6 +1,7 @@
 """The websocket of a conversation page: HTML fragments out, commands in. It decides nothing and keeps nothing."""
 
 import logging
+import time
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -8,6 +9,7 @@ from uuid import UUID
 from channels.consumer import get_handler_name
 from channels.generic.websocket import AsyncWebsocketConsumer
 
+from hitlchat.accounts.sessions import signed_in_user
 from hitlchat.agent.announce import group
 from hitlchat.chat import act, commands, fragments, streams
 from hitlchat.chat.markdown import OpenTail
@@ -19,10 +21,15 @@ logger = logging.getLogger(__name__)
 # Accepted first and then closed with a code of our own: a refused handshake would be tried again for ever.
 CLOSE_SIGNED_OUT = 4401
 CLOSE_NOT_FOUND = 4404
+# How long a page may go on being told after its person has signed out.
+CHECK_SECONDS = 5.0
 
 
 class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
     async def dispatch(self, message: dict[str, Any]) -> None:
+        if message["type"].startswith("conversation.") and not await self._still_signed_in():
+            await self.close(CLOSE_SIGNED_OUT)
+            return
         # Without Channels' trip to the database thread before each event: streamed text needs no database.
         await getattr(self, get_handler_name(message))(message)
 
@@ -39,6 +46,7 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             await self.close(CLOSE_SIGNED_OUT)
             return
         self.user_id: int = user.pk
+        self.checked_at = time.monotonic()
         if not await in_db(act.owns)(self.user_id, self.conversation_id):
             await self.close(CLOSE_NOT_FOUND)
             return
@@ -95,6 +103,13 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
 
     async def conversation_resync(self, _event: dict[str, Any]) -> None:
         await self._show_everything()
+
+    async def _still_signed_in(self) -> bool:
+        """Asked again now and then: a socket outlives its session, and must not go on telling."""
+        if time.monotonic() - self.checked_at > CHECK_SECONDS:
+            self.checked_at = time.monotonic()
+            return await in_db(signed_in_user)(self.scope["session"].session_key) is not None
+        return True
 
     async def _show_everything(self) -> None:
         state = await in_db(fragments.everything)(self.conversation_id)

@@ -53,7 +53,8 @@ def call(conversation_id: UUID, call_id: UUID) -> str:
 
 def run(conversation_id: UUID) -> str:
     title = render_to_string("chat/_title.html", {"title": transcript_view.title(conversation_id), "oob": True})
-    return title + render_to_string("chat/_run.html", {"run": transcript_view.run(conversation_id), "oob": True})
+    context = {"run": transcript_view.run(conversation_id), "oob": True}
+    return title + render_to_string("chat/_run.html", context) + render_to_string("chat/_ended.html", context)
 
 
 def growing(message_id: str, blocks: list[str], tail: str) -> str:

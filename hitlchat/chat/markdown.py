@@ -1,8 +1,11 @@
 """Markdown of a model, rendered so that nothing in it can act: no raw HTML, no images, no attributes but the listed."""
 
+import re
+from itertools import islice
 from typing import Any
 
 import nh3
+from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 from markdown_it import MarkdownIt
 from pygments import highlight
@@ -16,6 +19,9 @@ TAGS = {
 }
 ATTRIBUTES: dict[str, set[str]] = {"a": {"href", "title"}, "code": {"class"}, "span": {"class"}, "ol": {"start"}}
 LONGEST_HIGHLIGHTED = 20_000
+LINE_END = re.compile(r"\r\n|\r|\n")
+PLAIN_BEYOND = 30_000
+PLAIN_BLOCK_BEYOND = 10_000
 
 
 def _highlight(code: str, language: str, _: Any) -> str:
@@ -39,6 +45,9 @@ def clean(html: str) -> str:
 
 
 def render(text: str) -> SafeString:
+    """Markdown as HTML; beyond PLAIN_BEYOND characters as plain text, since hostile Markdown takes quadratic time."""
+    if len(text) > PLAIN_BEYOND:
+        return format_html("<pre>{}</pre>", text)
     return mark_safe(clean(parser.render(text)))  # noqa: S308 - cleaned by nh3
 
 
@@ -62,6 +71,10 @@ class OpenTail:
 
     def _render(self) -> None:
         open_text = self.text[self._final :]
+        self._rendered = len(self.text)
+        if len(open_text) > PLAIN_BLOCK_BEYOND:
+            self.tail = format_html("<pre>{}</pre>", open_text)
+            return
         tokens = parser.parse(open_text)
         starts = [token.map[0] for token in tokens if token.level == 0 and token.nesting >= 0 and token.map]
         if len(starts) > 1:
@@ -70,11 +83,8 @@ class OpenTail:
             self._final += cut
             open_text = open_text[cut:]
         self.tail = clean(parser.render(open_text))
-        self._rendered = len(self.text)
 
 
 def _offset(text: str, line: int) -> int:
-    position = 0
-    for _ in range(line):
-        position = text.index("\n", position) + 1
-    return position
+    """Where `line` begins, counting from 0; the parser takes a lone carriage return for a line's end too."""
+    return [0, *(end.end() for end in islice(LINE_END.finditer(text), line))][-1]

@@ -29,7 +29,7 @@ class AlreadySettled(Exception):
     """The question has its outcome; `call` holds it."""
 
     def __init__(self, call: ToolCall) -> None:
-        super().__init__(f"This call is already {Status(call.status).label.lower()}.")
+        super().__init__(f"This call has its outcome already: {Status(call.status).label.lower()}.")
         self.call = call
 
 

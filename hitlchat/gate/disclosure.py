@@ -9,7 +9,7 @@ from django.utils import timezone
 from hitlchat.gate import canonical
 from hitlchat.gate.actor import Caller
 from hitlchat.gate.models import DEFAULT_PROMPT, Approval, Tool, ToolCall
-from hitlchat.gate.prompt import render
+from hitlchat.gate.prompt import pieces, render
 
 Disclosure = dict[str, Any]
 
@@ -24,6 +24,7 @@ def deadline_of(tool: Tool) -> datetime:
 def disclose(call: ToolCall, tool: Tool, caller: Caller, *, user_prompt: str) -> Disclosure:
     """Everything the card shows about `call`. No text written by a model is in it but the arguments themselves."""
     assert call.deadline is not None
+    template = tool.prompt_template or DEFAULT_PROMPT
     return {
         "call": str(call.pk),
         "tool": {
@@ -38,7 +39,8 @@ def disclose(call: ToolCall, tool: Tool, caller: Caller, *, user_prompt: str) ->
         "conversation": str(call.conversation_id) if call.conversation_id else None,
         "arguments": call.arguments,
         "fields": _fields(tool.input_schema),
-        "prompt": render(tool.prompt_template or DEFAULT_PROMPT, tool.name, call.arguments),
+        "prompt": render(template, tool.name, call.arguments),
+        "promptPieces": [[*piece] for piece in pieces(template, tool.name, call.arguments)],
         "reason": call.reason,
         "risk": tool.risk_level,
         "facts": tool.facts,
@@ -49,8 +51,12 @@ def disclose(call: ToolCall, tool: Tool, caller: Caller, *, user_prompt: str) ->
 
 def with_edit(disclosure: Disclosure, edited: dict[str, Any], tool: Tool) -> Disclosure:
     """The same question about other arguments; an edit changes nothing else, least of all the tool."""
-    prompt = render(tool.prompt_template or DEFAULT_PROMPT, tool.name, edited)
-    return {**disclosure, "arguments": edited, "prompt": prompt}
+    template = tool.prompt_template or DEFAULT_PROMPT
+    prompt = {
+        "prompt": render(template, tool.name, edited),
+        "promptPieces": [[*piece] for piece in pieces(template, tool.name, edited)],
+    }
+    return {**disclosure, "arguments": edited, **prompt}
 
 
 def digest(disclosure: Disclosure) -> str:

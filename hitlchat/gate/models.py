@@ -93,6 +93,7 @@ class ToolCall(models.Model):
     turn_id = models.UUIDField(null=True)
     position = models.PositiveSmallIntegerField(default=0)
     model_call_id = models.CharField(max_length=200, blank=True)
+    rule = models.CharField(max_length=64, blank=True, help_text="The rule under which the verdict was given.")
     reason = models.TextField(blank=True, help_text="The verdict's reason: why it was asked, not asked, or refused.")
     result = JSONTextField(null=True)
     error = JSONTextField(null=True)

@@ -11,7 +11,7 @@ from django.core.exceptions import ObjectDoesNotExist
 from django.db.models import Q
 from django.utils import timezone
 
-from hitlchat.gate import canonical, disclosure
+from hitlchat.gate import canonical, disclosure, policy
 from hitlchat.gate.actor import SYSTEM
 from hitlchat.gate.background import ME, background
 from hitlchat.gate.crossing import in_db
@@ -165,6 +165,9 @@ def _void(call: ToolCall) -> str | None:
             return "the record of what was shown cannot be read"
     if settings.HITL_ENABLED and tool.hitl_mode == HitlMode.REQUIRED:
         return "the tool asks every time now"
+    # Also when the rule was changed while the verdict was on its way to the record.
+    if call.rule != policy.rule_of(tool):
+        return "the rule that allowed it was changed"
     return None if _same_tool(tool, call) else "the tool's definition changed"
 
 

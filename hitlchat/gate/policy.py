@@ -8,6 +8,7 @@ from typing import Any, assert_never
 from django.conf import settings
 
 from hitlchat import sandbox
+from hitlchat.gate import canonical
 from hitlchat.gate.models import HitlMode, Tool
 
 logger = logging.getLogger(__name__)
@@ -32,6 +33,11 @@ class Refuse:
 
 
 Verdict = Allow | Ask | Refuse
+
+
+def rule_of(tool: Tool) -> str:
+    """What decides about calls of `tool`, as one comparable word: a verdict holds as long as this stays the same."""
+    return canonical.sha256([settings.HITL_ENABLED, tool.hitl_mode, tool.condition])
 
 
 async def verdict(tool: Tool, arguments: dict[str, Any]) -> Verdict:

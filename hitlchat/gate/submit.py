@@ -104,6 +104,7 @@ def _call(prepared: Prepared) -> ToolCall:
         turn_id=request.turn_id,
         position=request.position,
         model_call_id=storable(request.model_call_id[:200]),
+        rule=policy.rule_of(tool) if tool else "",
         reason=storable(prepared.reason),
     )
 

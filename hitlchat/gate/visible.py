@@ -6,25 +6,92 @@ separator but the plain space are shown as U+XXXX. Line feeds and tabs stay: box
 
 import re
 import unicodedata
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 
 HIDDEN_CATEGORIES = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp", "Zs"}
 # Nothing is drawn for these either, although Unicode counts them as letters, marks or symbols: fillers, the braille
-# blank, and the variation selectors, in which a whole text can be smuggled.
-BLANKS = {*"\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0", *map(chr, range(0x180B, 0x1810))}
+# blank, the null notehead, and the variation selectors, in which a whole text can be smuggled.
+BLANKS = {*"\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0\U00016fe4\U0001d159", *map(chr, range(0x180B, 0x1810))}
 BLANKS |= {*map(chr, range(0xFE00, 0xFE10)), *map(chr, range(0xE0100, 0xE01F0))}
 PLAIN = {" ", "\n", "\t"}
-RTL = {"R", "AL", "AN"}
 MIXABLE = {"LATIN", "CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE"}
+MOST_MARKS = 2
+MOST_CODES = 5
+# A page can carry this many elements for escapes; in what follows the last of them the escapes stand in the text.
+MOST_PIECES = 1000
+LONGEST_NAMED = 60
+# From here on every character is unassigned, private use, a tag or a variation selector.
+_UNSEEN_PLANES = 0x40000
+# Beyond the overlays by combining class: circles that cross out what they enclose.
+_MORE_OVERLAYS = {*"\u1abe\u20e0\u20e2\u20e3\u20e4"}
+# Ordinary in Chinese and Japanese, so no look-alikes beside their letters.
+_WIDE = "\uff01\uff08\uff09\uff0c\uff1a\uff1b\uff1f\uff5e"
+_EAST_ASIAN = rf"\u1100-\u11ff\u2e80-\u312f\u3131-\u318e\u31a0-\ua4cf\uac00-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff{_WIDE}"
+# Look-alikes of ASCII punctuation that Unicode's compatibility mappings don't know.
+_TWINS = dict(zip("\u2215\u2044\u29f8\u2571\ua789\u2236\u02f8\u0589\ua4f8\u2216\u29f5\u01c3\u01c0", "////::::.\\\\!|", strict=True))  # fmt: skip
+
+
+def _is_hidden(char: str) -> bool:
+    return char not in PLAIN and (unicodedata.category(char) in HIDDEN_CATEGORIES or char in BLANKS)
+
+
+def _is_overlay(char: str) -> bool:
+    return unicodedata.combining(char) == 1 or char in _MORE_OVERLAYS
+
+
+def _ranges(chars: Iterable[str]) -> str:
+    """The inside of a regular expression's [...] that matches `chars`, which are in order."""
+    found: list[list[int]] = []
+    for code in map(ord, chars):
+        if found and found[-1][1] == code - 1:
+            found[-1][1] = code
+        else:
+            found.append([code, code])
+    return "".join(f"\\U{first:08x}-\\U{last:08x}" for first, last in found)
+
+
+_CHARS = [*map(chr, range(_UNSEEN_PLANES))]
+_HIDDEN = _ranges(filter(_is_hidden, _CHARS)) + rf"\U{_UNSEEN_PLANES:08x}-\U0010ffff"
+_OVERLAY = _ranges(filter(_is_overlay, _CHARS))
+_MARK = _ranges(c for c in _CHARS if unicodedata.category(c) in {"Mn", "Me"} and c not in BLANKS and not _is_overlay(c))
+_EMOJI_BLOCKS = re.compile(
+    r"[\xa9\xae\u203c\u2049\u2122\u2139\u2194-\u21aa\u231a-\u23ff\u24c2\u25aa-\u25fe\u2600-\u27bf\u2934\u2935"
+    r"\u2b05-\u2b55\u3030\u303d\u3297\u3299\U0001f000-\U0001faff]"
+)
+_EMOJI = _ranges(char for char in _CHARS if _EMOJI_BLOCKS.match(char) and not _is_hidden(char))
+del _CHARS
+
+_ONE_EMOJI = rf"[{_EMOJI}][\ufe0e\ufe0f]?"
+_UNSEEN, _REST = rf"[{_HIDDEN}{_OVERLAY}]", rf"[{_HIDDEN}{_OVERLAY}{_MARK}]*"
+# Either an emoji with what belongs to it, or a run to be escaped: hidden characters, and marks that have enough of
+# their kind before them or nothing to stand on.
+_TOKEN = re.compile(
+    rf"{_ONE_EMOJI}(?:\u200d{_ONE_EMOJI})*|[0-9#*]\ufe0f\u20e3"
+    rf"|(?P<escaped>{_UNSEEN}{_REST}|(?<=[{_MARK}]{{{MOST_MARKS}}})[{_MARK}]{_REST}"
+    rf"|(?<![^\n{_HIDDEN}{_OVERLAY}])[{_MARK}]{_REST})"
+)
+_HIDDEN_RUN = re.compile(f"[{_HIDDEN}]+")
+_DIRECTION = re.compile(r"[\u202a-\u202e\u2066-\u2069]")
+_RTL = re.compile(r"[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefe\U00010800-\U00010fff\U0001e800-\U0001efff]")
+# A line in which nothing but right-to-left letters has a direction of its own: no display order can mislead.
+_RTL_LINE = re.compile(
+    rf"(?:[\u0590-\u065f\u066e-\u06ef\u06fa-\u07bf\u07ca-\u08ff\ufb1d-\ufdff\ufe70-\ufefe{_EMOJI}]"
+    r"|[ \t.,:;!?'\"\u2013\u2014\u2018\u2019\u201c\u201d\u2026\ufe0f\u200d-])*\Z"
+)
 _ASCII = re.compile(r"[\x20-\x7e\n\t]*\Z")
 _WORD = re.compile(r"[^\W\d_]+")
+_HOSTLIKE = re.compile(rf"[\w.{_MARK}-]+")
+_TOP_LEVEL = re.compile(rf"[^\W\d_][^\W\d_{_MARK}]*[^\W\d_]")
 _PUNYCODE = re.compile(r"\bxn--[a-z0-9-]+", re.IGNORECASE)
+_WIDE_ALONE = re.compile(rf"(?<![{_EAST_ASIAN}])[{_WIDE}](?![{_EAST_ASIAN}])")
 
 
 @dataclass(frozen=True)
 class Piece:
-    """A stretch of text; `hidden` ones are escapes standing for a character that can't be seen."""
+    """A stretch of text; `hidden` ones are escapes standing for characters that can't be seen."""
 
     text: str
     hidden: bool = False
@@ -36,6 +103,9 @@ class Seen:
 
     pieces: tuple[Piece, ...]
     warnings: tuple[str, ...] = ()
+    right_to_left: bool = False
+    # To be shown in the order in which it is stored, because its display order could mislead.
+    stored: bool = False
 
     @property
     def plain(self) -> str:
@@ -46,52 +116,91 @@ class Seen:
         return bool(self.warnings)
 
 
-def see(text: str) -> Seen:
-    """`text` with hidden characters as escapes, and the warnings that belong to it."""
+def see(text: str, *, stored: bool = False) -> Seen:
+    """`text` with hidden characters as escapes, and the warnings that belong to it; `stored` if it is a part of a text
+    that is shown in stored order."""
     if _ASCII.match(text):
-        return Seen((Piece(text),), _punycode(text))
-    pieces: list[Piece] = []
-    plain: list[str] = []
-    for char in text:
-        if not _is_hidden(char):
-            plain.append(char)
-            continue
-        if plain:
-            pieces.append(Piece("".join(plain)))
-            plain = []
-        pieces.append(Piece(f"U+{ord(char):04X}", hidden=True))
-    if plain:
-        pieces.append(Piece("".join(plain)))
-    return Seen(tuple(pieces), (*_warnings(text), *_punycode(text)))
+        return Seen((Piece(text),), _punycode(text), stored=stored)
+    runs = [match for match in _TOKEN.finditer(text) if match.lastgroup]
+    right_to_left = bool(_RTL.search(text))
+    stored = stored or (right_to_left and (bool(runs) or not all(map(_reads_well, text.split("\n")))))
+    warnings = (*_warnings(text, "".join(run[0] for run in runs), stored=stored and right_to_left), *_punycode(text))
+    return Seen(tuple(_pieces(text, runs)), warnings, right_to_left, stored)
 
 
-@lru_cache(maxsize=4096)
-def _is_hidden(char: str) -> bool:
-    return char not in PLAIN and (unicodedata.category(char) in HIDDEN_CATEGORIES or char in BLANKS)
+def _pieces(text: str, runs: list[re.Match[str]]) -> Iterator[Piece]:
+    at = 0
+    for run in runs[:MOST_PIECES]:
+        if at < run.start():
+            yield Piece(text[at : run.start()])
+        yield Piece(_codes(run[0]), hidden=True)
+        at = run.end()
+    if len(runs) > MOST_PIECES:
+        rest = _TOKEN.sub(lambda match: _codes(match[0]) if match.lastgroup else match[0], text[at:])
+        yield Piece(rest, hidden=True)
+    elif at < len(text):
+        yield Piece(text[at:])
 
 
-def _warnings(text: str) -> list[str]:
-    found = []
-    hidden = [char for char in text if _is_hidden(char)]
-    if any(unicodedata.bidirectional(char) in {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
-           for char in hidden):  # fmt: skip
-        found.append("Contains a direction override: elsewhere this text may look different.")
-    if hidden:
-        many = f"{len(hidden):,} characters" if len(hidden) > 1 else "a character"
-        found.append(f"Contains {many} that cannot be seen, shown here as U+ and a code.")
-    if any(unicodedata.bidirectional(char) in RTL for char in text):
-        found.append("Contains right-to-left letters; they are shown in the order in which they are stored.")
+def _codes(run: str) -> str:
+    codes = " ".join(f"U+{ord(char):04X}" for char in run[:MOST_CODES])
+    return codes if len(run) <= MOST_CODES else f"{codes} +{len(run) - MOST_CODES:,} more"
+
+
+def _reads_well(line: str) -> bool:
+    return not _RTL.search(line) or bool(_RTL_LINE.match(line))
+
+
+def _warnings(text: str, escaped: str, *, stored: bool) -> Iterator[str]:
+    if _DIRECTION.search(escaped):
+        yield "Contains a direction override: elsewhere this text may look different."
+    if hidden := sum(map(len, _HIDDEN_RUN.findall(escaped))):
+        many = f"{hidden:,} characters" if hidden > 1 else "a character"
+        yield f"Contains {many} that cannot be seen, shown here as U+ and a code."
+    if marks := len(escaped) - hidden:
+        many = f"{marks:,} marks" if marks > 1 else "a mark"
+        yield f"Contains {many} drawn through or piled upon letters elsewhere, shown here as U+ and a code."
+    if stored:
+        yield "Contains right-to-left letters; they are shown in the order in which they are stored, from left to right."
     if word := _mixed_word(text):
-        found.append(f"Mixes look-alike letters of different alphabets in one word: “{word}”.")
-    return found
+        yield f"Mixes look-alike letters of different alphabets in one word: “{word}”."
+    if host := _foreign_host(text):
+        yield f"“{host}” reads like a host name, but not all of its letters are a to z: it may only look like another."
+    if twins := _twins(text):
+        yield f"Contains look-alikes of ordinary characters: {twins}."
 
 
 def _mixed_word(text: str) -> str | None:
     for match in _WORD.finditer(text):
         word = match.group()
-        if not word.isascii() and len({_script(char) for char in word} & MIXABLE) > 1:
-            return word[:60]
+        if not word.isascii() and len({_script(char) for char in set(word)} & MIXABLE) > 1:
+            return word[:LONGEST_NAMED]
     return None
+
+
+def _foreign_host(text: str) -> str | None:
+    for match in _HOSTLIKE.finditer(text):
+        host = match.group().strip(".-_")
+        if not host.isascii() and "." in host and _TOP_LEVEL.match(host.rpartition(".")[2]):
+            return host[:LONGEST_NAMED]
+    return None
+
+
+def _twins(text: str) -> str:
+    wide = set(_WIDE_ALONE.findall(text))
+    found = sorted(c for c in set(text) if not c.isascii() and _twin(c) and (c in wide or c not in _WIDE))
+    named = [f"{char} (U+{ord(char):04X}, like “{_twin(char)}”)" for char in islice(found, MOST_CODES)]
+    return ", ".join(named) + (f" and {len(found) - MOST_CODES:,} more" if len(found) > MOST_CODES else "")
+
+
+@lru_cache(maxsize=4096)
+def _twin(char: str) -> str | None:
+    """The ASCII character that `char` may be mistaken for. Small raised and circled letters are not."""
+    if char in _TWINS:
+        return _TWINS[char]
+    plain = unicodedata.normalize("NFKC", char)
+    told_apart = unicodedata.category(char) in {"So", "No", "Lm", "Lo"} or _is_hidden(char)
+    return plain if len(plain) == 1 and "!" <= plain <= "~" and not told_apart else None
 
 
 @lru_cache(maxsize=4096)
@@ -101,4 +210,4 @@ def _script(char: str) -> str:
 
 def _punycode(text: str) -> tuple[str, ...]:
     match = _PUNYCODE.search(text)
-    return (f"Contains an encoded international host name: “{match.group()[:60]}”.",) if match else ()
+    return (f"Contains an encoded international host name: “{match.group()[:LONGEST_NAMED]}”.",) if match else ()

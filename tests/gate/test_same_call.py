@@ -4,12 +4,15 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from asgiref.sync import async_to_sync
 from django.contrib.auth.models import User
 
 from hitlchat.gate import disclosure
 from hitlchat.gate.models import Approval, AuditEvent, Decision, Tool, ToolCall, new_id
+from hitlchat.gate.perform import claim
 from hitlchat.gate.status import Status
-from tests.conftest import MakeTool, signed_in
+from hitlchat.gate.submit import CallRequest, admit, prepare
+from tests.conftest import MakeTool, caller, signed_in
 from tests.gate.asking import approval_of, approved, ask, events, fresh, recording, run, say_yes
 from tools_studio import authoring
 from tools_studio.authoring import Draft
@@ -175,3 +178,13 @@ def test_a_tool_of_the_studio_runs_what_was_shown_and_nothing_newer(bob: User, m
     Tool.objects.filter(pk=tool.pk).update(definition_hash="e" * 64)
     assert not run(second)
     assert fresh(second).result is None
+
+
+@pytest.mark.guarantee("gate:no-yes-no-run")
+def test_a_verdict_of_a_rule_that_was_changed_meanwhile_does_not_run(make_tool: MakeTool, alice: User) -> None:
+    tool = make_tool("echo", hitl_mode="DISABLED")
+    prepared = async_to_sync(prepare)(CallRequest("echo", {"text": "x"}, caller(alice)))
+    Tool.objects.filter(pk=tool.pk).update(hitl_mode="CONDITIONAL", condition="True")
+    call = admit(prepared)
+    assert claim(call.pk) is None
+    assert ToolCall.objects.get(pk=call.pk).reason == "Not run: the rule that allowed it was changed."

@@ -169,3 +169,19 @@ def test_a_program_may_make_a_tool_ask_more(make_tool: MakeTool, alice: User) ->
         authoring.change(tool, Draft("echo", ECHO, hitl_mode="REQUIRED"), Actor(alice.pk, "system")).hitl_mode
         == "REQUIRED"
     )
+
+
+def test_a_program_cannot_give_a_tool_with_powers_other_code_while_it_runs_unasked(
+    make_tool: MakeTool, alice: User
+) -> None:
+    tool = make_tool("keeps", capabilities={"store": True}, hitl_mode="DISABLED")
+    with pytest.raises(authoring.OnlyPeople):
+        authoring.amend(tool, {"code": ECHO + "# other\n"}, Actor(alice.pk, "system"))
+
+
+def test_changing_one_field_keeps_what_a_person_has_set_meanwhile(make_tool: MakeTool, alice: User) -> None:
+    stale = make_tool("echo", hitl_mode="DISABLED")
+    authoring.amend(Tool.objects.get(), {"hitl_mode": "REQUIRED"}, signed_in(alice))
+    authoring.amend(stale, {"title": "Echo"}, Actor(alice.pk, "system"))
+    changed = Tool.objects.get()
+    assert (changed.hitl_mode, changed.title) == ("REQUIRED", "Echo")

@@ -142,6 +142,12 @@ class Migration(migrations.Migration):
                 ("position", models.PositiveSmallIntegerField(default=0)),
                 ("model_call_id", models.CharField(blank=True, max_length=200)),
                 (
+                    "rule",
+                    models.CharField(
+                        blank=True, help_text="The rule under which the verdict was given.", max_length=64
+                    ),
+                ),
+                (
                     "reason",
                     models.TextField(
                         blank=True, help_text="The verdict's reason: why it was asked, not asked, or refused."

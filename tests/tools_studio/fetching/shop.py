@@ -5,8 +5,11 @@ import threading
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+from urllib.parse import unquote_to_bytes
 
 from tools_studio.fetching import RESPONSE_BYTES, FetchPolicy
+
+SLOW = b"a-" + b"z" * (RESPONSE_BYTES - 2)  # Python's punycode codec takes hours for it
 
 
 class Shop(BaseHTTPRequestHandler):
@@ -22,6 +25,10 @@ class Shop(BaseHTTPRequestHandler):
     def _late(self) -> None:
         self.server.release.wait(20)
         self._send(200, b"late")
+
+    def _in_a_charset(self) -> None:
+        charset, _, body = self.path.partition("?")[2].partition("&")
+        self._send(200, unquote_to_bytes(body), content_type=f"text/plain; charset={charset}")
 
     def _send(self, status: int, body: bytes, **headers: str) -> None:
         self.send_response(status)
@@ -40,6 +47,8 @@ class Shop(BaseHTTPRequestHandler):
             "/nan": lambda: self._send(200, b'{"price": NaN}', content_type="application/json"),
             "/latin": lambda: self._send(200, "Zürich".encode("latin-1"), content_type="text/plain; charset=latin-1"),
             "/odd": lambda: self._send(200, b"\xffodd", content_type="text/plain; charset=no-such-charset"),
+            "/charset": self._in_a_charset,
+            "/slow-charset": lambda: self._send(200, SLOW, content_type="text/plain; charset=punycode"),
             "/away": lambda: self._send(302, b"", location="http://127.0.0.1:1/secret"),
             "/large": lambda: self._send(200, b"x" * (RESPONSE_BYTES + 1)),
             "/full": lambda: self._send(200, b"x" * RESPONSE_BYTES),

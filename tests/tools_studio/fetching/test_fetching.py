@@ -56,6 +56,30 @@ async def test_an_answer_is_read_as_what_it_is(shop: Server, path: str, text: st
     assert (answer["text"], answer["json"]) == (text, value)
 
 
+@pytest.mark.parametrize(
+    "charset, body, text",
+    [
+        ("UTF-8", "Z%C3%BCrich", "Zürich"),
+        ("us-ascii", "Z%FCrich", "Z\ufffdrich"),
+        ("iso-8859-1", "Z%FCrich", "Zürich"),
+        ("windows-1252", "5%80", "5€"),
+        ("utf-16", "%FF%FEZ%00%FC%00", "Zü"),
+        ("utf-16", "%FF%FEZ", "\ufffd"),
+        ("punycode", "Z%C3%BCrich", "Zürich"),
+        ("idna", "Z%C3%BCrich", "Zürich"),
+        ("utf-7", "+AFo-", "+AFo-"),
+        ("unicode_escape", "%5Cx41", "\\x41"),
+        ("hex", "4142", "4142"),
+    ],
+)
+async def test_only_the_usual_charsets_are_believed(shop: Server, charset: str, body: str, text: str) -> None:
+    assert (await fetch(policy(shop), url(shop, f"/charset?{charset}&{body}")))["text"] == text
+
+
+async def test_the_server_that_answers_cannot_choose_a_slow_codec(shop: Server) -> None:
+    assert len((await fetch(policy(shop), url(shop, "/slow-charset")))["text"]) == RESPONSE_BYTES
+
+
 async def test_an_error_status_is_an_answer_like_any_other(shop: Server) -> None:
     assert (await fetch(policy(shop), url(shop, "/teapot")))["status"] == 418
 

@@ -1,0 +1,31 @@
+"""What one answer of a model may hold."""
+
+import pytest
+
+from hitlchat.agent import llm
+from hitlchat.agent.models import Role, RunStatus
+from tests.agent.talk import Talk
+from tests.recorder import Recorder
+from tests.scripted_model import ScriptedModel, calls, text
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+async def test_an_answer_with_too_many_calls_makes_none_of_them(
+    talk: Talk, recorder: Recorder, scripted_model: ScriptedModel
+) -> None:
+    scripted_model.enqueue(calls(*(("send", {"n": n}) for n in range(llm.MOST_CALLS + 1))))
+    run = await talk.ask()
+    assert run.status == RunStatus.FAILED
+    assert "more than 32 calls" in run.error
+    assert await talk.calls() == []
+    assert recorder.entered == []
+
+
+async def test_an_endless_answer_is_cut_off_and_the_conversation_goes_on(
+    talk: Talk, scripted_model: ScriptedModel
+) -> None:
+    scripted_model.enqueue(text(*("x" * 100_000 for _ in range(11))), text("Better."))
+    assert "1,000,000 characters" in (await talk.ask()).error
+    await talk.ask("Shorter.")
+    assert (await talk.messages(Role.ASSISTANT))[-1].content == "Better."

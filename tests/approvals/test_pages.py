@@ -1,0 +1,105 @@
+"""One approval on a page of its own, and the answer by plain HTTP."""
+
+from typing import Any
+
+import pytest
+from asgiref.sync import async_to_sync
+from django.contrib.auth.models import User
+from django.test import Client
+
+from hitlchat.gate.models import Approval, Decision, ToolCall
+from hitlchat.gate.status import Status
+from hitlchat.gate.submit import CallRequest, submit
+from tests.conftest import MakeTool, caller
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def approval(make_tool: MakeTool, bob: User) -> Approval:
+    make_tool("echo")
+    call = async_to_sync(submit)(CallRequest("echo", {"text": "hi"}, caller(bob)))
+    return call.approval
+
+
+@pytest.fixture
+def page(bob: User, client: Client) -> Client:
+    client.force_login(bob)
+    return client
+
+
+def answer(page: Client, approval: Approval, **fields: Any) -> Any:
+    return page.post(f"/approvals/{approval.pk}/decide", {"digest": approval.digest} | fields)
+
+
+def test_looking_changes_nothing(page: Client, approval: Approval) -> None:
+    for path in ("", "/outcome"):
+        assert page.get(f"/approvals/{approval.pk}{path}").status_code == 200
+    assert page.get(f"/approvals/{approval.pk}/decide").status_code == 405
+    assert ToolCall.objects.get().status == Status.WAITING
+
+
+def test_approving_leads_back_to_the_page_of_the_call(page: Client, approval: Approval) -> None:
+    assert answer(page, approval, verdict="approve").status_code == 302
+    assert Decision.objects.get().means == "session"
+    assert b"has its answer" in page.get(f"/approvals/{approval.pk}").content
+
+
+def test_declining_keeps_the_reason(page: Client, approval: Approval) -> None:
+    answer(page, approval, verdict="decline", reason="not today")
+    assert Decision.objects.get().reason == "not today"
+
+
+WORDS: dict[str, Any] = {
+    "both": {"verdict": ["decline", "approve"]},
+    "approve twice": {"verdict": ["approve", "approve"]},
+    "another case": {"verdict": "Approve"},
+    "a space": {"verdict": "approve "},
+    "true": {"verdict": "true"},
+    "nothing": {},
+    "two digests": {"verdict": "approve", "digest": ["x", "y"]},
+    "no digest": {"verdict": "approve", "digest": ""},
+    "another digest": {"verdict": "approve", "digest": "0" * 64},
+}
+
+
+@pytest.mark.guarantee("gate:no-yes-no-run")
+@pytest.mark.parametrize("fields", WORDS.values(), ids=WORDS)
+def test_what_is_not_one_clear_answer_decides_nothing(page: Client, approval: Approval, fields: dict[str, Any]) -> None:
+    response = answer(page, approval, **fields)
+    assert response.status_code == 409
+    assert ToolCall.objects.get().status == Status.WAITING
+    assert not Decision.objects.exists()
+
+
+@pytest.mark.guarantee("gate:only-people")
+def test_someone_else_finds_nothing_there(approval: Approval, charlie: User, client: Client) -> None:
+    client.force_login(charlie)
+    assert client.get(f"/approvals/{approval.pk}").status_code == 404
+    assert answer(client, approval, verdict="approve").status_code == 404
+    assert ToolCall.objects.get().status == Status.WAITING
+
+
+def test_whoever_is_not_signed_in_is_sent_to_sign_in(approval: Approval, client: Client) -> None:
+    assert answer(client, approval, verdict="approve").status_code == 302
+    assert ToolCall.objects.get().status == Status.WAITING
+
+
+def test_the_second_answer_is_told_that_it_did_not_count(page: Client, approval: Approval) -> None:
+    answer(page, approval, verdict="decline")
+    late = answer(page, approval, verdict="approve")
+    assert late.status_code == 409
+    assert b"did not count" in late.content
+    assert Decision.objects.count() == 1
+
+
+def test_an_answer_without_a_csrf_token_is_refused(approval: Approval, bob: User) -> None:
+    strict = Client(enforce_csrf_checks=True)
+    strict.force_login(bob)
+    assert answer(strict, approval, verdict="approve").status_code == 403
+
+
+def test_the_page_cannot_be_framed(page: Client, approval: Approval) -> None:
+    headers = page.get(f"/approvals/{approval.pk}").headers
+    assert headers["X-Frame-Options"] == "DENY"
+    assert "frame-ancestors 'none'" in headers["Content-Security-Policy"]

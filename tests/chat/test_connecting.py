@@ -1,0 +1,115 @@
+"""Who gets a websocket, and what the first thing on it is."""
+
+from uuid import uuid4
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from hitlchat.chat import fragments
+from tests.agent.talk import Talk, in_database
+from tests.chat.conftest import OpenTab, SignIn
+from tests.chat.tab import Tab, cookie_of
+from tests.recorder import recorded_tool
+from tests.scripted_model import Gate, ScriptedModel, calls, text
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+CLOSED_SIGNED_OUT = 4401
+CLOSED_NOT_FOUND = 4404
+
+
+@pytest.fixture
+def charlies_cookie(charlie: User, sign_in: SignIn) -> str:
+    return sign_in(charlie)
+
+
+async def test_a_page_gets_the_whole_state_at_once(
+    talk: Talk, open_tab: OpenTab, scripted_model: ScriptedModel
+) -> None:
+    await in_database(recorded_tool)("send")
+    scripted_model.enqueue(text("Hello Bob."), calls(("send", {"text": "hi"})))
+    await talk_over(talk, open_tab, "Hi")
+    await talk.say("Send it")
+    await talk.asked()
+    whole = await (await open_tab()).next()
+    assert whole == (await in_database(fragments.everything)(talk.conversation.pk)).html
+    for part in ("Hello Bob.", "data-approve", "Waiting for your answer"):
+        assert part in whole
+
+
+async def talk_over(talk: Talk, open_tab: OpenTab, content: str) -> None:
+    """A first run, in a server that has been woken by a page."""
+    await open_tab()
+    await talk.ask(content)
+
+
+@pytest.mark.guarantee("run:survives")
+async def test_a_page_that_comes_in_the_middle_of_an_answer_sees_what_is_written_and_the_rest(
+    talk: Talk, tab: Tab, open_tab: OpenTab, scripted_model: ScriptedModel
+) -> None:
+    gate = Gate()
+    scripted_model.enqueue(text("Once upon", gate, " a time."))
+    await talk.say()
+    await tab.until("Once upon")
+    late = await open_tab()
+    await late.until("Once upon")
+    gate.open()
+    await late.until("Once upon a time.")
+
+
+async def test_a_page_that_comes_while_the_model_pauses_sees_what_no_page_had_seen(
+    talk: Talk, tab: Tab, open_tab: OpenTab, scripted_model: ScriptedModel
+) -> None:
+    await tab.close()
+    gate = Gate()
+    scripted_model.enqueue(text("Once upon", gate))
+    await talk.say()
+    await talk.text_arrived("Once upon")
+    late = await open_tab()
+    await late.until("Once upon")
+    await talk.stop()
+
+
+async def test_a_stranger_is_told_that_there_is_nothing(open_tab: OpenTab, charlies_cookie: str) -> None:
+    assert await (await open_tab(charlies_cookie)).close_code() == CLOSED_NOT_FOUND
+
+
+async def test_a_conversation_that_does_not_exist_looks_the_same(served: None, bobs_client: Client) -> None:
+    tab = await Tab(uuid4(), cookie_of(bobs_client)).open()
+    assert await tab.close_code() == CLOSED_NOT_FOUND
+    await tab.close()
+
+
+@pytest.mark.parametrize("cookie", ["", "sessionid=", "sessionid=made-up", "sessionid=" + "x" * 4000])
+async def test_nobody_without_a_session_gets_in(open_tab: OpenTab, cookie: str) -> None:
+    assert await (await open_tab(cookie)).close_code() == CLOSED_SIGNED_OUT
+
+
+async def test_what_a_refused_page_sends_is_not_heard(
+    talk: Talk, open_tab: OpenTab, charlies_cookie: str, scripted_model: ScriptedModel
+) -> None:
+    tab = await open_tab(charlies_cookie)
+    await tab.send(type="say", content="Let me in")
+    assert await tab.close_code() == CLOSED_NOT_FOUND
+    assert await talk.conversation.messages.acount() == 0
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [
+        b"https://evil.example",
+        b"http://127.0.0.1.evil.example",
+        b"null",
+        b"",
+        b"file://",
+        b"http://127.0.0.1:9000",
+        None,
+    ],
+    ids=["another site", "a look-alike", "null", "empty", "a file", "another port", "none at all"],
+)
+async def test_a_hostile_origin_is_refused(served: None, talk: Talk, bobs_client: Client, origin: bytes | None) -> None:
+    tab = Tab(talk.conversation.pk, cookie_of(bobs_client), origin)
+    accepted, _ = await tab.socket.connect()
+    assert not accepted
+    await tab.close()

