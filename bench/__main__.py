@@ -1,0 +1,45 @@
+"""`python -m bench [PART…]`: measure this installation on this machine, each figure beside its floor and its goal."""
+
+import argparse
+import signal
+import sys
+import time
+from importlib import import_module
+from typing import Final
+
+from bench.home import empty, home
+
+# Each in an order of its own data: the gate's ten thousand waiting calls come last.
+PARTS: Final = {
+    "sandbox": "An authored tool, next to its bare sandbox run",
+    "agent": "A whole gated turn through the agent loop",
+    "web": "The round trip of a page, at protocol level and in a browser",
+    "tokens": "Streamed text",
+    "memory": "Memory of the server process",
+    "gate": "The gate: submit, ask, decide, claim, perform, on record",
+}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="bench", description=__doc__)
+    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], metavar="PART", help=f"of {', '.join(PARTS)}")
+    wanted = parser.parse_args().parts or list(PARTS)
+    began = time.monotonic()
+    # Ended from outside, it still takes its processes and its data along.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    with home():
+        # After Django is set up.
+        figures = import_module("bench.figures")
+        print(f"hitlchat bench: {figures.machine()}\n")
+        every = []
+        for name in (name for name in PARTS if name in wanted):
+            empty()
+            every += figures.show(f"{name}: {PARTS[name]}", import_module(f"bench.{name}").measure())
+    goals = [one for one in every if one.goal is not None]
+    met = sum(one.verdict == "met" for one in goals)
+    print(f"{met} of {len(goals)} goals met; {time.monotonic() - began:.0f} s, {figures.load()}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

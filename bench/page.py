@@ -1,0 +1,66 @@
+"""The websocket of a conversation's page, as its browser would hold it, and what a person does there."""
+
+import json
+import re
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from websockets.asyncio.client import ClientConnection, connect
+
+from tests.processes import Person, Server
+
+CARD = re.compile(r'name="approval" value="([0-9a-f-]{36})">.*?name="digest" value="([0-9a-f]{64})"', re.DOTALL)
+SECONDS = 60.0
+
+
+@dataclass
+class Page:
+    connection: ClientConnection
+    frames: list[str] = field(default_factory=list)
+
+    async def say(self, content: str) -> None:
+        await self._send(type="say", content=content)
+
+    async def approve(self, card: str) -> None:
+        found = CARD.search(card)
+        assert found, card
+        await self._send(type="decide", approval=found[1], digest=found[2], verdict="approve")
+
+    async def until(self, words: str) -> tuple[str, float]:
+        """The first frame that holds `words`, and when it came."""
+        async for frame in self.connection:
+            came = time.time()
+            if words in str(frame):
+                return str(frame), came
+        raise AssertionError(f"the page was closed before it showed {words!r}")
+
+    async def _send(self, **frame: str) -> None:
+        await self.connection.send(json.dumps(frame))
+
+
+@asynccontextmanager
+async def open_page(server: Server, person: Person, conversation: UUID) -> AsyncIterator[Page]:
+    """The page, with all that it shows at first already there."""
+    connecting = connect(
+        f"{server.url.replace('http', 'ws', 1)}/ws/conversations/{conversation}",
+        origin=server.url,  # type: ignore[arg-type]
+        additional_headers={"Cookie": "; ".join(f"{name}={value}" for name, value in person.cookies.items())},
+        max_size=2**24,
+        proxy=None,
+        compression=None,
+        ping_interval=None,
+    )
+    async with connecting as connection:
+        page = Page(connection)
+        await page.until('id="asks"')
+        yield page
+
+
+@asynccontextmanager
+async def open_bare(port: int) -> AsyncIterator[ClientConnection]:
+    connecting = connect(f"ws://127.0.0.1:{port}/", max_size=2**24, proxy=None, compression=None, ping_interval=None)
+    async with connecting as connection:
+        yield connection

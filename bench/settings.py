@@ -1,0 +1,6 @@
+"""The product's own settings, plus a source of tools that does next to nothing. For this process and its servers."""
+
+from hitlchat.settings import *  # noqa: F403
+from hitlchat.settings import TOOL_SOURCES
+
+TOOL_SOURCES = {**TOOL_SOURCES, "bench": "bench.source.BenchSource"}
