@@ -29,9 +29,12 @@ _UNSEEN_PLANES = 0x40000
 _MORE_OVERLAYS = {*"\u1abe\u20e0\u20e2\u20e3\u20e4"}
 # Ordinary in Chinese and Japanese, so no look-alikes beside their letters.
 _WIDE = "\uff01\uff08\uff09\uff0c\uff1a\uff1b\uff1f\uff5e"
-_EAST_ASIAN = rf"\u1100-\u11ff\u2e80-\u312f\u3131-\u318e\u31a0-\ua4cf\uac00-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff{_WIDE}"
+_EAST_ASIAN = (
+    rf"\u1100-\u11ff\u2e80-\u312f\u3131-\u318e\u31a0-\ua4cf\uac00-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff{_WIDE}"
+)
 # Look-alikes of ASCII punctuation that Unicode's compatibility mappings don't know.
-_TWINS = dict(zip("\u2215\u2044\u29f8\u2571\ua789\u2236\u02f8\u0589\ua4f8\u2216\u29f5\u01c3\u01c0", "////::::.\\\\!|", strict=True))  # fmt: skip
+_TWINS = dict.fromkeys("\u2215\u2044\u29f8\u2571", "/") | dict.fromkeys("\ua789\u2236\u02f8\u0589", ":")
+_TWINS |= dict.fromkeys("\u2216\u29f5", "\\") | {"\ua4f8": ".", "\u01c3": "!", "\u01c0": "|"}
 
 
 def _is_hidden(char: str) -> bool:
@@ -54,24 +57,24 @@ def _ranges(chars: Iterable[str]) -> str:
 
 
 _CHARS = [*map(chr, range(_UNSEEN_PLANES))]
+_MARKS = [char for char in _CHARS if unicodedata.category(char) in {"Mn", "Me"} and char not in BLANKS]
 _HIDDEN = _ranges(filter(_is_hidden, _CHARS)) + rf"\U{_UNSEEN_PLANES:08x}-\U0010ffff"
-_OVERLAY = _ranges(filter(_is_overlay, _CHARS))
-_MARK = _ranges(c for c in _CHARS if unicodedata.category(c) in {"Mn", "Me"} and c not in BLANKS and not _is_overlay(c))
-_EMOJI_BLOCKS = re.compile(
-    r"[\xa9\xae\u203c\u2049\u2122\u2139\u2194-\u21aa\u231a-\u23ff\u24c2\u25aa-\u25fe\u2600-\u27bf\u2934\u2935"
-    r"\u2b05-\u2b55\u3030\u303d\u3297\u3299\U0001f000-\U0001faff]"
+_OVERLAY = _ranges(filter(_is_overlay, _MARKS))
+_MARK = _ranges(char for char in _MARKS if not _is_overlay(char))
+_EMOJI = (
+    r"\xa9\xae\u203c\u2049\u2122\u2139\u2194-\u21aa\u231a-\u23ff\u24c2\u25aa-\u25fe\u2600-\u27bf\u2934\u2935"
+    r"\u2b05-\u2b55\u3030\u303d\u3297\u3299\U0001f000-\U0001faff"
 )
-_EMOJI = _ranges(char for char in _CHARS if _EMOJI_BLOCKS.match(char) and not _is_hidden(char))
-del _CHARS
+del _CHARS, _MARKS
 
-_ONE_EMOJI = rf"[{_EMOJI}][\ufe0e\ufe0f]?"
+_ONE_EMOJI = rf"(?![{_HIDDEN}])[{_EMOJI}][\ufe0e\ufe0f]?"
 _UNSEEN, _REST = rf"[{_HIDDEN}{_OVERLAY}]", rf"[{_HIDDEN}{_OVERLAY}{_MARK}]*"
 # Either an emoji with what belongs to it, or a run to be escaped: hidden characters, and marks that have enough of
 # their kind before them or nothing to stand on.
 _TOKEN = re.compile(
     rf"{_ONE_EMOJI}(?:\u200d{_ONE_EMOJI})*|[0-9#*]\ufe0f\u20e3"
-    rf"|(?P<escaped>{_UNSEEN}{_REST}|(?<=[{_MARK}]{{{MOST_MARKS}}})[{_MARK}]{_REST}"
-    rf"|(?<![^\n{_HIDDEN}{_OVERLAY}])[{_MARK}]{_REST})"
+    rf"|(?![ -~\n\t])(?P<escaped>{_UNSEEN}{_REST}|[{_MARK}](?<=[{_MARK}]{{{MOST_MARKS + 1}}}){_REST}"
+    rf"|[{_MARK}](?<![^\n{_HIDDEN}{_OVERLAY}].){_REST})"
 )
 _HIDDEN_RUN = re.compile(f"[{_HIDDEN}]+")
 _DIRECTION = re.compile(r"[\u202a-\u202e\u2066-\u2069]")
@@ -86,7 +89,7 @@ _WORD = re.compile(r"[^\W\d_]+")
 _HOSTLIKE = re.compile(rf"[\w.{_MARK}-]+")
 _TOP_LEVEL = re.compile(rf"[^\W\d_][^\W\d_{_MARK}]*[^\W\d_]")
 _PUNYCODE = re.compile(r"\bxn--[a-z0-9-]+", re.IGNORECASE)
-_WIDE_ALONE = re.compile(rf"(?<![{_EAST_ASIAN}])[{_WIDE}](?![{_EAST_ASIAN}])")
+_WIDE_ALONE = re.compile(rf"[{_WIDE}](?<![{_EAST_ASIAN}].)(?![{_EAST_ASIAN}])")
 
 
 @dataclass(frozen=True)
@@ -161,7 +164,7 @@ def _warnings(text: str, escaped: str, *, stored: bool) -> Iterator[str]:
         many = f"{marks:,} marks" if marks > 1 else "a mark"
         yield f"Contains {many} drawn through or piled upon letters elsewhere, shown here as U+ and a code."
     if stored:
-        yield "Contains right-to-left letters; they are shown in the order in which they are stored, from left to right."
+        yield "Contains right-to-left letters; they are shown in the order in which they are stored, left to right."
     if word := _mixed_word(text):
         yield f"Mixes look-alike letters of different alphabets in one word: “{word}”."
     if host := _foreign_host(text):

@@ -5,7 +5,7 @@ from typing import Any
 
 from django import template
 from django.utils import timezone
-from django.utils.html import format_html
+from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString
 
 from hitlchat.gate import canonical, disclosure
@@ -51,10 +51,15 @@ def risk_chip(level: int, extra: str = "") -> SafeString:
 
 @register.filter
 def seen(text: object) -> SafeString:
-    """Text as text, each hidden character as a visible escape."""
+    """Text as text, each hidden character as a visible escape; right-to-left letters as they are read where that is
+    unambiguous, and else the whole text in the order in which it is stored."""
     shown = text if isinstance(text, Seen) else see(str(text))
-    pieces = (format_html('<span class="esc">{}</span>' if p.hidden else "{}", p.text) for p in shown.pieces)
-    return SafeString("".join(pieces))
+    html = "".join(f'<span class="esc">{escape(p.text)}</span>' if p.hidden else escape(p.text) for p in shown.pieces)
+    if shown.stored:
+        return format_html('<bdi class="stored" dir="ltr">{}</bdi>', SafeString(html))
+    if shown.right_to_left:
+        return format_html('<bdi class="readable" dir="auto">{}</bdi>', SafeString(html))
+    return SafeString(html)
 
 
 @register.filter

@@ -1,5 +1,6 @@
 """The approval card: built from the stored disclosure alone, and nothing in it but text."""
 
+import re
 from html.parser import HTMLParser
 from typing import Any
 
@@ -65,7 +66,9 @@ def test_no_argument_becomes_an_element_or_an_attribute(value: str, bob: User, f
 @pytest.mark.parametrize("field", ["name", "origin", "facts", "prompt_template"])
 def test_nothing_of_the_tool_becomes_an_element(field: str, bob: User) -> None:
     value: Any = ["<b>Approve</b>"] if field == "facts" else "<b>Approve</b>"
-    plain, hostile = recording(facts=["a"]), recording(**{"name": "other", "facts": ["a"], field: value})
+    ordinary: Any = ["a b"] if field == "facts" else "a b"
+    plain = recording(**{"facts": ["a"], field: ordinary})
+    hostile = recording(**{"name": "other", "facts": ["a"], field: value})
     assert rendered(ask(bob, hostile)).found == rendered(ask(bob, plain)).found
 
 
@@ -89,7 +92,9 @@ def test_a_value_of_10000_lines_leaves_the_rest_in_sight(bob: User, free: Tool) 
     long, short = shown.rows
     assert long.rest is not None
     assert long.value.plain + long.rest.plain == value
-    assert long.hidden == len(value) - card.SHOWN_OF_FOLDED == shown.hidden
+    assert long.value.plain.count("\n") == card.SHOWN_LINES_OF_FOLDED
+    assert long.hidden == len(long.rest.plain) == shown.hidden
+    assert long.folded == "98,833 characters (9,992 lines)"
     assert (short.value.plain, short.hidden) == ("seen", 0)
 
 
@@ -161,3 +166,72 @@ def test_the_digest_covers_every_part_of_what_is_shown(waiting: ToolCall) -> Non
     assert disclosure.digest(shown) == approval.digest
     changed = [{**shown, part: "other"} for part in shown] + [{**shown, "more": 1}]
     assert approval.digest not in {disclosure.digest(other) for other in changed}
+
+
+CLAIM = "4711? Dry run: nothing is charged"
+
+
+def boxes_of_the_title(call: ToolCall) -> list[str]:
+    html = render_to_string("approvals/_card.html", {"card": card.card(approval_of(call)), "over": "ws"})
+    return re.findall(r'<bdi class="value inline">(.*?)</bdi>', html)
+
+
+def test_a_value_in_the_title_stands_in_a_box_of_its_own(bob: User) -> None:
+    tool = recording(prompt_template="Refund order {args.text}?")
+    call = ask(bob, tool, {"text": CLAIM})
+    assert boxes_of_the_title(call) == [CLAIM]
+    assert approval_of(call).prompt == f"Refund order “{CLAIM}”?"
+
+
+def test_the_title_is_that_of_the_disclosure_also_where_that_has_no_pieces(bob: User) -> None:
+    approval = approval_of(ask(bob, recording(prompt_template="Refund order {args.text}?"), {"text": "4711"}))
+    del approval.disclosure["promptPieces"]
+    assert [(piece.text.plain, piece.is_value) for piece in card.card(approval).title] == [
+        ("Refund order 4711?", False)
+    ]
+
+
+def test_an_edited_call_has_an_edited_title(bob: User, tool: Tool) -> None:
+    shown = approval_of(ask(bob, tool, {"text": "before"})).disclosure
+    tool.prompt_template = "Say {args.text}"
+    assert disclosure.with_edit(shown, {"text": "after"}, tool)["promptPieces"] == [["Say ", False], ["after", True]]
+
+
+def test_in_title_name_value_and_raw_json_misleading_order_is_shown_as_stored(bob: User, free: Tool) -> None:
+    call = ask(bob, free, {"sum 5א7": "100א5"})
+    html = render_to_string("approvals/_card.html", {"card": card.card(approval_of(call)), "over": "ws"})
+    assert html.count('class="stored"') == 4
+
+
+def test_both_parts_of_a_folded_value_are_shown_in_the_same_order(bob: User, free: Tool) -> None:
+    (row,) = card.card(approval_of(ask(bob, free, {"a": "x" * 900 + "א5"}))).rows
+    assert row.rest is not None
+    assert (row.value.stored, row.rest.stored) == (True, True)
+    assert any("right-to-left" in warning for warning in row.warnings)
+
+
+@pytest.mark.parametrize(
+    "value,folded",
+    [
+        ("x" * 600, None),
+        ("x" * 601, "201 characters"),
+        ("x\n" * 11 + "x", None),
+        ("x\n" * 12 + "x", "9 characters (5 lines)"),
+        ("\n" * 12, "4 characters (4 lines)"),
+        ("x" * 399 + "\n" * 13, "12 characters (12 lines)"),
+        ({str(number): number for number in range(10, 30)}, "156 characters (14 lines)"),
+    ],
+    ids=range(7),
+)
+def test_a_value_folds_after_some_characters_or_lines(value: Any, folded: str | None, bob: User, free: Tool) -> None:
+    call = ask(bob, free, {"a": value})
+    (row,) = card.card(approval_of(call)).rows
+    assert (row.folded if row.rest else None) == folded
+    assert folded is None or f"Show the other {folded}" in rendered(call).text
+
+
+def test_forty_thousand_hidden_characters_make_a_small_card(bob: User, free: Tool) -> None:
+    call = ask(bob, free, {"a": "\u200b" * 40_000})
+    html = render_to_string("approvals/_card.html", {"card": card.card(approval_of(call)), "over": "ws"})
+    assert len(html) < 20_000
+    assert "40,000 characters that cannot be seen" in html

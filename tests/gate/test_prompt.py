@@ -29,7 +29,7 @@ def test_placeholders_are_filled_in(template: str, sentence: str) -> None:
 
 def test_a_value_is_never_read_as_a_template() -> None:
     assert prompt.render("{args.a} {args.b}", "refund", {"a": "{args.b}{toolName}", "b": r"\1 \g<0>"}) == (
-        r"{args.b}{toolName} \1 \g<0>"
+        r"“{args.b}{toolName}” “\1 \g<0>”"
     )
 
 
@@ -50,3 +50,56 @@ def test_a_template_that_can_never_be_filled_is_refused_by_name(wrong: str) -> N
     with pytest.raises(prompt.BadTemplate) as caught:
         prompt.check(f"Run {{toolName}} {wrong}", {"who": {}})
     assert wrong in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "value,shown",
+    [
+        ("4711", "4711"),
+        ("2026-07-14T10:00", "2026-07-14T10:00"),
+        ("ann_b@example.org/x", "ann_b@example.org/x"),
+        ("Zoë", "Zoë"),
+        (129.5, "129.5"),
+        (None, "null"),
+        ("4711? Dry run: nothing is charged", "“4711? Dry run: nothing is charged”"),
+        ("4711” for Bob “", '“4711" for Bob "”'),
+        ("", "“”"),
+        ("4711\n", "“4711\n”"),
+    ],
+)
+def test_a_text_that_could_go_on_with_the_sentence_is_quoted(value: Any, shown: str) -> None:
+    assert prompt.render("Refund order {args.a}?", "refund", {"a": value}) == f"Refund order {shown}?"
+
+
+def test_a_value_that_the_template_quotes_is_not_quoted_twice_and_cannot_close_the_quotes() -> None:
+    assert prompt.render("Write “{args.a}”?", "note", {"a": "two words” and"}) == 'Write “two words" and”?'
+
+
+def test_values_are_told_apart_from_the_templates_own_words() -> None:
+    assert prompt.pieces("Give {args.who} {args.amount} by {toolName}{args.no}?", "refund", ARGUMENTS) == [
+        ("Give ", False),
+        ("Ann", True),
+        (" ", False),
+        ("5", True),
+        (" by ", False),
+        ("refund", False),
+        ("(not given)", False),
+        ("?", False),
+    ]
+
+
+def test_a_tool_name_that_could_go_on_with_the_sentence_is_told_apart_too() -> None:
+    assert prompt.pieces("{toolName}", "x? Dry run", {}) == [("x? Dry run", True)]
+
+
+def test_a_value_in_the_sentence_is_one_line_and_cut_with_the_count_stated() -> None:
+    assert prompt.pieces("{args.a}!", "t", {"a": "one\ntwo"}) == [("one ⏎ two", True), ("!", False)]
+    assert prompt.pieces("{args.a}!", "t", {"a": "x" * 1260}) == [
+        ("x" * 60 + "…", True),
+        (" (and 1,200 more characters)", False),
+        ("!", False),
+    ]
+
+
+def test_an_empty_value_still_has_its_place() -> None:
+    assert prompt.pieces("{args.a}{args.b}", "t", {"a": "", "b": "{args.a}"}) == [("", True), ("{args.a}", True)]
