@@ -26,6 +26,7 @@ Receive = Callable[[], Awaitable[Any]]
 Send = Callable[[Any], Awaitable[None]]
 
 DRAIN_SECONDS = 5.0
+LARGEST_BODY = 20 * 2**20
 
 
 class Household:
@@ -57,6 +58,11 @@ household = Household()
 
 
 async def http(scope: Scope, receive: Receive, send: Send) -> None:
+    length = dict(scope["headers"]).get(b"content-length", b"0")
+    if length.isdigit() and (len(length) > 18 or int(length) > LARGEST_BODY):
+        await send({"type": "http.response.start", "status": 413, "headers": [(b"content-length", b"0")]})
+        await send({"type": "http.response.body", "body": b""})
+        return
     app = demo_model if scope["path"].startswith(DEMO_PATH + "/") else django_application
     await app(scope, receive, send)
 

@@ -2,12 +2,14 @@
 
 from dataclasses import dataclass
 from functools import lru_cache
+from urllib.parse import unquote
 
 import httpx2
 from django.conf import settings
 from django.utils.crypto import salted_hmac
 from openai import AsyncOpenAI
 
+SHORTEST_SECRET = 5  # "none" is what stands for no key
 DEMO_PATH = "/demo-model/v1"
 
 
@@ -20,7 +22,19 @@ class Endpoint:
 
     @property
     def shown_url(self) -> str:
-        return self.base_url or "api.openai.com"
+        """For people who chat: the name and password that some operators put into the address are left out."""
+        scheme, _, rest = self.base_url.rpartition("://")
+        authority, slash, path = rest.partition("/")
+        shown = authority.rpartition("@")[2] + slash + path.partition("?")[0].partition("#")[0]
+        return (f"{scheme}://{shown}" if scheme else shown) or "api.openai.com"
+
+    @property
+    def secrets(self) -> list[str]:
+        """The key, and what the address says about who asks, as written and as meant; the longest first."""
+        userinfo = self.base_url.partition("://")[2].partition("/")[0].rpartition("@")[0]
+        parts = {self.api_key, userinfo, userinfo.partition(":")[2]}
+        both = parts | {unquote(part) for part in parts}
+        return sorted((part for part in both if len(part) >= SHORTEST_SECRET), key=len, reverse=True)
 
 
 class OwnAddress:

@@ -10,7 +10,7 @@ from uuid import UUID
 from django.conf import settings
 from django.utils import timezone
 
-from hitlchat.agent import announce, runs, writing
+from hitlchat.agent import announce, runs, transcript, writing
 from hitlchat.agent.loop import advance
 from hitlchat.agent.models import Conversation, Message
 from hitlchat.agent.runs import Claim
@@ -28,6 +28,7 @@ SWEEP_SECONDS = 2.0
 # A call bears the time of its move, and shows only when that is committed.
 LATE_COMMIT = timedelta(minutes=2)
 ANSWERED = frozenset({Status.APPROVED, Status.DECLINED, Status.EXPIRED, Status.WITHDRAWN})
+ENDED = frozenset({Status.SUCCEEDED, Status.FAILED})
 
 _driving: dict[Claim, asyncio.Task[Any]] = {}
 
@@ -134,3 +135,5 @@ def _on_move(*, call_id: UUID, status: Status, conversation_id: UUID | None, tur
         runs.refresh_status(turn_id)
     if turn_id is not None and status in SETTLED:
         _wake(turn_id)
+    if conversation_id is not None and status in ENDED and (note := transcript.correct(call_id)) is not None:
+        announce.tell_soon(conversation_id, "message", message=str(note.pk))

@@ -10,7 +10,9 @@ from django.db.models.functions import Concat
 from hitlchat.agent.llm import Answer
 from hitlchat.agent.models import ACTIVE, Conversation, Message, MessageState, Role, Run
 from hitlchat.gate import canonical, results
+from hitlchat.gate.actor import SYSTEM
 from hitlchat.gate.models import ToolCall
+from hitlchat.gate.status import Status
 
 
 def add_user(conversation: Conversation, run: Run, content: str) -> Message:
@@ -68,15 +70,25 @@ def keep_partial(run: Run, written: str) -> None:
 def answer_calls(conversation: Conversation, run: Run, turn_id: UUID) -> None:
     """Write a tool message for every call of the turn, in the model's order: a model server insists on all of them."""
     calls = ToolCall.objects.filter(turn_id=turn_id).select_related("approval").prefetch_related("approval__decisions")
+    # One that a person ran again has a second row; the model is told of the last.
+    last = {call.position: call for call in calls.order_by("position", "created_at")}
     seq = _last_seq(conversation.pk)
-    messages = []
-    for offset, call in enumerate(calls.order_by("position"), 1):
-        content = _text(call)
-        wire = canonical.pretty({"role": "tool", "tool_call_id": call.model_call_id, "content": content})
-        messages.append(
-            Message(conversation=conversation, run=run, seq=seq + offset, role=Role.TOOL, content="", wire=wire)
-        )
-    Message.objects.bulk_create(messages)
+    Message.objects.bulk_create(
+        Message(conversation=conversation, run=run, seq=seq + offset, role=Role.TOOL, wire=_tool_wire(call))
+        for offset, call in enumerate(last.values(), 1)
+    )
+
+
+def correct(call_id: UUID) -> Message | None:
+    """Tell the model how a call ended whose tool message had to be written before: it went on after its run, or was
+    run again. What a person marked is told by whoever took it down."""
+    call = ToolCall.objects.select_related("approval").get(pk=call_id)
+    told = _tool_message(call)
+    if told is None or told.wire == _tool_wire(call) or call.events.latest("id").means != SYSTEM.means:
+        return None
+    status = Status(call.status).label.lower()
+    for_model = f"The call {call.model_call_id} of {call.tool_name} has ended since: {status}. {_text(call)}"
+    return add_note(told.conversation_id, f"{call.tool_name} has ended since: {status}.", for_model=for_model)
 
 
 def wires(conversation_id: UUID) -> list[str]:
@@ -89,6 +101,20 @@ def wires(conversation_id: UUID) -> list[str]:
             notices.append(ordered.pop())
         ordered += [(role, wire), *reversed(notices)]
     return [wire for _, wire in ordered]
+
+
+def _tool_message(call: ToolCall) -> Message | None:
+    """The one that answers `call`, if it is written: the first behind the call's turn that has its id."""
+    turn = Message.objects.filter(pk=call.turn_id).first() if call.turn_id else None
+    if turn is None:
+        return None
+    same_id = canonical.pretty({"tool_call_id": call.model_call_id})[1:-1]
+    behind = Message.objects.filter(conversation_id=turn.conversation_id, seq__gt=turn.seq, role=Role.TOOL)
+    return behind.filter(wire__contains=same_id).order_by("seq").first()
+
+
+def _tool_wire(call: ToolCall) -> str:
+    return canonical.pretty({"role": "tool", "tool_call_id": call.model_call_id, "content": _text(call)})
 
 
 def _text(call: ToolCall) -> str:

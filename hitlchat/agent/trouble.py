@@ -27,7 +27,9 @@ def explain(error: Exception, endpoint: Endpoint) -> ModelTrouble:
         case openai.APIStatusError():
             return ModelTrouble(_status(error, endpoint))
         case openai.APIError():
-            return ModelTrouble(f"The model server broke off its answer: {_detail(error)} Send the message again.")
+            return ModelTrouble(
+                f"The model server broke off its answer: {_detail(error, endpoint)} Send the message again."
+            )
         case _:
             return ModelTrouble(
                 "The model server sent something that is no Chat Completions stream. Check its version."
@@ -35,7 +37,7 @@ def explain(error: Exception, endpoint: Endpoint) -> ModelTrouble:
 
 
 def _status(error: openai.APIStatusError, endpoint: Endpoint) -> str:
-    detail = _detail(error)
+    detail = _detail(error, endpoint)
     match error.status_code:
         case 401 | 403:
             return f"The model server did not accept the key ({error.status_code}). Check OPENAI_API_KEY. {detail}"
@@ -56,8 +58,11 @@ def _too_long(error: openai.APIStatusError) -> bool:
     return error.status_code == 413 or any(words in text for words in TOO_LONG)
 
 
-def _detail(error: openai.APIError) -> str:
+def _detail(error: openai.APIError, endpoint: Endpoint) -> str:
+    """What the server says, without what belongs to the operator: some servers repeat the key."""
     body = error.body if isinstance(error.body, dict) else {}
     text = " ".join(str(body.get("message") or error.message or "").split())
+    for secret in endpoint.secrets:
+        text = text.replace(secret, "[key]")
     cut = text if len(text) <= LONGEST_DETAIL else text[:LONGEST_DETAIL] + "…"
     return f"It says: “{cut}”." if cut else ""

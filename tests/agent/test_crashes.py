@@ -108,6 +108,10 @@ def test_an_unknown_call_runs_again_only_after_another_yes(
     approve(bob)
     bob.wait_for_call(conversation, "succeeded")
     assert len(outside.orders) == 2
+    scripted_model.enqueue(text("Good to know."))
+    bob.post(f"/api/conversations/{conversation}/messages", {"content": "So?"})
+    bob.wait_for_answer(conversation, "Good to know.")
+    assert "of order has ended since: succeeded. ordered" in scripted_model.messages[-2]["content"]
 
 
 @pytest.mark.guarantee("run:survives")

@@ -76,6 +76,10 @@ async def test_stopping_while_a_call_executes_lets_it_end_and_says_so(
     assert "It was still executing when the run ended" in scripted_model.told[0]
     recorder.let_go("work")
     await talk.settled(Status.SUCCEEDED)
+    scripted_model.enqueue(text("Now I do."))
+    await talk.ask("And now?")
+    assert await talk.notices() == ["work has ended since: succeeded."]
+    assert "has ended since: succeeded. work did {}" in scripted_model.messages[-2]["content"]
 
 
 async def test_stopping_between_a_settled_and_an_open_call_answers_both(

@@ -137,5 +137,20 @@ async def test_nothing_in_a_failure_leaks_the_key(talk: Talk, scripted_model: Sc
     assert await Run.objects.filter(error__contains="x" * 301).acount() == 0
 
 
+@pytest.mark.guarantee("run:survives")
+async def test_a_channel_layer_that_is_down_costs_no_run(
+    talk: Talk, settings: Settings, recorder: Recorder, scripted_model: ScriptedModel, caplog: pytest.LogCaptureFixture
+) -> None:
+    nowhere = {"hosts": [{"address": "redis://127.0.0.1:9", "socket_timeout": None}]}
+    settings.CHANNEL_LAYERS = {
+        "default": {"BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer", "CONFIG": nowhere}
+    }
+    await recorded_tool_in_database("look")
+    scripted_model.enqueue(calls(("look", {})), text("Seen."))
+    assert (await talk.ask()).status == RunStatus.DONE
+    assert recorder.entered == [("look", {})]
+    assert "The channel layer could not be reached" in caplog.text
+
+
 async def recorded_tool_in_database(name: str) -> None:
     await in_database(recorded_tool)(name, "DISABLED")

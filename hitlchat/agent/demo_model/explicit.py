@@ -2,12 +2,16 @@
 
 import json
 import re
+from itertools import islice
 from typing import Any
 
 from .draft import Draft
 from .shapes import MISFIT, Param, fit
 from .words import parts
 
+MOST_TRIES = 20
+_GAPS = ", \n"
+_END = re.compile(r"(?<=[\s,])(?:and|with)$", re.IGNORECASE)
 _QUOTES = {'"': '"', "“": "”", "'": "'", "`": "`"}
 
 
@@ -16,7 +20,7 @@ def json_object(draft: Draft) -> None:
 
     With `draft.named`, as in `refund_order {"order_id": 7}`, it is passed on as it is, right or wrong.
     """
-    for match in re.finditer(r"\{", draft.text):
+    for match in islice(re.finditer(r"\{", draft.text), MOST_TRIES):
         try:
             value, length = json.JSONDecoder().raw_decode(draft.text[match.start() :])
         except (ValueError, RecursionError):
@@ -73,7 +77,9 @@ def _value(param: Param, text: str, start: int, limit: int) -> tuple[str, int]:
         else:
             return text[start : start + length], start + length
     rest = re.split(r"[;\n]", text[start:limit])[0]
-    rest = re.sub(r"(?:[\s,]+(?:and|with))?[\s,]*$", "", rest, flags=re.IGNORECASE)
+    if text.rfind("(", 0, start) > text.rfind(")", 0, start):  # `(status: paid)`
+        rest = rest.partition(")")[0]
+    rest = _END.sub("", rest.rstrip(_GAPS)).rstrip(_GAPS)
     if not param.is_text or not re.search(r"\s", rest.split(",")[0].strip()):
         # One word: what follows the comma or the space is about something else.
         rest = re.split(r",(?:\s|$)", rest)[0]

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from itertools import islice
 
 _PLAIN = r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?"
 _SUM = rf"\d+,\d{{1,2}}(?![\d,])|{_PLAIN}"
@@ -22,6 +23,7 @@ _FACT = re.compile(
     """,
     re.VERBOSE,
 )
+MOST = 100
 _WORDS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
 _NUMBER_WORD = re.compile(rf"\b(?:{'|'.join(_WORDS)})\b", re.IGNORECASE)
 _FIRST_DIGIT = re.compile(r"-?\d")
@@ -41,9 +43,9 @@ class Fact:
 
 def find(text: str) -> list[Fact]:
     """The facts of `text`, from left to right, none inside another."""
-    found = [_fact(match) for match in _FACT.finditer(text)]
+    found = [_fact(match) for match in islice(_FACT.finditer(text), MOST)]
     figures = any(fact.kind in {"number", "money"} for fact in found)
-    for match in _NUMBER_WORD.finditer(text):
+    for match in islice(_NUMBER_WORD.finditer(text), MOST):
         number = _WORDS.index(match[0].lower())
         inside = any(fact.start <= match.start() < fact.end for fact in found)
         if not inside and (number > 1 or not figures):  # beside figures, "one" is seldom a number

@@ -4,8 +4,13 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from .words import LONGEST, calm
+
 NOTE = "[Note from hitlchat]"
 _QUESTION = re.compile(r"To call `[^`]+` I still need ((?:`[^`]+`(?:, | and )?)+)")
+
+MOST_ANSWERS = 10
+LONGEST_RESULT = 200_000
 
 Message = dict[str, Any]
 
@@ -30,8 +35,8 @@ def text_of(message: Message) -> str:
     """The text of a message, whether it is one string or a list of parts."""
     content = message.get("content")
     if isinstance(content, list):
-        return "\n".join(str(part.get("text") or "") for part in content if isinstance(part, dict))
-    return str(content or "")
+        content = "\n".join(str(part.get("text") or "") for part in content[:100] if isinstance(part, dict))
+    return str(content or "")[:LONGEST_RESULT]
 
 
 def _name(call: dict[str, Any]) -> str:
@@ -77,12 +82,17 @@ def wanted(history: list[Message]) -> tuple[str, list[Answer]]:
     while spoken and not is_from_user(spoken[-1]):
         spoken.pop()
     answers: list[Answer] = []
-    while len(spoken) > 2 and (asked := _asked(spoken[-2])):
-        answers.insert(0, Answer(asked, text_of(spoken[-1])))
+    while len(spoken) > 2 and len(answers) < MOST_ANSWERS and (asked := _asked(spoken[-2])):
+        answers.insert(0, Answer(asked, calm(text_of(spoken[-1]))))
         del spoken[-2:]
-    return (text_of(spoken[-1]) if spoken else ""), answers
+    return (calm(text_of(spoken[-1])) if spoken else ""), answers
+
+
+def told_before(history: list[Message], beginning: str) -> bool:
+    """Whether an earlier answer began like this."""
+    return any(message.get("role") == "assistant" and text_of(message).startswith(beginning) for message in history)
 
 
 def _asked(message: Message) -> tuple[str, ...]:
-    question = _QUESTION.match(text_of(message)) if message.get("role") == "assistant" else None
+    question = _QUESTION.match(text_of(message)[:LONGEST]) if message.get("role") == "assistant" else None
     return tuple(re.findall(r"`([^`]+)`", question[1])) if question else ()

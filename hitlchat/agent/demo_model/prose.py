@@ -10,7 +10,8 @@ from .shapes import Param, item
 from .tools import Tool
 from .words import canonical, parts
 
-MOST_SHOWN = 8
+MOST_SHOWN, MOST_SUGGESTED = 8, 4
+NOTHING = "I found no tool for that."
 MOST_WORDS = 20_000
 DEFAULT_WORDS = 200
 SENTENCES_IN_PARAGRAPH = 5
@@ -54,7 +55,23 @@ def _pick(group: str, number: int, step: int) -> str:
     return choices[(number * step + number // len(choices)) % len(choices)]
 
 
-def introduction(tools: list[Tool]) -> str:
+def nothing(tools: list[Tool], *, again: bool) -> str:
+    """That no tool was found, with a few to try; the second time without what was said before."""
+    if not again:
+        return f"{NOTHING}\n\n{introduction(tools, MOST_SUGGESTED)}"
+    tries = " or ".join(code(example(tool)) for tool in tools[:MOST_SUGGESTED])
+    return f"{NOTHING} Try {tries}." if tries else NOTHING
+
+
+def which(call: Call) -> str:
+    """Ask which of several tools is meant that fit equally well."""
+    shown = "\n".join(
+        f"- {code(example(tool))}: {text(tool.title)}" for tool in (call.tool, *call.rivals)[:MOST_SUGGESTED]
+    )
+    return f"I am not sure which of these you mean. Please say it in one of these ways:\n\n{shown}"
+
+
+def introduction(tools: list[Tool], most: int = MOST_SHOWN) -> str:
     """Who answers here, and what can be tried."""
     lead = (
         "I am the **demo model**: a few rules that match your words to tools, so that everything can be tried "
@@ -63,10 +80,9 @@ def introduction(tools: list[Tool]) -> str:
     if not tools:
         return f"{lead}\n\nThere is no tool that I may call here. I can write some text: try *write 200 words*."
     shown = "\n".join(
-        f"- {code(tool.name)}: {text(tool.title or tool.name)}  \n  Try: {code(example(tool))}"
-        for tool in tools[:MOST_SHOWN]
+        f"- {code(tool.name)}: {text(tool.title or tool.name)}  \n  Try: {code(example(tool))}" for tool in tools[:most]
     )
-    more = f"\n\nand {len(tools) - MOST_SHOWN} more." if len(tools) > MOST_SHOWN else ""
+    more = f"\n\nand {len(tools) - most} more." if len(tools) > most else ""
     return (
         f"{lead}\n\nYou can ask me for:\n\n{shown}{more}\n\nSeveral calls at once work too: join them with *and then*."
     )

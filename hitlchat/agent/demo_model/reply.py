@@ -34,11 +34,14 @@ def answer(request: dict[str, Any]) -> Iterator[Chunk]:
     if text := _text_for(said, tools):
         return writer.text(text)
     calls = plan.calls(said, tools, answers)
+    unsure = next((call for call in calls if call.rivals), None)
+    if unsure:
+        return writer.text(prose.which(unsure))
     if any(call.missing for call in calls):
         return writer.text(prose.question(calls))
     if calls:
         return writer.calls((call.tool.name, call.arguments) for call in calls)
-    return writer.text(_nothing_matched(said, tools))
+    return writer.text(_nothing_matched(said, tools, again=history.told_before(messages, prose.NOTHING)))
 
 
 def _text_for(said: str, tools: list[Tool]) -> str:
@@ -50,7 +53,7 @@ def _text_for(said: str, tools: list[Tool]) -> str:
     tool = plan.named(said, tools)
     if tool:
         return prose.described(tool) if _ABOUT.match(said) and "=" not in said else ""
-    wanted = prose.words_wanted(plan.hidden(said[: plan.LONGEST]))
+    wanted = prose.words_wanted(plan.hidden(said))
     return prose.filler(wanted) if wanted else ""
 
 
@@ -61,7 +64,7 @@ def _changes_subject(said: str, tools: list[Tool]) -> bool:
     return plan.begins(said, tools) and not any(call.missing for call in plan.calls(said, tools))
 
 
-def _nothing_matched(said: str, tools: list[Tool]) -> str:
+def _nothing_matched(said: str, tools: list[Tool], *, again: bool) -> str:
     if _NOT.search(said):
         return "All right, I call nothing."
-    return f"I found no tool for that.\n\n{prose.introduction(tools)}"
+    return prose.nothing(tools, again=again)

@@ -1,9 +1,11 @@
 """What the demo model needs to know of a JSON Schema: each parameter's name, types and words."""
 
 import json
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Final
 
 from .words import canonical, parts
@@ -29,6 +31,7 @@ _FALSE = frozenset({"false", "no", "off", "n", "0"})
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 
+MOST = 40  # parameters of a tool, and values of a parameter, that are looked at
 MISFIT: Final = object()
 
 
@@ -80,7 +83,7 @@ def params(schema: dict[str, Any]) -> list[Param]:
     properties = schema.get("properties")
     if not isinstance(properties, dict):
         return []
-    return [_param(str(name), _resolved(raw, schema), name in names) for name, raw in properties.items()]
+    return [_param(str(name), _resolved(raw, schema), name in names) for name, raw in islice(properties.items(), MOST)]
 
 
 def item(param: Param) -> Param:
@@ -94,7 +97,7 @@ def _param(name: str, schema: dict[str, Any], required: bool) -> Param:
     return Param(
         name=name,
         types=frozenset(kind for branch in branches for kind in _types(branch)),
-        enum=tuple(enum),
+        enum=tuple(enum[:MOST]),
         form=next((str(branch["format"]) for branch in branches if "format" in branch), ""),
         description=str(schema.get("description") or ""),
         required=required,
@@ -161,7 +164,8 @@ def _integer(text: str) -> Any:
 def _number(text: str) -> Any:
     if not _NUMBER.fullmatch(text):
         return MISFIT
-    return float(text) if "." in text else int(text)
+    value = float(text) if "." in text else int(text)
+    return MISFIT if value in {math.inf, -math.inf} else value
 
 
 def _boolean(text: str) -> Any:

@@ -7,6 +7,9 @@ from typing import Any
 from .shapes import Param, params
 from .words import FILLERS, canonical, parts, tokens
 
+MOST = 500
+LONGEST_DESCRIPTION = 1_000
+
 
 @dataclass(frozen=True)
 class Tool:
@@ -36,10 +39,14 @@ def offered(request: dict[str, Any]) -> list[Tool]:
     if request.get("tool_choice") == "none" or not isinstance(raw, list):
         return []
     functions = [
-        entry["function"] for entry in raw if isinstance(entry, dict) and isinstance(entry.get("function"), dict)
+        entry["function"] for entry in raw[:MOST] if isinstance(entry, dict) and isinstance(entry.get("function"), dict)
     ]
     return [
-        Tool(str(function["name"]), str(function.get("description") or ""), _schema(function.get("parameters")))
+        Tool(
+            str(function["name"]),
+            str(function.get("description") or "")[:LONGEST_DESCRIPTION],
+            _schema(function.get("parameters")),
+        )
         for function in functions
         if function.get("name")
     ]

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from itertools import islice
 
 _FILLERS = """
     a all also am an and any are as at be been by can could d did do does for from had has have he her hers him his
@@ -25,11 +26,15 @@ _SYNONYMS = {
     "time": "clock",
     "cancel": "abort",
     "count": "quantity many",
+    "refund": "reimburse repay payback",
 }
 _ENDINGS = (("ies", "y"), ("ing", ""), ("ed", ""), ("es", ""), ("s", ""), ("e", ""))
 _TOKEN = re.compile(r"\d+(?:[.,]\d+)*|[^\W_](?:[\w'\u2019/°-]*\w)?|°\w")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[^A-Za-z0-9]+")
 SHORTEST_STEM = 3
+LONGEST = 2_000  # characters of a text that are looked at
+MOST_TOKENS = 400
+_BACK = re.compile(r"\b(?:giv|pay|paid|send|money|want|return)\w*\b.*\bback\b", re.IGNORECASE | re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -41,8 +46,20 @@ class Token:
     end: int
 
 
+def calm(text: str) -> str:
+    """The beginning of `text`, with every run of white space as one space or line break: no rule reads more."""
+    flat = re.sub(r"\s+", lambda run: "\n" if "\n" in run[0] else " ", text[: 10 * LONGEST])
+    return flat[:LONGEST]
+
+
 def tokens(text: str) -> list[Token]:
-    return [Token(match[0], match.start(), match.end()) for match in _TOKEN.finditer(text)]
+    return [Token(match[0], match.start(), match.end()) for match in islice(_TOKEN.finditer(text), MOST_TOKENS)]
+
+
+def meant(text: str) -> list[str]:
+    """The words of `text`, and what a phrase of several stands for: `give … back` is a refund."""
+    said = [token.text for token in tokens(text)]
+    return [*said, "refund"] if _BACK.search(text) else said
 
 
 def parts(name: str) -> list[str]:

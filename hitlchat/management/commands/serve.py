@@ -1,16 +1,21 @@
 from typing import Any
 
+from daphne.http_protocol import HTTPFactory, WebRequest
 from daphne.server import Server, reactor, twisted_loop
+from daphne.ws_protocol import WebSocketProtocol
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from twisted.internet import defer
 
 from hitlchat import environment as env
 from hitlchat.accounts import first_run
 from hitlchat.agent.endpoint import own_address
-from hitlchat.asgi import application, household
+from hitlchat.asgi import LARGEST_BODY, application, household
 from tools_studio.library.install import install
 
 CLOSE_RESTARTING = 1012
+CLOSE_TOO_BIG = 1009
+LARGEST_MESSAGE = 2**20
+TOO_LARGE = b"HTTP/1.1 413 Content Too Large\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 
 
 class NeverStarted:
@@ -21,8 +26,71 @@ class NeverStarted:
         return True
 
 
+class BoundedRequest(WebRequest):  # type: ignore[misc]
+    """Refuses a body that is too large while it arrives. Daphne reads it all first, and the application asks later."""
+
+    _is_refused = False
+
+    def gotLength(self, length: int | None) -> None:  # noqa: N802
+        super().gotLength(length)
+        if (length or 0) > LARGEST_BODY:
+            self._refuse()
+
+    def handleContentChunk(self, data: bytes) -> None:  # noqa: N802
+        """Also reached by chunks, which do not say how many there will be."""
+        if self._is_refused:
+            return
+        super().handleContentChunk(data)
+        if self.content.tell() > LARGEST_BODY:
+            self._refuse()
+
+    def process(self) -> Any:
+        return None if self._is_refused else super().process()
+
+    def _refuse(self) -> None:
+        self._is_refused = True
+        self.channel.transport.write(TOO_LARGE)
+        self.channel.loseConnection()
+
+
+class BoundedFactory(HTTPFactory):  # type: ignore[misc]
+    def buildProtocol(self, addr: Any) -> Any:  # noqa: N802
+        protocol = super().buildProtocol(addr)
+        protocol.requestFactory = BoundedRequest
+        return protocol
+
+
+class BoundedWebSocket(WebSocketProtocol):  # type: ignore[misc]
+    """Autobahn looks at the size of a frame only once the handshake is over; until then it keeps all that comes."""
+
+    def dataReceived(self, data: bytes) -> None:  # noqa: N802
+        if self.state == self.STATE_CONNECTING and len(self.data) + len(data) > LARGEST_MESSAGE:
+            self._fail_connection(CLOSE_TOO_BIG, "too much before the handshake was over")
+        else:
+            super().dataReceived(data)
+
+
 class GracefulServer(Server):  # type: ignore[misc]
-    """Daphne, with a shutdown that reaches every connection (4.2.3 stops at the first upgraded one with a KeyError)."""
+    """Daphne, with bounds for what a client may send, and with a shutdown that reaches every connection (that of 4.2.3
+    stops at the first upgraded one with a KeyError)."""
+
+    # `run` of Daphne makes both factories and starts to listen in one go: here they are exchanged as they are set.
+    @property
+    def http_factory(self) -> BoundedFactory:
+        return self._http_factory
+
+    @http_factory.setter
+    def http_factory(self, _made: HTTPFactory) -> None:
+        self._http_factory = BoundedFactory(self)
+
+    @property
+    def ws_factory(self) -> Any:
+        return self._ws_factory
+
+    @ws_factory.setter
+    def ws_factory(self, made: Any) -> None:
+        made.protocol = BoundedWebSocket
+        self._ws_factory = made
 
     def kill_all_applications(self) -> Any:
         for connection in self.connections.values():
@@ -59,6 +127,8 @@ class Command(BaseCommand):
             signal_handlers=True,
             ping_interval=20,
             ping_timeout=30,
+            websocket_max_message_size=LARGEST_MESSAGE,
+            websocket_max_frame_size=LARGEST_MESSAGE,
             server_name="hitlchat",
             ready_callable=lambda: self._welcome(host, port),
         )

@@ -1,0 +1,106 @@
+"""Two server processes on one PostgreSQL and one Redis: it makes no difference which of them is asked."""
+
+import pytest
+from django.conf import settings
+
+from tests.outside import Outside
+from tests.processes import Server, Servers
+from tests.scripted_model import Gate, ScriptedModel, calls, text
+
+needs_redis = pytest.mark.skipif(not settings.REDIS_URL, reason="needs Redis (REDIS_URL)")
+pytestmark = [pytest.mark.postgres, needs_redis]
+
+ORDER = ("order", {"what": "a lamp"})
+
+
+@pytest.fixture
+def two(servers: Servers, outside: Outside, scripted_model: ScriptedModel) -> tuple[Server, Server]:
+    first, second = (servers.start(**scripted_model.environment) for _ in range(2))
+    first.sign_in("alice").add_tool(hitlMode="REQUIRED", **outside.tool)
+    return first, second
+
+
+@pytest.mark.guarantee("run:survives")
+def test_what_is_asked_in_one_process_is_decided_in_the_other_and_both_pages_follow(
+    two: tuple[Server, Server], outside: Outside, scripted_model: ScriptedModel
+) -> None:
+    bob = two[0].sign_in("bob")
+    gate = Gate()
+    scripted_model.enqueue(calls(ORDER), text("It is ", gate, "ordered."))
+    conversation = bob.begin("Order a lamp")
+    pages = [bob.socket(conversation, server) for server in two]
+    for page in pages:
+        page.until("data-approve")
+    (approval,) = bob.pending()
+    pages[1].send(type="decide", approval=approval["id"], verdict="approve", digest=approval["consentDigest"])
+    for page in pages:
+        page.until("It is")
+    gate.open()
+    for page in pages:
+        page.until("It is ordered.")
+    assert outside.orders == ['"a lamp"']
+
+
+@pytest.mark.guarantee("gate:one-outcome")
+def test_opposite_answers_in_two_processes_have_one_outcome(
+    two: tuple[Server, Server], outside: Outside, scripted_model: ScriptedModel
+) -> None:
+    bob = two[0].sign_in("bob")
+    scripted_model.enqueue(calls(ORDER), text("Whatever."))
+    conversation = bob.begin("Order a lamp")
+    bob.wait_for_call(conversation, "waiting")
+    (approval,) = bob.pending()
+    pages = [bob.socket(conversation, server) for server in two]
+    for page, verdict in zip(pages, ("approve", "decline"), strict=True):
+        page.send(type="decide", approval=approval["id"], verdict=verdict, digest=approval["consentDigest"])
+    bob.wait_for_answer(conversation, "Whatever.")
+    (call,) = bob.calls(conversation)
+    assert (call["status"], len(outside.orders)) in [("succeeded", 1), ("declined", 0)]
+
+
+@pytest.mark.guarantee("run:survives")
+def test_when_the_process_that_asks_the_model_is_killed_the_other_takes_over(
+    two: tuple[Server, Server], scripted_model: ScriptedModel
+) -> None:
+    bob = two[0].sign_in("bob")
+    gate = Gate()
+    scripted_model.enqueue(text("Half of the", gate), text("The whole answer."))
+    conversation = bob.begin("Tell me")
+    gate.wait()
+    page = bob.socket(conversation, two[1])
+    page.until("Half of the")
+    two[0].kill()
+    page.until("The whole answer.")
+
+
+@pytest.mark.guarantee("gate:at-most-once")
+def test_when_the_process_that_executes_is_killed_the_other_says_unknown(
+    two: tuple[Server, Server], outside: Outside, scripted_model: ScriptedModel
+) -> None:
+    bob = two[0].sign_in("bob")
+    outside.gate = Gate()
+    scripted_model.enqueue(calls(ORDER), text("I cannot tell."))
+    conversation = bob.begin("Order a lamp")
+    bob.wait_for_call(conversation, "waiting")
+    (approval,) = bob.pending()
+    bob.post(f"/api/approvals/{approval['id']}/approve")
+    outside.gate.wait()
+    page = bob.socket(conversation, two[1])
+    two[0].kill()
+    page.until("Outcome unknown")
+    page.until("I cannot tell.")
+    assert outside.orders == ['"a lamp"']
+
+
+def test_stopping_in_one_process_ends_the_run_of_the_other(
+    two: tuple[Server, Server], scripted_model: ScriptedModel
+) -> None:
+    bob = two[0].sign_in("bob")
+    gate = Gate()
+    scripted_model.enqueue(text("Half of the", gate))
+    conversation = bob.begin("Tell me")
+    gate.wait()
+    page = bob.socket(conversation, two[1])
+    page.until("Half of the")
+    page.send(type="stop")
+    page.until("The answer was cut off here.")
