@@ -45,7 +45,6 @@ class Turn:
     endpoint: Endpoint
     body: bytes
     user_prompt: str
-    final: bool
 
 
 async def advance(claim: Claim) -> None:
@@ -109,7 +108,9 @@ def _turn(run: Run) -> Turn:
     messages = [canonical.pretty({"role": "system", "content": INSTRUCTIONS}), *transcript.wires(conversation.pk)]
     if run.turns >= SOFT_TURNS:
         messages.append(canonical.pretty({"role": "user", "content": WRAP_UP}))
-    tools = [canonical.pretty(catalog.definition(tool)) for tool in catalog.tools_for(caller, conversation.tools)]
+    # None on the last turn: nobody should be asked about a call whose result would not be read any more.
+    offered = catalog.tools_for(caller, conversation.tools) if run.turns + 1 < HARD_TURNS else ()
+    tools = [canonical.pretty(catalog.definition(tool)) for tool in offered]
     prompt = Message.objects.filter(run=run, role=Role.USER).values_list("content", flat=True).first() or ""
     return Turn(
         message=transcript.open_answer(conversation.pk, run.pk, new_id()),
@@ -118,7 +119,6 @@ def _turn(run: Run) -> Turn:
         endpoint=where,
         body=llm.request_body(where, messages, tools),
         user_prompt=prompt,
-        final=run.turns + 1 >= HARD_TURNS,
     )
 
 

@@ -75,7 +75,8 @@ class OpenTail:
         if len(open_text) > PLAIN_BLOCK_BEYOND:
             self.tail = format_html("<pre>{}</pre>", open_text)
             return
-        tokens = parser.parse(open_text)
+        # Whole lines only: what begins like a heading or a fence may yet turn out to be more of the paragraph above.
+        tokens = parser.parse(open_text[: max(open_text.rfind("\n"), open_text.rfind("\r")) + 1])
         starts = [token.map[0] for token in tokens if token.level == 0 and token.nesting >= 0 and token.map]
         if len(starts) > 1:
             cut = _offset(open_text, starts[-1])

@@ -29,6 +29,7 @@ DOCUMENTS = {
     "emphasis": "*a* **b** ***c*** ~~d~~ `e` \\*f\\*\n\n_g_",
     "rules": "a\n\n---\n\nb\n\n***\n",
     "links": "[a](https://a.example) <https://b.example> [c](/c 'title')\n",
+    "no heading after all": "text\n#tag\n\ntext\n```no`fence\nmore\n",
     "html": "<div>\n\n*a*\n\n</div>\n\n<!-- x\n\ny -->\n",
     "line ends": "a\r\n\r\nb\rc\r\n- d\r\n- e\r\n",
     "wide letters": "Grüße 🎈\n\n日本語\n\n- 🇩🇪\n",
