@@ -40,7 +40,8 @@ def chat(request: HttpRequest) -> HttpResponse:
 @login_required
 @require_POST
 def new_conversation(request: HttpRequest) -> HttpResponse:
-    content = request.POST.get("content", "").replace("\x00", "").strip()[:LONGEST_MESSAGE]
+    # A form sends line ends as the mail of old did.
+    content = request.POST.get("content", "").replace("\r\n", "\n").replace("\x00", "").strip()[:LONGEST_MESSAGE]
     conversation = Conversation.objects.create(owner=person(request))
     if content:
         runner.say(conversation, content)

@@ -153,3 +153,44 @@ def test_unsaved_code_is_neither_tested_nor_published(author: Page, server: Serv
     expect(author.get_by_role("button", name="Unpublish")).to_be_disabled()
     author.on("dialog", lambda dialog: dialog.accept())
     author.goto(f"{server.url}/studio/")
+
+
+def test_a_question_in_the_studio_that_nobody_answers_ends_on_screen(author: Page, server: Server) -> None:
+    author.goto(f"{server.url}/studio/tools/brief")
+    author.get_by_role("button", name="Run test").click()
+    pane = author.locator("#test-result")
+    expect(pane.locator("[data-ask]")).to_be_visible()
+    expect(pane.locator("[data-status=expired]")).to_be_visible()
+    expect(pane).to_contain_text("Nobody answered in time. It was not executed.")
+    expect(pane.locator("[data-ask]")).to_have_count(0)
+
+
+def test_the_studio_says_that_it_saved_and_what_that_means(author: Page, server: Server) -> None:
+    author.goto(f"{server.url}/studio/tools/many")
+    expect(author.get_by_label("Ask when")).to_be_hidden()
+    form = author.locator("#tool-form")
+    form.get_by_text("Policies decide", exact=True).click()
+    expect(author.get_by_label("Ask when")).to_be_visible()
+    form.get_by_text("Ask", exact=True).click()
+    expect(author.get_by_label("Ask when")).to_be_hidden()
+    author.get_by_label("Title").fill("A great many things")
+    author.get_by_role("button", name="Save and publish").click()
+    said = author.get_by_text("Saved. Agents use this version from now on.")
+    expect(said).to_be_visible()
+    expect(author.locator(".editor-head")).to_contain_text("A great many things")
+    expect(author.get_by_role("complementary", name="Tools")).to_contain_text("A great many things")
+    looking.check(author)
+    author.reload()
+    expect(said).to_have_count(0)
+
+
+def test_a_password_can_be_looked_at(server: Server, visit: Visit) -> None:
+    page = visit(server)
+    page.goto(f"{server.url}/sign-in")
+    password = page.get_by_label("Password")
+    password.fill("what was it")
+    page.get_by_role("button", name="Show password").click()
+    expect(password).to_have_attribute("type", "text")
+    page.get_by_role("button", name="Hide password").click()
+    expect(password).to_have_attribute("type", "password")
+    expect(password).to_have_value("what was it")

@@ -34,10 +34,7 @@ def test_signing_in_writing_and_deciding_need_no_mouse(house: House, model: Shar
     expect(page.get_by_role("heading", name="What shall the assistant do?")).to_be_visible()
 
     model.enqueue(calls(("echo", {"text": "no"}), ("echo", {"text": "yes"})), text("Half done."))
-    # Past the bar and the list of conversations.
-    tab_to(page, page.get_by_role("link", name="Skip to content"))
-    page.keyboard.press("Enter")
-    tab_to(page, chat.composer)
+    expect(chat.composer).to_be_focused()
     page.keyboard.type("Say no and yes.")
     tab_to(page, chat.send)
     page.keyboard.press("Enter")
@@ -59,3 +56,27 @@ def test_signing_in_writing_and_deciding_need_no_mouse(house: House, model: Shar
     page.keyboard.press("Enter")
     chat.said("Gladly.")
     expect(chat.log.locator(".said.user").last).to_contain_text("Thank you.\nBye.", use_inner_text=True)
+
+
+def test_on_the_first_page_enter_sends(page: Page, house: House, model: SharedModel) -> None:
+    chat = Chat(page, house.server, "")
+    page.goto(house.server.url)
+    expect(chat.composer).to_be_focused()
+    page.keyboard.press("Enter")
+    model.enqueue(text("Here I am."))
+    page.keyboard.type("Hello?")
+    page.keyboard.press("Shift+Enter")
+    page.keyboard.type("Anyone?")
+    page.keyboard.press("Enter")
+    chat.said("Here I am.")
+    expect(chat.log.locator(".said.user")).to_have_count(1)
+    expect(chat.log.locator(".said.user")).to_contain_text("Hello?\nAnyone?", use_inner_text=True)
+
+
+def test_a_new_conversation_waits_for_ones_words(chat: Chat, page: Page) -> None:
+    expect(chat.composer).to_be_focused()
+    # Past the bar and the list of conversations.
+    page.reload()
+    tab_to(page, page.get_by_role("link", name="Skip to content"))
+    page.keyboard.press("Enter")
+    tab_to(page, chat.composer)

@@ -5,10 +5,11 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, ViewportSize, expect
 
 from tests.browser.chatting import Chat, approve_button, decline_button, focused
-from tests.browser.conftest import House, SharedModel
+from tests.browser.conftest import NARROW, WIDE, House, SharedModel
+from tests.browser.looking import in_view
 from tests.scripted_model import Gate, calls, text
 
 pytestmark = pytest.mark.browser
@@ -97,17 +98,73 @@ def test_a_double_click_answers_one_call_not_the_next_one_that_moves_up(chat: Ch
     end(chat)
 
 
-def test_escape_leaves_it_open_however_often(chat: Chat, ask: Ask) -> None:
+def test_escape_decides_nothing_and_puts_the_question_off(chat: Chat, ask: Ask, house: House) -> None:
     ask()
     chat.asked()
     for _ in range(4):
         chat.page.keyboard.press("Escape")
-    expect(chat.modal).to_be_visible()
-    expect(chat.cards).to_have_count(1)
+    expect(chat.modal).to_be_hidden()
+    expect(chat.composer).to_be_focused()
+    expect(chat.call("waiting").get_by_role("button", name="Answer")).to_be_visible()
+    assert [call["status"] for call in house.calls(chat.conversation)] == ["waiting"]
+    chat.call("waiting").get_by_role("button", name="Answer").click()
+    chat.asked()
     end(chat)
 
 
-def test_decline_comes_before_approve_and_stop_before_both(chat: Chat, ask: Ask) -> None:
+@pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
+def test_the_way_back_to_what_was_put_off_stands_at_the_composer(
+    chat: Chat, ask: Ask, model: SharedModel, size: ViewportSize
+) -> None:
+    chat.page.set_viewport_size(size)
+    ask(("echo", {"text": "one"}), ("echo", {"text": "two"}))
+    chat.asked(2)
+    chat.page.keyboard.press("Escape")
+    back = chat.page.get_by_role("button", name="Answer 2 waiting calls")
+    assert in_view(back)
+    back.click()
+    chat.decline(chat.asked(2))
+    chat.asked(1)
+    chat.page.keyboard.press("Escape")
+    chat.page.get_by_role("button", name="Answer the waiting call").click()
+    model.enqueue(text("Two times no."))
+    chat.decline()
+    chat.said("Two times no.")
+    expect(chat.page.get_by_role("button", name="Answer")).to_have_count(0)
+
+
+def test_the_head_leads_back_to_what_was_put_off(chat: Chat, ask: Ask) -> None:
+    ask()
+    chat.asked()
+    chat.page.keyboard.press("Escape")
+    chat.page.get_by_role("button", name="Waiting for your answer").click()
+    chat.asked()
+    end(chat)
+
+
+def test_at_zero_its_buttons_are_dead(stopped_clock: Page, chat: Chat, ask: Ask) -> None:
+    stop_clock(chat.page)
+    ask()
+    chat.page.clock.run_for(310_000)
+    expect(decline_button(chat.cards).first).to_be_disabled()
+    expect(approve_button(chat.cards)).to_be_disabled()
+    expect(chat.modal.get_by_role("button", name="Stop")).to_be_enabled()
+    end(chat)
+
+
+@pytest.mark.parametrize("size", [{"width": 844, "height": 390}, {"width": 390, "height": 480}])
+def test_on_a_low_screen_both_buttons_and_something_of_the_card_are_seen(
+    chat: Chat, ask: Ask, size: ViewportSize
+) -> None:
+    chat.page.set_viewport_size(size)
+    ask()
+    card = chat.asked()
+    for part in (card.get_by_role("heading"), decline_button(card).first, approve_button(card)):
+        assert in_view(part)
+    end(chat)
+
+
+def test_decline_comes_before_approve_and_stop_after_the_cards(chat: Chat, ask: Ask) -> None:
     ask()
     chat.asked()
     order = []
@@ -115,7 +172,7 @@ def test_decline_comes_before_approve_and_stop_before_both(chat: Chat, ask: Ask)
         chat.page.keyboard.press("Tab")
         order.append(str(focused(chat.page)).split(":")[0].split("\n")[0])
     stops = [words for words in order if words.startswith(("Stop", "Decline", "Approve", "More", "Decide later"))]
-    assert [words.split()[0] for words in stops] == ["Stop", "Decline", "Approve", "More", "Decide"]
+    assert [words.split()[0] for words in stops] == ["Decline", "Approve", "More", "Stop", "Decide"]
     end(chat)
 
 
@@ -145,6 +202,7 @@ def test_stop_in_the_modal_withdraws_the_call(chat: Chat, ask: Ask, house: House
     ask()
     end(chat)
     expect(chat.call("withdrawn")).to_have_count(1)
+    expect(chat.log.get_by_text("You stopped this run.")).to_be_visible()
     assert [call["status"] for call in house.calls(chat.conversation)] == ["withdrawn"]
     expect(chat.page.get_by_role("button", name="Stop")).to_have_count(0)
 

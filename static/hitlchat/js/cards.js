@@ -29,7 +29,7 @@ function updateApprove(card) {
   const level = Number(card.getAttribute("data-level"));
   const button = card.querySelector("[data-approve]");
   const why = card.querySelector(".why-not");
-  if (level < 4 || !(button instanceof HTMLButtonElement) || !why) return;
+  if (level < 4 || !(button instanceof HTMLButtonElement) || !why || card.hasAttribute("data-over")) return;
   const closed = card.querySelectorAll("details[data-fold]:not([data-opened])").length;
   const box = card.querySelector("[data-reviewed]");
   const reviewed = !(box instanceof HTMLInputElement) || box.checked;
@@ -52,9 +52,28 @@ function localTimes() {
   }
 }
 
+/** At 0:00 nothing can be answered any more. @param {Element} card @param {boolean} isOver */
+function setOver(card, isOver) {
+  if (card.hasAttribute("data-over") === isOver) return;
+  card.toggleAttribute("data-over", isOver);
+  for (const button of card.querySelectorAll("button[type=submit]")) {
+    if (button instanceof HTMLButtonElement) button.disabled = isOver;
+  }
+  updateApprove(card);
+}
+
+/** Where no connection brings it, ask what became of a call a second after its deadline, then now and then. @param {Element} card @param {number} ago */
+function askWhatBecame(card, ago) {
+  if (ago > 0 && ago % 2 === 1) card.closest("[data-card-slot]")?.querySelector("[data-what-became]")?.dispatchEvent(new Event("expired"));
+}
+
 function tick() {
   for (const element of document.querySelectorAll("[data-deadline]")) {
-    const left = Math.max(0, Math.round((Date.parse(element.getAttribute("data-deadline") ?? "") - Date.now() - skew) / 1000));
+    const seconds = Math.round((Date.parse(element.getAttribute("data-deadline") ?? "") - Date.now() - skew) / 1000);
+    const left = Math.max(0, seconds);
+    const card = element.closest("[data-ask]");
+    if (card) setOver(card, seconds <= 0);
+    if (card) askWhatBecame(card, -seconds);
     const hours = Math.floor(left / 3600);
     const rest = `${Math.floor((left % 3600) / 60).toString().padStart(hours ? 2 : 1, "0")}:${(left % 60).toString().padStart(2, "0")}`;
     const text = hours ? `${hours}:${rest}` : rest;

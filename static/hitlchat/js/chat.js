@@ -2,6 +2,7 @@
 /** The conversation page: the modal that asks, the composer, the connection. */
 
 import { restartGrace } from "./cards.js";
+import { keepDraft, sendOnEnter } from "./composer.js";
 
 /** A connection that takes longer than this to come up is worth a word. */
 const PATIENCE_MS = 1500;
@@ -13,9 +14,14 @@ const log = /** @type {HTMLElement} */ (document.querySelector("[data-log]"));
 const composer = /** @type {HTMLFormElement} */ (document.querySelector("[data-composer]"));
 const textarea = /** @type {HTMLTextAreaElement} */ (composer.querySelector("textarea"));
 const send = /** @type {HTMLButtonElement} */ (composer.querySelector("[data-send]"));
+const draft = keepDraft(textarea);
+const newBelow = /** @type {HTMLElement} */ (log.querySelector("[data-new-below]"));
 const plainTitle = document.title;
 
-/** Cards put off by “Decide later”; they don't open the modal by themselves again. @type {Set<string>} */
+/** From here to the end it counts as the end, in px. */
+const NEAR_END = 80;
+
+/** Cards put off by “Decide later” or Escape; they don't open the modal by themselves again. @type {Set<string>} */
 const putOff = new Set();
 /** Cards at the last look. @type {Set<string>} */
 let seen = new Set();
@@ -66,9 +72,18 @@ function updateComposer() {
   if (!note) return;
   const usual = note.getAttribute("data-usual") ?? note.textContent ?? "";
   note.setAttribute("data-usual", usual);
-  const open = waiting().length;
-  const words = open ? `${open} ${open === 1 ? "call waits" : "calls wait"} for an answer. You can write meanwhile.` : "The assistant is working. You can write meanwhile.";
-  note.textContent = busy ? words : usual;
+  const words = busy ? "You can write; it can be sent when this is finished." : usual;
+  if (note.textContent !== words) note.textContent = words;
+  showWayBack(waiting().length);
+}
+
+/** To what was put off. @param {number} open */
+function showWayBack(open) {
+  const button = composer.querySelector("[data-answer]");
+  if (!button) return;
+  const words = open === 1 ? "Answer the waiting call" : `Answer ${open} waiting calls`;
+  button.toggleAttribute("hidden", !open);
+  if (button.textContent !== words) button.textContent = words;
 }
 
 /** @param {boolean} isConnected */
@@ -92,14 +107,48 @@ function keep(event) {
   foot.append(note);
 }
 
-/** Follow the text as it grows, unless the person has scrolled up to read. */
+/** Follow the text as it grows, unless the person has scrolled up to read; what opens in between is no reason to stop. */
 let follows = true;
+let lastTop = 0;
+/** What stood at the end when following stopped. */
+let endThen = "";
+
+function isAtEnd() {
+  return log.scrollHeight - log.scrollTop - log.clientHeight < NEAR_END;
+}
+
+/** What is last in the transcript, told apart by what would interest someone who reads further up. */
+function theEnd() {
+  const last = log.querySelector("#turns > :last-child");
+  const parts = [...(last?.querySelectorAll(".prose, [data-status]") ?? [])].map((part) => part.textContent?.length);
+  return [last?.id, ...parts].join(" ");
+}
+
+function goToEnd() {
+  follows = true;
+  newBelow.hidden = true;
+  log.scrollTop = log.scrollHeight;
+}
+
 log.addEventListener("scroll", () => {
-  follows = log.scrollHeight - log.scrollTop - log.clientHeight < 80;
+  const isUp = log.scrollTop < lastTop;
+  lastTop = log.scrollTop;
+  if (isAtEnd()) {
+    follows = true;
+    newBelow.hidden = true;
+  } else if (isUp && follows) {
+    follows = false;
+    endThen = theEnd();
+  }
 });
 new MutationObserver(() => {
-  if (follows) log.scrollTop = log.scrollHeight;
+  if (follows) goToEnd();
+  else if (newBelow.hidden) newBelow.hidden = theEnd() === endThen;
 }).observe(log, { childList: true, subtree: true, characterData: true });
+newBelow.querySelector("button")?.addEventListener("click", () => {
+  goToEnd();
+  log.focus({ preventScroll: true });
+});
 
 new MutationObserver(() => {
   updateModal();
@@ -111,34 +160,30 @@ new MutationObserver(() => {
   if (!signal) return;
   signal.remove();
   textarea.value = "";
+  draft.forget();
   updateComposer();
 }).observe(/** @type {Node} */ (document.querySelector("#composer-signal")), { childList: true });
 
 document.addEventListener("click", answer);
-dialog.querySelector("[data-later]")?.addEventListener("click", () => {
-  for (const card of waiting()) putOff.add(card.id);
-  dialog.close();
-  textarea.focus();
-});
-// Escape means neither yes nor no: the same as “Decide later”.
-dialog.addEventListener("cancel", (event) => event.preventDefault());
+dialog.querySelector("[data-later]")?.addEventListener("click", () => dialog.close());
+// Escape means neither yes nor no: it ends here too, as “Decide later” does.
 dialog.addEventListener("close", () => {
-  updateModal();
+  // A card that came in between has opened it again, with all of them.
+  if (dialog.open) return;
+  const cards = waiting();
+  for (const card of cards) putOff.add(card.id);
+  if (cards.length) textarea.focus();
   // It opened by itself, so there may be nothing to go back to; from here the composer is the next stop.
   if (document.activeElement === document.body) log.focus({ preventScroll: true });
 });
 
 textarea.addEventListener("input", updateComposer);
-textarea.addEventListener("keydown", (event) => {
-  if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
-  event.preventDefault();
-  if (!send.disabled) composer.requestSubmit();
-});
+sendOnEnter(composer, () => !send.disabled);
 composer.addEventListener(
   "submit",
   (event) => {
     // Before the socket is open the browser would send the form by itself, with the text in the address.
-    if (!send.disabled) return;
+    if (!send.disabled) return goToEnd();
     event.preventDefault();
     event.stopImmediatePropagation();
   },
@@ -161,4 +206,4 @@ document.addEventListener("DOMContentLoaded", () => {
 setTimeout(() => connected || setConnected(false), PATIENCE_MS);
 updateModal();
 updateComposer();
-log.scrollTop = log.scrollHeight;
+goToEnd();

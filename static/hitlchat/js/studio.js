@@ -31,6 +31,7 @@ function markLines() {
 function markDirty() {
   inspectSoon();
   dirty = true;
+  document.querySelector("[data-saved]")?.remove();
   document.querySelector("[data-dirty]")?.removeAttribute("hidden");
   for (const button of document.querySelectorAll("[data-needs-saved]")) {
     if (button instanceof HTMLButtonElement) button.disabled = true;
@@ -43,6 +44,9 @@ function showMode() {
   const mode = String(new FormData(form).get("hitl_mode") ?? "");
   for (const words of document.querySelectorAll("[data-mode-words]")) {
     words.toggleAttribute("hidden", words.getAttribute("data-mode-words") !== mode);
+  }
+  for (const part of document.querySelectorAll("[data-only-mode]")) {
+    part.toggleAttribute("hidden", part.getAttribute("data-only-mode") !== mode && !part.querySelector(".problem"));
   }
   const before = form.getAttribute("data-mode");
   const lowers = before !== null && ORDER.indexOf(mode) < ORDER.indexOf(before);
@@ -74,4 +78,6 @@ form.addEventListener("change", showMode);
 form.addEventListener("submit", () => (dirty = false));
 window.addEventListener("beforeunload", (event) => dirty && event.preventDefault());
 window.addEventListener("load", () => setTimeout(connectEditor));
+// A reload saves nothing.
+if (document.querySelector("[data-saved]")) window.history.replaceState(null, "", window.location.pathname);
 showMode();

@@ -1,0 +1,16 @@
+// @ts-check
+/** The pages one signs in on: what is typed as a password can be looked at. */
+
+/** @param {HTMLElement} button */
+function connect(button) {
+  const input = document.getElementById(button.getAttribute("aria-controls") ?? "");
+  if (!(input instanceof HTMLInputElement)) return;
+  button.hidden = false;
+  button.addEventListener("click", () => {
+    const isShown = input.type === "text";
+    input.type = isShown ? "password" : "text";
+    button.textContent = isShown ? "Show password" : "Hide password";
+  });
+}
+
+document.querySelectorAll("[data-show-password]").forEach((button) => connect(/** @type {HTMLElement} */ (button)));

@@ -1,0 +1,100 @@
+"""What happens is seen: the end of the transcript is followed, and what comes out of sight is told."""
+
+import pytest
+from playwright.sync_api import Locator, ViewportSize, expect
+
+from tests.browser import looking
+from tests.browser.chatting import Chat
+from tests.browser.conftest import NARROW, WIDE, SharedModel
+from tests.browser.looking import in_view
+from tests.scripted_model import Gate, calls, text
+
+pytestmark = pytest.mark.browser
+
+LONG = "\n\n".join(f"line {n}" for n in range(60))
+
+
+@pytest.fixture
+def long_chat(chat: Chat, model: SharedModel) -> Chat:
+    """A conversation longer than its page."""
+    model.enqueue(calls(("look", {"text": LONG})), text(LONG))
+    chat.say()
+    chat.said("line 59")
+    return chat
+
+
+def new_below(chat: Chat) -> Locator:
+    return chat.log.get_by_role("button", name="New below")
+
+
+def scroll_up(chat: Chat) -> None:
+    chat.log.hover()
+    chat.page.mouse.wheel(0, -2000)
+    chat.page.wait_for_timeout(200)
+
+
+def test_opening_a_call_does_not_end_following(chat: Chat, model: SharedModel) -> None:
+    model.enqueue(calls(("look", {"text": LONG})), text("Looked."))
+    chat.say()
+    chat.said("Looked.")
+    chat.call("succeeded").locator("summary").click()
+    model.enqueue(text("A short answer."))
+    chat.say("Short, please.")
+    answer = chat.log.get_by_text("A short answer.")
+    expect(answer).to_be_visible()
+    expect(answer).to_be_in_viewport()
+    expect(new_below(chat)).to_be_hidden()
+
+
+def test_ones_own_message_is_scrolled_to(long_chat: Chat, model: SharedModel) -> None:
+    scroll_up(long_chat)
+    model.enqueue(text("A short answer."))
+    long_chat.say("Short, please.")
+    expect(long_chat.log.get_by_text("A short answer.")).to_be_in_viewport()
+
+
+def test_who_reads_further_up_is_told_that_something_came(long_chat: Chat, model: SharedModel) -> None:
+    gate = Gate()
+    model.enqueue(text("It begins ", gate, "and ends."))
+    long_chat.say()
+    long_chat.said("It begins")
+    scroll_up(long_chat)
+    expect(new_below(long_chat)).to_be_hidden()
+    gate.open()
+    long_chat.said("and ends.")
+    expect(new_below(long_chat)).to_be_visible()
+    assert not looking.violations(long_chat.page)
+    assert in_view(new_below(long_chat))
+    end = long_chat.log.get_by_text("and ends.")
+    expect(end).not_to_be_in_viewport()
+    new_below(long_chat).click()
+    expect(end).to_be_in_viewport()
+    expect(new_below(long_chat)).to_be_hidden()
+
+
+@pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
+def test_only_the_transcript_scrolls(long_chat: Chat, size: ViewportSize) -> None:
+    long_chat.page.set_viewport_size(size)
+    for url in (long_chat.url, long_chat.url.partition("/chat/")[0]):
+        long_chat.page.goto(url)
+        tall, there = long_chat.page.evaluate("[document.scrollingElement.scrollHeight, innerHeight]")
+        assert tall <= there
+
+
+def test_what_was_written_while_the_assistant_works_outlives_a_reload(chat: Chat, model: SharedModel) -> None:
+    gate = Gate()
+    model.enqueue(text("Thinking", gate, "."))
+    chat.say()
+    chat.said("Thinking")
+    expect(chat.page.get_by_text("You can write; it can be sent when this is finished.")).to_be_visible()
+    chat.composer.fill("Meanwhile")
+    chat.page.reload()
+    expect(chat.composer).to_have_value("Meanwhile")
+    gate.open()
+    expect(chat.send).to_be_enabled()
+    model.enqueue(text("Next."))
+    chat.composer.press("Enter")
+    chat.said("Next.")
+    expect(chat.composer).to_have_value("")
+    chat.page.reload()
+    expect(chat.composer).to_have_value("")
