@@ -1,6 +1,5 @@
 """From the arguments of a call, which are JSON, to the values that `run` expects."""
 
-import copy
 import re
 from datetime import date, datetime
 from decimal import Decimal
@@ -11,16 +10,6 @@ from jsonschema import Draft202012Validator
 from .annotations import DECIMAL_PATTERN, Schema
 
 Arguments = dict[str, Any]
-
-
-def with_defaults(schema: Schema, arguments: Arguments) -> Arguments:
-    """Everything that will run: `arguments` in the order of `schema`, with the defaults that were left out."""
-    filled = {
-        name: arguments[name] if name in arguments else copy.deepcopy(prop["default"])
-        for name, prop in schema.get("properties", {}).items()
-        if name in arguments or "default" in prop
-    }
-    return filled | arguments
 
 
 def coerce(schema: Schema, arguments: Arguments) -> Arguments:

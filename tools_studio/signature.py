@@ -8,10 +8,10 @@ from typing import Any
 
 from . import docstrings
 from .annotations import Schema, schema_of
-from .coercion import coerce, problem, with_defaults
+from .coercion import coerce, problem
 from .snippet import SignatureError, cut
 
-__all__ = ["Signature", "SignatureError", "coerce", "read", "with_defaults"]
+__all__ = ["Signature", "SignatureError", "coerce", "read"]
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 _NAME_CAP = 64  # what the providers of models accept as the name of a property

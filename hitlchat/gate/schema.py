@@ -1,5 +1,6 @@
 """Do these arguments fit the tool's schema? Answered before anyone is asked."""
 
+import copy
 from functools import lru_cache
 from typing import Any
 
@@ -66,10 +67,14 @@ def validate(schema: dict[str, Any], arguments: dict[str, Any]) -> None:
 
 
 def with_defaults(schema: dict[str, Any], arguments: dict[str, Any]) -> dict[str, Any]:
-    """`arguments` plus the schema's top-level defaults for what is missing."""
+    """Everything that will run: `arguments` in the schema's order, with its top-level defaults for what is missing."""
     properties: dict[str, Any] = schema.get("properties", {})
-    parts = {name: part for name, part in properties.items() if isinstance(part, dict) and name not in arguments}
-    return {**{name: part["default"] for name, part in parts.items() if "default" in part}, **arguments}
+    filled = {
+        name: arguments[name] if name in arguments else copy.deepcopy(part["default"])
+        for name, part in properties.items()
+        if name in arguments or (isinstance(part, dict) and "default" in part)
+    }
+    return filled | arguments
 
 
 @lru_cache(maxsize=512)

@@ -8,10 +8,11 @@ from zoneinfo import ZoneInfo
 import pytest
 from jsonschema import validate
 
+from hitlchat.gate.schema import with_defaults
 from hitlchat.sandbox import Report, check, run
 from tools_studio.capabilities import ALL_NAMES, parse
 from tools_studio.library.catalogue import TOOLS, ShippedTool
-from tools_studio.signature import coerce, read, with_defaults
+from tools_studio.signature import coerce, read
 
 BY_NAME = {tool.name: tool for tool in TOOLS}
 every_tool = pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)

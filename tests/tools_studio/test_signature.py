@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from tools_studio.signature import SignatureError, coerce, read, with_defaults
+from hitlchat.gate.schema import with_defaults
+from tools_studio.signature import SignatureError, coerce, read
 
 REFUND = '''
 from decimal import Decimal
