@@ -42,7 +42,7 @@ PENDING: Final[dict[str, str]] = {}
 
 # Ways in that are promised and not built yet: what brings them brings their tests.
 LATER: Final[dict[str, str]] = {
-    "gate:one-funnel": "MCP, old and new, comes with the built-in MCP server; sub-agents come with agents that have them",
+    "gate:one-funnel": "MCP, old and new, comes with the built-in MCP server; sub-agents with the agents that use them",
     "gate:no-yes-no-run": "the same entry points",
     "gate:only-people": "tokens of kind mcp meet the gate with the built-in MCP server; until then they open nothing",
 }
