@@ -8,6 +8,7 @@ from tests.browser.chatting import Chat
 from tests.browser.conftest import NARROW, WIDE, SharedModel
 from tests.browser.looking import in_view
 from tests.scripted_model import Gate, calls, text
+from tests.waiting import until
 
 pytestmark = pytest.mark.browser
 
@@ -28,9 +29,14 @@ def new_below(chat: Chat) -> Locator:
 
 
 def scroll_up(chat: Chat) -> None:
+    """As people do: turn the wheel until it has moved, although text may still be coming in."""
     chat.log.hover()
-    chat.page.mouse.wheel(0, -2000)
-    chat.page.wait_for_timeout(200)
+
+    def turn() -> bool:
+        chat.page.mouse.wheel(0, -2000)
+        return bool(chat.log.evaluate("log => log.scrollHeight - log.scrollTop - log.clientHeight > 300"))
+
+    until(turn, "the transcript has scrolled up")
 
 
 def test_opening_a_call_does_not_end_following(chat: Chat, model: SharedModel) -> None:
