@@ -62,7 +62,7 @@ async def test_an_authored_tool_runs_in_the_sandbox(
 async def test_every_dialect_of_tool_calls_is_understood(
     talk: Talk, free: None, recorder: Recorder, scripted_model: ScriptedModel, dialect: str, count: int
 ) -> None:
-    wanted: list[tuple[str, Any]] = [("look", {"text": "left"}), ("count", {"n": 12, "text": "all of them"})]
+    wanted: list[tuple[str, Any]] = [("look", {"text": "left"}), ("count", {"text": "all of them", "n": 12})]
     wanted = wanted[:count]
     scripted_model.enqueue(calls(*wanted, dialect=dialect), text("Done."))
     assert (await talk.ask()).status == RunStatus.DONE
