@@ -31,10 +31,6 @@ class CallView:
     reason: str
     decided_at: datetime | None
 
-    @property
-    def open(self) -> bool:
-        return self.call.status == Status.UNKNOWN
-
 
 @dataclass(frozen=True)
 class MessageView:

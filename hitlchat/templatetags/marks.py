@@ -1,10 +1,8 @@
 """Small marks used on every page: icons, and text with its hidden characters made visible."""
 
-from datetime import datetime
 from typing import Any
 
 from django import template
-from django.utils import timezone
 from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString
 
@@ -60,11 +58,6 @@ def seen(text: object) -> SafeString:
     if shown.right_to_left:
         return format_html('<bdi class="readable" dir="auto">{}</bdi>', SafeString(html))
     return SafeString(html)
-
-
-@register.filter
-def is_today(moment: datetime) -> bool:
-    return timezone.localtime(moment).date() == timezone.localdate()
 
 
 @register.filter

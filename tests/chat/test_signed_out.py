@@ -1,0 +1,25 @@
+"""A socket outlives the session it was opened with, and must not go on telling."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from hitlchat.agent import announce
+from hitlchat.chat.consumers import CLOSE_SIGNED_OUT
+from tests.agent.talk import Talk, in_database
+from tests.chat.tab import Tab
+from tests.waiting import SECONDS
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+async def test_a_page_is_closed_soon_after_its_person_signed_out(talk: Talk, tab: Tab, bobs_client: Client) -> None:
+    await in_database(bobs_client.post)("/sign-out")
+    output: dict[str, Any] = {"type": "websocket.send"}
+    async with asyncio.timeout(SECONDS):
+        while output["type"] == "websocket.send":
+            await announce.tell(talk.conversation.pk, "run")
+            output = await tab.socket.receive_output(timeout=SECONDS)
+    assert output["code"] == CLOSE_SIGNED_OUT
