@@ -15,10 +15,10 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory --no-builtin-rules
 
-.PHONY: help setup setup-dev chromium run test check format bench lock clean
+.PHONY: help setup setup-dev chromium npm-servers run test check format bench lock clean
 
 help:  ## print this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 setup: .venv/runtime  ## the environment in .venv, with what the program needs
 
@@ -28,7 +28,7 @@ run: setup  ## set up, migrate and start on 127.0.0.1:8000 (PORT=8000)
 	@$(BIN)/python manage.py migrate --no-input --verbosity 0
 	@exec $(BIN)/python manage.py serve
 
-test: setup-dev chromium  ## all tests: on SQLite, then on PostgreSQL and Redis where found (ARGS="-k name")
+test: setup-dev chromium npm-servers  ## all tests: on SQLite, then on PostgreSQL and Redis where found (ARGS="-k name")
 	@$(BIN)/python -m tests.run $(ARGS)
 
 check: setup-dev  ## format, lint, types, import contracts, templates, scripts
@@ -49,6 +49,9 @@ bench: setup-dev  ## measure (ARGS for what)
 
 chromium: setup-dev  ## a browser for the browser tests, if there is none
 	@tools/chromium
+
+npm-servers: setup-dev  ## MCP servers of other people's from npm, for the tests that connect to them
+	@tools/npm_servers
 
 lock: setup-dev  ## write the lock files from pyproject.toml (UPGRADE=1 for the newest versions)
 	$(LOCK) --group dev --output-file requirements-dev.lock

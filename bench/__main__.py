@@ -9,14 +9,18 @@ from typing import Final
 
 from bench.home import empty, home
 
-# Each in an order of its own data: the gate's ten thousand waiting calls come last.
+# Each in an order of its own data: ten thousand waiting calls come late, a hundred thousand last.
 PARTS: Final = {
     "sandbox": "An authored tool, next to its bare sandbox run",
     "agent": "A whole gated turn through the agent loop",
     "web": "The round trip of a page, at protocol level and in a browser",
     "tokens": "Streamed text",
     "memory": "Memory of the server process",
+    "upstreams": "A call of an upstream server's tool, next to the same call by the bare SDK",
+    "mcp": "/mcp: calls and lists of an outside client, next to the bare SDK",
+    "policies": "What a verdict of each rule costs",
     "gate": "The gate: submit, ask, decide, claim, perform, on record",
+    "deciding": "One answer, with few and with very many questions open",
 }
 
 

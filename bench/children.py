@@ -4,6 +4,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from django.conf import settings
@@ -11,15 +12,28 @@ from django.conf import settings
 from tests.processes import Installation, Server, Servers
 
 
+@dataclass(frozen=True)
+class Child:
+    pid: int
+    port: int
+
+
 @contextmanager
-def child(module: str) -> Iterator[int]:
+def child(module: str, *arguments: str) -> Iterator[int]:
     """`python -m module`, which prints its port and serves until its input ends; the port."""
-    command = [sys.executable, "-m", module]
+    with child_process(module, *arguments) as begun:
+        yield begun.port
+
+
+@contextmanager
+def child_process(module: str, *arguments: str) -> Iterator[Child]:
+    """As `child`, for who wants to watch it."""
+    command = [sys.executable, "-m", module, *arguments]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stdin is not None
     assert process.stdout is not None
     try:
-        yield int(process.stdout.readline())
+        yield Child(process.pid, int(process.stdout.readline()))
     finally:
         process.stdin.close()
         try:
@@ -49,3 +63,9 @@ def serving() -> Iterator[Server]:
             yield servers.start(**own, **model)
         finally:
             servers.close()
+
+
+def pid(server: Server) -> int:
+    process = server._process  # noqa: SLF001 - nobody else needs it
+    assert process is not None
+    return process.pid

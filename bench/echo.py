@@ -3,14 +3,10 @@
 `python -m bench.echo` prints its port and serves until its input ends.
 """
 
-import socket
-import sys
-import threading
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from daphne.server import Server, reactor
-
+from bench.daphne_alone import serve
 from bench.model_server import token
 
 
@@ -29,22 +25,7 @@ async def application(
 
 
 def main() -> None:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port = found.getsockname()[1]
-
-    def end() -> None:
-        sys.stdin.read()
-        reactor.callFromThread(reactor.stop)
-
-    threading.Thread(target=end, daemon=True).start()
-    server = Server(
-        application=application,
-        endpoints=[f"tcp:{port}:interface=127.0.0.1"],
-        signal_handlers=False,
-        ready_callable=lambda: print(port, flush=True),
-    )
-    server.run()
+    serve(application)
 
 
 if __name__ == "__main__":

@@ -27,7 +27,11 @@ SCHEMA = {
     "additionalProperties": False,
 }
 # In an order in which no row is left without the one it points to.
-TABLES = ("decision", "auditevent", "approval", "toolcall"), ("message", "run", "conversation")
+TABLES = {
+    "mcp_server": ("submission",),
+    "gate": ("decision", "auditevent", "approval", "toolcall"),
+    "agent": ("message", "run", "conversation"),
+}
 
 
 @contextmanager
@@ -60,7 +64,7 @@ def home() -> Iterator[Path]:
 def empty() -> None:
     """Every part begins without calls and conversations. Past the models: they know no way to lose an audit event."""
     with connection.cursor() as cursor:
-        for app, tables in zip(("gate", "agent"), TABLES, strict=True):
+        for app, tables in TABLES.items():
             for table in tables:
                 cursor.execute(f"DELETE FROM {app}_{table}")
 

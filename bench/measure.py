@@ -1,5 +1,6 @@
 """Stopwatches, and what to make of many readings."""
 
+import os
 import statistics
 import time
 from collections.abc import Iterable
@@ -80,3 +81,9 @@ def rss(pid: int) -> int:
     """Resident memory of a process, in bytes."""
     status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
     return int(status.split("VmRSS:")[1].split()[0]) * 1024
+
+
+def cpu(pid: int) -> float:
+    """What a process, with all its threads, has used so far, in seconds; to a hundredth."""
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(") ")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

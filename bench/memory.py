@@ -8,7 +8,7 @@ from uuid import UUID
 import httpx2
 
 from bench import people
-from bench.children import serving
+from bench.children import pid, serving
 from bench.figures import Figure
 from bench.measure import rss
 from bench.page import open_page
@@ -31,9 +31,9 @@ def measure() -> Iterator[Figure]:
     with serving() as server:
         bob = server.sign_in("bob")
         asyncio.run(_park(server, bob, ids[:WARM]))
-        before = rss(_pid(server))
+        before = rss(pid(server))
         asyncio.run(_park(server, bob, ids[WARM:]))
-        parked = rss(_pid(server)) - before
+        parked = rss(pid(server)) - before
     # Another process: in this one, pages would live in what the parked runs needed and gave back.
     with serving() as server:
         bob = server.sign_in("bob")
@@ -42,12 +42,6 @@ def measure() -> Iterator[Figure]:
     note = f"growth of {parked / 2**20:.1f} MB over {WATCHED:,}, from {before / 2**20:.0f} MB"
     yield Figure("a waiting approval of a parked run", parked / WATCHED / 1024, "KB", goal=1, note=note)
     yield Figure("an open page with a card that waits", page, "KB", goal=GOAL_KB, note=f"of {PAGES} pages")
-
-
-def _pid(server: Server) -> int:
-    process = server._process  # noqa: SLF001 - nobody else needs it
-    assert process is not None
-    return process.pid
 
 
 async def _park(server: Server, person: Person, ids: list[UUID]) -> None:
@@ -68,8 +62,8 @@ async def _park(server: Server, person: Person, ids: list[UUID]) -> None:
 
 async def _opened(server: Server, person: Person, ids: list[UUID]) -> float:
     """Kilobytes that the server grows by for each open page."""
-    before = rss(_pid(server))
+    before = rss(pid(server))
     async with AsyncExitStack() as stack:
         for talk in ids:
             await stack.enter_async_context(open_page(server, person, talk))
-        return (rss(_pid(server)) - before) / len(ids) / 1024
+        return (rss(pid(server)) - before) / len(ids) / 1024

@@ -20,6 +20,10 @@ from hitlchat.agent.endpoint import DEMO_PATH, own_address  # noqa: E402
 from hitlchat.chat.origin import OwnOriginOnly  # noqa: E402
 from hitlchat.chat.routing import websocket_urlpatterns  # noqa: E402
 from hitlchat.gate.background import background  # noqa: E402
+from hitlchat.mcp_server import holding  # noqa: E402
+from hitlchat.mcp_server import serving as mcp  # noqa: E402
+from hitlchat.mcp_server.inspector.sessions import sessions  # noqa: E402
+from hitlchat.upstreams import keeping  # noqa: E402
 
 Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[Any]]
@@ -34,22 +38,26 @@ class Household:
 
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._keeper: asyncio.Task[None] | None = None
+        self._keepers: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
         loop = asyncio.get_running_loop()
         if self._loop is not loop:
             self._loop = loop
             background.adopt(loop)
-            self._keeper = loop.create_task(runner.keep_house())
+            keepers = (runner.keep_house, keeping.serve, holding.keep)
+            self._keepers = [loop.create_task(keep()) for keep in keepers]
 
     async def end(self) -> None:
-        """Hand runs back, let executing calls end, close the sandbox. Nothing new is started afterwards."""
-        if self._keeper is not None:
-            self._keeper.cancel()
+        """Hand runs back, let executing calls end, close what runs beside. Nothing new is started afterwards."""
+        for keeper in self._keepers:
+            keeper.cancel()
         await runner.let_go()
         await background.drain(DRAIN_SECONDS)
+        await sessions.close()
+        await mcp.serving.end()
         background.adopt(None)
+        await keeping.end()
         await sandbox.close()
         self._loop = None
 
@@ -63,8 +71,13 @@ async def http(scope: Scope, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": 413, "headers": [(b"content-length", b"0")]})
         await send({"type": "http.response.body", "body": b""})
         return
-    app = demo_model if scope["path"].startswith(DEMO_PATH + "/") else django_application
-    await app(scope, receive, send)
+    await _application_for(scope["path"])(scope, receive, send)
+
+
+def _application_for(path: str) -> Callable[[Any, Any, Any], Awaitable[None]]:
+    if path.rstrip("/") == mcp.PATH:
+        return mcp.application
+    return demo_model if path.startswith(DEMO_PATH + "/") else django_application
 
 
 async def lifespan(_scope: Scope, receive: Receive, send: Send) -> None:

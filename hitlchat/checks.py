@@ -7,11 +7,13 @@ from django.conf import settings
 from django.core.checks import CheckMessage, Error
 from django.core.checks import Warning as Caution
 
+from hitlchat.gate.policies.loading import Unloadable, in_force
+
 LOOPBACK = {"127.0.0.1", "localhost", "[::1]"}
 
 
 def check_settings(**_: Any) -> list[CheckMessage]:
-    return [*_gate(), *_model(), *_exposure()]
+    return [*_gate(), *_policies(), *_model(), *_exposure()]
 
 
 def _gate() -> list[CheckMessage]:
@@ -19,6 +21,15 @@ def _gate() -> list[CheckMessage]:
         return []
     hint = "Unset HITL_ENABLED to have people asked again."
     return [Caution("Approvals are switched off: every tool runs without asking.", hint=hint, id="hitlchat.W001")]
+
+
+def _policies() -> list[CheckMessage]:
+    try:
+        in_force()
+    except Unloadable as error:
+        hint = "docs/policies.md has every policy with its fields. Nothing runs without asking while this is so."
+        return [Error(str(error), hint=hint, id="hitlchat.E003")]
+    return []
 
 
 def _model() -> list[CheckMessage]:

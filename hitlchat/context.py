@@ -5,8 +5,11 @@ from typing import Any
 from django.conf import settings
 from django.http import HttpRequest
 
-from hitlchat.accounts.roles import may_author
+from hitlchat.accounts.roles import may_administer, may_author
 from hitlchat.agent.endpoint import uses_demo
+from hitlchat.gate import deciders
+from hitlchat.upstreams import attention
+from hitlchat.upstreams.asking import questions
 
 
 def shell(request: HttpRequest) -> dict[str, Any]:
@@ -19,7 +22,12 @@ def shell(request: HttpRequest) -> dict[str, Any]:
         "person_name": name,
         "initials": "".join(word[0] for word in name.split()[:2]).upper(),
         "may_author": may_author(user),
+        "may_administer": may_administer(user),
         "uses_demo": uses_demo(),
         "model_name": settings.OPENAI_MODEL,
         "gate_is_off": not settings.HITL_ENABLED,
+        # Asked only where it is shown.
+        "servers_attention": attention.count,
+        "approvals_waiting": deciders.waiting_for(user.pk).count,
+        "open_questions": questions.open_for(user.pk).count,
     }

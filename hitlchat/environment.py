@@ -1,16 +1,23 @@
 """Reading settings from environment variables; a value that does not parse stops the start and names the variable."""
 
+import json
 import os
+import re
 import secrets
 from pathlib import Path
+from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
 
 YES = {"1", "true", "yes", "on"}
 NO = {"0", "false", "no", "off"}
 
+# Every variable that was read here: hitlchat's own, some of them secret, which no tool may refer to.
+ASKED: set[str] = set()
+
 
 def text(name: str, default: str = "") -> str:
+    ASKED.add(name)
     return os.environ.get(name, default).strip()
 
 
@@ -30,6 +37,36 @@ def integer(name: str, default: int, *, least: int = 1, most: int = 10**9) -> in
     if not value.isascii() or not value.isdigit() or not least <= int(value) <= most:
         raise ImproperlyConfigured(f"{name} is {value!r}; expected a whole number from {least} to {most}")
     return int(value)
+
+
+def number(name: str, default: float, *, least: float, most: float) -> float:
+    """As `integer`, for what may have a fraction."""
+    value = text(name)
+    if not value:
+        return default
+    if not re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", value) or not least <= float(value) <= most:
+        raise ImproperlyConfigured(f"{name} is {value!r}; expected a number from {least:g} to {most:g}")
+    return float(value)
+
+
+def entries(name: str) -> list[Any]:
+    """A list as JSON; what its entries may be is for whoever reads them to say."""
+    value = text(name)
+    try:
+        found = json.loads(value or "[]", object_pairs_hook=_unique)
+    except ValueError as error:
+        raise ImproperlyConfigured(f"{name} is no JSON: {error}") from error
+    if not isinstance(found, list):
+        example = '[{"policy": "always_ask", "tools": ["*"]}]'
+        raise ImproperlyConfigured(f"{name} must be a list as JSON, such as {example}")
+    return found
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError(f"of the keys {', '.join(repr(key) for key, _ in pairs)}, one stands twice")
+    return found
 
 
 def words(name: str, default: list[str]) -> list[str]:

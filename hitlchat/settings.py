@@ -1,9 +1,11 @@
 """All settings, from the environment. README has the table of variables."""
 
+import os
 from pathlib import Path
 from typing import Any
 
 import dj_database_url
+from django.core.exceptions import ImproperlyConfigured
 
 from hitlchat import environment as env
 
@@ -12,6 +14,8 @@ DATA_DIR = env.data_dir(BASE_DIR / "var")
 
 DEBUG = env.flag("DEBUG", default=False)
 SECRET_KEY = env.secret_key(DATA_DIR)
+# Former keys, so that what was sealed with them can still be read.
+SECRET_KEY_FALLBACKS = env.words("SECRET_KEY_FALLBACKS", [])
 ALLOWED_HOSTS = env.words("ALLOWED_HOSTS", ["127.0.0.1", "localhost", "[::1]"])
 CSRF_TRUSTED_ORIGINS = env.words("CSRF_TRUSTED_ORIGINS", [])
 HTTPS = env.flag("HTTPS", default=False)
@@ -37,6 +41,12 @@ INSTALLED_APPS = [
     "hitlchat.approvals",
     "hitlchat.api",
     "tools_studio",
+    "hitlchat.project_tools",
+    "hitlchat.upstreams",
+    "hitlchat.mcp_server",
+    "hitlchat.people",
+    # The operator's own: what their `tools.py` declares with @tool can be called.
+    *env.words("PROJECT_APPS", []),
 ]
 MIDDLEWARE = [
     "hitlchat.headers.content_security_policy",
@@ -49,6 +59,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "hitlchat.accounts.signed_out.leave_page",
 ]
 TEMPLATES = [
     {
@@ -137,12 +148,69 @@ WHITENOISE_MAX_AGE = 60 if not DEBUG else 0
 
 # -- The gate ---------------------------------------------------------------------------------------------------------
 HITL_ENABLED = env.flag("HITL_ENABLED", default=True)
+# The rules of this installation, as JSON: docs/policies.md.
+HITL_POLICIES = env.entries("HITL_POLICIES")
+HITL_POLICY_SECONDS = env.integer("HITL_POLICY_SECONDS", 5, least=1, most=60)
 HITL_TIMEOUT_SECONDS = env.integer("HITL_TIMEOUT_SECONDS", 300, most=30 * 86400)
 TOOLS_REQUIRE_JAIL = env.flag("TOOLS_REQUIRE_JAIL", default=False)
+# What one run of a tool may use (hitlchat/sandbox/limits.py), and how many run at the same time in this process.
+TOOL_CPU_SECONDS = env.number("TOOL_CPU_SECONDS", 2, least=0.1, most=60)
+TOOL_WALL_SECONDS = env.number("TOOL_WALL_SECONDS", 30, least=1, most=600)
+TOOL_MEMORY_MIB = env.integer("TOOL_MEMORY_MIB", 64, least=8, most=256)
+TOOL_HOST_CALLS = env.integer("TOOL_HOST_CALLS", 200, most=10_000)
+TOOL_HELPER_CALLS = env.integer("TOOL_HELPER_CALLS", 5000, most=100_000)
+TOOL_SLEEP_SECONDS = env.number("TOOL_SLEEP_SECONDS", 10, least=0, most=600)
+TOOL_SOURCE_KIB = env.integer("TOOL_SOURCE_KIB", 64, most=256)
+TOOL_ARGUMENT_KIB = env.integer("TOOL_ARGUMENT_KIB", 256, most=4096)
+TOOL_RESULT_KIB = env.integer("TOOL_RESULT_KIB", 256, most=4096)
+TOOL_OUTPUT_KIB = env.integer("TOOL_OUTPUT_KIB", 64, most=1024)
+TOOL_WORKERS = env.integer("TOOL_WORKERS", max(4, os.cpu_count() or 1), most=64)
+# Patterns of environment variables that tools may refer to, such as SHOP_*; empty: all but hitlchat's own.
+TOOLS_ENV = env.words("TOOLS_ENV", [])
+# Below it, one folder for each name that a tool's capability `files` has.
+TOOL_FILES_DIR = DATA_DIR / "files"
 # A source offers execute(call); the gate reaches it by this path only.
-TOOL_SOURCES = {"studio": "tools_studio.source.StudioSource"}
+TOOL_SOURCES = {
+    "studio": "tools_studio.source.StudioSource",
+    "project": "hitlchat.project_tools.source.ProjectSource",
+    "upstream": "hitlchat.upstreams.source.UpstreamSource",
+}
 # How long a process may be silent before its work counts as abandoned. The heartbeat is a third of it.
 LEASE_SECONDS = env.integer("LEASE_SECONDS", 15, least=3, most=600)
+# How long a client may take nothing of an answer that is being sent to it, before its connection is given up.
+STALL_SECONDS = env.integer("STALL_SECONDS", 60, most=3600)
+
+# -- Upstream MCP servers ---------------------------------------------------------------------------------------------
+# Whether an administrator may have programs started on this machine, which then may do what this server may.
+MCP_ALLOW_STDIO = env.flag("MCP_ALLOW_STDIO", default=False)
+# Whether servers may be on this machine or on a private network, where an administrator says so.
+MCP_ALLOW_PRIVATE = env.flag("MCP_ALLOW_PRIVATE", default=True)
+# A list of tools that is older is read again before a call is forwarded: servers may change without saying so.
+MCP_LIST_SECONDS = env.integer("MCP_LIST_SECONDS", 10, least=0, most=3600)
+# So long a server may take to be connected, and as long again to list its tools.
+MCP_CONNECT_SECONDS = env.integer("MCP_CONNECT_SECONDS", 30, least=1, most=300)
+
+# -- The MCP server at /mcp -------------------------------------------------------------------------------------------
+# Up to this risk level an MCP client may say what its user said; of riskier calls a signed-in person decides.
+HITL_ELICITATION_MAX_RISK = env.integer("HITL_ELICITATION_MAX_RISK", 4, least=0, most=5)
+# How long a client of an older revision may hold a question open, which holds its request open too.
+MCP_ELICITATION_SECONDS = env.integer("MCP_ELICITATION_SECONDS", 600, most=3600)
+# How long a call that waits for the inbox keeps its client waiting, before it is told to come back.
+MCP_INBOX_SECONDS = env.integer("MCP_INBOX_SECONDS", 50, most=3600)
+# How long a server's question waits for the person whose call it is; the time of the call does not go on meanwhile.
+MCP_QUESTION_SECONDS = env.integer("MCP_QUESTION_SECONDS", 300, most=86400)
+
+# -- E-mail that tools send: without EMAIL_HOST there is none --------------------------------------------------------
+EMAIL_HOST = env.text("EMAIL_HOST")
+EMAIL_USE_TLS = env.flag("EMAIL_USE_TLS", default=False)
+EMAIL_USE_SSL = env.flag("EMAIL_USE_SSL", default=False)
+if EMAIL_USE_TLS and EMAIL_USE_SSL:
+    raise ImproperlyConfigured("EMAIL_USE_TLS and EMAIL_USE_SSL cannot both be 1: servers speak one of them on a port")
+EMAIL_PORT = env.integer("EMAIL_PORT", 587 if EMAIL_USE_TLS else 465 if EMAIL_USE_SSL else 25, most=65535)
+EMAIL_HOST_USER = env.text("EMAIL_HOST_USER")
+EMAIL_HOST_PASSWORD = env.text("EMAIL_HOST_PASSWORD")
+EMAIL_TIMEOUT = env.integer("EMAIL_TIMEOUT", 10, most=60)
+DEFAULT_FROM_EMAIL = env.text("DEFAULT_FROM_EMAIL") or env.text("EMAIL_FROM") or f"hitlchat@{EMAIL_HOST or 'localhost'}"
 
 # -- The model --------------------------------------------------------------------------------------------------------
 OPENAI_BASE_URL = env.text("OPENAI_BASE_URL")

@@ -8,7 +8,11 @@ urlpatterns = [
     path("readyz", health.readyz),
     path("api/", api.urls),
     path("", include("hitlchat.accounts.urls")),
+    path("", include("hitlchat.people.urls")),
     path("", include("hitlchat.approvals.urls")),
+    path("studio/project/", include("hitlchat.project_tools.urls")),
     path("studio/", include("tools_studio.urls")),
+    path("servers/", include("hitlchat.upstreams.urls")),
+    path("mcp-access/", include("hitlchat.mcp_server.urls")),
     path("", include("hitlchat.chat.urls")),
 ]

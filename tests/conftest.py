@@ -3,12 +3,18 @@
 from collections.abc import Callable
 from typing import Any
 
+import hypothesis
 import pytest
+from asgiref.sync import async_to_sync
 from django.conf import settings
 from django.contrib.auth.models import User
 
+from hitlchat.gate import decide
 from hitlchat.gate.actor import Actor, Caller
-from hitlchat.gate.models import Tool
+from hitlchat.gate.models import Tool, ToolCall
+from hitlchat.gate.settling import settled
+from hitlchat.gate.status import Status
+from hitlchat.gate.submit import CallRequest, submit
 from tools_studio import authoring
 from tools_studio.authoring import Draft
 
@@ -16,7 +22,9 @@ pytest_plugins = ["tests.services"]
 
 
 def pytest_configure() -> None:
-    """Passwords are hashed as fast as possible: their strength is Django's to test."""
+    """Passwords are hashed as fast as possible: their strength is Django's to test. No test has to be fast."""
+    hypothesis.settings.register_profile("tests", deadline=None)
+    hypothesis.settings.load_profile("tests")
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 
 
@@ -48,7 +56,7 @@ def make_tool(alice: User) -> MakeTool:
     def make(name: str = "echo", *, published: bool = True, **fields: Any) -> Tool:
         fields.setdefault("code", ECHO)
         fields.setdefault("hitl_mode", "REQUIRED")
-        tool = authoring.create(Draft(name=name, **fields), alice.pk)
+        tool = authoring.create(Draft(name=name, **fields), signed_in(alice))
         if published:
             tool.published = True
             tool.save(update_fields=["published"])
@@ -59,6 +67,14 @@ def make_tool(alice: User) -> MakeTool:
 
 def caller(user: User, kind: Any = "chat") -> Caller:
     return Caller(kind, user.pk, user.get_username())
+
+
+def tried(tool: Tool, user: User, **arguments: Any) -> ToolCall:
+    """A test run by `user`, with a yes if it asks, as it was settled."""
+    call = async_to_sync(submit)(CallRequest(tool.name, arguments, caller(user, "studio")))
+    if call.status == Status.WAITING:
+        decide.approve(call.approval.pk, signed_in(user))
+    return async_to_sync(settled)(call.pk, 30.0)
 
 
 def signed_in(user: User) -> Actor:

@@ -23,7 +23,10 @@ GUARANTEES: Final[dict[str, str]] = {
         " never silently re-run"
     ),
     "gate:fail-closed": ('An error in policy, store, channel, renderer or clock means "not run", recorded as such'),
-    "gate:only-people": "No agent, tool, or MCP/API credential can decide; the decider is the signed-in person",
+    "gate:only-people": (
+        "No agent, tool, or MCP/API credential can decide; the decider is the signed-in person, or for calls of an MCP"
+        " client, where the operator lets that do, the person who that client says said yes"
+    ),
     "gate:truth": (
         "Declined, expired, withdrawn, refused, failed and unknown are different everywhere,"
         " also in what the model reads"
@@ -42,7 +45,6 @@ PENDING: Final[dict[str, str]] = {}
 
 # Ways in that are promised and not built yet: what brings them brings their tests.
 LATER: Final[dict[str, str]] = {
-    "gate:one-funnel": "MCP, old and new, comes with the built-in MCP server; sub-agents with the agents that use them",
-    "gate:no-yes-no-run": "the same entry points",
-    "gate:only-people": "tokens of kind mcp meet the gate with the built-in MCP server; until then they open nothing",
+    "gate:one-funnel": "sub-agents come with the agents that use them",
+    "gate:no-yes-no-run": "the same entry point",
 }

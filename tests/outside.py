@@ -66,5 +66,5 @@ def outside() -> Iterator[Outside]:
     if server.gate:
         server.gate.open()
     server.shutdown()
-    thread.join(10)
+    thread.join(40)
     server.server_close()

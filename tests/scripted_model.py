@@ -332,7 +332,7 @@ class ScriptedModel:
         for gate in self._gates:
             gate.open()
         self._server.shutdown()
-        self._thread.join(10)
+        self._thread.join(40)
         self._server.server_close()
         assert self._invalid == []
         assert self._unexpected == [], f"asked without a reply in the script: {self._unexpected[-1]['messages'][-1]}"

@@ -19,7 +19,17 @@ import redis
 from django.db import connection
 
 # Everything that races, resumes or announces: run on SQLite like all others, and again on PostgreSQL and Redis.
-ON_SERVERS: Final = ("tests/gate", "tests/agent", "tests/chat", "tests/api")
+ON_SERVERS: Final = (
+    "tests/gate",
+    "tests/agent",
+    "tests/chat",
+    "tests/api",
+    "tests/project_tools",
+    "tests/mcp_server",
+    "tests/people",
+)
+# And of these folders only what stands right in them: the rest needs no database.
+ONLY_ITSELF_ON_SERVERS: Final = ("tests/tools_studio", "tests/upstreams")
 
 # Which of the two passes of `make test` this is, where there are two: "embedded" or "servers".
 PASS: Final = os.environ.get("TEST_PASS", "")
@@ -146,8 +156,9 @@ def _belongs(item: pytest.Item, root: Path) -> bool:
     if PASS == "embedded":
         return not needs_postgres
     if PASS == "servers":
-        folder = item.path.relative_to(root).as_posix()
-        return needs_postgres or (folder.startswith(ON_SERVERS) and not item.get_closest_marker("browser"))
+        folder = item.path.parent.relative_to(root).as_posix()
+        belongs = folder.startswith(ON_SERVERS) or folder in ONLY_ITSELF_ON_SERVERS
+        return needs_postgres or (belongs and not item.get_closest_marker("browser"))
     return True
 
 

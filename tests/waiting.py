@@ -9,7 +9,7 @@ from channels.db import database_sync_to_async
 
 T = TypeVar("T")
 
-SECONDS = 15.0
+SECONDS = 40.0
 PAUSE = 0.01
 
 

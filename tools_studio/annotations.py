@@ -1,18 +1,20 @@
 """From a type annotation, as syntax, to JSON Schema."""
 
 import ast
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
-from . import bounds
+from . import bounds, defaults
+from .formats import DECIMAL_PATTERN, Schema
+from .records import Record
 from .snippet import SignatureError
 
-Schema = dict[str, Any]
-
-DECIMAL_PATTERN = r"^-?[0-9]{1,28}(\.[0-9]{1,28})?$"
+SCHEMA_CAP = 32 * 1024
 _KNOWN = (
-    "str, int, float, bool, None, list[T], dict[str, T], Literal[...], T | None, Any, date, datetime, Decimal "
-    'or Annotated[T, "description", {"minimum": 1}]'
+    "str, int, float, bool, None, list[T], dict[str, T], Literal[...], T | None, Any, date, datetime, Decimal, a "
+    'dataclass or Annotated[T, "description", {"minimum": 1}]'
 )
 _SIMPLE: dict[str, Schema] = {
     "str": {"type": "string"},
@@ -44,19 +46,139 @@ _JSON_TYPES: tuple[tuple[type, str], ...] = (
 )
 
 
-def schema_of(node: ast.expr) -> Schema:
-    """The schema of the values that `node` describes; SignatureError, with the line inside the snippet, if unknown."""
-    match node:
-        case ast.Constant(value=None):
-            return {"type": "null"}
-        case ast.Constant(value=str()):
-            raise SignatureError("expected a type without quotes", node.lineno)
-        case ast.BinOp(op=ast.BitOr()):
-            return _union(_flat(node))
-        case ast.Subscript():
-            return _generic(_name(node.value), node)
-        case _:
-            return _named(_name(node), node)
+@dataclass
+class Types:
+    """The types that annotations of one tool may name: the plain ones, and the tool's own records."""
+
+    records: Mapping[str, Record] = field(default_factory=dict)
+    _made: dict[str, Schema] = field(default_factory=dict)
+
+    def read_records(self) -> None:
+        """Make the schema of every record. SignatureError, with the line in the author's source."""
+        for record in self.records.values():
+            self._record(record, ())
+
+    def schema_of(self, node: ast.expr) -> Schema:
+        """The schema of the values that `node` describes. SignatureError, with the line inside the snippet: unknown."""
+        match node:
+            case ast.Constant(value=None):
+                return {"type": "null"}
+            case ast.Constant(value=str()):
+                raise SignatureError("expected a type without quotes", node.lineno)
+            case ast.BinOp(op=ast.BitOr()):
+                return self._union(_flat(node))
+            case ast.Subscript():
+                return self._generic(_name(node.value), node)
+            case _:
+                return self._named(_name(node), node)
+
+    def _named(self, name: str, node: ast.expr) -> Schema:
+        name = _CAPITALS.get(name, name)
+        if name in self._made:
+            return dict(self._made[name])
+        if name not in _SIMPLE:
+            raise SignatureError(f"unknown type {name!r}: {_REFUSED.get(name, f'expected {_KNOWN}')}", node.lineno)
+        return dict(_SIMPLE[name])
+
+    def _generic(self, name: str, node: ast.Subscript) -> Schema:
+        parameters = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        build = self._builders.get(_CAPITALS.get(name, name))
+        if build is None:
+            self._named(name, node)
+            raise SignatureError(f"the type {name!r} takes nothing in brackets", node.lineno)
+        if not parameters:
+            raise SignatureError(f"expected a type in the brackets of {name!r}", node.lineno)
+        return build(parameters)
+
+    def _list(self, parameters: list[ast.expr]) -> Schema:
+        if len(parameters) != 1:
+            raise SignatureError("expected one type, as in list[str]", parameters[0].lineno)
+        return {"type": "array", "items": self.schema_of(parameters[0])}
+
+    def _dict(self, parameters: list[ast.expr]) -> Schema:
+        if len(parameters) != 2 or self.schema_of(parameters[0]) != {"type": "string"}:
+            raise SignatureError("expected dict[str, T]: the keys of a JSON object are text", parameters[0].lineno)
+        values = self.schema_of(parameters[1])
+        return {"type": "object", "additionalProperties": values} if values else {"type": "object"}
+
+    def _optional(self, parameters: list[ast.expr]) -> Schema:
+        if len(parameters) != 1:
+            raise SignatureError("expected one type, as in Optional[str]", parameters[0].lineno)
+        return self._union([*parameters, ast.Constant(value=None)])
+
+    def _union(self, parts: list[ast.expr]) -> Schema:
+        """One schema for all of `parts`; nested unions are joined, the same type twice counts once."""
+        branches: list[Schema] = []
+        for part in parts:
+            schema = self.schema_of(part)
+            inner = schema["anyOf"] if schema.keys() == {"anyOf"} else [schema]
+            branches.extend(branch for branch in inner if branch not in branches)
+        if {} in branches:
+            return {}
+        return branches[0] if len(branches) == 1 else {"anyOf": branches}
+
+    def _literal(self, parameters: list[ast.expr]) -> Schema:
+        values = [_literal_value(node) for node in parameters]
+        types = {next(name for kind, name in _JSON_TYPES if isinstance(value, kind)) for value in values}
+        return {"type": types.pop(), "enum": values} if len(types) == 1 else {"enum": values}
+
+    def _annotated(self, parameters: list[ast.expr]) -> Schema:
+        schema = self.schema_of(parameters[0])
+        for node in parameters[1:]:
+            try:
+                extra = ast.literal_eval(node)
+            except (ValueError, TypeError, SyntaxError):
+                extra = None
+            if isinstance(extra, str):
+                schema["description"] = extra
+            elif isinstance(extra, dict):
+                schema |= _bounded(extra, schema, node.lineno)
+            else:
+                raise SignatureError('expected Annotated[T, "description", {"minimum": 1}]', node.lineno)
+        return schema
+
+    def _record(self, record: Record, inside: tuple[str, ...]) -> None:
+        if record.name in self._made:
+            return
+        if record.name in inside:
+            raise SignatureError(f"the record {record.name} holds itself; that has no schema", record.line)
+        named = {node.id for each in record.fields for node in ast.walk(each.annotation) if isinstance(node, ast.Name)}
+        for name in named & self.records.keys():
+            self._record(self.records[name], (*inside, record.name))
+        schema = self._schema_of_record(record)
+        if len(json.dumps(schema)) > SCHEMA_CAP:
+            raise SignatureError(f"the schema of {record.name} is larger than {SCHEMA_CAP // 1024} KB", record.line)
+        self._made[record.name] = schema
+
+    def _schema_of_record(self, record: Record) -> Schema:
+        properties = {node.target.id: self._field(node) for node in record.fields if isinstance(node.target, ast.Name)}
+        described = {"description": record.description} if record.description else {}
+        return {
+            "type": "object",
+            "title": record.name,
+            **described,
+            "properties": properties,
+            "required": [name for name, part in properties.items() if "default" not in part],
+            "additionalProperties": False,
+        }
+
+    def _field(self, node: ast.AnnAssign) -> Schema:
+        assert isinstance(node.target, ast.Name)
+        schema = self.schema_of(node.annotation)
+        if node.value is None:
+            return schema
+        return schema | {"default": defaults.of_field(node.target.id, node.value, schema)}
+
+    @property
+    def _builders(self) -> dict[str, Callable[[list[ast.expr]], Schema]]:
+        return {
+            "list": self._list,
+            "dict": self._dict,
+            "Optional": self._optional,
+            "Union": self._union,
+            "Literal": self._literal,
+            "Annotated": self._annotated,
+        }
 
 
 def _name(node: ast.expr) -> str:
@@ -68,67 +190,12 @@ def _name(node: ast.expr) -> str:
     raise SignatureError(f"expected a type: {_KNOWN}", node.lineno)
 
 
-def _named(name: str, node: ast.expr) -> Schema:
-    name = _CAPITALS.get(name, name)
-    if name not in _SIMPLE:
-        raise SignatureError(f"unknown type {name!r}: {_REFUSED.get(name, f'expected {_KNOWN}')}", node.lineno)
-    return dict(_SIMPLE[name])
-
-
-def _generic(name: str, node: ast.Subscript) -> Schema:
-    parameters = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-    build = _GENERIC.get(_CAPITALS.get(name, name))
-    if build is None:
-        _named(name, node)
-        raise SignatureError(f"the type {name!r} takes nothing in brackets", node.lineno)
-    if not parameters:
-        raise SignatureError(f"expected a type in the brackets of {name!r}", node.lineno)
-    return build(parameters)
-
-
-def _list(parameters: list[ast.expr]) -> Schema:
-    if len(parameters) != 1:
-        raise SignatureError("expected one type, as in list[str]", parameters[0].lineno)
-    return {"type": "array", "items": schema_of(parameters[0])}
-
-
-def _dict(parameters: list[ast.expr]) -> Schema:
-    if len(parameters) != 2 or schema_of(parameters[0]) != {"type": "string"}:
-        raise SignatureError("expected dict[str, T]: the keys of a JSON object are text", parameters[0].lineno)
-    values = schema_of(parameters[1])
-    return {"type": "object", "additionalProperties": values} if values else {"type": "object"}
-
-
-def _optional(parameters: list[ast.expr]) -> Schema:
-    if len(parameters) != 1:
-        raise SignatureError("expected one type, as in Optional[str]", parameters[0].lineno)
-    return _union([*parameters, ast.Constant(value=None)])
-
-
 def _flat(node: ast.expr) -> list[ast.expr]:
     parts: list[ast.expr] = []
     while isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
         parts.insert(0, node.right)
         node = node.left
     return [node, *parts]
-
-
-def _union(parts: list[ast.expr]) -> Schema:
-    """One schema for all of `parts`; nested unions are joined, the same type twice counts once."""
-    branches: list[Schema] = []
-    for part in parts:
-        schema = schema_of(part)
-        inner = schema["anyOf"] if schema.keys() == {"anyOf"} else [schema]
-        branches.extend(branch for branch in inner if branch not in branches)
-    if {} in branches:
-        return {}
-    return branches[0] if len(branches) == 1 else {"anyOf": branches}
-
-
-def _literal(parameters: list[ast.expr]) -> Schema:
-    values = [_literal_value(node) for node in parameters]
-    types = {next(name for kind, name in _JSON_TYPES if isinstance(value, kind)) for value in values}
-    return {"type": types.pop(), "enum": values} if len(types) == 1 else {"enum": values}
 
 
 def _literal_value(node: ast.expr) -> str | int | bool | None:
@@ -141,34 +208,8 @@ def _literal_value(node: ast.expr) -> str | int | bool | None:
     raise SignatureError(_LITERALS, node.lineno)
 
 
-def _annotated(parameters: list[ast.expr]) -> Schema:
-    schema = schema_of(parameters[0])
-    for node in parameters[1:]:
-        try:
-            extra = ast.literal_eval(node)
-        except (ValueError, TypeError, SyntaxError):
-            extra = None
-        if isinstance(extra, str):
-            schema["description"] = extra
-        elif isinstance(extra, dict):
-            schema |= _bounded(extra, schema, node.lineno)
-        else:
-            raise SignatureError('expected Annotated[T, "description", {"minimum": 1}]', node.lineno)
-    return schema
-
-
 def _bounded(extra: dict[Any, Any], schema: Schema, line: int) -> Schema:
     try:
         return bounds.check(extra, schema)
     except ValueError as error:
         raise SignatureError(str(error), line) from error
-
-
-_GENERIC: dict[str, Callable[[list[ast.expr]], Schema]] = {
-    "list": _list,
-    "dict": _dict,
-    "Optional": _optional,
-    "Union": _union,
-    "Literal": _literal,
-    "Annotated": _annotated,
-}

@@ -1,6 +1,6 @@
 """Saving, publishing and deleting authored tools: the one way for pages, REST and the library alike."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -8,13 +8,15 @@ from asgiref.sync import async_to_sync
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from hitlchat import sandbox
 from hitlchat.gate import withdraw
 from hitlchat.gate.actor import Actor
-from hitlchat.gate.models import HitlMode, Tool
-from tools_studio import capabilities
+from hitlchat.gate.models import Tool
+from tools_studio import capabilities, checking, columns, snapshots, trials, variables, versions
+from tools_studio.columns import draft_of
 from tools_studio.drafts import SOURCE, AuthoringError, Checked, Draft, check
+from tools_studio.loosening import OnlyPeople, check_change, check_new, lowers, trusts_clients
 from tools_studio.models import Script
+from tools_studio.variables import Kept
 
 __all__ = [
     "SOURCE",
@@ -22,6 +24,7 @@ __all__ = [
     "Checked",
     "Draft",
     "NameTaken",
+    "NotTested",
     "OnlyPeople",
     "amend",
     "change",
@@ -31,6 +34,7 @@ __all__ = [
     "draft_of",
     "lowers",
     "publish",
+    "trusts_clients",
     "unpublish",
 ]
 
@@ -42,18 +46,24 @@ class NameTaken(AuthoringError):
         super().__init__({"name": f"There is a tool named {name!r} already."})
 
 
-class OnlyPeople(Exception):
-    """A program's credential tried to make a tool ask less often; that is for people (SR-27)."""
+class NotTested(AuthoringError):
+    """No test run of the tool as it is now has passed."""
+
+    def __init__(self) -> None:
+        super().__init__({"test": "Run a test first: none has passed since the tool's last edit."})
 
 
-def create(draft: Draft, author_id: int | None) -> Tool:
-    """A new tool, not published. AuthoringError."""
+def create(draft: Draft, actor: Actor) -> Tool:
+    """A new tool, not published. AuthoringError, OnlyPeople."""
     sound = check(draft)
+    check_new(sound, actor)
     try:
         with transaction.atomic():
-            tool = Tool(source=SOURCE, **_columns(sound, version=1))
+            tool = Tool(source=SOURCE, **columns.of_tool(sound, version=1))
             tool.save(force_insert=True)
-            Script.objects.create(tool=tool, author_id=author_id, **_script_columns(sound, version=1))
+            script = Script.objects.create(tool=tool, author_id=actor.user_id, **columns.of_script(sound, version=1))
+            columns.keep_variables(script, sound.variables)
+            versions.record(script, draft_of(tool), sound.definition_hash, actor.user_id)
     except IntegrityError as error:
         raise NameTaken(draft.name) from error
     return tool
@@ -77,41 +87,79 @@ def _save(tool: Tool, edit: Callable[[Draft], Draft], actor: Actor) -> Tool:
             standing = Tool.objects.select_for_update(of=("self",)).select_related("script").get(pk=tool.pk)
             draft = edit(draft_of(standing))
             name = draft.name
-            _store(standing, check(draft), actor)
+            sound = check(draft, columns.kept(standing.script))
+            check_change(standing, sound, actor)
+            _store(standing, sound, actor)
     except IntegrityError as error:
         raise NameTaken(name) from error
     return Tool.objects.get(pk=tool.pk)
 
 
 def _store(tool: Tool, sound: Checked, actor: Actor) -> None:
-    if not actor.is_person and _loosens(tool, sound):
-        raise OnlyPeople("Only a person may let a tool do more, or ask less: sign in, or use an approver token.")
     script: Script = tool.script
+    before = snapshots.as_json(draft_of(tool))
     is_other = sound.definition_hash != tool.definition_hash
+    shown = tuple(each.shown() for each in sound.variables)
+    after = snapshots.as_json(replace(sound.draft, hitl_mode=sound.hitl_mode.value, variables=shown))
+    if not is_other and before == after | {"capabilities": sound.capabilities.as_json()}:
+        return
     rules_changed = (sound.hitl_mode, sound.draft.condition) != (tool.hitl_mode, tool.condition)
-    version = script.version + 1 if is_other else script.version
-    Tool.objects.filter(pk=tool.pk).update(**_columns(sound, version), updated_at=timezone.now())
-    Script.objects.filter(tool=tool).update(author_id=actor.user_id, **_script_columns(sound, version))
+    if not script.versions.exists():  # saved before versions were kept
+        versions.record(script, draft_of(tool), tool.definition_hash, script.author_id)
+    version = script.version + 1
+    # Whoever edits a tool of the library makes it their own; giving its variables values is no edit.
+    content = (sound.draft.code, sound.capabilities.as_json())
+    is_edited = content != (script.code, script.capabilities) and actor.user_id is not None
+    own = {"shipped": "", **({"revoked": ""} if actor.is_person else {})} if is_edited else {}
+    Tool.objects.filter(pk=tool.pk).update(**columns.of_tool(sound, version), updated_at=timezone.now())
+    Script.objects.filter(tool=tool).update(author_id=actor.user_id, **columns.of_script(sound, version), **own)
+    versions.forget(script, _secret(sound.variables) - _secret(columns.kept(script).values()))
+    columns.keep_variables(script, sound.variables)
+    saved = Tool.objects.select_related("script").get(pk=tool.pk)
+    versions.record(saved.script, draft_of(saved), sound.definition_hash, actor.user_id)
     if is_other:
         withdraw.withdraw_tool(tool.pk, actor=actor, why="the tool was changed")
+        _keep_untested_out(saved, actor)
     if rules_changed:
         withdraw.withdraw_allowed(tool.pk, actor=actor, why="the rule that allowed it was changed")
 
 
+def _secret(kept: Iterable[Kept]) -> set[str]:
+    return {each.name for each in kept if each.secret}
+
+
+def _keep_untested_out(tool: Tool, actor: Actor) -> None:
+    """What was changed leaves the catalog until a test of it has passed; the library's own tools come tested."""
+    if tool.published and actor.user_id is not None and trials.passed(tool) is None:
+        Tool.objects.filter(pk=tool.pk).update(published=False)
+
+
 def publish(tool: Tool) -> Tool:
-    """Put the tool into the catalog. AuthoringError when its code does not pass the check."""
+    """Put the tool into the catalog.
+
+    NotTested: no test of it as it is now has passed. AuthoringError: its code does not pass the check, a variable has
+    no value, or it was revoked.
+    """
     script: Script = tool.script
-    stubs = capabilities.parse(script.capabilities).stubs()
-    problems = async_to_sync(sandbox.check)(script.code, stubs=stubs, known=capabilities.ALL_NAMES)
-    if problems:
-        first = problems[0]
-        where = f"Line {first.line}: " if first.line else ""
-        raise AuthoringError({"code": f"{where}{first.message}"})
+    if script.revoked:
+        raise AuthoringError({"code": f"This tool was revoked: {script.revoked}"})
+    if missing := variables.resolve(columns.kept(script).values()).missing:
+        raise AuthoringError({"variables": " ".join(missing.values())})
+    _check_code(script)
+    if trials.passed(tool) is None:
+        raise NotTested
     # What was checked, or nothing: it may have been saved anew meanwhile.
     same = Tool.objects.filter(pk=tool.pk, definition_hash=tool.definition_hash)
     if same.update(published=True, updated_at=timezone.now()) != 1:
         raise AuthoringError({"code": "The tool was changed while it was checked. Publish it again."})
     return Tool.objects.get(pk=tool.pk)
+
+
+def _check_code(script: Script) -> None:
+    if problems := async_to_sync(checking.problems)(script.code, capabilities.parse(script.capabilities)):
+        first = problems[0]
+        where = f"Line {first.line}: " if first.line else ""
+        raise AuthoringError({"code": f"{where}{first.message}"})
 
 
 def unpublish(tool: Tool, actor: Actor) -> Tool:
@@ -127,66 +175,3 @@ def delete(tool: Tool, actor: Actor) -> None:
     with transaction.atomic():
         withdraw.withdraw_tool(tool.pk, actor=actor, why="the tool was deleted")
         tool.delete()
-
-
-def draft_of(tool: Tool) -> Draft:
-    script: Script = tool.script
-    return Draft(
-        name=tool.name,
-        code=script.code,
-        title=tool.title,
-        description=script.description,
-        group=script.group,
-        capabilities=script.capabilities,
-        hitl_mode=tool.hitl_mode,
-        prompt_template=tool.prompt_template,
-        condition=tool.condition,
-        deadline_seconds=tool.deadline_seconds,
-        example=tool.example,
-    )
-
-
-def lowers(tool: Tool, mode: str | None) -> bool:
-    """Would `mode` ask less often than the tool does now?"""
-    order = [HitlMode.DISABLED, HitlMode.CONDITIONAL, HitlMode.REQUIRED]
-    return mode is not None and order.index(HitlMode(mode)) < order.index(HitlMode(tool.hitl_mode))
-
-
-def _loosens(tool: Tool, sound: Checked) -> bool:
-    """Could the tool do, without anyone being asked, what it could not do before?"""
-    if lowers(tool, sound.hitl_mode):
-        return True
-    if sound.hitl_mode == HitlMode.REQUIRED:
-        return False
-    has_power = sound.risk_level > 0 and sound.definition_hash != tool.definition_hash
-    return sound.draft.condition != tool.condition or has_power
-
-
-def _columns(sound: Checked, version: int) -> dict[str, Any]:
-    draft = sound.draft
-    return {
-        "name": draft.name,
-        "title": draft.title,
-        "description": sound.description,
-        "input_schema": sound.signature.input_schema,
-        "output_schema": sound.signature.output_schema,
-        "origin": f"Tool Studio, version {version}",
-        "hitl_mode": sound.hitl_mode,
-        "prompt_template": draft.prompt_template,
-        "condition": draft.condition,
-        "deadline_seconds": draft.deadline_seconds,
-        "risk_level": sound.risk_level,
-        "facts": sound.capabilities.sentences(),
-        "definition_hash": sound.definition_hash,
-        "example": draft.example,
-    }
-
-
-def _script_columns(sound: Checked, version: int) -> dict[str, Any]:
-    return {
-        "code": sound.draft.code,
-        "group": sound.draft.group,
-        "description": sound.draft.description,
-        "capabilities": sound.capabilities.as_json(),
-        "version": version,
-    }

@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 
 from jsonschema import Draft202012Validator
 
-from .annotations import DECIMAL_PATTERN, Schema
+from .formats import DECIMAL_PATTERN, Schema
 
 Arguments = dict[str, Any]
 
@@ -18,10 +18,12 @@ def coerce(schema: Schema, arguments: Arguments) -> Arguments:
     Text becomes a date, a datetime or a Decimal where the schema says so, and `3.0` becomes `3` for a whole number.
     """
     properties = schema.get("properties", {})
+    rest = schema.get("additionalProperties")
+    others = rest if isinstance(rest, dict) else {}
     values = {}
     for name, value in arguments.items():
         try:
-            values[name] = _coerced(properties.get(name, {}), value)
+            values[name] = _coerced(properties.get(name, others), value)
         except ValueError as error:
             raise ValueError(f"{name}: {error}") from error
     return values
@@ -51,9 +53,7 @@ def _coerced(schema: Schema, value: Any) -> Any:
         return int(value)
     if isinstance(value, list) and "items" in schema:
         return [_coerced(schema["items"], item) for item in value]
-    if isinstance(value, dict) and isinstance(schema.get("additionalProperties"), dict):
-        return {key: _coerced(schema["additionalProperties"], item) for key, item in value.items()}
-    return value
+    return coerce(schema, value) if isinstance(value, dict) else value
 
 
 def _from_text(form: str, text: str) -> Any:

@@ -1,5 +1,7 @@
 """Tools as their authors have them, and everything that has to be right about one before it is saved."""
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -8,13 +10,17 @@ from django.core.exceptions import ValidationError
 from hitlchat.gate import canonical, prompt, schema
 from hitlchat.gate.models import TOOL_NAME, HitlMode
 from hitlchat.gate.storable import storable
-from tools_studio import capabilities, risk, signature
+from tools_studio import capabilities, previews, risk, signature, variables
 from tools_studio.capabilities import Capabilities, CapabilityError
-from tools_studio.models import GROUP
+from tools_studio.capabilities.words import listed
+from tools_studio.models import GROUP, Category
 from tools_studio.signature import Signature, SignatureError
+from tools_studio.variables import Kept, Variable
 
 SOURCE = "studio"
 LONGEST_DEADLINE = 30 * 86400
+MOST_TAGS = 10
+TAG = re.compile(r"[a-z0-9][a-z0-9 +#.-]{0,31}")
 LONGEST = {"title": 120, "description": 4000, "prompt_template": 500, "condition": 2000}
 
 
@@ -35,12 +41,16 @@ class Draft:
     title: str = ""
     description: str = ""
     group: str = "tools"
+    category: str = Category.CUSTOM.value
+    tags: tuple[str, ...] = ()
     capabilities: dict[str, Any] = field(default_factory=dict)
     hitl_mode: str | None = None
     prompt_template: str = ""
     condition: str = ""
     deadline_seconds: int | None = None
+    signed_in_only: bool = False
     example: dict[str, Any] | None = None
+    variables: tuple[Variable, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -50,12 +60,19 @@ class Checked:
     draft: Draft
     signature: Signature
     capabilities: Capabilities
+    variables: tuple[Kept, ...]
     risk_level: int
     hitl_mode: HitlMode
 
     @property
     def description(self) -> str:
         return self.draft.description or self.signature.description
+
+    @property
+    def facts(self) -> list[str]:
+        """What the tool can do, for the person who decides; also that the server adds secrets to what it sends."""
+        secrets = tuple(kept.name for kept in self.variables if kept.secret)
+        return self.capabilities.sentences() + ([f"The server keeps {listed(secrets)} for it."] if secrets else [])
 
     @property
     def definition_hash(self) -> str:
@@ -70,31 +87,36 @@ class Checked:
                 "code": self.draft.code,
                 "group": self.draft.group,
                 "capabilities": self.capabilities.as_json(),
+                "variables": [kept.identity for kept in self.variables],
             }
         )
 
 
-def check(draft: Draft) -> Checked:
-    """AuthoringError with every field that is wrong."""
+def check(draft: Draft, standing: Mapping[str, Kept] | None = None) -> Checked:
+    """`standing` has the secrets that are stored, by name. AuthoringError with every field that is wrong."""
     problems: dict[str, str] = {}
     found = _signature(draft.code, problems)
     granted = _capabilities(draft.capabilities, problems)
     _check_words(draft, problems)
+    _check_variables(draft, granted, problems)
     if found is not None:
         _check_against(found, draft, problems)
     if problems or found is None or granted is None:
         raise AuthoringError(problems)
     level = risk.assess(granted.as_json()).level
     default = HitlMode.DISABLED if level == 0 else HitlMode.REQUIRED
-    return Checked(draft, found, granted, level, HitlMode(draft.hitl_mode) if draft.hitl_mode else default)
+    kept = variables.keep(draft.variables, standing or {})
+    return Checked(draft, found, granted, kept, level, HitlMode(draft.hitl_mode) if draft.hitl_mode else default)
 
 
 def _signature(code: str, problems: dict[str, str]) -> Signature | None:
     try:
-        return signature.read(code)
+        found = signature.read(code)
+        previews.check(code, found)
     except SignatureError as error:
         problems["code"] = f"Line {error.line}: {error}" if error.line else str(error)
         return None
+    return found
 
 
 def _capabilities(raw: dict[str, Any], problems: dict[str, str]) -> Capabilities | None:
@@ -117,16 +139,35 @@ def _check_words(draft: Draft, problems: dict[str, str]) -> None:
             problems[name] = f"At most {most:,} characters, not {len(text):,}."
         elif storable(text) != text:
             problems[name] = "It contains a character that cannot be kept, such as U+0000."
+    _check_choices(draft, problems)
+
+
+def _check_choices(draft: Draft, problems: dict[str, str]) -> None:
     if draft.hitl_mode is not None and draft.hitl_mode not in HitlMode.values:
         problems["hitl_mode"] = f"Expected REQUIRED, CONDITIONAL or DISABLED, not {draft.hitl_mode!r}."
+    if draft.category not in Category.values:
+        problems["category"] = f"Expected one of {', '.join(Category.values)}."
+    if len(draft.tags) > MOST_TAGS or not all(TAG.fullmatch(tag) for tag in draft.tags):
+        problems["tags"] = f"Expected at most {MOST_TAGS} tags of small letters, digits and . + # -, such as invoices."
     if draft.deadline_seconds is not None and not 1 <= draft.deadline_seconds <= LONGEST_DEADLINE:
         problems["deadline_seconds"] = "Expected 1 second to 30 days."
+
+
+def _check_variables(draft: Draft, granted: Capabilities | None, problems: dict[str, str]) -> None:
+    if said := variables.problem(draft.variables):
+        problems["variables"] = said
+    missing = [name for name in (granted.webhook if granted else ()) if name not in {v.name for v in draft.variables}]
+    if missing:
+        problems["capabilities"] = (
+            f"webhook.targets: there is no variable {missing[0]}; add it with the URL as its value"
+        )
 
 
 def _check_against(found: Signature, draft: Draft, problems: dict[str, str]) -> None:
     try:
         prompt.check(draft.prompt_template, found.input_schema.get("properties", {}))
         schema.check_schema(found.input_schema)
+        schema.check_patterns(found.input_schema)
     except prompt.BadTemplate as error:
         problems["prompt_template"] = str(error)
     except schema.BadSchema as error:

@@ -6,23 +6,32 @@ from typing import Any
 from django import forms
 from django_ace import AceWidget
 
+from hitlchat.gate.deciders import what_signed_in_only_means
 from hitlchat.gate.models import DEFAULT_PROMPT, HitlMode, Tool
-from tools_studio import capabilities
-from tools_studio.authoring import Draft, lowers
-from tools_studio.models import Script
-
-NEW_TOOL = '''def run(text: str) -> str:
-    """Say what the tool does, in one line: the model and the approver read it.
-
-    text: what the argument means
-    """
-    return text.upper()
-'''
+from tools_studio import columns, examples, powers_form, variable_rows
+from tools_studio.authoring import Draft, lowers, trusts_clients
+from tools_studio.drafts import MOST_TAGS
+from tools_studio.models import Category
+from tools_studio.powers_form import PowersForm, declared
+from tools_studio.variable_rows import Row
+from tools_studio.variables import Kept
 
 
-class ToolForm(forms.Form):
+class ToolForm(PowersForm):
+    """`example` are the arguments to keep with the draft, as far as its signature takes them."""
+
     name = forms.CharField(max_length=64, help_text="Letters, digits, _ and -: the model calls it by this name.")
-    title = forms.CharField(max_length=120, required=False)
+    title = forms.CharField(max_length=120, required=False, help_text="For people, in lists.")
+    description = forms.CharField(
+        required=False,
+        max_length=4000,
+        widget=forms.Textarea(attrs={"rows": 2}),
+        help_text="What the model is told. Empty: the docstring of run().",
+    )
+    category = forms.ChoiceField(choices=Category.choices, initial=Category.CUSTOM)
+    tags = forms.CharField(
+        required=False, help_text=f"At most {MOST_TAGS}, with commas between them, such as invoices, finance."
+    )
     group = forms.CharField(max_length=64, initial="tools", help_text="Tools of one group share one store.")
     code = forms.CharField(
         strip=False,
@@ -38,21 +47,14 @@ class ToolForm(forms.Form):
             attrs={"form": "tool-form"},
         ),
     )
-    now = forms.BooleanField(required=False, label="Clock")
-    store = forms.BooleanField(required=False, label="Store")
-    hosts = forms.CharField(
-        required=False,
-        label="Network",
-        widget=forms.Textarea(attrs={"rows": 2, "placeholder": "api.example.com"}),
-        help_text="Hosts that fetch may reach, one a line. Empty: no network.",
-    )
-    destructive = forms.BooleanField(required=False, label="Destroys what cannot be brought back")
+    # Only a place for errors: the rows are read as they were posted, see variable_rows.
+    variables = forms.CharField(required=False)
     hitl_mode = forms.ChoiceField(choices=HitlMode.choices, widget=forms.RadioSelect, required=False)
     condition = forms.CharField(
         required=False,
         max_length=2000,
         label="Ask when",
-        widget=forms.Textarea(attrs={"rows": 2, "placeholder": 'float(args["amount"]) > 100'}),
+        widget=forms.Textarea(attrs={"rows": 2, "placeholder": 'float(args["amount"]) > 100', "class": "mono"}),
         help_text="A Python expression over args. Where it is true the call asks.",
     )
     prompt_template = forms.CharField(
@@ -65,72 +67,96 @@ class ToolForm(forms.Form):
     deadline_seconds = forms.IntegerField(
         required=False, min_value=1, max_value=30 * 86400, label="Seconds to answer", help_text="Empty: the default."
     )
-    lower_anyway = forms.BooleanField(required=False, label="Yes, ask less often than before")
+    signed_in_only = forms.BooleanField(required=False, label="A signed-in person must decide")
+    lower_anyway = forms.BooleanField(required=False, label="Yes, less oversight than before")
+    # The version that the page was made from: a newer one is not overwritten unseen.
+    made_from = forms.IntegerField(required=False, min_value=1, widget=forms.HiddenInput)
 
-    def __init__(self, *args: Any, tool: Tool | None = None, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+    def __init__(
+        self, data: Mapping[str, Any] | None = None, *, tool: Tool | None = None, draft: Draft, **kwargs: Any
+    ) -> None:
+        super().__init__(data, initial=initial(draft, tool), **kwargs)
         self.tool = tool
+        self.example = draft.example
         self.asks_to_lower = False
+        standing: Mapping[str, Kept] = columns.kept(tool.script) if tool else {}
+        shown = variable_rows.of(draft.variables, standing) if data is None else variable_rows.typed(data, standing)
+        self.rows: list[Row] = shown
+        self.fields["signed_in_only"].help_text = what_signed_in_only_means()
         # A new tool may leave it open: its risk decides then.
         self.fields["hitl_mode"].required = tool is not None
         for field in self.fields.values():
             field.widget.attrs.setdefault("autocomplete", "off")
 
     def clean(self) -> dict[str, Any]:
-        cleaned = super().clean() or {}
-        if self.tool and lowers(self.tool, cleaned.get("hitl_mode")) and not cleaned.get("lower_anyway"):
+        cleaned = super().clean()
+        if self.tool and not cleaned.get("lower_anyway"):
+            self._ask_to_lower(self.tool, cleaned)
+        return cleaned
+
+    def _ask_to_lower(self, tool: Tool, cleaned: dict[str, Any]) -> None:
+        if lowers(tool, cleaned.get("hitl_mode")):
             self.asks_to_lower = True
             self.add_error(
                 "hitl_mode", "This tool would be asked about less often than now. Confirm it below, then save."
             )
-        return cleaned
+        if trusts_clients(tool, signed_in_only=cleaned["signed_in_only"]):
+            self.asks_to_lower = True
+            self.add_error("signed_in_only", "The word of an MCP client would be enough. Confirm it below, then save.")
 
     def draft(self) -> Draft:
         """The draft of a valid form."""
         data = self.cleaned_data
+        code = data["code"].replace("\r\n", "\n")
         return Draft(
             name=data["name"],
             title=data["title"],
+            description=data["description"].replace("\r\n", "\n"),
             group=data["group"],
-            code=data["code"].replace("\r\n", "\n"),
+            category=data["category"],
+            tags=tags(data["tags"]),
+            code=code,
             capabilities=declared(data),
             hitl_mode=data["hitl_mode"] or None,
-            condition=data["condition"],
-            prompt_template=data["prompt_template"],
+            condition=data["condition"].replace("\r\n", "\n"),
+            prompt_template=data["prompt_template"].replace("\r\n", "\n"),
             deadline_seconds=data["deadline_seconds"],
-            example=self.tool.example if self.tool else None,
+            signed_in_only=data["signed_in_only"],
+            example=examples.fitting(self.example, code),
+            variables=variable_rows.variables(self.data),
         )
 
     def show(self, problems: dict[str, str]) -> None:
         """Put an AuthoringError's problems at their fields."""
         for name, text in problems.items():
-            field = {"capabilities": "hosts", "example": None}.get(name, name)
-            self.add_error(field, text)
+            if name == "capabilities":
+                place, _, message = text.partition(": ")
+                self.refuse(place, message or text)
+            else:
+                self.add_error(name if name in self.fields else None, text)
 
 
-def declared(data: Mapping[str, Any]) -> dict[str, Any]:
-    """The capabilities as the form has them, valid or not."""
-    granted: dict[str, Any] = {name: True for name in ("now", "store", "destructive") if data.get(name)}
-    if hosts := str(data.get("hosts", "")).split():
-        granted["fetch"] = {"mode": "allowlist", "hosts": hosts}
-    return granted
+def tags(typed: str) -> tuple[str, ...]:
+    """`Finance, invoices,` is two tags, in small letters."""
+    words = (word.strip().lower() for word in typed.split(","))
+    return tuple(dict.fromkeys(word for word in words if word))
 
 
-def initial(tool: Tool) -> dict[str, Any]:
-    """The form's values for a tool that exists."""
-    script: Script = tool.script
-    granted = capabilities.parse(script.capabilities)
+def initial(draft: Draft, tool: Tool | None) -> dict[str, Any]:
+    """The form's values for a draft."""
     return {
-        "name": tool.name,
-        "title": tool.title,
-        "group": script.group,
-        "code": script.code,
-        "now": granted.now,
-        "store": granted.store,
-        "destructive": granted.destructive,
-        "hosts": "\n".join(granted.hosts),
-        "hitl_mode": tool.hitl_mode,
-        "condition": tool.condition,
-        "prompt_template": tool.prompt_template,
-        "deadline_seconds": tool.deadline_seconds,
+        "name": draft.name,
+        "title": draft.title,
+        "description": draft.description,
+        "group": draft.group,
+        "category": draft.category,
+        "tags": ", ".join(draft.tags),
+        "code": draft.code,
+        "hitl_mode": draft.hitl_mode or "",
+        "condition": draft.condition,
+        "prompt_template": draft.prompt_template,
+        "deadline_seconds": draft.deadline_seconds,
+        "signed_in_only": draft.signed_in_only,
+        "made_from": tool.script.version if tool else None,
+        **powers_form.initial(draft.capabilities),
     }

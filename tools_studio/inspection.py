@@ -1,29 +1,61 @@
 """What follows from a tool's code and capabilities as they stand in the editor; nothing is saved and nothing is run."""
 
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
 from asgiref.sync import async_to_sync
 
-from hitlchat import sandbox
 from hitlchat.gate import canonical
-from tools_studio import capabilities, risk, signature
+from tools_studio import capabilities, checking, previews, risk, signature
 from tools_studio.capabilities import Capabilities, CapabilityError
 from tools_studio.risk import Risk
 from tools_studio.signature import Signature, SignatureError
 
+_NOT_GRANTED = re.compile(r"switch on the capability '(\w+)'")
+_NOT_WRITING = re.compile(r"Class `files` has no attribute `(?:write|append|delete)`")
+_WRITING = "id_files_mode_2"
+# What the form has for each function that is not granted; of several choices, the one that allows the least.
+_SWITCHES = {
+    "fetch": "id_fetch_mode_2", "files": "id_files_mode_1", "store": "id_store", "secret": "id_secrets",
+    "send_email": "id_email", "webhook": "id_webhook", "now": "id_now",
+}  # fmt: skip
+
 
 @dataclass(frozen=True)
 class Finding:
-    """Something wrong, in a sentence; `line` counts from 1, None where it belongs to no line."""
+    """Something wrong, in a sentence, or only doubtful; `line` counts from 1, None where it belongs to no line.
+
+    `switch` is the id of the form's field that would allow it, where it is a capability that is missing.
+    """
 
     line: int | None
     message: str
+    is_warning: bool = False
+
+    @property
+    def switch(self) -> str:
+        if _NOT_WRITING.search(self.message):
+            return _WRITING
+        named = _NOT_GRANTED.search(self.message)
+        return _SWITCHES.get(named[1], "") if named else ""
+
+
+@dataclass(frozen=True)
+class Argument:
+    """`part` is the argument's schema."""
+
+    name: str
+    part: dict[str, Any]
+    required: bool
 
 
 @dataclass(frozen=True)
 class Inspection:
+    """`description` is what the author has written for the model in place of the docstring, if anything."""
+
     name: str
+    description: str = ""
     findings: list[Finding] = field(default_factory=list)
     signature: Signature | None = None
     capabilities: Capabilities | None = None
@@ -36,10 +68,21 @@ class Inspection:
             return ""
         shown = {
             "name": self.name or "(no name yet)",
-            "description": self.signature.description,
+            "description": self.description or self.signature.description,
             "parameters": self.signature.input_schema,
         }
         return canonical.pretty(shown, indent=2)
+
+    @property
+    def arguments(self) -> list[Argument]:
+        # A list, since in a template an argument named `items` would hide the method of the schema's properties.
+        made = self.signature.input_schema if self.signature else {}
+        required = made.get("required", [])
+        return [Argument(name, part, name in required) for name, part in made.get("properties", {}).items()]
+
+    @property
+    def is_wrong(self) -> bool:
+        return not all(finding.is_warning for finding in self.findings)
 
     @property
     def returns(self) -> str:
@@ -47,16 +90,16 @@ class Inspection:
         return str(schema.get("type", "any")) if schema else "anything"
 
 
-def inspect(name: str, code: str, declared: dict[str, Any]) -> Inspection:
+def inspect(name: str, code: str, declared: dict[str, Any], description: str = "") -> Inspection:
     """Everything at once: the signature's schema, the capabilities' risk, and what the checker finds."""
     findings: list[Finding] = []
     granted = _capabilities(declared, findings)
     found = _signature(code, findings)
-    stubs = granted.stubs() if granted else ""
-    for problem in async_to_sync(sandbox.check)(code, stubs=stubs, known=capabilities.ALL_NAMES):
-        findings.append(Finding(problem.line, problem.message))
+    shown = granted or Capabilities()
+    checked = async_to_sync(checking.problems)(code, shown, advise=True)
+    findings += [Finding(each.line, each.message, each.severity == "warning") for each in checked]
     level = risk.assess(granted.as_json()) if granted else None
-    return Inspection(name, findings, found, granted, level)
+    return Inspection(name, description, findings, found, granted, level)
 
 
 def _capabilities(declared: dict[str, Any], findings: list[Finding]) -> Capabilities | None:
@@ -68,8 +111,10 @@ def _capabilities(declared: dict[str, Any], findings: list[Finding]) -> Capabili
 
 
 def _signature(code: str, findings: list[Finding]) -> Signature | None:
+    found: Signature | None = None
     try:
-        return signature.read(code)
+        found = signature.read(code)
+        previews.check(code, found)
     except SignatureError as error:
         findings.append(Finding(error.line, str(error)))
-        return None
+    return found

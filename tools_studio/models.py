@@ -2,11 +2,28 @@
 
 from django.conf import settings
 from django.db import models
+from django.db.models import Q
 
 from hitlchat.gate.canonical import JSONTextField
-from hitlchat.gate.models import TOOL_NAME, Tool
+from hitlchat.gate.models import TOOL_NAME, Tool, ToolCall
 
 GROUP = TOOL_NAME
+
+
+class Category(models.TextChoices):
+    TEXT = "Text"
+    DATA = "Data"
+    DATE_TIME = "Date/Time", "Date/Time"
+    MATH = "Math"
+    ENCODING = "Encoding"
+    CRYPTO = "Crypto"
+    SECURITY = "Security"
+    FILES = "Files"
+    WEB = "Web"
+    PRODUCTIVITY = "Productivity"
+    MESSAGING = "Messaging"
+    AI_APIS = "AI APIs", "AI APIs"
+    CUSTOM = "Custom"
 
 
 class Script(models.Model):
@@ -16,13 +33,89 @@ class Script(models.Model):
     code = models.TextField()
     group = models.CharField(max_length=64, default="tools", validators=[GROUP])
     description = models.TextField(blank=True, help_text="Empty: the docstring of run().")
+    category = models.CharField(max_length=16, choices=Category.choices, default=Category.CUSTOM)
+    tags = JSONTextField(default=list)
     capabilities = JSONTextField(default=dict)
     version = models.PositiveIntegerField(default=1)
     author = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
     saved_at = models.DateTimeField(auto_now=True)
+    shipped = models.CharField(
+        max_length=64, blank=True, help_text="The recorded hash of the library's tool that this is, unchanged."
+    )
+    revoked = models.TextField(blank=True, help_text="Why this tool must not run; empty when it may.")
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(condition=Q(category__in=Category.values), name="script_category_known"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.tool_id} version {self.version}"
+
+
+class StoredVariable(models.Model):
+    """A static variable of a tool: a plain value, a sealed secret, or a reference to the environment."""
+
+    script = models.ForeignKey(Script, on_delete=models.CASCADE, related_name="variables")
+    name = models.CharField(max_length=64)
+    secret = models.BooleanField(default=False)
+    value = models.TextField(blank=True)
+    fingerprint = models.CharField(max_length=64, blank=True)
+
+    class Meta:
+        ordering = ["name"]
+        constraints = [models.UniqueConstraint(fields=["script", "name"], name="one_variable_per_name")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class ScriptVersion(models.Model):
+    """A tool as it was saved once. Secrets are not in it."""
+
+    script = models.ForeignKey(Script, on_delete=models.CASCADE, related_name="versions")
+    number = models.PositiveIntegerField()
+    draft = JSONTextField(help_text="The tool as its export has it.")
+    definition_hash = models.CharField(max_length=64)
+    author = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
+    saved_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["-number"]
+        constraints = [models.UniqueConstraint(fields=["script", "number"], name="one_version_per_number")]
+
+    def __str__(self) -> str:
+        return f"{self.script_id} version {self.number}"
+
+
+class Expectation(models.TextChoices):
+    ANYTHING = "anything", "runs without an error"
+    EQUALS = "equals", "the result is exactly"
+    CONTAINS = "contains", "the result contains"
+    FAILS = "fails", "it fails, saying"
+
+
+class TestCase(models.Model):
+    """Arguments to try a tool with again, and what is expected of it."""
+
+    __test__ = False  # not one of pytest's
+
+    script = models.ForeignKey(Script, on_delete=models.CASCADE, related_name="cases")
+    name = models.CharField(max_length=120)
+    arguments = JSONTextField(default=dict)
+    expectation = models.CharField(max_length=8, choices=Expectation.choices, default=Expectation.ANYTHING)
+    expected = JSONTextField(null=True, blank=True)
+    last_call = models.ForeignKey(ToolCall, null=True, on_delete=models.SET_NULL, related_name="+")
+
+    class Meta:
+        ordering = ["name"]
+        constraints = [
+            models.UniqueConstraint(fields=["script", "name"], name="one_case_per_name"),
+            models.CheckConstraint(condition=Q(expectation__in=Expectation.values), name="case_expectation_known"),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
 
 
 class StoreEntry(models.Model):

@@ -4,45 +4,93 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from tools_studio.capabilities import READING_METHODS
+
 LABELS = ("Verified", "Safe", "Low", "Moderate", "High", "Critical")
 CRITICAL = len(LABELS) - 1
 
 
 @dataclass(frozen=True)
+class Signal:
+    """One declared power with the level it asks for."""
+
+    level: int
+    reason: str
+
+
+@dataclass(frozen=True)
 class Risk:
-    """`level` is 0 to 5, `label` its word, and `reasons` say in plain words what raised it, worst first."""
+    """`level` is 0 to 5, `label` its word, and `signals` say in plain words what raised it, worst first."""
 
     level: int
     label: str
-    reasons: tuple[str, ...]
+    signals: tuple[Signal, ...]
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        return tuple(signal.reason for signal in self.signals)
 
 
 def assess(capabilities: Mapping[str, Any]) -> Risk:
     """The risk of a tool that declares `capabilities`; what is not understood counts as critical."""
-    found = sorted(_signals(capabilities), key=lambda signal: -signal[0])
-    level = found[0][0] if found else 0
-    return Risk(level, LABELS[level], tuple(reason for _, reason in found))
+    found = tuple(sorted(_signals(capabilities), key=lambda signal: -signal.level))
+    level = found[0].level if found else 0
+    return Risk(level, LABELS[level], found)
 
 
-def _signals(capabilities: Mapping[str, Any]) -> Iterator[tuple[int, str]]:
+def _signals(capabilities: Mapping[str, Any]) -> Iterator[Signal]:
     for name, value in capabilities.items():
-        if value is None or value is False or name == "now":
+        if value is None or value is False:
             continue
-        if name == "destructive":
-            yield CRITICAL, "can destroy what cannot be brought back"
-        elif name == "store":
-            yield 2, "keeps data between calls"
+        if name in _FIXED:
+            yield _FIXED[name]
         elif name == "fetch":
             yield _fetch(value)
+        elif name == "files":
+            yield _files(value)
+        elif name == "email":
+            yield _email(value)
         else:
-            yield CRITICAL, f"declares {name!r}, which is not a known capability"
+            yield Signal(CRITICAL, f"declares {name!r}, which is not a known capability")
 
 
-def _fetch(value: object) -> tuple[int, str]:
-    hosts = value.get("hosts") if isinstance(value, Mapping) and value.get("mode") == "allowlist" else None
-    if not isinstance(hosts, list | tuple) or not hosts:
-        return 4, "may fetch from any host"
-    named = ", ".join(map(str, hosts))
-    if "*" in named:
-        return 4, f"may fetch from hosts that are not all named: {named}"
-    return 3, f"may fetch from named hosts: {named}"
+_FIXED = {
+    "now": Signal(0, "reads the clock"),
+    "random": Signal(0, "uses chance"),
+    "sleep": Signal(0, "may wait"),
+    "store": Signal(2, "keeps data between calls"),
+    "secrets": Signal(3, "reads secrets"),
+    "webhook": Signal(3, "sends data to addresses kept in its variables"),
+    "destructive": Signal(CRITICAL, "can destroy what cannot be brought back"),
+}
+
+
+def _fetch(value: object) -> Signal:
+    said = value if isinstance(value, Mapping) else {}
+    hosts, methods = said.get("hosts"), said.get("methods")
+    reads = isinstance(methods, list | tuple) and methods and set(map(str, methods)) <= set(READING_METHODS)
+    may = "may read from" if reads else "may fetch from"
+    named = ", ".join(map(str, hosts)) if isinstance(hosts, list | tuple) else ""
+    match said.get("mode"):
+        case "allowlist" if named and "*" not in named:
+            return Signal(3, f"{may} named hosts: {named}")
+        case "allowlist" if named:
+            return Signal(4, f"{may} hosts that are not all named: {named}")
+        case "public":
+            return Signal(3, f"{may} any public host" + (f", and {named}" if named else ""))
+        case _:
+            return Signal(4, f"{may} any host")
+
+
+def _files(value: object) -> Signal:
+    if isinstance(value, Mapping) and value.get("mode") == "read":
+        return Signal(3, f"reads files in the folder {value.get('folder')}")
+    folder = value.get("folder") if isinstance(value, Mapping) else "?"
+    return Signal(4, f"writes and deletes files in the folder {folder}")
+
+
+def _email(value: object) -> Signal:
+    to = value.get("to") if isinstance(value, Mapping) else None
+    if isinstance(to, list | tuple) and to and "*" not in to:
+        return Signal(3, f"sends e-mail to {', '.join(map(str, to))}")
+    return Signal(4, "sends e-mail to anyone")

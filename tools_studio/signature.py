@@ -4,14 +4,16 @@ import ast
 import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from typing import Any
 
-from . import docstrings
-from .annotations import Schema, schema_of
-from .coercion import coerce, problem
+from . import defaults, docstrings, records
+from .annotations import Types
+from .coercion import coerce
+from .formats import Schema
 from .snippet import SignatureError, cut
 
-__all__ = ["Signature", "SignatureError", "coerce", "read"]
+__all__ = ["Signature", "SignatureError", "coerce", "read", "runnable"]
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 _NAME_CAP = 64  # what the providers of models accept as the name of a property
@@ -30,27 +32,45 @@ class Signature:
     title_line: str
     description: str
     is_async: bool
+    records: tuple[str, ...] = ()
+
+    @property
+    def glue(self) -> str:
+        """Lines to run after the author's, when arguments of `run` are records; see `records.glue`."""
+        return self.glue_for("run")
+
+    def glue_for(self, name: str) -> str:
+        return records.glue(name, self.input_schema, self.records, is_async=self.is_async)
 
 
-def read(source: str) -> Signature:
-    """The signature of the one top-level `run` of `source`, or SignatureError with the line to look at."""
-    snippet = cut(source)
+def read(source: str, name: str = "run") -> Signature:
+    """The signature of the one top-level `name` of `source`, or SignatureError with the line to look at."""
+    snippet = cut(source, name)
+    types = Types(records.read(source))
+    types.read_records()
     try:
-        signature = _signature(snippet.function)
+        signature = _signature(snippet.function, types)
         _check_storable(signature)
     except SignatureError as error:
         raise SignatureError(str(error), error.line + snippet.offset) from error
     except RecursionError as error:
-        raise SignatureError("the header of `run` is nested too deeply", snippet.offset + 1) from error
+        raise SignatureError(f"the header of `{name}` is nested too deeply", snippet.offset + 1) from error
     return signature
 
 
-def _signature(function: Function) -> Signature:
+@lru_cache(maxsize=256)
+def runnable(source: str, name: str = "run") -> tuple[str, str]:
+    """The code to run and the name of the function to call: `name`, or what makes its records first."""
+    glue = read(source, name).glue_for(name) if "dataclass" in source else ""
+    return source + glue, records.entry_of(name) if glue else name
+
+
+def _signature(function: Function, types: Types) -> Signature:
     _check_shape(function.args)
     parameters = list(_parameters(function.args))
     text = docstrings.read(ast.get_docstring(function) or "", [argument.arg for argument, _ in parameters])
     properties = {
-        argument.arg: _property(argument, default, text.parameters.get(argument.arg, ""))
+        argument.arg: _property(argument, default, types, text.parameters.get(argument.arg, ""))
         for argument, default in parameters
     }
     return Signature(
@@ -60,10 +80,11 @@ def _signature(function: Function) -> Signature:
             "required": [argument.arg for argument, default in parameters if default is None],
             "additionalProperties": False,
         },
-        output_schema=(schema_of(function.returns) or None) if function.returns else None,
+        output_schema=(types.schema_of(function.returns) or None) if function.returns else None,
         title_line=text.title,
         description=text.description,
         is_async=isinstance(function, ast.AsyncFunctionDef),
+        records=tuple(types.records),
     )
 
 
@@ -84,7 +105,7 @@ def _parameters(arguments: ast.arguments) -> Iterator[tuple[ast.arg, ast.expr | 
     yield from zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
 
 
-def _property(argument: ast.arg, default: ast.expr | None, description: str) -> Schema:
+def _property(argument: ast.arg, default: ast.expr | None, types: Types, description: str) -> Schema:
     name = argument.arg
     if not name.isascii() or len(name) > _NAME_CAP:
         raise SignatureError(
@@ -93,28 +114,14 @@ def _property(argument: ast.arg, default: ast.expr | None, description: str) -> 
     if argument.annotation is None:
         raise SignatureError(f"the parameter {name!r} has no type: expected `{name}: str` or the like", argument.lineno)
     try:
-        schema = schema_of(argument.annotation)
+        schema = types.schema_of(argument.annotation)
     except SignatureError as error:
         raise SignatureError(f"parameter {name!r}: {error}", error.line) from error
     if description:
-        schema.setdefault("description", description)
+        schema["description"] = schema.get("description", description) if "title" not in schema else description
     if default is not None:
-        schema["default"] = _default(name, default, schema)
+        schema["default"] = defaults.of_parameter(name, default, schema)
     return schema
-
-
-def _default(name: str, node: ast.expr, schema: Schema) -> Any:
-    value: Any = None
-    try:
-        value = ast.literal_eval(node)
-        same = json.loads(json.dumps(value, allow_nan=False)) == value
-    except (ValueError, TypeError, SyntaxError):
-        same = False
-    if not same:
-        raise SignatureError(f"the default of {name!r} must be a literal that JSON can hold", node.lineno)
-    if complaint := problem(schema, value):
-        raise SignatureError(f"the default of {name!r} does not fit its type: {complaint}", node.lineno)
-    return value
 
 
 def _check_storable(signature: Signature) -> None:

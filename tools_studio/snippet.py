@@ -1,4 +1,4 @@
-"""Cut the header and the docstring of `run` out of a tool's source, without parsing the rest of it.
+"""Cut the header and the docstring of `run` or `preview` out of a tool's source, without parsing the rest of it.
 
 Hostile text can crash the parser of CPython, so the whole module goes only through `tokenize`; what reaches `ast.parse`
 is a few kilobytes at most.
@@ -17,7 +17,6 @@ SNIPPET_CAP = 8 * 1024
 
 Tokens = list[tokenize.TokenInfo]
 _LAYOUT = {tokenize.NL, tokenize.COMMENT, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
-_DEFINES = {("def", "run"), ("class", "run"), ("run", "="), ("run", ":"), ("as", "run"), ("import", "run")}
 
 
 class SignatureError(ValueError):
@@ -30,10 +29,14 @@ class SignatureError(ValueError):
 
 @dataclass(frozen=True)
 class Snippet:
-    """The header of `run`, parsed. A node's `lineno` plus `offset` is the line in the author's source."""
+    """The header of a function, parsed. A node's `lineno` plus `offset` is the line in the author's source.
+
+    `last_row` is the last line that can belong to the function, None if it goes to the end.
+    """
 
     function: ast.FunctionDef | ast.AsyncFunctionDef
     offset: int
+    last_row: int | None
 
 
 @dataclass(frozen=True)
@@ -53,36 +56,44 @@ class Line:
         return [unicodedata.normalize("NFKC", token.string) for token in self.tokens]
 
 
-def cut(source: str) -> Snippet:
-    """Return the one top-level `run` of `source`, its body reduced to the docstring, or raise SignatureError."""
+def cut(source: str, name: str = "run") -> Snippet:
+    """Return the one top-level function `name` of `source`, its body reduced to the docstring. SignatureError."""
     if len(source) > SOURCE_CAP or len(source.encode("utf-8", "replace")) > SOURCE_CAP:
         raise SignatureError(f"the source is larger than {SOURCE_CAP // 1024} KB")
-    # A lone carriage return ends a line for Python and for the sandbox, but not for `tokenize`.
-    text = source.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
-    lines = list(_lines(text))
-    found = [number for number, line in enumerate(lines) if _defines_run(line)]
+    text = plain(source)
+    lines = list(logical_lines(text))
+    found = [number for number, line in enumerate(lines) if _defines(name, line)]
     if not found:
-        raise SignatureError("expected a top-level `def run(...)` or `async def run(...)`")
+        raise SignatureError(f"expected a top-level `def {name}(...)` or `async def {name}(...)`")
     if len(found) > 1:
-        raise SignatureError("expected one `run`, but here is a second one", lines[found[1]].row)
-    return _snippet(text, lines, found[0])
+        raise SignatureError(f"expected one `{name}`, but here is a second one", lines[found[1]].row)
+    return _snippet(text, lines, found[0], name)
 
 
-def _snippet(text: str, lines: list[Line], number: int) -> Snippet:
+def plain(source: str) -> str:
+    """The source with the line ends that `tokenize` knows; Python and the sandbox know a lone carriage return, too."""
+    return source.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _snippet(text: str, lines: list[Line], number: int, name: str) -> Snippet:
     header = lines[number]
-    if header.words[:2] != ["def", "run"] and header.words[:3] != ["async", "def", "run"]:
-        raise SignatureError("expected `def run(...)` or `async def run(...)`", header.row)
+    if header.words[:2] != ["def", name] and header.words[:3] != ["async", "def", name]:
+        raise SignatureError(f"expected `def {name}(...)` or `async def {name}(...)`", header.row)
     if number and lines[number - 1].words[0] == "@":
-        raise SignatureError("expected `run` without a decorator", header.row)
-    colon = _colon(header)
-    body = header.tokens[colon + 1 :] or _next_body(lines, number)
-    code = _between(text, header.tokens[0], header.tokens[colon]) + "\n " + (_docstring(body) or "pass")
+        raise SignatureError(f"expected `{name}` without a decorator", header.row)
+    colon = _colon(header, name)
+    body = header.tokens[colon + 1 :] or _next_body(lines, number, name)
+    code = between(text, header.tokens[0], header.tokens[colon]) + "\n " + (_docstring(body) or "pass")
     if len(code.encode("utf-8", "replace")) > SNIPPET_CAP:
-        raise SignatureError(f"the header and docstring of `run` are larger than {SNIPPET_CAP // 1024} KB", header.row)
-    return Snippet(_parse(code, header.row), header.row - 1)
+        raise SignatureError(
+            f"the header and docstring of `{name}` are larger than {SNIPPET_CAP // 1024} KB", header.row
+        )
+    following = next((line.row for line in lines[number + 1 :] if line.depth == 0), None)
+    return Snippet(_parse(code, header.row, name), header.row - 1, following and following - 1)
 
 
-def _lines(text: str) -> Iterator[Line]:
+def logical_lines(text: str) -> Iterator[Line]:
+    """What Python takes for one line each, without comments. SignatureError: it is no complete Python."""
     depth = 0
     tokens: Tokens = []
     for token in _tokens(text):
@@ -106,8 +117,13 @@ def _tokens(text: str) -> Iterator[tokenize.TokenInfo]:
         raise SignatureError(f"expected Python, but: {error.msg}", error.lineno or 1) from error
 
 
-def _defines_run(line: Line) -> bool:
-    return line.depth == 0 and not _DEFINES.isdisjoint(_outside_brackets(line.words))
+def _defines(name: str, line: Line) -> bool:
+    if line.depth:
+        return False
+    return any(
+        (following == name and word in ("def", "class", "as", "import")) or (word == name and following in ("=", ":"))
+        for word, following in _outside_brackets(line.words)
+    )
 
 
 def _outside_brackets(words: list[str]) -> Iterator[tuple[str, str]]:
@@ -119,20 +135,20 @@ def _outside_brackets(words: list[str]) -> Iterator[tuple[str, str]]:
         depth += (word in "([{") - (word in ")]}")
 
 
-def _colon(header: Line) -> int:
+def _colon(header: Line, name: str) -> int:
     """Where the header ends: its first colon outside brackets."""
     depth = 0
     for number, token in enumerate(header.tokens):
         if token.string == ":" and depth == 0:
             return number
         depth += (token.string in "([{") - (token.string in ")]}")
-    raise SignatureError("expected a `:` after the header of `run`", header.row)
+    raise SignatureError(f"expected a `:` after the header of `{name}`", header.row)
 
 
-def _next_body(lines: list[Line], number: int) -> Tokens:
+def _next_body(lines: list[Line], number: int, name: str) -> Tokens:
     following = lines[number + 1 : number + 2]
     if not following or following[0].depth == 0:
-        raise SignatureError("expected an indented body after the header of `run`", lines[number].row)
+        raise SignatureError(f"expected an indented body after the header of `{name}`", lines[number].row)
     return following[0].tokens
 
 
@@ -148,20 +164,23 @@ def _docstring(body: Tokens) -> str:
     return " ".join(parts)
 
 
-def _between(text: str, first: tokenize.TokenInfo, last: tokenize.TokenInfo) -> str:
+def between(text: str, first: tokenize.TokenInfo, last: tokenize.TokenInfo) -> str:
+    """The text from `first` up to, but not with, `last`."""
     rows = text.split("\n")[first.start[0] - 1 : last.end[0]]
     rows[-1] = rows[-1][: last.end[1]]
     rows[0] = rows[0][first.start[1] :]
     return "\n".join(rows)
 
 
-def _parse(code: str, row: int) -> ast.FunctionDef | ast.AsyncFunctionDef:
+def _parse(code: str, row: int, name: str) -> ast.FunctionDef | ast.AsyncFunctionDef:
     try:
         (node,) = ast.parse(code).body
     except SyntaxError as error:
         raise SignatureError(f"expected a Python header: {error.msg}", row - 1 + (error.lineno or 1)) from error
     except (RecursionError, MemoryError, ValueError) as error:
-        raise SignatureError("the header of `run` cannot be read: it is nested too deeply or malformed", row) from error
+        raise SignatureError(
+            f"the header of `{name}` cannot be read: it is nested too deeply or malformed", row
+        ) from error
     if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-        raise SignatureError("expected `def run(...)`", row)
+        raise SignatureError(f"expected `def {name}(...)`", row)
     return node

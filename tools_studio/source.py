@@ -1,56 +1,152 @@
 """Authored tools, as the gate executes them: code in the sandbox, with the host functions it was granted."""
 
-from datetime import datetime
-from functools import partial
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+import asyncio
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+from uuid import UUID
 
 from hitlchat import sandbox
+from hitlchat.gate import canonical, stopping
+from hitlchat.gate.actor import Caller
 from hitlchat.gate.crossing import in_db
-from hitlchat.gate.models import ToolCall
-from hitlchat.gate.sources import ToolResult
-from tools_studio import capabilities, signature, store
+from hitlchat.gate.models import Tool, ToolCall
+from hitlchat.gate.sources import Preview, ToolResult
+from hitlchat.masking import Mask
+from hitlchat.sandbox import Fault, HostFunction, Limits, Report
+from tools_studio import capabilities, columns, host_functions, previews, signature, variables
 from tools_studio.capabilities import ALL_NAMES, Capabilities
-from tools_studio.fetching import FetchPolicy, fetch
 from tools_studio.models import Script
+from tools_studio.variables import Resolved
+
+MOST_REMEMBERED = 4096
+# A little less than the gate waits, so that the author is told which limit it was.
+PREVIEW_SECONDS = 4.5
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A tool with everything its code runs with."""
+
+    script: Script
+    granted: Capabilities
+    values: Resolved
+
+    @property
+    def obstacle(self) -> str | None:
+        """Why it must not run, in a sentence."""
+        if self.script.revoked:
+            return f"this tool was revoked: {self.script.revoked}"
+        return " ".join(self.values.missing.values()) or None
+
+    async def run(self, arguments: Mapping[str, Any]) -> Report:
+        """What comes of it, without the tool's secrets. ValueError: the arguments do not fit."""
+        grants = host_functions.offered(self.granted, self.script.group, self.values)
+        return await self._called("run", arguments, grants, self.granted)
+
+    async def preview(self, arguments: Mapping[str, Any]) -> Report:
+        """The same of its preview, which has no power to change anything and less time."""
+        grants = host_functions.for_preview(self.granted, self.script.group, self.values)
+        limits = Limits(wall_seconds=min(PREVIEW_SECONDS, Limits().wall_seconds))
+        return await self._called(previews.ENTRY, arguments, grants, self.granted.read_only(), limits)
+
+    async def _called(
+        self,
+        name: str,
+        arguments: Mapping[str, Any],
+        grants: Mapping[str, HostFunction],
+        powers: Capabilities,
+        limits: Limits | None = None,
+    ) -> Report:
+        code, entry = signature.runnable(self.script.code, name)
+        given = signature.coerce(self.script.tool.input_schema, dict(arguments))
+        report = await sandbox.run(
+            code, given, entry=entry, grants=grants, powers=powers.powers(), known=ALL_NAMES, limits=limits
+        )
+        if not self.values.hidden:
+            return report
+        return await asyncio.to_thread(_masked, report, self.values.hidden)
 
 
 class StudioSource:
+    can_stop = True
+
+    def __init__(self) -> None:
+        # Definitions without a preview: asking about a call of theirs needs no look at the code.
+        self._plain: set[str] = set()
+
     async def execute(self, call: ToolCall) -> ToolResult:
-        script = await in_db(_script)(call)
-        if script is None:
-            return ToolResult.failure("changed", "The tool was changed or deleted just now. It was not run.")
+        tool = await in_db(_loaded)(call.tool_id, call.definition_hash)
+        if tool is None:
+            return ToolResult.failure("changed", "It was not run: the tool was changed or deleted just now.")
+        if tool.obstacle:
+            return ToolResult.failure("unavailable", f"It was not run: {tool.obstacle}")
         try:
-            arguments = signature.coerce(script.tool.input_schema, call.arguments)
+            report = await stopping.unless_stopped(call, tool.run(call.arguments))
         except ValueError as error:
             return ToolResult.failure("arguments", f"It was not run: {error}")
-        granted = capabilities.parse(script.capabilities)
-        report = await sandbox.run(
-            script.code,
-            arguments,
-            grants=host_functions(granted, script.group),
-            known=ALL_NAMES,
-        )
-        if report.fault is not None:
-            return ToolResult.failure(report.fault.kind, report.fault.message, report.fault.line, report.output)
+        if report is None:
+            # Its process was killed, and what it had asked for was given up.
+            who = await in_db(stopping.requested_by)(call)
+            return ToolResult.failure("stopped", f"It was stopped by {who}. What it had done by then stands.")
+        if fault := report.fault:
+            return ToolResult.failure(fault.kind, fault.message, fault.line, report.output)
         return ToolResult(value=report.result, output=report.output)
 
+    async def preview(self, tool: Tool, arguments: dict[str, Any], caller: Caller) -> Preview | None:  # noqa: ARG002
+        """What the tool's own `preview` says; None if its code has none."""
+        if tool.definition_hash in self._plain:
+            return None
+        loaded = await in_db(_loaded)(tool.pk, tool.definition_hash)
+        if loaded is None:
+            return None
+        if previews.find(loaded.script.code) is None:
+            self._remember_plain(tool.definition_hash)
+            return None
+        if loaded.obstacle:
+            return Preview(error=loaded.obstacle)
+        try:
+            report = await loaded.preview(arguments)
+        except ValueError as error:
+            return Preview(error=str(error))
+        return Preview(error=_in_words(report.fault)) if report.fault else _shown(report.result)
 
-def host_functions(granted: Capabilities, group: str) -> dict[str, sandbox.HostFunction]:
-    """What the tool may import from `hitl`, and nothing else."""
-    offered: dict[str, sandbox.HostFunction] = {"now": _now, **store.grants(group)}
-    if granted.hosts:
-        offered["fetch"] = partial(fetch, FetchPolicy(hosts=granted.hosts))
-    return {name: offered[name] for name in granted.names()}
+    def _remember_plain(self, definition_hash: str) -> None:
+        if len(self._plain) >= MOST_REMEMBERED:
+            self._plain.clear()
+        self._plain.add(definition_hash)
 
 
-async def _now(timezone: str = "UTC") -> datetime:
-    try:
-        return datetime.now(ZoneInfo(timezone))
-    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
-        raise ValueError(f"now: {timezone!r} is no time zone name such as Europe/Berlin") from error
+def _masked(report: Report, hidden: Iterable[str]) -> Report:
+    mask = Mask(hidden)
+    fault = report.fault and replace(report.fault, message=mask.text(report.fault.message))
+    return replace(report, result=mask.value(report.result), output=mask.text(report.output), fault=fault)
 
 
-def _script(call: ToolCall) -> Script | None:
-    """The code of exactly the definition that the call was cleared for."""
-    rows = Script.objects.select_related("tool")
-    return rows.filter(tool=call.tool, tool__definition_hash=call.definition_hash).first() if call.tool else None
+def _in_words(fault: Fault) -> str:
+    return f"{fault.message} (line {fault.line})" if fault.line else fault.message
+
+
+def _shown(result: Any) -> Preview:
+    """A text or a table as they are, any other value as its JSON."""
+    if result is None:
+        return Preview(error="It returned nothing: expected a text, or a table as a list of objects.")
+    is_table = isinstance(result, dict) or (isinstance(result, list) and all(isinstance(row, dict) for row in result))
+    if isinstance(result, str) or (result and is_table):
+        return Preview.of(result)
+    return Preview(text=canonical.pretty(result))
+
+
+def _loaded(tool_id: UUID | None, definition_hash: str) -> Loaded | None:
+    """Exactly the definition that is asked for: its code, and the values of its variables."""
+    if tool_id is None:
+        return None
+    standing = Script.objects.filter(tool_id=tool_id, tool__definition_hash=definition_hash)
+    script = standing.select_related("tool").first()
+    if script is None:
+        return None
+    kept = columns.kept(script)
+    # Code and variables are read one after the other: a save in between would mix two versions.
+    if not standing.filter(version=script.version).exists():
+        return None
+    return Loaded(script, capabilities.parse(script.capabilities), variables.resolve(kept.values()))

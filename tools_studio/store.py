@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from django.db import transaction
+from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 
 from hitlchat.gate import canonical
@@ -50,7 +50,15 @@ def _put(group: str, key: str, value: Any) -> None:
         if not _rows(group).filter(key=key).update(value=value):
             if _rows(group).count() >= MOST_KEYS:
                 raise ValueError(f"store.set: the group has {MOST_KEYS:,} keys already; delete some first")
+            _create(group, key, value)
+
+
+def _create(group: str, key: str, value: Any) -> None:
+    try:
+        with transaction.atomic():
             StoreEntry.objects.create(group=group, key=key, value=value)
+    except IntegrityError:  # another call was first
+        _rows(group).filter(key=key).update(value=value)
 
 
 def _names(group: str, prefix: str) -> list[str]:

@@ -1,8 +1,106 @@
-"""What a person may do here, as questions with one answer each."""
+"""What a person may do here, as questions with one answer each; and the roles, which are Django groups."""
 
-from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User
+from typing import Any, Final
+
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, Group, Permission, User
+from django.db import transaction
+from django.db.models import Case, CharField, Exists, OuterRef, Q, QuerySet, Value, When
+
+from hitlchat.accounts.models import Role
+
+AUTHORING: Final = "tools_studio.change_script"
+DECIDING: Final = "accounts.decide_for_others"
+PERMISSIONS: Final[dict[Role, tuple[str, ...]]] = {
+    Role.MEMBER: (),
+    Role.APPROVER: (DECIDING,),
+    Role.AUTHOR: (AUTHORING,),
+    Role.ADMINISTRATOR: (AUTHORING, DECIDING),
+}
+# What each may do beyond what a member may.
+MEANING: Final[dict[Role, str]] = {
+    Role.MEMBER: "Chats, uses tools, and decides about their own calls.",
+    Role.APPROVER: "For now as a member. Prepared: rules that let approvers decide for others are not there yet.",
+    Role.AUTHOR: "As a member; and writes, tests and publishes tools.",
+    Role.ADMINISTRATOR: "Everything: also servers, what is exposed, the record, and people.",
+}
+# Groups with such a name are roles, and no named groups.
+PREFIX: Final = "role:"
 
 
 def may_author(user: AbstractBaseUser | AnonymousUser) -> bool:
     """May write, test and publish tools."""
-    return isinstance(user, User) and user.is_active and user.has_perm("tools_studio.change_script")
+    return isinstance(user, User) and user.is_active and user.has_perm(AUTHORING)
+
+
+def may_administer(user: AbstractBaseUser | AnonymousUser) -> bool:
+    """May do what only the people who run this server may do."""
+    return isinstance(user, User) and user.is_active and user.is_superuser
+
+
+def may_decide_for_others(user: AbstractBaseUser | AnonymousUser) -> bool:
+    """May be let decide about calls of other people; which ones is for the gate to say."""
+    return isinstance(user, User) and user.is_active and user.has_perm(DECIDING)
+
+
+def with_roles(users: QuerySet[User]) -> QuerySet[Any]:
+    """Annotated with `role`: what they are by what they may do, however they came by it, active or not."""
+    role = Case(
+        When(is_superuser=True, then=Value(Role.ADMINISTRATOR.value)),
+        When(_may(AUTHORING), then=Value(Role.AUTHOR.value)),
+        When(_may(DECIDING), then=Value(Role.APPROVER.value)),
+        default=Value(Role.MEMBER.value),
+        output_field=CharField(),
+    )
+    return users.annotate(role=role)
+
+
+def role_of(user: User) -> Role:
+    found = with_roles(User.objects.filter(pk=user.pk)).values_list("role", flat=True)
+    return Role(found[0])
+
+
+def give(user: User, role: Role) -> None:
+    """Make `role` the one that they have: what others gave, and nothing else, is taken."""
+    roles = set(PERMISSIONS)
+    with transaction.atomic():
+        granted = _permissions(roles)
+        user.user_permissions.remove(*granted)
+        user.groups.remove(*Group.objects.filter(Q(name__startswith=PREFIX) | Q(permissions__in=granted)))
+        user.groups.add(_group(role))
+        User.objects.filter(pk=user.pk).update(is_superuser=role == Role.ADMINISTRATOR)
+    user.is_superuser = role == Role.ADMINISTRATOR
+
+
+def named_groups() -> QuerySet[Group]:
+    """The groups that administrators made."""
+    return Group.objects.exclude(name__startswith=PREFIX).order_by("name")
+
+
+def after_migrate(*, app_config: Any, **_: Any) -> None:
+    """Have the groups of all roles, with their permissions; after the last of the permissions was made."""
+    if app_config.label == AUTHORING.partition(".")[0]:
+        for role in Role:
+            _group(role)
+
+
+def _group(role: Role) -> Group:
+    group, _ = Group.objects.get_or_create(name=PREFIX + role.value)
+    group.permissions.set(_permissions({role}))
+    return group
+
+
+def _permissions(roles: set[Role]) -> QuerySet[Permission]:
+    wanted = Q(pk__in=[])
+    for permission in {each for role in roles for each in PERMISSIONS[role]}:
+        wanted |= _named(permission)
+    return Permission.objects.filter(wanted)
+
+
+def _may(permission: str) -> Exists:
+    theirs = Q(user=OuterRef("pk")) | Q(group__user=OuterRef("pk"))
+    return Exists(Permission.objects.filter(_named(permission), theirs))
+
+
+def _named(permission: str) -> Q:
+    label, _, codename = permission.partition(".")
+    return Q(content_type__app_label=label, codename=codename)

@@ -1,10 +1,12 @@
-"""Is the person behind a long-lived connection still signed in?"""
+"""Is the person behind a long-lived connection still signed in? And how all sessions of one are ended."""
 
 from importlib import import_module
 
 from django.conf import settings
 from django.contrib.auth import HASH_SESSION_KEY, SESSION_KEY
 from django.contrib.auth.models import User
+from django.contrib.sessions.models import Session
+from django.utils import timezone
 
 
 def signed_in_user(session_key: str | None) -> User | None:
@@ -16,3 +18,15 @@ def signed_in_user(session_key: str | None) -> User | None:
     if user is None or store.get(HASH_SESSION_KEY) != user.get_session_auth_hash():
         return None
     return user
+
+
+def is_still_active(user_id: int) -> bool:
+    return User.objects.filter(pk=user_id, is_active=True).exists()
+
+
+def end_all(user_id: int) -> int:
+    """End every session of this person: how many. They cannot come back with one of them, also when active again."""
+    # Whose a session is stands inside of it.
+    going_on = Session.objects.filter(expire_date__gt=timezone.now()).iterator()
+    theirs = [each.pk for each in going_on if each.get_decoded().get(SESSION_KEY) == str(user_id)]
+    return Session.objects.filter(pk__in=theirs).delete()[0]

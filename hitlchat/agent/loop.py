@@ -21,7 +21,7 @@ from hitlchat.gate.actor import Caller
 from hitlchat.gate.crossing import in_db
 from hitlchat.gate.models import ToolCall, new_id
 from hitlchat.gate.status import Status
-from hitlchat.gate.submit import CallRequest, Prepared, admit, prepare
+from hitlchat.gate.submit import CallRequest, Prepared, admit, prepare_all
 
 logger = logging.getLogger(__name__)
 
@@ -71,7 +71,7 @@ async def _step(claim: Claim) -> bool:
         return False
     await tell(claim.conversation_id, "message", message=str(turn.message.pk))
     answer = await _listen(claim, turn)
-    prepared = [await prepare(request) for request in _requests(turn, answer)]
+    prepared = await prepare_all(_requests(turn, answer))
     go_on = await in_db(_store)(claim, turn, answer, prepared)
     await tell(claim.conversation_id, "message", message=str(turn.message.pk))
     if not go_on:

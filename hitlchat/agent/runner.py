@@ -14,7 +14,7 @@ from hitlchat.agent import announce, runs, transcript, writing
 from hitlchat.agent.loop import advance
 from hitlchat.agent.models import Conversation, Message
 from hitlchat.agent.runs import Claim
-from hitlchat.gate import perform
+from hitlchat.gate import perform, stopping
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.background import background
 from hitlchat.gate.crossing import in_db
@@ -51,6 +51,7 @@ def stop(run_id: UUID, conversation_id: UUID, actor: Actor) -> bool:
 
 def listen() -> None:
     call_moved.connect(_on_move, dispatch_uid="agent")
+    stopping.stop_requested.connect(_on_stop_requested, dispatch_uid="agent")
 
 
 async def keep_house() -> None:
@@ -75,6 +76,8 @@ async def keep_house() -> None:
 
 async def let_go() -> None:
     """Stop driving; each run is handed back for another process, or for this one after its restart."""
+    # A call that settles from now on wakes its run in the next process.
+    background.leaving = True
     tasks = list(_driving.values())
     for task in tasks:
         task.cancel()
@@ -124,16 +127,24 @@ def _sweep(last: datetime | None) -> None:
 
 
 def _wake(turn_id: UUID) -> None:
-    if background.running and (claim := runs.wake(turn_id)) is not None:
+    if background.running and not background.leaving and (claim := runs.wake(turn_id)) is not None:
         _start(claim)
 
 
-def _on_move(*, call_id: UUID, status: Status, conversation_id: UUID | None, turn_id: UUID | None, **_: Any) -> None:
+def _on_move(
+    *, call_id: UUID, status: Status, asked_again: bool, conversation_id: UUID | None, turn_id: UUID | None, **_: Any
+) -> None:
     if conversation_id is not None:
         announce.tell_soon(conversation_id, "call", call=str(call_id), turn=str(turn_id), status=status.value)
-    if turn_id is not None and status in ANSWERED:
+    if turn_id is not None and (status in ANSWERED or (asked_again and status == Status.WAITING)):
         runs.refresh_status(turn_id)
     if turn_id is not None and status in SETTLED:
         _wake(turn_id)
     if conversation_id is not None and status in ENDED and (note := transcript.correct(call_id)) is not None:
         announce.tell_soon(conversation_id, "message", message=str(note.pk))
+
+
+def _on_stop_requested(*, call_id: UUID, conversation_id: UUID | None, turn_id: UUID | None, **_: Any) -> None:
+    if conversation_id is not None:
+        status = Status.EXECUTING.value
+        announce.tell_soon(conversation_id, "call", call=str(call_id), turn=str(turn_id), status=status)

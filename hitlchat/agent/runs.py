@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from hitlchat.agent import transcript
 from hitlchat.agent.models import ACTIVE, Conversation, Message, Run, RunStatus
-from hitlchat.gate import withdraw
+from hitlchat.gate import stopping, withdraw
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import ToolCall
 from hitlchat.gate.perform import lease
@@ -132,7 +132,7 @@ def finish(claim: Claim, status: RunStatus, error: str = "") -> None:
 
 
 def stop(run_id: UUID, actor: Actor, *, written: str = "") -> bool:
-    """End a run at the user's wish: what waits is withdrawn, what executes ends by itself. False if it was over.
+    """End a run at the user's wish: what waits is withdrawn, what executes is told to stop. False if it was over.
 
     `written` is the open answer as far as this process knows it, which may be more than is stored.
     """
@@ -147,6 +147,7 @@ def stop(run_id: UUID, actor: Actor, *, written: str = "") -> bool:
         transcript.keep_partial(run, written)
         if run.turn_id is not None:
             withdraw.withdraw_turn(run.turn_id, actor=actor, why="the run was stopped")
+            stopping.request_turn(run.turn_id, actor)
             transcript.answer_calls(run.conversation, run, run.turn_id)
             Run.objects.filter(pk=run_id).update(turn_id=None)
     return True

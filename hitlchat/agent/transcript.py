@@ -118,13 +118,12 @@ def _tool_wire(call: ToolCall) -> str:
 
 
 def _text(call: ToolCall) -> str:
-    decision = None
-    if hasattr(call, "approval"):
-        decision = next(iter(call.approval.decisions.all()), None)
+    # More than one, if it was asked about again.
+    decisions = list(call.approval.decisions.all()) if hasattr(call, "approval") else []
     return results.for_model(
         call,
-        decline_reason=decision.reason if decision else "",
-        edited=decision is not None and decision.edited_arguments is not None,
+        decline_reason=decisions[-1].reason if decisions else "",
+        edited=any(decision.edited_arguments is not None for decision in decisions),
     )
 
 

@@ -8,8 +8,9 @@ from ninja import Query, Router
 
 from hitlchat.api import schemas, shapes
 from hitlchat.api.auth import ApiRequest, decider
-from hitlchat.gate import decide, deciders
+from hitlchat.gate import batch, decide, deciders, taking_back
 from hitlchat.gate.models import Approval
+from hitlchat.gate.status import Status
 
 router = Router(tags=["approvals"], by_alias=True)
 
@@ -48,6 +49,33 @@ def reject(request: ApiRequest, approval_id: UUID, body: schemas.Reject = NO_REA
     """Say no. The model is told the reason."""
     decide.decline(approval_id, decider(request), reason=body.reason)
     return _standing(request, approval_id)
+
+
+@router.post("/{uuid:approval_id}/take-back", response=schemas.Approval)
+def take_back(request: ApiRequest, approval_id: UUID) -> schemas.Approval:
+    """Withdraw a call that you approved, as long as it has not started; 409 once it has."""
+    taking_back.take_back_approval(approval_id, decider(request))
+    return _standing(request, approval_id)
+
+
+@router.post("/batch", response=schemas.BatchOutcomes)
+def answer_together(request: ApiRequest, body: schemas.Batch) -> schemas.BatchOutcomes:
+    """Answer several calls of one tool, all below L4. Each is a decision of its own; some may be settled already."""
+    items = [batch.Item(item.id, item.consent_digest) for item in body.items]
+    told = batch.answer(items, body.verdict, decider(request), reason=body.reason)
+    rows = _mine(request).filter(pk__in=[outcome.approval for outcome in told])
+    standing = dict(rows.values_list("pk", "call__status"))
+    return schemas.BatchOutcomes(
+        outcomes=[
+            schemas.BatchOutcome(
+                id=outcome.approval,
+                counted=outcome.counted,
+                detail=outcome.said,
+                call_status=Status(standing[outcome.approval]),
+            )
+            for outcome in told
+        ]
+    )
 
 
 def _mine(request: ApiRequest) -> QuerySet[Approval]:

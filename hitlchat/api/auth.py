@@ -10,7 +10,7 @@ from ninja.security.base import AuthBase
 from ninja.utils import check_csrf
 
 from hitlchat.accounts.models import Token, TokenKind
-from hitlchat.accounts.roles import may_author
+from hitlchat.accounts.roles import may_administer, may_author
 from hitlchat.gate.actor import Actor, Caller, Means
 
 UNKNOWN = "Sign in, or send a personal token as “Authorization: Bearer …”."
@@ -22,10 +22,11 @@ MEANS: dict[str, Means] = {TokenKind.APPROVER: "token", TokenKind.API: "system"}
 class Credential:
     user: User
     means: Means
+    token: str = ""
 
     @property
     def actor(self) -> Actor:
-        return Actor(self.user.pk, self.means)
+        return Actor(self.user.pk, self.means, token=self.token)
 
     @property
     def caller(self) -> Caller:
@@ -49,7 +50,8 @@ class PersonalToken(AuthBase):
             raise AuthenticationError(message="This token is not known here, or its user is no longer active.")
         if found.kind not in MEANS:
             raise AuthorizationError(message="This token is for /mcp only.")
-        return Credential(found.user, MEANS[found.kind])
+        found.note_use()
+        return Credential(found.user, MEANS[found.kind], found.name)
 
 
 class Session(AuthBase):
@@ -79,6 +81,12 @@ def author(request: ApiRequest) -> User:
     if not may_author(request.auth.user):
         raise AuthorizationError(message="You may not write, test or publish tools.")
     return request.auth.user
+
+
+def administrator(request: ApiRequest) -> Actor:
+    if not may_administer(request.auth.user):
+        raise AuthorizationError(message="Only an administrator may see and change upstream servers.")
+    return request.auth.actor
 
 
 def auditor(request: ApiRequest) -> User:

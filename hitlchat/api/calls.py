@@ -8,6 +8,7 @@ from ninja import Query, Router
 
 from hitlchat.api import schemas, shapes
 from hitlchat.api.auth import ApiRequest
+from hitlchat.gate import stopping
 from hitlchat.gate.models import ToolCall
 
 router = Router(tags=["calls"], by_alias=True)
@@ -25,6 +26,14 @@ def list_calls(request: ApiRequest, wanted: Query[schemas.CallFilter]) -> list[s
 
 @router.get("/{uuid:call_id}", response=schemas.Call)
 def read_call(request: ApiRequest, call_id: UUID) -> schemas.Call:
+    return shapes.call(get_object_or_404(_mine(request), pk=call_id))
+
+
+@router.post("/{uuid:call_id}/stop", response=schemas.Call)
+def stop_call(request: ApiRequest, call_id: UUID) -> schemas.Call:
+    """Tell a call to stop that executes. That is a wish: it may end as unknown, or still succeed. Others stay as they
+    are."""
+    stopping.request(call_id, request.auth.actor)
     return shapes.call(get_object_or_404(_mine(request), pk=call_id))
 
 

@@ -19,9 +19,20 @@ from pydantic.alias_generators import to_camel
 from hitlchat.agent.runs import RunActive
 from hitlchat.api import shapes
 from hitlchat.api.auth import UNKNOWN
+from hitlchat.api.server_changes import BadChange
+from hitlchat.gate.batch import NotTogether
 from hitlchat.gate.canonical import NotJson
 from hitlchat.gate.decide import AlreadySettled, BadEdit, NoSuchApproval, OtherDigest
+from hitlchat.gate.stopping import NoSuchCall
+from hitlchat.upstreams import rights
+from hitlchat.upstreams.asking.answers import BadAnswer
+from hitlchat.upstreams.asking.questions import NoSuchQuestion, NotOpen
+from hitlchat.upstreams.servers import BadServer, NotConfirmed
+from hitlchat.upstreams.servers import NameTaken as ServerNameTaken
 from tools_studio.authoring import AuthoringError, NameTaken, OnlyPeople
+from tools_studio.exchange import BadFile, TooMuch
+from tools_studio.restoring import WouldLower
+from tools_studio.snapshots import Unreadable
 
 logger = logging.getLogger(__name__)
 
@@ -71,9 +82,22 @@ def install(api: NinjaAPI) -> None:
         AlreadySettled: _settled,
         OtherDigest: lambda error: problem(409, str(error)),
         BadEdit: lambda error: _fields({"modifiedArguments": str(error)}),
+        NotTogether: lambda error: _fields({"items": str(error)}),
         RunActive: lambda error: problem(409, str(error)),
+        NoSuchCall: lambda _: problem(404, NOT_FOUND),
+        NoSuchQuestion: lambda _: problem(404, NOT_FOUND),
+        NotOpen: lambda error: problem(409, str(error)),
+        BadAnswer: lambda error: _fields({f"content.{name}": said for name, said in error.errors.items()}),
         AuthoringError: _authoring,
         OnlyPeople: lambda error: problem(403, str(error)),
+        WouldLower: lambda error: problem(409, f"{error} Send lowerAnyway to restore it all the same."),
+        Unreadable: lambda error: problem(409, str(error)),
+        BadFile: _bad_file,
+        TooMuch: lambda error: problem(422, str(error)),
+        BadServer: _server,
+        BadChange: lambda error: _fields(error.fields, error.status),
+        rights.OnlyAdministrators: lambda error: problem(403, str(error)),
+        rights.OnlyPeople: lambda error: problem(403, str(error)),
         Exception: _unforeseen,
     }
     for kind, handle in handlers.items():
@@ -105,9 +129,9 @@ def _invalid(error: ValidationError) -> HttpResponse:
     return _fields(errors)
 
 
-def _fields(errors: dict[str, str]) -> HttpResponse:
+def _fields(errors: dict[str, str], status: int = 422, **more: object) -> HttpResponse:
     detail = " ".join(f"{name}: {said.rstrip('.')}." for name, said in errors.items())
-    return problem(422, detail, errors=errors)
+    return problem(status, detail, errors=errors, **more)
 
 
 def _settled(error: AlreadySettled) -> HttpResponse:
@@ -119,6 +143,21 @@ def _authoring(error: AuthoringError) -> HttpResponse:
     if isinstance(error, NameTaken):
         return problem(409, error.problems["name"], errors=error.problems)
     return _fields({to_camel(name): said for name, said in error.problems.items()})
+
+
+def _server(error: BadServer) -> HttpResponse:
+    errors = {to_camel(name): said for name, said in error.errors.items()}
+    if isinstance(error, NotConfirmed):
+        return _fields(errors, 409, commandLine=error.command_line)
+    return _fields(errors, 409 if isinstance(error, ServerNameTaken) else 422)
+
+
+def _bad_file(error: BadFile) -> HttpResponse:
+    errors: dict[str, str] = {}
+    for found in error.problems:
+        place = f"document.{found.place}".rstrip(".")
+        errors[place] = f"{errors[place]} {found.said}" if place in errors else found.said
+    return problem(422, f"Nothing was imported. {error}".replace("\n", " "), errors=errors)
 
 
 def _unforeseen(error: Exception) -> HttpResponse:

@@ -5,7 +5,21 @@ from django.http.response import HttpResponseBase
 from django.urls import URLPattern, URLResolver, re_path
 from ninja import NinjaAPI
 
-from hitlchat.api import approvals, audit, calls, conversations, problems, runs, tools
+from hitlchat.api import (
+    approvals,
+    audit,
+    calls,
+    conversations,
+    policies,
+    problems,
+    questions,
+    runs,
+    server_tools,
+    servers,
+    tool_files,
+    tool_history,
+    tools,
+)
 from hitlchat.api.auth import PersonalToken, Session
 from hitlchat.api.docs import Docs
 from hitlchat.api.strict import StrictParser
@@ -38,5 +52,12 @@ api.add_router("/conversations", conversations.router)
 api.add_router("/runs", runs.router)
 api.add_router("/approvals", approvals.router)
 api.add_router("/calls", calls.router)
+api.add_router("/policies", policies.router)
+api.add_router("/questions", questions.router)
 api.add_router("/tools", tools.router)
+api.add_router("/tools", tool_history.router)
+api.add_router("", tool_files.router)
+api.add_router("/servers", servers.router)
+api.add_router("/servers", server_tools.router)
+api.add_router("/exposure", servers.exposure_router)
 api.add_router("/audit", audit.router)

@@ -12,7 +12,6 @@ from hitlchat.gate.status import Status
 from hitlchat.gate.storable import storable
 
 Object = dict[str, Any]
-HitlModeName = Literal["REQUIRED", "CONDITIONAL", "DISABLED"]
 ApprovalStatus = Literal["pending", "approved", "declined", "expired", "withdrawn"]
 
 
@@ -81,6 +80,7 @@ class MessageCall(Shape):
     result: Any
     error: Object | None
     approval_id: UUID | None
+    is_automatic: bool = Field(description="It ran without a person being asked.")
 
 
 class Message(Shape):
@@ -117,11 +117,39 @@ class Reject(Body):
     reason: Reason = ""
 
 
+class BatchItem(Body):
+    # Strict bodies take no text for an id, and JSON has nothing else.
+    id: Annotated[UUID, Field(strict=False)]
+    consent_digest: str
+
+
+class Batch(Body):
+    verdict: Literal["approve", "decline"]
+    items: Annotated[list[BatchItem], Field(min_length=2, max_length=50)]
+    reason: Reason = ""
+
+
+class BatchOutcome(Shape):
+    id: UUID
+    counted: bool = Field(description="Whether this answer is the one that counts for this call.")
+    detail: str
+    call_status: Status
+
+
+class BatchOutcomes(Shape):
+    outcomes: list[BatchOutcome]
+
+
 class Decision(Shape):
     person: str
     verdict: Literal["approve", "decline"]
     reason: str
-    means: str
+    means: str = Field(
+        description="How the person was known: session (signed in), token, console, or elicitation: an MCP client said "
+        "so, and nobody was signed in."
+    )
+    client: str | None = Field(description="With elicitation: what the client calls itself, which is only a claim.")
+    token: str | None = Field(description="The name of the token that was shown, if there was one and it has a name.")
     decided_at: datetime
     edited_arguments: Object | None
 
@@ -140,6 +168,12 @@ class Approval(Shape):
     consent_digest: str
     status: ApprovalStatus
     reason: str
+    preview: Object | None = Field(
+        description="What the call would do, as the tool's own preview code says: {text, table, error, cut}."
+    )
+    asked_again: Object | None = Field(
+        description="Why it was asked about again after a yes, with the preview that was shown before."
+    )
     decisions: list[Decision]
     call_status: Status
     result: Any
@@ -165,6 +199,7 @@ class Call(Shape):
     started_at: datetime | None
     settled_at: datetime | None
     duration_ms: float | None
+    is_automatic: bool = Field(description="It ran without a person being asked; “reason” says why.")
 
 
 class ApprovalFilter(Page):
@@ -177,70 +212,6 @@ class CallFilter(BaseModel):
     conversation: UUID | None = None
     before: UUID | None = Field(None, description="The id of the last call that you have: older ones follow.")
     limit: Limit = 50
-
-
-# -- Tools ------------------------------------------------------------------------------------------------------------
-
-
-class ToolChange(Body):
-    """Every field that an author decides; one that is left out stays as it is."""
-
-    name: str = ""
-    code: str = ""
-    title: str = ""
-    description: str = ""
-    group: str = "tools"
-    capabilities: Object = Field(default_factory=dict)
-    hitl_mode: HitlModeName | None = None
-    prompt_template: str = ""
-    condition: str = ""
-    deadline_seconds: int | None = None
-    example: Object | None = None
-
-
-class NewTool(ToolChange):
-    name: str = Field(...)
-    code: str = Field(...)
-
-
-class Tool(Shape):
-    name: str
-    title: str
-    description: str
-    code: str | None
-    capabilities: Object
-    hitl_mode: HitlModeName
-    prompt_template: str
-    condition: str
-    example: Object | None
-    source: str
-    input_schema: Object
-    output_schema: Object | None
-    risk_level: int
-    published: bool
-    group: str | None
-    deadline_seconds: int | None
-    version: int | None
-
-
-class Trial(Body):
-    arguments: Object = Field(default_factory=dict)
-
-
-class Fault(Shape):
-    kind: str
-    message: str
-    line: int | None = None
-
-
-class TrialResult(Shape):
-    ok: bool
-    result: Any
-    output: str
-    error: Fault | None
-    duration_ms: float
-    call_id: UUID
-    approval_id: UUID | None
 
 
 # -- The record -------------------------------------------------------------------------------------------------------

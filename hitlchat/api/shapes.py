@@ -8,9 +8,7 @@ from django.db.models import QuerySet
 from hitlchat.agent import models as agent
 from hitlchat.api import schemas
 from hitlchat.gate import models as gate
-from hitlchat.gate.results import MESSAGES
 from hitlchat.gate.status import Status
-from tools_studio.models import Script
 
 # What became of the question; everything else comes after a yes.
 QUESTION_ENDS: dict[str, schemas.ApprovalStatus] = {
@@ -19,6 +17,8 @@ QUESTION_ENDS: dict[str, schemas.ApprovalStatus] = {
     Status.EXPIRED: "expired",
     Status.WITHDRAWN: "withdrawn",
 }
+# Without an approval, only what was allowed comes to these.
+RUNS_UNASKED = (Status.ALLOWED, Status.EXECUTING, Status.SUCCEEDED, Status.FAILED, Status.UNKNOWN)
 
 
 def approvals() -> QuerySet[gate.Approval]:
@@ -75,6 +75,7 @@ def _message_call(row: gate.ToolCall) -> schemas.MessageCall:
         result=row.result,
         error=error(row),
         approval_id=approval_id(row),
+        is_automatic=is_automatic(row),
     )
 
 
@@ -94,6 +95,8 @@ def approval(row: gate.Approval) -> schemas.Approval:
         consent_digest=row.digest,
         status=QUESTION_ENDS.get(row.call.status, "approved"),
         reason=shown["reason"],
+        preview=shown.get("preview"),
+        asked_again=shown.get("again"),
         decisions=decisions(row),
         call_status=Status(row.call.status),
         result=row.call.result,
@@ -122,6 +125,7 @@ def call(row: gate.ToolCall) -> schemas.Call:
         started_at=row.started_at,
         settled_at=row.settled_at,
         duration_ms=row.duration_ms,
+        is_automatic=is_automatic(row),
     )
 
 
@@ -132,11 +136,18 @@ def decisions(row: gate.Approval) -> list[schemas.Decision]:
             verdict=each.verdict,  # type: ignore[arg-type]
             reason=each.reason,
             means=each.means,
+            client=each.client or None,
+            token=each.token_name or None,
             decided_at=each.decided_at,
             edited_arguments=each.edited_arguments,
         )
         for each in row.decisions.all()
     ]
+
+
+def is_automatic(row: gate.ToolCall) -> bool:
+    """Whether it was started, or is about to be, without a person having been asked."""
+    return approval_id(row) is None and row.status in RUNS_UNASKED
 
 
 def approval_id(row: gate.ToolCall) -> UUID | None:
@@ -149,55 +160,6 @@ def error(row: gate.ToolCall) -> schemas.Object | None:
     if row.status in (Status.REJECTED, Status.REFUSED):
         return {"kind": row.status, "message": row.reason, "line": None}
     return cast("schemas.Object | None", row.error)
-
-
-def tool(row: gate.Tool) -> schemas.Tool:
-    script: Script | None = getattr(row, "script", None)
-    return schemas.Tool(
-        name=row.name,
-        title=row.title,
-        description=row.description,
-        code=script.code if script else None,
-        capabilities=script.capabilities if script else {},
-        hitl_mode=row.hitl_mode,  # type: ignore[arg-type]
-        prompt_template=row.prompt_template,
-        condition=row.condition,
-        example=row.example,
-        source=row.source,
-        input_schema=row.input_schema,
-        output_schema=row.output_schema,
-        risk_level=row.risk_level,
-        published=row.published,
-        group=script.group if script else None,
-        deadline_seconds=row.deadline_seconds,
-        version=script.version if script else None,
-    )
-
-
-def trial(row: gate.ToolCall) -> schemas.TrialResult:
-    return schemas.TrialResult(
-        ok=row.status == Status.SUCCEEDED,
-        result=row.result,
-        output=row.output,
-        error=_trial_fault(row),
-        duration_ms=row.duration_ms or 0,
-        call_id=row.pk,
-        approval_id=approval_id(row),
-    )
-
-
-def _trial_fault(row: gate.ToolCall) -> schemas.Fault | None:
-    if row.status == Status.SUCCEEDED:
-        return None
-    if found := error(row):
-        return schemas.Fault(**found)
-    if row.status == Status.WAITING:
-        said = f"This tool asks first: approve the call, then read its result at /api/calls/{row.pk}."
-    else:
-        said = (
-            row.reason if row.status == Status.WITHDRAWN else MESSAGES.get(Status(row.status), "It was not executed.")
-        )
-    return schemas.Fault(kind=row.status, message=said)
 
 
 def event(row: gate.AuditEvent) -> schemas.AuditEvent:

@@ -1,92 +1,148 @@
 """The catalog, and for those who may author: writing, trying and publishing tools."""
 
+from typing import Any
+
 from asgiref.sync import async_to_sync
 from django.db.models import QuerySet
 from django.shortcuts import get_object_or_404
 from ninja import Router, Status
+from ninja.errors import HttpError
 
 from hitlchat.accounts.roles import may_author
-from hitlchat.api import schemas, shapes
+from hitlchat.api import shapes, tool_schemas, tool_shapes
 from hitlchat.api.auth import ApiRequest, author
+from hitlchat.api.tool_schemas import TrialResult
 from hitlchat.gate.actor import Caller
 from hitlchat.gate.models import Tool, ToolCall
-from hitlchat.gate.settling import settled
 from hitlchat.gate.status import Status as CallStatus
-from hitlchat.gate.submit import CallRequest, submit
-from tools_studio import authoring
-from tools_studio.authoring import Draft
+from tools_studio import authoring, trials
+from tools_studio.authoring import AuthoringError, Draft, NotTested
+from tools_studio.variables import Variable
 
 router = Router(tags=["tools"], by_alias=True)
 
 LONGEST_TRIAL_SECONDS = 60.0
 
 
-@router.get("", response=list[schemas.Tool])
-def list_tools(request: ApiRequest) -> list[schemas.Tool]:
+@router.get("", response=list[tool_schemas.Tool])
+def list_tools(request: ApiRequest) -> list[tool_schemas.Tool]:
     """Every published tool; authors see drafts too."""
-    return [shapes.tool(row) for row in _visible(request)]
+    return [_shape(request, row) for row in _visible(request)]
 
 
-@router.post("", response={201: schemas.Tool})
-def create_tool(request: ApiRequest, body: schemas.NewTool) -> schemas.Tool:
+@router.post("", response={201: tool_schemas.Tool})
+def create_tool(request: ApiRequest, body: tool_schemas.NewTool) -> tool_schemas.Tool:
     """A new tool, not published yet. Its schema, risk level and source follow from its code and capabilities."""
-    user = author(request)
-    return shapes.tool(authoring.create(Draft(**body.model_dump()), user.pk))
+    author(request)
+    return _again(request, authoring.create(Draft(**_fields(body.model_dump())), request.auth.actor))
 
 
-@router.get("/{name}", response=schemas.Tool)
-def read_tool(request: ApiRequest, name: str) -> schemas.Tool:
-    return shapes.tool(get_object_or_404(_visible(request), name=name))
+@router.get("/{name}", response=tool_schemas.Tool)
+def read_tool(request: ApiRequest, name: str) -> tool_schemas.Tool:
+    return _shape(request, get_object_or_404(_visible(request), name=name))
 
 
-@router.patch("/{name}", response=schemas.Tool)
-def change_tool(request: ApiRequest, name: str, body: schemas.ToolChange) -> schemas.Tool:
+@router.patch("/{name}", response=tool_schemas.Tool)
+def change_tool(request: ApiRequest, name: str, body: tool_schemas.ToolChange) -> tool_schemas.Tool:
     """Change the fields that are given. What waits for an answer about the old definition is withdrawn."""
     author(request)
-    tool = _authored(name)
-    return shapes.tool(authoring.amend(tool, body.model_dump(exclude_unset=True), request.auth.actor))
+    fields = _fields(body.model_dump(exclude_unset=True))
+    return _again(request, authoring.amend(authored(name), fields, request.auth.actor))
 
 
 @router.delete("/{name}", response={204: None})
 def delete_tool(request: ApiRequest, name: str) -> None:
     """Remove the tool. Its calls stay on record; what waits is withdrawn."""
     author(request)
-    authoring.delete(_authored(name), request.auth.actor)
+    authoring.delete(authored(name), request.auth.actor)
 
 
-@router.post("/{name}/publish", response=schemas.Tool)
-def publish_tool(request: ApiRequest, name: str) -> schemas.Tool:
-    """Put the tool into the catalog, if its code passes the check."""
-    author(request)
-    return shapes.tool(authoring.publish(_authored(name)))
+@router.post("/{name}/publish", response={200: tool_schemas.Tool, 202: TrialResult})
+def publish_tool(
+    request: ApiRequest, name: str, body: tool_schemas.Publish | None = None
+) -> tool_schemas.Tool | Status[TrialResult]:
+    """Put the tool into the catalog, if its code passes the check and a test run has passed since its last edit.
+
+    Where none has, one is made first. 202: that one asks; approve it, then publish again.
+    """
+    user, tool = author(request), authored(name)
+    try:
+        return _again(request, authoring.publish(tool))
+    except NotTested:
+        arguments = _to_try(tool, body.arguments if body else None)
+    call = _try(tool.name, arguments, Caller("studio", user.pk, user.get_username()))
+    if call.status == CallStatus.WAITING:
+        return Status(202, _waits(call))
+    result = _trial(call)
+    if result.error is not None:
+        line = f"Line {result.error.line}: " if result.error.line else ""
+        raise AuthoringError({"test": f"The test run did not pass. {line}{result.error.message}"})
+    return _again(request, authoring.publish(authored(name)))
 
 
-@router.post("/{name}/unpublish", response=schemas.Tool)
-def unpublish_tool(request: ApiRequest, name: str) -> schemas.Tool:
+@router.post("/{name}/unpublish", response=tool_schemas.Tool)
+def unpublish_tool(request: ApiRequest, name: str) -> tool_schemas.Tool:
     """Take the tool out of the catalog; what waits is withdrawn."""
     author(request)
-    return shapes.tool(authoring.unpublish(_authored(name), request.auth.actor))
+    return _again(request, authoring.unpublish(authored(name), request.auth.actor))
 
 
-@router.post("/{name}/test", response={200: schemas.TrialResult, 202: schemas.TrialResult})
-def test_tool(request: ApiRequest, name: str, body: schemas.Trial) -> Status[schemas.TrialResult]:
+@router.post("/{name}/test", response={200: TrialResult, 202: TrialResult})
+def test_tool(request: ApiRequest, name: str, body: tool_schemas.Trial) -> Status[TrialResult]:
     """Call the tool as it is now, published or not; 202 when it asks first and so has no result yet."""
     user = author(request)
     tool = get_object_or_404(Tool, name=name)
-    call = _try(CallRequest(tool.name, body.arguments, Caller("studio", user.pk, user.get_username())))
-    return Status(200 if call.settled else 202, shapes.trial(shapes.calls().get(pk=call.pk)))
+    call = _try(tool.name, body.arguments, Caller("studio", user.pk, user.get_username()))
+    return Status(200 if call.settled else 202, _trial(call))
 
 
-@async_to_sync
-async def _try(request: CallRequest) -> ToolCall:
-    call = await submit(request)
-    return await settled(call.pk, LONGEST_TRIAL_SECONDS) if call.status == CallStatus.ALLOWED else call
+def authored(name: str) -> Tool:
+    return get_object_or_404(Tool.objects.select_related("script"), name=name, source=authoring.SOURCE)
+
+
+def _fields(given: dict[str, Any]) -> dict[str, Any]:
+    """A body's fields as a draft has them."""
+    if "tags" in given:
+        given["tags"] = tuple(given["tags"])
+    if "variables" in given:
+        given["variables"] = tuple(Variable(**each) for each in given["variables"])
+    return given
+
+
+def _to_try(tool: Tool, given: dict[str, Any] | None) -> dict[str, Any]:
+    """What to test the tool with: what was given, else its example, else nothing if it needs nothing."""
+    if given is not None:
+        return given
+    if tool.example is not None:
+        return dict(tool.example)
+    if tool.input_schema.get("required"):
+        raise HttpError(409, f"{NotTested().problems['test']} Or send arguments to try it with, or give it an example.")
+    return {}
+
+
+def _try(name: str, arguments: dict[str, Any], caller: Caller) -> ToolCall:
+    return async_to_sync(trials.attempt)(name, arguments, caller, LONGEST_TRIAL_SECONDS)
+
+
+def _trial(call: ToolCall) -> TrialResult:
+    return tool_shapes.trial(shapes.calls().get(pk=call.pk))
+
+
+def _waits(call: ToolCall) -> TrialResult:
+    result = _trial(call)
+    said = "It was tested first, and it asks: approve the call, then publish again."
+    fault = tool_schemas.Fault(kind=CallStatus.WAITING.value, message=said)
+    return result.model_copy(update={"error": fault})
 
 
 def _visible(request: ApiRequest) -> QuerySet[Tool]:
-    rows = Tool.objects.select_related("script")
+    rows = tool_shapes.tools()
     return rows if may_author(request.auth.user) else rows.filter(published=True)
 
 
-def _authored(name: str) -> Tool:
-    return get_object_or_404(Tool.objects.select_related("script"), name=name, source=authoring.SOURCE)
+def _shape(request: ApiRequest, row: Tool) -> tool_schemas.Tool:
+    return tool_shapes.tool(row, for_author=may_author(request.auth.user))
+
+
+def _again(request: ApiRequest, tool: Tool) -> tool_schemas.Tool:
+    return _shape(request, tool_shapes.tools().get(pk=tool.pk))

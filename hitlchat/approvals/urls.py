@@ -1,9 +1,17 @@
 from django.urls import path
 
-from hitlchat.approvals import views
+from hitlchat.approvals import edit_views, policies, views, waiting_views
 
 urlpatterns = [
+    path("policies", policies.page, name="policies"),
+    path("policies/example", policies.example, name="policy-example"),
+    path("policies/simulate", policies.simulate, name="policy-simulate"),
+    path("approvals/", waiting_views.page, name="approvals"),
+    path("approvals/waiting", waiting_views.live, name="approvals-live"),
+    path("waiting", waiting_views.count, name="waiting-count"),
     path("approvals/<uuid:approval_id>", views.approval, name="approval"),
     path("approvals/<uuid:approval_id>/decide", views.answer, name="decide"),
+    path("approvals/<uuid:approval_id>/edit", edit_views.edit, name="edit-arguments"),
+    path("approvals/<uuid:approval_id>/take-back", views.take_back, name="take-back"),
     path("approvals/<uuid:approval_id>/outcome", views.outcome, name="outcome"),
 ]

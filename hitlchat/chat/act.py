@@ -11,8 +11,8 @@ from hitlchat.agent import announce, runner, transcript
 from hitlchat.agent.models import ACTIVE, Conversation, Run
 from hitlchat.agent.runs import RunActive
 from hitlchat.chat import fragments
-from hitlchat.chat.commands import Command, Decide, Resolve, Say, Stop
-from hitlchat.gate import decide, resolve
+from hitlchat.chat.commands import Command, Decide, DecideAll, Resolve, Say, Stop, StopCall, TakeBack
+from hitlchat.gate import batch, decide, editing, resolve, stopping, taking_back
 from hitlchat.gate.actor import Actor, Caller
 from hitlchat.gate.models import ToolCall
 from hitlchat.gate.submit import CallRequest, admit, prepare
@@ -32,10 +32,12 @@ def act(session: Any, conversation_id: UUID, command: Command) -> str:
     match command:
         case Say(content):
             return say(conversation, content)
-        case Decide():
-            return _decide(command, actor)
+        case Decide() | DecideAll() | TakeBack():
+            return _answer(conversation.pk, command, actor)
         case Stop():
             return stop(conversation, actor)
+        case StopCall(call_id):
+            return _stop_call(call_id, actor)
         case Resolve():
             return _resolve(conversation, command, actor, user.get_username())
 
@@ -55,15 +57,54 @@ def stop(conversation: Conversation, actor: Actor) -> str:
     return ""
 
 
-def _decide(command: Decide, actor: Actor) -> str:
+def _stop_call(call_id: UUID, actor: Actor) -> str:
     try:
-        if command.verdict == "approve":
+        told = stopping.request(call_id, actor)
+    except stopping.NoSuchCall as error:
+        return fragments.flash(str(error))
+    return "" if told else fragments.flash("This call does not execute any more: there is nothing to stop.")
+
+
+def _answer(conversation_id: UUID, command: Decide | DecideAll | TakeBack, actor: Actor) -> str:
+    match command:
+        case Decide():
+            return _decide(conversation_id, command, actor)
+        case DecideAll():
+            return _decide_all(conversation_id, command, actor)
+        case TakeBack(call_id):
+            return _take_back(call_id, actor)
+
+
+def _decide(conversation_id: UUID, command: Decide, actor: Actor) -> str:
+    try:
+        if command.verdict == "decline":
+            decide.decline(command.approval, actor, reason=command.reason)
+        elif command.edited is None:
             decide.approve(command.approval, actor, digest=command.digest)
         else:
-            decide.decline(command.approval, actor, reason=command.reason)
+            asked, changed = command.digest, command.edited
+            editing.approve(command.approval, actor, digest=asked, edited=changed, shown=command.shown)
     except decide.AlreadySettled as late:
         return fragments.too_late(late.call)
-    except (decide.NoSuchApproval, decide.OtherDigest, decide.BadEdit) as error:
+    except decide.OtherDigest as error:
+        return fragments.asks(conversation_id) + fragments.flash(str(error))
+    except (decide.NoSuchApproval, decide.BadEdit) as error:
+        return fragments.flash(str(error))
+    return ""
+
+
+def _decide_all(conversation_id: UUID, command: DecideAll, actor: Actor) -> str:
+    try:
+        outcomes = batch.answer(command.items, command.verdict, actor)
+    except (batch.NotTogether, decide.NoSuchApproval) as error:
+        return fragments.asks(conversation_id) + fragments.flash(str(error))
+    return fragments.asks(conversation_id) + fragments.outcomes(outcomes)
+
+
+def _take_back(call_id: UUID, actor: Actor) -> str:
+    try:
+        taking_back.take_back(call_id, actor)
+    except (taking_back.TooLate, decide.NoSuchApproval) as error:
         return fragments.flash(str(error))
     return ""
 

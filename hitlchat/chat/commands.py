@@ -1,14 +1,16 @@
 """What a page may send over its websocket. Frames are parsed strictly: the unexpected is refused, never guessed."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 from uuid import UUID
 
 from hitlchat.agent.models import LONGEST_MESSAGE
-from hitlchat.gate import canonical
+from hitlchat.gate import canonical, reasons
+from hitlchat.gate.batch import Item
 from hitlchat.gate.storable import storable
 
 LONGEST_FRAME = 512 * 1024
+VERDICTS = ("approve", "decline")
 
 
 class BadFrame(ValueError):
@@ -26,6 +28,24 @@ class Decide:
     verdict: Literal["approve", "decline"]
     digest: str
     reason: str
+    # JSON text, and the digest of the changed call as it was shown; None if nothing was changed.
+    edited: str | None = None
+    shown: str = ""
+
+
+@dataclass(frozen=True)
+class DecideAll:
+    """Calls of one tool, answered together."""
+
+    verdict: Literal["approve", "decline"]
+    items: tuple[Item, ...]
+
+
+@dataclass(frozen=True)
+class TakeBack:
+    """An approval, while its call has not started."""
+
+    call: UUID
 
 
 @dataclass(frozen=True)
@@ -34,16 +54,69 @@ class Stop:
 
 
 @dataclass(frozen=True)
+class StopCall:
+    call: UUID
+
+
+@dataclass(frozen=True)
 class Resolve:
     call: UUID
     outcome: Literal["done", "failed", "again"]
 
 
-Command = Say | Decide | Stop | Resolve
+Command = Say | Decide | DecideAll | TakeBack | Stop | StopCall | Resolve
 
 
 def parse(frame: str) -> Command:
     """The command in `frame`; BadFrame otherwise."""
+    fields = _fields(frame)
+    match fields.get("type"):
+        case "say":
+            return Say(_content(fields))
+        case "decide":
+            return _decide(fields)
+        case "decide-all":
+            return DecideAll(_one_of(fields, "verdict", VERDICTS), _items(fields))
+        case "take-back":
+            return TakeBack(_uuid(fields, "call"))
+        case "stop":
+            return Stop()
+        case "stop-call":
+            return StopCall(_uuid(fields, "call"))
+        case "resolve":
+            return Resolve(_uuid(fields, "call"), _one_of(fields, "outcome", ("done", "failed", "again")))
+        case _:
+            raise BadFrame("The page sent something unknown. Reload it.")
+
+
+def _decide(fields: dict[str, Any]) -> Decide:
+    # Only these exact words: what is not "approve" to the letter is not a yes (SR-13).
+    verdict = _one_of(fields, "verdict", VERDICTS)
+    found = Decide(_uuid(fields, "approval"), verdict, _text(fields, "digest"), _reason(fields))
+    if "edited" not in fields:
+        return found
+    return replace(found, edited=_text(fields, "edited"), shown=_text(fields, "shown"))
+
+
+def _reason(fields: dict[str, Any]) -> str:
+    try:
+        return reasons.checked(_text(fields, "reason", ""))
+    except reasons.BadReason as error:
+        raise BadFrame(f"{error} Nothing was decided.") from error
+
+
+def _items(fields: dict[str, Any]) -> tuple[Item, ...]:
+    items = fields.get("items")
+    if not isinstance(items, list) or not all(isinstance(item, str) for item in items):
+        raise BadFrame("The page sent no usable “items”. Nothing was decided. Reload it.")
+    try:
+        pairs = [item.split(":") for item in items]
+        return tuple(Item(UUID(approval), digest) for approval, digest in pairs)
+    except ValueError as error:
+        raise BadFrame("The page sent no usable “items”. Nothing was decided. Reload it.") from error
+
+
+def _fields(frame: str) -> dict[str, Any]:
     if len(frame) > LONGEST_FRAME:
         raise BadFrame("That was too long to be sent.")
     try:
@@ -52,19 +125,7 @@ def parse(frame: str) -> Command:
         raise BadFrame(f"The page sent something unreadable ({error}). Reload it.") from error
     if not isinstance(fields, dict):
         raise BadFrame("The page sent something unreadable. Reload it.")
-    match fields.get("type"):
-        case "say":
-            return Say(_content(fields))
-        case "decide":
-            # Only these exact words: what is not "approve" to the letter is not a yes (SR-13).
-            verdict = _one_of(fields, "verdict", ("approve", "decline"))
-            return Decide(_uuid(fields, "approval"), verdict, _text(fields, "digest"), _text(fields, "reason", ""))
-        case "stop":
-            return Stop()
-        case "resolve":
-            return Resolve(_uuid(fields, "call"), _one_of(fields, "outcome", ("done", "failed", "again")))
-        case _:
-            raise BadFrame("The page sent something unknown. Reload it.")
+    return fields
 
 
 def _content(fields: dict[str, Any]) -> str:

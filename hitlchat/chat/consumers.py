@@ -9,17 +9,19 @@ from uuid import UUID
 from channels.consumer import get_handler_name
 from channels.generic.websocket import AsyncWebsocketConsumer
 
-from hitlchat.accounts.sessions import signed_in_user
+from hitlchat.accounts.sessions import is_still_active, signed_in_user
 from hitlchat.agent.announce import group
 from hitlchat.chat import act, commands, fragments, streams
 from hitlchat.chat.markdown import OpenTail
+from hitlchat.chat.presence import presence
 from hitlchat.gate.crossing import in_db
-from hitlchat.gate.status import STARTED
+from hitlchat.gate.status import SETTLED, STARTED, Status
 
 logger = logging.getLogger(__name__)
 
 # Accepted first and then closed with a code of our own: a refused handshake would be tried again for ever.
 CLOSE_SIGNED_OUT = 4401
+CLOSE_DEACTIVATED = 4403
 CLOSE_NOT_FOUND = 4404
 # How long a page may go on being told after its person has signed out.
 CHECK_SECONDS = 5.0
@@ -28,7 +30,7 @@ CHECK_SECONDS = 5.0
 class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
     async def dispatch(self, message: dict[str, Any]) -> None:
         if message["type"].startswith("conversation.") and not await self._still_signed_in():
-            await self.close(CLOSE_SIGNED_OUT)
+            await self._leave()
             return
         # Without Channels' trip to the database thread before each event: streamed text needs no database.
         await getattr(self, get_handler_name(message))(message)
@@ -41,6 +43,7 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         self.known: set[str] = set()
         self.drawn: set[str] = set()
         self.sent: dict[str, int] = {}
+        self.executing: set[str] = set()
         user = self.scope["user"]
         if not user.is_authenticated:
             await self.close(CLOSE_SIGNED_OUT)
@@ -50,12 +53,14 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         if not await in_db(act.owns)(self.user_id, self.conversation_id):
             await self.close(CLOSE_NOT_FOUND)
             return
+        presence.enter(self.user_id, self._shut)
         # Before the state is read, so that nothing can happen unseen in between.
         await self.channel_layer.group_add(group(self.conversation_id), self.channel_name)
         await self._show_everything()
 
     async def disconnect(self, _code: int) -> None:
         if hasattr(self, "user_id"):
+            presence.exit(self.user_id, self._shut)
             await self.channel_layer.group_discard(group(self.conversation_id), self.channel_name)
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:  # noqa: ARG002
@@ -94,9 +99,23 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             # By itself and before the rest, since people wait for it.
             await self._show(fragments.asks)
             await self._show(fragments.run)
+        if event["status"] == Status.EXECUTING:
+            self.executing.add(event["call"])
+        elif event["status"] in SETTLED:
+            self.executing.discard(event["call"])
         # Before its message is drawn, a call's line has no place; it comes along with the message.
         if event["turn"] in self.drawn:
             await self._show(fragments.call, UUID(event["call"]))
+
+    async def conversation_question(self, event: dict[str, Any]) -> None:
+        await self._show(fragments.run)
+        if event["turn"] in self.drawn:
+            await self._show(fragments.call, UUID(event["call"]))
+
+    async def conversation_progress(self, event: dict[str, Any]) -> None:
+        # Elsewhere it has no place: steps may come later than the end.
+        if event["call"] in self.executing:
+            await self.send(fragments.progress(event["call"], event["done"], event["total"], event["message"]))
 
     async def conversation_run(self, _event: dict[str, Any]) -> None:
         await self._show(fragments.run)
@@ -111,10 +130,19 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             return await in_db(signed_in_user)(self.scope["session"].session_key) is not None
         return True
 
+    async def _shut(self) -> None:
+        await self.close(CLOSE_DEACTIVATED)
+
+    async def _leave(self) -> None:
+        """The page says which of the two it was."""
+        is_active = await in_db(is_still_active)(self.user_id)
+        await self.close(CLOSE_SIGNED_OUT if is_active else CLOSE_DEACTIVATED)
+
     async def _show_everything(self) -> None:
         state = await in_db(fragments.everything)(self.conversation_id)
         self.known = state.shown
         self.drawn = state.shown - set(state.streaming)
+        self.executing = state.executing
         self.sent.clear()
         await self.send(state.html)
         for message in state.streaming:

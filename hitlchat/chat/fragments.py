@@ -7,17 +7,21 @@ from django.template.loader import render_to_string
 from django.utils.html import escape
 
 from hitlchat.chat import transcript_view
+from hitlchat.gate.batch import Outcome
 from hitlchat.gate.models import ToolCall
 from hitlchat.gate.status import Status
+from hitlchat.gate.visible import see
 
 
 @dataclass(frozen=True)
 class Everything:
-    """The whole state, with the messages that are in it: `shown` by id, and those being written."""
+    """The whole state, with the messages that are in it (`shown`), those of them being written, and the calls that
+    execute, all by id."""
 
     html: str
     shown: set[str]
     streaming: list[str]
+    executing: set[str]
 
 
 def everything(conversation_id: UUID) -> Everything:
@@ -28,11 +32,12 @@ def everything(conversation_id: UUID) -> Everything:
         f'<ol id="turns" hx-swap-oob="innerHTML">{turns}</ol>{asks(conversation_id)}{run(conversation_id)}',
         {str(view.message.pk) for view in messages},
         [str(view.message.pk) for view in messages if view.streaming],
+        {str(each.call.pk) for view in messages for each in view.calls if each.call.status == Status.EXECUTING},
     )
 
 
 def asks(conversation_id: UUID) -> str:
-    cards = render_to_string("chat/_asks.html", {"cards": transcript_view.cards(conversation_id)})
+    cards = render_to_string("chat/_asks.html", {"asked": transcript_view.asked(conversation_id)})
     return f'<div id="asks" hx-swap-oob="innerHTML">{cards}</div>'
 
 
@@ -49,6 +54,14 @@ def call(conversation_id: UUID, call_id: UUID) -> str:
     """The line of a call in the transcript."""
     view = transcript_view.call(conversation_id, call_id)
     return render_to_string("chat/_call.html", {"view": view, "oob": True}) if view else ""
+
+
+def progress(call_id: str, done: float, total: float | None, message: str) -> str:
+    """How far a call is that executes. Numbers only as they make sense: a server may send any."""
+    known = total if total is not None and total > 0 and 0 <= done <= total else None
+    said = f"{done:,.6g} of {known:,.6g}" if known else ""
+    shown = {"call": call_id, "done": f"{done:.6f}", "total": known and f"{known:.6f}", "said": said}
+    return render_to_string("chat/_progress.html", shown | {"message": see(message)})
 
 
 def run(conversation_id: UUID) -> str:
@@ -69,6 +82,13 @@ def composed() -> str:
 
 def flash(text: str) -> str:
     return f'<div id="flash" hx-swap-oob="innerHTML">{f"<p>{escape(text)}</p>" if text else ""}</div>'
+
+
+def outcomes(told: list[Outcome]) -> str:
+    """What came of each of several answers."""
+    all_counted = all(outcome.counted for outcome in told)
+    html = render_to_string("chat/_outcomes.html", {"outcomes": told, "all_counted": all_counted})
+    return f'<div id="flash" hx-swap-oob="innerHTML">{html}</div>'
 
 
 def too_late(settled: ToolCall) -> str:

@@ -5,13 +5,16 @@ from itertools import islice
 from typing import Any
 
 import nh3
-from django.utils.html import format_html
+from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
 from markdown_it import MarkdownIt
 from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import get_lexer_by_name
 from pygments.util import ClassNotFound
+
+from hitlchat.gate import visible
+from hitlchat.gate.visible import Piece
 
 TAGS = {
     *("p", "br", "hr", "strong", "em", "s", "code", "pre", "span", "a", "blockquote", "ul", "ol", "li"),
@@ -20,6 +23,10 @@ TAGS = {
 ATTRIBUTES: dict[str, set[str]] = {"a": {"href", "title"}, "code": {"class"}, "span": {"class"}, "ol": {"start"}}
 LONGEST_HIGHLIGHTED = 20_000
 LINE_END = re.compile(r"\r\n|\r|\n")
+# Of cleaned HTML, in which attributes stand in double quotes.
+TAG = re.compile(r"""(<(?:[^">]|"[^"]*")*>)""")
+# White space of other widths, which models write in numbers and between East Asian words; all of it can be seen.
+SPACES = re.compile(r"([\u1680\u2000-\u200a\u202f\u205f\u3000]+)")
 PLAIN_BEYOND = 30_000
 PLAIN_BLOCK_BEYOND = 10_000
 
@@ -39,15 +46,40 @@ parser = MarkdownIt("commonmark", {"html": False, "highlight": _highlight}).enab
 
 def clean(html: str) -> str:
     # Images would let an answer tell a foreign server, by their address, what the conversation holds.
-    return nh3.clean(
+    cleaned = nh3.clean(
         html, tags=TAGS, attributes=ATTRIBUTES, url_schemes={"http", "https", "mailto"}, link_rel="noopener noreferrer"
     )
+    return _with_escapes(cleaned)
+
+
+def _with_escapes(html: str) -> str:
+    """What could not be seen is shown, since an answer may quote what others wrote."""
+    if html.isascii():
+        return html
+    parts = TAG.split(html)  # text and tags in turn
+    parts[::2] = map(_seen, parts[::2])
+    parts[1::2] = map(visible.escaped, parts[1::2])
+    return "".join(parts)
+
+
+def _seen(text: str) -> str:
+    """`text` is HTML without tags."""
+    pieces = (piece for part in SPACES.split(text) for piece in _pieces(part))
+    return "".join(f'<span class="esc">{piece.text}</span>' if piece.hidden else piece.text for piece in pieces)
+
+
+def _pieces(text: str) -> tuple[Piece, ...]:
+    return (Piece(text),) if SPACES.match(text) else visible.pieces(text)
+
+
+def _plain(text: str) -> SafeString:
+    return mark_safe(_with_escapes(f"<pre>{escape(text)}</pre>"))  # noqa: S308 - escaped
 
 
 def render(text: str) -> SafeString:
     """Markdown as HTML; beyond PLAIN_BEYOND characters as plain text, since hostile Markdown takes quadratic time."""
     if len(text) > PLAIN_BEYOND:
-        return format_html("<pre>{}</pre>", text)
+        return _plain(text)
     return mark_safe(clean(parser.render(text)))  # noqa: S308 - cleaned by nh3
 
 
@@ -73,7 +105,7 @@ class OpenTail:
         open_text = self.text[self._final :]
         self._rendered = len(self.text)
         if len(open_text) > PLAIN_BLOCK_BEYOND:
-            self.tail = format_html("<pre>{}</pre>", open_text)
+            self.tail = _plain(open_text)
             return
         # Whole lines only: what begins like a heading or a fence may yet turn out to be more of the paragraph above.
         tokens = parser.parse(open_text[: max(open_text.rfind("\n"), open_text.rfind("\r")) + 1])

@@ -10,10 +10,13 @@ from django.utils.safestring import SafeString
 
 from hitlchat.agent.models import ACTIVE, Conversation, Message, MessageState, Role, Run
 from hitlchat.chat.markdown import render
-from hitlchat.gate import canonical
-from hitlchat.gate.card import Card, card
+from hitlchat.gate import batch, canonical, failures, known, stopping
+from hitlchat.gate.card import Card, card, key
 from hitlchat.gate.models import Approval, Decision, ToolCall
 from hitlchat.gate.status import Status
+from hitlchat.upstreams.asking import questions
+from hitlchat.upstreams.asking.card import QuestionCard
+from hitlchat.upstreams.asking.card import card as question_card
 
 MOST_MESSAGES = 80
 SHOWN_OF_RESULT = 4000
@@ -27,9 +30,15 @@ class CallView:
     hidden: int
     fate: str
     arguments: str
+    # The arguments as they were asked, if a person changed them.
+    asked: str
     approval: Approval | None
+    # Of the card that asks about it.
+    card_key: str
     reason: str
     decided_at: datetime | None
+    questions: list[QuestionCard]
+    can_stop: bool
 
 
 @dataclass(frozen=True)
@@ -48,11 +57,21 @@ class MessageView:
 
 
 @dataclass(frozen=True)
+class Asked:
+    """The cards, and which of them may be answered together."""
+
+    cards: list[Card]
+    groups: list[batch.Group]
+
+
+@dataclass(frozen=True)
 class RunView:
     status: str
     waiting: int
     active: bool
     run_id: UUID | None
+    # Of a server, if one waits for its person.
+    question_id: UUID | None = None
 
 
 def messages(conversation_id: UUID, before: int | None = None) -> tuple[list[MessageView], int]:
@@ -75,11 +94,13 @@ def call(conversation_id: UUID, call_id: UUID) -> CallView | None:
     return next((view for views in found.values() for view in views), None)
 
 
-def cards(conversation_id: UUID) -> list[Card]:
+def asked(conversation_id: UUID) -> Asked:
     """What waits for an answer in this conversation, in the order in which it was asked."""
-    rows = Approval.objects.select_related("call").only("disclosure", "digest", "call__status")
-    waiting = rows.filter(call__conversation_id=conversation_id, call__status=Status.WAITING)
-    return [card(row) for row in waiting.order_by("call__created_at", "call__position")]
+    found = Approval.objects.select_related("call").only("disclosure", "digest", "call__status", "call__round")
+    waiting = found.filter(call__conversation_id=conversation_id, call__status=Status.WAITING)
+    rows = list(waiting.order_by("call__created_at", "call__position"))
+    cards = [card(row) for row in rows]
+    return Asked(cards, batch.groups(rows, cards))
 
 
 def title(conversation_id: UUID) -> str:
@@ -94,7 +115,8 @@ def run(conversation_id: UUID) -> RunView:
     if last is None:
         return RunView("", waiting, active=False, run_id=None)
     run_id, status = last
-    return RunView(status, waiting, active=status in ACTIVE, run_id=run_id)
+    found = questions.open_in(conversation_id).values_list("pk", flat=True).first()
+    return RunView(status, waiting, active=status in ACTIVE, run_id=run_id, question_id=found)
 
 
 def _message(row: Message, calls: list[CallView]) -> MessageView:
@@ -105,7 +127,8 @@ def _message(row: Message, calls: list[CallView]) -> MessageView:
 def _calls(which: Q) -> dict[UUID | None, list[CallView]]:
     rows: QuerySet[ToolCall] = ToolCall.objects.filter(which).select_related("approval")
     found: dict[UUID | None, list[CallView]] = {}
-    for row in rows.prefetch_related("approval__decisions__person").order_by("position", "created_at"):
+    more = ("approval__decisions__person", "questions__answered_by")
+    for row in rows.prefetch_related(*more).order_by("position", "created_at"):
         found.setdefault(row.turn_id, []).append(_call(row))
     return found
 
@@ -121,29 +144,44 @@ def _call(row: ToolCall) -> CallView:
         hidden=max(0, len(text) - SHOWN_OF_RESULT),
         fate=fate(row, approval),
         arguments=canonical.pretty(row.arguments, indent=2),
+        asked=_asked(row, approval),
         approval=approval,
+        card_key=key(approval.pk, row.round) if approval else "",
         reason=row.reason,
-        decided_at=decision.decided_at if (decision := _decision(approval)) else None,
+        decided_at=decisions[-1].decided_at if (decisions := _decisions(approval)) else None,
+        questions=[question_card(question) for question in row.questions.all()],
+        can_stop=stopping.can_stop(row) and not stopping.is_requested(row),
     )
 
 
-def _decision(approval: Approval | None) -> Decision | None:
-    return next(iter(approval.decisions.all()), None) if approval else None
+def _asked(row: ToolCall, approval: Approval | None) -> str:
+    if approval is None or canonical.dumps(approval.disclosure["arguments"]) == canonical.dumps(row.arguments):
+        return ""
+    return canonical.pretty(approval.disclosure["arguments"], indent=2)
+
+
+def _decisions(approval: Approval | None) -> list[Decision]:
+    """One for each time it was asked about and answered."""
+    return list(approval.decisions.all()) if approval else []
 
 
 def fate(row: ToolCall, approval: Approval | None) -> str:
     """What became of a call, in plain sentences: who, how long it took, what happened."""
-    decision = _decision(approval)
-    said = ""
-    if decision is not None:
-        seconds = (decision.decided_at - row.created_at).total_seconds()
-        word = "Approved" if decision.verdict == "approve" else "Declined"
-        said = f"{word} by {decision.person.get_username()}, after {_duration(seconds)}."
-        if decision.edited_arguments is not None:
-            said += " The arguments were changed first."
-        if decision.reason:
-            said += f" Reason: “{decision.reason}”"
-    return " ".join(part for part in (said, _ending(row)) if part)
+    said = [_said(decision, row) for decision in _decisions(approval)]
+    return " ".join(part for part in (*said, _ending(row)) if part)
+
+
+def _said(decision: Decision, row: ToolCall) -> str:
+    seconds = (decision.decided_at - row.created_at).total_seconds()
+    word = "Approved" if decision.verdict == "approve" else "Declined"
+    said = f"{word} by {decision.person.get_username()}, {known.how(decision)}, after {_duration(seconds)}."
+    if decision.edited_arguments is not None:
+        said += " The arguments were changed first."
+    if decision.reason:
+        said += f" Reason: “{decision.reason}”"
+    if decision.round < row.round:
+        said += " It was asked about again, since its preview was another one by then."
+    return said
 
 
 def _ending(row: ToolCall) -> str:
@@ -155,18 +193,22 @@ def _ending(row: ToolCall) -> str:
         case Status.WITHDRAWN | Status.REFUSED | Status.REJECTED:
             return row.reason
         case Status.UNKNOWN:
-            return (
-                "The server stopped while this was executing, so it may or may not have happened. "
-                "It will not be repeated by itself."
-            )
+            return f"{_why_unknown(row)} It may or may not have happened. It will not be repeated by itself."
         case Status.FAILED:
-            error = row.error or {}
-            line = f" (line {error['line']})" if error.get("line") else ""
-            return f"It was run and failed{line}: {error.get('message', '')}"
+            return failures.sentence(row.error or {})
+        case Status.APPROVED:
+            return "It starts in a moment."
         case Status.EXECUTING:
-            return "It is executing now."
+            who = stopping.requested_by(row)
+            return f"{who} told it to stop. It may still go on." if who else "It is executing now."
         case _:
             return ""
+
+
+def _why_unknown(row: ToolCall) -> str:
+    event = row.events.filter(name="call.unknown").last()
+    why = str(event.data.get("reason", "")) if event else ""
+    return f"{why[:1].upper()}{why[1:].rstrip('.')}." if why else "The server stopped while this was executing."
 
 
 def _summary(arguments: dict[str, Any]) -> str:

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import User
-from django.db.models import Count, IntegerField, OuterRef, QuerySet, Subquery
+from django.db.models import Count, IntegerField, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
@@ -21,11 +21,13 @@ from hitlchat.agent.models import LONGEST_MESSAGE, Conversation
 from hitlchat.chat import transcript_view
 from hitlchat.gate import catalog, prompt
 from hitlchat.gate.actor import Caller
-from hitlchat.gate.models import Tool, ToolCall
+from hitlchat.gate.models import HitlMode, Tool, ToolCall
 from hitlchat.gate.status import Status
+from hitlchat.upstreams.asking import questions
 
 MOST_THREADS = 100
 MOST_EXAMPLES = 4
+ASKS = HitlMode.REQUIRED
 
 
 @login_required
@@ -60,7 +62,7 @@ def conversation(request: HttpRequest, conversation_id: UUID) -> HttpResponse:
         **_threads_beside(user, shown.pk),
         "messages": messages,
         "earlier": earlier,
-        "cards": transcript_view.cards(shown.pk),
+        "asked": transcript_view.asked(shown.pk),
         "run": transcript_view.run(shown.pk),
         "tool_count": catalog.tools_for(_caller(user), shown.tools).count(),
     }
@@ -88,7 +90,9 @@ def threads(request: HttpRequest) -> HttpResponse:
 
 
 def _threads_beside(user: User, current: UUID | None) -> dict[str, str]:
-    html = render_to_string("chat/_thread_list.html", {"groups": _groups(user), "current": current})
+    elsewhere = questions.open_for(user.pk).filter(~Q(call__conversation_id=current) | Q(call__conversation_id=None))
+    shown = {"groups": _groups(user), "current": current, "asked_elsewhere": elsewhere.count()}
+    html = render_to_string("chat/_thread_list.html", shown)
     return {"threads": html, "threads_seen": sha256(html.encode()).hexdigest()[:16]}
 
 
@@ -106,8 +110,8 @@ def _caller(user: User) -> Caller:
 def _groups(user: User) -> list[tuple[str, list[Conversation]]]:
     threads = list(_threads(user)[:MOST_THREADS])
     recent = timezone.now() - timedelta(hours=24)
-    waiting = [thread for thread in threads if thread.waiting]  # type: ignore[attr-defined]
-    rest = [thread for thread in threads if not thread.waiting]  # type: ignore[attr-defined]
+    waiting = [thread for thread in threads if thread.waiting or thread.asked]  # type: ignore[attr-defined]
+    rest = [thread for thread in threads if thread not in waiting]
     groups = [
         ("Waiting for you", waiting),
         ("Last 24 hours", [thread for thread in rest if thread.updated_at >= recent]),
@@ -117,17 +121,24 @@ def _groups(user: User) -> list[tuple[str, list[Conversation]]]:
 
 
 def _threads(user: User) -> QuerySet[Conversation]:
-    waiting = ToolCall.objects.filter(conversation_id=OuterRef("pk"), caller=user, status=Status.WAITING)
-    count = waiting.order_by().values("conversation_id").annotate(n=Count("pk")).values("n")
+    """Each with how many calls wait in it (`waiting`), and how many questions of servers (`asked`)."""
+    waiting = ToolCall.objects.filter(caller=user, status=Status.WAITING)
     return Conversation.objects.filter(owner=user).annotate(
-        waiting=Coalesce(Subquery(count, output_field=IntegerField()), 0)
+        waiting=_count_of(waiting, "conversation_id"),
+        asked=_count_of(questions.open_for(user.pk), "call__conversation_id"),
     )
 
 
+def _count_of(rows: QuerySet[Any], conversation: str) -> Coalesce:
+    """How many of `rows` each conversation has, which their column `conversation` names."""
+    own = rows.filter(**{conversation: OuterRef("pk")}).order_by().values(conversation)
+    return Coalesce(Subquery(own.annotate(n=Count("pk")).values("n"), output_field=IntegerField()), 0)
+
+
 def _examples(tools: QuerySet[Tool]) -> list[str]:
-    """Sentences to begin with, from the tools' own examples."""
+    """Sentences to begin with, from the tools' own examples: first those that ask and do no lasting harm."""
     found = []
-    for tool in tools.order_by("-risk_level", "name"):
+    for tool in sorted(tools.order_by("-name"), key=lambda tool: (abs(tool.risk_level - 2), tool.hitl_mode != ASKS)):
         if tool.example is not None and tool.prompt_template:
             found.append(prompt.render(tool.prompt_template, tool.name, tool.example))
     return found[:MOST_EXAMPLES]

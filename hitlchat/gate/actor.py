@@ -3,19 +3,29 @@
 from dataclasses import dataclass
 from typing import Literal
 
-Means = Literal["session", "token", "console", "system"]
+# `elicitation`: the person's MCP client said so.
+Means = Literal["session", "token", "console", "elicitation", "system"]
 
 
 @dataclass(frozen=True)
 class Actor:
-    """A person (`user_id`) known by session, personal approver token or console; or the system itself."""
+    """A person (`user_id`) known by session, personal approver token or console, or vouched for by their MCP client; or
+    the system itself. `client`: what that client calls itself, which may be anything. `token`: the name of the token
+    that was shown."""
 
     user_id: int | None
     means: Means
+    client: str = ""
+    token: str = ""
 
     @property
     def is_person(self) -> bool:
         return self.user_id is not None and self.means in ("session", "token", "console")
+
+    @property
+    def known_by(self) -> dict[str, str]:
+        """What else there is to say of how they were known, for the record."""
+        return {name: said for name, said in (("client", self.client), ("token", self.token)) if said}
 
 
 SYSTEM = Actor(None, "system")

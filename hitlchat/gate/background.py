@@ -19,11 +19,14 @@ class Background:
     """The tasks of one process. Without an adopted loop nothing is started: a server's sweeper picks the work up."""
 
     def __init__(self) -> None:
+        # Whether the process that adopted is ending: what only begins now is for the next one.
+        self.leaving = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
     def adopt(self, loop: asyncio.AbstractEventLoop | None) -> None:
         self._loop = loop
+        self.leaving = False
 
     @property
     def running(self) -> bool:

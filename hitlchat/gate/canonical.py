@@ -57,6 +57,25 @@ def sha256(value: Json) -> str:
     return hashlib.sha256(dumps(value).encode("ascii")).hexdigest()
 
 
+def is_short(value: Json, characters: int) -> bool:
+    """Whether `value` is spelled in roughly so many characters at most. What is longer takes no longer to tell."""
+    left, parts = characters, [value]
+    while parts and left >= 0:
+        part = parts.pop()
+        match part:
+            case str():
+                left -= len(part) + 3
+            case dict() | list():
+                left -= 2 * len(part) + 2
+                if left >= 0:
+                    parts += [*part, *part.values()] if isinstance(part, dict) else part
+            case int():
+                left -= part.bit_length() // 3 + 2
+            case _:
+                left -= 8
+    return left >= 0
+
+
 def _encode(value: Json, *, sort_keys: bool) -> str:
     _check_depth(value)
     try:

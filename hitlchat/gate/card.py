@@ -5,46 +5,16 @@ from datetime import datetime
 from typing import Any
 
 from hitlchat.gate import canonical
+from hitlchat.gate.boxes import Row, box
+from hitlchat.gate.changes import Again, again
+from hitlchat.gate.effect import Effect, effect
 from hitlchat.gate.models import Approval, CallerKind
 from hitlchat.gate.status import Status
 from hitlchat.gate.visible import Seen, see
 
 RISK_LABELS = ("Verified", "Safe", "Low", "Moderate", "High", "Critical")
-FOLD_AFTER = 600
-FOLD_AFTER_LINES = 12
-SHOWN_OF_FOLDED = 400
-SHOWN_LINES_OF_FOLDED = 8
 MOST_ROWS = 20
-
-
-@dataclass(frozen=True)
-class Row:
-    """One argument: its value in its own box; what exceeds the fold is `rest`, with its length in characters."""
-
-    name: Seen
-    type: str
-    value: Seen
-    rest: Seen | None = None
-    hidden: int = 0
-    hidden_lines: int = 0
-    length: int = 0
-    # Of the value as a whole, folded or not.
-    value_warnings: tuple[str, ...] = ()
-
-    @property
-    def empty(self) -> bool:
-        return not self.value.pieces or self.value.plain == ""
-
-    @property
-    def folded(self) -> str:
-        """How much is folded away, in words."""
-        many = f"{self.hidden:,} {'character' if self.hidden == 1 else 'characters'}"
-        return many if self.hidden_lines < 2 else f"{many} ({self.hidden_lines:,} lines)"
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """Of the whole value and the name, each sentence once."""
-        return tuple(dict.fromkeys((*self.name.warnings, *self.value_warnings)))
+MOST_FACTS = 3
 
 
 @dataclass(frozen=True)
@@ -58,6 +28,7 @@ class TitlePiece:
 @dataclass(frozen=True)
 class Card:
     id: str
+    round: int
     call_id: str
     status: Status
     prompt: Seen
@@ -69,11 +40,19 @@ class Card:
     risk: int
     reason: Seen
     facts: tuple[Seen, ...]
+    more_facts: tuple[Seen, ...]
     rows: tuple[Row, ...]
     more_rows: tuple[Row, ...]
     raw: Seen
+    effect: Effect | None
+    again: Again | None
     deadline: datetime
     digest: str
+
+    @property
+    def key(self) -> str:
+        """Names this card on a page: asked again, it is another one."""
+        return key(self.id, self.round)
 
     @property
     def risk_label(self) -> str:
@@ -86,7 +65,8 @@ class Card:
     @property
     def hidden(self) -> int:
         """Characters that are folded away."""
-        return sum(row.hidden for row in self.rows) + sum(row.length for row in self.more_rows)
+        shown = sum(part.hidden for part in (*self.rows, self.effect, self.again) if part)
+        return shown + sum(row.length for row in self.more_rows)
 
     @property
     def hidden_count(self) -> str:
@@ -96,19 +76,28 @@ class Card:
     def warnings(self) -> tuple[str, ...]:
         """Of everything but the arguments, each sentence once."""
         shown = (*(piece.text for piece in self.title), self.tool_name, self.origin, self.for_whom, self.reason)
-        return tuple(dict.fromkeys(warning for seen in (*shown, *self.facts) for warning in seen.warnings))
+        shown += (*self.facts, *self.more_facts)
+        return tuple(dict.fromkeys(warning for seen in shown for warning in seen.warnings))
 
     @property
     def dangerous(self) -> bool:
         return self.risk >= 4
 
 
+def key(approval_id: object, round: int) -> str:  # noqa: A002
+    return f"{approval_id}-{round}" if round > 1 else str(approval_id)
+
+
 def card(approval: Approval) -> Card:
     """The card of `approval`, whose call is loaded. KeyError when the stored disclosure lacks a part."""
     shown: dict[str, Any] = approval.disclosure
     rows = _rows(shown)
+    facts = tuple(map(see, shown["facts"]))
+    preview, asked = shown.get("preview"), shown.get("again")
+    changes = again(asked, preview) if asked and preview else None
     return Card(
         id=str(approval.pk),
+        round=approval.call.round,
         call_id=str(approval.call_id),
         status=Status(approval.call.status),
         prompt=see(shown["prompt"]),
@@ -119,10 +108,13 @@ def card(approval: Approval) -> Card:
         for_whom=see(shown["caller"]["name"]),
         risk=shown["risk"],
         reason=see(shown["reason"]),
-        facts=tuple(see(fact) for fact in shown["facts"]),
+        facts=facts[:MOST_FACTS],
+        more_facts=facts[MOST_FACTS:],
         rows=tuple(rows[:MOST_ROWS]),
         more_rows=tuple(rows[MOST_ROWS:]),
         raw=see(canonical.pretty(shown["arguments"], indent=2)),
+        effect=effect(preview) if preview and not (changes and changes.whole) else None,
+        again=changes,
         deadline=datetime.fromisoformat(shown["deadline"]),
         digest=approval.digest,
     )
@@ -149,20 +141,4 @@ def _row(name: str, word: str, value: Any) -> Row:
         if isinstance(value, str)
         else canonical.pretty(value, indent=2 if isinstance(value, dict | list) else None)
     )
-    whole = see(text)
-    if len(text) <= FOLD_AFTER and text.count("\n") < FOLD_AFTER_LINES:
-        return Row(see(name), word, whole, length=len(text), value_warnings=whole.warnings)
-    at = _fold(text)
-    shown, rest = (see(part, stored=whole.stored) for part in (text[:at], text[at:]))
-    hidden, lines = len(text) - at, text.count("\n", at) + (not text.endswith("\n"))
-    return Row(see(name), word, shown, rest, hidden, lines, len(text), whole.warnings)
-
-
-def _fold(text: str) -> int:
-    """Where `text` folds: after some characters or some lines, whatever comes first."""
-    at = -1
-    for _ in range(SHOWN_LINES_OF_FOLDED):
-        at = text.find("\n", at + 1, SHOWN_OF_FOLDED)
-        if at < 0:
-            return SHOWN_OF_FOLDED
-    return at + 1
+    return box(text, name, word)

@@ -10,13 +10,15 @@ from django.db.models.functions import Now
 
 from hitlchat.gate import canonical, disclosure, policy, schema
 from hitlchat.gate.actor import SYSTEM, Actor
-from hitlchat.gate.deciders import may_decide
+from hitlchat.gate.deciders import may_answer, still_may_answer
 from hitlchat.gate.models import Approval, Decision, ToolCall, Verdict
 from hitlchat.gate.status import Status
 from hitlchat.gate.storable import storable
 from hitlchat.gate.transition import StaleCall, move
 
 LONGEST_REASON = 500
+NOT_YOURS = "There is no approval with this id for you to decide."
+LOOK_AGAIN = "The call that is waiting is not the one that was shown. Reload and look again."
 # The database's clock judges, so that a late yes is refused even if no sweeper ran and clocks differ.
 IN_TIME = Q(deadline__gt=Now())
 
@@ -46,15 +48,18 @@ def approve(
 ) -> Approval:
     """Say yes to exactly this call, or to it with `edited` arguments.
 
-    NoSuchApproval, AlreadySettled, OtherDigest (`digest` given and not the waiting one's), BadEdit.
+    NoSuchApproval, AlreadySettled, BadEdit. OtherDigest: `digest` is not the waiting one's, or missing although the
+    call was asked about more than once.
     """
     approval = _theirs(approval_id, actor)
     decision = _decision(approval, actor, Verdict.APPROVE)
-    if digest is not None and digest != approval.digest:
-        raise OtherDigest("The call that is waiting is not the one that was shown. Reload and look again.")
+    # Once it was asked about again, an answer that does not say to what it is one may be a late one to the first time.
+    if digest != approval.digest and (digest is not None or approval.call.round > 1):
+        raise OtherDigest(LOOK_AGAIN)
     columns: dict[str, Any] = {}
     if edited is not None and not _same(edited, approval.call.arguments):
-        columns["arguments"] = decision.edited_arguments = _checked(edited, approval.call)
+        columns["arguments"], _ = checked(edited, approval.call)
+        decision.edited_arguments = columns["arguments"]
         assert approval.call.tool is not None
         shown = disclosure.with_edit(approval.disclosure, columns["arguments"], approval.call.tool)
         decision.digest = disclosure.digest(shown)
@@ -62,7 +67,7 @@ def approve(
 
 
 def decline(approval_id: UUID, actor: Actor, *, reason: str = "") -> Approval:
-    """Say no. `reason` reaches the model as data. NoSuchApproval, AlreadySettled."""
+    """Say no. `reason` reaches the model as data. NoSuchApproval, AlreadySettled; OtherDigest: asked again just now."""
     approval = _theirs(approval_id, actor)
     decision = _decision(approval, actor, Verdict.DECLINE)
     decision.reason = storable(reason).strip()[:LONGEST_REASON]
@@ -71,8 +76,8 @@ def decline(approval_id: UUID, actor: Actor, *, reason: str = "") -> Approval:
 
 def _theirs(approval_id: UUID, actor: Actor) -> Approval:
     found = Approval.objects.select_related("call__tool").filter(pk=approval_id).first()
-    if found is None or not actor.is_person or not may_decide(actor, found.call):
-        raise NoSuchApproval("There is no approval with this id for you to decide.")
+    if found is None or not may_answer(actor, found):
+        raise NoSuchApproval(NOT_YOURS)
     if found.call.status != Status.WAITING:
         raise AlreadySettled(found.call)
     return found
@@ -82,7 +87,14 @@ def _decision(approval: Approval, actor: Actor, verdict: Verdict) -> Decision:
     if actor.user_id is None:
         raise NoSuchApproval("Only a person can decide.")
     return Decision(
-        approval=approval, person_id=actor.user_id, verdict=verdict, means=actor.means, digest=approval.digest
+        approval=approval,
+        person_id=actor.user_id,
+        round=approval.call.round,
+        verdict=verdict,
+        means=actor.means,
+        client=actor.client,
+        token_name=actor.token,
+        digest=approval.digest,
     )
 
 
@@ -92,17 +104,20 @@ def _decide(approval: Approval, decision: Decision, to: Status, actor: Actor, co
         data["edited"] = decision.edited_arguments
     try:
         with transaction.atomic():
-            move(approval.call, to, actor=actor, only_if=IN_TIME, data=data, **columns)
+            move(approval.call, to, actor=actor, only_if=IN_TIME & still_may_answer(actor), data=data, **columns)
             decision.save(force_insert=True)
     except StaleCall:
-        _too_late(approval)
+        _too_late(approval, actor)
     return approval
 
 
-def _too_late(approval: Approval) -> NoReturn:
+def _too_late(approval: Approval, actor: Actor) -> NoReturn:
     call = ToolCall.objects.get(pk=approval.call_id)
+    if call.status == Status.WAITING and not expire(call):
+        call = ToolCall.objects.get(pk=call.pk)
     if call.status == Status.WAITING:
-        expire(call)
+        _theirs(approval.pk, actor)
+        raise OtherDigest(LOOK_AGAIN)
     raise AlreadySettled(ToolCall.objects.get(pk=call.pk))
 
 
@@ -129,7 +144,8 @@ def _same(edited: dict[str, Any], arguments: dict[str, Any]) -> bool:
         raise BadEdit(f"The arguments are not valid JSON: {error}.") from error
 
 
-def _checked(edited: dict[str, Any], call: ToolCall) -> dict[str, Any]:
+def checked(edited: dict[str, Any], call: ToolCall) -> tuple[dict[str, Any], str]:
+    """What would run instead, with the defaults, and what the policies say of it, in a sentence. BadEdit."""
     if call.tool is None:
         raise BadEdit("The tool was deleted.")
     try:
@@ -137,7 +153,8 @@ def _checked(edited: dict[str, Any], call: ToolCall) -> dict[str, Any]:
     except schema.BadArguments as error:
         raise BadEdit(str(error)) from error
     arguments = schema.with_defaults(call.tool.input_schema, edited)
-    verdict = async_to_sync(policy.verdict)(call.tool, arguments)
+    caller = disclosure.caller_of(call.approval.disclosure)
+    verdict = async_to_sync(policy.judge)(call.tool, arguments, caller, call.conversation_id).verdict
     if isinstance(verdict, policy.Refuse):
         raise BadEdit(verdict.reason)
-    return arguments
+    return arguments, verdict.reason

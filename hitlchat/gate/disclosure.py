@@ -16,16 +16,20 @@ Disclosure = dict[str, Any]
 LONGEST_USER_PROMPT = 2000
 
 
-def deadline_of(tool: Tool) -> datetime:
+def deadline_of(tool: Tool, at_most: int | None = None) -> datetime:
     seconds = tool.deadline_seconds or settings.HITL_TIMEOUT_SECONDS
+    if at_most is not None:
+        seconds = min(seconds, at_most)
     return timezone.now() + timedelta(seconds=seconds)
 
 
-def disclose(call: ToolCall, tool: Tool, caller: Caller, *, user_prompt: str) -> Disclosure:
+def disclose(
+    call: ToolCall, tool: Tool, caller: Caller, *, user_prompt: str, preview: dict[str, Any] | None = None
+) -> Disclosure:
     """Everything the card shows about `call`. No text written by a model is in it but the arguments themselves."""
     assert call.deadline is not None
     template = tool.prompt_template or DEFAULT_PROMPT
-    return {
+    shown = {
         "call": str(call.pk),
         "tool": {
             "id": str(tool.pk),
@@ -42,11 +46,25 @@ def disclose(call: ToolCall, tool: Tool, caller: Caller, *, user_prompt: str) ->
         "prompt": render(template, tool.name, call.arguments),
         "promptPieces": [[*piece] for piece in pieces(template, tool.name, call.arguments)],
         "reason": call.reason,
+        "rule": call.rule,
         "risk": tool.risk_level,
+        "signedInOnly": tool.signed_in_only,
         "facts": tool.facts,
         "deadline": call.deadline.isoformat(),
         "userPrompt": user_prompt[:LONGEST_USER_PROMPT],
     }
+    return shown if preview is None else {**shown, "preview": preview}
+
+
+def renewed(before: Disclosure, call: ToolCall, tool: Tool, *, preview: dict[str, Any], why: str) -> Disclosure:
+    """For asking again about `call` as it is now: with what it would do now, why it asks, and what was shown before."""
+    shown = disclose(call, tool, caller_of(before), user_prompt=before["userPrompt"], preview=preview)
+    return {**shown, "again": {"round": call.round + 1, "why": why, "before": before["preview"]}}
+
+
+def caller_of(shown: Disclosure) -> Caller:
+    caller = shown["caller"]
+    return Caller(caller["kind"], caller["user"], caller["name"])
 
 
 def with_edit(disclosure: Disclosure, edited: dict[str, Any], tool: Tool) -> Disclosure:
@@ -66,7 +84,7 @@ def digest(disclosure: Disclosure) -> str:
 
 def difference(approval: Approval, call: ToolCall, tool: Tool | None) -> str | None:
     """What about `call` and `tool` is no longer as it was shown and approved, in words; None if all is."""
-    decision = approval.decisions.filter(verdict="approve").first()
+    decision = approval.decisions.filter(verdict="approve", round=call.round).first()
     if decision is None:
         return "nobody approved it"
     if tool is None:
@@ -92,6 +110,8 @@ def _comparisons(shown: Disclosure, call: ToolCall, tool: Tool) -> list[tuple[st
         ("the arguments changed", canonical.dumps(shown["arguments"]) == canonical.dumps(call.arguments)),
         ("the caller changed", (shown_caller["kind"], shown_caller["user"]) == (call.caller_kind, call.caller_id)),
         ("the conversation changed", shown["conversation"] == conversation),
+        # Questions from before there was the rule in them say nothing of it.
+        ("the rules it was asked under changed on record", shown.get("rule", call.rule) == call.rule),
     ]
 
 

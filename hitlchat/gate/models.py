@@ -41,11 +41,7 @@ class Tool(models.Model):
     """A named, described function with an argument schema that a model may call; one row whatever its source."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    name = models.CharField(
-        max_length=64,
-        unique=True,
-        validators=[TOOL_NAME],
-    )
+    name = models.CharField(max_length=64, unique=True, validators=[TOOL_NAME])
     title = models.CharField(max_length=120, blank=True)
     description = models.TextField(blank=True)
     input_schema = JSONTextField(default=dict)
@@ -56,6 +52,7 @@ class Tool(models.Model):
     prompt_template = models.CharField(max_length=500, blank=True)
     condition = models.TextField(blank=True, max_length=2000)
     deadline_seconds = models.PositiveIntegerField(null=True, blank=True)
+    signed_in_only = models.BooleanField(default=False, help_text="The word of an MCP client is not enough for it.")
     risk_level = models.PositiveSmallIntegerField(default=5)
     facts = JSONTextField(default=list, help_text="What the tool can reach, one plain sentence each.")
     published = models.BooleanField(default=False)
@@ -86,6 +83,9 @@ class ToolCall(models.Model):
     risk_level = models.PositiveSmallIntegerField(default=5)
     arguments = JSONTextField(default=dict)
     status = models.CharField(max_length=16, choices=Status.choices)
+    round = models.PositiveSmallIntegerField(
+        default=1, help_text="How often it was asked about. A move counts only in the round it was decided in."
+    )
     caller_kind = models.CharField(max_length=8, choices=CallerKind.choices)
     caller = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="tool_calls")
     # Opaque to the gate: who asked needs them to find its own rows again.
@@ -125,6 +125,12 @@ class ToolCall(models.Model):
                 condition=Q(status__in=[Status.ALLOWED, Status.APPROVED, Status.EXECUTING]),
                 name="call_unfinished",
             ),
+            # Has a test of this definition passed? Lets its tool be published.
+            models.Index(
+                fields=["tool", "definition_hash"],
+                condition=Q(caller_kind=CallerKind.STUDIO, status=Status.SUCCEEDED),
+                name="call_passed_test",
+            ),
             # Healing runs whose call was settled by a process without a server loop.
             models.Index(fields=["settled_at"], name="call_by_settled_at"),
             models.Index(fields=["caller", "created_at"], condition=Q(status=Status.WAITING), name="call_waiting"),
@@ -151,7 +157,7 @@ class Approval(models.Model):
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     call = models.OneToOneField(ToolCall, on_delete=models.PROTECT, related_name="approval")
     prompt = models.TextField()
-    disclosure = JSONTextField(help_text="What the card is built from, frozen when the question was asked.")
+    disclosure = JSONTextField(help_text="What the card is built from, frozen when the question was asked last.")
     digest = models.CharField(max_length=64)
     created_at = models.DateTimeField(default=timezone.now)
 
@@ -168,22 +174,25 @@ class Verdict(models.TextChoices):
 
 
 class Decision(models.Model):
-    """One person's answer. Only the signed-in person, or a personal approver token, gets to write one."""
+    """One person's answer, and how they were known; that they gave it may also be no more than a client's word."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     approval = models.ForeignKey(Approval, on_delete=models.PROTECT, related_name="decisions")
     person = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="decisions")
+    round = models.PositiveSmallIntegerField(default=1, help_text="Which of the call's rounds it answers.")
     verdict = models.CharField(max_length=8, choices=Verdict.choices)
-    means = models.CharField(max_length=16, help_text="How the person was known: session, token or console.")
+    means = models.CharField(max_length=16, help_text="How the person was known, as an Actor has it.")
+    client = models.CharField(max_length=100, blank=True, help_text="What the MCP client called itself: a claim.")
+    token_name = models.CharField(max_length=80, blank=True)
     reason = models.CharField(max_length=500, blank=True)
     edited_arguments = JSONTextField(null=True)
     digest = models.CharField(max_length=64, help_text="What was consented to.")
     decided_at = models.DateTimeField(default=timezone.now)
 
     class Meta:
-        ordering = ["decided_at"]
+        ordering = ["round", "decided_at"]
         constraints = [
-            models.UniqueConstraint(fields=["approval", "person"], name="one_decision_per_person"),
+            models.UniqueConstraint(fields=["approval", "person", "round"], name="one_decision_per_person_and_round"),
             models.CheckConstraint(condition=Q(verdict__in=Verdict.values), name="decision_verdict_known"),
         ]
 

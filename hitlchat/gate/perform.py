@@ -7,16 +7,17 @@ from typing import Any
 from uuid import UUID
 
 from django.conf import settings
-from django.core.exceptions import ObjectDoesNotExist
 from django.db.models import Q
 from django.utils import timezone
 
-from hitlchat.gate import canonical, disclosure, policy
+from hitlchat.gate import again, canonical, stopping, underway, void
 from hitlchat.gate.actor import SYSTEM
+from hitlchat.gate.again import Look, LookFirst
 from hitlchat.gate.background import ME, background
 from hitlchat.gate.crossing import in_db
-from hitlchat.gate.models import CallerKind, HitlMode, Tool, ToolCall
-from hitlchat.gate.sources import ToolResult, source
+from hitlchat.gate.models import ToolCall
+from hitlchat.gate.rows import only
+from hitlchat.gate.sources import OutcomeUnknown, ToolResult, source
 from hitlchat.gate.status import Status
 from hitlchat.gate.storable import storable
 from hitlchat.gate.transition import StaleCall, call_moved, move
@@ -26,9 +27,9 @@ logger = logging.getLogger(__name__)
 READY = (Status.ALLOWED, Status.APPROVED)
 LEAVES_RESULT = Q(status__in=[Status.EXECUTING, Status.UNKNOWN])
 
-# Of this process: what `claim` gave out, each good for one `execute`, and what is being executed.
+# Of this process: what is looked at once more, and what `claim` gave out, each good for one `execute`.
+_looking: set[UUID] = set()
 _claimed: set[UUID] = set()
-_executing: set[UUID] = set()
 
 
 class NotClaimed(Exception):
@@ -37,28 +38,76 @@ class NotClaimed(Exception):
 
 def begin(call_id: UUID) -> None:
     """Claim a ready call for this process and start executing it; nothing without a server loop, or if it is taken."""
-    if background.running and (call := claim(call_id)) is not None:
+    if not background.running:
+        return
+    try:
+        call = claim(call_id)
+    except LookFirst as first:
+        background.spawn(_look_and_execute, first.call)
+        return
+    if call is not None:
         background.spawn(execute, call)
 
 
-def claim(call_id: UUID) -> ToolCall | None:
+async def start(call_id: UUID) -> ToolCall | None:
+    """`claim`, once the preview that the call was approved with, if there is one, has been made again."""
+    try:
+        return await in_db(claim)(call_id)
+    except LookFirst as first:
+        return await _look_and_claim(first.call)
+
+
+async def _look_and_execute(call: ToolCall) -> None:
+    if (claimed := await _look_and_claim(call)) is not None:
+        await execute(claimed)
+
+
+async def _look_and_claim(call: ToolCall) -> ToolCall | None:
+    if call.pk in _looking:
+        return None
+    _looking.add(call.pk)
+    try:
+        return await in_db(claim)(call.pk, await again.look(call))
+    except LookFirst:
+        logger.info("Call %s was asked about and approved again meanwhile: the sweeper starts it", call.pk)
+        return None
+    finally:
+        _looking.discard(call.pk)
+
+
+def claim(call_id: UUID, seen: Look | None = None) -> ToolCall | None:
     """Move a ready call to executing, for this process alone; None when it is not ready or no longer what was shown.
 
     The move comes before the tool is entered: a crash after it leaves the outcome unknown, never a second run.
+    LookFirst: it was approved with a preview, and `seen` does not say how that looks now. If it looks different, the
+    call is asked about again.
     """
-    call = ToolCall.objects.select_related("tool", "approval").filter(pk=call_id, status__in=READY).first()
+    rows = ToolCall.objects.select_related("tool", "approval", "caller")
+    call = only(rows.filter(pk=call_id, status__in=READY))
     if call is None:
         return None
     try:
-        if void := _void(call):
-            move(call, Status.WITHDRAWN, actor=SYSTEM, data={"reason": void}, reason=f"Not run: {void}.")
+        if why := void.reason(call):
+            move(call, Status.WITHDRAWN, actor=SYSTEM, data={"reason": why}, reason=f"Not run: {why}.")
+            return None
+        if again.is_due(call) and not _stands(call, seen):
             return None
         now = timezone.now()
         move(call, Status.EXECUTING, actor=SYSTEM, owner=ME, started_at=now, lease_until=now + lease())
     except StaleCall:
         return None
     _claimed.add(call.pk)
+    underway.begins(call.pk)
     return call
+
+
+def _stands(call: ToolCall, seen: Look | None) -> bool:
+    if seen is None:
+        raise LookFirst(call)
+    if again.is_as_shown(call, seen):
+        return True
+    again.ask(call, seen)
+    return False
 
 
 async def execute(call: ToolCall) -> None:
@@ -66,11 +115,13 @@ async def execute(call: ToolCall) -> None:
     if call.pk not in _claimed:
         raise NotClaimed(f"call {call.pk} was not claimed for execution")
     _claimed.remove(call.pk)
-    _executing.add(call.pk)
-    try:
-        await in_db(_record)(call, await _enter(call))
-    finally:
-        _executing.discard(call.pk)
+    with stopping.hearing(call.pk):
+        try:
+            with underway.ends(call.pk):
+                result = await _enter(call)
+            await in_db(_record)(call, result)
+        except OutcomeUnknown as unknown:
+            await in_db(_lost)(call.pk, str(unknown))
 
 
 async def _enter(call: ToolCall) -> ToolResult:
@@ -81,6 +132,8 @@ async def _enter(call: ToolCall) -> ToolResult:
         return await source(call.source).execute(call)
     except asyncio.CancelledError:
         await asyncio.shield(in_db(_lost)(call.pk, "the server stopped while it was executing"))
+        raise
+    except OutcomeUnknown:
         raise
     except Exception:
         logger.exception("Tool %s failed outside the tool itself, call %s", call.tool_name, call.pk)
@@ -133,12 +186,17 @@ def lose_overdue() -> list[UUID]:
 
 def beat() -> None:
     """Renew the leases of everything this process executes; not of a call whose result it could not record."""
-    rows = ToolCall.objects.filter(pk__in=tuple(_executing), owner=ME, status=Status.EXECUTING)
+    rows = ToolCall.objects.filter(pk__in=stopping.executing(), owner=ME, status=Status.EXECUTING)
     rows.update(lease_until=timezone.now() + lease())
 
 
 def lease() -> timedelta:
     return timedelta(seconds=settings.LEASE_SECONDS)
+
+
+async def give_up(call_id: UUID, why: str) -> None:
+    """For a source: what it executes goes on beyond its control, so the outcome is unknown until it comes back."""
+    await in_db(_lost)(call_id, why)
 
 
 def _lost(call_id: UUID, why: str, only_if: Q | None = None) -> None:
@@ -149,30 +207,6 @@ def _lost(call_id: UUID, why: str, only_if: Q | None = None) -> None:
         move(call, Status.UNKNOWN, actor=SYSTEM, only_if=only_if, data={"reason": why}, lease_until=None)
     except StaleCall:
         logger.info("Call %s was settled, or its process spoke up, after all", call_id)
-
-
-def _void(call: ToolCall) -> str | None:
-    """Why this call must not run, although its status says it may; None if nothing has changed."""
-    tool = call.tool
-    if tool is None:
-        return "the tool was deleted"
-    if not tool.published and call.caller_kind != CallerKind.STUDIO:
-        return "the tool was unpublished"
-    if call.status == Status.APPROVED:
-        try:
-            return disclosure.difference(call.approval, call, tool)
-        except (ObjectDoesNotExist, LookupError, TypeError, canonical.NotJson):
-            return "the record of what was shown cannot be read"
-    if settings.HITL_ENABLED and tool.hitl_mode == HitlMode.REQUIRED:
-        return "the tool asks every time now"
-    # Also when the rule was changed while the verdict was on its way to the record.
-    if call.rule != policy.rule_of(tool):
-        return "the rule that allowed it was changed"
-    return None if _same_tool(tool, call) else "the tool's definition changed"
-
-
-def _same_tool(tool: Tool, call: ToolCall) -> bool:
-    return (tool.name, tool.source, tool.definition_hash) == (call.tool_name, call.source, call.definition_hash)
 
 
 def _on_move(*, call_id: UUID, status: Status, **_: Any) -> None:

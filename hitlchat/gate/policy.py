@@ -1,67 +1,100 @@
-"""Must a person be asked about this call? A pure answer with its reason; the strictest rule wins."""
+"""Must a person be asked about this call? All rules are heard, and the strictest one wins."""
 
 import asyncio
 import logging
-from dataclasses import dataclass
 from typing import Any, assert_never
+from uuid import UUID
 
 from django.conf import settings
 
 from hitlchat import sandbox
 from hitlchat.gate import canonical
+from hitlchat.gate.actor import Caller
+from hitlchat.gate.crossing import in_db
 from hitlchat.gate.models import HitlMode, Tool
+from hitlchat.gate.policies import Abstain, Allow, Ask, Refuse, Verdict
+from hitlchat.gate.policies.asked import view
+from hitlchat.gate.policies.consulting import consult
+from hitlchat.gate.policies.judgement import Judgement, Spoke
+from hitlchat.gate.policies.loading import Unloadable, fingerprint, in_force
+from hitlchat.gate.policies.rule import Rule
+from hitlchat.gate.policies.verdicts import Said, Unusable, strictest
 
 logger = logging.getLogger(__name__)
 
 CONDITION_SECONDS = 5.0
 LONGEST_FAULT = 200
 
-
-@dataclass(frozen=True)
-class Allow:
-    reason: str
-
-
-@dataclass(frozen=True)
-class Ask:
-    reason: str
-
-
-@dataclass(frozen=True)
-class Refuse:
-    reason: str
-
-
-Verdict = Allow | Ask | Refuse
+__all__ = ["Allow", "Ask", "Judgement", "Refuse", "Verdict", "judge", "rule_of"]
 
 
 def rule_of(tool: Tool) -> str:
     """What decides about calls of `tool`, as one comparable word: a verdict holds as long as this stays the same."""
-    return canonical.sha256([settings.HITL_ENABLED, tool.hitl_mode, tool.condition])
+    rules = fingerprint()
+    return canonical.sha256([settings.HITL_ENABLED, tool.hitl_mode, tool.condition, *([rules] if rules else [])])
 
 
-async def verdict(tool: Tool, arguments: dict[str, Any]) -> Verdict:
+async def judge(
+    tool: Tool, arguments: dict[str, Any], caller: Caller, conversation_id: UUID | None = None
+) -> Judgement:
     """Never raises: whatever goes wrong while deciding means that a person is asked."""
     if not settings.HITL_ENABLED:
-        return Allow("Not asked because approvals are switched off for this whole installation (HITL_ENABLED=0).")
+        off = "Not asked because approvals are switched off for this whole installation (HITL_ENABLED=0)."
+        return Judgement.alone("HITL_ENABLED", Allow(off), "installation")
+    try:
+        rules = in_force()
+        heard = await _heard(rules, tool, arguments, caller, conversation_id)
+    except Unloadable as error:
+        logger.error("The policies of this installation cannot be read: %s", error)  # noqa: TRY400
+        rules, heard = (), [Unusable("Asked because the policies of this installation (HITL_POLICIES) do not load.")]
+    except Exception:
+        logger.exception("The policies could not be asked about a call of %s", tool.name)
+        rules, heard = (), [Unusable("Asked because what the policies need to know could not be read.")]
+    names = [rule.name for rule in rules] or ["HITL_POLICIES"] * len(heard)
+    name, own = await _of_tool(tool, arguments)
+    spoke = Spoke.of_those(zip(names, heard, strict=True), "settings") + Spoke.of_those([(name, own)], "tool")
+    return _together(tool, heard, own, spoke)
+
+
+async def _heard(
+    rules: tuple[Rule, ...], tool: Tool, arguments: dict[str, Any], caller: Caller, conversation_id: UUID | None
+) -> list[Said]:
+    if not rules:
+        return []
+    call, shown, context = await in_db(view)(rules, tool, arguments, caller, conversation_id)
+    return list(await asyncio.gather(*(consult(rule, call, shown, context) for rule in rules)))
+
+
+def _together(tool: Tool, heard: list[Said], own: Said, spoke: tuple[Spoke, ...]) -> Judgement:
+    # A tool that never asks is not asked about because a rule says so; only because one could not say anything.
+    counts = [each for each in heard if isinstance(each, Refuse | Unusable)] if tool.hitl_mode == "DISABLED" else heard
+    # The tool's own word last: of two that are equally strict, the first one is told.
+    found = strictest([*counts, own])
+    if isinstance(found, Abstain):
+        return Judgement.alone("mode", Ask("Asked because no rule allows this call without asking."), "tool")
+    return Judgement(found, spoke)
+
+
+async def _of_tool(tool: Tool, arguments: dict[str, Any]) -> tuple[str, Said]:
+    """Which of the tool's own settings speaks, and what it says."""
     try:
         mode = HitlMode(tool.hitl_mode)
     except ValueError:
-        return Ask("Asked because this tool's mode is not a known one.")
+        return "mode", Unusable("Asked because this tool's mode is not a known one.")
     match mode:
         case HitlMode.DISABLED:
-            return Allow("Not asked because this tool is set to never ask.")
+            return "mode", Allow("Not asked because this tool is set to never ask.")
         case HitlMode.REQUIRED:
-            return Ask("Asked because this tool asks every time.")
+            return "mode", Ask("Asked because this tool asks every time.")
         case HitlMode.CONDITIONAL:
-            return await _condition(tool.condition, arguments)
+            return "condition", await _condition(tool.condition, arguments)
         case _:
             assert_never(mode)
 
 
-async def _condition(condition: str, arguments: dict[str, Any]) -> Verdict:
+async def _condition(condition: str, arguments: dict[str, Any]) -> Said:
     if not condition.strip():
-        return Ask("Asked because no rule allows this call without asking.")
+        return Abstain()
     source = f"def run(args):\n    return (\n{condition}\n)"
     try:
         async with asyncio.timeout(CONDITION_SECONDS):

@@ -1,10 +1,13 @@
 """What the model reads about a call: the truth, with every outcome told apart (a contract; the words are ours)."""
 
-from hitlchat.gate import canonical
+from typing import Any
+
+from hitlchat.gate import canonical, failures
 from hitlchat.gate.models import ToolCall
 from hitlchat.gate.status import Status
 
 LONGEST = 16_000
+NEVER_RAN = "The call failed before it was run. It was not executed."
 STILL_RUNNING = "It was still executing when the run ended; its outcome is not known yet. Do not repeat it."
 
 MESSAGES = {
@@ -30,9 +33,14 @@ def for_model(call: ToolCall, *, decline_reason: str = "", edited: bool = False)
     if status in (Status.REFUSED, Status.REJECTED, Status.WITHDRAWN):
         facts["reason"] = call.reason
     if status == Status.FAILED and call.error:
-        facts["error"] = call.error.get("message")
-        facts["line"] = call.error.get("line")
+        facts |= _failed(call.error)
     return cut(canonical.pretty({name: fact for name, fact in facts.items() if fact is not None}))
+
+
+def _failed(error: dict[str, Any]) -> dict[str, object]:
+    has_run = failures.ran(error)
+    told = {} if has_run is not False else {"message": NEVER_RAN}
+    return {**told, "executed": has_run, "error": error.get("message"), "line": error.get("line")}
 
 
 def cut(text: str) -> str:

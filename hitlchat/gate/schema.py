@@ -1,7 +1,9 @@
 """Do these arguments fit the tool's schema? Answered before anyone is asked."""
 
+import asyncio
 import copy
 from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 from jsonschema import Draft202012Validator
@@ -9,10 +11,13 @@ from jsonschema.exceptions import SchemaError, ValidationError
 from referencing import Registry
 from referencing.exceptions import Unresolvable
 
-from hitlchat.gate import canonical
+from hitlchat.gate import canonical, expressions
+from hitlchat.gate.keywords import Validator
 
 MOST_PROBLEMS = 10
 LONGEST_PROBLEM = 300
+# Arguments up to this many characters are checked at once; what is longer must not keep the others waiting.
+SMALL = 16 * 1024
 
 
 class BadArguments(ValueError):
@@ -45,10 +50,18 @@ def check_schema(schema: dict[str, Any]) -> None:
         Draft202012Validator.check_schema(schema)
     except SchemaError as error:
         raise BadSchema(_cut(error.message)) from error
+    except RecursionError as error:
+        raise BadSchema("it, or one of its patterns, is nested too deeply") from error
+
+
+def check_patterns(schema: dict[str, Any]) -> None:
+    """BadSchema if its patterns take too long to be compiled; it names the first of them and the limit."""
+    for where, why in expressions.costly_patterns(schema):
+        raise BadSchema(f"{_cut(where)}: {why}")
 
 
 def validate(schema: dict[str, Any], arguments: dict[str, Any]) -> None:
-    """BadArguments unless `arguments` fit `schema`; at most ten problems are spelled out, the rest counted."""
+    """BadArguments unless `arguments` fit `schema`; at most ten problems are looked for and spelled out."""
     try:
         size = len(canonical.dumps(arguments))
     except canonical.NotJson as error:
@@ -56,34 +69,74 @@ def validate(schema: dict[str, Any], arguments: dict[str, Any]) -> None:
     if size > canonical.MAX_ARGUMENT_BYTES:
         raise BadArguments(f"The arguments are {size:,} bytes long; at most 262,144 are accepted.")
     try:
-        problems = [_sentence(error) for error in _validator(canonical.dumps(schema)).iter_errors(arguments)]
+        errors = _validator(canonical.dumps(schema)).iter_errors(arguments)
+        problems = [_sentence(error) for error in islice(errors, MOST_PROBLEMS + 1)]
     except RecursionError as error:
         raise BadArguments("The arguments are nested too deeply.") from error
     except Unresolvable as error:
         raise BadArguments("The tool's schema refers to something outside of it, so nothing fits it.") from error
     if problems:
-        more = len(problems) - MOST_PROBLEMS
-        raise BadArguments(" ".join(problems[:MOST_PROBLEMS]) + (f" And {more} more problems." if more > 0 else ""))
+        more = " And more problems." if len(problems) > MOST_PROBLEMS else ""
+        raise BadArguments(" ".join(problems[:MOST_PROBLEMS]) + more)
+
+
+async def accepted(schema: dict[str, Any], given: str | dict[str, Any]) -> dict[str, Any]:
+    """What will run: `given`, as a model wrote it or as an object, checked and with the defaults. BadArguments."""
+    if canonical.is_short(given, SMALL):
+        return _accepted(schema, given)
+    return await asyncio.to_thread(_accepted, schema, given)
+
+
+def _accepted(schema: dict[str, Any], given: str | dict[str, Any]) -> dict[str, Any]:
+    arguments = parse_arguments(given) if isinstance(given, str) else given
+    validate(schema, arguments)
+    return with_defaults(schema, arguments)
 
 
 def with_defaults(schema: dict[str, Any], arguments: dict[str, Any]) -> dict[str, Any]:
-    """Everything that will run: `arguments` in the schema's order, with its top-level defaults for what is missing."""
+    """Everything that will run: `arguments` in the schema's order, with its defaults for what is missing.
+
+    Also inside objects and lists of them, where the schema says plainly which object it is.
+    """
     properties: dict[str, Any] = schema.get("properties", {})
     filled = {
-        name: arguments[name] if name in arguments else copy.deepcopy(part["default"])
+        name: _filled(part, arguments[name]) if name in arguments else copy.deepcopy(part["default"])
         for name, part in properties.items()
         if name in arguments or (isinstance(part, dict) and "default" in part)
     }
-    return filled | arguments
+    return filled | {name: value for name, value in arguments.items() if name not in properties}
+
+
+def _filled(part: Any, value: Any) -> Any:
+    if not isinstance(part, dict):
+        return value
+    if isinstance(value, dict):
+        objects = [
+            branch for branch in part.get("anyOf", [part]) if isinstance(branch, dict) and "properties" in branch
+        ]
+        return with_defaults(objects[0], value) if len(objects) == 1 else value
+    if isinstance(value, list) and isinstance(part.get("items"), dict):
+        return [_filled(part["items"], item) for item in value]
+    return value
 
 
 @lru_cache(maxsize=512)
 def _validator(schema_text: str) -> Draft202012Validator:
     # An empty registry: by default a `$ref` to another host is fetched from there.
     nowhere: Registry[Any] = Registry()
-    return Draft202012Validator(
-        canonical.loads(schema_text), format_checker=Draft202012Validator.FORMAT_CHECKER, registry=nowhere
+    return Validator(
+        _without_dialects(canonical.loads(schema_text)),
+        format_checker=Draft202012Validator.FORMAT_CHECKER,
+        registry=nowhere,
     )
+
+
+def _without_dialects(schema: Any) -> Any:
+    """For a part that names its dialect jsonschema would take its own keywords again, and not ours."""
+    if isinstance(schema, dict):
+        rest = (item for item in schema.items() if not (item[0] == "$schema" and isinstance(item[1], str)))
+        return {key: _without_dialects(value) for key, value in rest}
+    return [_without_dialects(item) for item in schema] if isinstance(schema, list) else schema
 
 
 def _sentence(error: ValidationError) -> str:

@@ -1,13 +1,16 @@
-"""Where tools come from, as far as the gate knows: something that can execute a call it has cleared."""
+"""Where tools come from, as far as the gate knows: something that can execute a call it has cleared, and that may be
+able to say beforehand what the call would do."""
 
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from django.conf import settings
 from django.utils.module_loading import import_string
 
-from hitlchat.gate.models import ToolCall
+from hitlchat.gate import canonical
+from hitlchat.gate.actor import Caller
+from hitlchat.gate.models import Tool, ToolCall
 
 
 @dataclass(frozen=True)
@@ -23,9 +26,66 @@ class ToolResult:
         return cls(output=output, error={"kind": kind, "message": message, "line": line})
 
 
+@dataclass(frozen=True)
+class Preview:
+    """What a call would do, as the tool's own preview code says: a text or a table; or why that code failed.
+
+    `table` is {"columns": [str], "rows": [[str]]}; with no columns, each row's first cell names the row. How much of it
+    is shown is the gate's business (preview.py), so nothing has to be cut before.
+    """
+
+    text: str | None = None
+    table: dict[str, Any] | None = None
+    error: str | None = None
+
+    @classmethod
+    def of(cls, value: Any) -> "Preview":
+        """From what preview code returned: a text, an object (a row for each key), or a list of objects with the same
+        keys (a column for each). Anything else is a failed preview that says so."""
+        if isinstance(value, str):
+            return cls(text=value)
+        if isinstance(value, dict) and value:
+            return cls._table([], [[name, cell] for name, cell in value.items()])
+        if isinstance(value, list) and value and all(isinstance(row, dict) and row for row in value):
+            if any(list(row) != list(value[0]) for row in value):
+                return cls(error="It gave a list whose rows do not all have the same keys, in the same order.")
+            return cls._table([*value[0]], [[*row.values()] for row in value])
+        return cls(error="It gave neither a text nor a table (an object, or a list of objects with the same keys).")
+
+    @classmethod
+    def _table(cls, columns: list[Any], rows: list[list[Any]]) -> "Preview":
+        try:
+            return cls(table={"columns": [*map(_cell, columns)], "rows": [[*map(_cell, row)] for row in rows]})
+        except (canonical.NotJson, TypeError, ValueError, RecursionError):
+            return cls(error="It gave a table with a value that is not JSON.")
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    canonical.dumps(value)
+    return value if isinstance(value, str) else canonical.pretty(value)
+
+
+class OutcomeUnknown(Exception):
+    """The tool may have run, and nobody is left who could say. The message says why, for a person."""
+
+
 class Source(Protocol):
     async def execute(self, call: ToolCall) -> ToolResult:
-        """Run the tool of `call` with its arguments, once. Only perform.py calls this, after the gate said yes."""
+        """Run the tool of `call` with its arguments, once. Only perform.py calls this, after the gate said yes.
+
+        OutcomeUnknown: it was entered, and what became of it will never be told. A source that hears when a call is to
+        stop (stopping.py) says so by an attribute `can_stop`.
+        """
+
+
+@runtime_checkable
+class PreviewingSource(Protocol):
+    """A source may offer this too. It runs before anyone is asked, so it must change nothing."""
+
+    async def preview(self, tool: Tool, arguments: dict[str, Any], caller: Caller) -> Preview | None:
+        """What a call of `tool` would do; None if that tool has no preview. Only preview.py calls this."""
 
 
 @cache
@@ -33,3 +93,8 @@ def source(key: str) -> Source:
     """The source registered under `key` in TOOL_SOURCES; KeyError when there is none."""
     made: Source = import_string(settings.TOOL_SOURCES[key])()
     return made
+
+
+def hears_of_stopping(key: str) -> bool:
+    """Whether the source registered under `key` can stop a call that it executes."""
+    return key in settings.TOOL_SOURCES and bool(getattr(source(key), "can_stop", False))

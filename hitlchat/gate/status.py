@@ -27,7 +27,8 @@ MOVES: dict[Status, frozenset[Status]] = {
     # Withdrawn from allowed or approved: what would run is no longer what was shown, or the run was stopped first.
     Status.ALLOWED: frozenset({Status.EXECUTING, Status.WITHDRAWN}),
     Status.WAITING: frozenset({Status.APPROVED, Status.DECLINED, Status.EXPIRED, Status.WITHDRAWN}),
-    Status.APPROVED: frozenset({Status.EXECUTING, Status.WITHDRAWN}),
+    # Waiting again: what it would do is no longer what the person was shown.
+    Status.APPROVED: frozenset({Status.EXECUTING, Status.WITHDRAWN, Status.WAITING}),
     Status.DECLINED: frozenset(),
     Status.EXPIRED: frozenset(),
     Status.WITHDRAWN: frozenset(),

@@ -1,25 +1,32 @@
 """The one entrance: a request is checked, judged by policy, and recorded as rejected, refused, allowed or waiting."""
 
+import asyncio
 import reprlib
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
 from django.db import transaction
 
-from hitlchat.gate import canonical, catalog, disclosure, policy, schema
+from hitlchat.gate import canonical, catalog, disclosure, policy, preview, schema
 from hitlchat.gate.actor import Caller
 from hitlchat.gate.crossing import in_db
 from hitlchat.gate.models import Approval, Tool, ToolCall, new_id
+from hitlchat.gate.policies.judgement import Spoke
+from hitlchat.gate.preview import Shown
+from hitlchat.gate.rows import only
 from hitlchat.gate.status import Status
 from hitlchat.gate.storable import storable
 from hitlchat.gate.transition import enter
 
+AT_A_TIME = 4
+
 
 @dataclass(frozen=True)
 class CallRequest:
-    """`arguments` is the JSON text a model wrote, or an object. `among` narrows the catalog; None means all of it."""
+    """`arguments` is the JSON text a model wrote, or an object. `among` narrows the catalog; None means all of it.
+    `patience`: after so many seconds nobody needs the answer any more, whatever the tool's own deadline."""
 
     tool_name: str
     arguments: str | dict[str, Any]
@@ -30,17 +37,20 @@ class CallRequest:
     position: int = 0
     model_call_id: str = ""
     user_prompt: str = ""
+    patience: int | None = None
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """A request with the gate's answer, not yet on record."""
+    """A request with the gate's answer, not yet on record; with what it would do, if a person is to be asked."""
 
     request: CallRequest
     status: Status
     reason: str
     tool: Tool | None = None
     arguments: dict[str, Any] | None = None
+    preview: Shown | None = None
+    spoke: tuple[Spoke, ...] = ()
 
 
 async def submit(request: CallRequest) -> ToolCall:
@@ -49,41 +59,77 @@ async def submit(request: CallRequest) -> ToolCall:
     return await in_db(admit)(prepared)
 
 
-async def prepare(request: CallRequest) -> Prepared:
-    """Judge `request` without recording anything; for callers that record several calls in one transaction."""
-    tool = await in_db(_find)(request)
+async def prepare(request: CallRequest, tool: Tool | None = None) -> Prepared:
+    """Judge `request` without recording anything; for callers that record several calls in one transaction.
+
+    `tool`: as just read from the caller's catalog, by who had to look there anyway.
+    """
+    tool = tool or await in_db(_find)(request)
     if tool is None:
         return Prepared(request, Status.REJECTED, f"There is no tool named {storable(request.tool_name[:64])!r} here.")
     try:
-        arguments = _arguments(tool, request.arguments)
+        # With the defaults, so that the person sees every value that the tool will get (SR-7).
+        arguments = await schema.accepted(tool.input_schema, request.arguments)
     except schema.BadArguments as error:
         return Prepared(request, Status.REJECTED, str(error), tool)
-    match await policy.verdict(tool, arguments):
+    judgement = await policy.judge(tool, arguments, request.caller, request.conversation_id)
+    spoke = judgement.spoke
+    match judgement.verdict:
         case policy.Allow(reason):
-            return Prepared(request, Status.ALLOWED, reason, tool, arguments)
+            return Prepared(request, Status.ALLOWED, reason, tool, arguments, spoke=spoke)
         case policy.Refuse(reason):
-            return Prepared(request, Status.REFUSED, reason, tool, arguments)
+            return Prepared(request, Status.REFUSED, reason, tool, arguments, spoke=spoke)
         case policy.Ask(reason):
-            return Prepared(request, Status.WAITING, reason, tool, arguments)
+            shown = await preview.make(tool, arguments, request.caller)
+            return Prepared(request, Status.WAITING, reason, tool, arguments, shown, spoke)
+
+
+async def prepare_all(requests: Iterable[CallRequest]) -> list[Prepared]:
+    """`prepare` for the calls of one answer, in order; some at a time, since conditions and previews take time."""
+    room = asyncio.Semaphore(AT_A_TIME)
+
+    async def one(request: CallRequest) -> Prepared:
+        async with room:
+            return await prepare(request)
+
+    return list(await asyncio.gather(*map(one, requests)))
 
 
 def admit(prepared: Prepared) -> ToolCall:
     """Put a judged request on record, with its approval if it has to wait; all of it or nothing."""
-    call = _call(prepared)
-    with transaction.atomic():
+    # No savepoints: whoever records several calls records all of them or none.
+    with transaction.atomic(savepoint=False):
+        prepared = _unless_deleted(prepared)
+        call = _call(prepared)
         if prepared.status != Status.WAITING:
-            return enter(call, prepared.status, actor=prepared.request.caller.actor, data={"reason": prepared.reason})
-        assert prepared.tool is not None
-        return _ask(call, prepared.tool, prepared.request)
+            return enter(call, prepared.status, actor=prepared.request.caller.actor, data=_said(prepared))
+        return _ask(call, prepared)
 
 
-def _ask(call: ToolCall, tool: Tool, request: CallRequest) -> ToolCall:
-    call.deadline = disclosure.deadline_of(tool)
-    shown = disclosure.disclose(call, tool, request.caller, user_prompt=request.user_prompt)
+def _said(prepared: Prepared) -> dict[str, Any]:
+    """For the record: why, every rule that spoke, and whether it runs without a person being asked."""
+    spoke = [each.as_json for each in prepared.spoke]
+    return {"reason": prepared.reason, "spoke": spoke, "isAutomatic": prepared.status == Status.ALLOWED}
+
+
+def _unless_deleted(prepared: Prepared) -> Prepared:
+    """While it was judged its tool may have gone, whoever deleted it."""
+    tool = prepared.tool
+    if tool is None or Tool.objects.filter(pk=tool.pk).exists():
+        return prepared
+    gone = f"There is no tool named {tool.name!r} here any more: it was deleted while this call was judged."
+    return replace(prepared, status=Status.REJECTED, reason=gone, tool=None, preview=None)
+
+
+def _ask(call: ToolCall, prepared: Prepared) -> ToolCall:
+    request, tool = prepared.request, prepared.tool
+    assert tool is not None
+    call.deadline = disclosure.deadline_of(tool, request.patience)
+    shown = disclosure.disclose(call, tool, request.caller, user_prompt=request.user_prompt, preview=prepared.preview)
     approval = Approval(
         id=new_id(), call=call, prompt=storable(shown["prompt"]), disclosure=shown, digest=disclosure.digest(shown)
     )
-    data = {"approval": str(approval.pk), "digest": approval.digest, "reason": call.reason}
+    data = {**_said(prepared), "approval": str(approval.pk), "digest": approval.digest, "reason": call.reason}
     enter(call, Status.WAITING, actor=request.caller.actor, data=data)
     approval.save(force_insert=True)
     return call
@@ -111,14 +157,7 @@ def _call(prepared: Prepared) -> ToolCall:
 
 def _find(request: CallRequest) -> Tool | None:
     name = storable(request.tool_name)
-    return catalog.tools_for(request.caller, request.among).filter(name=name).first()
-
-
-def _arguments(tool: Tool, given: str | dict[str, Any]) -> dict[str, Any]:
-    arguments = schema.parse_arguments(given) if isinstance(given, str) else given
-    schema.validate(tool.input_schema, arguments)
-    # Filled in here, so that the person sees every value that the tool will get (SR-7).
-    return schema.with_defaults(tool.input_schema, arguments)
+    return only(catalog.tools_for(request.caller, request.among).filter(name=name))
 
 
 def _best_reading(given: str | dict[str, Any]) -> dict[str, Any]:

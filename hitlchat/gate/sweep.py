@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from django.utils import timezone
 
-from hitlchat.gate import decide, perform
+from hitlchat.gate import decide, perform, stopping
 from hitlchat.gate.actor import SYSTEM
 from hitlchat.gate.models import ToolCall
 from hitlchat.gate.status import Status
@@ -19,6 +19,7 @@ ABANDONED = timedelta(seconds=60)
 def sweep() -> None:
     decide.expire_overdue()
     perform.lose_overdue()
+    stopping.look()
     _begin_what_was_left()
     _withdraw_abandoned()
 

@@ -16,7 +16,8 @@ from hitlchat.gate.status import ENTRIES, MOVES, SETTLED, Status
 
 logger = logging.getLogger("hitlchat.gate")
 
-# Sent after the commit with call_id, status, conversation_id and turn_id: ids only. Who listens reads the row again.
+# Sent after the commit with call_id, status, conversation_id and turn_id, and with whether it was asked about again:
+# ids only. Who listens reads the row again.
 call_moved = Signal()
 
 
@@ -37,7 +38,7 @@ def enter(call: ToolCall, status: Status, *, actor: Actor, data: dict[str, Any] 
         raise IllegalMove(f"a call cannot begin as {status.value!r}")
     call.status = status
     call.settled_at = timezone.now() if status in SETTLED else None
-    with transaction.atomic():
+    with transaction.atomic(savepoint=False):
         call.save(force_insert=True)
         _record(call, actor, data)
     return call
@@ -55,14 +56,14 @@ def move(
     """Move `call` to `to`, writing `columns` along with it, or raise.
 
     IllegalMove: the table does not allow it. StaleCall: the stored status is no longer the one `call` was read with,
-    or `only_if` does not hold in the database.
+    or was left and reached again since, or `only_if` does not hold in the database.
     """
     if to not in MOVES[Status(call.status)]:
         raise IllegalMove(f"call {call.pk} cannot go from {Status(call.status).value!r} to {to.value!r}")
     if to in SETTLED:
         columns["settled_at"] = timezone.now()
     with transaction.atomic():
-        rows = ToolCall.objects.filter(only_if or Q(), pk=call.pk, status=call.status)
+        rows = ToolCall.objects.filter(only_if or Q(), pk=call.pk, status=call.status, round=call.round)
         if rows.update(status=to, **columns) != 1:
             raise StaleCall(f"call {call.pk} is no longer {call.status!r}")
         call.status = to
@@ -72,21 +73,18 @@ def move(
     return call
 
 
+def note(call_id: UUID | None, name: str, *, actor: Actor, data: dict[str, Any] | None = None) -> None:
+    """Put on record what happened to a call without moving it; None: to none."""
+    whole = {**(data or {}), **actor.known_by}
+    AuditEvent.objects.create(name=name, call_id=call_id, actor_id=actor.user_id, means=actor.means, data=whole)
+
+
 def _record(call: ToolCall, actor: Actor, data: dict[str, Any] | None) -> None:
-    AuditEvent.objects.create(
-        name=f"call.{Status(call.status).value}",
-        call_id=call.pk,
-        actor_id=actor.user_id,
-        means=actor.means,
-        data=data or {},
-    )
-    transaction.on_commit(
-        partial(_announce, call.pk, Status(call.status), call.conversation_id, call.turn_id), robust=True
-    )
+    note(call.pk, f"call.{Status(call.status).value}", actor=actor, data=data)
+    more = {"asked_again": call.round > 1, "conversation_id": call.conversation_id, "turn_id": call.turn_id}
+    transaction.on_commit(partial(_announce, call.pk, Status(call.status), **more), robust=True)
 
 
-def _announce(call_id: UUID, status: Status, conversation_id: UUID | None, turn_id: UUID | None) -> None:
+def _announce(call_id: UUID, status: Status, **more: Any) -> None:
     logger.info("call.%s %s", status.value, call_id)
-    call_moved.send_robust(
-        sender=ToolCall, call_id=call_id, status=status, conversation_id=conversation_id, turn_id=turn_id
-    )
+    call_moved.send_robust(sender=ToolCall, call_id=call_id, status=status, **more)

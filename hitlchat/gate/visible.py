@@ -6,27 +6,19 @@ separator but the plain space are shown as U+XXXX. Line feeds and tabs stay: box
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 
-HIDDEN_CATEGORIES = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp", "Zs"}
-# Nothing is drawn for these either, although Unicode counts them as letters, marks or symbols: fillers, the braille
-# blank, the null notehead, and the variation selectors, in which a whole text can be smuggled.
-BLANKS = {*"\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0\U00016fe4\U0001d159", *map(chr, range(0x180B, 0x1810))}
-BLANKS |= {*map(chr, range(0xFE00, 0xFE10)), *map(chr, range(0xE0100, 0xE01F0))}
-PLAIN = {" ", "\n", "\t"}
+from hitlchat.gate.characters import HIDDEN, MARK, OVERLAY, is_hidden
+
 MIXABLE = {"LATIN", "CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE"}
 MOST_MARKS = 2
 MOST_CODES = 5
 # A page can carry this many elements for escapes; in what follows the last of them the escapes stand in the text.
 MOST_PIECES = 1000
 LONGEST_NAMED = 60
-# From here on every character is unassigned, private use, a tag or a variation selector.
-_UNSEEN_PLANES = 0x40000
-# Beyond the overlays by combining class: circles that cross out what they enclose.
-_MORE_OVERLAYS = {*"\u1abe\u20e0\u20e2\u20e3\u20e4"}
 # Ordinary in Chinese and Japanese, so no look-alikes beside their letters.
 _WIDE = "\uff01\uff08\uff09\uff0c\uff1a\uff1b\uff1f\uff5e"
 _EAST_ASIAN = (
@@ -35,48 +27,20 @@ _EAST_ASIAN = (
 # Look-alikes of ASCII punctuation that Unicode's compatibility mappings don't know.
 _TWINS = dict.fromkeys("\u2215\u2044\u29f8\u2571", "/") | dict.fromkeys("\ua789\u2236\u02f8\u0589", ":")
 _TWINS |= dict.fromkeys("\u2216\u29f5", "\\") | {"\ua4f8": ".", "\u01c3": "!", "\u01c0": "|"}
-
-
-def _is_hidden(char: str) -> bool:
-    return char not in PLAIN and (unicodedata.category(char) in HIDDEN_CATEGORIES or char in BLANKS)
-
-
-def _is_overlay(char: str) -> bool:
-    return unicodedata.combining(char) == 1 or char in _MORE_OVERLAYS
-
-
-def _ranges(chars: Iterable[str]) -> str:
-    """The inside of a regular expression's [...] that matches `chars`, which are in order."""
-    found: list[list[int]] = []
-    for code in map(ord, chars):
-        if found and found[-1][1] == code - 1:
-            found[-1][1] = code
-        else:
-            found.append([code, code])
-    return "".join(f"\\U{first:08x}-\\U{last:08x}" for first, last in found)
-
-
-_CHARS = [*map(chr, range(_UNSEEN_PLANES))]
-_MARKS = [char for char in _CHARS if unicodedata.category(char) in {"Mn", "Me"} and char not in BLANKS]
-_HIDDEN = _ranges(filter(_is_hidden, _CHARS)) + rf"\U{_UNSEEN_PLANES:08x}-\U0010ffff"
-_OVERLAY = _ranges(filter(_is_overlay, _MARKS))
-_MARK = _ranges(char for char in _MARKS if not _is_overlay(char))
 _EMOJI = (
     r"\xa9\xae\u203c\u2049\u2122\u2139\u2194-\u21aa\u231a-\u23ff\u24c2\u25aa-\u25fe\u2600-\u27bf\u2934\u2935"
     r"\u2b05-\u2b55\u3030\u303d\u3297\u3299\U0001f000-\U0001faff"
 )
-del _CHARS, _MARKS
-
-_ONE_EMOJI = rf"(?![{_HIDDEN}])[{_EMOJI}][\ufe0e\ufe0f]?"
-_UNSEEN, _REST = rf"[{_HIDDEN}{_OVERLAY}]", rf"[{_HIDDEN}{_OVERLAY}{_MARK}]*"
+_ONE_EMOJI = rf"(?![{HIDDEN}])[{_EMOJI}][\ufe0e\ufe0f]?"
+_UNSEEN, _REST = rf"[{HIDDEN}{OVERLAY}]", rf"[{HIDDEN}{OVERLAY}{MARK}]*"
 # Either an emoji with what belongs to it, or a run to be escaped: hidden characters, and marks that have enough of
 # their kind before them or nothing to stand on.
 _TOKEN = re.compile(
     rf"{_ONE_EMOJI}(?:\u200d{_ONE_EMOJI})*|[0-9#*]\ufe0f\u20e3"
-    rf"|(?![ -~\n\t])(?P<escaped>{_UNSEEN}{_REST}|[{_MARK}](?<=[{_MARK}]{{{MOST_MARKS + 1}}}){_REST}"
-    rf"|[{_MARK}](?<![^\n{_HIDDEN}{_OVERLAY}].){_REST})"
+    rf"|(?![ -~\n\t])(?P<escaped>{_UNSEEN}{_REST}|[{MARK}](?<=[{MARK}]{{{MOST_MARKS + 1}}}){_REST}"
+    rf"|[{MARK}](?<![^\n{HIDDEN}{OVERLAY}].){_REST})"
 )
-_HIDDEN_RUN = re.compile(f"[{_HIDDEN}]+")
+_HIDDEN_RUN = re.compile(f"[{HIDDEN}]+")
 _DIRECTION = re.compile(r"[\u202a-\u202e\u2066-\u2069]")
 _RTL = re.compile(r"[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefe\U00010800-\U00010fff\U0001e800-\U0001efff]")
 # A line in which nothing but right-to-left letters has a direction of its own: no display order can mislead.
@@ -86,8 +50,8 @@ _RTL_LINE = re.compile(
 )
 _ASCII = re.compile(r"[\x20-\x7e\n\t]*\Z")
 _WORD = re.compile(r"[^\W\d_]+")
-_HOSTLIKE = re.compile(rf"[\w.{_MARK}-]+")
-_TOP_LEVEL = re.compile(rf"[^\W\d_][^\W\d_{_MARK}]*[^\W\d_]")
+_HOSTLIKE = re.compile(rf"[\w.{MARK}-]+")
+_TOP_LEVEL = re.compile(rf"[^\W\d_][^\W\d_{MARK}]*[^\W\d_]")
 _PUNYCODE = re.compile(r"\bxn--[a-z0-9-]+", re.IGNORECASE)
 _WIDE_ALONE = re.compile(rf"[{_WIDE}](?<![{_EAST_ASIAN}].)(?![{_EAST_ASIAN}])")
 
@@ -131,6 +95,18 @@ def see(text: str, *, stored: bool = False) -> Seen:
     return Seen(tuple(_pieces(text, runs)), warnings, right_to_left, stored)
 
 
+def pieces(text: str) -> tuple[Piece, ...]:
+    """`text` with its hidden characters as escapes, without the warnings that belong to it."""
+    if _ASCII.match(text):
+        return (Piece(text),)
+    return tuple(_pieces(text, [match for match in _TOKEN.finditer(text) if match.lastgroup]))
+
+
+def escaped(text: str) -> str:
+    """`text` with each hidden character as plain U+ and code, where nothing can be marked as an escape."""
+    return _TOKEN.sub(lambda match: _codes(match[0]) if match.lastgroup else match[0], text)
+
+
 def _pieces(text: str, runs: list[re.Match[str]]) -> Iterator[Piece]:
     at = 0
     for run in runs[:MOST_PIECES]:
@@ -139,8 +115,7 @@ def _pieces(text: str, runs: list[re.Match[str]]) -> Iterator[Piece]:
         yield Piece(_codes(run[0]), hidden=True)
         at = run.end()
     if len(runs) > MOST_PIECES:
-        rest = _TOKEN.sub(lambda match: _codes(match[0]) if match.lastgroup else match[0], text[at:])
-        yield Piece(rest, hidden=True)
+        yield Piece(escaped(text[at:]), hidden=True)
     elif at < len(text):
         yield Piece(text[at:])
 
@@ -202,7 +177,7 @@ def _twin(char: str) -> str | None:
     if char in _TWINS:
         return _TWINS[char]
     plain = unicodedata.normalize("NFKC", char)
-    told_apart = unicodedata.category(char) in {"So", "No", "Lm", "Lo"} or _is_hidden(char)
+    told_apart = unicodedata.category(char) in {"So", "No", "Lm", "Lo"} or is_hidden(char)
     return plain if len(plain) == 1 and "!" <= plain <= "~" and not told_apart else None
 
 

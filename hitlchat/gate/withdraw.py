@@ -1,5 +1,6 @@
 """Calls that come to nothing because whoever asked went away, or the tool did."""
 
+from contextlib import suppress
 from uuid import UUID
 
 from django.db.models import QuerySet
@@ -27,9 +28,23 @@ def withdraw_allowed(tool_id: UUID, *, actor: Actor, why: str) -> None:
     _withdraw(ToolCall.objects.filter(tool_id=tool_id, status=Status.ALLOWED), actor, why)
 
 
+def withdraw_call(call_id: UUID, *, actor: Actor, why: str) -> None:
+    """Withdraw one call if it has not started."""
+    _withdraw(ToolCall.objects.filter(pk=call_id), actor, why)
+
+
+def withdraw_question(call_id: UUID, round: int, *, actor: Actor, why: str) -> None:  # noqa: A002
+    """Withdraw one call if it waits in this round; what it was answered otherwise stands."""
+    call = ToolCall.objects.filter(pk=call_id, status=Status.WAITING, round=round).first()
+    if call is not None:
+        with suppress(StaleCall):
+            move(call, Status.WITHDRAWN, actor=actor, data={"reason": why}, reason=f"Not run: {why}.")
+
+
 def _withdraw(calls: QuerySet[ToolCall], actor: Actor, why: str) -> None:
     for call in calls.filter(status__in=NOT_STARTED):
         try:
             move(call, Status.WITHDRAWN, actor=actor, data={"reason": why}, reason=f"Not run: {why}.")
         except StaleCall:
-            continue
+            # Answered just then. Not if it was asked about again: then nothing has come of it yet.
+            _withdraw(ToolCall.objects.filter(pk=call.pk, round__gt=call.round), actor, why)

@@ -3,22 +3,25 @@
 from .check import check
 from .engine import run
 from .grants import HostFunction
+from .keepers import close
 from .limits import Limits
-from .pool import JailMissing, close
 from .report import Fault, FaultKind, Problem, Report
+from .standing import Status, Wall, status
 from .walls import Walls, walls
 
 __all__ = [
     "Fault",
     "FaultKind",
     "HostFunction",
-    "JailMissing",
     "Limits",
     "Problem",
     "Report",
+    "Status",
+    "Wall",
     "Walls",
     "check",
     "close",
     "run",
+    "status",
     "walls",
 ]

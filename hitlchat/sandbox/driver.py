@@ -1,9 +1,7 @@
-"""Runs fed code to its end and answers, one by one, what it asks of the host."""
+"""Runs fed code to its end and answers, one by one, what it asks. Used in a keeper."""
 
 import asyncio
-import inspect
-import logging
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
+from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -18,27 +16,29 @@ from pydantic_monty import (
     MontyComplete,
 )
 
+from . import helpers
+from .asked import Asked
 from .faults import SOURCE, over_calls
-from .grants import MODULE, HostFunction, not_granted
+from .grants import MODULE, not_granted
+from .helping import Helping
 from .limits import Limits
 from .output import Output
 from .report import Fault, Stopped
-from .values import Meter, Unfit, check_inwards, to_json
-
-logger = logging.getLogger(__name__)
+from .values import Meter, Unfit, to_json
+from .worked import Worked
 
 Snapshot = AsyncFunctionSnapshot | AsyncNameLookupSnapshot | AsyncFutureSnapshot | MontyComplete
 Answer = ExternalReturnValue | ExternalExceptionData
 
-# The only types of error that reach a tool with their message; exactly these, not what derives from them.
-TELLABLE = (ValueError, TypeError, KeyError, TimeoutError, PermissionError)
-HOST_RESULT_BYTES = 4 * 1024 * 1024
 IMPORTS = ("import", "import_stubs")
 SLEEPS = ("time.sleep", "asyncio.sleep", "system.sleep", "system.async_sleep")
 BLOCKING_SLEEPS = ("time.sleep", "system.sleep")
 CLOCKS = ("datetime.now", "date.today", "time.time")
 NO_CLOCK = f"the clock is not granted to this tool: switch on the capability 'now' and use: from {MODULE} import now"
-NO_RANDOM = "chance is not granted to this tool: give random a seed, as in random.seed(1)"
+NO_SLEEP = "sleeping is not granted to this tool: switch on the capability 'sleep'"
+NO_RANDOM = (
+    "chance is not granted to this tool: switch on the capability 'random', or give random a seed, as in random.seed(1)"
+)
 
 
 @dataclass
@@ -46,17 +46,22 @@ class Driver:
     """Drives one session. `calls_allowed` is false while the definitions are read, `together` true for `async def`."""
 
     source: str
-    grants: Mapping[str, HostFunction]
-    known: Collection[str]
+    names: frozenset[str]
+    powers: frozenset[str]
+    known: list[str]
     limits: Limits
-    sleep: Callable[[float], Awaitable[None]]
     together: bool
+    asked: Asked
     output: Output
     calls_allowed: bool = False
     refusals: set[str] = field(default_factory=set)
     _calls: int = 0
     _slept: float = 0.0
     _pending: "dict[int, asyncio.Task[Answer]]" = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._worked = Worked(self.limits)
+        self._helping = Helping(self.limits, self.powers, self._worked)
 
     async def feed(
         self,
@@ -84,26 +89,45 @@ class Driver:
             return await snapshot.resume(await self._settled(snapshot.pending_call_ids))
         name = str(snapshot.function_name)
         if not snapshot.is_os_function:
-            return await self._host_call(snapshot, name)
+            return await self._called(snapshot, name)
         if name in IMPORTS:
             return await snapshot.resume_auto()
-        if name in SLEEPS:
+        if name in SLEEPS and "sleep" in self.powers:
+            self._count(snapshot)
             return await self._answer(snapshot, self._nap(snapshot.args[0] if snapshot.args else 0))
         return await snapshot.resume(self._refusal(_no_os(name)))
 
-    async def _host_call(self, snapshot: AsyncFunctionSnapshot, name: str) -> Snapshot:
+    async def _called(self, snapshot: AsyncFunctionSnapshot, name: str) -> Snapshot:
+        if name in helpers.FUNCTIONS:
+            return await snapshot.resume(self._help(snapshot, name))
         dotted = name.removeprefix(f"{MODULE}.")
         if dotted == name:  # an undefined name that is called comes as a call
             return await snapshot.resume({"exc_type": "NameError", "message": f"name {name!r} is not defined"})
-        if dotted not in self.grants:
-            return await snapshot.resume(self._refusal(not_granted(dotted)))
+        return await self._host_call(snapshot, dotted)
+
+    async def _host_call(self, snapshot: AsyncFunctionSnapshot, name: str) -> Snapshot:
+        if name not in self.names:
+            return await snapshot.resume(self._refusal(not_granted(name)))
         if not self.calls_allowed:
-            message = f"call {dotted} inside a function, not while the module loads"
+            message = f"call {name} inside a function, not while the module loads"
             raise Stopped(Fault("error", message, self._line(snapshot)))
+        self._count(snapshot)
+        return await self._answer(snapshot, self._outcome(name, snapshot))
+
+    def _count(self, snapshot: AsyncFunctionSnapshot) -> None:
         self._calls += 1
         if self._calls > self.limits.host_calls:
             raise Stopped(Fault("limit", over_calls(self.limits), self._line(snapshot)))
-        return await self._answer(snapshot, self._outcome(dotted, snapshot.args, snapshot.kwargs))
+
+    def _help(self, snapshot: AsyncFunctionSnapshot, name: str) -> Answer:
+        """What a helper function answers: at once and without awaiting, in every tool."""
+        try:
+            answer = self._helping.answer(name, snapshot)
+        except Stopped as stopped:
+            raise Stopped(Fault(stopped.fault.kind, stopped.fault.message, self._line(snapshot))) from None
+        if isinstance(answer, str):
+            return self._refusal(answer)
+        return answer
 
     async def _answer(self, snapshot: AsyncFunctionSnapshot, work: Coroutine[Any, Any, Answer]) -> Snapshot:
         """Wait for plain calls; hand `async def` tools a future, so that what they gather runs at once."""
@@ -112,50 +136,22 @@ class Driver:
             return await snapshot.resume({"future": ...})
         return await snapshot.resume(await work)
 
-    async def _outcome(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Answer:
+    async def _outcome(self, name: str, snapshot: AsyncFunctionSnapshot) -> Answer:
         """What the granted function returns or raises, as the tool may see it."""
-        function = self.grants[name]
+        what = f"the arguments of {name}"
+        meter = Meter(what, self.limits.argument_bytes, self.limits.named("argument_bytes"))
         try:
-            passed, named = self._arguments(name, function, args, kwargs)
-        except TypeError as error:
-            return {"exc_type": "TypeError", "message": str(error)}
-        try:
-            value = await function(*passed, **named)
-            check_inwards(value, Meter(f"the result of {name}", HOST_RESULT_BYTES))
-        except asyncio.CancelledError:
-            if (task := asyncio.current_task()) and task.cancelling():
-                raise
-            logger.warning("the host function %r was cancelled", name)
+            with self._worked:
+                args, kwargs = to_json(list(snapshot.args), meter), to_json(snapshot.kwargs, meter)
         except Unfit as unfit:
-            logger.warning("the host function %r answered with what cannot cross: %s", name, unfit)
-            return {"exc_type": "ValueError", "message": str(unfit)}
-        except Exception as error:
-            if type(error) in TELLABLE:
-                return self._told(error)
-            logger.exception("the host function %r failed", name)
-        else:
-            return {"return_value": value}
-        return {"exc_type": "RuntimeError", "message": "the host function failed"}
-
-    def _arguments(
-        self, name: str, function: HostFunction, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> tuple[list[Any], dict[str, Any]]:
-        """The arguments as plain JSON. TypeError: they do not fit, in words that name nothing of ours."""
-        meter = Meter(f"the arguments of {name}", self.limits.argument_bytes)
-        try:
-            passed, named = to_json(list(args), meter), to_json(kwargs, meter)
-            inspect.signature(function).bind(*passed, **named)
-        except Unfit as unfit:
-            raise TypeError(str(unfit)) from None
-        except TypeError as error:
-            raise TypeError(f"{name}(): {error}") from None
-        return passed, named
-
-    def _told(self, error: Exception) -> Answer:
-        message = error.args[0] if len(error.args) == 1 and isinstance(error.args[0], str) else str(error)
-        if isinstance(error, PermissionError):
+            return {"exc_type": "TypeError", "message": str(unfit)}
+        said = await self.asked.call(name, args, kwargs)
+        if "error" not in said:
+            return {"return_value": said["value"]}
+        kind, message = said["error"]
+        if kind == "PermissionError":
             return self._refusal(message)
-        return {"exc_type": cast("Any", type(error).__name__), "message": message}
+        return {"exc_type": cast("Any", kind), "message": message}
 
     def _refusal(self, message: str) -> ExternalExceptionData:
         self.refusals.add(message)
@@ -166,8 +162,9 @@ class Driver:
             return {"exc_type": "ValueError", "message": "sleep length must be a number of seconds, not negative"}
         self._slept += seconds
         if self._slept > self.limits.sleep_seconds:
-            raise Stopped(Fault("limit", f"sleep: the tool sleeps for more than {self.limits.sleep_seconds:g} s"))
-        await self.sleep(seconds)
+            longest = f"{self.limits.sleep_seconds:g} s{self.limits.named('sleep_seconds')}"
+            raise Stopped(Fault("limit", f"sleep: the tool sleeps for more than {longest}"))
+        await self.asked.sleep(seconds)
         return {"return_value": None}
 
     async def _settled(self, call_ids: list[int]) -> dict[int, ExternalSettledResult]:
@@ -196,6 +193,8 @@ class Driver:
 def _no_os(name: str) -> str:
     if name in CLOCKS:
         return NO_CLOCK
+    if name in SLEEPS:
+        return NO_SLEEP
     if name == "os.urandom":
         return NO_RANDOM
     return f"tools have no files, processes or environment: {name} is refused"

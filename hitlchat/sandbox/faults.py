@@ -5,6 +5,7 @@ from collections.abc import Collection
 
 from pydantic_monty import Frame, MontyCrashedError, MontyError, MontyRuntimeError, MontySyntaxError
 
+from .advice import advised
 from .grants import MODULE, is_known, missing_name, not_granted, undefined_name
 from .limits import Limits, in_words
 from .report import Fault
@@ -14,6 +15,8 @@ logger = logging.getLogger(__name__)
 # what the interpreter calls the first text fed into a session, which is the author's source
 SOURCE = "<python-input-0>"
 MESSAGE_CHARS = 2000
+# What an interpreter with gaps raises where Python would not; a ValueError is the author's own.
+ADVISABLE = (ImportError, AttributeError, NameError, TypeError)
 INTERNAL = "Internal error in monty: "
 _UNSUPPORTED = "The monty syntax parser does not yet support "
 
@@ -49,34 +52,36 @@ def _runtime(error: MontyRuntimeError, limits: Limits, known: Collection[str], r
     if limit := _limit(inner, message, limits):
         return Fault("limit", limit, line, function)
     if isinstance(inner, NotImplementedError) and function is None and (unsupported := _unsupported(message)):
-        return Fault("syntax", unsupported, line)
+        return Fault("syntax", advised(unsupported), line)
     if isinstance(inner, PermissionError) and message in refusals:
         return Fault("denied", cut(message), line, function)
     if isinstance(inner, ImportError | AttributeError) and (name := missing_name(message)) and is_known(name, known):
         return Fault("denied", not_granted(name), line, function)
     said = message.removeprefix(INTERNAL) if message.startswith(INTERNAL) else error.display("type-msg")
-    text = cut(said) + (_import_hint(message, known) if isinstance(inner, NameError) else "")
-    return Fault("error", text, line, function)
+    text = advised(cut(said)) if isinstance(inner, ADVISABLE) else cut(said)
+    hint = _import_hint(message, known) if isinstance(inner, NameError) else ""
+    return Fault("error", text + hint, line, function)
 
 
 def _limit(inner: BaseException, message: str, limits: Limits) -> str | None:
     if isinstance(inner, TimeoutError) and "time limit exceeded" in message:
         return _over_cpu(limits)
     if isinstance(inner, MemoryError):
-        return f"memory: the tool needs more than {in_words(limits.memory_bytes)}"
+        return f"memory: the tool needs more than {in_words(limits.memory_bytes)}{limits.named('memory_bytes')}"
     if isinstance(inner, RecursionError):
         return f"recursion: the tool nests more than {limits.recursion} calls or values"
     if isinstance(inner, RuntimeError) and message.startswith("suspension limit"):
-        return over_calls(limits)
+        asked = "calls of functions, imports and look-ups of undefined names"
+        return f"calls: the tool makes more than {limits.suspensions} {asked}"
     return None
 
 
 def _over_cpu(limits: Limits) -> str:
-    return f"processor time: the tool computes for more than {limits.cpu_seconds:g} s"
+    return f"processor time: the tool computes for more than {limits.cpu_seconds:g} s{limits.named('cpu_seconds')}"
 
 
 def over_calls(limits: Limits) -> str:
-    return f"host calls: the tool makes more than {limits.host_calls}"
+    return f"host calls: the tool makes more than {limits.host_calls}{limits.named('host_calls')}"
 
 
 def _unsupported(message: str) -> str | None:

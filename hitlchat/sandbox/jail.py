@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Iterable
 
 ADDRESS_SPACE = 1 << 30
-LIFETIME_CPU_SECONDS = 1800  # above what the runs of one worker may use together
+LIFETIME_CPU_SECONDS = 13_000  # above what the runs of one worker may use together
 OPEN_FILES = 32
 
 ARCH = os.uname().machine

@@ -1,29 +1,89 @@
-"""What one run may use, and the words for it when it uses more."""
+"""What one run may use, from the settings, and the words for it when it uses more."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from django.conf import settings
 
 KIB = 1024
 MIB = 1024 * KIB
+SPARE_SUSPENSIONS = 500
+
+# field: (setting and environment variable, how many units of the field one of the variable is)
+VARIABLES = {
+    "cpu_seconds": ("TOOL_CPU_SECONDS", 1),
+    "wall_seconds": ("TOOL_WALL_SECONDS", 1),
+    "memory_bytes": ("TOOL_MEMORY_MIB", MIB),
+    "host_calls": ("TOOL_HOST_CALLS", 1),
+    "helper_calls": ("TOOL_HELPER_CALLS", 1),
+    "sleep_seconds": ("TOOL_SLEEP_SECONDS", 1),
+    "source_bytes": ("TOOL_SOURCE_KIB", KIB),
+    "argument_bytes": ("TOOL_ARGUMENT_KIB", KIB),
+    "result_bytes": ("TOOL_RESULT_KIB", KIB),
+    "output_bytes": ("TOOL_OUTPUT_KIB", KIB),
+}
+
+
+def configured(name: str) -> Any:
+    """What the setting of the limit `name` says, in the limit's unit."""
+    variable, unit = VARIABLES[name]
+    return getattr(settings, variable) * unit
+
+
+def _from_settings(name: str) -> Any:
+    return field(default_factory=lambda: configured(name))
 
 
 @dataclass(frozen=True)
 class Limits:
-    """The bounds of one run.
+    """The bounds of one run; what is not given comes from the settings.
 
-    `cpu_seconds` counts the tool's own work, never a wait for the host; `wall_seconds` counts everything.
-    `argument_bytes` also bounds the arguments of each host call.
+    `cpu_seconds` counts the tool's own work, and once more the work of the helper functions it calls, never a wait for
+    the host; `wall_seconds` counts everything. `argument_bytes` also bounds the arguments of each host and helper call.
+    `adjustable` names the fields whose value is the setting's, so that a message can name the variable.
     """
 
-    cpu_seconds: float = 2.0
-    wall_seconds: float = 30.0
-    memory_bytes: int = 64 * MIB
+    cpu_seconds: float = _from_settings("cpu_seconds")
+    wall_seconds: float = _from_settings("wall_seconds")
+    memory_bytes: int = _from_settings("memory_bytes")
     recursion: int = 200
-    host_calls: int = 200
-    sleep_seconds: float = 10.0
-    source_bytes: int = 64 * KIB
-    argument_bytes: int = 256 * KIB
-    result_bytes: int = 256 * KIB
-    output_bytes: int = 64 * KIB
+    host_calls: int = _from_settings("host_calls")
+    helper_calls: int = _from_settings("helper_calls")
+    sleep_seconds: float = _from_settings("sleep_seconds")
+    source_bytes: int = _from_settings("source_bytes")
+    argument_bytes: int = _from_settings("argument_bytes")
+    result_bytes: int = _from_settings("result_bytes")
+    output_bytes: int = _from_settings("output_bytes")
+    adjustable: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if self.adjustable is None:
+            same = tuple(name for name in VARIABLES if getattr(self, name) == configured(name))
+            object.__setattr__(self, "adjustable", same)
+
+    @property
+    def suspensions(self) -> int:
+        """How often the interpreter may ask for anything: imports and look-ups of undefined names count, too."""
+        return self.host_calls + 2 * self.helper_calls + SPARE_SUSPENSIONS
+
+    def named(self, name: str) -> str:
+        """What a message about the limit `name` ends with: the variable that sets it, if it is the one that did."""
+        return f" ({VARIABLES[name][0]})" if name in (self.adjustable or ()) else ""
+
+    def as_json(self) -> dict[str, Any]:
+        """All fields, as `Limits(**fields)` takes them."""
+        return asdict(self)
+
+    def sentences(self) -> list[str]:
+        """The limits in words, for people who run or write tools."""
+        return [
+            f"A run computes for at most {self.cpu_seconds:g} s and takes at most {self.wall_seconds:g} s in all.",
+            f"It uses at most {in_words(self.memory_bytes)} of memory and nests at most {self.recursion} calls.",
+            f"It makes at most {self.host_calls} calls of functions from hitl and {self.helper_calls} of helpers.",
+            f"It sleeps for at most {self.sleep_seconds:g} s, all its sleeping added up.",
+            f"Its code has at most {in_words(self.source_bytes)}, its arguments {in_words(self.argument_bytes)}, "
+            f"its result {in_words(self.result_bytes)}; of what it prints {in_words(self.output_bytes)} are kept.",
+        ]
 
 
 def in_words(size: int) -> str:

@@ -8,6 +8,7 @@ class Output:
     """Collects what a tool prints, up to a cap, and says what was cut."""
 
     limit: int
+    named: str = ""
     _parts: list[str] = field(default_factory=list)
     _kept: int = 0
     _dropped: int = 0
@@ -22,5 +23,5 @@ class Output:
 
     @property
     def text(self) -> str:
-        cut = f"\n… {self._dropped} more bytes of output cut" if self._dropped else ""
+        cut = f"\n… {self._dropped} more bytes of output cut{self.named}" if self._dropped else ""
         return "".join(self._parts) + cut

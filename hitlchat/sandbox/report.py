@@ -37,6 +37,7 @@ class Problem:
     line: int | None
     column: int | None
     message: str
+    severity: Literal["error", "warning"] = "error"
 
 
 class Stopped(Exception):

@@ -15,6 +15,8 @@ from .limits import in_words
 
 MAX_DEPTH = 100
 MAX_INTEGER_BITS = 4096
+# What a list or dict counts for besides its parts: little as text, but not in memory.
+CONTAINER = 16
 
 
 class Unfit(Exception):
@@ -26,17 +28,18 @@ class TooLarge(Unfit):
 
 
 class Meter:
-    """Adds up the approximate JSON size and stops as soon as it is over the limit."""
+    """Adds up the approximate JSON size and stops as soon as it is over the limit; `named` ends that message."""
 
-    def __init__(self, what: str, limit: int) -> None:
+    def __init__(self, what: str, limit: int, named: str = "") -> None:
         self.what = what
         self.limit = limit
+        self.named = named
         self.used = 0
 
     def add(self, size: int) -> None:
         self.used += size
         if self.used > self.limit:
-            raise TooLarge(f"{self.what} must not be larger than {in_words(self.limit)}")
+            raise TooLarge(f"{self.what} must not be larger than {in_words(self.limit)}{self.named}")
 
     def add_text(self, text: str) -> None:
         self.add(len(text))
@@ -51,13 +54,14 @@ def to_json(value: object, meter: Meter, *, path: str = "", depth: int = 0) -> A
     if depth > MAX_DEPTH:
         raise Unfit(f"{meter.what} must not be nested deeper than {MAX_DEPTH} levels")
     if isinstance(value, dict):
+        meter.add(CONTAINER)
         return {
             _key(k, meter, path): to_json(v, meter, path=_member(path, k), depth=depth + 1) for k, v in value.items()
         }
     if isinstance(value, MontyClassProxy) and value.is_dataclass:
         return to_json(value.attributes, meter, path=path, depth=depth + 1)
     if isinstance(value, (list, tuple, set, frozenset)):
-        meter.add(2)
+        meter.add(CONTAINER)
         items = [to_json(item, meter, path=f"{path}[{n}]", depth=depth + 1) for n, item in enumerate(value)]
         return _ordered(items) if isinstance(value, (set, frozenset)) else items
     return _scalar(value, meter, path)
@@ -68,11 +72,12 @@ def check_inwards(value: object, meter: Meter, *, path: str = "", depth: int = 0
     if depth > MAX_DEPTH:
         raise Unfit(f"{meter.what} must not be nested deeper than {MAX_DEPTH} levels")
     if isinstance(value, dict):
+        meter.add(CONTAINER)
         for key, item in value.items():
             _key(key, meter, path)
             check_inwards(item, meter, path=_member(path, key), depth=depth + 1)
     elif isinstance(value, (list, tuple)):
-        meter.add(2)
+        meter.add(CONTAINER)
         for number, item in enumerate(value):
             check_inwards(item, meter, path=f"{path}[{number}]", depth=depth + 1)
     else:

@@ -6,7 +6,7 @@ from django import template
 from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString
 
-from hitlchat.gate import canonical, disclosure
+from hitlchat.gate import canonical, decide, disclosure, reasons
 from hitlchat.gate.card import RISK_LABELS
 from hitlchat.gate.status import Status
 from hitlchat.gate.visible import Seen, see
@@ -45,6 +45,12 @@ def status_chip(status: str) -> SafeString:
 @register.simple_tag
 def risk_chip(level: int, extra: str = "") -> SafeString:
     return format_html('<span class="risk {}" data-level="{}">L{} {}</span>', extra, level, level, RISK_LABELS[level])
+
+
+@register.simple_tag
+def decline_reasons() -> dict[str, Any]:
+    """Reasons to decline that are ready to be picked, and how long one's own may be."""
+    return {"presets": reasons.PRESETS, "longest": decide.LONGEST_REASON}
 
 
 @register.filter

@@ -57,7 +57,7 @@ def threads(count: int) -> Iterator[ThreadPoolExecutor]:
     barrier = threading.Barrier(count)
 
     def close() -> None:
-        barrier.wait(10)
+        barrier.wait(40)
         connection.close()
 
     closing = [pool.submit(close) for _ in range(count)]
@@ -71,7 +71,7 @@ def together(count: int, work: Callable[[int], Any]) -> list[Any]:
     barrier = threading.Barrier(count)
 
     def one(number: int) -> Any:
-        barrier.wait(10)
+        barrier.wait(40)
         try:
             return work(number)
         except Exception as error:  # noqa: BLE001 - it is what the test looks at

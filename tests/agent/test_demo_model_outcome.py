@@ -49,9 +49,18 @@ def status(name: str, **facts: Any) -> str:
         (status("refused", reason="too late"), "A policy refused `refund_order`, so it was not run. Reason: too late"),
         (status("rejected", reason="no amount"), "`refund_order` was rejected, so it was not run. Reason: no amount"),
         (
-            status("failed", error="only 9 left", line=3),
+            status("rejected", reason="Not run: the tool was changed."),
+            "`refund_order` was rejected, so it was not run. Reason: the tool was changed.",
+        ),
+        (
+            status("failed", error="only 9 left", line=3, executed=True),
             "`refund_order` was run and failed. It says: only 9 left (line 3)",
         ),
+        (
+            status("failed", error="It was not run: its server is down.", executed=False),
+            "`refund_order` was not run. Reason: its server is down.",
+        ),
+        (status("failed", error="the server said no"), "`refund_order` failed. It says: the server said no"),
         (status("unknown"), UNKNOWN),
         (status("executing"), "`refund_order` has not come back yet: its outcome is not known. I will not repeat it."),
         (None, "There is no result of `refund_order`: I do not know whether it ran."),
@@ -63,6 +72,8 @@ def status(name: str, **facts: Any) -> str:
         ("[]", "`refund_order` was run. It returned an empty list."),
         ("{}", "`refund_order` was run. It returned an empty object."),
         ("42", f"{RAN}42"),
+        ("120.00", f"{RAN}120.00"),
+        ("1e400", f"{RAN}1e400"),
         ("0", f"{RAN}0"),
         ("false", f"{RAN}false"),
         ('"done"', f"{RAN}done"),

@@ -10,7 +10,7 @@ from tests.processes import Server, Servers
 
 def is_refused(server: Server, body: bytes | Iterable[bytes]) -> bool:
     try:
-        return httpx2.post(f"{server.url}/sign-in", content=body, timeout=20).status_code == 413
+        return httpx2.post(f"{server.url}/sign-in", content=body, timeout=40).status_code == 413
     except httpx2.TransportError:
         # Closed while more was being sent, so that the answer could not be read any more.
         return True

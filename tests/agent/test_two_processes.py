@@ -4,18 +4,27 @@ import pytest
 from django.conf import settings
 
 from tests.outside import Outside
-from tests.processes import Server, Servers
+from tests.processes import STEADY, Server, Servers
 from tests.scripted_model import Gate, ScriptedModel, calls, text
 
 needs_redis = pytest.mark.skipif(not settings.REDIS_URL, reason="needs Redis (REDIS_URL)")
 pytestmark = [pytest.mark.postgres, needs_redis]
 
+killed = pytest.mark.parametrize("lease", [{}], ids=["killed"])
 ORDER = ("order", {"what": "a lamp"})
 
 
 @pytest.fixture
-def two(servers: Servers, outside: Outside, scripted_model: ScriptedModel) -> tuple[Server, Server]:
-    first, second = (servers.start(**scripted_model.environment) for _ in range(2))
+def lease() -> dict[str, str]:
+    """What the servers are started with besides; a test that kills one has the other notice it soon."""
+    return STEADY
+
+
+@pytest.fixture
+def two(
+    servers: Servers, outside: Outside, scripted_model: ScriptedModel, lease: dict[str, str]
+) -> tuple[Server, Server]:
+    first, second = (servers.start(**scripted_model.environment, **lease) for _ in range(2))
     first.sign_in("alice").add_tool(hitlMode="REQUIRED", **outside.tool)
     return first, second
 
@@ -58,6 +67,7 @@ def test_opposite_answers_in_two_processes_have_one_outcome(
     assert (call["status"], len(outside.orders)) in [("succeeded", 1), ("declined", 0)]
 
 
+@killed
 @pytest.mark.guarantee("run:survives")
 def test_when_the_process_that_asks_the_model_is_killed_the_other_takes_over(
     two: tuple[Server, Server], scripted_model: ScriptedModel
@@ -73,6 +83,7 @@ def test_when_the_process_that_asks_the_model_is_killed_the_other_takes_over(
     page.until("The whole answer.")
 
 
+@killed
 @pytest.mark.guarantee("gate:at-most-once")
 def test_when_the_process_that_executes_is_killed_the_other_says_unknown(
     two: tuple[Server, Server], outside: Outside, scripted_model: ScriptedModel

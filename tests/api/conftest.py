@@ -33,6 +33,9 @@ class Program:
     def patch(self, path: str, body: Any) -> Any:
         return self.send("PATCH", path, json.dumps(body))
 
+    def put(self, path: str, body: Any) -> Any:
+        return self.send("PUT", path, json.dumps(body))
+
     def delete(self, path: str) -> Any:
         return self.send("DELETE", path)
 

@@ -115,7 +115,9 @@ def test_a_conversation_has_its_messages_and_their_calls_in_order(
     assert calls[1]["approvalId"] is None
     assert calls[0]["arguments"] == {"text": "echo"}
     assert calls[2]["error"]["kind"] == "rejected"
-    assert calls[0].keys() == {"id", "toolName", "arguments", "status", "result", "error", "approvalId"}
+    contract = {"id", "toolName", "arguments", "status", "result", "error", "approvalId"}
+    assert calls[0].keys() == contract | {"isAutomatic"}
+    assert [call["isAutomatic"] for call in calls] == [False, True, False]
 
 
 def test_stopping_a_run_withdraws_what_waits(

@@ -103,3 +103,24 @@ def test_the_page_cannot_be_framed(page: Client, approval: Approval) -> None:
     headers = page.get(f"/approvals/{approval.pk}").headers
     assert headers["X-Frame-Options"] == "DENY"
     assert "frame-ancestors 'none'" in headers["Content-Security-Policy"]
+
+
+@pytest.mark.parametrize(
+    "status,words",
+    [
+        (Status.WAITING, "A call needs your answer"),
+        (Status.APPROVED, "This call has its answer"),
+        (Status.EXPIRED, "Nobody answered this call in time"),
+        (Status.WITHDRAWN, "This call was withdrawn"),
+    ],
+)
+def test_the_heading_says_how_it_stands_and_changes_with_it(
+    status: Status, words: str, page: Client, approval: Approval
+) -> None:
+    ToolCall.objects.filter(pk=approval.call_id).update(status=status)
+    path = f"/approvals/{approval.pk}"
+    assert f'<h1 id="heading">{words}</h1>' in page.get(path).content.decode()
+    changed = f'<h1 id="heading" hx-swap-oob="true">{words}</h1>'
+    for shown_on, has_it in ((path, True), ("/studio/tools/echo", False), ("", False)):
+        fragment = page.get(f"{path}/outcome", headers={"HX-Request": "true", "HX-Current-URL": f"http://x{shown_on}"})
+        assert (changed in fragment.content.decode()) == has_it

@@ -10,7 +10,7 @@ from playwright.sync_api import Locator, Page, expect
 from tests.browser import looking
 from tests.browser.chatting import GRACE_MS, Chat, approve_button
 from tests.browser.conftest import Visit
-from tests.processes import Installation, Server, Servers
+from tests.processes import STEADY, Installation, Server, Servers
 
 pytestmark = pytest.mark.browser
 
@@ -22,6 +22,14 @@ PARCEL = '''def run(address: str, weight_kg: float = 1.0) -> str:
     return f"A parcel of {weight_kg} kg is on its way to {address}."
 '''
 
+# Its fault lies on a way that the test does not take.
+UNSOUND = '''def run(text: str) -> str:
+    """Say it."""
+    if text == "never":
+        return text + 1
+    return text
+'''
+
 
 @pytest.fixture
 def empty_house(tmp_path: Path) -> Iterator[Server]:
@@ -29,7 +37,7 @@ def empty_house(tmp_path: Path) -> Iterator[Server]:
     home = Installation(tmp_path / "data")
     home.manage("migrate", "-v", "0")
     servers = Servers(home)
-    yield servers.start()
+    yield servers.start(**STEADY)
     servers.close()
 
 
@@ -53,8 +61,8 @@ def test_from_the_link_to_a_tool_of_ones_own_that_the_agent_uses_after_a_yes(emp
     _become_administrator(page, link.group())
     _write_tool(page)
     _try_it_in_the_studio(page)
-    page.get_by_role("button", name="Publish").click()
-    expect(page.locator(".editor-head")).to_contain_text("agents may call it")
+    page.get_by_role("button", name="Publish version 1").click()
+    expect(page.locator("#standing")).to_contain_text("agents may call it")
     _use_it_in_the_chat(page, empty_house)
 
     page.goto(link.group())
@@ -81,7 +89,7 @@ def _write_tool(page: Page) -> None:
     page.get_by_label("Approval prompt").fill("Send a parcel to {args.address}")
     page.get_by_role("button", name="Create draft").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("send_parcel")
-    expect(page.locator(".editor-head")).to_contain_text("a draft")
+    expect(page.locator("#standing")).to_contain_text("nobody can call it yet")
 
 
 def _try_it_in_the_studio(page: Page) -> None:
@@ -122,14 +130,16 @@ def test_a_syntax_error_is_shown_at_the_code_with_its_line(author: Page, server:
 def test_a_tool_whose_code_does_not_pass_the_check_is_not_published(author: Page, server: Server, visit: Visit) -> None:
     author.goto(f"{server.url}/studio/new")
     author.get_by_label("Name", exact=True).fill("unsound")
-    write_code(author, 'def run(text: str) -> str:\n    """Say it."""\n    return text + 1\n')
+    write_code(author, UNSOUND)
     author.get_by_role("button", name="Create draft").click()
-    author.get_by_role("button", name="Publish").click()
+    author.get_by_label("text").fill("hi")
+    author.get_by_role("button", name="Run test").click()
+    author.get_by_role("button", name="Publish version 1").click()
     notice = author.locator(".note[role=alert]")
     expect(notice).to_contain_text("Not published.")
-    expect(notice).to_contain_text("Line 3")
+    expect(notice).to_contain_text("Line 4")
     author.goto(f"{server.url}/studio/tools/unsound")
-    expect(author.locator(".editor-head")).to_contain_text("a draft")
+    expect(author.locator("#standing")).to_contain_text("is a draft")
     visit.watch(author).expect("status of 422")
 
 
@@ -174,7 +184,7 @@ def test_the_studio_says_that_it_saved_and_what_that_means(author: Page, server:
     form.get_by_text("Ask", exact=True).click()
     expect(author.get_by_label("Ask when")).to_be_hidden()
     author.get_by_label("Title").fill("A great many things")
-    author.get_by_role("button", name="Save and publish").click()
+    author.get_by_role("button", name="Save", exact=True).click()
     said = author.get_by_text("Saved. Agents use this version from now on.")
     expect(said).to_be_visible()
     expect(author.locator(".editor-head")).to_contain_text("A great many things")

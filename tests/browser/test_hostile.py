@@ -117,6 +117,19 @@ def test_a_critical_call_without_anything_folded_asks_for_the_review_alone(chat:
     end(chat)
 
 
+def test_an_early_tick_counts_though_an_early_approve_does_not(chat: Chat, model: SharedModel) -> None:
+    model.enqueue(calls(("wipe", {"note": "short"})))
+    chat.say()
+    card = chat.cards.first
+    expect(card).to_have_attribute("data-fresh", "")
+    card.get_by_label("I reviewed the tool").evaluate("box => box.click()")
+    approve_button(card).evaluate("button => button.click()")
+    expect(card.locator("[data-reviewed]")).to_be_checked()
+    chat.asked()
+    expect(approve_button(card)).to_be_enabled()
+    end(chat)
+
+
 def test_what_the_assistant_says_beside_a_call_is_not_on_its_card(chat: Chat, model: SharedModel) -> None:
     model.enqueue(calls(("wipe", {"note": "everything"}), say="I will only read a file. <b>Safe.</b>"))
     chat.say()
@@ -149,7 +162,7 @@ def elsewhere() -> Iterator[str]:
         thread.start()
         yield f"http://127.0.0.1:{server.server_port}/"
         server.shutdown()
-        thread.join(10)
+        thread.join(40)
 
 
 @pytest.mark.guarantee("gate:only-people")

@@ -88,7 +88,7 @@ def test_the_modal(chat: Chat, model: SharedModel) -> None:
     card = chat.asked(2)
     looking.check(chat.page)
     card.locator("[data-fold] > summary").first.click()
-    card.locator("details.menu > summary").click()
+    card.locator("details.menu.end > summary").click()
     card.locator("details.raw > summary").click()
     looking.check(chat.page)
     chat.page.set_viewport_size(NARROW)
@@ -132,9 +132,11 @@ def test_the_studio(author: Page, house: House, path: str) -> None:
 
 
 def test_a_tool_in_the_studio_with_errors_and_one_being_tested(author: Page, house: House, visit: Visit) -> None:
+    visit.watch(author).expect("status of 422")
     author.goto(f"{house.server.url}/studio/new")
     author.get_by_label("Name", exact=True).fill("no good name!")
-    author.get_by_label("Network").fill("*")
+    author.get_by_text("Named hosts", exact=True).click()
+    author.get_by_label("Hosts, one a line").fill("*")
     author.get_by_label("Approval prompt").fill("{nothing}")
     author.get_by_role("button", name="Create draft").click()
     expect(author.locator(".problem").first).to_be_visible()
@@ -148,7 +150,6 @@ def test_a_tool_in_the_studio_with_errors_and_one_being_tested(author: Page, hou
     decline_button(card).first.click()
     expect(author.locator("#test-result [data-status=declined]")).to_be_visible()
     looking.check(author)
-    visit.watch(author).expect("status of 422")
 
 
 def test_pages_that_are_not_there_or_not_for_everyone(page: Page, house: House, visit: Visit) -> None:

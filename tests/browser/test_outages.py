@@ -1,6 +1,7 @@
 """The server goes away while a call waits or executes, and comes back: nothing is lost, nothing runs twice."""
 
 from collections.abc import Iterator
+from typing import Final
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -14,13 +15,16 @@ from tests.scripted_model import calls, text
 
 pytestmark = pytest.mark.browser
 
+# For tools that execute until their server is killed.
+PATIENT: Final = {"TOOL_SLEEP_SECONDS": "60", "TOOL_WALL_SECONDS": "90"}
+
 
 @pytest.fixture(scope="module")
 def house(furnished: Installation, tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     """A server of these tests alone: they kill it, and start it again."""
     model = SharedModel()
     servers = Servers(copy_of(furnished, tmp_path_factory.mktemp("outages") / "data"))
-    server = servers.start(**model.environment)
+    server = servers.start(**model.environment, **PATIENT)
     yield House(server, model, server.sign_in("bob"), server.sign_in("alice"))
     servers.close()
     model.close()
@@ -89,7 +93,7 @@ def test_the_page_says_that_it_reconnects_and_goes_on_by_itself(chat: Chat, mode
 def test_a_call_of_unknown_outcome_is_settled_by_what_a_person_found_out(
     chat: Chat, model: SharedModel, house: House
 ) -> None:
-    model.enqueue(calls(*(("slow", {"n": n}) for n in range(3))), text("I cannot know."))
+    model.enqueue(calls(*(("slow", {"n": n}) for n in (50, 51, 52))), text("I cannot know."))
     chat.say()
     for left in (3, 2, 1):
         chat.approve(chat.asked(left))

@@ -11,7 +11,7 @@ from playwright.sync_api import expect
 from tests.browser.chatting import Chat
 from tests.browser.conftest import SharedModel, Visit
 from tests.browser.looking import in_view
-from tests.processes import Installation, Servers, copy_of
+from tests.processes import STEADY, Installation, Servers, copy_of
 from tests.scripted_model import calls
 
 pytestmark = pytest.mark.browser
@@ -39,7 +39,7 @@ def test_the_picture_shows_two_calls_that_wait(
     shop: tuple[Servers, SharedModel], visit: Visit, scheme: str, name: str
 ) -> None:
     servers, model = shop
-    server = servers.start(**model.environment | {"OPENAI_MODEL": "gpt-4.1"})
+    server = servers.start(**model.environment | STEADY | {"OPENAI_MODEL": "gpt-4.1"})
     model.enqueue(calls(("get_order", {"order_id": "4711"}), ("get_order", {"order_id": "4712"})))
     model.enqueue(calls(*CALLS, say="Both orders are there and paid. I would do this:"))
     alice = server.sign_in("alice")
@@ -48,7 +48,9 @@ def test_the_picture_shows_two_calls_that_wait(
     chat.asked(2)
     page.reload()
     chat.asked(2)
-    expect(chat.cards.get_by_role("heading")).to_have_text(["Refund 129.00 EUR for order 4711", "Cancel order 4712"])
+    expect(chat.cards.get_by_role("heading", level=3)).to_have_text(
+        ["Refund 129.00 EUR for order 4711", "Cancel order 4712"]
+    )
     for part in ("lamp returned", "ordered twice", "Approve: run cancel_order", "Stop the run", "Decide later"):
         assert in_view(chat.modal.get_by_text(part).first)
     if os.environ.get("UPDATE_PICTURES") == "1":

@@ -33,6 +33,18 @@ def test_both_show_the_modal_and_deciding_in_one_ends_it_in_the_other(
         one.said("Done.")
 
 
+def test_the_list_beside_the_page_follows_what_waits_without_a_reload(chat: Chat, model: SharedModel) -> None:
+    beside = chat.page.get_by_role("complementary", name="Conversations").locator(".threads [aria-current]")
+    model.enqueue(calls(("echo", {"text": "beside"})), text("Done."))
+    chat.say()
+    chat.asked()
+    # The page asks by itself every ten seconds, which is too late for those who look.
+    expect(beside).to_contain_text("waiting calls: 1", timeout=8_000)
+    chat.approve()
+    expect(beside).not_to_contain_text("waiting calls", timeout=8_000)
+    chat.said("Done.")
+
+
 @pytest.mark.guarantee("gate:one-outcome")
 def test_of_opposite_decisions_one_counts_and_the_other_tab_is_told(
     chat: Chat, second: Chat, model: SharedModel, house: House

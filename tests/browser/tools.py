@@ -19,7 +19,7 @@ def run() -> int:
     return store.get("n")
 '''
 SLOW: Final = (
-    'import time\n\n\ndef run(n: int = 0) -> str:\n    """Take its time."""\n    time.sleep(9)\n    return "slept"\n'
+    'import time\n\n\ndef run(n: int = 9) -> str:\n    """Take its time."""\n    time.sleep(n)\n    return "slept"\n'
 )
 FAIL: Final = 'def run(text: str = "") -> str:\n    """Fail."""\n    raise ValueError("no such account")\n'
 MANY: Final = (
@@ -32,9 +32,11 @@ TOOLS: Final[dict[str, dict[str, Any]]] = {
     "echo": {"code": ECHO, "hitl_mode": "REQUIRED", "prompt_template": "Say {args.text}"},
     "look": {"code": ECHO, "hitl_mode": "DISABLED"},
     "note": {"code": NOTE, "hitl_mode": "REQUIRED", "prompt_template": "Keep the note {args.note}"},
+    "memo": {"code": NOTE, "hitl_mode": "REQUIRED", "prompt_template": "Keep the memo {args.note}"},  # gets other code
     "count": {"code": COUNT, "hitl_mode": "REQUIRED", "capabilities": {"store": True}},
-    "brief": {"code": ECHO, "hitl_mode": "REQUIRED", "deadline_seconds": 3},
-    "slow": {"code": SLOW, "hitl_mode": "REQUIRED"},
+    # Long enough to be seen on a page before it is over.
+    "brief": {"code": ECHO, "hitl_mode": "REQUIRED", "deadline_seconds": 10},
+    "slow": {"code": SLOW, "hitl_mode": "REQUIRED", "capabilities": {"sleep": True}},
     "fail": {"code": FAIL, "hitl_mode": "REQUIRED"},
     "many": {"code": MANY, "hitl_mode": "REQUIRED"},
     "wipe": {"code": NOTE, "hitl_mode": "REQUIRED", "capabilities": {"destructive": True}},
@@ -43,11 +45,12 @@ TOOLS: Final[dict[str, dict[str, Any]]] = {
 SCRIPT: Final = """
 import json
 from django.contrib.auth.models import User
+from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import Tool
 from tools_studio import authoring
 alice = User.objects.get(username="alice")
 for name, draft in json.loads({drafts!r}).items():
-    authoring.create(authoring.Draft(name=name, **draft), alice.pk)
+    authoring.create(authoring.Draft(name=name, **draft), Actor(alice.pk, "console"))
 Tool.objects.update(published=True)
 """
 

@@ -17,7 +17,7 @@ AWAY: Final = (
 )
 
 # A fragment for what the page no longer shows: a delta of a message that is whole already, a card that is gone.
-LATE: Final = r"htmx:oobErrorNoTarget, #call-"
+LATE: Final = r"htmx:oobErrorNoTarget, #(call|progress)-"
 
 
 class Watch:

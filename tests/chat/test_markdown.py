@@ -213,3 +213,25 @@ def test_hidden_characters_of_a_user_are_shown_as_what_they_are() -> None:
     assert "\u200b" not in shown
     assert "U+202E" in shown
     assert "&lt;b&gt;" in shown
+
+
+@pytest.mark.parametrize(
+    "source, shown",
+    [
+        ("pay\u200b pal", 'pay<span class="esc">U+200B</span> pal'),
+        ("pay&#8203;pal", 'pay<span class="esc">U+200B</span>pal'),
+        ("**a\u202eb** c", '<strong>a<span class="esc">U+202E</span>b</strong> c'),
+        ("`a\u2060b`", '<code>a<span class="esc">U+2060</span>b</code>'),
+        ("```python\nx = 'a\u200bb'\n```", '<span class="esc">U+200B</span>'),
+        ('[a](https://a.example "b\u200b>c")', 'title="bU+200B&gt;c"'),
+        ("a\u200b" * 20_000, 'a<span class="esc">U+200B</span>a'),
+    ],
+)
+def test_characters_that_cannot_be_seen_are_shown_as_escapes(source: str, shown: str) -> None:
+    assert shown in render(source)
+    assert not re.search("[\u200b\u202e\u2060]", render(source))
+    assert same(streamed(chopped(source, 3)), source)
+
+
+def test_emoji_and_the_spaces_of_typesetting_stand_as_they_are() -> None:
+    assert "👩‍👩‍👧 10\u202fkm 東京\u3000都" in render("👩‍👩‍👧 10\u202fkm 東京\u3000都")

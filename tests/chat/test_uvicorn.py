@@ -28,7 +28,7 @@ def server(transactional_db: None, scripted_model: ScriptedModel) -> Iterator[uv
     until(lambda: server.started, "uvicorn serves")
     yield server
     server.should_exit = True
-    thread.join(20)
+    thread.join(40)
     assert not thread.is_alive()
 
 

@@ -49,7 +49,7 @@ def approved(user: User, tool: Tool, arguments: Any = None, **request: Any) -> T
 
 def run(call: ToolCall) -> bool:
     """Claim and execute as a server would; False if there was nothing to claim."""
-    claimed = perform.claim(call.pk)
+    claimed = async_to_sync(perform.start)(call.pk)
     if claimed is not None:
         async_to_sync(perform.execute)(claimed)
     return claimed is not None

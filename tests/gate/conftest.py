@@ -2,9 +2,10 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
+from typing import Any
 
 import pytest
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Group, User
 from pytest_django import Settings
 
 from hitlchat.gate.background import background
@@ -21,13 +22,26 @@ def entered(settings: Settings) -> Iterator[list[ToolCall]]:
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
     sources_for_tests.entered.clear()
     yield sources_for_tests.entered
-    sources_for_tests.entered.clear()
+    for kept in (sources_for_tests.entered, sources_for_tests.previews, sources_for_tests.looked):
+        kept.clear()
 
 
 @pytest.fixture
 def tool(db: None) -> Tool:
     """A published tool that asks every time."""
     return recording()
+
+
+@pytest.fixture
+def finance(db: None) -> Group:
+    """A group that rules name; nobody is in it yet."""
+    return Group.objects.create(name="finance")
+
+
+@pytest.fixture
+def previews() -> list[Any]:
+    """What previews of the source “previewing” are from here on, one after the other; the last one stays."""
+    return sources_for_tests.previews
 
 
 @pytest.fixture

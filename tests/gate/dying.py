@@ -47,8 +47,11 @@ with die_at("while answering", 'INSERT INTO "gate_decision"'):
     decide.approve(Approval.objects.get(call_id=UUID(call_id)).pk, Actor(int(user_id), "session"))
 if DIES == "after the answer":
     die()
-with die_at("while claiming", 'INSERT INTO "gate_auditevent"'):
-    call = perform.claim(Approval.objects.get(call_id=UUID(call_id)).call_id)
+with (
+    die_at("while claiming", 'INSERT INTO "gate_auditevent"'),
+    die_at("between preview and claim", 'UPDATE "gate_toolcall"'),
+):
+    call = async_to_sync(perform.start)(UUID(call_id))
 assert call is not None
 if DIES == "after the claim":
     die()

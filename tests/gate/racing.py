@@ -15,12 +15,13 @@ MEETING = 12
 Work = Callable[[], Any]
 
 
-def together(*works: Work, meet_at_first_write: bool = False) -> list[Any]:
+def together(*works: Work, meet_at_first_write: bool = False, seconds: float = SECONDS) -> list[Any]:
     """What each of `works` returned or raised, started at the same moment in a thread each.
 
     With `meet_at_first_write`, each has read what it wants to read before any of them writes.
+    `seconds`: how long each may take.
     """
-    barrier = Barrier(len(works), timeout=SECONDS)
+    barrier = Barrier(len(works), timeout=seconds)
 
     def one(work: Work) -> Any:
         barrier.wait()
@@ -34,7 +35,7 @@ def together(*works: Work, meet_at_first_write: bool = False) -> list[Any]:
 
     with ThreadPoolExecutor(len(works)) as pool:
         futures = [pool.submit(one, work) for work in works]
-        return [future.exception(SECONDS) or future.result() for future in futures]
+        return [future.exception(seconds) or future.result() for future in futures]
 
 
 class _Meeting:

@@ -4,10 +4,11 @@ import asyncio
 import os
 import signal
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from hitlchat.gate.models import ToolCall
-from hitlchat.gate.sources import ToolResult
+from hitlchat.gate.actor import Caller
+from hitlchat.gate.models import Tool, ToolCall
+from hitlchat.gate.sources import Preview, ToolResult
 
 HERE: Final = "tests.gate.sources_for_tests"
 SOURCES: Final = {
@@ -19,10 +20,16 @@ SOURCES: Final = {
     "appending": f"{HERE}.AppendingSource",
     "unmakeable": f"{HERE}.UnmakeableSource",
     "nowhere": f"{HERE}.NoSuchSource",
+    "previewing": f"{HERE}.SayingSource",
+    "dying": f"{HERE}.DyingSource",
 }
 
 # Every call that reached a tool, in whichever source.
 entered: list[ToolCall] = []
+# What the next previews are, one after the other; the last one stays. Exceptions are raised, functions called.
+previews: list[Any] = []
+# What was looked at: arguments, and for whom.
+looked: list[tuple[dict[str, Any], Caller]] = []
 
 
 class RecordingSource:
@@ -61,6 +68,29 @@ class HangingSource:
         entered.append(call)
         await asyncio.Event().wait()
         return ToolResult(value="never")
+
+
+class SayingSource(RecordingSource):
+    """Says beforehand what it would do."""
+
+    async def preview(self, tool: Tool, arguments: dict[str, Any], caller: Caller) -> Any:
+        looked.append((arguments, caller))
+        said = previews.pop(0) if len(previews) > 1 else previews[0]
+        if isinstance(said, Exception):
+            raise said
+        return await said(arguments) if callable(said) else said
+
+
+class DyingSource(RecordingSource):
+    """Its effect can be counted, its preview stays the same, and the process dies while it is made, if it is to."""
+
+    async def preview(self, tool: Tool, arguments: dict[str, Any], caller: Caller) -> Preview:
+        if os.environ.get("DIES") == "in the preview":
+            os.kill(os.getpid(), signal.SIGKILL)
+        return Preview(text="as ever")
+
+    async def execute(self, call: ToolCall) -> ToolResult:
+        return await AppendingSource().execute(call)
 
 
 class AppendingSource:

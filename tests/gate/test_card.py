@@ -8,7 +8,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.template.loader import render_to_string
 
-from hitlchat.gate import canonical, card, disclosure
+from hitlchat.gate import boxes, canonical, card, disclosure
 from hitlchat.gate.models import Approval, Tool, ToolCall
 from tests.gate.asking import approval_of, ask, fresh, recording
 
@@ -56,6 +56,17 @@ def test_the_card_shows_the_call_and_not_what_the_model_says_of_it(bob: User, to
     assert "only read a file" not in shown.text
 
 
+def test_of_many_facts_the_first_are_in_sight_and_the_others_counted(bob: User) -> None:
+    many = [f"Fact {n}." for n in range(7)]
+    call = ask(bob, recording("told", facts=[*many[:6], "Fact 6\u200b."]))
+    shown = card.card(approval_of(call))
+    assert [fact.plain for fact in shown.facts] == many[:3]
+    assert [fact.plain for fact in shown.more_facts] == [*many[3:6], "Fact 6U+200B."]
+    assert "4 more about the tool" in rendered(call).text
+    assert "Contains a character that cannot be seen, shown here as U+ and a code." in shown.warnings
+    assert approval_of(call).disclosure["facts"] == [*many[:6], "Fact 6\u200b."]
+
+
 @pytest.mark.parametrize("value", HOSTILE.values(), ids=HOSTILE)
 def test_no_argument_becomes_an_element_or_an_attribute(value: str, bob: User, free: Tool) -> None:
     plain, hostile = rendered(ask(bob, free, {"key": "plain"})), rendered(ask(bob, free, {value: value}))
@@ -92,7 +103,7 @@ def test_a_value_of_10000_lines_leaves_the_rest_in_sight(bob: User, free: Tool) 
     long, short = shown.rows
     assert long.rest is not None
     assert long.value.plain + long.rest.plain == value
-    assert long.value.plain.count("\n") == card.SHOWN_LINES_OF_FOLDED
+    assert long.value.plain.count("\n") == boxes.SHOWN_LINES_OF_FOLDED
     assert long.hidden == len(long.rest.plain) == shown.hidden
     assert long.folded == "98,833 characters (9,992 lines)"
     assert (short.value.plain, short.hidden) == ("seen", 0)

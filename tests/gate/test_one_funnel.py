@@ -10,6 +10,7 @@ from tests.architecture.source import program_files, tree
 pytestmark = pytest.mark.guarantee("gate:one-funnel")
 
 PERFORM = "hitlchat/gate/perform.py"
+PREVIEW = "hitlchat/gate/preview.py"
 SETTLING = "hitlchat/gate/settling.py"
 SANDBOX = "hitlchat/sandbox/"
 
@@ -41,15 +42,19 @@ def test_only_the_gates_performing_file_executes_a_tool_of_a_source() -> None:
     }
 
 
-def test_only_the_gates_performing_file_gets_hold_of_a_source() -> None:
-    assert {path for path, _ in uses(imports("hitlchat.gate.sources", "source"))} == {PERFORM}
+def test_only_two_files_of_the_gate_get_hold_of_a_source_and_one_of_them_only_looks() -> None:
+    assert {path for path, _ in uses(imports("hitlchat.gate.sources", "source"))} == {PERFORM, PREVIEW}
+    looks = uses(lambda node: isinstance(node, ast.Call) and attribute("preview")(node.func))
+    assert {path for path, _ in looks if path.startswith("hitlchat/gate/")} == {PREVIEW}
     assert {path for path, _ in uses(attribute("TOOL_SOURCES"))} == {"hitlchat/gate/sources.py"}
 
 
 def test_only_the_gate_claims_and_executes_calls() -> None:
     taken = uses(lambda node: isinstance(node, ast.Attribute) and ast.unparse(node).endswith("perform.claim"))
-    assert taken == {(SETTLING, "perform.claim")}
-    assert uses(imports("hitlchat.gate.perform", "claim", "execute", "begin")) == set()
+    assert taken == set()
+    started = uses(lambda node: isinstance(node, ast.Attribute) and ast.unparse(node).endswith("perform.start"))
+    assert started == {(SETTLING, "perform.start")}
+    assert uses(imports("hitlchat.gate.perform", "claim", "start", "execute", "begin")) == set()
 
 
 def test_code_of_tools_is_run_by_their_source_and_conditions_by_the_policy() -> None:

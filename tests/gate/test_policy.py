@@ -6,8 +6,9 @@ import pytest
 from django.contrib.auth.models import User
 from pytest_django import Settings
 
+from hitlchat.gate.actor import Caller
 from hitlchat.gate.models import AuditEvent, Tool
-from hitlchat.gate.policy import Allow, Ask, Verdict, verdict
+from hitlchat.gate.policy import Allow, Ask, Verdict, judge
 from hitlchat.gate.status import Status
 from tests.gate.asking import ask, recording
 
@@ -31,9 +32,9 @@ BROKEN = {
 
 
 async def judged(mode: str, condition: str = "", **arguments: Any) -> Verdict:
-    return await verdict(
-        Tool(name="refund", hitl_mode=mode, condition=condition), arguments or {"amount": 5, "text": "a"}
-    )
+    tool = Tool(name="refund", hitl_mode=mode, condition=condition)
+    judgement = await judge(tool, arguments or {"amount": 5, "text": "a"}, Caller("chat", 1, "bob"))
+    return judgement.verdict
 
 
 @pytest.mark.parametrize("condition", ["", "True", "False", "1 +"])

@@ -77,6 +77,7 @@ CHANGES: dict[str, tuple[Callable[[ToolCall], object], str]] = {
     "kind of caller": (of_call(caller_kind="mcp"), "the caller changed"),
     "conversation": (of_call(conversation_id=new_id()), "the conversation changed"),
     "conversation taken away": (of_call(conversation_id=None), "the conversation changed"),
+    "rule of the call": (of_call(rule="other"), "the rules it was asked under changed on record"),
     "disclosure": (of_approval(disclosure={"arguments": {}}), "the record of what was shown was changed"),
     "digest of the question": (of_approval(digest="0" * 64), "the record of what was shown was changed"),
     "disclosure and digest": (of_disclosure(risk=0), "the approval was given for something else"),

@@ -1,5 +1,6 @@
 """Do arguments fit? Answered with words that name the field, and never with more than a page of them."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -47,10 +48,84 @@ def test_a_thousand_unknown_keys_make_a_short_message() -> None:
     assert len(problem({"text": "a"} | {f"key{number}": number for number in range(1000)})) < 1000
 
 
-def test_a_thousand_wrong_values_are_counted_not_listed() -> None:
-    said = problem({str(number): "no" for number in range(1000)}, {"additionalProperties": {"type": "integer"}})
-    assert said.endswith("And 990 more problems.")
+class Seen(dict[str, Any]):
+    """Arguments that count which of their values were looked at."""
+
+    looked_at = 0
+
+    def __getitem__(self, key: str) -> Any:
+        self.looked_at += 1
+        return super().__getitem__(key)
+
+
+def test_of_very_many_wrong_values_only_the_first_are_looked_for() -> None:
+    arguments = Seen({str(number): "no" for number in range(10_000)})
+    said = problem(arguments, {"additionalProperties": {"type": "integer"}})
+    assert said.endswith("And more problems.")
+    assert said.count("is not of type") == schema.MOST_PROBLEMS
     assert len(said) < LONGEST
+    assert arguments.looked_at <= schema.MOST_PROBLEMS + 1
+
+
+@pytest.mark.parametrize("choice", ["anyOf", "oneOf"])
+def test_below_a_choice_only_the_first_wrong_value_is_looked_for(choice: str) -> None:
+    arguments = Seen({str(number): "no" for number in range(10_000)})
+    integers = {"additionalProperties": {"type": "integer"}}
+    assert "is not valid under any of the given schemas" in problem(arguments, {choice: [integers, {"type": "null"}]})
+    assert arguments.looked_at <= 1
+
+
+def test_a_choice_takes_what_fits_any_or_exactly_one_of_its_parts() -> None:
+    parts = [{"type": "integer"}, {"minimum": 5}]
+    schema.validate({"properties": {"a": {"anyOf": parts}, "b": {"oneOf": parts}}}, {"a": 7, "b": 5.5})
+    assert "b: 7 is valid under each of" in problem({"b": 7}, {"properties": {"b": {"oneOf": parts}}})
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"properties": {"text": {"pattern": "^(a|aa)+$"}}},
+        {"$schema": "https://json-schema.org/draft/2020-12/schema", "properties": {"text": {"pattern": "^(a|aa)+$"}}},
+        {"properties": {"text": {"$schema": "http://json-schema.org/draft-07/schema#", "pattern": "^(a|aa)+$"}}},
+    ],
+    ids=["plain", "dialect", "dialect inside"],
+)
+def test_no_text_makes_a_pattern_take_for_ever(given: dict[str, Any]) -> None:
+    assert "text: " in problem({"text": "a" * 10_000 + "!"}, given)
+    schema.validate(given, {"text": "a" * 10_000})
+
+
+@pytest.mark.parametrize("pattern", ["^[a-z]+$", "b", "^(?=abc)abc$", "(a)b\\Z|abc"])
+def test_a_pattern_says_which_texts_fit(pattern: str) -> None:
+    given = {"properties": {"text": {"pattern": pattern}}}
+    schema.validate(given, {"text": "abc"})
+    schema.validate(given, {"text": 5})
+    assert problem({"text": "A"}, given).startswith("text: 'A' does not match")
+
+
+def test_very_many_items_of_different_kinds_are_told_apart() -> None:
+    given = {"properties": {"items": {"uniqueItems": True}}}
+    items: list[Any] = [{"n": number} if number % 2 else number for number in range(20_000)]
+    schema.validate(given, {"items": [*items, True, False, "1", 0.5]})
+    assert "non-unique" in problem({"items": [*items, {"n": 1.0}]}, given)
+    schema.validate({"uniqueItems": True}, {})
+
+
+async def test_large_arguments_are_checked_beside_the_loop() -> None:
+    loops: list[bool] = []
+
+    class Watched(dict[str, Any]):
+        def items(self) -> Any:
+            loops.append(asyncio._get_running_loop() is not None)
+            return super().items()
+
+    assert await schema.accepted(SCHEMA, Watched(text="x" * 20_000)) == {"text": "x" * 20_000, "amount": 1}
+    assert loops
+    assert not any(loops)
+    text = '{"text": "%s"}' % ("x" * 20_000)
+    assert (await schema.accepted(SCHEMA, text))["amount"] == 1
+    with pytest.raises(BadArguments, match="text"):
+        await schema.accepted(SCHEMA, "{}")
 
 
 def test_a_wrong_text_of_100_kilobytes_is_cut_and_the_cut_is_counted() -> None:
@@ -109,3 +184,27 @@ def test_a_schema_that_is_none_is_refused() -> None:
     with pytest.raises(BadSchema):
         schema.check_schema({"type": "text"})
     schema.check_schema(SCHEMA)
+
+
+ITEM: dict[str, Any] = {"type": "object", "properties": {"name": {"type": "string"}, "count": {"default": 1}}}
+
+
+@pytest.mark.parametrize(
+    "part, given, filled",
+    [
+        (ITEM, {"name": "lamp"}, {"name": "lamp", "count": 1}),
+        (
+            {"type": "array", "items": ITEM},
+            [{"name": "lamp"}, {"count": 2}],
+            [{"name": "lamp", "count": 1}, {"count": 2}],
+        ),
+        ({"anyOf": [ITEM, {"type": "null"}]}, {}, {"count": 1}),
+        ({"anyOf": [ITEM, {"type": "null"}]}, None, None),
+        ({"anyOf": [ITEM, ITEM]}, {}, {}),
+        ({"type": "array", "items": {"anyOf": [ITEM]}}, [[]], [[]]),
+        (True, {}, {}),
+    ],
+    ids=["object", "list of objects", "object or null", "null", "two kinds of object", "not as it says", "anything"],
+)
+def test_the_person_sees_the_defaults_inside_objects_too(part: Any, given: Any, filled: Any) -> None:
+    assert schema.with_defaults({"properties": {"x": part}}, {"x": given}) == {"x": filled}

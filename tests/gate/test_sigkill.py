@@ -81,6 +81,22 @@ def test_a_process_killed_while_recording_the_yes_has_recorded_none(bob: User, t
     assert done(tmp_path / "effects") == []
 
 
+@pytest.mark.parametrize("where", ["in the preview", "between preview and claim", "while claiming"])
+def test_a_process_killed_around_the_second_preview_leaves_the_call_to_another(
+    where: str, bob: User, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    call = ask(bob, recording(source="dying"))
+    die(where, call, tmp_path / "effects")
+    time_passes(call)
+    assert status(call) == Status.APPROVED
+    assert done(tmp_path / "effects") == []
+    monkeypatch.setenv("EFFECTS", str(tmp_path / "effects"))
+    monkeypatch.setenv("DIES", "")
+    assert run(call)
+    assert not run(call)
+    assert done(tmp_path / "effects") == [str(call.pk)]
+
+
 @pytest.mark.parametrize("where", ["after the answer", "while claiming"])
 def test_a_process_killed_before_the_claim_leaves_the_call_to_another(where: str, bob: User, tmp_path: Path) -> None:
     call = ask(bob, recording(source="appending"))

@@ -49,9 +49,17 @@ async def test_a_tool_that_awaits_is_checked_against_awaitable_calls() -> None:
         ("from hitl import secrets\ndef run(): ...\n", Problem(1, 18, "Module `hitl` has no member `secrets`")),
         (
             "class E(Exception):\n    pass\ndef run(): ...\n",
-            Problem(1, 1, "tools cannot use class inheritance and metaclasses"),
+            Problem(
+                1,
+                1,
+                "tools cannot use class inheritance and metaclasses "
+                "(raise ValueError with a clear message; use plain classes, dataclasses or dicts)",
+            ),
         ),
-        ("def run():\n    yield 1\n", Problem(2, 5, "tools cannot use yield expressions")),
+        (
+            "def run():\n    yield 1\n",
+            Problem(2, 5, "tools cannot use yield expressions (collect into a list and return it)"),
+        ),
         ("x = 1 / 0\ndef run(): ...\n", Problem(1, 5, "ZeroDivisionError: division by zero")),
         (
             "from hitl import fetch\nx = fetch('u')\ndef run(): ...\n",
@@ -78,7 +86,7 @@ async def test_without_stubs_there_is_no_module_hitl_to_import_from() -> None:
 
 async def test_code_that_is_too_large_is_not_looked_at() -> None:
     [problem] = await check("#" * 70_000)
-    assert problem == Problem(None, None, "source: the code is larger than the limit of 64 KiB")
+    assert problem == Problem(None, None, "source: the code is larger than the limit of 64 KiB (TOOL_SOURCE_KIB)")
 
 
 async def test_definitions_that_never_end_are_a_problem() -> None:

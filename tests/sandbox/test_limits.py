@@ -3,21 +3,57 @@
 import asyncio
 import os
 import signal
+import sys
 from pathlib import Path
 
 import pytest
+from pytest_django import Settings
 
-from hitlchat.sandbox import Fault, Limits, run
+from hitlchat.sandbox import Fault, Limits, close, run
 from hitlchat.sandbox.limits import in_words
-from hitlchat.sandbox.pool import WORKERS
+from tests.waiting import soon
 
 CPU = Limits(cpu_seconds=0.2)
 
 
+def children(parent: int, name: str) -> list[int]:
+    """The ids of the direct children of a process that run the program `name`."""
+    running = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
+    return [pid for pid in sorted(running) if is_child(pid, parent, name)]
+
+
+def is_child(pid: int, parent: int, name: str) -> bool:
+    try:
+        its_parent = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1]
+        return int(its_parent) == parent and Path(f"/proc/{pid}/exe").readlink().name == name
+    except OSError:  # it has just ended
+        return False
+
+
+def keepers() -> list[int]:
+    """The ids of the processes that drive this process's workers."""
+    python = Path(sys.executable).resolve().name
+    return [pid for pid in children(os.getpid(), python) if b"hitlchat.sandbox.keeper" in cmdline(pid)]
+
+
 def workers() -> list[int]:
     """The ids of this process's workers."""
-    children = " ".join(path.read_text() for path in Path("/proc/self/task").glob("*/children"))
-    return [int(pid) for pid in children.split() if Path(f"/proc/{pid}/exe").readlink().name == "monty"]
+    return [worker for keeper in keepers() for worker in children(keeper, "monty")]
+
+
+async def stopped(pids: list[int]) -> None:
+    """Stop these processes, and wait until they stand still."""
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    await soon(lambda: all(state(pid) == "T" for pid in pids), "they stand still")
+
+
+def state(pid: int) -> str:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+def cmdline(pid: int) -> bytes:
+    return Path(f"/proc/{pid}/cmdline").read_bytes()
 
 
 @pytest.mark.parametrize(
@@ -31,27 +67,27 @@ def workers() -> list[int]:
             None,
         ),
         (
-            "    x = []\n    while True:\n        x.append('ab' * 1000 + str(len(x)))\n",
+            "    x = []\n    while True: x.append('ab' * 1000 + str(len(x)))\n",
             Limits(memory_bytes=16 * 1024 * 1024),
             "memory: the tool needs more than 16 MiB",
-            4,
+            3,
         ),
         ("    return run()\n", Limits(), "recursion: the tool nests more than 200 calls or values", 2),
         (
             "    import time\n    for _ in range(3):\n        time.sleep(4)\n",
             Limits(sleep_seconds=10),
-            "sleep: the tool sleeps for more than 10 s",
+            "sleep: the tool sleeps for more than 10 s (TOOL_SLEEP_SECONDS)",
             None,
         ),
-        ("    return 'x' * 300_000\n", Limits(), "the result must not be larger than 256 KiB", None),
-        ("    return [0] * 500_000\n", Limits(), "the result must not be larger than 256 KiB", None),
+        ("    return 'x' * 300_000\n", Limits(), "the result must not be larger than 256 KiB (TOOL_RESULT_KIB)", None),
+        ("    return [0] * 500_000\n", Limits(), "the result must not be larger than 256 KiB (TOOL_RESULT_KIB)", None),
     ],
 )
 async def test_a_limit_ends_the_run_and_is_named(body: str, limits: Limits, message: str, line: int | None) -> None:
     async def no_time(_: float) -> None:
         return
 
-    fault = (await run(f"def run():\n{body}", {}, limits=limits, sleep=no_time)).fault
+    fault = (await run(f"def run():\n{body}", {}, limits=limits, sleep=no_time, powers=["sleep"])).fault
     assert fault is not None
     assert (fault.kind, fault.message, fault.line) == ("limit", message, line)
 
@@ -82,7 +118,7 @@ async def test_host_calls_are_counted_and_one_more_cannot_be_caught() -> None:
 
     body = "    while True:\n        try:\n            fetch()\n        except BaseException:\n            pass\n"
     report = await run(f"from hitl import fetch\ndef run():\n{body}", {}, grants={"fetch": count})
-    assert report.fault == Fault("limit", "host calls: the tool makes more than 200", 5)
+    assert report.fault == Fault("limit", "host calls: the tool makes more than 200 (TOOL_HOST_CALLS)", 5)
     assert calls == 200
 
 
@@ -90,17 +126,18 @@ async def test_names_that_do_not_exist_do_not_keep_the_host_busy() -> None:
     body = "    while True:\n        try:\n            nothing\n        except NameError:\n            pass\n"
     report = await run(f"def run():\n{body}", {})
     assert report.fault is not None
-    assert (report.fault.kind, report.fault.message) == ("limit", "host calls: the tool makes more than 200")
+    assert report.fault.kind == "limit"
+    assert report.fault.message.startswith("calls: the tool makes more than 10700 calls of functions, imports and")
 
 
 async def test_large_source_is_refused_before_it_is_read() -> None:
     report = await run("#" * 70_000, {})
-    assert report.fault == Fault("limit", "source: the code is larger than the limit of 64 KiB")
+    assert report.fault == Fault("limit", "source: the code is larger than the limit of 64 KiB (TOOL_SOURCE_KIB)")
 
 
 async def test_large_arguments_are_refused_before_anything_runs() -> None:
     report = await run("print('ran')\ndef run(a):\n    return 1\n", {"a": "ü" * 140_000})
-    assert report.fault == Fault("limit", "the arguments must not be larger than 256 KiB")
+    assert report.fault == Fault("limit", "the arguments must not be larger than 256 KiB (TOOL_ARGUMENT_KIB)")
     assert report.output == ""
 
 
@@ -110,7 +147,7 @@ async def test_large_arguments_of_a_host_call_never_reach_the_host() -> None:
 
     source = "from hitl import fetch\ndef run():\n    fetch('x' * 300_000)\n"
     report = await run(source, {}, grants={"fetch": never})
-    message = "TypeError: the arguments of fetch must not be larger than 256 KiB"
+    message = "TypeError: the arguments of fetch must not be larger than 256 KiB (TOOL_ARGUMENT_KIB)"
     assert report.fault == Fault("error", message, 3, "run")
 
 
@@ -152,11 +189,10 @@ async def test_a_killed_worker_is_a_crash_and_the_next_run_is_fine() -> None:
 
 async def test_a_stopped_worker_is_killed_from_outside() -> None:
     async def stop() -> None:
-        for pid in workers():
-            os.kill(pid, signal.SIGSTOP)
+        await stopped(workers())
 
     source = "from hitl import fetch\ndef run():\n    fetch()\n    return 1\n"
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(40):
         report = await run(source, {}, grants={"fetch": stop}, limits=CPU)
     assert report.fault == Fault("limit", "processor time: the tool computes for more than 0.2 s")
     for pid in workers():
@@ -172,7 +208,7 @@ async def test_cancelling_a_busy_tool_returns_at_once_and_the_next_run_is_fine()
 
     source = "from hitl import fetch\ndef run():\n    fetch()\n    while True:\n        pass\n"
     task = asyncio.ensure_future(run(source, {}, grants={"fetch": start}))
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         await started.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -180,21 +216,23 @@ async def test_cancelling_a_busy_tool_returns_at_once_and_the_next_run_is_fine()
     assert (await run("def run():\n    return 2\n", {})).result == 2
 
 
-async def test_when_all_workers_are_taken_a_run_is_told_to_come_back() -> None:
-    taken, release = asyncio.Barrier(WORKERS + 1), asyncio.Event()
+async def test_when_all_workers_are_taken_a_run_is_told_to_come_back(settings: Settings) -> None:
+    settings.TOOL_WORKERS = 2
+    await close()
+    taken, release = asyncio.Barrier(settings.TOOL_WORKERS + 1), asyncio.Event()
 
     async def wait() -> None:
         await taken.wait()
         await release.wait()
 
     source = "from hitl import fetch\ndef run():\n    fetch()\n    return 1\n"
-    async with asyncio.timeout(20):
-        others = [asyncio.ensure_future(run(source, {}, grants={"fetch": wait})) for _ in range(WORKERS)]
+    async with asyncio.timeout(40):
+        others = [asyncio.ensure_future(run(source, {}, grants={"fetch": wait})) for _ in range(settings.TOOL_WORKERS)]
         await taken.wait()
         report = await run("def run():\n    return 1\n", {})
         release.set()
         assert all([(await other).ok for other in others])
-    assert report.fault == Fault("busy", "all sandbox workers are busy: try again in a moment")
+    assert report.fault == Fault("busy", "all 2 sandbox workers (TOOL_WORKERS) are busy: try again in a moment")
 
 
 @pytest.mark.parametrize("size, words", [(300, "300 bytes"), (64 * 1024, "64 KiB"), (3 * 512 * 1024, "1.5 MiB")])

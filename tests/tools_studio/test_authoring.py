@@ -8,12 +8,14 @@ from django.contrib.auth.models import User
 
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import HitlMode, Tool, ToolCall
+from hitlchat.gate.settling import settled
 from hitlchat.gate.status import Status
 from hitlchat.gate.submit import CallRequest, submit
-from tests.conftest import ECHO, MakeTool, caller, signed_in
-from tools_studio import authoring
+from tests.conftest import ECHO, MakeTool, caller, signed_in, tried
+from tools_studio import authoring, versions
 from tools_studio.authoring import AuthoringError, Draft
-from tools_studio.models import Script
+from tools_studio.models import Script, ScriptVersion
+from tools_studio.variables import Variable
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -56,6 +58,13 @@ def test_an_example_must_fit_the_schema() -> None:
     assert "text" in problems(Draft("t", ECHO, example={"text": 5}))["example"]
 
 
+def test_a_pattern_that_takes_too_long_to_compile_is_named_with_its_parameter() -> None:
+    code = 'def run(code: Annotated[str, {"pattern": "^[A-Za-z_-]{1,64}$"}]) -> str:\n    return code\n'
+    authoring.check(Draft("t", code))
+    costly = code.replace("[A-Za-z_-]", "[^\\\\w]")
+    assert "properties.code: its pattern is too costly" in problems(Draft("t", costly.replace("64", "100")))["code"]
+
+
 def test_an_error_in_the_signature_names_its_line() -> None:
     assert problems(Draft("t", "\n\ndef run(x):\n    return x\n"))["code"].startswith("Line 3")
 
@@ -63,7 +72,7 @@ def test_an_error_in_the_signature_names_its_line() -> None:
 def test_a_name_that_is_taken_is_refused_and_nothing_is_changed(make_tool: MakeTool, alice: User) -> None:
     make_tool("echo")
     with pytest.raises(AuthoringError, match="name"):
-        authoring.create(Draft("echo", ECHO), alice.pk)
+        authoring.create(Draft("echo", ECHO), signed_in(alice))
     assert Script.objects.count() == 1
 
 
@@ -74,7 +83,22 @@ def test_saving_other_code_is_a_new_version_with_another_definition(make_tool: M
     assert changed.origin == "Tool Studio, version 2"
 
 
-def test_saving_the_same_definition_keeps_its_version_and_what_waits(make_tool: MakeTool, alice: User) -> None:
+def test_every_save_that_changes_something_is_a_version_with_its_author(make_tool: MakeTool, alice: User) -> None:
+    tool = make_tool("echo")
+    authoring.amend(tool, {"title": "Echo"}, signed_in(alice))
+    authoring.amend(tool, {"title": "Echo"}, signed_in(alice))
+    kept = ScriptVersion.objects.order_by("number")
+    assert [(row.number, row.draft["title"], row.author) for row in kept] == [(1, "", alice), (2, "Echo", alice)]
+
+
+def test_a_tool_from_before_versions_were_kept_loses_nothing(make_tool: MakeTool, alice: User) -> None:
+    tool = make_tool("echo", title="First")
+    ScriptVersion.objects.all().delete()
+    authoring.amend(tool, {"title": "Second"}, signed_in(alice))
+    assert [row.draft["title"] for row in ScriptVersion.objects.all()] == ["Second", "First"]
+
+
+def test_saving_the_same_definition_keeps_what_waits(make_tool: MakeTool, alice: User) -> None:
     tool = make_tool("echo")
     call = waiting_call(alice, tool)
     authoring.change(tool, Draft("echo", ECHO, title="Echo", hitl_mode="REQUIRED"), signed_in(alice))
@@ -112,8 +136,63 @@ def test_a_tool_that_uses_a_capability_it_was_not_granted_is_not_published(make_
         authoring.publish(tool)
 
 
-def test_a_sound_tool_is_published(make_tool: MakeTool) -> None:
-    assert authoring.publish(make_tool("echo", published=False)).published
+def test_a_tool_is_published_once_a_test_has_passed(make_tool: MakeTool, alice: User) -> None:
+    tool = make_tool("echo", published=False)
+    with pytest.raises(authoring.NotTested):
+        authoring.publish(tool)
+    tried(tool, alice)
+    assert authoring.publish(tool).published
+
+
+def test_a_test_of_an_earlier_edit_or_one_that_failed_does_not_count(make_tool: MakeTool, alice: User) -> None:
+    tool = make_tool("echo", published=False)
+    tried(tool, alice)
+    broken = authoring.amend(tool, {"code": ECHO.replace("return text", 'raise ValueError("no")')}, signed_in(alice))
+    assert tried(broken, alice).status == Status.FAILED
+    with pytest.raises(authoring.NotTested):
+        authoring.publish(broken)
+
+
+def test_a_call_that_is_no_test_does_not_count(make_tool: MakeTool, alice: User) -> None:
+    tool = make_tool("echo", hitl_mode="DISABLED")
+    call = async_to_sync(submit)(CallRequest("echo", {}, caller(alice)))
+    assert async_to_sync(settled)(call.pk, 30.0).status == Status.SUCCEEDED
+    with pytest.raises(authoring.NotTested):
+        authoring.publish(tool)
+
+
+def test_a_revoked_tool_is_not_published(make_tool: MakeTool, alice: User) -> None:
+    tool = make_tool("echo", published=False)
+    tried(tool, alice)
+    Script.objects.update(revoked="its content is not what was recorded")
+    with pytest.raises(AuthoringError, match="revoked"):
+        authoring.publish(Tool.objects.select_related("script").get())
+
+
+DESTROYS: dict[str, Any] = {"capabilities": {"destructive": True}, "hitl_mode": "DISABLED"}
+
+
+def test_only_an_administrator_lets_a_critical_tool_run_unasked(make_tool: MakeTool, alice: User, bob: User) -> None:
+    with pytest.raises(AuthoringError) as caught:
+        authoring.create(Draft("drop", ECHO, **DESTROYS), signed_in(bob))
+    assert "administrator" in caught.value.problems["hitl_mode"]
+    tool = authoring.create(Draft("drop", ECHO, **DESTROYS), signed_in(alice))
+    assert authoring.amend(tool, {"title": "Drop"}, signed_in(bob)).title == "Drop"
+    with pytest.raises(AuthoringError, match="administrator"):
+        authoring.amend(tool, {"code": ECHO + "# other\n"}, signed_in(bob))
+    asks_never = DESTROYS | {"hitl_mode": "CONDITIONAL", "condition": "False"}
+    with pytest.raises(AuthoringError, match="administrator"):
+        authoring.create(Draft("wipe", ECHO, **asks_never), signed_in(bob))
+
+
+def test_whoever_edits_a_tool_that_shipped_makes_it_their_own(make_tool: MakeTool, alice: User) -> None:
+    tool = make_tool("echo")
+    Script.objects.update(shipped="0" * 64)
+    given = {"title": "Echo", "variables": (Variable("NOTE", value="theirs"),)}
+    authoring.amend(tool, given, signed_in(alice))
+    assert Script.objects.get().shipped == "0" * 64
+    authoring.amend(tool, {"code": ECHO + "# mine\n"}, signed_in(alice))
+    assert Script.objects.get().shipped == ""
 
 
 @pytest.mark.parametrize(
@@ -163,6 +242,70 @@ def test_no_programs_credential_can_widen_what_runs_unasked(
         authoring.change(tool, Draft("echo", ECHO, **draft), Actor(alice.pk, "system"))
 
 
+PEEKS = ECHO + '\n\ndef preview(text: str = "hello") -> str:\n    return text\n'
+NEW: dict[str, dict[str, Any]] = {
+    "never asks": {"capabilities": {"store": True}, "hitl_mode": "DISABLED"},
+    "asks when a condition says so": {
+        "capabilities": {"store": True},
+        "hitl_mode": "CONDITIONAL",
+        "condition": "False",
+    },
+    "looks ahead with powers": {"capabilities": FETCHES, "code": PEEKS},
+}
+
+
+@pytest.mark.guarantee("gate:only-people")
+@pytest.mark.parametrize("fields", NEW.values(), ids=NEW)
+def test_no_programs_credential_makes_a_tool_with_powers_that_acts_unasked(alice: User, fields: dict[str, Any]) -> None:
+    program, draft = Actor(alice.pk, "system"), {"code": ECHO, **fields}
+    with pytest.raises(authoring.OnlyPeople):
+        authoring.create(Draft("twin", **draft), program)
+    assert not Tool.objects.exists()
+    authoring.create(Draft("twin", **draft), signed_in(alice))
+    authoring.create(Draft("harmless", ECHO, hitl_mode="DISABLED"), program)
+
+
+def test_no_programs_credential_gives_a_tool_a_preview_that_could_tell_its_secret(
+    make_tool: MakeTool, alice: User
+) -> None:
+    tool = make_tool("pay", capabilities=FETCHES, variables=(Variable("BANK_KEY", secret=True, value="sk-live-0815"),))
+    with pytest.raises(authoring.OnlyPeople):
+        authoring.amend(tool, {"code": PEEKS}, Actor(alice.pk, "system"))
+
+
+@pytest.mark.parametrize("words", [{"prompt_template": "Nothing happens: {toolName}"}, {"title": "Harmless"}], ids=str)
+def test_no_programs_credential_rewrites_what_the_approver_reads(
+    make_tool: MakeTool, alice: User, words: dict[str, Any]
+) -> None:
+    with pytest.raises(authoring.OnlyPeople):
+        authoring.amend(make_tool("echo"), words, Actor(alice.pk, "system"))
+
+
+def test_only_a_person_brings_a_revoked_tool_back(make_tool: MakeTool, alice: User) -> None:
+    tool = make_tool("echo")
+    Script.objects.update(revoked="its content is not what was recorded")
+    authoring.amend(tool, {"code": ECHO + "# x\n"}, Actor(alice.pk, "system"))
+    assert Script.objects.get().revoked != ""
+    authoring.amend(tool, {"code": ECHO + "# mine\n"}, signed_in(alice))
+    assert Script.objects.get().revoked == ""
+
+
+def test_a_value_that_becomes_secret_is_blanked_in_earlier_versions(make_tool: MakeTool, alice: User) -> None:
+    tool = make_tool("shop", variables=(Variable("KEY", value="sk-live-0815"), Variable("NOTE", value="stays")))
+    given = (Variable("KEY", secret=True, value="sk-live-0815"), Variable("NOTE", value="stays"))
+    authoring.amend(tool, {"variables": given}, signed_in(alice))
+    kept = str(list(ScriptVersion.objects.values_list("draft", flat=True)))
+    assert "sk-live-0815" not in kept
+    assert kept.count("stays") == 2
+
+
+def test_the_oldest_versions_go_when_there_are_very_many(make_tool: MakeTool, alice: User) -> None:
+    tool = make_tool("echo")
+    Script.objects.update(version=versions.MOST)
+    authoring.amend(tool, {"title": "Newest"}, signed_in(alice))
+    assert list(ScriptVersion.objects.values_list("number", flat=True)) == [versions.MOST + 1]
+
+
 def test_a_program_may_make_a_tool_ask_more(make_tool: MakeTool, alice: User) -> None:
     tool = make_tool("echo", hitl_mode="DISABLED")
     assert (
@@ -182,6 +325,6 @@ def test_a_program_cannot_give_a_tool_with_powers_other_code_while_it_runs_unask
 def test_changing_one_field_keeps_what_a_person_has_set_meanwhile(make_tool: MakeTool, alice: User) -> None:
     stale = make_tool("echo", hitl_mode="DISABLED")
     authoring.amend(Tool.objects.get(), {"hitl_mode": "REQUIRED"}, signed_in(alice))
-    authoring.amend(stale, {"title": "Echo"}, Actor(alice.pk, "system"))
+    authoring.amend(stale, {"tags": ("echo",)}, Actor(alice.pk, "system"))
     changed = Tool.objects.get()
-    assert (changed.hitl_mode, changed.title) == ("REQUIRED", "Echo")
+    assert (changed.hitl_mode, changed.script.tags) == ("REQUIRED", ["echo"])

@@ -1,30 +1,19 @@
 """Authored tools, executed through the gate."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
-from asgiref.sync import async_to_sync
 from django.contrib.auth.models import User
 
-from hitlchat.gate.models import Tool, ToolCall
-from hitlchat.gate.settling import settled
 from hitlchat.gate.status import Status
-from hitlchat.gate.submit import CallRequest, submit
-from tests.conftest import MakeTool, caller
-from tools_studio.library.install import install
-from tools_studio.models import Shipment, StoreEntry
+from tests.conftest import MakeTool
+from tests.tools_studio.calling import call, said
+from tools_studio.models import StoreEntry
 
 KEEPS = 'from hitl import store\n\n\ndef run(key: str, value: int) -> list:\n    """Keep."""\n    store.set(key, value)\n    return store.keys()\n'  # noqa: E501
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-def call(user: User, name: str, **arguments: Any) -> ToolCall:
-    async def both() -> ToolCall:
-        submitted = await submit(CallRequest(name, arguments, caller(user)))
-        return await settled(submitted.pk, 20)
-
-    return async_to_sync(both)()
 
 
 def test_a_tool_gets_its_arguments_and_gives_its_result(make_tool: MakeTool, alice: User) -> None:
@@ -70,16 +59,93 @@ def test_a_draft_is_in_nobodys_catalog(make_tool: MakeTool, alice: User) -> None
     assert (refused.status, "no tool" in refused.reason) == (Status.REJECTED, True)
 
 
-def test_the_library_is_installed_once_and_a_deleted_tool_stays_deleted(alice: User) -> None:
-    assert install() == 6
-    Tool.objects.get(name="convert_units").delete()
-    assert install() == 0
-    assert not Tool.objects.filter(name="convert_units").exists()
-    assert Shipment.objects.count() == 6
+FILES = """from hitl import files
 
 
-def test_the_tools_that_change_orders_ask_first(alice: User) -> None:
-    install()
-    asks = set(Tool.objects.filter(hitl_mode="REQUIRED").values_list("name", flat=True))
-    assert asks == {"cancel_order", "refund_order"}
-    assert call(alice, "get_order", order_id="4711").status == Status.SUCCEEDED
+def run(action: str, path: str, text: str = ""):
+    if action == "write":
+        files.write(path, text)
+    elif action == "append":
+        files.append(path, text)
+    elif action == "list":
+        return files.list(path)
+    elif action == "info":
+        return files.info(path)
+    elif action == "delete":
+        return files.delete(path)
+    return files.read(path)
+"""
+
+
+@pytest.fixture
+def base(settings: Any, tmp_path: Path) -> Path:
+    settings.TOOL_FILES_DIR = tmp_path / "files"
+    (tmp_path / "key.txt").write_text("not for tools")
+    return tmp_path / "files"
+
+
+def test_files_belong_to_the_folder_that_is_declared(make_tool: MakeTool, alice: User, base: Path) -> None:
+    for name, folder in (("notes", "notes"), ("notes_2", "notes"), ("other", "other")):
+        make_tool(name, code=FILES, capabilities={"files": {"mode": "write", "folder": folder}}, hitl_mode="DISABLED")
+    assert call(alice, "notes", action="write", path="a/b.txt", text="héllo").result == "héllo"
+    assert call(alice, "notes_2", action="append", path="a/b.txt", text="!").result == "héllo!"
+    assert call(alice, "notes", action="list", path="").result == ["a/"]
+    assert call(alice, "notes", action="info", path="a/b.txt").result["size"] == 7
+    assert call(alice, "other", action="list", path="").result == []
+    assert said(call(alice, "other", action="read", path="a/b.txt")) == "ValueError: files.read: there is no 'a/b.txt'"
+    assert (base / "notes" / "a" / "b.txt").read_text() == "héllo!"
+
+
+def test_no_path_leads_to_another_tools_files(make_tool: MakeTool, alice: User, base: Path) -> None:
+    make_tool("mine", code=FILES, capabilities={"files": {"mode": "write", "folder": "mine"}}, hitl_mode="DISABLED")
+    (base / "yours").mkdir(parents=True)
+    (base / "yours" / "a").write_text("not for others")
+    (base / "mine").mkdir()
+    (base / "mine" / "link").symlink_to("../yours")
+    for path in (
+        "../yours/a",
+        "../yours",
+        "link/a",
+        "link",
+        str(base / "yours" / "a"),
+        "a/../../yours/a",
+        "../../key.txt",
+    ):
+        for action in ("read", "write", "append", "delete", "info", "list"):
+            done = call(alice, "mine", action=action, path=path, text="x")
+            assert done.status == Status.FAILED, (action, path, done.result)
+            assert "not for" not in said(done)
+    assert [path.name for path in (base / "yours").iterdir()] == ["a"]
+    assert (base / "yours" / "a").read_text() == "not for others"
+
+
+def test_a_tool_that_may_only_read_files_cannot_write_them(make_tool: MakeTool, alice: User, base: Path) -> None:
+    (base / "notes").mkdir(parents=True)
+    (base / "notes" / "a").write_text("kept")
+    make_tool("notes", code=FILES, capabilities={"files": {"mode": "read", "folder": "notes"}}, hitl_mode="DISABLED")
+    assert call(alice, "notes", action="read", path="a").result == "kept"
+    done = call(alice, "notes", action="write", path="a", text="x")
+    assert done.error["kind"] == "denied"
+    assert (base / "notes" / "a").read_text() == "kept"
+
+
+def test_what_is_not_granted_is_not_there(make_tool: MakeTool, alice: User) -> None:
+    for number, name in enumerate(("store", "files", "fetch", "secret", "send_email", "webhook", "now")):
+        code = f'from hitl import {name}\n\n\ndef run() -> str:\n    """Use it."""\n    return str({name})\n'
+        make_tool(f"tool_{number}", code=code, hitl_mode="DISABLED")
+        done = call(alice, f"tool_{number}")
+        assert done.error["kind"] == "denied"
+        assert f"{name} is not granted to this tool" in said(done)
+
+
+def test_clock_chance_and_sleep_are_the_interpreters_only_when_granted(make_tool: MakeTool, alice: User) -> None:
+    bodies = {
+        "now": "from datetime import datetime\n\n\ndef run():\n    return datetime.now().year > 2000\n",
+        "random": "import random\n\n\ndef run():\n    return random.random() < 1\n",
+        "sleep": "import time\n\n\ndef run():\n    time.sleep(0.001)\n    return True\n",
+    }
+    for name, code in bodies.items():
+        make_tool(name, code=code, capabilities={name: True}, hitl_mode="DISABLED")
+        make_tool(f"no_{name}", code=code, hitl_mode="DISABLED")
+        assert call(alice, name).result is True
+        assert call(alice, f"no_{name}").error["kind"] == "denied"

@@ -1,42 +1,149 @@
-"""Puts the tools that ship into the catalog, each of them once."""
+"""Puts the tools that ship into the catalog, each of them once, and keeps those that nobody edited up to date."""
 
 import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from django.db import transaction
 
-from hitlchat.gate.models import Tool
-from tools_studio import authoring
+from hitlchat.gate.actor import SYSTEM
+from hitlchat.gate.models import HitlMode, Tool
+from tools_studio import authoring, loosening
+from tools_studio.library import record
 from tools_studio.library.catalogue import TOOLS, ShippedTool
-from tools_studio.models import Shipment
+from tools_studio.library.revoking import FILE_CHANGED, is_pristine, revoke, revoke_changed
+from tools_studio.models import Script, Shipment
+from tools_studio.variables import Variable
 
 logger = logging.getLogger(__name__)
 
-
-def install() -> int:
-    """Add what was never installed here, and return how many; what was deleted or has a taken name is left out."""
-    there = set(Shipment.objects.values_list("name", flat=True))
-    missing = [shipped for shipped in TOOLS if shipped.name not in there]
-    for shipped in missing:
-        with transaction.atomic():
-            Shipment.objects.create(name=shipped.name)
-            if Tool.objects.filter(name=shipped.name).exists():
-                logger.warning("The shipped tool %s was not installed: its name is taken", shipped.name)
-            else:
-                _add(shipped)
-    return len(missing)
+# The first six tools, installed before fingerprints were kept beside an installed tool.
+EARLIER = frozenset(
+    {
+        "ba0d6669ae4959fea374df53ff1e6c0679a331cbe897de236000c18b6251eaf1",
+        "bef4f01fba69cd00ba5f9f347fc474fff8c421ff648f1933b6068e3d187fd7fc",
+        "431d4266cb0905381b1c9b419c89b05bc3774790d6c2645b35d0c0f6f1ae3c48",
+        "e668d925604934aefe3001f749fe6d5d355ae38be621ee9e10b18531fc368daf",
+        "b0412b020e9266bc36caf1d2bf51153a1cea5e0f376cd447bbda83f3b929344b",
+        "58fb0868f54033b39ebefdf3483784a3491a7c641a228355dbe9381ca57ee8c0",
+    }
+)
 
 
-def _add(shipped: ShippedTool) -> None:
-    draft = authoring.Draft(
+def install(
+    tools: Iterable[ShippedTool] = TOOLS,
+    recorded: Mapping[str, str] | None = None,
+    earlier: frozenset[str] = EARLIER,
+) -> int:
+    """Add those of `tools` that were never installed here, and return how many.
+
+    What was deleted stays deleted, and a name that is taken is left alone. A tool whose file does not match its hash in
+    `recorded`, by default the one beside this file, is not installed, or revoked if it is there already.
+    """
+    revoke_changed()
+    recorded = record.recorded() if recorded is None else recorded
+    there = {script.tool.name: script for script in Script.objects.select_related("tool") if _is_ours(script, earlier)}
+    shipments = set(Shipment.objects.values_list("name", flat=True))
+    added = 0
+    for shipped in tools:
+        script = there.get(shipped.name)
+        if not record.is_genuine(shipped, recorded):
+            _refuse(shipped, script)
+        elif script is not None:
+            _renew(shipped, script, recorded[shipped.name])
+        elif shipped.name not in shipments:
+            added += _add(shipped, recorded[shipped.name])
+    return added
+
+
+def _is_ours(script: Script, earlier: frozenset[str]) -> bool:
+    return bool(script.shipped) or record.fingerprint(script.code, script.capabilities) in earlier
+
+
+def _refuse(shipped: ShippedTool, script: Script | None) -> None:
+    if script is None:
+        logger.error("The shipped tool %s was not installed: %s", shipped.name, FILE_CHANGED)
+    else:
+        revoke(script, FILE_CHANGED)
+
+
+def _add(shipped: ShippedTool, fingerprint: str) -> bool:
+    with transaction.atomic():
+        _, is_new = Shipment.objects.get_or_create(name=shipped.name)
+        if not is_new:  # another process was quicker
+            return False
+        if Tool.objects.filter(name=shipped.name).exists():
+            logger.warning("The shipped tool %s was not installed: its name is taken", shipped.name)
+            return False
+        tool = authoring.create(_draft(shipped), SYSTEM)
+        Script.objects.filter(tool=tool).update(shipped=fingerprint)
+        if shipped.set_up:
+            logger.info("The shipped tool %s is a draft: %s", shipped.name, shipped.set_up)
+        else:
+            Tool.objects.filter(pk=tool.pk).update(published=True)
+    return True
+
+
+def _renew(shipped: ShippedTool, script: Script, fingerprint: str) -> None:
+    """Bring an installed tool that nobody edited to what ships now."""
+    if script.shipped and not is_pristine(script):
+        return
+    if script.revoked:
+        logger.warning("The shipped tool %s is as recorded again; it may be published", shipped.name)
+        Script.objects.filter(pk=script.pk).update(revoked="")
+    if not _is_current(shipped, script, fingerprint):
+        try:
+            authoring.change(script.tool, _update(shipped, script), SYSTEM)
+        except authoring.AuthoringError:
+            logger.exception("The shipped tool %s could not be updated and stays as it was", shipped.name)
+            return
+        logger.info("The shipped tool %s was updated", shipped.name)
+    if script.shipped != fingerprint:
+        Script.objects.filter(pk=script.pk).update(shipped=fingerprint)
+
+
+def _is_current(shipped: ShippedTool, script: Script, fingerprint: str) -> bool:
+    if script.author_id is not None:  # a person chose its words
+        return record.fingerprint(script.code, script.capabilities) == fingerprint
+    tool = script.tool
+    stored = (script.code, script.group, script.category, tuple(script.tags), script.capabilities)
+    said = (tool.title, tool.prompt_template, tool.example)
+    return (stored, said) == (
+        (shipped.source, shipped.group, shipped.category, shipped.tags, shipped.capabilities),
+        (shipped.title, shipped.prompt_template, shipped.example),
+    )
+
+
+def _update(shipped: ShippedTool, script: Script) -> authoring.Draft:
+    """The new version, which never asks less often than the installed one; a person's words and values stay."""
+    standing, new = authoring.draft_of(script.tool), _draft(shipped)
+    given = {each.name for each in standing.variables}
+    variables = (*standing.variables, *(each for each in new.variables if each.name not in given))
+    mode = max(script.tool.hitl_mode, shipped.hitl_mode, key=loosening.strictness)
+    if script.author_id is None:
+        kept = replace(new, description=standing.description, deadline_seconds=standing.deadline_seconds)
+    else:
+        kept = replace(standing, code=new.code, capabilities=new.capabilities)
+    return replace(
+        kept,
+        hitl_mode=HitlMode(mode).value,
+        condition=standing.condition,
+        signed_in_only=standing.signed_in_only,
+        variables=variables,
+    )
+
+
+def _draft(shipped: ShippedTool) -> authoring.Draft:
+    return authoring.Draft(
         name=shipped.name,
         code=shipped.source,
         title=shipped.title,
         group=shipped.group,
+        category=shipped.category,
+        tags=shipped.tags,
         capabilities=shipped.capabilities,
         hitl_mode=shipped.hitl_mode,
         prompt_template=shipped.prompt_template,
         example=shipped.example,
+        variables=tuple(Variable(name, secret, value) for name, secret, value in shipped.variables),
     )
-    tool = authoring.create(draft, None)
-    tool.published = True
-    tool.save(update_fields=["published"])

@@ -5,7 +5,7 @@ from typing import Any
 
 from . import evidence, explicit, phrases
 from .draft import Draft
-from .shapes import Param, params
+from .shapes import params
 from .words import canonical, parts
 
 _STEPS: tuple[Callable[[Draft], None], ...] = (
@@ -15,16 +15,19 @@ _STEPS: tuple[Callable[[Draft], None], ...] = (
     phrases.choices,
     phrases.switches,
     phrases.zones,
+    phrases.months,
     evidence.assign,
     phrases.lists,
     phrases.directions,
     phrases.followers,
     phrases.leftovers,
+    phrases.topic,
+    phrases.lone_number,
 )
 
 
-def fill(name: str, schema: dict[str, Any], text: str, *, named: bool) -> tuple[dict[str, Any], list[Param]]:
-    """The arguments that `text` gives for the tool, and the required parameters that it does not."""
+def fill(name: str, schema: dict[str, Any], text: str, *, named: bool) -> Draft:
+    """A draft of the call, with the arguments in the order of the schema."""
     tool_words = frozenset(canonical(part) for part in parts(name))
     draft = Draft(text, params(schema), tool_words, named)
     for step in _STEPS:
@@ -37,4 +40,5 @@ def fill(name: str, schema: dict[str, Any], text: str, *, named: bool) -> tuple[
         elif "null" in param.types:
             draft.values[param.name] = None
     ordered = {param.name: draft.values[param.name] for param in draft.params if param.name in draft.values}
-    return ordered | draft.values, draft.missing()
+    draft.values = ordered | draft.values
+    return draft

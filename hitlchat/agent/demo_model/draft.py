@@ -20,6 +20,8 @@ class Draft:
     tool_words: frozenset[str]
     named: bool = False
     complete: bool = False
+    guessed: str = ""  # the parameter that took the rest of the sentence
+    in_order: list[Fact] = field(default_factory=list)  # quotes that went to a parameter by their order alone
     values: dict[str, Any] = field(default_factory=dict)
     _claimed: list[tuple[int, int]] = field(default_factory=list)
 

@@ -1,9 +1,9 @@
 """Which of the facts in a sentence belongs to which parameter: by type, by kind, and by the words around it."""
 
 from .draft import Draft
-from .facts import Fact
+from .facts import Fact, unit
 from .shapes import MISFIT, Param, fit
-from .words import Token, canonical, tokens
+from .words import Token, canonical, leads_away, tokens
 
 _REACH = 3
 _KINDS = {
@@ -15,6 +15,7 @@ _KINDS = {
 _KINDS["date"] = _KINDS["moment"] = frozenset(
     map(canonical, ("date", "day", "deadline", "due", "until", "since", "when", "birthday", "start", "end", "time"))
 )
+_SPANS = frozenset(map(canonical, ("years", "months", "weeks", "days", "hours", "minutes", "seconds")))
 _FORMS = {"email": "email", "uri": "url", "url": "url", "date": "date", "date-time": "moment"}
 
 
@@ -23,14 +24,30 @@ def assign(draft: Draft) -> None:
     words = tokens(draft.text)
     facts = draft.facts()
     scored = [
-        (-strength, number, fact.start, param, fact)
+        (-strength, number, fact.start, param, fact, near)
         for number, param in enumerate(draft.open())
         for fact in facts
-        if (strength := _strength(param, fact, _nearness(param, fact, words, facts))) > 0
+        if not clashes(draft, param, fact)
+        and (near := _nearness(param, fact, words, facts)) >= 0
+        and (strength := _strength(param, fact, near)) > 0
     ]
-    for _, _, _, param, fact in sorted(scored, key=lambda entry: entry[:3]):
-        if param.name not in draft.values:
-            draft.take(param, fact.value, fact.start, fact.end)
+    for _, _, _, param, fact, near in sorted(scored, key=lambda entry: entry[:3]):
+        taken = param.name not in draft.values and draft.take(param, fact.value, fact.start, fact.end)
+        if taken and fact.kind == "quoted" and not near:
+            draft.in_order.append(fact)
+
+
+def clashes(draft: Draft, param: Param, fact: Fact) -> bool:
+    """Whether what a figure counts tells that it is meant for another parameter: `3 years at 5%`, `3 orders`."""
+    counted = unit(draft.text, fact) if fact.kind in {"number", "money"} else ""
+    word = canonical(counted)
+    if not counted:
+        return False
+    if counted == "%":
+        return not param.is_rate and any(other.is_rate for other in draft.params)
+    if param.is_text:
+        return word in param.words and counted.endswith("s") if param.is_label else not leads_away(counted)
+    return word in _SPANS and word not in param.words and (param.is_rate or bool(param.words & _SPANS))
 
 
 def _strength(param: Param, fact: Fact, near: float) -> float:

@@ -10,6 +10,8 @@ from .shapes import MISFIT, Param, fit
 from .words import parts
 
 MOST_TRIES = 20
+LONGEST_NAME = 80
+_ASSIGNED = re.compile(r"[\w-](?:=|: ?)$")  # as in `schema={}`, which `pairs` reads
 _GAPS = ", \n"
 _END = re.compile(r"(?<=[\s,])(?:and|with)$", re.IGNORECASE)
 _QUOTES = {'"': '"', "“": "”", "'": "'", "`": "`"}
@@ -20,10 +22,16 @@ def json_object(draft: Draft) -> None:
 
     With `draft.named`, as in `refund_order {"order_id": 7}`, it is passed on as it is, right or wrong.
     """
+    end = 0
     for match in islice(re.finditer(r"\{", draft.text), MOST_TRIES):
+        if match.start() < end:
+            continue
         try:
             value, length = json.JSONDecoder().raw_decode(draft.text[match.start() :])
         except (ValueError, RecursionError):
+            continue
+        if _ASSIGNED.search(draft.text[: match.start()][-LONGEST_NAME:]):
+            end = match.start() + length
             continue
         _take_object(draft, value)
         draft.claim(match.start(), match.start() + length)

@@ -7,6 +7,7 @@ from itertools import islice
 _PLAIN = r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?"
 _SUM = rf"\d+,\d{{1,2}}(?![\d,])|{_PLAIN}"
 _CURRENCY = r"EUR|USD|GBP|CHF|JPY|euros?|dollars?|pounds?|€|\$|£"
+_ENDINGS = "txt|md|csv|json|pdf|html?|xml|ya?ml|toml|ini|py|log|png|jpe?g|docx?|xlsx?|zip"
 _UUID = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _FACT = re.compile(
     rf"""
@@ -17,6 +18,7 @@ _FACT = re.compile(
   | (?P<date> (?<!\d)\d{{4}}-\d\d-\d\d(?!\d) )
   | (?P<path> (?<![\w./~])(?:~|\.{{1,2}})?/[\w.-][\w./-]*\w )
   | (?P<zone> \b[A-Z][A-Za-z]+/[A-Z][A-Za-z_]+ | \bUTC\b | \bGMT\b )
+  | (?P<file> (?<![\w./~-])(?:[A-Za-z_][\w-]*/(?:[\w-]+/)*[\w-]+\.\w{{1,5}} | [A-Za-z_][\w-]*\.(?:{_ENDINGS}))(?!\w) )
   | (?P<money> (?:€|\$|£)\s?(?:{_SUM}) | (?<![\w.,-])-?(?:{_SUM})\s?(?:{_CURRENCY})(?!\w) )
   | (?P<code> (?<![\w-])(?:[A-Za-z]{{1,8}}-\d[\w-]* | [A-Z]{{1,4}}\d{{2,}}\w* | {_UUID})(?![\w-]) )
   | (?P<number> (?<![\w.])-?(?:{_PLAIN})(?=[A-Za-z°%]{{0,3}}(?!\w)) )
@@ -31,6 +33,9 @@ _LAST_DIGIT = re.compile(r"\d(?=\D*$)")
 _COMMA_SUM = re.compile(r"-?\d+,\d{1,2}")
 
 
+_BEHIND = re.compile(r"\s?(%|percent\b)|\s([^\W\d]{2,})")
+
+
 @dataclass(frozen=True)
 class Fact:
     """A value in a text; `value` is what it says, without quotes, signs of money and thousands separators."""
@@ -39,6 +44,12 @@ class Fact:
     value: str
     start: int
     end: int
+
+
+def unit(text: str, fact: Fact) -> str:
+    """What a figure counts: the word right behind it, `%` for a percentage, nothing if none is there."""
+    behind = _BEHIND.match(text, fact.end)
+    return "%" if behind and behind[1] else (behind[2].lower() if behind else "")
 
 
 def find(text: str) -> list[Fact]:
@@ -58,6 +69,8 @@ def _fact(match: re.Match[str]) -> Fact:
     text = match[0]
     if kind == "quoted":
         text = text[1:-1]
+    elif kind == "file":
+        kind = "path"
     elif kind in {"number", "money"}:
         return _figure(kind, match)
     return Fact(kind, text, match.start(), match.end())

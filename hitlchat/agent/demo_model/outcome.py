@@ -21,11 +21,13 @@ _SENTENCES = {
     "withdrawn": "{name} was withdrawn before it started, so it was not run.",
     "refused": "A policy refused {name}, so it was not run.",
     "rejected": "{name} was rejected, so it was not run.",
-    "failed": "{name} was run and failed.",
+    "failed": "{name} failed.",
     "unknown": "The outcome of {name} is unknown: it may or may not have happened. I will not repeat it.",
     "executing": "{name} has not come back yet: its outcome is not known. I will not repeat it.",
     "unanswered": "There is no result of {name}: I do not know whether it ran.",
 }
+# Of what failed, whether it had run by then, where that is known.
+_FAILED = {True: "{name} was run and failed.", False: "{name} was not run."}
 _EMPTY: dict[type, str] = {list: "an empty list", dict: "an empty object"}
 _WHY = ("reason_given_by_the_user", "reason", "error")
 
@@ -44,7 +46,7 @@ def _one(call: Came) -> str:
     if status == "succeeded":
         return f"{_changed(name, facts)}\n\n{block(facts.get('result'))}"
     if status in _SENTENCES:
-        return _SENTENCES[status].format(name=name) + _why(facts)
+        return _sentence(status, facts).format(name=name) + _why(facts)
     return _result(name, call.content)
 
 
@@ -61,12 +63,20 @@ def _facts(content: str) -> dict[str, Any]:
     return {}
 
 
+def _sentence(status: str, facts: dict[str, Any]) -> str:
+    executed = facts.get("executed")
+    return _FAILED[executed] if status == "failed" and isinstance(executed, bool) else _SENTENCES[status]
+
+
 def _why(facts: dict[str, Any]) -> str:
     why = next((facts[key] for key in _WHY if facts.get(key)), None)
     if why is None:
         return ""
+    if isinstance(why, str):
+        why = why.removeprefix("Not run: ").removeprefix("It was not run: ")
     line = f" (line {facts['line']})" if isinstance(facts.get("line"), int) else ""
-    lead = {"declined": "Your reason", "failed": "It says"}.get(facts["status"], "Reason")
+    said_by_tool = facts["status"] == "failed" and facts.get("executed") is not False
+    lead = "Your reason" if facts["status"] == "declined" else "It says" if said_by_tool else "Reason"
     return f" {lead}: {text(why)}{line}"
 
 
@@ -78,14 +88,19 @@ def _changed(name: str, facts: dict[str, Any]) -> str:
 
 
 def _result(name: str, content: str) -> str:
-    value = _json(content)
-    if value is None and content.strip() != "null":
-        value = content
+    value = _told_as(content)
     if value in (None, "", [], {}):
         return f"{name} was run. It returned {_EMPTY.get(type(value), 'nothing')}."
     if isinstance(value, str) and content.lstrip()[:1] in {"{", "["}:
         return f"{name} was run. The result:\n\n{fence(content)}"
     return f"{name} was run. The result:\n\n{block(value)}"
+
+
+def _told_as(content: str) -> Any:
+    """What a result is shown as. A text such as `120.00` is not read: as a number it would lose its last digit."""
+    looks_like_json = content.lstrip()[:1] in {"{", "[", '"'} or content.strip() == "null"
+    value = _json(content) if looks_like_json else content
+    return content if value is None and content.strip() != "null" else value
 
 
 def _json(content: str) -> Any:

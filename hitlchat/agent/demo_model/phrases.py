@@ -3,8 +3,10 @@
 import re
 
 from .draft import Draft
+from .evidence import clashes
+from .facts import unit
 from .shapes import MISFIT, Param, fit, item
-from .words import PREPOSITIONS, Token, canonical, is_filler, leads_away, parts, tokens
+from .words import MONTHS, PREPOSITIONS, Token, canonical, leads_away, parts, tokens
 
 _REASONS = frozenset(map(canonical, ("reason", "why", "comment", "note", "cause", "explanation", "justification")))
 _BECAUSE = re.compile(
@@ -17,7 +19,9 @@ _ZONES = {
     "seoul": "Asia/Seoul", "shanghai": "Asia/Shanghai", "singapore": "Asia/Singapore", "sydney": "Australia/Sydney",
     "tokyo": "Asia/Tokyo", "vienna": "Europe/Vienna", "zurich": "Europe/Zurich",
 }  # fmt: skip
-_TOPICS = frozenset({"about", "for", "in", "of", "at"})
+_MONTH = re.compile(rf"\b(?:{'|'.join(MONTHS)})\b", re.IGNORECASE)
+_TOPICS = frozenset({"about", "for", "in", "of", "at", "on"})
+_PROSE = frozenset(map(canonical, ("text", "body", "message", "content", "description", "comment")))
 _LEADS = PREPOSITIONS - {"because", "than", "during", "except", "through", "without"}
 
 
@@ -67,6 +71,8 @@ def lists(draft: Draft) -> None:
         fitting = [
             fact for fact in draft.facts() if _suits(element, fact.kind) and fit(element, fact.value) is not MISFIT
         ]
+        if len(fitting) == 1 and element.is_number and not _is_named(draft, param, fitting[0].start):
+            continue  # one number is rarely a list: `among 3 people`
         values = [fit(element, fact.value) for fact in fitting]
         for fact in fitting:
             draft.claim(fact.start, fact.end)
@@ -74,6 +80,11 @@ def lists(draft: Draft) -> None:
             values = [part for part in re.split(r"\s*,\s*(?:and\s+)?|\s+and\s+", found[0]) if part]
         if values:
             draft.values[param.name] = values
+
+
+def _is_named(draft: Draft, param: Param, start: int) -> bool:
+    before = [word for word in tokens(draft.text) if word.end <= start][-2:]
+    return any(canonical(word.text) in param.words - draft.tool_words for word in before)
 
 
 def _suits(element: Param, kind: str) -> bool:
@@ -99,7 +110,40 @@ def directions(draft: Draft) -> None:
         starts = [number + 1 for number, word in enumerate(words) if word.text.lower() in leads]
         if lead == "from":
             starts += [number + 1 for number, word in enumerate(words) if re.fullmatch(r"-?[\d.,]*\d", word.text)]
-        any(_take_words(draft, param, words[start:]) for start in starts)
+        any(_take_words(draft, param, _until_figure(words[start:])) for start in starts)
+
+
+def _until_figure(words: list[Token]) -> list[Token]:
+    """The words before the next figure: `5 feet 3 inches` is not in `feet 3 inches`."""
+    return words[: next((number for number, word in enumerate(words) if word.text[0].isdigit()), len(words))]
+
+
+def _take_prose(draft: Draft, param: Param, words: list[Token]) -> bool:
+    """All words to the end for a message of which nothing else is said, or else those up to the next filler."""
+    others = any(not draft.is_free(word.start, word.end) or draft.is_about_another(param, word) for word in words)
+    if others or not param.own_words & _PROSE or not param.required:
+        return _take_words(draft, param, words)
+    start, end = words[0].start, words[-1].end
+    return draft.take(param, draft.text[start:end], start, end)
+
+
+def months(draft: Draft) -> None:
+    """The number of a month that is named, for a parameter that is called `month`."""
+    for param in draft.open():
+        match = _MONTH.search(draft.text)
+        if match and param.is_number and parts(param.name) == ["month"]:
+            draft.take(param, str(MONTHS.index(match[0].lower()) + 1), match.start(), match.end())
+
+
+def lone_number(draft: Draft) -> None:
+    """The only number goes to the only parameter that could still take it, if it counts that: `make 3 UUIDs`."""
+    wanted = [param for param in draft.open() if param.is_number]
+    found = [fact for fact in draft.facts() if fact.kind == "number"]
+    if draft.missing() or not len(wanted) == len(found) == 1:
+        return
+    told = {canonical(word.text) for word in tokens(wanted[0].description)} | wanted[0].words | draft.tool_words
+    if canonical(unit(draft.text, found[0])) in told and not clashes(draft, wanted[0], found[0]):
+        draft.take(wanted[0], found[0].value, found[0].start, found[0].end)
 
 
 def followers(draft: Draft) -> None:
@@ -110,7 +154,7 @@ def followers(draft: Draft) -> None:
             named = canonical(word.text) in param.words and canonical(word.text) not in draft.tool_words
             following = words[number + 1 : number + 2]
             telling = following and (param.required or following[0].text[0].isupper())
-            if named and telling and _take_words(draft, param, words[number + 1 :]):
+            if named and telling and _take_prose(draft, param, words[number + 1 :]):
                 break
 
 
@@ -119,22 +163,63 @@ def leftovers(draft: Draft) -> None:
     missing = [param for param in draft.missing() if param.is_text and not param.is_label and not param.form]
     words = [word for word in tokens(draft.text) if draft.is_free(word.start, word.end)]
     lead = next((number + 1 for number, word in enumerate(words) if word.text.lower() in _TOPICS), len(words))
+    tool = next((number + 1 for number, word in enumerate(words) if canonical(word.text) in draft.tool_words), 0)
     for param in missing[:1]:
-        any(_take_rest(draft, param, rest) for rest in (words[lead:], words))
+        if any(_take_rest(draft, param, rest) for rest in (words[lead:], words[tool:], words)):
+            draft.guessed = param.name
+
+
+def topic(draft: Draft) -> None:
+    """What follows `about`, for a tool that can do without: `find my notes about tea`."""
+    wanted = [param for param in draft.open() if param.is_text and not param.form]
+    words = [word for word in tokens(draft.text) if draft.is_free(word.start, word.end)]
+    about = next((number + 1 for number, word in enumerate(words) if word.text.lower() == "about"), len(words))
+    if len(wanted) == 1 and not any(param.required for param in draft.params):
+        _take_rest(draft, wanted[0], words[about:])
 
 
 def _take_rest(draft: Draft, param: Param, words: list[Token]) -> bool:
     """The words from the first that says something, up to the next place that is about something else."""
     run: list[Token] = []
     for word in words:
-        noise = is_filler(word.text) or canonical(word.text) in draft.tool_words
+        noise = leads_away(word.text) or _is_spent(draft, param, word)
         if run and not (draft.is_free(run[0].start, word.end) and not draft.is_about_another(param, word)):
             break
         if run or not noise:
             run.append(word)
+    run = _without_tool(draft, param, run)
     while run and leads_away(run[-1].text):
         run.pop()
-    return bool(run) and draft.take(param, draft.text[run[0].start : run[-1].end], run[0].start, run[-1].end)
+    if not run:
+        return False
+    start, end = _with_signs(draft.text, run[0].start, run[-1].end)
+    return draft.take(param, draft.text[start:end], start, end)
+
+
+def _is_spent(draft: Draft, param: Param, word: Token) -> bool:
+    """Whether `word` chose the tool or names another parameter."""
+    return canonical(word.text) in draft.tool_words or draft.is_about_another(param, word)
+
+
+def _without_tool(draft: Draft, param: Param, run: list[Token]) -> list[Token]:
+    """Without an end that belongs to what was asked for: the `in base64` of `encode hello in base64`."""
+    end = len(run)
+    while end and _is_spent(draft, param, run[end - 1]):
+        end -= 1
+    led = 1 < end < len(run) and leads_away(run[end - 1].text)
+    return run[: end - 1] if led else run
+
+
+def _with_signs(text: str, start: int, end: int) -> tuple[int, int]:
+    """The same part of `text` with the brackets and signs that stand right at its ends: `(3 + 4) * -2`."""
+    first, last = start, end
+    while first and text[first - 1] in "([{+-":
+        first -= 1
+    while last < len(text) and text[last] in ")]}%!=":
+        last += 1
+    whole = text[first:last]
+    paired = all(whole.count(opening) == whole.count(closing) for opening, closing in ("()", "[]", "{}"))
+    return (first, last) if paired else (start, end)
 
 
 def _take_words(draft: Draft, param: Param, words: list[Token]) -> bool:

@@ -7,13 +7,16 @@ from itertools import islice, pairwise
 from typing import Any
 
 from .arguments import fill
+from .doubt import CURRENCY, leaves_out
+from .draft import Draft
 from .facts import find
 from .history import Answer
+from .rewrite import plainly
 from .shapes import MISFIT, Param, fit
 from .tools import Index, Tool
 from .words import calm, is_filler, meant, parts
 
-MOST_CALLS, MOST_PIECES = 20, 60
+MOST_CALLS, MOST_PIECES, MOST_OFFERED = 20, 60, 4
 CLEAR, ENOUGH, STARTS_CLAUSE, CLOSE = 1.0, 0.6, 1.5, 0.05
 
 _HIDDEN = re.compile(
@@ -27,13 +30,11 @@ _HIDDEN = re.compile(
 )
 # For texts that are `calm`: white space comes one at a time, and no part can be matched in two ways.
 _BREAK = re.compile(r"\s?[;\n]\s?|\s?[,.]?\s(?:and\s(?:then|also)|then|and|plus)\s|\s?[,.]\s", re.IGNORECASE)
+_FIRM = re.compile(r"[;\n]|\bthen\b|\balso\b", re.IGNORECASE)
 _NEGATED = re.compile(r"\b(?:don['\u2019]?t|do\snot|never)\b", re.IGNORECASE)
-_HOW_MANY = re.compile(
-    r"\bhow (?:many|much) ([^\W\d]+) (?:are (?:there )?in|is in|are|is|in|make) (-?\d[\d.,]*) ?([^\W\d]+)",
-    re.IGNORECASE,
-)
 _CONJUNCTION = re.compile(r"(?<!\w)(?:and|then|also|plus)$", re.IGNORECASE)
 _STATE = re.compile(r"\b(?:which|what)\b.*\bare (?:(?:still|not|yet|already) )*([a-z]+)[?.!]?\s?$", re.IGNORECASE)
+_OTHER_DAY = re.compile(r"\b(?:tomorrow|yesterday)\b", re.IGNORECASE)
 _WORD = re.compile(r"[\w-]+")
 
 
@@ -45,6 +46,16 @@ class Call:
     arguments: dict[str, Any]
     missing: list[Param]
     rivals: tuple[Tool, ...] = ()  # that may be meant just as well
+    unclear: bool = False  # the request says something that this call leaves out
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """A tool that may be meant: how likely it is, and the call that it would be."""
+
+    rank: float
+    call: Call
+    draft: Draft
 
 
 def calls(text: str, tools: list[Tool], answers: Sequence[Answer] = ()) -> list[Call]:
@@ -52,12 +63,11 @@ def calls(text: str, tools: list[Tool], answers: Sequence[Answer] = ()) -> list[
 
     None if it names no tool or says not to.
     """
-    text = _HOW_MANY.sub(r"convert \2 \3 to \1", calm(text))
+    text = plainly(calm(text))
     index = Index(tools)
     found: list[Call] = []
     for clause in clauses(text, index)[:MOST_CALLS]:
         if not _NEGATED.search(hidden(clause)) and (call := _call(clause, index)):
-            call = _unclear(call, clause)
             for answer in answers:
                 call = _completed(call, clause, answer)
             found += _each(_inherit(call, found), clause)
@@ -70,7 +80,13 @@ def clauses(text: str, index: Index) -> list[str]:
     breaks = list(islice(_BREAK.finditer(masked), MOST_PIECES))
     starts, ends = [match.end() for match in breaks], [match.start() for match in breaks]
     bounds = list(zip([0, *starts], [*ends, len(text)], strict=True))
-    beginnings = [start for start, end in bounds if _begins(masked[start:end], index)]
+    firm = [bool(_FIRM.search(match[0])) for match in breaks]
+    beside = [before or after for before, after in pairwise([False, *firm, False])]
+    beginnings = [
+        start
+        for (start, end), alone in zip(bounds, beside, strict=True)
+        if _begins(masked[start:end], index, CLEAR if alone else STARTS_CLAUSE)
+    ]
     cuts = [0, *beginnings[1:], len(text)]
     return [_trimmed(text[start:end]) for start, end in pairwise(cuts)]
 
@@ -88,19 +104,25 @@ def _trimmed(clause: str) -> str:
     return clause
 
 
-def _begins(masked: str, index: Index) -> bool:
+def _begins(masked: str, index: Index, enough: float = STARTS_CLAUSE) -> bool:
     said = meant(masked)
-    return bool(named(masked, index.tools)) or any(index.by_name(tool, said) >= STARTS_CLAUSE for tool in index.tools)
+    return bool(named(masked, index.tools)) or any(index.by_name(tool, said) >= enough for tool in index.tools)
 
 
 def named(text: str, tools: list[Tool]) -> Tool | None:
     """The tool whose whole name stands in `text`, in any spelling of its words; the first, and the longest there."""
+    found = _spelled(text, tools)
+    return found[0] if found else None
+
+
+def _spelled(text: str, tools: list[Tool]) -> tuple[Tool, str] | None:
+    """The tool that is `named`, and its name as it stands there."""
     squashed = {tool.squashed: tool for tool in tools if len(parts(tool.name)) > 1}
     exact = {tool.name: tool for tool in tools}
     for match in _WORD.finditer(text):
         tool = exact.get(match[0]) or squashed.get("".join(parts(match[0])))
         if tool:
-            return tool
+            return tool, match[0]
     return None
 
 
@@ -116,22 +138,52 @@ def hidden(text: str) -> str:
 
 def _call(clause: str, index: Index) -> Call | None:
     masked = hidden(clause)
-    tool = named(masked, index.tools)
-    if tool:
-        return Call(tool, *fill(tool.name, tool.schema, clause.replace(tool.name, " " * len(tool.name), 1), named=True))
+    if found := _spelled(masked, index.tools):
+        tool, spelled = found
+        at, gap = masked.index(spelled), " " * len(spelled)
+        call, draft = _drafted(tool, clause[:at] + gap + clause[at + len(spelled) :], named=True)
+        unclear = leaves_out(draft, tool, masked.replace(spelled, gap, 1), 1, index.name_words)
+        return replace(_unstated(call, clause), unclear=unclear)
     said = meant(masked)
-    ranked = [
-        (_rank(call, index, said, clause), -number, call)
-        for number, tool in enumerate(index.tools)
-        if index.by_name(tool, said) or index.by_title(tool, said)
-        for call in [Call(tool, *fill(tool.name, tool.schema, clause, named=False))]
-    ]
-    accepted = [entry for entry in ranked if index.by_name(entry[2].tool, said) >= CLEAR or entry[0] >= ENOUGH]
+    ranked = _ranked(index, said, clause)
+    accepted = [entry for entry in ranked if index.by_name(entry.call.tool, said) >= CLEAR or entry.rank >= ENOUGH]
     if not accepted:
-        return None
-    best, _, call = max(accepted, key=lambda entry: entry[:2])
-    rivals = tuple(other.tool for rank, _, other in accepted if other is not call and best - rank < CLOSE)
-    return replace(call, rivals=rivals)
+        return _hinted(ranked, index, said)
+    best, *others = accepted
+    asking = _unstated(best.call, clause)
+    if asking is not best.call:
+        return asking
+    share = index.share(best.call.tool, said)
+    if leaves_out(best.draft, best.call.tool, masked, share, index.name_words) or _is_money(best, ranked):
+        near = tuple(entry.call.tool for entry in ranked if entry is not best and entry.rank > 0)
+        return replace(best.call, rivals=near[: MOST_OFFERED - 1], unclear=True)
+    return replace(best.call, rivals=tuple(each.call.tool for each in others if best.rank - each.rank < CLOSE))
+
+
+def _hinted(ranked: list[_Entry], index: Index, said: list[str]) -> Call | None:
+    """What to offer when only the description of a tool, and not its name, has what was said."""
+    near = [entry.call for entry in ranked if index.by_title(entry.call.tool, said) >= ENOUGH]
+    return replace(near[0], rivals=tuple(call.tool for call in near[1:MOST_OFFERED]), unclear=True) if near else None
+
+
+def _drafted(tool: Tool, clause: str, *, named: bool) -> tuple[Call, Draft]:
+    draft = fill(tool.name, tool.schema, clause, named=named)
+    return Call(tool, draft.values, draft.missing()), draft
+
+
+def _ranked(index: Index, said: list[str], clause: str) -> list[_Entry]:
+    """The tools that `said` hints at, the likeliest first."""
+    hinted = [tool for tool in index.tools if index.by_name(tool, said) or index.by_title(tool, said)]
+    drafted = [_drafted(tool, clause, named=False) for tool in hinted]
+    entries = [_Entry(_rank(call, index, said, clause), call, draft) for call, draft in drafted]
+    return sorted(entries, key=lambda entry: -entry.rank)
+
+
+def _is_money(best: _Entry, ranked: list[_Entry]) -> bool:
+    """Whether the text has a sum of money that `best` has no use for, and another tool has one."""
+    if not CURRENCY.search(best.draft.text) or any(param.is_money for param in best.draft.params):
+        return False
+    return any(param.is_money for entry in ranked for param in entry.draft.params if param.name in entry.draft.values)
 
 
 def _denies(clause: str, value: object) -> bool:
@@ -139,13 +191,17 @@ def _denies(clause: str, value: object) -> bool:
     return bool(value) and bool(re.search(pattern, clause, re.IGNORECASE))
 
 
-def _unclear(call: Call, clause: str) -> Call:
-    """`unpaid`, `not paid` and `late` are none of the fixed values: ask, instead of leaving them out without a word."""
+def _unstated(call: Call, clause: str) -> Call:
+    """Ask for what would be left out without a word.
+
+    `unpaid`, `not paid` and `late` are none of the fixed values, and `yesterday` is no date.
+    """
     state = _STATE.search(clause)
     for param in call.tool.params:
         denied = any(_denies(clause, value) for value in param.enum)
         left_out = param.name not in call.arguments and state and not is_filler(state[1])
-        if param.enum and (denied or left_out) and param not in call.missing:
+        undated = param.form == "date" and param.name not in call.arguments and _OTHER_DAY.search(clause)
+        if ((param.enum and (denied or left_out)) or undated) and param not in call.missing:
             arguments = {name: value for name, value in call.arguments.items() if name != param.name}
             return replace(call, arguments=arguments, missing=[*call.missing, param])
     return call
@@ -161,16 +217,22 @@ def _rank(call: Call, index: Index, said: list[str], clause: str) -> float:
 def _completed(call: Call, clause: str, answer: Answer) -> Call:
     """`call` with what the answer gives of the arguments that are missing."""
     said = answer.said.strip().rstrip(".")
-    read, _ = fill(call.tool.name, call.tool.schema, f"{clause}, {said}", named=False)
+    read = fill(call.tool.name, call.tool.schema, f"{clause}, {said}", named=False).values
     values = {}
     for param in call.missing:
         whole = fit(param, said) if answer.asked == (param.name,) else MISFIT
         prefer_whole = param.is_text and not param.is_label
-        found = whole if prefer_whole and whole is not MISFIT else read.get(param.name, whole)
+        # A list must not gather what stood in the request for something else.
+        heard = _alone(param, said) if "array" in param.types else read
+        found = whole if prefer_whole and whole is not MISFIT else heard.get(param.name, whole)
         if found is not MISFIT:
             values[param.name] = found
     rest = [param for param in call.missing if param.name not in values]
     return replace(call, arguments={**call.arguments, **values}, missing=rest)
+
+
+def _alone(param: Param, said: str) -> dict[str, Any]:
+    return fill("", {"properties": {param.name: param.schema}, "required": [param.name]}, said, named=False).values
 
 
 def _each(call: Call, clause: str) -> list[Call]:
@@ -179,9 +241,23 @@ def _each(call: Call, clause: str) -> list[Call]:
         value = str(call.arguments.get(param.name, ""))
         row = re.search(rf"(?<!\w){re.escape(value)}((?:\s?(?:,(?:\sand)?|and|&)\s?#?\d+(?![\w.,]*\d))+)", clause)
         if param.is_label and value.isdigit() and row:
-            others = [fit(param, other) for other in re.findall(r"\d+", row[1])]
-            return [call, *(replace(call, arguments={**call.arguments, param.name: other}) for other in others)]
+            several = bool(re.search(r"[^\W\d]s #?$", clause[: row.start()]))
+            numbers = re.findall(r"\d+", row[1])
+            kept = _without(call, param, numbers) if several else call
+            used = [] if several else [str(given) for given in call.arguments.values()]
+            others = [fit(param, other) for other in numbers if other not in used]
+            return [kept, *(replace(kept, arguments={**kept.arguments, param.name: other}) for other in others)]
     return [call]
+
+
+def _without(call: Call, row_of: Param, numbers: list[str]) -> Call:
+    """`call`, but what its other arguments took from the row of `row_of` is to be asked for."""
+    taken = [
+        param for param in call.tool.params if param != row_of and str(call.arguments.get(param.name, "")) in numbers
+    ]
+    names = {param.name for param in taken}
+    arguments = {name: value for name, value in call.arguments.items() if name not in names}
+    return replace(call, arguments=arguments, missing=[*call.missing, *(param for param in taken if param.required)])
 
 
 def _inherit(call: Call, earlier: list[Call]) -> Call:

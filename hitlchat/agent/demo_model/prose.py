@@ -6,7 +6,7 @@ from typing import Any
 
 from .markdown import code, text
 from .plan import Call
-from .shapes import Param, item
+from .shapes import MISFIT, Param, fit, item
 from .tools import Tool
 from .words import canonical, parts
 
@@ -21,6 +21,7 @@ _LONG = re.compile(
     r"\b(?:write|tell|stream|compose|give)\b.*\b(?:essay|story|poem|long\s+(?:text|answer|message)|text)\b",
     re.IGNORECASE,
 )
+_SUCH_AS = re.compile(r"^[^,]*,? such as ([^;,]{1,60}?)(?= or | and |[;,.]?$|[;,.]\s)")
 _WHO = "the quiet gardener|a patient editor|the night train|an old lighthouse|the small team|a careful reader"
 _DOES = "follows|remembers|crosses|describes|repairs|visits|watches"
 _WHAT = "the long road to the sea|a letter from the north|the map on the wall|every page of the book|the river"
@@ -65,9 +66,10 @@ def nothing(tools: list[Tool], *, again: bool) -> str:
 
 def which(call: Call) -> str:
     """Ask which of several tools is meant that fit equally well."""
-    shown = "\n".join(
-        f"- {code(example(tool))}: {text(tool.title)}" for tool in (call.tool, *call.rivals)[:MOST_SUGGESTED]
-    )
+    offered = (call.tool, *call.rivals)[:MOST_SUGGESTED]
+    shown = "\n".join(f"- {code(example(tool))}: {text(tool.title)}" for tool in offered)
+    if not call.rivals:
+        return f"I am not sure that you mean this. If so, please say it in this way:\n\n{shown}"
     return f"I am not sure which of these you mean. Please say it in one of these ways:\n\n{shown}"
 
 
@@ -137,19 +139,39 @@ def _piece(param: Param, said: str) -> str:
 
 
 def _sample(param: Param) -> Any:
+    such = _SUCH_AS.search(param.description)
+    if such and (param.is_number or param.is_text) and fit(param, such[1]) is not MISFIT:
+        return json.dumps(such[1], ensure_ascii=False) if re.search(r"[\s=]", such[1]) else such[1]
     given = param.enum or param.schema.get("examples")
     if isinstance(given, list | tuple) and given:
         return json.dumps(given[0]) if isinstance(given[0], list | dict) else given[0]
     if "array" in param.types:
-        return "[1, 2]" if item(param).is_number else '["one", "two"]'
+        return _elements(param)
     kind = next((kind for kind in _KINDS if kind in param.types), "")
+    if low := _lowest(param):
+        return low
     last = param.name.rpartition("_")[2]
     return _SAMPLES.get(param.form) or _KINDS.get(kind) or _SAMPLES.get(param.name) or _SAMPLES.get(last, '"some text"')
 
 
-_KINDS = {"integer": 3, "number": 10, "boolean": "yes", "object": "{}"}
+def _lowest(param: Param) -> int | float | None:
+    """The least allowed number, where the usual sample is too small."""
+    low = param.schema.get("minimum")
+    usual = _KINDS["integer"] if "integer" in param.types else _KINDS["number"]
+    return low if param.is_number and isinstance(low, int | float) and low > usual else None
+
+
+def _elements(param: Param) -> str:
+    element = item(param)
+    if "object" in element.types:
+        return '[{"name": "Ann", "count": 3}, {"name": "Ben", "count": 5}]'
+    return "[1, 2]" if element.is_number else '["one", "two"]'
+
+
+_KINDS: dict[str, Any] = {"integer": 3, "number": 10, "boolean": "yes", "object": "{}"}
 _SAMPLES = {
     "decimal": "129.00", "date": "2026-01-31", "date-time": "2026-01-31T10:00:00Z", "email": "ann@example.com",
     "uri": "https://example.com", "url": "https://example.com", "unit": "km", "city": "Paris", "id": "4711",
-    "timezone": "UTC", "amount": "129.00", "to_unit": "miles", "to_city": "Rome",
+    "timezone": "UTC", "amount": "129.00", "to_unit": "miles", "to_city": "Rome", "expression": "(3+4)*2",
+    "country": "IE",
 }  # fmt: skip

@@ -34,7 +34,7 @@ def answer(request: dict[str, Any]) -> Iterator[Chunk]:
     if text := _text_for(said, tools):
         return writer.text(text)
     calls = plan.calls(said, tools, answers)
-    unsure = next((call for call in calls if call.rivals), None)
+    unsure = next((call for call in calls if call.unclear or call.rivals), None)
     if unsure:
         return writer.text(prose.which(unsure))
     if any(call.missing for call in calls):

@@ -16,6 +16,7 @@ _GENERIC = frozenset(map(canonical, ("id", "number", "no", "nr", "name", "value"
 _LABELS = frozenset(
     map(canonical, ("id", "number", "no", "nr", "code", "key", "ref", "reference", "sku", "order", "invoice", "ticket"))
 )
+_RATES = frozenset(map(canonical, ("rate", "percent", "percentage", "interest", "share")))
 _ALSO = {
     "start": "from since after begin",
     "end": "to until till before",
@@ -29,6 +30,8 @@ _ALSO = {
 _TRUE = frozenset({"true", "yes", "on", "y", "1"})
 _FALSE = frozenset({"false", "no", "off", "n", "0"})
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
+# The one pattern that is read: a code of so many letters. Others could be made to keep this process busy.
+_LETTERS = re.compile(r"\^\[A-Za-z\]\{(\d{1,4})(?:,(\d{1,4}))?\}\$")
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 MOST = 40  # parameters of a tool, and values of a parameter, that are looked at
@@ -70,6 +73,10 @@ class Param:
     def is_label(self) -> bool:
         """Whether a text of digits would be a usual value, as for an order number."""
         return bool(self.own_words & _LABELS)
+
+    @property
+    def is_rate(self) -> bool:
+        return bool(self.own_words & _RATES)
 
     @property
     def is_text(self) -> bool:
@@ -137,6 +144,24 @@ def _resolved(raw: Any, root: dict[str, Any]) -> dict[str, Any]:
 def fit(param: Param, text: str) -> Any:
     """`text` as a value of `param`, or MISFIT."""
     text = text.strip()
+    value = _read(param, text)
+    return MISFIT if value is MISFIT or not _within(param.schema, value) else value
+
+
+def _within(schema: dict[str, Any], value: Any) -> bool:
+    """Whether the limits of `schema` that are easy to check allow `value`."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        low, high = schema.get("minimum"), schema.get("maximum")
+        too_low = isinstance(low, int | float) and value < low
+        return not (too_low or (isinstance(high, int | float) and value > high))
+    letters = _LETTERS.fullmatch(str(schema.get("pattern") or ""))
+    if isinstance(value, str) and letters:
+        most = int(letters[2] or letters[1])
+        return int(letters[1]) <= len(value) <= most and value.isascii() and value.isalpha()
+    return True
+
+
+def _read(param: Param, text: str) -> Any:
     if param.enum:
         return next((value for value in param.enum if str(value).lower() == text.lower()), MISFIT)
     for kind in ("integer", "number", "boolean", "array", "object"):

@@ -1,5 +1,6 @@
 """The tools of a request, as the demo model sees them."""
 
+import math
 from collections import Counter
 from dataclasses import dataclass
 from typing import Any
@@ -32,6 +33,19 @@ class Tool:
     def squashed(self) -> str:
         return "".join(parts(self.name))
 
+    @property
+    def vocabulary(self) -> frozenset[str]:
+        """All words that it tells of itself, of its parameters and of their fixed values."""
+        texts = [self.description, *(param.description for param in self.params), *_fixed(self)]
+        names = [part for name in (self.name, *(param.name for param in self.params)) for part in parts(name)]
+        said = (token.text for text in texts for token in tokens(text))
+        aliases = frozenset[str]().union(*(param.words for param in self.params))
+        return frozenset(map(canonical, [*names, *said])) | aliases
+
+
+def _fixed(tool: Tool) -> list[str]:
+    return [str(value) for param in tool.params for value in param.enum]
+
 
 def offered(request: dict[str, Any]) -> list[Tool]:
     """The tools of `request`; none if it forbids calls."""
@@ -63,8 +77,11 @@ class Index:
         self.tools = tools
         self._names = {tool.name: _telling(parts(tool.name)) for tool in tools}
         self._titles = {tool.name: _telling(token.text for token in tokens(tool.title)) for tool in tools}
+        self._asides = {tool.name: self._told_aside(tool) for tool in tools}
+        self.name_words = frozenset[str]().union(*self._names.values())
         self._in_names = Counter(word for words in self._names.values() for word in words)
         self._in_titles = Counter(word for words in self._titles.values() for word in words)
+        self._in_asides = Counter(word for words in self._asides.values() for word in words)
 
     def by_name(self, tool: Tool, said: list[str]) -> float:
         """How strongly the words `said` name `tool`; 1 and above is a match."""
@@ -78,7 +95,20 @@ class Index:
     def by_title(self, tool: Tool, said: list[str]) -> float:
         """How strongly they hint at its description."""
         heard = self._titles[tool.name] & {canonical(word) for word in said}
-        return round(min(1.2, sum(0.6 / self._in_titles[word] for word in heard)), 6)
+        aside = self._asides[tool.name] & {canonical(word) for word in said}
+        hints = [0.6 / self._in_titles[word] for word in heard] + [0.6 / self._in_asides[word] for word in aside]
+        return round(min(1.2, math.fsum(hints)), 6)
+
+    def share(self, tool: Tool, said: list[str]) -> float:
+        """How much of its name `said` has, from 0 to 1."""
+        own = self._names[tool.name]
+        return len(own & {canonical(word) for word in said}) / len(own) if own else 0
+
+    def _told_aside(self, tool: Tool) -> frozenset[str]:
+        """The words of its fixed values and, as of tags, of the lines below its title."""
+        below = tool.description.strip().partition("\n")[2]
+        said = (token.text for text in (below, *_fixed(tool)) for token in tokens(text))
+        return _telling(said) - self._titles[tool.name]
 
 
 def _telling(words: Any) -> frozenset[str]:

@@ -14,6 +14,9 @@ _PREPOSITIONS = """
     about as at because by during except for from in into of on since than through to until via with without
 """
 FILLERS = frozenset(_FILLERS.split())
+# They say when, or that a name follows; in the name of a tool they may still tell it from others.
+_ASIDES = "called named titled today tomorrow yesterday still yet already like saying"
+_FILLED = FILLERS | frozenset(_ASIDES.split())
 PREPOSITIONS = frozenset(_PREPOSITIONS.split())
 _SYNONYMS = {
     "get": "show display view read",
@@ -34,7 +37,12 @@ _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[^A-Za-z0-9]+")
 SHORTEST_STEM = 3
 LONGEST = 2_000  # characters of a text that are looked at
 MOST_TOKENS = 400
-_BACK = re.compile(r"\b(?:giv|pay|paid|send|money|want|return)\w*\b.*\bback\b", re.IGNORECASE | re.DOTALL)
+_MONTHS = "january february march april may june july august september october november december"
+MONTHS = tuple(_MONTHS.split())
+_PHRASES = {
+    "refund": re.compile(r"\b(?:giv|pay|paid|send|money|want|return)\w*\b.*\bback\b", re.IGNORECASE | re.DOTALL),
+    "month": re.compile(rf"(?<!\d )(?<!\d\. )\b(?:{'|'.join(MONTHS)}) \d{{4}}\b", re.IGNORECASE),
+}
 
 
 @dataclass(frozen=True)
@@ -57,9 +65,9 @@ def tokens(text: str) -> list[Token]:
 
 
 def meant(text: str) -> list[str]:
-    """The words of `text`, and what a phrase of several stands for: `give … back` is a refund."""
+    """The words of `text`, and what a phrase of several stands for: `give … back` is a refund, `May 2026` a month."""
     said = [token.text for token in tokens(text)]
-    return [*said, "refund"] if _BACK.search(text) else said
+    return [*said, *(word for word, phrase in _PHRASES.items() if phrase.search(text))]
 
 
 def parts(name: str) -> list[str]:
@@ -69,7 +77,7 @@ def parts(name: str) -> list[str]:
 
 def is_filler(word: str) -> bool:
     """Whether a word says nothing by itself: `the`, `What's`."""
-    return re.split(r"['\u2019]", word.lower())[0] in FILLERS
+    return re.split(r"['\u2019]", word.lower())[0] in _FILLED
 
 
 def leads_away(word: str) -> bool:

@@ -10,6 +10,8 @@ from hitlchat import environment as env
 from hitlchat.accounts import first_run
 from hitlchat.agent.endpoint import own_address
 from hitlchat.asgi import LARGEST_BODY, application, household
+from hitlchat.management.outflow import Patient
+from hitlchat.project_tools.rows import keep_in_step
 from tools_studio.library.install import install
 
 CLOSE_RESTARTING = 1012
@@ -26,7 +28,7 @@ class NeverStarted:
         return True
 
 
-class BoundedRequest(WebRequest):  # type: ignore[misc]
+class BoundedRequest(Patient, WebRequest):  # type: ignore[misc]
     """Refuses a body that is too large while it arrives. Daphne reads it all first, and the application asks later."""
 
     _is_refused = False
@@ -92,6 +94,11 @@ class GracefulServer(Server):  # type: ignore[misc]
         made.protocol = BoundedWebSocket
         self._ws_factory = made
 
+    async def handle_reply(self, protocol: Any, message: dict[str, Any]) -> None:
+        await super().handle_reply(protocol, message)
+        if isinstance(protocol, BoundedRequest):
+            await protocol.taken()
+
     def kill_all_applications(self) -> Any:
         for connection in self.connections.values():
             if not connection.get("application_instance"):
@@ -116,8 +123,9 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         host, port = options["host"], options["port"]
-        # Before the event loop runs, since both use the synchronous database.
+        # Before the event loop runs, since all of them use the synchronous database.
         install()
+        keep_in_step()
         self._link = first_run.make_link() if first_run.needed() else None
         own_address.learn(host, port)
         endpoint = f"tcp:{port}:interface={host.replace(':', chr(92) + ':')}"

@@ -1,7 +1,11 @@
 // @ts-check
 /** Behaviour of approval cards wherever they stand: countdown, grace period, what must be looked at before approving. */
 
+import "./times.js";
+
 const GRACE_MS = 500;
+/** What is answered: a card, or several calls together. */
+const ASKS = "[data-ask], [data-batch]";
 
 /** When each card was first in sight, or the person last typed elsewhere. @type {WeakMap<Element, number>} */
 const settledSince = new WeakMap();
@@ -11,46 +15,94 @@ function isFresh(card) {
   return performance.now() - (settledSince.get(card) ?? performance.now()) < GRACE_MS;
 }
 
+/** What does not count yet looks and reads like it. @param {Element} card */
+function showFresh(card) {
+  const fresh = isFresh(card);
+  card.toggleAttribute("data-fresh", fresh);
+  for (const button of card.querySelectorAll(".ask-foot .btn")) {
+    if (fresh) button.setAttribute("aria-disabled", "true");
+    else button.removeAttribute("aria-disabled");
+  }
+}
+
+/** @param {Element} card */
+function beginGrace(card) {
+  settledSince.set(card, performance.now());
+  showFresh(card);
+  setTimeout(() => showFresh(card), GRACE_MS + 1);
+}
+
 /** Start, or start again, the pause in which neither keys nor clicks count (SR-39). */
 export function restartGrace(root = document) {
-  for (const card of root.querySelectorAll("[data-ask]")) settledSince.set(card, performance.now());
+  root.querySelectorAll(ASKS).forEach(beginGrace);
+}
+
+/** @param {EventTarget | null} target */
+function isTick(target) {
+  return target instanceof Element && Boolean(target.closest("label")?.querySelector("[data-reviewed]"));
+}
+
+/** Writing answers nothing, nor does going on with Tab: whoever writes while another card comes or goes must not lose a letter. @param {Event} event */
+function isWriting(event) {
+  if (event instanceof KeyboardEvent && event.key === "Tab") return true;
+  return event.type !== "submit" && (event.target instanceof HTMLTextAreaElement || event.target instanceof HTMLSelectElement);
 }
 
 /** @param {Event} event */
 function ignoreWhileFresh(event) {
-  const card = event.target instanceof Element ? event.target.closest("[data-ask]") : null;
-  if (!card || !isFresh(card)) return;
+  const card = event.target instanceof Element ? event.target.closest(ASKS) : null;
+  // The tick lets nothing run by itself: an early one stays, and Approve has its own pause.
+  if (!card || !isFresh(card) || isTick(event.target) || isWriting(event)) return;
   event.preventDefault();
   event.stopImmediatePropagation();
 }
 
 /** Approve is possible once everything folded was opened and, at L5, the review was confirmed. @param {Element} card */
 function updateApprove(card) {
-  const level = Number(card.getAttribute("data-level"));
-  const button = card.querySelector("[data-approve]");
-  const why = card.querySelector(".why-not");
-  if (level < 4 || !(button instanceof HTMLButtonElement) || !why || card.hasAttribute("data-over")) return;
+  if (Number(card.getAttribute("data-level")) < 4 || card.hasAttribute("data-over")) return;
+  card.querySelectorAll("[data-approve]").forEach((button) => button instanceof HTMLButtonElement && updateButton(card, button));
+}
+
+/** With the arguments changed there is a second one, with a tick of its own. @param {Element} card @param {HTMLButtonElement} button */
+function updateButton(card, button) {
+  const why = button.closest(".ask-foot")?.querySelector(".why-not");
+  if (!why) return;
   const closed = card.querySelectorAll("details[data-fold]:not([data-opened])").length;
-  const box = card.querySelector("[data-reviewed]");
+  const box = (button.closest("[data-edit]") ?? card).querySelector("[data-reviewed]");
   const reviewed = !(box instanceof HTMLInputElement) || box.checked;
   button.disabled = closed > 0 || !reviewed;
-  const words = reviewed ? "" : "Confirm first that you reviewed it.";
+  const said = why.textContent || "Unfold everything first.";
+  const words = closed ? said : reviewed ? "" : "Confirm first that you reviewed it.";
   // Written only when it differs, since the observer below looks again after each change.
-  if (!closed && why.textContent !== words) why.textContent = words;
+  if (why.textContent !== words) why.textContent = words;
+}
+
+/** Steps of changing the arguments that were there at the last look. @type {WeakSet<Element>} */
+const steps = new WeakSet();
+
+/** A step that came just now has its own pause: its buttons stand where others stood. @param {Element} step */
+function meetStep(step) {
+  const card = step.closest("[data-ask]");
+  if (!card || steps.has(step)) return;
+  steps.add(step);
+  step.querySelector("h4[autofocus]")?.scrollIntoView({ block: "start" });
+  beginGrace(card);
+  updateApprove(card);
+}
+
+/** @param {Event} event */
+function endEdit(event) {
+  const button = event.target instanceof Element ? event.target.closest("[data-end-edit]") : null;
+  const card = button?.closest("[data-ask]");
+  if (!card) return;
+  card.querySelector("[data-edit]")?.replaceChildren();
+  beginGrace(card);
+  const more = card.querySelector("details.menu.end > summary");
+  if (more instanceof HTMLElement) more.focus();
 }
 
 /** How far this browser's clock is behind the server's, in ms: deadlines are the server's. */
 const skew = Date.parse(document.documentElement.dataset.now ?? "") - Date.now() || 0;
-
-/** Times are stored in the server's zone and read in the person's. */
-function localTimes() {
-  for (const element of document.querySelectorAll("time[datetime]:not([data-local])")) {
-    const moment = new Date(element.getAttribute("datetime") ?? "");
-    element.setAttribute("data-local", "");
-    element.setAttribute("title", moment.toLocaleString());
-    element.textContent = moment.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
-  }
-}
 
 /** At 0:00 nothing can be answered any more. @param {Element} card @param {boolean} isOver */
 function setOver(card, isOver) {
@@ -84,7 +136,7 @@ function tick() {
 
 /** @param {Element} card */
 function meet(card) {
-  if (!settledSince.has(card)) settledSince.set(card, performance.now());
+  if (!settledSince.has(card)) beginGrace(card);
   updateApprove(card);
 }
 
@@ -108,18 +160,26 @@ document.addEventListener("change", (event) => {
   const card = event.target instanceof Element ? event.target.closest("[data-ask]") : null;
   if (card) updateApprove(card);
 });
+document.addEventListener("input", (event) => {
+  const text = event.target;
+  if (!(text instanceof HTMLTextAreaElement) || !text.matches("[data-counted]")) return;
+  const count = text.parentElement?.querySelector("[data-count]");
+  if (count) count.textContent = String(text.value.length);
+});
+document.addEventListener("click", endEdit);
 document.addEventListener("click", (event) => {
+  const began = event.target instanceof Element ? event.target.closest("[data-begin-edit]") : null;
+  began?.closest("details.menu")?.removeAttribute("open");
   for (const menu of document.querySelectorAll("details.menu[open]")) {
     if (event.target instanceof Node && !menu.contains(event.target)) menu.removeAttribute("open");
   }
 });
 
 new MutationObserver(() => {
-  document.querySelectorAll("[data-ask]").forEach(meet);
-  localTimes();
+  document.querySelectorAll(ASKS).forEach(meet);
+  document.querySelectorAll("[data-edit-step]").forEach(meetStep);
   tick();
 }).observe(document.body, { childList: true, subtree: true });
-document.querySelectorAll("[data-ask]").forEach(meet);
-localTimes();
+document.querySelectorAll(ASKS).forEach(meet);
 tick();
 setInterval(tick, 1000);

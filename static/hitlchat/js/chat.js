@@ -15,6 +15,7 @@ const composer = /** @type {HTMLFormElement} */ (document.querySelector("[data-c
 const textarea = /** @type {HTMLTextAreaElement} */ (composer.querySelector("textarea"));
 const send = /** @type {HTMLButtonElement} */ (composer.querySelector("[data-send]"));
 const draft = keepDraft(textarea);
+const flash = /** @type {HTMLElement} */ (document.querySelector("#flash"));
 const newBelow = /** @type {HTMLElement} */ (log.querySelector("[data-new-below]"));
 const plainTitle = document.title;
 
@@ -33,8 +34,11 @@ function waiting() {
 
 function showModal() {
   if (dialog.open) return;
+  dialog.querySelector("[data-told]")?.replaceChildren();
   restartGrace(asks);
   dialog.showModal();
+  // Whatever the browser snaps to: what stands above the first card comes first.
+  asks.scrollTop = 0;
 }
 
 /** A card that comes or goes moves the others: a click meant for what stood there must not count. @param {Set<string>} ids */
@@ -43,8 +47,18 @@ function steady(ids) {
   seen = ids;
 }
 
+/** Where each card stands among the others. @param {Element[]} cards */
+function number(cards) {
+  cards.forEach((card, index) => {
+    const nth = card.querySelector("[data-nth]");
+    const words = cards.length > 1 ? `${index + 1} of ${cards.length}` : "";
+    if (nth && nth.textContent !== words) nth.textContent = words;
+  });
+}
+
 function updateModal() {
   const cards = waiting();
+  number(cards);
   steady(new Set(cards.map((card) => card.id)));
   const title = dialog.querySelector("h2");
   const words = cards.length === 1 ? "A call needs your answer" : `${cards.length} calls need your answer`;
@@ -92,6 +106,16 @@ function setConnected(isConnected) {
   for (const bar of document.querySelectorAll("[data-offline]")) bar.toggleAttribute("hidden", isConnected);
   if (isConnected) document.querySelectorAll("[data-kept]").forEach((note) => note.remove());
   updateComposer();
+}
+
+/** What the list of conversations tells of this one, as it was at the last look. */
+let told = "";
+
+/** The list beside the page asks for itself again once this conversation has got another title, or waits for someone, or no longer does. */
+function refreshThreads() {
+  const now = [...document.querySelectorAll("#title, #run")].map((part) => part.textContent?.trim()).join(" ");
+  if (told && told !== now) document.querySelectorAll(".threads").forEach((list) => list.dispatchEvent(new Event("stale")));
+  told = now;
 }
 
 /** On its card: an answer that waits for the connection. @param {Event} event */
@@ -153,8 +177,12 @@ newBelow.querySelector("button")?.addEventListener("click", () => {
 new MutationObserver(() => {
   updateModal();
   updateComposer();
+  document.body.dispatchEvent(new Event("approvals-changed"));
 }).observe(asks, { childList: true });
-new MutationObserver(updateComposer).observe(/** @type {Node} */ (page.querySelector(".chat-head")), { childList: true, subtree: true });
+new MutationObserver(() => {
+  updateComposer();
+  refreshThreads();
+}).observe(/** @type {Node} */ (page.querySelector(".chat-head")), { childList: true, subtree: true });
 new MutationObserver(() => {
   const signal = document.querySelector("[data-clear-composer]");
   if (!signal) return;
@@ -164,6 +192,20 @@ new MutationObserver(() => {
   updateComposer();
 }).observe(/** @type {Node} */ (document.querySelector("#composer-signal")), { childList: true });
 
+/** What is told while the modal is open stands behind it, where nobody reads it. */
+const toldHere = /** @type {HTMLElement} */ (dialog.querySelector("[data-told]"));
+new MutationObserver(() => {
+  if (dialog.open) toldHere.replaceChildren(...[...flash.childNodes].map((node) => node.cloneNode(true)));
+}).observe(flash, { childList: true });
+
+asks.addEventListener(
+  "toggle",
+  (event) => {
+    const opened = event.target;
+    if (opened instanceof HTMLDetailsElement && opened.open && opened.matches("[data-batch] > details")) opened.scrollIntoView({ block: "start" });
+  },
+  true,
+);
 document.addEventListener("click", answer);
 dialog.querySelector("[data-later]")?.addEventListener("click", () => dialog.close());
 // Escape means neither yes nor no: it ends here too, as “Decide later” does.
@@ -196,6 +238,7 @@ document.body.addEventListener("htmx:wsClose", (event) => {
   setConnected(false);
   const code = /** @type {CustomEvent} */ (event).detail?.event?.code;
   if (code === 4401) window.location.reload();
+  if (code === 4403) window.location.assign("/deactivated");
   if (code === 4404) window.location.assign("/");
 });
 document.addEventListener("DOMContentLoaded", () => {
@@ -206,4 +249,5 @@ document.addEventListener("DOMContentLoaded", () => {
 setTimeout(() => connected || setConnected(false), PATIENCE_MS);
 updateModal();
 updateComposer();
+refreshThreads();
 goToEnd();

@@ -1,16 +1,25 @@
 // @ts-check
-/** The Tool Studio's page: the editor's label, unsaved changes, the words under the HITL mode. */
+/** The Tool Studio's page: the editor and what the check marks in it, unsaved changes, the words under the HITL mode. */
 
 import "./cards.js";
+import { connectKeys } from "./studio_keys.js";
+import { keepPlace, returnToPlace } from "./studio_place.js";
+import { connectRows } from "./studio_rows.js";
 
 const form = /** @type {HTMLFormElement} */ (document.querySelector("[data-tool-form]"));
 const ORDER = ["DISABLED", "CONDITIONAL", "REQUIRED"];
-let dirty = false;
-
 const QUIET_MS = 500;
+
+// Its note goes with the next change.
+const wasSaved = document.querySelector("[data-saved]") !== null;
+let dirty = form.hasAttribute("data-unsaved");
 /** @type {any} */
 let editor = null;
+/** @type {number[]} */
+let marked = [];
 let pending = 0;
+/** Which of the folds in the check's answer are open; every answer brings them anew. @type {Set<string>} */
+const unfolded = new Set();
 
 /** Ask what follows from the editor's contents, once nothing was typed for a moment. */
 function inspectSoon() {
@@ -19,13 +28,42 @@ function inspectSoon() {
   pending = setTimeout(() => window.htmx.trigger("#inspection", "inspect"), QUIET_MS);
 }
 
-/** Put what the check found into the editor's margin. */
-function markLines() {
+/** How much the check found, in words. */
+function countWords() {
+  const wrong = document.querySelectorAll("#inspection [data-finding]").length;
+  const doubtful = document.querySelectorAll("#inspection [data-doubt]").length;
+  const words = wrong === 0 ? "Nothing wrong" : wrong === 1 ? "1 finding" : `${wrong} findings`;
+  return doubtful === 0 ? words : `${words}, ${doubtful} ${doubtful === 1 ? "warning" : "warnings"}`;
+}
+
+/** Say how much the check found, with the way there. */
+function showCount() {
+  const said = document.querySelector("[data-finding-count]");
+  const words = countWords();
+  // Written only when it differs: a screen reader says it each time.
+  if (!said || said.textContent === words) return;
+  const link = document.createElement("a");
+  link.href = "#inspection";
+  link.textContent = words;
+  said.replaceChildren(words === "Nothing wrong" ? words : link);
+}
+
+/** Put what the check found into the editor's margin and behind its lines, and say how much it is. */
+function showFindings() {
+  showCount();
   if (!editor) return;
-  const lines = [...document.querySelectorAll("#inspection [data-line]")];
-  editor.getSession().setAnnotations(
-    lines.map((line) => ({ row: Number(line.getAttribute("data-line")) - 1, column: 0, type: "error", text: line.textContent })),
-  );
+  const session = editor.getSession();
+  const found = [...document.querySelectorAll("#inspection [data-line]")].map((line) => ({
+    row: Number(line.getAttribute("data-line")) - 1,
+    text: line.querySelector("[data-said]")?.textContent ?? "",
+    type: line.hasAttribute("data-doubt") ? "warning" : "error",
+  }));
+  session.setAnnotations(found.map(({ row, text, type }) => ({ row, column: 0, type, text })));
+  marked.forEach((id) => session.removeMarker(id));
+  // @ts-ignore - ace is a global of its own script
+  const { Range } = window.ace.require("ace/range");
+  const wrong = found.filter(({ type }) => type === "error");
+  marked = wrong.map(({ row }) => session.addMarker(new Range(row, 0, row, 1), "found-line", "fullLine"));
 }
 
 function markDirty() {
@@ -33,6 +71,11 @@ function markDirty() {
   dirty = true;
   document.querySelector("[data-saved]")?.remove();
   document.querySelector("[data-dirty]")?.removeAttribute("hidden");
+  lockWhatNeedsSaved();
+}
+
+/** What is tested and published is what was saved, so neither is possible before. */
+function lockWhatNeedsSaved() {
   for (const button of document.querySelectorAll("[data-needs-saved]")) {
     if (button instanceof HTMLButtonElement) button.disabled = true;
   }
@@ -50,7 +93,10 @@ function showMode() {
   }
   const before = form.getAttribute("data-mode");
   const lowers = before !== null && ORDER.indexOf(mode) < ORDER.indexOf(before);
-  document.querySelector("[data-lower]")?.toggleAttribute("hidden", !lowers);
+  const trusts = form.hasAttribute("data-signed-in-only") && !new FormData(form).has("signed_in_only");
+  document.querySelector("[data-lower]")?.toggleAttribute("hidden", !lowers && !trusts);
+  document.querySelector("[data-lower-mode]")?.toggleAttribute("hidden", !lowers);
+  document.querySelector("[data-lower-word]")?.toggleAttribute("hidden", !trusts);
 }
 
 function connectEditor() {
@@ -62,22 +108,57 @@ function connectEditor() {
   editor.setOptions({ enableKeyboardAccessibility: true, fontSize: "12.5px", scrollPastEnd: 0.2, showFoldWidgets: false });
   editor.textInput.getElement().setAttribute("aria-label", "Code of the tool");
   editor.getSession().on("change", markDirty);
-  markLines();
+  showFindings();
+  if (wasSaved) returnToPlace(form, editor);
 }
 
-document.body.addEventListener("htmx:afterSettle", markLines);
+/** Where a test's argument was wrong, that is where one goes on typing. */
+function goToField() {
+  const name = document.querySelector("#test-result [data-field]")?.getAttribute("data-field");
+  for (const field of document.querySelectorAll("#test [aria-invalid]")) field.removeAttribute("aria-invalid");
+  const field = name ? document.getElementById(name) : null;
+  field?.setAttribute("aria-invalid", "true");
+  field?.focus();
+}
+
+document.body.addEventListener("htmx:afterSettle", (event) => {
+  const target = event.target instanceof Element ? event.target : null;
+  if (target?.id === "test-result") goToField();
+  for (const fold of document.querySelectorAll("#inspection details[data-keep]")) {
+    fold.toggleAttribute("open", unfolded.has(fold.getAttribute("data-keep") ?? ""));
+  }
+  showFindings();
+  if (dirty) lockWhatNeedsSaved();
+});
+document.addEventListener(
+  "toggle",
+  (event) => {
+    const fold = event.target;
+    if (!(fold instanceof HTMLDetailsElement) || !fold.dataset.keep || !fold.isConnected) return;
+    if (fold.open) unfolded.add(fold.dataset.keep);
+    else unfolded.delete(fold.dataset.keep);
+  },
+  true,
+);
 document.addEventListener("click", (event) => {
   const line = event.target instanceof Element ? event.target.closest("[data-goto]")?.getAttribute("data-goto") : null;
   if (line && editor) {
     editor.gotoLine(Number(line), 0, false);
+    editor.container.scrollIntoView({ block: "nearest" });
     editor.focus();
   }
 });
 form.addEventListener("input", markDirty);
 form.addEventListener("change", showMode);
-form.addEventListener("submit", () => (dirty = false));
+form.addEventListener("submit", () => {
+  dirty = false;
+  if (editor) keepPlace(form, editor);
+});
 window.addEventListener("beforeunload", (event) => dirty && event.preventDefault());
 window.addEventListener("load", () => setTimeout(connectEditor));
 // A reload saves nothing.
-if (document.querySelector("[data-saved]")) window.history.replaceState(null, "", window.location.pathname);
+if (wasSaved) window.history.replaceState(null, "", window.location.pathname);
+connectRows(form, markDirty);
+connectKeys(form);
+if (dirty) lockWhatNeedsSaved();
 showMode();

@@ -1,8 +1,9 @@
-import asyncio
 import datetime
+import socket
 import ssl
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +12,13 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from tools_studio import fetching
+from tools_studio.network import wire
 
 from .shop import Server, Shop
 
 
-@pytest.fixture
-def shop() -> Iterator[Server]:
+@contextmanager
+def serving() -> Iterator[Server]:
     server = Server(("127.0.0.1", 0), Shop)
     server.asked, server.arrived, server.release = [], threading.Event(), threading.Event()
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
@@ -25,25 +26,36 @@ def shop() -> Iterator[Server]:
     yield server
     server.release.set()
     server.shutdown()
-    thread.join(10)
+    thread.join(40)
     server.server_close()
 
 
 @pytest.fixture
+def shop() -> Iterator[Server]:
+    with serving() as server:
+        yield server
+
+
+@pytest.fixture
 def answers(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
-    """A name server of our own."""
+    """A resolver of our own, in the place of the C library's: it cannot be told to ask another name server."""
+    known: dict[str, list[tuple[str, ...]]] = {}
+    looked_up: list[str] = []
 
-    def answer(name: str, *addresses: str) -> list[str]:
-        looked_up: list[str] = []
+    def getaddrinfo(host: str, port: int, **_: object) -> list[Any]:
+        looked_up.append(host)
+        if host not in known:
+            raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+        addresses = known[host].pop(0) if len(known[host]) > 1 else known[host][0]
+        return [(None, None, None, "", (address, port)) for address in addresses]
 
-        async def getaddrinfo(_loop: object, host: str, port: int, **_: object) -> list[Any]:
-            looked_up.append(host)
-            assert host == name
-            return [(None, None, None, "", (address, port)) for address in addresses]
-
-        monkeypatch.setattr(asyncio.base_events.BaseEventLoop, "getaddrinfo", getaddrinfo)
+    def answer(name: str, *addresses: str | tuple[str, ...]) -> list[str]:
+        """`name` leads to these addresses. Tuples are the answers to one look-up after the other."""
+        one_by_one = [each for each in addresses if isinstance(each, tuple)]
+        known[name] = one_by_one or [tuple(str(each) for each in addresses)]
         return looked_up
 
+    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
     return answer
 
 
@@ -73,6 +85,6 @@ def tls_shop(shop: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> I
     context.load_cert_chain(path)
     shop.socket = context.wrap_socket(shop.socket, server_side=True)
     monkeypatch.setenv("SSL_CERT_FILE", str(path))
-    fetching._tls.cache_clear()
+    wire.tls.cache_clear()
     yield shop
-    fetching._tls.cache_clear()
+    wire.tls.cache_clear()

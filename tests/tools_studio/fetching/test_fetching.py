@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from tools_studio.fetching import MAX_SECONDS, RESPONSE_BYTES, FetchPolicy, fetch
+from tools_studio.network import FetchPolicy, fetch
 
-from .shop import Server, policy, url
+from .shop import RESPONSE_BYTES, Server, policy, url
 
 
 async def test_a_listed_host_answers_with_status_headers_text_and_json(shop: Server) -> None:
@@ -107,12 +107,12 @@ async def test_an_answer_that_cannot_be_unpacked_is_an_error(shop: Server, path:
 
 
 async def test_a_slow_answer_ends_in_time(shop: Server) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         with pytest.raises(TimeoutError, match=r"127.0.0.1 gave no whole answer within 0.2 s"):
             await fetch(policy(shop), url(shop, "/slow"), timeout=0.2)
 
 
-@pytest.mark.parametrize("seconds", [0, -1, MAX_SECONDS + 1, float("nan"), float("inf"), True, "1", None])
+@pytest.mark.parametrize("seconds", [0, -1, 31, float("nan"), float("inf"), True, "1"])
 async def test_a_time_that_is_no_time_is_refused(shop: Server, seconds: Any) -> None:
     with pytest.raises(ValueError, match="the timeout must be"):
         await fetch(policy(shop), url(shop), timeout=seconds)
@@ -167,7 +167,7 @@ async def test_no_proxy_of_the_environment_is_used(shop: Server, monkeypatch: py
 
 async def test_cancelling_ends_the_request(shop: Server) -> None:
     task = asyncio.ensure_future(fetch(policy(shop), url(shop, "/slow")))
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         assert await asyncio.to_thread(shop.arrived.wait, 10)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):

@@ -1,0 +1,72 @@
+"""Which addresses belong to the public internet, which to a network of one's own, and which to neither."""
+
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+
+Address = IPv4Address | IPv6Address
+
+# Python's `is_global` follows IANA's registries only as of its own release, and knows nothing of single clouds.
+_SPECIAL_V4 = tuple(
+    map(
+        IPv4Network,
+        (
+            *("0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12"),
+            *("192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15"),
+            *("198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/3"),
+            "168.63.129.16/32",  # Azure's own services, in the middle of public space
+        ),
+    )
+)
+_UNICAST_V6 = IPv6Network("2000::/3")
+# Protocol assignments (Teredo among them), documentation, 6to4.
+_SPECIAL_V6 = tuple(map(IPv6Network, ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")))
+_NAT64 = IPv6Network("64:ff9b::/96")
+_LOCAL_V4 = tuple(map(IPv4Network, ("10.0.0.0/8", "127.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16")))
+_LOCAL_V6 = tuple(map(IPv6Network, ("::1/128", "fc00::/7")))
+# Where clouds hand their keys to whoever asks from inside, by addresses that would pass as local.
+_METADATA = frozenset(map(ip_address, ("fd00:ec2::254", "fd20:ce::254")))
+_METADATA_NAMES = frozenset(
+    {
+        *("metadata", "metadata.google.internal", "metadata.goog", "metadata.azure.internal", "metadata.azure.com"),
+        *("instance-data", "instance-data.ec2.internal", "metadata.tencentyun.com", "metadata.packet.net"),
+        *("metadata.platformequinix.com", "rancher-metadata", "rancher-metadata.rancher.internal"),
+    }
+)
+
+
+def literal(host: str) -> Address | None:
+    """The address if `host` is one in its usual spelling; 0177.1, 2130706433 and fe80::1%eth0 are not."""
+    if "%" in host:
+        return None
+    try:
+        return ip_address(host)
+    except ValueError:
+        return None
+
+
+def is_public(address: Address) -> bool:
+    """Whether anyone on the internet may be behind it.
+
+    Of the forms that wrap an IPv4 address only NAT64's is judged by what it wraps: networks without IPv4 need it.
+    """
+    if isinstance(address, IPv4Address):
+        return address.is_global and not any(address in network for network in _SPECIAL_V4)
+    if address in _NAT64:
+        return is_public(IPv4Address(address.packed[-4:]))
+    inside = address in _UNICAST_V6 and address.is_global
+    return inside and not any(address in network for network in _SPECIAL_V6)
+
+
+def is_local(address: Address) -> bool:
+    """Whether it is this machine or a private network, written plainly, and no place where clouds keep their keys."""
+    if isinstance(address, IPv4Address):
+        return any(address in network for network in _LOCAL_V4)
+    return address not in _METADATA and any(address in network for network in _LOCAL_V6)
+
+
+def is_local_name(host: str) -> bool:
+    """Whether no public DNS can answer for it."""
+    return "." not in host or host.endswith(".localhost")
+
+
+def is_metadata_name(host: str) -> bool:
+    return host in _METADATA_NAMES

@@ -1,0 +1,107 @@
+"""Questions that upstream servers ask while they work on a call, and the answers of the person whose call it is."""
+
+from datetime import datetime
+from typing import Any, Literal
+from uuid import UUID
+
+from ninja import Query, Router
+from ninja.errors import AuthorizationError
+
+from hitlchat.api import schemas
+from hitlchat.api.auth import ApiRequest
+from hitlchat.gate.actor import Actor
+from hitlchat.upstreams.asking import questions
+from hitlchat.upstreams.asking.card import is_answerable
+from hitlchat.upstreams.models import UpstreamQuestion
+
+router = Router(tags=["questions"], by_alias=True)
+
+Status = Literal["open", "answered", "declined", "expired", "gone"]
+
+
+class Answer(schemas.Body):
+    content: dict[str, Any] = {}
+
+
+class Question(schemas.Shape):
+    """`message`, `schema` and `url` were written by the server. The values of an answer are not kept."""
+
+    id: UUID
+    call_id: UUID
+    tool_name: str
+    server: str
+    message: str
+    requested_schema: schemas.Object
+    url: str
+    asked_at: datetime
+    deadline: datetime
+    status: Status
+    note: str
+    answered_by: str | None
+    answered_at: datetime | None
+    fields: list[str]
+
+
+class QuestionFilter(schemas.Page):
+    status: Status | Literal["all"] = "open"
+
+
+NOTHING = Answer()
+
+
+@router.get("", response=list[Question])
+def list_questions(request: ApiRequest, wanted: Query[QuestionFilter]) -> list[Question]:
+    """What waits for you, the oldest first; or what has come of those before, the latest first."""
+    user_id = _person(request).user_id
+    rows = questions.open_for(user_id) if wanted.status == "open" else questions.asked_of(user_id)
+    if wanted.status != "open":
+        rows = rows.order_by("-asked_at", "-pk")
+        rows = rows if wanted.status == "all" else rows.filter(state=wanted.status)
+    return [_shape(row) for row in rows[wanted.offset : wanted.offset + wanted.limit]]
+
+
+@router.get("/{uuid:question_id}", response=Question)
+def read_question(request: ApiRequest, question_id: UUID) -> Question:
+    return _shape(questions.find(question_id, _person(request)))
+
+
+@router.post("/{uuid:question_id}/answer", response=Question)
+def answer_question(request: ApiRequest, question_id: UUID, body: Answer = NOTHING) -> Question:
+    """Send `content`, values by the names of the fields; none where the server wants an address to be opened, which
+    says that you agree. It goes to that server only, and lets nothing run here."""
+    return _shape(questions.answer(question_id, _person(request), body.content))
+
+
+@router.post("/{uuid:question_id}/decline", response=Question)
+def decline_question(request: ApiRequest, question_id: UUID) -> Question:
+    """Don't answer. The server is told so."""
+    return _shape(questions.decline(question_id, _person(request)))
+
+
+def _person(request: ApiRequest) -> Actor:
+    if not request.auth.actor.is_person:
+        raise AuthorizationError(
+            message="A token of kind “api” cannot answer questions. Sign in, or use a token of kind “approver”."
+        )
+    return request.auth.actor
+
+
+def _shape(row: UpstreamQuestion) -> Question:
+    # Open, and nobody waits for it any more: that is only not written down yet.
+    status: Any = row.state if row.state != "open" or is_answerable(row) else "gone"
+    return Question(
+        id=row.pk,
+        call_id=row.call_id,
+        tool_name=row.call.tool_name,
+        server=row.server_name,
+        message=row.message,
+        requested_schema=row.schema,
+        url=row.url,
+        asked_at=row.asked_at,
+        deadline=row.deadline,
+        status=status,
+        note=row.note,
+        answered_by=row.answered_by.get_username() if row.answered_by else None,
+        answered_at=row.answered_at,
+        fields=row.fields,
+    )

@@ -1,0 +1,82 @@
+"""`manage.py policy list` and `policy simulate`: the rules without a browser."""
+
+import json
+from typing import Any
+
+from asgiref.sync import async_to_sync
+from django.contrib.auth.models import User
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from hitlchat.gate.models import Tool
+from hitlchat.gate.policies import simulating
+from hitlchat.gate.policies.people import KINDS
+from hitlchat.gate.policies.simulating import Simulated
+from hitlchat.gate.policies.telling import lines
+from hitlchat.gate.schema import BadArguments
+
+
+class Command(BaseCommand):
+    help = "Show the rules in force, or what they would say about a made-up call."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        actions = parser.add_subparsers(dest="action", required=True)
+        listing = actions.add_parser("list", help="the rules in force, the strictest first")
+        listing.add_argument("--json", action="store_true")
+        made_up = actions.add_parser("simulate", help="what the rules would say; nothing runs and nothing is recorded")
+        made_up.add_argument("tool")
+        made_up.add_argument("arguments", help="a JSON object", nargs="?", default="{}")
+        made_up.add_argument("--user", help="a username; by default the first administrator")
+        made_up.add_argument("--caller", choices=[*KINDS], default="chat")
+        made_up.add_argument("--json", action="store_true")
+
+    def handle(self, *args: Any, action: str, **options: Any) -> None:
+        if action == "list":
+            self._list(as_json=options["json"])
+        else:
+            self._simulate(**options)
+
+    def _list(self, *, as_json: bool) -> None:
+        found = lines(Tool.objects.filter(published=True))
+        if as_json:
+            rows = [{"verdict": e.strongest, "rule": e.sentence, "source": e.where, "tools": [*e.tools]} for e in found]
+            self.stdout.write(json.dumps(rows, indent=2))
+            return
+        for line in found:
+            self.stdout.write(f"{line.strongest:7} {_plain(line.sentence)} [{line.where}]")
+            if line.tools:
+                self.stdout.write(f"        {', '.join(line.tools)}")
+
+    def _simulate(self, *, tool: str, arguments: str, user: str | None, caller: str, **options: Any) -> None:
+        try:
+            found = async_to_sync(simulating.simulate)(tool, arguments, _person(user), caller)
+        except (simulating.NoSuchTool, BadArguments) as error:
+            raise CommandError(str(error)) from error
+        if options["json"]:
+            rules = [rule.as_json for rule in found.spoke]
+            told = {"verdict": found.verdict, "reason": found.reason, "rules": rules}
+            self.stdout.write(json.dumps(told, indent=2))
+        else:
+            self._tell(found)
+
+    def _tell(self, found: Simulated) -> None:
+        self.stdout.write(f"{found.verdict}: {_plain(found.reason)}")
+        for rule in found.spoke:
+            self.stdout.write(f"  {rule.verdict:7} {_plain(rule.reason)} [{rule.policy}, {rule.source}]")
+
+
+def _plain(text: str) -> str:
+    """On one line, and without what a terminal would act on."""
+    return "".join(letter if letter.isprintable() else " " for letter in text)
+
+
+def _person(name: str | None) -> User:
+    rows = (
+        User.objects.filter(is_superuser=True, is_active=True) if name is None else User.objects.filter(username=name)
+    )
+    found = rows.order_by("pk").first()
+    if found is None:
+        missing = (
+            "There is no administrator: name a person with --user." if name is None else f"Nobody is {name!r} here."
+        )
+        raise CommandError(missing)
+    return found

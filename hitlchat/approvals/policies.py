@@ -1,0 +1,134 @@
+"""The page of the rules: what is in force, what can run unasked, and what a made-up call would meet."""
+
+from asgiref.sync import async_to_sync
+from django import forms
+from django.contrib.auth.decorators import login_required
+from django.contrib.auth.models import User
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse, QueryDict
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_GET, require_http_methods
+
+from hitlchat.accounts.people import person
+from hitlchat.accounts.roles import may_administer, may_author, may_decide_for_others
+from hitlchat.gate import canonical
+from hitlchat.gate.models import Tool
+from hitlchat.gate.policies import simulating
+from hitlchat.gate.policies.coverage import HEADINGS, coverage
+from hitlchat.gate.policies.people import KINDS
+from hitlchat.gate.policies.telling import lines
+from hitlchat.gate.schema import BadArguments
+from hitlchat.gate.visible import see
+
+MOST_PEOPLE = 200
+VERDICTS = {"allow": "It would run without asking", "ask": "A person would be asked", "refuse": "It would be refused"}
+
+
+class MadeUpCall(forms.Form):
+    """Built for the person who asks: their tools, the callers they may be, and other people for administrators."""
+
+    tool = forms.ChoiceField(label="Tool")
+    kind = forms.ChoiceField(label="Called by")
+    person = forms.CharField(label="For", max_length=150, help_text="A username.")
+    arguments = forms.CharField(label="Arguments", strip=False, widget=forms.Textarea(attrs={"rows": 6}))
+
+    def __init__(self, user: User, data: QueryDict | None = None, *, chosen: str = "") -> None:
+        self.user, self.offered = user, list(_tools(user))
+        first = next((tool for tool in self.offered if tool.name == chosen), self.offered[0] if self.offered else None)
+        begin = {"tool": first.name, "arguments": _example(first)} if first else {}
+        super().__init__(data, initial={"person": user.get_username(), **begin})
+        kinds = [(kind, name) for kind, name in KINDS.items() if kind != "studio" or may_author(user)]
+        self._choice("tool").choices = [(tool.name, _label(tool)) for tool in self.offered]
+        self._choice("kind").choices = kinds
+        if not may_administer(user):
+            del self.fields["person"]
+
+    @property
+    def people(self) -> list[str]:
+        """To choose from, for those who may name others."""
+        if "person" not in self.fields:
+            return []
+        names = User.objects.filter(is_active=True).order_by("username").values_list("username", flat=True)
+        # What has hidden characters cannot be told apart there.
+        return [name for name in names[:MOST_PEOPLE] if see(name).plain == name]
+
+    def clean_person(self) -> User:
+        found = User.objects.filter(username=self.cleaned_data["person"]).first()
+        if found is None:
+            raise forms.ValidationError("There is nobody of this name here.")
+        return found
+
+    def simulated(self) -> simulating.Simulated | None:
+        """None when the call cannot be made up like this; the form says why."""
+        given, user = self.cleaned_data, self.cleaned_data.get("person", self.user)
+        try:
+            return async_to_sync(simulating.simulate)(given["tool"], given["arguments"], user, given["kind"])
+        except simulating.NoSuchTool as error:
+            self.add_error("tool", str(error))
+        except BadArguments as error:
+            self.add_error("arguments", str(error))
+        return None
+
+    def _choice(self, name: str) -> forms.ChoiceField:
+        field = self.fields[name]
+        assert isinstance(field, forms.ChoiceField)
+        return field
+
+
+@login_required
+@require_GET
+def page(request: HttpRequest) -> HttpResponse:
+    form = MadeUpCall(person(request), chosen=request.GET.get("tool", ""))
+    return render(request, "policies/page.html", _context(request, form))
+
+
+@login_required
+@require_GET
+def example(request: HttpRequest) -> HttpResponse:
+    """The field of the arguments again, for another tool."""
+    form = MadeUpCall(person(request), chosen=request.GET.get("tool", ""))
+    return render(request, "policies/_arguments.html", {"form": form})
+
+
+@login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def simulate(request: HttpRequest) -> HttpResponse:
+    if request.method != "POST":
+        # Whoever has signed in again in between comes like this.
+        return redirect(reverse("policies") + "#simulate")
+    form = MadeUpCall(person(request), request.POST)
+    found = form.simulated() if form.is_valid() else None
+    fragment = bool(request.headers.get("HX-Request"))
+    template = "policies/_simulate.html" if fragment else "policies/page.html"
+    context = {"form": form} if fragment else _context(request, form)
+    told = {"found": found, "verdict": VERDICTS.get(found.verdict) if found else None}
+    # htmx shows no answer with another status.
+    return render(request, template, context | told, status=200 if found or fragment else 422)
+
+
+def _context(request: HttpRequest, form: MadeUpCall) -> dict[str, object]:
+    published = list(Tool.objects.filter(published=True))
+    context: dict[str, object] = {"section": "policies", "lines": lines(published), "form": form}
+    if not (may_administer(request.user) or may_decide_for_others(request.user)):
+        return context
+    found = coverage(published)
+    return context | {
+        "covered": [each for each in found if each.can_run_unasked],
+        "others": sum(len(each.tools) for each in found if not each.can_run_unasked),
+        "headings": HEADINGS.values(),
+    }
+
+
+def _tools(user: User) -> QuerySet[Tool]:
+    """Drafts, which only their tests in the Studio may call, come last."""
+    tools = Tool.objects.order_by("-published", "name")
+    return tools if may_author(user) else tools.filter(published=True)
+
+
+def _label(tool: Tool) -> str:
+    return tool.name if tool.published else f"{tool.name} (draft: only tests in the Studio)"
+
+
+def _example(tool: Tool) -> str:
+    return canonical.pretty(simulating.example(tool), indent=2)

@@ -1,0 +1,65 @@
+"""Everything that waits for one person, whoever asked for it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from hitlchat.agent.models import Conversation
+from hitlchat.gate import card, deciders
+from hitlchat.gate.models import Approval
+from hitlchat.gate.status import Status
+
+# So many are listed; of the rest it is said how many they are.
+MOST = 50
+
+
+@dataclass(frozen=True)
+class Line:
+    """One approval that waits. `conversation` is the chat it comes from, if it does."""
+
+    approval: Approval
+    conversation: Conversation | None
+
+    @property
+    def mark(self) -> str:
+        """Names this very question: asked again, it is another one."""
+        return card.key(self.approval.pk, self.approval.call.round)
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """The oldest deadline first, and how many `more` there are than the lines."""
+
+    lines: list[Line]
+    more: int
+
+    @property
+    def count(self) -> int:
+        return len(self.lines) + self.more
+
+    @property
+    def marks(self) -> list[str]:
+        return [line.mark for line in self.lines]
+
+
+def of(user_id: int) -> Waiting:
+    """What waits for this person. The disclosures, which may be long, are left where they are."""
+    rows = deciders.waiting_for(user_id).defer("disclosure", "call__arguments", "call__result", "call__output")
+    found = list(rows.order_by("call__deadline", "call__created_at", "pk")[: MOST + 1])
+    more = deciders.waiting_for(user_id).count() - MOST if len(found) > MOST else 0
+    chats = Conversation.objects.in_bulk({row.call.conversation_id for row in found if row.call.conversation_id})
+    return Waiting([Line(row, chats.get(row.call.conversation_id)) for row in found[:MOST]], max(0, more))
+
+
+def gone(user_id: int, marks: Sequence[str]) -> list[Approval]:
+    """Those of the questions with these marks that no longer wait. Marks that name none are passed over."""
+    ids = [found for mark in marks[:MOST] if (found := _id_of(mark))]
+    rows = deciders.seen_by(user_id).filter(pk__in=ids).exclude(call__status=Status.WAITING)
+    return list(rows.defer("disclosure", "call__arguments", "call__result", "call__output").order_by("pk"))
+
+
+def _id_of(mark: str) -> UUID | None:
+    try:
+        return UUID(mark[:36])
+    except ValueError:
+        return None

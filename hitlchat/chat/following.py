@@ -1,0 +1,27 @@
+"""What goes on at upstream servers while a call executes, for the pages of its conversation."""
+
+from typing import Any
+from uuid import UUID
+
+from hitlchat.agent import announce
+from hitlchat.upstreams.asking.questions import question_changed
+from hitlchat.upstreams.source import progressed
+from hitlchat.upstreams.wire import Step
+
+LONGEST_MESSAGE = 200
+
+
+def listen() -> None:
+    progressed.connect(_on_progress, dispatch_uid="chat")
+    question_changed.connect(_on_question, dispatch_uid="chat")
+
+
+def _on_progress(*, call_id: UUID, conversation_id: UUID | None, step: Step, **_: Any) -> None:
+    if conversation_id is not None:
+        said = {"done": step.progress, "total": step.total, "message": step.message[:LONGEST_MESSAGE]}
+        announce.tell_soon(conversation_id, "progress", call=str(call_id), **said)
+
+
+def _on_question(*, call_id: UUID, conversation_id: UUID | None, turn_id: UUID | None, **_: Any) -> None:
+    if conversation_id is not None:
+        announce.tell_soon(conversation_id, "question", call=str(call_id), turn=str(turn_id))

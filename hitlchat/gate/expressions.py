@@ -1,0 +1,129 @@
+"""Regular expressions of schemas, within bounds: what one costs is estimated from its text before it is compiled.
+
+The linear engine writes every counted repetition out in full, and a class of Unicode is hundreds of ranges each time:
+a dozen characters can take it a second. A step stands for about a microsecond of compiling.
+"""
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any
+
+from pydantic_core import SchemaError, SchemaValidator, core_schema
+
+LONGEST = 500
+MOST_STEPS = 20_000
+# Of all patterns of one schema together.
+MOST_PATTERNS = 50
+MOST_STEPS_IN_SCHEMA = 20_000
+
+_LETTERS, _DIGITS, _WIDE, _PLAIN = 300, 30, 4, 1
+_ESCAPES = dict.fromkeys("wWpP", _LETTERS) | dict.fromkeys("dDsS", _DIGITS) | dict.fromkeys("bBAzZ", _WIDE)
+_PIECE = re.compile(
+    r"""(?P<escape>\\(?:[pPxuU]\{[^}]*\}|[pP].|b\{[a-z-]+\}|.))
+    |\{\s*(?P<least>\d*)\s*(?P<more>,?)\s*(?P<most>\d*)\s*\}
+    |(?P<one>.)""",
+    re.DOTALL | re.VERBOSE,
+)
+_IGNORES_CASE = re.compile(r"\(\?[A-Za-z]*i")
+# What stands where is another question then.
+_IGNORES_SPACES = re.compile(r"\(\?[A-Za-z]*x")
+
+
+@lru_cache(maxsize=2048)
+def is_costly(pattern: str) -> bool:
+    """Whether compiling it could take longer than anyone should wait."""
+    return len(pattern) > LONGEST or steps(pattern) > MOST_STEPS
+
+
+@lru_cache(maxsize=2048)
+def compiled(pattern: str) -> SchemaValidator | None:
+    """For texts that it matches. None: it is costly, or the linear engine knows no such pattern (look-around)."""
+    if is_costly(pattern):
+        return None
+    try:
+        return SchemaValidator(core_schema.str_schema(pattern=pattern, regex_engine="rust-regex"))
+    except SchemaError:
+        return None
+
+
+def steps(pattern: str) -> int:
+    """A bound for the work of compiling it, in time linear in its length."""
+    if _IGNORES_SPACES.search(pattern):
+        return MOST_STEPS + 1
+    spellings = _WIDE if _IGNORES_CASE.search(pattern) else 1
+    return _Estimate(_PIECE.finditer(pattern), spellings).total()
+
+
+def costly_patterns(schema: Any) -> Iterator[tuple[str, str]]:
+    """Where (`properties.code`) and why, for each pattern with which `schema` takes too long to be compiled."""
+    spent, count = 0, 0
+    for where, pattern in _patterns(schema):
+        if is_costly(pattern):
+            yield where, f"its pattern is too costly: expected at most {LONGEST} characters and fewer repetitions"
+            continue
+        spent, count = spent + steps(pattern), count + 1
+        if count > MOST_PATTERNS or spent > MOST_STEPS_IN_SCHEMA:
+            yield where, f"its pattern is one too many: expected at most {MOST_PATTERNS} in a schema, or simpler ones"
+            return
+
+
+def _patterns(schema: Any, where: str = "") -> Iterator[tuple[str, str]]:
+    children = schema.items() if isinstance(schema, dict) else enumerate(schema) if isinstance(schema, list) else ()
+    for key, value in children:
+        place = f"{where}.{key}" if where else str(key)
+        if key == "pattern" and isinstance(value, str):
+            yield where, value
+        else:
+            yield from _patterns(value, place)
+
+
+class _Estimate:
+    """Reads a pattern once. What it does not understand counts as letters; the engine refuses it anyway."""
+
+    def __init__(self, pieces: Iterator[re.Match[str]], spellings: int) -> None:
+        self._pieces, self._spellings = pieces, spellings
+        # For each open group what it holds so far; the last item is apart, for the repetition that may follow.
+        self._groups: list[int] = []
+        self._sum, self._last = 0, 0
+
+    def total(self) -> int:
+        for piece in self._pieces:
+            self._take(piece)
+        return self._sum + self._last + sum(self._groups)
+
+    def _take(self, piece: re.Match[str]) -> None:
+        one = piece["one"]
+        if piece["escape"]:
+            self._add(_ESCAPES.get(piece["escape"][1], _WIDE * self._spellings))
+        elif one is None:
+            self._last *= max(int(piece["least"] or 0) + bool(piece["more"]), int(piece["most"] or 0), 1)
+        elif one == "(":
+            self._groups.append(self._sum + self._last)
+            self._sum, self._last = 0, _PLAIN
+        elif one == ")" and self._groups:
+            self._sum, self._last = self._groups.pop(), self._sum + self._last
+        elif one == "[":
+            self._add(self._of_a_class())
+        elif one in "*+?":
+            self._last *= 2
+        else:
+            self._add(self._spellings * (_WIDE if one == "." or one > "\x7f" else _PLAIN))
+
+    def _add(self, cost: int) -> None:
+        self._sum, self._last = self._sum + self._last, cost
+
+    def _of_a_class(self) -> int:
+        cost, depth, before = self._spellings, 1, "["
+        for piece in self._pieces:
+            text = piece[0]
+            wide = _WIDE * self._spellings * sum(each > "\x7f" for each in text)
+            cost += _ESCAPES.get(text[1], _WIDE * self._spellings) if piece["escape"] else wide
+            if text == "^" and before == "[":
+                cost += _WIDE
+                continue
+            depth += (text == "[") - (text == "]" and before != "[")
+            if depth == 0:
+                break
+            before = text
+        return cost

@@ -1,0 +1,94 @@
+"""Which tools can run without anyone being asked, for whom, and why: from what is set, without evaluating anything."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from django.conf import settings
+
+from hitlchat.gate.models import HitlMode, Tool
+from hitlchat.gate.policies.asked import of_tool
+from hitlchat.gate.policies.loading import Unloadable, in_force
+from hitlchat.gate.policies.people import KINDS
+from hitlchat.gate.policies.rule import Rule
+from hitlchat.gate.policies.verdicts import Outcome, combined
+
+HEADINGS = {"chat": "Assistant", "studio": "Studio test", "api": "API client", "mcp": "MCP client"}
+State = Literal["unasked", "may", "asked", "refused"]
+
+
+@dataclass(frozen=True)
+class Covered:
+    """Tools alike in this: what can become of calls for each kind of caller, and in sentences what lets them run."""
+
+    tools: tuple[Tool, ...]
+    states: dict[str, State]
+    why: tuple[str, ...]
+
+    @property
+    def can_run_unasked(self) -> bool:
+        return bool({"unasked", "may"} & set(self.states.values()))
+
+    @property
+    def cells(self) -> list[tuple[str, State]]:
+        return [(HEADINGS[kind], state) for kind, state in self.states.items()]
+
+    @property
+    def riskiest(self) -> int:
+        return max(tool.risk_level for tool in self.tools)
+
+
+def coverage(tools: Iterable[Tool]) -> list[Covered]:
+    """Of all `tools`, the riskiest first."""
+    alike: dict[tuple[Any, ...], list[Tool]] = {}
+    for tool in tools:
+        states, why = _of(tool)
+        alike.setdefault((*states.items(), why), []).append(tool)
+    found = [Covered(tuple(sorted(same, key=lambda tool: -tool.risk_level)), *_of(same[0])) for same in alike.values()]
+    return sorted(found, key=lambda each: -each.riskiest)
+
+
+def _of(tool: Tool) -> tuple[dict[str, State], tuple[str, ...]]:
+    try:
+        rules = in_force()
+    except Unloadable:
+        return dict.fromkeys(KINDS, "asked"), ()
+    possible = {kind: _possible(tool, kind, rules) for kind in KINDS}
+    return {kind: _state(each) for kind, each in possible.items()}, tuple(_why(tool, possible, rules))
+
+
+def _possible(tool: Tool, kind: str, rules: tuple[Rule, ...]) -> frozenset[Outcome]:
+    if not settings.HITL_ENABLED:
+        return frozenset({"allow"})
+    view = of_tool(tool)
+    said = combined(*(rule.outcomes(view, kind) for rule in rules))
+    match tool.hitl_mode:
+        case HitlMode.DISABLED:
+            # One that gives no answer asks even here, unless another one refuses anyway.
+            fails = said != {"refuse"} and any(rule.may_fail_about(view) for rule in rules)
+            unanswered: frozenset[Outcome] = frozenset({"ask"} if fails else ())
+            return frozenset({each if each == "refuse" else "allow" for each in said}) | unanswered
+        case HitlMode.CONDITIONAL:
+            own: frozenset[Outcome] = frozenset({"ask", "allow"} if tool.condition.strip() else {"abstain"})
+            return frozenset({"ask" if each == "abstain" else each for each in combined(said, own)})
+        case _:
+            return combined(said, frozenset({"ask"}))
+
+
+def _state(possible: frozenset[Outcome]) -> State:
+    if "allow" in possible:
+        return "unasked" if len(possible) == 1 else "may"
+    return "refused" if possible == {"refuse"} else "asked"
+
+
+def _why(tool: Tool, possible: dict[str, frozenset[Outcome]], rules: tuple[Rule, ...]) -> list[str]:
+    kinds = [kind for kind, each in possible.items() if "allow" in each]
+    if not kinds:
+        return []
+    if not settings.HITL_ENABLED:
+        return ["Approvals are switched off for this whole installation (HITL_ENABLED=0)."]
+    if tool.hitl_mode == HitlMode.DISABLED:
+        return ["It is set to never ask."]
+    condition = [f"When its condition does not hold: {tool.condition.strip()}"] if tool.condition.strip() else []
+    allowing = [rule for rule in rules if any("allow" in rule.outcomes(of_tool(tool), kind) for kind in kinds)]
+    return [*condition, *(rule.sentence for rule in allowing)]

@@ -1,0 +1,42 @@
+"""What all rules together said about a call."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from hitlchat.gate.policies.verdicts import Abstain, Outcome, Said, Verdict, outcome
+
+Where = Literal["installation", "settings", "tool"]
+
+
+@dataclass(frozen=True)
+class Spoke:
+    """One rule that had something to say, and where it is set."""
+
+    policy: str
+    verdict: Outcome
+    reason: str
+    source: Where
+
+    @classmethod
+    def of(cls, policy: str, said: Verdict, source: Where) -> "Spoke":
+        return cls(policy, outcome(said), said.reason, source)
+
+    @classmethod
+    def of_those(cls, heard: Iterable[tuple[str, Said]], source: Where) -> tuple["Spoke", ...]:
+        """Of those that had something to say."""
+        return tuple(cls.of(name, said, source) for name, said in heard if not isinstance(said, Abstain))
+
+    @property
+    def as_json(self) -> dict[str, Any]:
+        return {"policy": self.policy, "verdict": self.verdict, "reason": self.reason, "source": self.source}
+
+
+@dataclass(frozen=True)
+class Judgement:
+    verdict: Verdict
+    spoke: tuple[Spoke, ...]
+
+    @classmethod
+    def alone(cls, policy: str, verdict: Verdict, source: Where) -> "Judgement":
+        return cls(verdict, (Spoke.of(policy, verdict, source),))

@@ -1,0 +1,101 @@
+"""Personal tokens on the command line: one is made, and its text is all that is printed; or listed, or revoked."""
+
+from argparse import ArgumentTypeError
+from datetime import timedelta
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.core.exceptions import ValidationError
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.utils import timezone
+
+from hitlchat.accounts.models import TokenKind
+from hitlchat.gate.actor import Actor
+from hitlchat.gate.models import Tool
+from hitlchat.gate.visible import see
+from hitlchat.mcp_server import personal
+from hitlchat.mcp_server.models import WithoutElicitation
+from hitlchat.mcp_server.personal import Held
+
+LONGEST_DAYS = 3650
+# Which options say what a token for /mcp may do, and the columns they are.
+LIMITS = {"tools": "--tool", "ceiling": "--ceiling", "without_elicitation": "--without-elicitation"}
+
+
+class Command(BaseCommand):
+    help = "Print a new personal token, once, and nothing else; or list or revoke those of a user."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("user", help="the user name it acts for")
+        act = parser.add_mutually_exclusive_group(required=True)
+        act.add_argument("--kind", choices=TokenKind.values, help="make one of this kind")
+        act.add_argument("--list", action="store_true", help="list the tokens of this user, without their text")
+        act.add_argument("--revoke", type=int, metavar="NUMBER", help="revoke this one; the numbers are in the list")
+        parser.add_argument("--name", default="", help="to know it by later")
+        parser.add_argument("--expires", type=_days, metavar="DAYS", help="valid for so many days; else until revoked")
+        mcp = parser.add_argument_group("for --kind mcp")
+        mcp.add_argument("--tool", action="append", dest="tools", metavar="NAME", help="may use this tool (repeat it)")
+        mcp.add_argument("--ceiling", type=int, choices=range(6), help="may use no tool of a higher risk; else 5")
+        mcp.add_argument(
+            "--without-elicitation",
+            choices=WithoutElicitation.values,
+            help="when a call needs approval and the client cannot ask: refuse it (deny, usual), ask in hitlchat"
+            " while the call waits (inbox), or give the client a link to there (url)",
+        )
+
+    def handle(self, *args: Any, **options: Any) -> str:
+        user = User.objects.filter(username=options["user"], is_active=True).first()
+        if user is None:
+            raise CommandError(f"There is no active user named {options['user']!r}.")
+        if options["list"]:
+            return "\n".join(_line(each) for each in personal.held(user)) or "No tokens."
+        if options["revoke"] is not None:
+            return _revoke(user, options["revoke"])
+        return _make(user, TokenKind(options["kind"]), options)
+
+
+def _make(user: User, kind: TokenKind, options: dict[str, Any]) -> str:
+    limits = {column: options[column] for column in LIMITS if options[column] is not None}
+    if limits and kind != TokenKind.MCP:
+        raise CommandError(f"{LIMITS[next(iter(limits))]}: only for --kind mcp.")
+    unknown = set(limits.get("tools", ())) - set(Tool.objects.values_list("name", flat=True))
+    if unknown:
+        raise CommandError(f"--tool: there is no tool named {min(unknown)!r}.")
+    days = options["expires"]
+    expires_at = None if days is None else timezone.now() + timedelta(days=days)
+    try:
+        return personal.make(user, kind, Actor(user.pk, "console"), options["name"], expires_at, **limits)
+    except ValidationError as error:
+        raise CommandError(
+            " ".join(f"{field}: {' '.join(said)}" for field, said in error.message_dict.items())
+        ) from error
+
+
+def _revoke(user: User, token_id: int) -> str:
+    try:
+        withdrawn = personal.revoke(user, token_id, Actor(user.pk, "console"))
+    except personal.NoSuchToken:
+        raise CommandError(f"{user.get_username()!r} has no token with the number {token_id}.") from None
+    return f"Token {token_id} is revoked; calls withdrawn: {withdrawn}."
+
+
+def _line(held: Held) -> str:
+    token, limits = held.token, held.limits
+    told = [
+        str(token.pk),
+        token.kind,
+        "".join(piece.text for piece in see(token.name).pieces) or "-",
+        f"created {token.created_at:%Y-%m-%d}",
+        f"last used {token.last_used_at:%Y-%m-%d}" if token.last_used_at else "never used",
+        f"{'expired' if held.has_expired else 'expires'} {token.expires_at:%Y-%m-%d}" if token.expires_at else "-",
+    ]
+    if limits is not None:
+        tools = "all tools" if limits.tools is None else "tools " + ",".join(limits.tools)
+        told += [tools, f"up to L{limits.ceiling}", f"without elicitation: {limits.without_elicitation}"]
+    return "\t".join(told)
+
+
+def _days(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= LONGEST_DAYS:
+        raise ArgumentTypeError(f"expected days, from 1 to {LONGEST_DAYS}")
+    return int(text)

@@ -1,0 +1,1 @@
+"""The built-in MCP server: other agents use the catalog and meet the same gate."""

@@ -1,0 +1,173 @@
+"""How much of /mcp one token and one person may keep open: sessions of older clients, and streams of newer ones.
+
+Whoever has as much as that gives up their own oldest idle session for a new one. Nobody else's is touched.
+"""
+
+import asyncio
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+import anyio
+from mcp.server.streamable_http import MCP_SESSION_ID_HEADER
+from mcp.shared.inbound import MCP_METHOD_HEADER, MCP_PROTOCOL_VERSION_HEADER
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+
+from hitlchat.mcp_server.door import ACCESS, refuse
+from hitlchat.mcp_server.streams import Asgi, is_stream
+from hitlchat.mcp_server.tokens import Access
+
+MOST_OF_TOKEN = 20
+MOST_OF_PERSON = 60
+# The SDK closes a session that has had no request and no stream for as long as that.
+IDLE_SECONDS = 300.0
+QUIET_SECONDS = 2.0
+LISTEN = "subscriptions/listen"
+
+
+@dataclass(eq=False)
+class Place:
+    """What is open: a session, or what ends with the request that opened it (`session` is empty)."""
+
+    access: Access
+    session: str = ""
+    requests: int = 0
+    # Of these, messages whose answer is no stream: the SDK may still be taking them in once they are answered.
+    brief: int = 0
+    quiet: asyncio.Event = field(default_factory=asyncio.Event)
+    idle_since: float = field(default_factory=time.monotonic)
+    instead_of: "Place | None" = None
+
+    def count(self, brief: int) -> None:
+        self.brief += brief
+        if self.brief:
+            self.quiet.clear()
+        else:
+            self.quiet.set()
+
+
+class Allotment:
+    """Before the SDK's manager, which knows only a limit for all."""
+
+    def __init__(self, manager: Asgi) -> None:
+        self._manager = manager
+        self._places: set[Place] = set()
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        access, session = scope[ACCESS], _session_of(scope)
+        if session:
+            place = next((each for each in self._of_token(access) if each.session == session), None)
+        elif _opens(scope):
+            place = self._admit(access)
+            if place is None:
+                await refuse(send, 429, self._said(access))
+                return
+        else:
+            place = None
+        if place is None:
+            await self._manager(scope, receive, send)
+        else:
+            await self._serve(place, scope, receive, send)
+
+    def _admit(self, access: Access) -> Place | None:
+        """A place for what this request opens; None if all are taken by what is not idle."""
+        self._forget_what_is_over()
+        place = Place(access)
+        if self._is_full(access):
+            idle = [each for each in self._of_token(access) if not each.requests]
+            if not idle:
+                return None
+            place.instead_of = min(idle, key=lambda each: each.idle_since)
+            self._places.remove(place.instead_of)
+        self._places.add(place)
+        return place
+
+    async def _serve(self, place: Place, scope: Any, receive: Any, send: Any) -> None:
+        brief = int(scope["method"] == "POST")
+
+        async def noting(event: Any) -> None:
+            nonlocal brief
+            if event["type"] == "http.response.start":
+                self._note(place, scope, event)
+                if is_stream(event):
+                    place.count(-brief)
+                    brief = 0
+            await send(event)
+
+        # Before anything is waited for: what has a request is not idle.
+        place.requests += 1
+        place.count(brief)
+        try:
+            await self._close_other(place, scope)
+            if scope["method"] == "DELETE":
+                await _quiet(place)
+            await self._manager(scope, receive, noting)
+        finally:
+            place.requests -= 1
+            place.count(-brief)
+            place.idle_since = time.monotonic()
+            if not place.session:
+                self._places.discard(place)
+
+    async def _close_other(self, place: Place, scope: Any) -> None:
+        """As its client would, with the credential that both have."""
+        other, place.instead_of = place.instead_of, None
+        if other is not None:
+            headers = [(MCP_SESSION_ID_HEADER.encode(), other.session.encode()), (b"accept", b"*/*")]
+            await self._manager({**scope, "method": "DELETE", "headers": headers}, _nothing_more, _nobody)
+
+    def _note(self, place: Place, scope: Any, event: Any) -> None:
+        status = event["status"]
+        if not place.session and status < 400:
+            place.session = _header(event, MCP_SESSION_ID_HEADER)
+        elif status == 404 or (scope["method"] == "DELETE" and status < 400):
+            self._places.discard(place)
+
+    def _forget_what_is_over(self) -> None:
+        now = time.monotonic()
+        self._places -= {each for each in self._places if not each.requests and now - each.idle_since > IDLE_SECONDS}
+
+    def _of_token(self, access: Access) -> list[Place]:
+        return [each for each in self._places if each.access.token_id == access.token_id]
+
+    def _is_full(self, access: Access) -> bool:
+        of_person = sum(each.access.user_id == access.user_id for each in self._places)
+        return len(self._of_token(access)) >= MOST_OF_TOKEN or of_person >= MOST_OF_PERSON
+
+    def _said(self, access: Access) -> str:
+        whose, most = ("token", MOST_OF_TOKEN)
+        if len(self._of_token(access)) < MOST_OF_TOKEN:
+            whose, most = ("person, with all their tokens,", MOST_OF_PERSON)
+        return f"One {whose} may have {most} sessions and streams open at once, and none that could be closed is idle."
+
+
+async def _quiet(place: Place) -> None:
+    """A session that ends while the SDK takes in a message for it would log that as an error."""
+    with anyio.move_on_after(QUIET_SECONDS):
+        await place.quiet.wait()
+
+
+def _is_older(scope: Any) -> bool:
+    """As the SDK tells clients of the two eras apart: the newer ones have no sessions."""
+    version = _header(scope, MCP_PROTOCOL_VERSION_HEADER)
+    return not version or version in HANDSHAKE_PROTOCOL_VERSIONS
+
+
+def _session_of(scope: Any) -> str:
+    return _header(scope, MCP_SESSION_ID_HEADER) if _is_older(scope) else ""
+
+
+def _opens(scope: Any) -> bool:
+    return _is_older(scope) or _header(scope, MCP_METHOD_HEADER) == LISTEN
+
+
+def _header(message: Any, name: str) -> str:
+    return next((value.decode("latin-1") for key, value in message["headers"] if key.lower() == name.encode()), "")
+
+
+async def _nothing_more() -> dict[str, Any]:
+    return {"type": "http.request", "body": b"", "more_body": False}
+
+
+async def _nobody(_: Any) -> None:
+    pass

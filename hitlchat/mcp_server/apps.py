@@ -1,0 +1,6 @@
+from django.apps import AppConfig
+
+
+class McpServerConfig(AppConfig):
+    name = "hitlchat.mcp_server"
+    label = "mcp_server"

@@ -1,0 +1,106 @@
+"""Calls that wait while this process keeps their client connected, and what becomes of them if it dies: a question that
+an older client held open is over, and any other call is there for its client to come back for."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import datetime, timedelta
+from uuid import UUID
+
+import anyio
+from django.conf import settings
+from django.utils import timezone
+
+from hitlchat.gate import withdraw
+from hitlchat.gate.actor import SYSTEM
+from hitlchat.gate.background import background
+from hitlchat.gate.crossing import in_db
+from hitlchat.gate.models import ToolCall
+from hitlchat.gate.status import Status
+from hitlchat.mcp_server.models import Submission
+
+logger = logging.getLogger(__name__)
+
+LOST = "the server that its client was connected to ended before the question was answered"
+EXPIRED = "its token expired"
+AT_ONCE = 100
+SECONDS = 5.0
+
+_held: set[UUID] = set()
+
+
+def until() -> datetime:
+    """So long others believe that a process still has the client, without hearing from it."""
+    return timezone.now() + timedelta(seconds=2 * settings.LEASE_SECONDS)
+
+
+@asynccontextmanager
+async def held(call: ToolCall) -> AsyncIterator[None]:
+    """While its client waits here for a call that is not over. Calls that nobody needs to be asked about are not
+    held: they run at once, or not at all."""
+    if call.settled or call.status == Status.ALLOWED:
+        yield
+        return
+    _held.add(call.pk)
+    try:
+        await in_db(_note)(call.pk, until())
+        yield
+    except (Exception, asyncio.CancelledError):
+        # Others need not wait for what this process knows: its clients are gone when it ends.
+        await _let_go(call.pk, timezone.now() if background.leaving else None)
+        raise
+    else:
+        await _let_go(call.pk, None)
+
+
+async def _let_go(call_id: UUID, end: datetime | None) -> None:
+    _held.discard(call_id)
+    with anyio.move_on_after(SECONDS, shield=True):
+        await in_db(_note)(call_id, end)
+
+
+def outlives(call_id: UUID) -> None:
+    """It waits for others than its client, and goes on doing so when that is gone."""
+    Submission.objects.filter(pk=call_id).update(ends=False)
+
+
+async def keep() -> None:
+    """Say that this process lives, and look for what others have left; ends only by being cancelled."""
+    while True:
+        try:
+            await in_db(_look)()
+        except Exception:
+            # The database may be restarting: that must not end the watch.
+            logger.exception("Looking after the calls that clients wait for failed; it is tried again")
+        await asyncio.sleep(settings.LEASE_SECONDS / 3)
+
+
+def _note(call_id: UUID, end: datetime | None) -> None:
+    Submission.objects.filter(pk=call_id).update(held_until=end)
+
+
+def _look() -> None:
+    if _held:
+        # Not those let go of in this moment.
+        Submission.objects.filter(pk__in=tuple(_held), held_until__isnull=False).update(held_until=until())
+    left = Submission.objects.filter(held_until__lt=timezone.now()).select_related("call")
+    for row in left.order_by("held_until")[:AT_ONCE]:
+        _leave(row)
+    _expire()
+
+
+def _expire() -> None:
+    """What waits does not outlast the token that it came in with, as when that is revoked."""
+    rows = Submission.objects.filter(call__status=Status.WAITING, token__expires_at__lte=timezone.now())
+    for call_id in rows.values_list("call_id", flat=True)[:AT_ONCE]:
+        withdraw.withdraw_call(call_id, actor=SYSTEM, why=EXPIRED)
+
+
+def _leave(row: Submission) -> None:
+    rows = Submission.objects.filter(pk=row.pk, held_until=row.held_until)
+    if row.ends:
+        withdraw.withdraw_question(row.call_id, row.call.round, actor=SYSTEM, why=LOST)
+        rows.update(held_until=None)
+    else:
+        rows.update(held_until=None, parked_at=timezone.now())

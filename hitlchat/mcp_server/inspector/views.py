@@ -1,0 +1,125 @@
+"""Pages of the Inspector: everyone for themselves, with sessions that nobody else sees."""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+from uuid import UUID
+
+from django.contrib.auth.views import redirect_to_login
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http.response import HttpResponseBase
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.http import require_GET, require_http_methods
+
+from hitlchat.accounts.people import person
+from hitlchat.mcp_server.inspector import connecting, page
+from hitlchat.mcp_server.inspector.connecting import Connecting
+from hitlchat.mcp_server.inspector.session import Session, Wish
+from hitlchat.mcp_server.inspector.sessions import TooMany, sessions
+
+View = Callable[..., HttpResponseBase]
+
+NOWHERE = "This process does not know the port at which it listens, so that it cannot connect to itself."
+
+
+def signed_in(view: View) -> View:
+    """Asks to sign in first; a part of a page is not answered with the page for that."""
+
+    @wraps(view)
+    def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        if request.user.is_authenticated:
+            return view(request, *args, **kwargs)
+        if page.is_part(request):
+            return HttpResponse("Sign in again.", status=401)
+        return redirect_to_login(request.get_full_path())
+
+    return guarded
+
+
+def of_session(view: Callable[..., HttpResponseBase]) -> View:
+    """Gives the view the session of the path; says so when it is not here."""
+
+    @signed_in
+    @wraps(view)
+    def guarded(request: HttpRequest, session_id: UUID, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        found = sessions.find(session_id, person(request).pk)
+        if found is not None:
+            return view(request, found, *args, **kwargs)
+        return render(request, "mcp/inspector/away.html", {"is_part": page.is_part(request)}, status=404)
+
+    return guarded
+
+
+def posted(view: View) -> View:
+    """A POST does it. Who comes by GET has signed in again in between, say, and is led to the page with the button."""
+
+    @require_http_methods(["GET", "HEAD", "POST"])
+    @wraps(view)
+    def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        if request.method == "POST":
+            return view(request, *args, **kwargs)
+        name = "mcp:inspector-session" if "session_id" in kwargs else "mcp:inspector"
+        return HttpResponseRedirect(reverse(name, args=[each for each in [kwargs.get("session_id")] if each]))
+
+    return guarded
+
+
+@require_GET
+@signed_in
+def index(request: HttpRequest) -> HttpResponse:
+    initial = {"era": "2026-07-28", "elicits": "yes", "token": "made", "ceiling": 5, "without_elicitation": "deny"}
+    return _index(request, Connecting(person(request), initial=initial))
+
+
+@posted
+@signed_in
+def connect(request: HttpRequest) -> HttpResponse:
+    form = Connecting(person(request), request.POST)
+    if not form.is_valid():
+        return _index(request, form, status=422)
+    chosen, owner = form.cleaned_data, person(request).pk
+    try:
+        sessions.check(owner)
+        where = connecting.address(request)
+        session = sessions.begin(Wish(owner, chosen["era"], chosen["elicits"], form.get_pass(), where))
+    except TooMany as error:
+        return _index(request, form, str(error), status=409)
+    except connecting.Unreachable:
+        return _index(request, form, NOWHERE, status=409)
+    return HttpResponseRedirect(reverse("mcp:inspector-session", args=[session.id]))
+
+
+@require_GET
+@of_session
+def session_page(request: HttpRequest, session: Session) -> HttpResponse:
+    return _session(request, session, request.GET.get("tool", ""))
+
+
+@require_GET
+@of_session
+def live(request: HttpRequest, session: Session) -> HttpResponse:
+    """What changed since the page last looked; 204 if nothing did. A session that is over always says so: that is what
+    ends the looking."""
+    said = request.GET.get("seen", "0")
+    seen = int(said) if said.isdigit() and len(said) < 10 else 0
+    if session.is_open and seen and seen >= session.recording.last:
+        return HttpResponse(status=204)
+    return render(request, "mcp/inspector/_changes.html", page.since(session, seen))
+
+
+@require_GET
+@of_session
+def tool(request: HttpRequest, session: Session, name: str) -> HttpResponse:
+    if not page.is_part(request):
+        return _session(request, session, name)
+    return render(request, "mcp/inspector/_tool.html", {"session": session, **page.pane(session, name)})
+
+
+def _index(request: HttpRequest, form: Connecting, problem: str = "", status: int = 200) -> HttpResponse:
+    own = sessions.of(person(request).pk)
+    return render(request, "mcp/inspector/index.html", {"form": form, "problem": problem, "own": own}, status=status)
+
+
+def _session(request: HttpRequest, session: Session, open_tool: str) -> HttpResponse:
+    return render(request, "mcp/inspector/session.html", page.whole(session, open_tool))

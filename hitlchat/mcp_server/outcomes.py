@@ -1,0 +1,124 @@
+"""What a client is told about its call: the result, or in which of all ways it came to none."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID
+
+import mcp_types as types
+
+from hitlchat.gate import canonical, results, schema
+from hitlchat.gate.crossing import in_db
+from hitlchat.gate.models import ToolCall
+from hitlchat.gate.status import Status
+from hitlchat.mcp_server import shapes, submitting
+
+CALL, STATUS, APPROVAL = "hitlchat/call", "hitlchat/status", "hitlchat/approval"
+
+MISFIT = (
+    "It was executed, and must not be repeated, but its result is too large, or not as the tool declares it. As text: "
+)
+INTERNAL = "An error in hitlchat, not in the tool, ended the call. What waited for approval was withdrawn."
+USED = "This question had its answer before, so this one did not count, and nothing was run for it."
+WAITS = (
+    "It waits for a person's approval and was not executed. Someone who is signed in decides at the address given."
+    " Make the same call again, with the same arguments, to get its outcome."
+)
+# Of a result, in characters.
+SMALL = 4 * 1024
+# What submitting refuses by itself.
+NOT_HERE = {
+    submitting.NOBODY_TO_ASK: "The token of this client does not let calls wait for a person. It was not executed.",
+    submitting.TOO_MANY: "Too many calls of this client's token wait for a person. It was not executed.",
+}
+RUNS = "It is still executing. Make the same call again, with the same arguments, to get its outcome."
+
+
+async def of(call: ToolCall) -> types.CallToolResult:
+    # One that nobody was asked about has no answers of people to tell of.
+    if call.deadline is not None or not ToolCall.tool.is_cached(call):
+        call = await in_db(_read)(call.pk)
+    if canonical.is_short(call.result, SMALL):
+        return _told(call)
+    # Results may be large, and checking them must keep nobody waiting.
+    return await asyncio.to_thread(_told, call)
+
+
+def pending(call_id: UUID, address_of: Callable[[UUID], str]) -> types.CallToolResult | None:
+    """Not there yet. An error to MCP, since it has no word for it, and a result would have to fit the tool's schema.
+
+    None: it is there, since just now.
+    """
+    call = _read(call_id)
+    if call.settled:
+        return None
+    waits = call.status == Status.WAITING
+    facts = {"status": call.status, "message": WAITS if waits else RUNS}
+    more = {APPROVAL: address_of(call.approval.pk)} if waits else {}
+    if waits:
+        facts["approval"] = more[APPROVAL]
+    return _error(canonical.pretty(facts), call, **more)
+
+
+def is_pending(result: types.CallToolResult) -> bool:
+    return APPROVAL in (result.meta or {})
+
+
+def answered_before(call_id: UUID) -> types.CallToolResult:
+    call = _read(call_id)
+    told = {"status": call.status, "message": USED, "outcome": Status(call.status).label.lower()}
+    return _error(canonical.pretty(told), call)
+
+
+def internal() -> types.CallToolResult:
+    return types.CallToolResult(content=[_text(INTERNAL)], is_error=True)
+
+
+def _read(call_id: UUID) -> ToolCall:
+    rows = ToolCall.objects.select_related("tool", "approval").prefetch_related("approval__decisions")
+    return rows.get(pk=call_id)
+
+
+def _told(call: ToolCall) -> types.CallToolResult:
+    was_asked = call.deadline is not None and hasattr(call, "approval")
+    decisions = list(call.approval.decisions.all()) if was_asked else []
+    text = results.for_model(
+        call,
+        decline_reason=decisions[-1].reason if decisions else "",
+        edited=any(decision.edited_arguments is not None for decision in decisions),
+    )
+    if call.status == Status.REFUSED and call.reason in NOT_HERE:
+        # No policy did, which is what it says elsewhere.
+        text = canonical.pretty({"status": call.status, "message": NOT_HERE[call.reason], "reason": call.reason})
+    if call.status != Status.SUCCEEDED:
+        return _error(text, call)
+    value = shapes.structured(call)
+    declared = shapes.output_schema(call.tool) if call.tool is not None else None
+    if declared is not None and not _fits(declared, value):
+        return _error(MISFIT + text, call)
+    if declared is None and not _fits({}, value):
+        value = None
+    return types.CallToolResult(content=[_text(text)], structured_content=value, _meta=_meta(call))
+
+
+def _fits(declared: dict[str, Any], value: dict[str, Any] | None) -> bool:
+    """Also in size: it is the same limit as for arguments."""
+    if value is None:
+        return False
+    try:
+        schema.validate(declared, value)
+    except schema.BadArguments:
+        return False
+    return True
+
+
+def _error(text: str, call: ToolCall, **more: str) -> types.CallToolResult:
+    return types.CallToolResult(content=[_text(text)], is_error=True, _meta=_meta(call) | more)
+
+
+def _meta(call: ToolCall) -> dict[str, Any]:
+    return {CALL: str(call.pk), STATUS: call.status}
+
+
+def _text(text: str) -> types.TextContent:
+    return types.TextContent(type="text", text=text)

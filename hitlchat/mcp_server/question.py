@@ -1,0 +1,109 @@
+"""What a client is asked to ask its user: the card's sentence with its risk, and beneath it what exactly would run."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from hitlchat.gate import canonical, deciders
+from hitlchat.gate.card import Card, card
+from hitlchat.gate.models import Approval, ToolCall
+from hitlchat.gate.status import Status
+from hitlchat.gate.visible import Seen, see
+
+# What is longer would be cut by someone on its way: then it is to be read on a page of ours.
+LONGEST = 6000
+# Words, which cannot look like several cells.
+PLAIN = re.compile(r"[\w.@/ -]+\Z")
+
+
+@dataclass(frozen=True)
+class Question:
+    """One round of asking about one call. `round` and `digest` say to what an answer is one; `word_will_do`: a client
+    may say what its user's answer is."""
+
+    call: ToolCall
+    approval_id: UUID
+    digest: str
+    message: str
+    word_will_do: bool
+
+    @property
+    def round(self) -> int:
+        return self.call.round
+
+    @property
+    def short(self) -> str:
+        """Its first line: the sentence, with the risk."""
+        return self.message.partition("\n")[0]
+
+    @property
+    def fits(self) -> bool:
+        return len(self.message) <= LONGEST
+
+
+def standing(call_id: UUID) -> Question | None:
+    """What is open about this call now; None if nothing is."""
+    rows = Approval.objects.select_related("call__tool").filter(call_id=call_id, call__status=Status.WAITING)
+    found = rows.first()
+    if found is None:
+        return None
+    # Of a tool that was deleted nobody knows what was to hold for it.
+    enough = found.call.tool is not None and deciders.will_do(found.call.tool, found)
+    return Question(found.call, found.pk, found.digest, message(found), enough)
+
+
+def message(approval: Approval) -> str:
+    shown = card(approval)
+    lines = [f"[Risk L{shown.risk}, {shown.risk_label}] {_line(shown.prompt)}"]
+    if asked := approval.disclosure.get("again"):
+        lines.append(f"Asked again: {_line(see(asked['why']))}")
+    lines += [f"Tool: {_line(shown.tool_name)}, from {_line(shown.origin)}", f"Arguments: {_arguments(approval)}"]
+    lines += _effect(approval.disclosure.get("preview"))
+    return "\n".join([*lines, *_warnings(shown)])
+
+
+def _line(text: Seen) -> str:
+    """On one line: nothing filled in may look like a line of ours."""
+    return text.plain.replace("\n", " ⏎ ")
+
+
+def _arguments(approval: Approval) -> str:
+    return see(canonical.pretty(approval.disclosure["arguments"])).plain
+
+
+def _effect(preview: dict[str, Any] | None) -> list[str]:
+    if not preview:
+        return []
+    if preview.get("error") is not None:
+        return [f"What it would do could not be found out: {_quoted(preview['error'])}"]
+    text, table = preview.get("text"), preview.get("table")
+    said = f" {_quoted(text)}" if text else ""
+    return [f"What it would do, as the tool says:{said}", *(_rows(table) if table else ()), *preview.get("cut", ())]
+
+
+def _rows(table: dict[str, Any]) -> Iterator[str]:
+    """A line for each row, with the name of each column, or of the row."""
+    columns = [*map(_cell, table["columns"])]
+    for row in table["rows"]:
+        cells = [*map(_cell, row)]
+        if columns:
+            cells = [f"{name}: {cell}" for name, cell in zip(columns, cells, strict=True)]
+            yield f"- {', '.join(cells)}"
+        else:
+            yield f"- {cells[0]}: {', '.join(cells[1:])}"
+
+
+def _cell(text: str) -> str:
+    """In quotation marks if it could look like several cells."""
+    return text if PLAIN.match(text) else _quoted(text)
+
+
+def _quoted(text: str) -> str:
+    return see(canonical.pretty(text)).plain
+
+
+def _warnings(shown: Card) -> list[str]:
+    rows = [warning for row in (*shown.rows, *shown.more_rows) for warning in row.warnings]
+    return [f"Note: {warning}" for warning in dict.fromkeys((*shown.warnings, *rows))]

@@ -1,0 +1,75 @@
+"""People and roles on the command line, for operators without a browser."""
+
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from hitlchat.accounts.models import Role
+from hitlchat.gate.visible import see
+from hitlchat.people import changing, inviting
+from hitlchat.people.listing import everyone
+from hitlchat.people.rules import CONSOLE, Refused
+
+Options = dict[str, Any]
+
+
+class Command(BaseCommand):
+    help = "See and change who is here and what they may do. Fails with exit code 1 and the reason."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        what = parser.add_subparsers(dest="what", required=True)
+        what.add_parser("list", help="everyone: name, role, status, last sign-in, tokens")
+        invite = what.add_parser("invite", help="print the link of a new invitation, once: its path, and nothing else")
+        invite.add_argument("role", choices=Role.values)
+        invite.add_argument("--note", default="", help="for whom it is")
+        role = what.add_parser("role", help="give somebody another role")
+        role.add_argument("user")
+        role.add_argument("role", choices=Role.values)
+        for name, help_text in (("deactivate", "shut somebody out, at once"), ("reactivate", "let them sign in again")):
+            what.add_parser(name, help=help_text).add_argument("user")
+
+    def handle(self, *args: Any, **options: Any) -> str:
+        try:
+            return str(getattr(self, f"_{options['what']}")(options))
+        except Refused as refused:
+            raise CommandError(str(refused)) from refused
+
+    def _list(self, options: Options) -> str:
+        return "\n".join(_line(user) for user in everyone()) or "There is nobody yet."
+
+    def _invite(self, options: Options) -> str:
+        if len(options["note"]) > 120:
+            raise CommandError("--note: at most 120 characters.")
+        _, secret = inviting.invite(Role(options["role"]), options["note"], CONSOLE)
+        return f"/join/{secret}"
+
+    def _role(self, options: Options) -> str:
+        user = changing.change_role(_named(options), Role(options["role"]), CONSOLE)
+        return f"{user.get_username()} is {options['role']}."
+
+    def _deactivate(self, options: Options) -> str:
+        user = changing.deactivate(_named(options), CONSOLE)
+        return f"{user.get_username()} is deactivated and signed out everywhere."
+
+    def _reactivate(self, options: Options) -> str:
+        user = changing.reactivate(_named(options), CONSOLE)
+        return f"{user.get_username()} can sign in again. Tokens stay revoked."
+
+
+def _named(options: Options) -> int:
+    found = User.objects.filter(username=options["user"]).values_list("pk", flat=True).first()
+    if found is None:
+        raise CommandError(f"There is nobody named {options['user']!r}.")
+    return int(found)
+
+
+def _line(user: Any) -> str:
+    told = [
+        see(user.get_username()).plain,
+        user.role,
+        "active" if user.is_active else "deactivated",
+        f"last sign-in {user.last_login:%Y-%m-%d}" if user.last_login else "never signed in",
+        f"tokens: {user.token_count}",
+    ]
+    return "\t".join(told)

@@ -1,0 +1,17 @@
+from django.apps import AppConfig, apps
+from django.core.checks import register
+from django.db.models.signals import post_migrate
+
+
+class ProjectToolsConfig(AppConfig):
+    name = "hitlchat.project_tools"
+    label = "project_tools"
+
+    def ready(self) -> None:
+        from hitlchat.project_tools import catalogue, checks, rows  # noqa: PLC0415 - models are there only now
+
+        register(checks.check_project_tools)
+        post_migrate.connect(
+            rows.after_migrate, sender=apps.get_app_config("gate"), dispatch_uid="hitlchat.project_tools"
+        )
+        catalogue.load()

@@ -1,0 +1,101 @@
+"""One call of a function, from JSON to JSON. Whatever the function does comes back as a result."""
+
+import inspect
+import logging
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, cast
+
+from asgiref.sync import sync_to_async
+from pydantic_core import PydanticSerializationError, to_jsonable_python
+
+from hitlchat.gate import canonical
+from hitlchat.gate.sources import ToolResult
+from hitlchat.project_tools.declaring import Function, ToolError
+from hitlchat.project_tools.signature import BadArguments, Signature
+from hitlchat.project_tools.threads import Busy, own_threads
+
+logger = logging.getLogger(__name__)
+
+LARGEST_RESULT = 2**20
+LONGEST_MESSAGE = 2000
+# It asks for more than it uses, which is to submit to it.
+THREADS = cast("ThreadPoolExecutor", own_threads)
+# Errors that may be meant for whoever called.
+MEANT = (ToolError, ValueError)
+
+
+@dataclass(frozen=True)
+class Job:
+    """`arguments` are JSON values, made into what `signature` says; `extra` is passed as it is. `label` is for the
+    log."""
+
+    function: Function
+    signature: Signature
+    arguments: Mapping[str, Any]
+    extra: Mapping[str, Any]
+    label: str
+
+    def call(self) -> Any:
+        """The result, or for an async function what to await for it. BadArguments, and whatever the function raises."""
+        return self.function(**self.signature.coerce(self.arguments), **self.extra)
+
+
+async def run(job: Job) -> ToolResult:
+    """Run the function of `job`: on this loop if it is async, else in a thread. Raises nothing but cancellation."""
+    if inspect.iscoroutinefunction(job.function):
+        return await _run_async(job)
+    try:
+        # Not sensitive to the thread: a function that takes long must not hold up the server's own database work.
+        return await sync_to_async(_run_sync, thread_sensitive=False, executor=THREADS)(job)
+    except Busy as error:
+        return ToolResult.failure("busy", f"It was not run: {error}. Try again later.")
+
+
+async def _run_async(job: Job) -> ToolResult:
+    try:
+        return _written(await job.call())
+    except MEANT as error:
+        return _told(error, job)
+    except (Exception, SystemExit):
+        logger.exception("A function of this project failed: %s", job.label)
+        return _broken(job)
+
+
+def _run_sync(job: Job) -> ToolResult:
+    try:
+        return _written(job.call())
+    except MEANT as error:
+        return _told(error, job)
+    except (Exception, SystemExit):
+        logger.exception("A function of this project failed: %s", job.label)
+        return _broken(job)
+
+
+def _written(value: Any) -> ToolResult:
+    try:
+        written = to_jsonable_python(value)
+        size = len(canonical.dumps(written))
+    except (PydanticSerializationError, canonical.NotJson) as error:
+        told = f"It was run, but JSON cannot carry the {type(value).__name__} it returned: {error}"
+        return ToolResult.failure("result", told[:LONGEST_MESSAGE])
+    if size > LARGEST_RESULT:
+        told = f"It was run, but its result has {size:,} bytes; at most {LARGEST_RESULT:,} are kept."
+        return ToolResult.failure("result", told)
+    return ToolResult(value=written)
+
+
+def _told(error: Exception, job: Job) -> ToolResult:
+    """Subclasses of ValueError are not meant: those of parsers and validators quote what they could not read."""
+    if isinstance(error, BadArguments):
+        told = f"It was not run: the arguments do not fit. {error}"
+        return ToolResult.failure("arguments", told[:LONGEST_MESSAGE])
+    if isinstance(error, ToolError) or type(error) is ValueError:
+        return ToolResult.failure("error", (str(error) or "It failed, and gave no reason.")[:LONGEST_MESSAGE])
+    logger.error("A function of this project failed: %s", job.label, exc_info=error)
+    return _broken(job)
+
+
+def _broken(job: Job) -> ToolResult:
+    return ToolResult.failure("internal", f"It failed inside the function; the server's log says how ({job.label}).")

@@ -1,0 +1,148 @@
+"""A function's annotations as JSON Schema, and arguments of a call as the objects that the function expects."""
+
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, get_type_hints
+
+from pydantic import TypeAdapter, ValidationError
+from pydantic.errors import PydanticUndefinedAnnotation, PydanticUserError
+from pydantic_core import PydanticSerializationError
+
+from hitlchat.gate import canonical
+from hitlchat.gate.actor import Caller
+from hitlchat.project_tools import docstrings
+from hitlchat.project_tools.declaring import Function
+from hitlchat.project_tools.schemas import RefersToItself, Schema, plain
+
+_NAME_CAP = 64  # what the providers of models accept as the name of a property
+_NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+_UNSUPPORTED = (PydanticUserError, PydanticUndefinedAnnotation, RefersToItself, TypeError)
+
+
+class SignatureError(ValueError):
+    """The function cannot be a tool; the message names the parameter."""
+
+
+class BadArguments(ValueError):
+    """The arguments fit the schema, and not the types; the message names each of them."""
+
+
+@dataclass(frozen=True)
+class Signature:
+    """`output_schema` is None where nothing is said about the result; `caller` names the parameter that gets who
+    called, if there is one."""
+
+    input_schema: Schema
+    output_schema: Schema | None
+    description: str
+    adapters: Mapping[str, TypeAdapter[Any]]
+    caller: str | None
+
+    @property
+    def arguments(self) -> list[tuple[str, Schema]]:
+        """Name and schema of each, as a list: a template that asks a mapping for its items finds a key of that name."""
+        return list(self.input_schema["properties"].items())
+
+    def coerce(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Dates, decimals, records and so on, from JSON values. BadArguments."""
+        made, problems = {}, []
+        for name, value in arguments.items():
+            try:
+                made[name] = self.adapters[name].validate_json(canonical.dumps(value))
+            except ValidationError as error:
+                problems.extend(_sentences(name, error))
+        if problems:
+            raise BadArguments(" ".join(problems))
+        return made
+
+
+def read(function: Function) -> Signature:
+    """SignatureError when `function` has a parameter that no call could fill in from JSON."""
+    hints = _hints(function)
+    parameters = inspect.signature(function).parameters
+    caller = [name for name in parameters if hints.get(name) is Caller]
+    if len(caller) > 1:
+        raise SignatureError(f"the parameters {caller[0]!r} and {caller[1]!r} are both a Caller; expected one at most")
+    named = {name: each for name, each in parameters.items() if name not in caller}
+    adapters = {name: _adapter(name, each, hints) for name, each in named.items()}
+    prose, described = docstrings.read(inspect.getdoc(function) or "", named)
+    return Signature(
+        input_schema={
+            "type": "object",
+            "properties": {name: _property(each, adapters[name], described) for name, each in named.items()},
+            "required": [name for name, each in named.items() if each.default is each.empty],
+            "additionalProperties": False,
+        },
+        output_schema=_output(hints),
+        description=prose,
+        adapters=adapters,
+        caller=caller[0] if caller else None,
+    )
+
+
+def _hints(function: Function) -> dict[str, Any]:
+    try:
+        return get_type_hints(inspect.unwrap(function), include_extras=True)
+    except (NameError, TypeError, AttributeError, SyntaxError) as error:
+        raise SignatureError(f"its annotations cannot be read: {error}") from error
+
+
+def _adapter(name: str, parameter: inspect.Parameter, hints: Mapping[str, Any]) -> TypeAdapter[Any]:
+    if parameter.kind not in _NAMED:
+        raise SignatureError(f"the parameter {name!r} has no name in a call: expected no *, ** or / parameters")
+    if not name.isascii() or len(name) > _NAME_CAP:
+        raise SignatureError(f"the parameter {name!r}: expected at most {_NAME_CAP} letters a-z, digits and _")
+    if name not in hints:
+        raise SignatureError(f"the parameter {name!r} has no type: expected `{name}: str` or the like")
+    try:
+        return TypeAdapter(hints[name])
+    except _UNSUPPORTED as error:
+        raise _unsupported(f"the parameter {name!r}", error) from error
+
+
+def _property(parameter: inspect.Parameter, adapter: TypeAdapter[Any], described: Mapping[str, str]) -> Schema:
+    name = parameter.name
+    try:
+        schema = _schema(adapter, output=False)
+    except _UNSUPPORTED as error:
+        raise _unsupported(f"the parameter {name!r}", error) from error
+    if text := described.get(name):
+        schema.setdefault("description", text)
+    if parameter.default is not parameter.empty:
+        schema["default"] = _default(name, parameter.default, adapter)
+    return schema
+
+
+def _default(name: str, value: Any, adapter: TypeAdapter[Any]) -> Any:
+    try:
+        written = adapter.dump_python(value, mode="json", warnings="error")
+        adapter.validate_json(canonical.dumps(written))
+    except (PydanticSerializationError, canonical.NotJson, ValidationError) as error:
+        raise SignatureError(f"the default of {name!r} does not fit its type, or JSON cannot hold it") from error
+    return written
+
+
+def _output(hints: Mapping[str, Any]) -> Schema | None:
+    if "return" not in hints:
+        return None
+    try:
+        return _schema(TypeAdapter(hints["return"]), output=True) or None
+    except _UNSUPPORTED as error:
+        raise _unsupported("what it returns", error) from error
+
+
+def _schema(adapter: TypeAdapter[Any], *, output: bool) -> Schema:
+    found = adapter.json_schema(mode="serialization" if output else "validation")
+    return plain(found, found.pop("$defs", {}))
+
+
+def _unsupported(what: str, error: Exception) -> SignatureError:
+    first = str(error).splitlines()[0]
+    return SignatureError(f"{what} has a type that JSON cannot carry: {first}")
+
+
+def _sentences(name: str, error: ValidationError) -> list[str]:
+    """Without the value itself: the caller knows it, and the log need not."""
+    found = error.errors(include_url=False, include_context=False, include_input=False)
+    return [f"{'.'.join(map(str, (name, *each['loc'])))}: {each['msg']}." for each in found]

@@ -1,0 +1,52 @@
+"""`${NAME}` in what people configure: a value of the server's environment, looked up when it is used and never stored.
+
+Variables that hitlchat itself reads are withheld, and with TOOLS_ENV all that match none of its patterns; without it,
+those of Django, of PostgreSQL's client and of proxies, which hold passwords that are nobody's to pass on.
+"""
+
+import fnmatch
+import os
+import re
+from collections.abc import Iterator
+
+from django.conf import settings
+
+from hitlchat import environment
+
+REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+OTHERS = ("DJANGO_*", "PG*", "*_PROXY", "LD_*", "SSH_*")
+
+
+class Missing(LookupError):
+    """A reference has no value that may be used; the message names the variable."""
+
+
+def names(text: str) -> Iterator[str]:
+    """The variables that `text` refers to."""
+    return (match[1] for match in REFERENCE.finditer(text))
+
+
+def withheld(name: str) -> str | None:
+    """Why nobody may refer to this variable; None if they may."""
+    if name in environment.ASKED:
+        return f"{name} belongs to hitlchat itself and is not for tools."
+    listed = any(fnmatch.fnmatchcase(name, allowed) for allowed in settings.TOOLS_ENV)
+    if settings.TOOLS_ENV and not listed:
+        return f"{name} is not among the variables that tools may use (TOOLS_ENV)."
+    if not listed and any(fnmatch.fnmatch(name.upper(), pattern) for pattern in OTHERS):
+        return f"{name} is for other programs; to let tools use it, name it in TOOLS_ENV."
+    return None
+
+
+def value_of(name: str) -> str:
+    """The variable's value, never empty. Missing."""
+    if said := withheld(name):
+        raise Missing(said)
+    if value := os.environ.get(name, ""):
+        return value
+    raise Missing(f"the environment variable {name} is not set on this server.")
+
+
+def filled(text: str) -> str:
+    """`text` with every reference replaced by its value. Missing."""
+    return REFERENCE.sub(lambda match: value_of(match[1]), text)

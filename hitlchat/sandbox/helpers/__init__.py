@@ -1,0 +1,53 @@
+"""Modules that tools can import without a capability, beside those of the interpreter: names, functions, advice."""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pydantic_monty import ExternalModule
+
+from .dates import CALENDAR, ZONES
+from .differences import DIFFLIB
+from .module import HelperModule
+from .numbers import STATISTICS
+from .ordering import HEAPQ
+from .secrecy import HMAC, SECRETS, UUID
+from .texts import HTML, STRING, TEXTWRAP
+from .urls import PARSE, URLS
+
+ALL = (CALENDAR, DIFFLIB, HEAPQ, HMAC, HTML, SECRETS, STATISTICS, STRING, TEXTWRAP, URLS, PARSE, UUID, ZONES)
+BY_NAME: Mapping[str, HelperModule] = {module.name: module for module in ALL}
+FUNCTIONS: Mapping[str, Callable[..., Any]] = {
+    f"{module.name}.{name}": function for module in ALL for name, function in module.functions.items()
+}
+
+_MISSING = (
+    re.compile(r"cannot import name '(?P<member>\w+)' from '(?P<module>[\w.]+)'"),
+    re.compile(r"module '(?P<module>[\w.]+)' has no attribute '(?P<member>\w+)'"),
+    re.compile(r"Module `(?P<module>[\w.]+)` has no member `(?P<member>\w+)`"),
+)
+
+
+def modules(powers: frozenset[str] | None) -> dict[str, ExternalModule]:
+    """By the names that tools import; with `powers`, declared to the type checker as they allow."""
+    found = {module.name: module.external(powers) for module in ALL}
+    return {"urllib": ExternalModule({"parse": found.pop("urllib.parse")}), **found}
+
+
+def refused(name: str, powers: frozenset[str]) -> str | None:
+    """Why the function of this dotted name may not be called, if it may not."""
+    module, _, member = name.rpartition(".")
+    if member in BY_NAME[module].chance and "random" not in powers:
+        return f"{name} is not granted to this tool: switch on the capability 'random'"
+    return None
+
+
+def missing(message: str) -> str | None:
+    """If `message` says that a helper module lacks something: why, and what it does offer."""
+    for pattern in _MISSING:
+        if (found := pattern.search(message)) and (module := BY_NAME.get(found["module"])):
+            if found["member"] in module.chance:
+                return refused(f"{module.name}.{found['member']}", frozenset())
+            offer = f"{module.name} offers {', '.join(module.names)}"
+            return f"{module.name}.{found['member']} does not exist in tools; {offer}"
+    return None

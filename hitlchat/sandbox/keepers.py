@@ -1,0 +1,209 @@
+"""The keepers: processes of ours that each drive one worker, one run at a time, and read what tools give back.
+
+Reading a value is work that a tool chooses (a key that takes for ever to hash is four lines of code), so it must happen
+where it can be killed. Keepers are started when they are needed and serve any event loop and any thread.
+"""
+
+import asyncio
+import atexit
+import logging
+import os
+import shutil
+import tempfile
+import threading
+from collections import deque
+from collections.abc import AsyncIterator
+from concurrent.futures import Future
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from django.conf import settings
+
+from .keeper_process import Keeper, KeeperFailed, launcher, start
+from .report import Fault, Stopped
+from .walls import Walls, walls
+
+logger = logging.getLogger(__name__)
+
+CHECKOUT_SECONDS = 5.0
+NO_START = "the sandbox could not start; the log says why"
+CLOSED = "the sandbox was closed just now"
+
+
+@dataclass
+class Pool:
+    """All keepers of this process: those that are free, those that are lent, and who waits for one."""
+
+    walls: Walls
+    pid: int = field(default_factory=os.getpid)
+    failure: str = ""
+    is_closed: bool = False
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _all: set[Keeper] = field(default_factory=set)
+    _free: list[Keeper] = field(default_factory=list)
+    _waiting: "deque[Future[Keeper]]" = field(default_factory=deque)
+    _starting: int = 0
+
+    def __post_init__(self) -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="hitlchat-sandbox-"))
+        # once: a file that is being written cannot be executed
+        self._launcher = launcher(self._folder, self.walls)
+
+    @property
+    def size(self) -> int:
+        return len(self._all)
+
+    async def take(self) -> Keeper:
+        """A free keeper, a new one if there are fewer than TOOL_WORKERS. TimeoutError: all busy; KeeperFailed."""
+        promise: Future[Keeper] = Future()
+        with self._lock:
+            if self.is_closed:
+                raise KeeperFailed(CLOSED)
+            self._waiting.append(promise)
+            self._match()
+        try:
+            async with asyncio.timeout(CHECKOUT_SECONDS):
+                return await asyncio.wrap_future(promise)
+        except (TimeoutError, asyncio.CancelledError):
+            if not promise.cancel() and not promise.cancelled() and promise.exception() is None:
+                self.give(promise.result())
+            raise
+
+    def give(self, keeper: Keeper) -> None:
+        """Take back what was lent, or take in what has started."""
+        with self._lock:
+            if keeper in self._all:
+                self._free.append(keeper)
+            self._match()
+
+    def close(self) -> None:
+        with self._lock:
+            self.is_closed = True
+            ended, self._all = self._all, set()
+            self._free.clear()
+            told = self._dismissed()
+        for keeper in ended:
+            keeper.kill()
+        shutil.rmtree(self._folder, ignore_errors=True)
+        _tell(told, KeeperFailed(CLOSED))
+
+    def _match(self) -> None:
+        """Hand free keepers to those who wait, and start as many as are still lacking. Call with the lock held."""
+        while self._free and self._waiting:
+            keeper = self._free.pop()
+            if not keeper.usable:
+                self._all.discard(keeper)
+                keeper.kill()
+            elif (promise := self._waiting.popleft()).set_running_or_notify_cancel():
+                promise.set_result(keeper)
+            else:
+                self._free.append(keeper)
+        if self.is_closed:
+            return
+        lacking = min(len(self._waiting), settings.TOOL_WORKERS - len(self._all)) - self._starting
+        for _ in range(lacking):
+            self._starting += 1
+            # a thread of its own: whoever waits here may be cancelled, the start may not
+            threading.Thread(target=self._start, name="sandbox-start", daemon=True).start()
+
+    def _start(self) -> None:
+        try:
+            keeper = start(self._launcher)
+        except (OSError, KeeperFailed) as error:
+            if not self.is_closed:
+                logger.exception("the sandbox could not start")
+            self._failed(error)
+            return
+        with self._lock:
+            self._starting -= 1
+            self.failure = ""
+            if self.is_closed:
+                keeper.kill()
+            else:
+                self._all.add(keeper)
+        self.give(keeper)
+
+    def _failed(self, error: Exception) -> None:
+        with self._lock:
+            self._starting -= 1
+            self.failure = f"{type(error).__name__}: {error}"
+            # with none that could come free, nobody needs to wait any longer
+            told = [] if self._all else self._dismissed()
+        _tell(told, KeeperFailed(NO_START))
+
+    def _dismissed(self) -> "list[Future[Keeper]]":
+        told = list(self._waiting)
+        self._waiting.clear()
+        return told
+
+
+def _tell(promises: "list[Future[Keeper]]", error: KeeperFailed) -> None:
+    for promise in promises:
+        if promise.set_running_or_notify_cancel():
+            promise.set_exception(error)
+
+
+_lock = threading.Lock()
+_pool: Pool | None = None
+
+
+def pool() -> Pool | None:
+    """The pool, if this process has used it."""
+    return _pool
+
+
+@asynccontextmanager
+async def lent() -> AsyncIterator[Keeper]:
+    """A keeper for one run. Stopped: none to be had. What ends in any other way than by itself costs the keeper."""
+    keepers = await _opened()
+    try:
+        keeper = await keepers.take()
+    except TimeoutError:
+        all_of_them = f"all {settings.TOOL_WORKERS} sandbox workers (TOOL_WORKERS) are busy"
+        raise Stopped(Fault("busy", f"{all_of_them}: try again in a moment")) from None
+    except KeeperFailed as failed:
+        raise Stopped(Fault("unavailable", str(failed))) from None
+    keeper.channel.begin()
+    try:
+        yield keeper
+    except BaseException:
+        keeper.kill()
+        raise
+    finally:
+        keepers.give(keeper)
+
+
+async def close() -> None:
+    """End the keepers and their workers; the next run starts new ones."""
+    await asyncio.to_thread(_stop)
+
+
+async def _opened() -> Pool:
+    global _pool  # noqa: PLW0603
+    found = await asyncio.to_thread(walls) if _pool is None else _pool.walls
+    if not found.interpreter:
+        raise Stopped(Fault("unavailable", found.reason))
+    if settings.TOOLS_REQUIRE_JAIL and not found.jailed:
+        missing = f"the jail is required (TOOLS_REQUIRE_JAIL) and this machine cannot build it: {found.reason}"
+        raise Stopped(Fault("unavailable", missing))
+    with _lock:
+        if _pool is None:
+            if found.reason:
+                logger.warning("tools run with a wall missing: %s", found.reason)
+            _pool = Pool(found)
+        if _pool.pid != os.getpid():
+            logger.error("this process was forked after the sandbox had started")
+            raise Stopped(Fault("unavailable", NO_START))
+        return _pool
+
+
+def _stop() -> None:
+    global _pool
+    with _lock:
+        ended, _pool = _pool, None
+    if ended is not None and ended.pid == os.getpid():
+        ended.close()
+
+
+atexit.register(_stop)

@@ -1,0 +1,73 @@
+"""How the sandbox stands, for an administrator's page."""
+
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+
+from django.conf import settings
+
+from .keepers import pool
+from .limits import Limits
+from .walls import walls
+
+KEEPS_OUT = {
+    "interpreter": "An interpreter of its own runs the code of tools: it knows no files, processes, network or "
+    "environment variables, only what a tool was granted.",
+    "rlimits": "The kernel limits each worker's memory, processor time and open files, and lets it write no file.",
+    "no_new_privs": "A worker cannot gain rights by starting another program.",
+    "landlock": "A worker can open no file but the interpreter's own, and reach no other process.",
+    "seccomp": "The kernel ends a worker at any system call beyond the few that the interpreter needs: no sockets, no "
+    "new processes.",
+}
+
+
+@dataclass(frozen=True)
+class Wall:
+    """One wall around tool code: whether it is up, and in one sentence what it keeps out."""
+
+    name: str
+    is_up: bool
+    keeps_out: str
+
+
+@dataclass(frozen=True)
+class Status:
+    """`missing` says why walls are down, `failure` why the last start of a worker failed; both are empty if none."""
+
+    walls: list[Wall]
+    missing: str
+    is_jailed: bool
+    is_jail_required: bool
+    most_workers: int
+    workers: int
+    is_started: bool
+    limits: list[str]
+    interpreter: str
+    failure: str
+
+    @property
+    def can_run(self) -> bool:
+        return self.walls[0].is_up and (self.is_jailed or not self.is_jail_required)
+
+
+def status() -> Status:
+    """As it is now in this process. Starts nothing; the first call probes the walls, which takes a moment."""
+    found, started, limits = walls(), pool(), Limits()
+    return Status(
+        walls=[Wall(name, getattr(found, name), sentence) for name, sentence in KEEPS_OUT.items()],
+        missing=found.reason,
+        is_jailed=found.jailed,
+        is_jail_required=bool(settings.TOOLS_REQUIRE_JAIL),
+        most_workers=settings.TOOL_WORKERS,
+        workers=started.size if started else 0,
+        is_started=started is not None and started.size > 0,
+        limits=limits.sentences(),
+        interpreter=_interpreter(),
+        failure=started.failure if started else "",
+    )
+
+
+def _interpreter() -> str:
+    try:
+        return f"pydantic-monty {version('pydantic-monty')}"
+    except PackageNotFoundError:
+        return "pydantic-monty, not installed"

@@ -1,0 +1,6 @@
+from django.apps import AppConfig
+
+
+class UpstreamsConfig(AppConfig):
+    name = "hitlchat.upstreams"
+    label = "upstreams"

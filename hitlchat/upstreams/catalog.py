@@ -1,0 +1,229 @@
+"""The rows that exposed tools have in the gate: what they say, whether they are in the catalog, what waits for them."""
+
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from typing import Any
+from uuid import UUID
+
+from django.utils import timezone
+
+from hitlchat.gate import canonical, withdraw
+from hitlchat.gate.actor import Actor
+from hitlchat.gate.models import HitlMode, Tool, ToolCall
+from hitlchat.gate.storable import storable
+from hitlchat.gate.withdraw import NOT_STARTED
+from hitlchat.upstreams import history, judging, reaching, states
+from hitlchat.upstreams.judge.grade import Assessment
+from hitlchat.upstreams.judge.patterns import checkable
+from hitlchat.upstreams.judge.scan import trips
+from hitlchat.upstreams.models import ComposedTool, ToolEvent, ToolState, UpstreamServer
+
+SOURCE = "upstream"
+LONGEST_TITLE = 120
+MOST_REASONS = 6
+AT_A_TIME = 100
+RISK_COLUMNS = ["risk_inherent", "risk_effective", "risk_floor", "risk_reasons"]
+UNSEEN = {ToolState.NEW, ToolState.HIDDEN}
+
+
+class Update:
+    """One change of a server's tools, within one transaction: rows first, then `finish` with all that follows."""
+
+    def __init__(self, server: UpstreamServer, ceiling: int, actor: Actor) -> None:
+        self.server, self.ceiling, self.actor = server, ceiling, actor
+        self.events: list[ToolEvent] = []
+        self._own: dict[str, Assessment] = {}
+        self._ended: dict[UUID, str] = {}
+
+    @cached_property
+    def _facts(self) -> Any:
+        return reaching.facts_of(self.server, writes=self.server.writes)
+
+    @cached_property
+    def _identity(self) -> str:
+        return reaching.identity_of(self.server)
+
+    @cached_property
+    def _address(self) -> str:
+        return reaching.address_of(self.server)
+
+    @cached_property
+    def _added(self) -> list[str]:
+        """What the arguments do not show (SR-7)."""
+        names = reaching.secret_names(self.server)
+        return [f"The connection carries secrets that are added here: {', '.join(names)}."] if names else []
+
+    def follow(self, row: ComposedTool, own: Assessment | None = None, *, changed: str = "") -> None:
+        """Risk, row in the gate, and state, as they follow from what `row` is now. `own`: its own risk, if known;
+        `changed`: why it is another tool than was approved, if it turns out to be."""
+        self.assess(row, own)
+        if row.tool is not None and self._refresh(row, row.tool):
+            self._ended.setdefault(row.tool.pk, changed or "the tool was changed")
+        before = states.move(row, self.ceiling)
+        if before is None or row.tool_id is None:
+            return
+        name = _event_name(row, before)
+        pinned = name == "tool.exposed"
+        self.add(row, name, pinned=pinned, before=before.value, reason=row.reason)
+        if before == ToolState.EXPOSED:
+            self._ended.setdefault(row.tool_id, _why_ended(row))
+
+    def add(self, row: ComposedTool, name: str, *, pinned: bool = False, **data: Any) -> None:
+        """To its history."""
+        self.events.append(history.event(row, self.server, name, self.actor, pinned=pinned, **data))
+
+    def assess(self, row: ComposedTool, own: Assessment | None = None) -> None:
+        if own is None and (own := self._own.get(row.seen_digest)) is None:
+            own = judging.reassess(row.seen, self._facts)
+        self._own[row.seen_digest] = own
+        found = judging.composed(
+            own,
+            self._facts,
+            gated=is_gated(row),
+            poisoned=trips(judging.findings_of(row.warnings)),
+        )
+        row.risk_inherent, row.risk_effective = found.inherent, found.effective
+        row.risk_floor = found.floor.id if found.floor else ""
+        row.risk_reasons = list(found.reasons)
+
+    def columns(self, row: ComposedTool, alias: str) -> dict[str, Any]:
+        """What the gate is told of `row`: as it was accepted, not as it is listed now."""
+        record = row.pinned or row.seen
+        output = record.get("outputSchema")
+        title = record.get("title") or (record.get("annotations") or {}).get("title") or ""
+        return {
+            "name": alias,
+            "title": storable(str(title))[:LONGEST_TITLE],
+            "description": storable(row.description or record.get("description", "")),
+            # Without what could keep this process busy for years: its server checks that itself.
+            "input_schema": checkable(record.get("inputSchema", {})),
+            "output_schema": output and checkable(output),
+            "source": SOURCE,
+            "origin": self.server.origin,
+            "risk_level": at_stake(row),
+            "facts": self._sentences(row),
+            "definition_hash": self._definition_hash(row, alias),
+        }
+
+    def finish(self) -> None:
+        """Store the history, bring the catalog in step with the states, and withdraw what has lost its tool."""
+        history.store(self.events)
+        keep_catalog(self.server)
+        end_calls(self._ended, self.actor)
+
+    def _definition_hash(self, row: ComposedTool, alias: str) -> str:
+        """Over all that an approval is for: the accepted fingerprint, what was put over it, and the connection."""
+        return canonical.sha256(
+            {
+                "source": SOURCE,
+                "alias": alias,
+                "fingerprint": [row.pinned_profile, row.pinned_digest],
+                "description": row.description,
+                "connection": self._identity,
+            }
+        )
+
+    def _sentences(self, row: ComposedTool) -> list[str]:
+        where = f"It runs on the upstream server {self.server.name}, at {self._address}, as “{row.name}”."
+        level = f"Its risk is L{row.risk_inherent}."
+        if row.risk_effective != row.risk_inherent:
+            level = (
+                f"Its risk is L{row.risk_inherent}; since every call is asked about it counts as L{row.risk_effective}."
+            )
+        added = self._added
+        return [storable(said) for said in (where, *added, level, *row.risk_reasons[:MOST_REASONS])]
+
+    def _refresh(self, row: ComposedTool, tool: Tool) -> bool:
+        """Bring its row in the gate up to date; whether that makes it another tool than was approved."""
+        wanted = self.columns(row, tool.name)
+        differing = {name: value for name, value in wanted.items() if _differs(getattr(tool, name), value)}
+        if not differing:
+            return False
+        for name, value in differing.items():
+            setattr(tool, name, value)
+        Tool.objects.filter(pk=tool.pk).update(**differing, updated_at=timezone.now())
+        return "definition_hash" in differing
+
+
+def follow_all(server: UpstreamServer, ceiling: int, actor: Actor, *, changed: str = "") -> None:
+    """After anything has changed on which all tools of `server` depend."""
+    rows = list(server.tools.select_related("tool"))
+    update = Update(server, ceiling, actor)
+    for row in rows:
+        update.follow(row, changed=changed)
+    store(rows, ["state", "reason", *RISK_COLUMNS])
+    update.finish()
+
+
+def store(rows: Iterable[ComposedTool], columns: Iterable[str]) -> None:
+    """Write these columns, for all rows at once that get the same: often that is all of thousands.
+
+    Not `bulk_update`: one statement with a different value for each row takes many times as long as one for each.
+    """
+    names = list(columns)
+    alike: dict[Any, list[ComposedTool]] = {}
+    for row in rows:
+        # Records differ anyway, and are long.
+        key = row.pk if "seen" in names else canonical.dumps([getattr(row, name) for name in names])
+        alike.setdefault(key, []).append(row)
+    for same in alike.values():
+        values = {name: getattr(same[0], name) for name in names}
+        for start in range(0, len(same), AT_A_TIME):
+            some = [row.pk for row in same[start : start + AT_A_TIME]]
+            ComposedTool.objects.filter(pk__in=some).update(**values)
+
+
+def at_stake(row: ComposedTool) -> int:
+    """The level with which its calls are asked about. Where something it does set the level, asking must not be made
+    easier to click away by the credit that asking gives; where only too little is known of it, the credit counts."""
+    return row.risk_inherent if row.risk_floor else row.risk_effective
+
+
+def is_gated(row: ComposedTool) -> bool:
+    """Whether every call of it is asked about; so it is to begin with."""
+    return row.tool is None or row.tool.hitl_mode == HitlMode.REQUIRED
+
+
+def keep_catalog(server: UpstreamServer) -> None:
+    """Offer what is exposed while the server is there, and nothing else of it."""
+    mine = Tool.objects.filter(source=SOURCE, composed__server=server)
+    now = timezone.now()
+    if not (server.enabled and server.present):
+        mine.filter(published=True).update(published=False, updated_at=now)
+        return
+    mine.filter(composed__state=ToolState.EXPOSED, published=False).update(published=True, updated_at=now)
+    mine.exclude(composed__state=ToolState.EXPOSED).filter(published=True).update(published=False, updated_at=now)
+
+
+def end_calls(reasons: Mapping[UUID, str], actor: Actor) -> None:
+    """Withdraw what has not started of these tools, each for its reason."""
+    for tool_id in _with_open_calls(reasons):
+        withdraw.withdraw_tool(tool_id, actor=actor, why=reasons[tool_id])
+
+
+def _with_open_calls(tools: Iterable[UUID]) -> set[UUID]:
+    """Those of `tools` that have any: there are few open calls, and there may be thousands of tools."""
+    wanted = set(tools)
+    if not wanted:
+        return wanted
+    open_calls = ToolCall.objects.filter(status__in=NOT_STARTED, source=SOURCE, tool__isnull=False)
+    return wanted & set(open_calls.values_list("tool_id", flat=True))
+
+
+def _event_name(row: ComposedTool, before: ToolState) -> str:
+    if row.state == ToolState.EXPOSED:
+        return "tool.exposed" if before in UNSEEN else "tool.returned"
+    return "tool.changed" if row.state == ToolState.WITHHELD and row.held else f"tool.{row.state}"
+
+
+def _why_ended(row: ComposedTool) -> str:
+    return {
+        ToolState.GONE.value: "its server does not offer the tool any more",
+        ToolState.HIDDEN.value: "the tool is not exposed any more",
+        ToolState.UNFIT.value: "its server changed the tool to what cannot be offered",
+    }.get(row.state, f"the tool is withheld: {row.reason[:1].lower()}{row.reason[1:].rstrip('.')}")
+
+
+def _differs(one: object, other: object) -> bool:
+    """For Python, 1 and True and 1.0 are equal."""
+    return one != other or (isinstance(one, dict | list) and canonical.dumps(one) != canonical.dumps(other))

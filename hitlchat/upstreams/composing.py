@@ -1,0 +1,231 @@
+"""Choosing what is re-exposed, under which name and with which questions: all changes of one Apply, or none."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from uuid import UUID
+
+from django.db import IntegrityError, transaction
+from django.db.models import F, QuerySet
+from django.utils import timezone
+
+from hitlchat.gate import withdraw
+from hitlchat.gate.actor import Actor
+from hitlchat.gate.models import HitlMode, Tool
+from hitlchat.upstreams import catalog, exposure, naming
+from hitlchat.upstreams.changes import (
+    Change,
+    Loosening,
+    NotConfirmed,
+    Refused,
+    loosening,
+    loosens,
+    lowers,
+    rewords,
+    told,
+)
+from hitlchat.upstreams.checking import check, sending_elsewhere, suspicion
+from hitlchat.upstreams.discovering import known_to
+from hitlchat.upstreams.models import ComposedTool, UpstreamServer
+from hitlchat.upstreams.rights import OnlyPeople, require_administrator, require_person
+
+__all__ = ["Change", "NotConfirmed", "NotListed", "Refused", "accept", "apply", "lowers", "problems"]
+
+MISSING = "There is no such tool any more."
+
+
+class NotListed(Refused):
+    """The tool cannot be accepted as it is now: its server does not list it."""
+
+
+def apply(
+    changes: Sequence[Change], actor: Actor, *, confirmed: str | None = None, returning: Sequence[Loosening] = ()
+) -> list[ComposedTool]:
+    """Carry out all of `changes` at once; the tools as they are then, in the same order.
+
+    `confirmed`: the digest of the last NotConfirmed, "" before there was one; None where whoever calls asks by itself.
+    `returning`: what comes back besides and asks less, unless one of `changes` keeps it from that; asked about as well.
+    Refused, NotConfirmed, OnlyAdministrators. OnlyPeople: a program may expose what asks every time; it may not loosen
+    anything, nor choose what the one who approves reads. That it has read the warnings counts for nothing.
+    """
+    require_administrator(actor)
+    wanted = {each.tool: each if actor.is_person else replace(each, warnings_read=False) for each in changes}
+    try:
+        with transaction.atomic():
+            rows = _locked(wanted)
+            if missing := wanted.keys() - rows.keys():
+                raise Refused({tool: [MISSING] for tool in missing})
+            if not actor.is_person and any(_needs_person(rows[pk], change) for pk, change in wanted.items()):
+                raise OnlyPeople
+            asked = _asked(rows, wanted, returning)
+            _apply(rows, wanted, actor, asked if asked.loosenings and confirmed not in {None, asked.digest} else None)
+    except IntegrityError as error:
+        raise Refused({tool: ["Another tool took a name just now. Try again."] for tool in wanted}) from error
+    return [rows[change.tool] for change in changes]
+
+
+def problems(changes: Sequence[Change], ceiling: int, actor: Actor) -> dict[UUID, list[str]]:
+    """What would speak against `changes` under this ceiling, for each tool; nothing is locked or changed.
+
+    Of a plan that is still being made: whatever is carried out is checked again.
+    """
+    ids = [change.tool for change in changes]
+    rows = {row.pk: row for row in ComposedTool.objects.select_related("tool", "server").filter(pk__in=ids)}
+    wanted = {change.tool: change for change in changes if change.tool in rows}
+    return _plan(rows, wanted, ceiling, actor)[0].problems | {pk: [MISSING] for pk in ids if pk not in rows}
+
+
+def accept(
+    tool_id: UUID, digest: str, actor: Actor, *, keep_mode: bool = False, warnings_read: bool = False
+) -> ComposedTool:
+    """Take the tool as its server lists it now, which is the record of this digest, for what it is from here on.
+
+    It asks every time from then on, unless `keep_mode`: one that asked less did so for what it was before.
+    NotListed. Refused: it has changed again since it was looked at, its texts are suspicious and nobody said that they
+    read the warnings, or models would be sent elsewhere by them. OnlyAdministrators, OnlyPeople.
+    """
+    require_administrator(actor)
+    require_person(actor)
+    with transaction.atomic():
+        row = _locked([tool_id]).get(tool_id)
+        if row is None or not row.listed:
+            raise NotListed({tool_id: ["Its server does not list it any more."]})
+        if row.seen_digest != digest:
+            raise Refused({tool_id: ["It has changed again meanwhile. Look at it once more."]})
+        if not warnings_read and (said := suspicion(row)):
+            raise Refused({tool_id: [said]})
+        if elsewhere := list(sending_elsewhere(row, known_to(row.server))):
+            raise Refused({tool_id: elsewhere})
+        update = catalog.Update(row.server, exposure.standing().ceiling, actor)
+        _accept(row, update, keep_mode=keep_mode)
+        update.follow(row)
+        _save([row])
+        update.finish()
+    return row
+
+
+def _accept(row: ComposedTool, update: catalog.Update, *, keep_mode: bool) -> None:
+    before, changed = told(row), row.held or row.seen_digest != row.pinned_digest
+    _pin(row, update.actor)
+    update.add(row, "tool.accepted", pinned=True)
+    if changed and not keep_mode and row.tool is not None and row.tool.hitl_mode != HitlMode.REQUIRED:
+        _set(row.tool, {"hitl_mode": HitlMode.REQUIRED.value}, update.actor)
+        update.add(row, "tool.configured", before=before, after=told(row))
+
+
+def _needs_person(row: ComposedTool, change: Change) -> bool:
+    return loosens(row, change) or rewords(row, change)
+
+
+def _locked(ids: Iterable[UUID]) -> dict[UUID, ComposedTool]:
+    """Servers first, as everyone locks them."""
+    found = ComposedTool.objects.filter(pk__in=list(ids))
+    servers = UpstreamServer.objects.select_for_update().filter(pk__in=found.values("server")).order_by("pk")
+    known = {server.pk: server for server in servers}
+    rows = {row.pk: row for row in found.select_related("tool").select_for_update(of=("self",)).order_by("pk")}
+    for row in rows.values():
+        row.server = known[row.server_id]
+    return rows
+
+
+def _asked(rows: dict[UUID, ComposedTool], wanted: dict[UUID, Change], returning: Sequence[Loosening]) -> NotConfirmed:
+    """Each tool once, as it is to be."""
+    chosen = [each for pk, change in wanted.items() if (each := loosening(rows[pk], change))]
+    known = {each.tool for each in chosen}
+    others = (_back(each, wanted.get(each.tool)) for each in returning if each.tool not in known)
+    return NotConfirmed([*chosen, *(each for each in others if each)])
+
+
+def _back(back: Loosening, change: Change | None) -> Loosening | None:
+    """What is left of it by a change that loosens nothing by itself."""
+    if change is None:
+        return back
+    mode = change.hitl_mode or back.after
+    kept = change.exposed is False or mode == HitlMode.REQUIRED
+    return None if kept else replace(back, before=mode, after=mode)
+
+
+def _apply(
+    rows: dict[UUID, ComposedTool], wanted: dict[UUID, Change], actor: Actor, asked: NotConfirmed | None
+) -> None:
+    """`asked`: what has to be confirmed before, once nothing else speaks against it."""
+    names, updates = _plan(rows, wanted, exposure.standing().ceiling, actor)
+    if names.problems:
+        raise Refused(names.problems)
+    if asked:
+        raise asked
+    fresh = [rows[pk].pk for pk in wanted if rows[pk].tool is None]
+    for pk, change in wanted.items():
+        _change(rows[pk], change, names.given[pk], updates[rows[pk].server_id])
+    Tool.objects.bulk_create([tool for pk in fresh if (tool := rows[pk].tool)], batch_size=catalog.AT_A_TIME)
+    _save(list(rows.values()))
+    for update in updates.values():
+        update.finish()
+
+
+def _plan(
+    rows: dict[UUID, ComposedTool], wanted: dict[UUID, Change], ceiling: int, actor: Actor
+) -> tuple[naming.Names, dict[UUID, catalog.Update]]:
+    """The aliases with all that speaks against the changes, and each server's update, still empty."""
+    names = naming.aliases([(rows[pk], change.alias) for pk, change in wanted.items()])
+    servers = {row.server_id: row.server for row in rows.values()}
+    updates = {pk: catalog.Update(server, ceiling, actor) for pk, server in servers.items()}
+    known = {pk: known_to(server) for pk, server in servers.items()}
+    for pk, change in wanted.items():
+        row = rows[pk]
+        updates[row.server_id].assess(row)
+        if said := check(row, change, ceiling, known[row.server_id]):
+            names.problems[pk] = [*names.problems.get(pk, ()), *said]
+    return names, updates
+
+
+def _change(row: ComposedTool, change: Change, alias: str, update: catalog.Update) -> None:
+    before, told_before = told(row), len(update.events)
+    if change.exposes(row):
+        _pin(row, update.actor)
+    row.exposed = row.exposed if change.exposed is None else change.exposed
+    row.description = row.description if change.description is None else change.description
+    if row.tool is None:
+        # Stored by whoever changes many; under the same id, so that all of them are told theirs by one statement.
+        row.tool = Tool(id=row.pk, **change.settings, published=False, **update.columns(row, alias))
+    else:
+        _set(row.tool, {**change.settings, "name": alias}, update.actor)
+    update.follow(row)
+    if (after := told(row)) == before:
+        return
+    if exposing := next((event for event in update.events[told_before:] if event.name == "tool.exposed"), None):
+        exposing.data["settings"] = {"before": before, "after": after}
+    else:
+        update.add(row, "tool.configured", before=before, after=after)
+
+
+def _set(tool: Tool, columns: dict[str, str | bool], actor: Actor) -> None:
+    if all(getattr(tool, name) == value for name, value in columns.items()):
+        return
+    rule = (tool.hitl_mode, tool.condition)
+    for name, value in columns.items():
+        setattr(tool, name, value)
+    Tool.objects.filter(pk=tool.pk).update(**columns, updated_at=timezone.now())
+    if (tool.hitl_mode, tool.condition) != rule:
+        withdraw.withdraw_allowed(tool.pk, actor=actor, why="the rule that allowed it was changed")
+
+
+def _pin(row: ComposedTool, actor: Actor) -> None:
+    row.pinned, row.pinned_digest, row.pinned_profile = row.seen, row.seen_digest, row.seen_profile
+    row.accepted_at, row.accepted_by_id, row.held = timezone.now(), actor.user_id, False
+
+
+def _save(rows: list[ComposedTool]) -> None:
+    for some in _pieces([row for row in rows if row.tool_id == row.pk]):
+        some.filter(tool=None).update(tool=F("pk"))
+    pinned = [row for row in rows if row.pinned is row.seen]
+    for some in _pieces(pinned):
+        # Not sent once more: thousands of records take their time.
+        who = {"accepted_at": pinned[0].accepted_at, "accepted_by": pinned[0].accepted_by_id}
+        seen = {"pinned": F("seen"), "pinned_digest": F("seen_digest"), "pinned_profile": F("seen_profile")}
+        some.update(**seen, **who)
+    catalog.store(rows, ["held", "state", "reason", *catalog.RISK_COLUMNS, "exposed", "description"])
+
+
+def _pieces(rows: list[ComposedTool]) -> Iterator[QuerySet[ComposedTool]]:
+    for start in range(0, len(rows), catalog.AT_A_TIME):
+        yield ComposedTool.objects.filter(pk__in=[row.pk for row in rows[start : start + catalog.AT_A_TIME]])

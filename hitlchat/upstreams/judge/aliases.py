@@ -1,0 +1,134 @@
+"""The names under which upstream tools are offered: made, numbered, and kept from being taken for others.
+
+Three rules hold for what is offered. R1: no two tools have the same name, nor names that a person could mistake for
+each other, and none has a name that is ours. R2: no description sends the model to another tool on offer. R3: no
+description speaks for another server.
+"""
+
+import hashlib
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import count
+from typing import Literal
+
+from hitlchat.upstreams.judge.mentions import mentions
+
+LONGEST = 64
+# Words that belong to the gate, or that model servers and clients give a meaning of their own.
+RESERVED = frozenset(
+    {
+        *("approve", "approved", "approval", "decline", "declined", "decide", "grant", "hitl", "hitlchat"),
+        *("system", "developer", "user", "assistant", "tool", "tools", "function", "none", "null", "auto", "required"),
+        *("constructor", "prototype", "__proto__"),
+    }
+)
+_FORM = re.compile(rf"[A-Za-z0-9_-]{{1,{LONGEST}}}")
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]+")
+_LOOKALIKES = str.maketrans({"0": "o", "1": "l", "i": "l", "-": "_"})
+_PAIRS = (("rn", "m"), ("vv", "w"))
+_HASH = 8
+MOST_NUMBERS = 100
+
+Offer = tuple[str, str]
+"""The names of a server and of one of its tools."""
+
+
+@dataclass(frozen=True)
+class Objection:
+    """Why a tool cannot be offered as it is: under this name (`form`, `R1`), or with this description (`R2`, `R3`)."""
+
+    rule: Literal["form", "R1", "R2", "R3"]
+    sentence: str
+
+
+def normal(server: str, tool: str) -> str:
+    """`<server>_<tool>` in letters, digits, `_` and `-`, at most 64 of them. Equal arguments give equal names.
+
+    A name that had to be shortened, or of which nothing was left, ends in eight digits of a hash of the whole.
+    """
+    cleaned = [_NOT_IN_NAMES.sub("_", part).strip("_") for part in (server, tool)]
+    name = "_".join(part for part in cleaned if part)
+    if all(cleaned) and len(name) <= LONGEST:
+        return name
+    return _ending(name or "tool", _digest(server, tool))
+
+
+def propose(server: str, tool: str, taken: Collection[str]) -> str:
+    """The default alias, with `_2`, `_3`, … where that name, or one that looks like it, is reserved or taken."""
+    return _free((server, tool), _shapes(taken))
+
+
+def assign(offers: Iterable[Offer], taken: Collection[str], kept: Mapping[Offer, str]) -> dict[Offer, str]:
+    """An alias for each offer: the one in `kept` if it has one, so that what is new renames nothing that is there.
+
+    New ones are numbered in alphabetical order. `taken` are the names of tools other than these.
+    """
+    wanted = sorted(set(offers))
+    given = {offer: kept[offer] for offer in wanted if offer in kept}
+    shapes = _shapes([*taken, *given.values(), *kept.values()])
+    for offer in wanted:
+        if offer not in given:
+            given[offer] = _free(offer, shapes)
+            shapes.add(shape(given[offer]))
+    return given
+
+
+def objections(alias: str, taken: Collection[str]) -> tuple[Objection, ...]:
+    """What speaks against an alias that an administrator chose; `taken` are the names of all other tools."""
+    if not _FORM.fullmatch(alias):
+        return (Objection("form", f"Expected 1 to {LONGEST} letters (a to z), digits, “_” and “-”."),)
+    if shape(alias) in {shape(word) for word in RESERVED}:
+        return (Objection("R1", f"“{alias}” is, or looks like, a word that the product keeps for itself."),)
+    for other in taken:
+        if shape(other) == shape(alias):
+            how = "is the name of another tool" if other == alias else f"looks like “{other}”, the name of another tool"
+            return (Objection("R1", f"“{alias}” {how}."),)
+    return ()
+
+
+def speaking(description: str, tools: frozenset[str], servers: frozenset[str]) -> tuple[Objection, ...]:
+    """R2 and R3. `tools` are the names of the tools on offer, `servers` those of the servers, both without its own."""
+    return tuple(_speaking(description, tools, servers))
+
+
+def _speaking(description: str, tools: frozenset[str], servers: frozenset[str]) -> Iterator[Objection]:
+    ordered = (found.name for found in mentions(description, tools) if found.ordered)
+    if name := next(ordered, None):
+        yield Objection("R2", f"The description tells the model about using “{name}”, a tool from elsewhere.")
+    if found := next(mentions(description, servers), None):
+        yield Objection("R3", f"The description speaks of “{found.name}”, another server.")
+
+
+def shape(name: str) -> str:
+    """What is left of a name at a glance: no case, `-` as `_`, one `_` for several, 0 as o, 1 and i as l, rn as m."""
+    seen = name.lower().translate(_LOOKALIKES)
+    for pair, letter in _PAIRS:
+        seen = seen.replace(pair, letter)
+    return re.sub("_+", "_", seen).strip("_") or seen
+
+
+def _shapes(taken: Iterable[str]) -> set[str]:
+    return {shape(name) for name in (*taken, *RESERVED)}
+
+
+def _free(offer: Offer, shapes: Collection[str]) -> str:
+    return next(name for name in _candidates(offer) if shape(name) not in shapes)
+
+
+def _candidates(offer: Offer) -> Iterator[str]:
+    name = normal(*offer)
+    yield name
+    for number in range(2, MOST_NUMBERS):
+        yield _ending(name, str(number))
+    # A server may have thousands of names that differ in nothing that can stay: counting would take for ever.
+    for salt in count():
+        yield _ending(name, _digest(*offer, str(salt)))
+
+
+def _ending(name: str, end: str) -> str:
+    return f"{name[: LONGEST - len(end) - 1].rstrip('_-')}_{end}"
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:_HASH]

@@ -1,0 +1,99 @@
+"""The history of tools, in words."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from hitlchat.gate.models import HitlMode
+from hitlchat.upstreams.models import ToolEvent
+
+PINNING = ("tool.exposed", "tool.accepted", "tool.pinned_anew")
+WORDS = {
+    "tool.exposed": "Exposed",
+    "tool.hidden": "No longer exposed",
+    "tool.returned": "Back in the catalog",
+    "tool.changed": "Withheld: its server changed its definition",
+    "tool.withheld": "Withheld",
+    "tool.unfit": "Withheld: it cannot be offered as it is",
+    "tool.gone": "Gone from its server's list",
+    "tool.accepted": "Accepted as it is now",
+    "tool.configured": "Settings changed",
+    "tool.pinned_anew": "Fingerprint made anew, by newer rules: the same definition",
+    "tool.deleted": "Its server was removed",
+}
+SETTINGS = {
+    "alias": "Alias",
+    "hitl_mode": "HITL mode",
+    "prompt_template": "Approval prompt",
+    "condition": "Condition",
+    "signed_in_only": "A signed-in person must decide",
+    "description": "Description",
+}
+_MEANS = {"session": "in the browser", "token": "with a token", "console": "at the console", "elicitation": "over MCP"}
+_LINKS = {"tool.changed": "What changed", "tool.accepted": "What changed", "tool.exposed": "Definition"}
+_ITSELF = "hitlchat, by itself"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One setting that was changed; empty texts where there was none."""
+
+    words: str
+    before: str
+    after: str
+
+
+@dataclass(frozen=True)
+class Line:
+    """One event, in words."""
+
+    event: ToolEvent
+
+    @property
+    def words(self) -> str:
+        return WORDS.get(self.event.name, self.event.name)
+
+    @property
+    def link(self) -> str:
+        """What the event's own page shows that a line of a list has no room for; empty if there is nothing."""
+        return _LINKS.get(self.event.name, "")
+
+    @property
+    def who(self) -> str:
+        if self.event.actor is None:
+            return _ITSELF
+        return self.event.actor.get_username()
+
+    @property
+    def means(self) -> str:
+        if self.event.actor is None:
+            return ""
+        return _MEANS.get(self.event.means, "by a program in their name")
+
+    @property
+    def reason(self) -> str:
+        """Where the words of the event do not say it already."""
+        said = self.event.data.get("reason", "")
+        return "" if self.event.name in {"tool.changed", "tool.gone"} else str(said)
+
+    @property
+    def settings(self) -> tuple[Setting, ...]:
+        return tuple(self._settings())
+
+    def _settings(self) -> Iterator[Setting]:
+        if self.event.name not in {"tool.configured", "tool.exposed"}:
+            return
+        # Whoever exposes a tool settles the rest of it in the same moment.
+        data = self.event.data if self.event.name == "tool.configured" else self.event.data.get("settings") or {}
+        before, after = (data.get(key) or {} for key in ("before", "after"))
+        for name, words in SETTINGS.items():
+            one, other = (_told(name, str(each.get(name, ""))) for each in (before, after))
+            if one != other:
+                yield Setting(words, one, other)
+
+
+def _told(name: str, value: str) -> str:
+    if name == "hitl_mode" and value in HitlMode.values:
+        return str(HitlMode(value).label)
+    if name == "signed_in_only":
+        return "Yes" if value == "True" else "No"
+    return value

@@ -1,0 +1,168 @@
+import sys
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db.models import Count, Q, QuerySet
+
+from hitlchat.accounts.roles import may_administer
+from hitlchat.gate.actor import Actor
+from hitlchat.gate.visible import see
+from hitlchat.upstreams import composing, servers, trying
+from hitlchat.upstreams.changes import NotConfirmed as LessOversight
+from hitlchat.upstreams.composing import Change, Refused
+from hitlchat.upstreams.console import options as described
+from hitlchat.upstreams.console import tables
+from hitlchat.upstreams.models import ComposedTool, ToolState, UpstreamServer
+from hitlchat.upstreams.rights import OnlyAdministrators
+from hitlchat.upstreams.servers import BadServer, NotConfirmed, ServerDraft
+
+Options = dict[str, Any]
+
+
+class Command(BaseCommand):
+    help = "See and change upstream servers and what is offered of them. Fails with exit code 1 and the reason."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        described.add(parser)
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            getattr(self, f"_{options['what']}")(options)
+        except (BadServer, LookupError, OnlyAdministrators, Refused) as error:
+            raise CommandError(tables.plain(error)) from error
+
+    # -- Servers ------------------------------------------------------------------------------------------------------
+
+    def _list(self, options: Options) -> None:
+        rows = UpstreamServer.objects.annotate(exposed_count=Count("tools", filter=Q(tools__state=ToolState.EXPOSED)))
+        self.stdout.write(tables.servers(rows))
+
+    def _show(self, options: Options) -> None:
+        self.stdout.write(tables.server(_server(options)))
+
+    def _test(self, options: Options) -> None:
+        found = trying.attempt(_server(options))
+        if found.error:
+            raise CommandError(tables.plain("\n".join([f"No connection: {found.error}", *found.notes])))
+        self.stdout.write(tables.trial(found))
+
+    def _add(self, options: Options) -> None:
+        draft, actor = described.draft_of(options), _actor(options)
+        try:
+            made = servers.create(draft, actor, confirmed=options["confirm"])
+        except NotConfirmed as asked:
+            made = self._add_program(draft, actor, asked.command_line)
+        self.stdout.write(f"{made.name} is added. Nothing of it is exposed yet.")
+
+    def _add_program(self, draft: ServerDraft, actor: Actor, command_line: str) -> UpstreamServer:
+        self._ask(f"This is to be started on the server:\n  {see(command_line).plain}\nStart it?", "--confirm")
+        return servers.create(draft, actor, confirmed=command_line)
+
+    def _enable(self, options: Options) -> None:
+        self._switch(options, enabled=True)
+
+    def _disable(self, options: Options) -> None:
+        self._switch(options, enabled=False)
+
+    def _switch(self, options: Options, *, enabled: bool) -> None:
+        found = servers.enable(_server(options).pk, enabled, _actor(options))
+        self.stdout.write(f"{found.name} is {'enabled' if enabled else 'disabled'}.")
+
+    def _reconnect(self, options: Options) -> None:
+        found = servers.reconnect(_server(options).pk, _actor(options))
+        self.stdout.write(f"{found.name} is being connected anew.")
+
+    def _delete(self, options: Options) -> None:
+        found, actor = _server(options), _actor(options)
+        if not options["yes"]:
+            self._ask(f"Remove {found.name} with its tools, and withdraw what waits?", "--yes")
+        servers.delete(found.pk, actor)
+        self.stdout.write(f"{found.name} is removed. Its calls and its history stay on record.")
+
+    # -- Tools --------------------------------------------------------------------------------------------------------
+
+    def _tools(self, options: Options) -> None:
+        rows = _server(options).tools.select_related("server", "tool").defer("pinned")
+        self.stdout.write(tables.tools(rows.filter(state=options["state"]) if options["state"] else rows))
+
+    def _expose(self, options: Options) -> None:
+        row = _tool(options)
+        change = Change(
+            row.pk,
+            exposed=True,
+            alias=options["alias"],
+            description=options["description"],
+            hitl_mode=options["mode"],
+            prompt_template=options["prompt"],
+            condition=options["condition"],
+            digest=row.seen_digest,
+            warnings_read=options["warnings_read"],
+        )
+        if row.warnings:
+            self.stderr.write(tables.warnings(row))
+        exposed = self._apply(change, _actor(options), sure=options["less_oversight"])
+        assert exposed.tool is not None
+        mode = exposed.tool.get_hitl_mode_display().lower()
+        self.stdout.write(f"{tables.plain(row.name)} is exposed as {exposed.tool.name} ({mode}).")
+
+    def _apply(self, change: Change, actor: Actor, *, sure: bool) -> ComposedTool:
+        try:
+            return composing.apply([change], actor, confirmed="")[0]
+        except LessOversight as asked:
+            if not sure:
+                self._ask("It could run with less oversight than now. Is that meant?", "--less-oversight")
+            return composing.apply([change], actor, confirmed=asked.digest)[0]
+
+    def _hide(self, options: Options) -> None:
+        row = _tool(options)
+        composing.apply([Change(row.pk, exposed=False)], _actor(options), confirmed="")
+        self.stdout.write(f"{tables.plain(row.name)} is not exposed any more.")
+
+    def _accept(self, options: Options) -> None:
+        row, actor = _tool(options), _actor(options)
+        digest = options["digest"]
+        if not digest:
+            self.stdout.write(tables.changes(row))
+            if row.warnings:
+                self.stdout.write(tables.warnings(row))
+            self._ask("Accept it as it is now?", f"--digest {row.seen_digest}")
+            digest = row.seen_digest
+        keep, was_read = options["keep_mode"], options["warnings_read"]
+        composing.accept(row.pk, digest, actor, keep_mode=keep, warnings_read=was_read)
+        self.stdout.write(f"{tables.plain(row.name)} is accepted as it is now.")
+
+    def _ask(self, question: str, instead: str) -> None:
+        """CommandError unless the person at the terminal says yes; `instead` says so where nobody sits there."""
+        self.stdout.write(question)
+        if not sys.stdin.isatty():
+            raise CommandError(f"Nothing was changed. Say yes by {instead}.")
+        if input("Type yes: ").strip().lower() != "yes":
+            raise CommandError("Nothing was changed.")
+
+
+def _server(options: Options) -> UpstreamServer:
+    found = UpstreamServer.objects.filter(name=options["name"]).first()
+    if found is None:
+        raise CommandError(f"There is no server named {options['name']!r}.")
+    return found
+
+
+def _tool(options: Options) -> ComposedTool:
+    rows: QuerySet[ComposedTool] = _server(options).tools.select_related("server", "tool")
+    found = rows.filter(name=options["tool"]).first()
+    if found is None:
+        raise CommandError(f"{options['name']} has no tool named {options['tool']!r}.")
+    return found
+
+
+def _actor(options: Options) -> Actor:
+    """Whoever may use the console of this machine acts as one of its administrators, and says as which."""
+    name = options["user"]
+    users = [user for user in User.objects.filter(is_superuser=True, is_active=True) if may_administer(user)]
+    found = [user for user in users if not name or user.get_username() == name]
+    if name and not found:
+        raise CommandError(f"There is no active administrator named {name!r}.")
+    if len(found) != 1:
+        raise CommandError("Say as which administrator: --user NAME, before the command.")
+    return Actor(found[0].pk, "console")

@@ -1,0 +1,23 @@
+"""By what this installation is recognised when it is about to become its own upstream server."""
+
+from typing import Any
+
+from hitlchat.sealing import fingerprint
+
+KEY = "hitlchat"
+PURPOSE = "mcp installation"
+
+
+def mark() -> dict[str, dict[str, Any]]:
+    """The experimental capability by which our own MCP server says whose it is: of no use without our key."""
+    return {KEY: {"installation": _installation()}}
+
+
+def is_ours(experimental: dict[str, dict[str, Any]] | None) -> bool:
+    """Whether a server with these experimental capabilities is this installation, in whichever of its processes."""
+    told = (experimental or {}).get(KEY)
+    return isinstance(told, dict) and told.get("installation") == _installation()
+
+
+def _installation() -> str:
+    return fingerprint("this one", PURPOSE)

@@ -1,0 +1,199 @@
+"""A server's form: what an administrator types, turned into a draft."""
+
+from datetime import datetime
+from typing import Any
+
+from django import forms
+from django.conf import settings
+from django.http import HttpRequest, QueryDict
+from django.utils.timezone import localtime
+
+from hitlchat.accounts.people import person
+from hitlchat.upstreams import drafts, own_address, values
+from hitlchat.upstreams.drafts import LONGEST_CALL_SECONDS, ServerDraft
+from hitlchat.upstreams.gallery import trusting
+from hitlchat.upstreams.models import Transport, UpstreamServer
+from hitlchat.upstreams.pages import arguments, rows
+from hitlchat.upstreams.values import Value
+
+TRANSPORTS = (
+    (Transport.HTTP.value, "Streamable HTTP"),
+    (Transport.STDIO.value, "Program (stdio)"),
+    (Transport.SSE.value, "HTTP with SSE (older)"),
+)
+# A name is not needed to connect, and may come to mind later.
+NAMELESS = "unnamed"
+_PLAIN = (
+    "name",
+    "transport",
+    "url",
+    "command",
+    "allow_private",
+    "call_seconds",
+    "docs_url",
+    "enabled",
+)
+
+
+class ServerForm(forms.Form):
+    """`entry`: the id of what it was prefilled from in the gallery; what that vouches for is looked up there."""
+
+    name = forms.CharField(
+        max_length=64, help_text="Letters, digits, dots, _ and -. Its tools are named after it: name_tool."
+    )
+    transport = forms.ChoiceField(choices=TRANSPORTS, widget=forms.RadioSelect, label="Transport")
+    url = forms.CharField(
+        required=False,
+        label="Address",
+        widget=forms.TextInput(attrs={"placeholder": "https://example.com/mcp", "inputmode": "url", "class": "mono"}),
+        help_text="Of its MCP endpoint. A secret belongs in a header, or behind the ? as ${NAME}.",
+    )
+    # Only places for errors: the rows are read as they were posted, see rows.py.
+    headers = forms.CharField(required=False)
+    env = forms.CharField(required=False)
+    allow_private = forms.BooleanField(
+        required=False,
+        label="Its name may lead to a private address",
+        help_text="For a name of your own network. Addresses such as 10.0.0.5 and localhost need no permission.",
+    )
+    command = forms.CharField(
+        required=False,
+        label="Program",
+        widget=forms.TextInput(attrs={"placeholder": "npx", "class": "mono"}),
+        help_text="Its name or whole path. No shell is involved.",
+    )
+    args = forms.CharField(
+        required=False,
+        strip=False,
+        label="Arguments",
+        widget=forms.Textarea(attrs={"rows": 3, "class": "mono grows", "spellcheck": "false"}),
+        help_text="One on each line, exactly as the program gets it. Double quotes, as in JSON, for one that is empty "
+        "or has line breaks. ${NAME} may stand in them.",
+    )
+    docs_url = forms.CharField(
+        required=False,
+        label="Documentation",
+        widget=forms.TextInput(attrs={"placeholder": "https://…", "inputmode": "url"}),
+        help_text="Where it says what its tools do. A server without any counts as riskier.",
+    )
+    docs_lacking = forms.BooleanField(
+        required=False, label="Somebody has read it, and it says too little", help_text="That counts as riskier, too."
+    )
+    call_seconds = forms.IntegerField(
+        label="Seconds for a call",
+        min_value=1,
+        max_value=LONGEST_CALL_SECONDS,
+        help_text="After so long without an answer a call ends, and its outcome is unknown.",
+    )
+    enabled = forms.BooleanField(required=False, label="Enabled: stay connected to it")
+    entry = forms.CharField(required=False, max_length=64, widget=forms.HiddenInput)
+    # When the page was made: what somebody saved since is not overwritten unseen.
+    made_from = forms.CharField(required=False, max_length=40, widget=forms.HiddenInput)
+
+    def __init__(
+        self,
+        request: HttpRequest,
+        *,
+        draft: ServerDraft | None = None,
+        standing: UpstreamServer | None = None,
+        bound: bool = False,
+    ) -> None:
+        draft = draft or ServerDraft("")
+        super().__init__(request.POST if bound else None, initial=_initial(draft, standing))
+        self.request, self.standing = request, standing
+        self.header_rows, self.headers_given = self._rows("header", draft.headers, standing and standing.headers)
+        self.env_rows, self.env_given = self._rows("env", draft.env, standing and standing.env)
+        for field in self.fields.values():
+            field.widget.attrs.setdefault("autocomplete", "off")
+
+    @property
+    def programs_allowed(self) -> bool:
+        return bool(settings.MCP_ALLOW_STDIO)
+
+    @property
+    def entry_id(self) -> str:
+        """Of a server that is saved, it is what was saved."""
+        return self.standing.gallery_entry if self.standing else str(self["entry"].value() or "")
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or self.cleaned_data
+        for field in ("headers", "env"):
+            try:
+                given = tuple(map(rows.encoded, getattr(self, f"{field}_given")))
+            except ValueError as error:
+                self.add_error(field, str(error))
+            else:
+                setattr(self, f"{field}_given", given)
+        if own_address.is_ours(cleaned.get("url", ""), self.request):
+            self.add_error("url", own_address.SENTENCE)
+        # All that is wrong at once; not again what a field has said itself.
+        said = drafts.problems(self.draft(), self.standing)
+        self.show({name: text for name, text in said.items() if name not in self.errors})
+        return cleaned
+
+    def draft(self) -> ServerDraft:
+        """The draft of a valid form; of one that is not, with what is right anywhere in place of what is wrong."""
+        given = {name: self.cleaned_data[name] for name in _PLAIN if name in self.cleaned_data}
+        given["name"] = given.get("name") or NAMELESS
+        given |= {"args": self.arguments, "docs_adequate": not self.cleaned_data["docs_lacking"]}
+        given |= {"headers": self.headers_given, "env": self.env_given}
+        return trusting.vouched(ServerDraft(**given), self.entry_id)
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        return arguments.read(str(self["args"].value() or ""))
+
+    @property
+    def argument_hints(self) -> list[str]:
+        return arguments.hints(self.arguments)
+
+    def typed(self) -> ServerDraft:
+        """As far as it is typed, right or wrong: to be judged, never to be kept."""
+        names = ("transport", "url", "command", "docs_url")
+        texts: dict[str, Any] = {name: str(self[name].value() or "").strip() for name in names}
+        draft = ServerDraft(
+            "typed",
+            **texts,
+            args=self.arguments,
+            headers=self.headers_given,
+            env=self.env_given,
+            docs_adequate=not self["docs_lacking"].value(),
+        )
+        return trusting.vouched(draft, self.entry_id)
+
+    def show(self, errors: dict[str, str]) -> None:
+        """Put a BadServer's errors at their fields."""
+        for name, text in errors.items():
+            self.add_error(name if name in self.fields else None, text)
+
+    def overtaken(self, saved_at: datetime) -> None:
+        """Somebody else has saved it meanwhile. Saved once more, the form replaces that."""
+        data = self.request.POST.copy()
+        data["made_from"] = saved_at.isoformat()
+        self.data = data
+        self.add_error(
+            None,
+            f"Somebody else changed this server at {localtime(saved_at):%H:%M:%S}, while its page was open here. What"
+            " you typed is below; saving it again replaces the other change.",
+        )
+
+    def _rows(self, kind: rows.Kind, given: tuple[Value, ...], stored: Any) -> tuple[list[rows.Row], tuple[Value, ...]]:
+        kept = values.read(stored or ())
+        if self.is_bound and isinstance(self.data, QueryDict):
+            return rows.posted(self.data, kind, kept, person(self.request).pk)
+        return rows.shown(given, kept), given
+
+
+def confirmed_in(request: HttpRequest) -> str:
+    """The command line that the person has agreed to; a browser writes its line ends in a way of its own."""
+    return request.POST.get("confirmed", "").replace("\r\n", "\n")
+
+
+def _initial(draft: ServerDraft, standing: UpstreamServer | None) -> dict[str, Any]:
+    return {
+        **{name: getattr(draft, name) for name in _PLAIN},
+        "args": arguments.lines(draft.args),
+        "docs_lacking": not draft.docs_adequate,
+        "entry": draft.gallery_entry,
+        "made_from": standing.updated_at.isoformat() if standing else "",
+    }

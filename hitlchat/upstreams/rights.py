@@ -1,0 +1,35 @@
+"""Who may change what is offered here."""
+
+from django.contrib.auth.models import User
+
+from hitlchat.accounts.roles import may_administer
+from hitlchat.gate.actor import Actor
+
+
+class OnlyAdministrators(Exception):
+    """Servers, and what is exposed of them, are for administrators."""
+
+    def __init__(self) -> None:
+        super().__init__("Only an administrator may change upstream servers and what is exposed of them.")
+
+
+class OnlyPeople(Exception):
+    """A program's credential tried to make a tool ask less often, or to accept something; that is for people."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Only a person may accept a change, or let a tool do more or ask less: sign in, or use an approver token."
+        )
+
+
+def require_administrator(actor: Actor) -> None:
+    """OnlyAdministrators. The system itself is none: nothing is exposed by itself."""
+    user = User.objects.filter(pk=actor.user_id).first() if actor.user_id is not None else None
+    if user is None or not may_administer(user):
+        raise OnlyAdministrators
+
+
+def require_person(actor: Actor) -> None:
+    """OnlyPeople."""
+    if not actor.is_person:
+        raise OnlyPeople

@@ -1,0 +1,217 @@
+"""Upstream servers are added, changed, switched off and on, and removed: by administrators, with all that follows."""
+
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from hitlchat.gate.actor import Actor
+from hitlchat.gate.models import Tool
+from hitlchat.upstreams import catalog, drafts, exposure, history, loosening, reaching
+from hitlchat.upstreams.drafts import BadServer, ServerDraft, draft_of
+from hitlchat.upstreams.models import ComposedTool, ServerState, Transport, UpstreamServer
+from hitlchat.upstreams.rights import OnlyPeople, require_administrator, require_person
+from hitlchat.upstreams.waking import wake
+
+__all__ = [
+    "BadServer",
+    "NameTaken",
+    "NotConfirmed",
+    "ServerDraft",
+    "change",
+    "check_program",
+    "create",
+    "delete",
+    "draft_of",
+    "enable",
+    "reach_anew",
+    "reconnect",
+]
+
+# Of these depends who answers, and as whom we ask.
+_REACHED_BY = ("name", "transport", "url", "headers", "command", "args", "env", "allow_private", "call_seconds")
+_FORGOTTEN: dict[str, Any] = {
+    "reason": "",
+    "last_error": "",
+    "last_error_at": None,
+    "latency_ms": None,
+    "notes": [],
+    "reported_at": None,
+    "reported_by": "",
+    "present": False,
+}
+
+
+class NameTaken(BadServer):
+    """Another server has this name, maybe with other capital letters."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__({"name": f"There is a server named {name!r} already, maybe with other capital letters."})
+
+
+class NotConfirmed(BadServer):
+    """A program is only started as the person has seen it: `command_line` is what would be."""
+
+    def __init__(self, command_line: str) -> None:
+        super().__init__({"command": f"Confirm that this is to be started on the server: {command_line}"})
+        self.command_line = command_line
+
+
+def create(draft: ServerDraft, actor: Actor, *, confirmed: str = "") -> UpstreamServer:
+    """`confirmed`: the command line that the person has seen and agreed to. BadServer, NotConfirmed,
+    OnlyAdministrators; OnlyPeople: a program is to be started, or a credential asks for what loosening.py watches."""
+    require_administrator(actor)
+    columns = drafts.columns(draft)
+    _check_person(draft, actor)
+    check_program(draft, actor, confirmed)
+    state = ServerState.NEW if draft.enabled else ServerState.DISABLED
+    try:
+        with transaction.atomic():
+            server = UpstreamServer.objects.create(created_by_id=actor.user_id, state=state, **columns)
+            wake()
+    except IntegrityError as error:
+        raise NameTaken(draft.name) from error
+    return server
+
+
+def change(server_id: UUID, draft: ServerDraft, actor: Actor, *, confirmed: str = "") -> UpstreamServer:
+    """Like `create`. Another connection is another server as far as approvals go: what waits is withdrawn, and its
+    tools come back once they were listed over it, and accepted again if it leads elsewhere. LookupError."""
+    require_administrator(actor)
+    try:
+        with transaction.atomic():
+            server = _locked(server_id)
+            columns = drafts.columns(draft, server)
+            _check_person(draft, actor, server)
+            check_program(draft, actor, confirmed, server)
+            _change(server, columns, actor)
+            wake()
+    except IntegrityError as error:
+        raise NameTaken(draft.name) from error
+    return server
+
+
+def enable(server_id: UUID, enabled: bool, actor: Actor) -> UpstreamServer:
+    """Switch a server on, or off: then its tools leave the catalog at once. LookupError, OnlyAdministrators.
+    OnlyPeople: a program may switch it off, and not on again."""
+    require_administrator(actor)
+    if enabled:
+        require_person(actor)
+    with transaction.atomic():
+        server = _locked(server_id)
+        if server.enabled != enabled:
+            _change(server, {"enabled": enabled}, actor)
+            wake()
+    return server
+
+
+def reconnect(server_id: UUID, actor: Actor) -> UpstreamServer:
+    """Have every process open its connection anew. What is exposed stays so, as far as the server lists it again.
+
+    LookupError, OnlyAdministrators. BadServer: it is disabled.
+    """
+    require_administrator(actor)
+    with transaction.atomic():
+        server = _locked(server_id)
+        if not server.enabled:
+            raise BadServer({"enabled": "The server is disabled: enable it first."})
+        server.revision, server.state, server.reason = server.revision + 1, ServerState.NEW, ""
+        server.save(update_fields=["revision", "state", "reason", "updated_at"])
+        wake()
+    return server
+
+
+def reach_anew(server_id: UUID, actor: Actor, change: Callable[[UpstreamServer], None], *, why: str) -> UpstreamServer:
+    """Apply `change` to what requests to the server carry, all or nothing: every process connects anew, and its tools
+    come back when they were listed then. `why`: what waits for an answer is withdrawn for that reason.
+
+    LookupError, OnlyAdministrators, and whatever `change` raises.
+    """
+    require_administrator(actor)
+    with transaction.atomic():
+        server = _locked(server_id)
+        change(server)
+        columns = _FORGOTTEN | {"state": ServerState.NEW if server.enabled else ServerState.DISABLED}
+        for name, value in columns.items():
+            setattr(server, name, value)
+        # The row is locked.
+        server.revision += 1
+        server.save(update_fields=[*columns, "revision", "updated_at"])
+        catalog.follow_all(server, exposure.standing().ceiling, actor, changed=why)
+        wake()
+    return server
+
+
+def delete(server_id: UUID, actor: Actor) -> None:
+    """Remove a server with its tools. Their calls and their history stay on record. LookupError, OnlyAdministrators."""
+    require_administrator(actor)
+    with transaction.atomic():
+        server = _locked(server_id)
+        rows = list(server.tools.filter(tool__isnull=False))
+        history.store(history.event(row, server, "tool.deleted", actor) for row in rows)
+        tools = [row.tool_id for row in rows if row.tool_id]
+        catalog.end_calls(dict.fromkeys(tools, "its server was removed"), actor)
+        server.delete()
+        Tool.objects.filter(pk__in=tools, source=catalog.SOURCE).delete()
+        wake()
+
+
+def _check_person(draft: ServerDraft, actor: Actor, standing: UpstreamServer | None = None) -> None:
+    if not actor.is_person and loosening.needs_person(draft, standing):
+        raise OnlyPeople
+
+
+def check_program(draft: ServerDraft, actor: Actor, confirmed: str, standing: UpstreamServer | None = None) -> None:
+    """Whoever may start programs on this machine may do anything on it: so only as a person has seen it, and not at all
+    unless the operator allows it. BadServer, NotConfirmed, OnlyPeople."""
+    if draft.transport != Transport.STDIO:
+        return
+    before = draft_of(standing) if standing else None
+    if before and (before.transport, before.command_line, before.env) == ("stdio", draft.command_line, draft.env):
+        return
+    require_person(actor)
+    if not settings.MCP_ALLOW_STDIO:
+        raise BadServer({"transport": "Programs are not started on this machine: MCP_ALLOW_STDIO=1 allows it."})
+    if not drafts.can_be_found(draft):
+        raise BadServer({"command": drafts.NOT_FOUND})
+    if confirmed != draft.command_line:
+        raise NotConfirmed(draft.command_line)
+
+
+def used(server_id: UUID) -> None:
+    """A call went to it."""
+    UpstreamServer.objects.filter(pk=server_id).update(used_at=timezone.now())
+
+
+def _locked(server_id: UUID) -> UpstreamServer:
+    found = UpstreamServer.objects.select_for_update().filter(pk=server_id).first()
+    if found is None:
+        raise LookupError("There is no such server any more.")
+    return found
+
+
+def _change(server: UpstreamServer, columns: dict[str, Any], actor: Actor) -> None:
+    before = reaching.connection_of(server).identity()
+    differing = {name: value for name, value in columns.items() if getattr(server, name) != value}
+    if not differing:
+        return
+    other = any(name in differing for name in (*_REACHED_BY, "enabled"))
+    if other:
+        enabled = differing.get("enabled", server.enabled)
+        differing |= _FORGOTTEN | {"state": ServerState.NEW if enabled else ServerState.DISABLED}
+    for name, value in differing.items():
+        setattr(server, name, value)
+    # The row is locked.
+    server.revision += int(other)
+    UpstreamServer.objects.filter(pk=server.pk).update(**differing, revision=server.revision, updated_at=timezone.now())
+    if reaching.connection_of(server).identity() != before:
+        # Who is there now has not said what it offers.
+        ComposedTool.objects.filter(server=server).update(listed=False)
+    why = "its server was changed" if server.enabled else "its server was disabled"
+    catalog.follow_all(server, exposure.standing().ceiling, actor, changed=why)
+    if not server.enabled:
+        tools = server.tools.filter(tool__isnull=False).values_list("tool_id", flat=True)
+        catalog.end_calls(dict.fromkeys(tools, why), actor)

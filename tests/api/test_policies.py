@@ -1,0 +1,94 @@
+"""Made-up calls against the rules, over REST; and what ran without anyone being asked."""
+
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from pytest_django import Settings
+
+from hitlchat.accounts.models import TokenKind
+from hitlchat.gate.models import AuditEvent, ToolCall
+from hitlchat.gate.status import Status
+from tests.api.conftest import Ask, Program, ProgramOf, called, performed, problem
+from tests.conftest import MakeTool
+
+ALL = {"tools": ["*"]}
+
+
+@pytest.fixture
+def bobs(bob: User, program_of: ProgramOf) -> Program:
+    return program_of(bob, TokenKind.API)
+
+
+@pytest.fixture
+def rules(settings: Settings) -> None:
+    settings.HITL_POLICIES = [
+        {"policy": "never_ask", **ALL},
+        {"policy": "caller_kind", **ALL, "kinds": ["mcp"], "verdict": "refuse"},
+    ]
+
+
+def simulated(program: Program, **body: Any) -> Any:
+    return program.post("/policies/simulate", {"toolName": "echo", "arguments": {}} | body)
+
+
+def test_a_made_up_call_is_judged_and_nothing_is_left_of_it(bobs: Program, make_tool: MakeTool, rules: None) -> None:
+    make_tool("echo", hitl_mode="CONDITIONAL", condition='args["text"] == "no"')
+    before = AuditEvent.objects.count()
+    assert simulated(bobs).json() == {
+        "verdict": "allow",
+        "reason": "Not asked because a rule lets calls of this tool run.",
+        "rules": [
+            {
+                "policy": "never_ask",
+                "verdict": "allow",
+                "reason": "Not asked because a rule lets calls of this tool run.",
+                "source": "settings",
+            },
+            {
+                "policy": "condition",
+                "verdict": "allow",
+                "reason": 'Not asked because the condition “args["text"] == "no"” does not hold.',
+                "source": "tool",
+            },
+        ],
+    }
+    assert simulated(bobs, arguments={"text": "no"}).json()["verdict"] == "ask"
+    assert simulated(bobs, callerKind="mcp").json()["verdict"] == "refuse"
+    assert (ToolCall.objects.count(), AuditEvent.objects.count()) == (0, before)
+
+
+def test_what_cannot_be_simulated_says_why(bobs: Program, make_tool: MakeTool) -> None:
+    make_tool("echo")
+    make_tool("draft", published=False)
+    assert "text" in problem(simulated(bobs, arguments={"text": 1}), 422)["detail"]
+    assert "no published tool" in problem(simulated(bobs, toolName="draft"), 404)["detail"]
+    problem(simulated(bobs, callerKind="web"), 422)
+    problem(simulated(bobs, more=1), 422)
+
+
+def test_only_administrators_simulate_for_others(
+    alice: User, bob: User, charlie: User, bobs: Program, program_of: ProgramOf, make_tool: MakeTool
+) -> None:
+    make_tool("echo")
+    assert simulated(bobs, user="bob").status_code == 200
+    problem(simulated(bobs, user="charlie"), 403)
+    problem(simulated(bobs, user="nobody"), 403)
+    problem(simulated(bobs, callerKind="studio"), 403)
+    alices = program_of(alice)
+    assert simulated(alices, user="charlie", callerKind="studio").json()["verdict"] == "ask"
+    problem(simulated(alices, user="nobody"), 404)
+
+
+@pytest.mark.guarantee("audit:complete")
+def test_a_call_says_whether_anyone_was_asked(bob: User, bobs: Program, ask: Ask, make_tool: MakeTool) -> None:
+    waits = ask(bob).call
+    make_tool("quiet", hitl_mode="DISABLED")
+    allowed = called(bob, "quiet", {})
+    performed(allowed.pk)
+    rejected = called(bob, "quiet", {"text": 1})
+    told = {str(call.pk): bobs.get(f"/calls/{call.pk}").json() for call in (waits, allowed, rejected)}
+    assert [each["isAutomatic"] for each in told.values()] == [False, True, False]
+    assert told[str(allowed.pk)]["reason"] == "Not asked because this tool is set to never ask."
+    assert told[str(allowed.pk)]["status"] == Status.SUCCEEDED
+    assert AuditEvent.objects.get(call=allowed, name="call.allowed").data["isAutomatic"] is True

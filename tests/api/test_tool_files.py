@@ -1,0 +1,116 @@
+"""Tools as a file over REST."""
+
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+
+from hitlchat.accounts.models import TokenKind
+from hitlchat.gate.models import Tool
+from tests.api.conftest import Program, ProgramOf, problem
+from tests.conftest import ECHO, MakeTool
+
+
+@pytest.fixture
+def alices(alice: User, program_of: ProgramOf) -> Program:
+    return program_of(alice)
+
+
+def document(*tools: dict[str, Any], **frame: Any) -> dict[str, Any]:
+    return {"format": "hitlchat.tools", "version": 1, "tools": [{"code": ECHO} | each for each in tools]} | frame
+
+
+def test_tools_go_out_and_come_back(alices: Program, make_tool: MakeTool) -> None:
+    make_tool("a", title="First")
+    make_tool("b")
+    exported = alices.get("/tools-export", name="a").json()
+    assert [tool["name"] for tool in exported["tools"]] == ["a"]
+    assert len(alices.get("/tools-export").json()["tools"]) == 2
+    problem(alices.get("/tools-export", name="nope"), 404)
+    alices.delete("/tools/a")
+    done = alices.post("/tools-import", {"document": exported})
+    assert done.status_code == 200
+    (tool,) = done.json()["tools"]
+    assert (tool["name"], tool["action"], tool["hitlMode"], tool["raisedFrom"]) == ("a", "new", "REQUIRED", None)
+    again = alices.get("/tools/a").json()
+    assert (again["title"], again["published"]) == ("First", False)
+
+
+def test_a_dry_run_says_what_would_happen_and_does_nothing(alices: Program, make_tool: MakeTool) -> None:
+    make_tool("a")
+    body = {
+        "document": document({"name": "a"}, {"name": "b", "capabilities": {"store": True}, "hitlMode": "DISABLED"}),
+        "onConflict": "rename", "dryRun": True,
+    }  # fmt: skip
+    said = alices.post("/tools-import", body).json()
+    assert said["dryRun"] is True
+    assert [(tool["importedAs"], tool["action"], tool["hitlMode"]) for tool in said["tools"]] == [
+        ("a_2", "rename", "DISABLED"), ("b", "new", "REQUIRED"),
+    ]  # fmt: skip
+    assert said["tools"][1]["raisedFrom"] == "DISABLED"
+    assert said["tools"][1]["can"] == ["It can read and change the data it keeps (store)."]
+    assert Tool.objects.count() == 1
+    alices.post("/tools-import", body | {"dryRun": False})
+    assert Tool.objects.count() == 3
+
+
+def test_a_tool_that_is_here_is_left_alone_unless_one_says_otherwise(alices: Program, make_tool: MakeTool) -> None:
+    make_tool("a")
+    said = alices.post("/tools-import", {"document": document({"name": "a", "title": "New"})}).json()
+    assert said["tools"][0]["action"] == "leave"
+    assert Tool.objects.get().title == ""
+
+
+def test_every_problem_has_its_place_and_nothing_is_imported(alices: Program) -> None:
+    body = {"document": document({"name": "fine"}, {"name": "../x", "code": 1}, {"name": "a b"})}
+    found = problem(alices.post("/tools-import", body), 422)
+    assert found["errors"].keys() == {"document.tools[1].code", "document.tools[2].name"}
+    assert found["detail"].startswith("Nothing was imported.")
+    assert not Tool.objects.exists()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"document": None},
+        {"document": []},
+        {"document": "{}"},
+        {"document": document({"name": "a"}, version=2)},
+        {"document": document({"name": "a"}), "onConflict": "overwrite"},
+        {"document": document({"name": "a"}), "dryRun": "yes"},
+        {"document": document({"name": "a"}), "publish": True},
+    ],
+    ids=range(8),
+)
+def test_a_body_that_is_none_is_refused(alices: Program, body: Any) -> None:
+    problem(alices.post("/tools-import", body), 422)
+    assert not Tool.objects.exists()
+
+
+def test_a_body_that_is_too_large_is_refused(alices: Program) -> None:
+    body = {"document": document({"name": "a", "code": "#" * (3 * 2**20)})}
+    problem(alices.post("/tools-import", body), 413)
+
+
+@pytest.mark.guarantee("gate:only-people")
+@pytest.mark.parametrize(
+    "new", [{"condition": "False"}, {"code": ECHO + "#\n", "capabilities": {"store": True}}], ids=str
+)
+def test_no_api_token_lets_a_tool_do_more_unasked(
+    alice: User, program_of: ProgramOf, make_tool: MakeTool, new: dict[str, Any]
+) -> None:
+    make_tool("a", hitl_mode="DISABLED")
+    program = program_of(alice, TokenKind.API)
+    answer = program.post("/tools-import", {"document": document({"name": "a"} | new), "onConflict": "replace"})
+    tool = Tool.objects.get()
+    assert answer.status_code == 403 or tool.hitl_mode == "REQUIRED"
+    assert tool.condition == ""
+
+
+def test_only_authors_move_tools(bob: User, program_of: ProgramOf, make_tool: MakeTool) -> None:
+    make_tool("a")
+    program = program_of(bob)
+    problem(program.get("/tools-export"), 403)
+    problem(program.post("/tools-import", {"document": document({"name": "b"})}), 403)
+    assert Tool.objects.count() == 1

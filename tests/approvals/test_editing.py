@@ -1,0 +1,267 @@
+"""Changing the arguments of a call that waits: the form, what is wrong with it, what a yes would mean, and that yes."""
+
+import html
+import re
+from typing import Any
+
+import pytest
+from asgiref.sync import async_to_sync
+from django.contrib.auth.models import User
+from django.test import Client
+
+from hitlchat.gate.models import Approval, Decision, Tool, ToolCall
+from hitlchat.gate.status import Status
+from hitlchat.gate.submit import CallRequest, submit
+from tests.conftest import MakeTool, caller
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+PAY = '''def run(to: str, amount: int, fast: bool = False, how: dict = {}) -> str:
+    """Pay someone."""
+    return f"{to} {amount}"
+'''
+ASKED = {"to": "ann", "amount": 5}
+HTMX = {"HX-Request": "true"}
+
+
+@pytest.fixture
+def approval(make_tool: MakeTool, bob: User) -> Approval:
+    make_tool("pay", code=PAY, prompt_template="Pay {args.amount} to {args.to}")
+    return asked(bob, ASKED)
+
+
+@pytest.fixture
+def page(bob: User, client: Client) -> Client:
+    client.force_login(bob)
+    return client
+
+
+def asked(user: User, arguments: dict[str, Any]) -> Approval:
+    call = async_to_sync(submit)(CallRequest("pay", arguments, caller(user)))
+    return Approval.objects.select_related("call").get(call=call)
+
+
+def step(page: Client, approval: Approval, step: str = "review", /, **typed: str) -> str:
+    """The text of the next step, without its tags' noise."""
+    response = page.post(f"/approvals/{approval.pk}/edit", {"step": step} | typed, headers=HTMX)
+    assert response.status_code == 200
+    return html.unescape(response.content.decode())
+
+
+def hidden(shown: str, name: str) -> str:
+    """A hidden field of a step. Values with quotes are matched up to the end of their tag."""
+    found = re.search(rf'name="{name}" value="(.*?)">', shown)
+    assert found is not None, shown
+    return found[1]
+
+
+def fields(**typed: str) -> dict[str, str]:
+    given = {"to": "ann", "amount": "5", "fast": "false", "how": "{}"} | typed
+    return {f"arg-{name}": value for name, value in given.items()}
+
+
+def undecided(approval: Approval) -> bool:
+    return ToolCall.objects.get(pk=approval.call_id).status == Status.WAITING and not Decision.objects.exists()
+
+
+def test_the_form_has_a_field_for_each_argument_as_it_was_asked(page: Client, approval: Approval) -> None:
+    shown = page.get(f"/approvals/{approval.pk}/edit", headers=HTMX).content.decode()
+    for name in ("to", "amount", "fast", "how"):
+        assert f'name="arg-{name}"' in shown
+    assert ">\nann</textarea>" in shown
+    assert undecided(approval)
+
+
+def test_without_scripts_the_form_is_a_page(page: Client, approval: Approval) -> None:
+    shown = page.get(f"/approvals/{approval.pk}/edit").content.decode()
+    assert "<!doctype html>" in shown
+    assert 'name="arg-to"' in shown
+
+
+@pytest.mark.guarantee("gate:same-call")
+def test_what_was_reviewed_is_what_is_approved(page: Client, approval: Approval, bob: User) -> None:
+    review = step(page, approval, **fields(amount="50"))
+    assert "<mark>5</mark>" in review
+    assert "<mark>50</mark>" in review
+    assert "The other 3 arguments stay as asked." in review
+    assert "Asked because this tool asks every time." in review
+    answer = {name: hidden(review, name) for name in ("digest", "edited", "shown")} | {"verdict": "approve"}
+    assert page.post(f"/approvals/{approval.pk}/decide", answer).status_code == 302
+    decision = Decision.objects.get()
+    assert decision.digest == answer["shown"] != answer["digest"] == approval.digest
+    call = ToolCall.objects.get()
+    assert (call.status, call.tool_name) == (Status.APPROVED, "pay")
+    assert call.arguments == decision.edited_arguments == {"to": "ann", "amount": 50, "fast": False, "how": {}}
+
+
+def test_the_sentence_of_the_question_is_that_of_the_changed_call(page: Client, approval: Approval) -> None:
+    shown = step(page, approval, **fields(amount="50", to="bob"))
+    becomes = re.sub("<[^>]*>", "", shown[shown.index('class="becomes"') :].partition("</p>")[0])
+    assert becomes.endswith("Pay 50 to bob")
+
+
+@pytest.mark.guarantee("gate:no-yes-no-run")
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"edited": '{"to": "eve", "amount": 5, "fast": false, "how": {}}'},
+        {"shown": "0" * 64},
+        {"digest": "0" * 64},
+        {"edited": "no json"},
+        {"edited": '{"to": "ann", "to": "eve", "amount": 50}'},
+        {"edited": '["ann"]'},
+        {"edited": ["{}", "{}"]},
+        {"shown": []},
+        {"verdict": "Approve"},
+    ],
+    ids=str,
+)
+def test_a_yes_to_other_changes_than_were_shown_decides_nothing(
+    changed: dict[str, Any], page: Client, approval: Approval
+) -> None:
+    review = step(page, approval, **fields(amount="50"))
+    answer = {name: hidden(review, name) for name in ("digest", "edited", "shown")} | {"verdict": "approve"}
+    response = page.post(f"/approvals/{approval.pk}/decide", answer | changed)
+    assert response.status_code == 409
+    assert undecided(approval)
+
+
+WRONG: dict[str, tuple[dict[str, str], str]] = {
+    "no number": ({"amount": "five"}, "amount: expected a whole number."),
+    "another type": ({"amount": "5.5"}, "amount: 5.5 is not of type 'integer'."),
+    "missing": ({"amount": ""}, "amount: it is required."),
+    "no JSON": ({"how": "{"}, 'how: expected JSON, such as [1, 2] or {"a": 1}.'),
+    "a list for an object": ({"how": "[]"}, "how: [] is not of type 'object'."),
+}
+
+
+@pytest.mark.parametrize("typed,said", WRONG.values(), ids=WRONG)
+def test_what_is_wrong_is_said_at_its_field_and_what_was_typed_stays(
+    typed: dict[str, str], said: str, page: Client, approval: Approval
+) -> None:
+    shown = step(page, approval, **fields(to="still here", **typed))
+    (name,) = typed
+    at = shown.index(f'name="arg-{name}"')
+    assert said in shown[at : shown.index("</div>", at)]
+    assert 'aria-invalid="true"' in shown[at : shown.index(">", at)]
+    assert "still here" in shown
+    assert "Approve with changes" not in shown
+    assert undecided(approval)
+
+
+NOT_JSON: dict[str, tuple[str, str]] = {
+    "an unknown key": ('{"to": "ann", "amount": 5, "tool": "other"}', "'tool' was unexpected"),
+    "a key twice": ('{"to": "ann", "to": "eve", "amount": 5}', "stands twice"),
+    "NaN": ('{"to": "ann", "amount": NaN}', "NaN is not JSON"),
+    "no object": ("[1]", "must be a JSON object"),
+    "too long": ('{"to": "' + "x" * 262_144 + '", "amount": 5}', "at most 262,144 are accepted"),
+    "nested too deeply": ('{"to": "ann", "amount": 5, "how": ' + '{"a":' * 300 + "1" + "}" * 301, "nested too deeply"),
+}
+
+
+@pytest.mark.parametrize("text,said", NOT_JSON.values(), ids=NOT_JSON)
+def test_json_that_cannot_be_the_arguments_is_refused_in_words(
+    text: str, said: str, page: Client, approval: Approval
+) -> None:
+    shown = step(page, approval, json=text)
+    assert said in shown
+    assert "Approve with changes" not in shown
+    assert undecided(approval)
+
+
+def test_from_fields_to_json_and_back_nothing_is_lost(page: Client, approval: Approval) -> None:
+    as_json = step(page, approval, "json", **fields(amount="7", how='{"a": [1.0]}'))
+    text = as_json[as_json.index("<textarea") :].partition(">")[2].partition("</textarea>")[0]
+    assert '"amount": 7' in text
+    assert "1.0" in text
+    as_fields = step(page, approval, "fields", json=text)
+    assert ">\n7</textarea>" in as_fields
+    assert '{"a": [1.0]}' in as_fields
+
+
+@pytest.mark.parametrize("value", ["a\u202eb", "a\r\nb", "\u200b", "a\u00a0b"], ids=ascii)
+@pytest.mark.usefixtures("approval")
+def test_what_cannot_be_seen_in_a_field_is_json_with_its_codes(value: str, page: Client, bob: User) -> None:
+    found = asked(bob, {"to": value, "amount": 1})
+    shown = page.get(f"/approvals/{found.pk}/edit", headers=HTMX).content.decode()
+    assert "All arguments, as JSON" in shown
+    assert "\\u" in shown or "\\r" in shown
+    assert value not in shown
+
+
+def test_changing_nothing_leaves_nothing_to_approve(page: Client, approval: Approval) -> None:
+    shown = step(page, approval, **fields())
+    assert "Nothing is different" in shown
+    assert "Approve with changes" not in shown
+
+
+def test_a_text_that_becomes_a_number_is_told_apart(page: Client, make_tool: MakeTool, bob: User) -> None:
+    make_tool("pay", code="def run(x: dict) -> str:\n    '''Take it.'''\n    return 'ok'\n")
+    found = asked(bob, {"x": {"n": "5"}})
+    assert "n" in step(page, found, json='{"x": {"n": 5}}')
+    Tool.objects.update(input_schema={"type": "object", "properties": {"x": {}}})
+    shown = step(page, asked(bob, {"x": "5"}), json='{"x": 5}')
+    assert "It was a text, and is a number now." in shown
+
+
+def test_hidden_characters_of_the_change_are_visible_in_the_difference(page: Client, approval: Approval) -> None:
+    shown = step(page, approval, **fields(to="ann\u202e"))
+    assert '<span class="esc">U+202E</span>' in shown
+    assert "\u202e" not in shown
+
+
+def test_a_long_value_is_folded_and_whole(page: Client, approval: Approval) -> None:
+    shown = step(page, approval, **fields(to="x" * 5000 + "END"))
+    assert "Show all of yours (5003 characters)" in shown
+    assert "END" in shown
+
+
+@pytest.mark.guarantee("gate:no-yes-no-run")
+def test_the_rule_that_covers_the_changed_call_is_read_before_the_yes(page: Client, approval: Approval) -> None:
+    Tool.objects.filter(name="pay").update(hitl_mode="CONDITIONAL", condition='args["amount"] > 10')
+    shown = step(page, approval, **fields(amount="50"))
+    assert "What the rules say of it: Asked because the condition" in shown
+
+
+@pytest.mark.guarantee("gate:truth")
+def test_once_it_is_settled_nothing_can_be_changed(page: Client, approval: Approval) -> None:
+    review = step(page, approval, **fields(amount="50"))
+    page.post(f"/approvals/{approval.pk}/decide", {"verdict": "decline"})
+    assert "be changed any more" in step(page, approval, **fields(amount="50"))
+    answer = {name: hidden(review, name) for name in ("digest", "edited", "shown")} | {"verdict": "approve"}
+    late = page.post(f"/approvals/{approval.pk}/decide", answer)
+    assert late.status_code == 409
+    assert b"did not count" in late.content
+    assert Decision.objects.get().verdict == "decline"
+
+
+@pytest.mark.guarantee("gate:only-people")
+def test_nobody_else_sees_or_changes_it(approval: Approval, charlie: User, client: Client) -> None:
+    client.force_login(charlie)
+    assert client.get(f"/approvals/{approval.pk}/edit").status_code == 404
+    assert client.post(f"/approvals/{approval.pk}/edit", fields()).status_code == 404
+    sent = {"verdict": "approve", "digest": approval.digest, "edited": "{}", "shown": ""}
+    assert client.post(f"/approvals/{approval.pk}/decide", sent).status_code == 404
+    assert client.post(f"/approvals/{approval.pk}/take-back").status_code == 404
+    assert undecided(approval)
+
+
+def test_a_reason_that_is_too_long_is_refused_and_not_cut(page: Client, approval: Approval) -> None:
+    sent = {"verdict": "decline", "reason": "x" * 501}
+    response = page.post(f"/approvals/{approval.pk}/decide", sent)
+    assert response.status_code == 409
+    assert b"has 501 characters; at most 500" in response.content
+    assert undecided(approval)
+    page.post(f"/approvals/{approval.pk}/decide", sent | {"reason": "line\r\n" * 83 + "xx"})
+    assert Decision.objects.get().reason == "line\n" * 83 + "xx"
+
+
+def test_an_approval_is_taken_back_on_its_page_until_the_call_starts(page: Client, approval: Approval) -> None:
+    page.post(f"/approvals/{approval.pk}/decide", {"verdict": "approve", "digest": approval.digest})
+    assert b"Take back" in page.get(f"/approvals/{approval.pk}").content
+    assert page.post(f"/approvals/{approval.pk}/take-back").status_code == 302
+    assert b"This call was withdrawn" in page.get(f"/approvals/{approval.pk}").content
+    late = page.post(f"/approvals/{approval.pk}/take-back")
+    assert late.status_code == 409
+    assert b"nothing to take back" in late.content
+    assert page.get(f"/approvals/{approval.pk}/take-back").status_code == 405

@@ -1,0 +1,179 @@
+"""The page of the rules, and the command that says the same."""
+
+import json
+from io import StringIO
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Group, Permission, User
+from django.core.management import CommandError, call_command
+from django.test import Client
+from pytest_django import Settings
+
+from hitlchat.gate.models import AuditEvent, ToolCall
+from tests.conftest import MakeTool
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+HOSTILE = "Not \u202ehere <b>now</b>."
+
+
+@pytest.fixture
+def rules(settings: Settings, make_tool: MakeTool) -> None:
+    settings.HITL_POLICIES = [
+        {"policy": "never_ask", "tools": ["echo"]},
+        {"policy": "deny_list", "tools": ["delete_*"], "reason": HOSTILE},
+        {"policy": "user_group", "tools": ["*"], "people": "members", "groups": ["finance"], "verdict": "refuse"},
+    ]
+    make_tool("echo", hitl_mode="CONDITIONAL", example={"text": "as an example"})
+    make_tool("look", hitl_mode="DISABLED")
+    make_tool("draft", published=False)
+    Group.objects.create(name="finance")
+
+
+@pytest.fixture
+def of(client: Client) -> Any:
+    def sign_in(user: User) -> Client:
+        client.force_login(user)
+        return client
+
+    return sign_in
+
+
+def text_of(page: Client, path: str = "/policies", **query: str) -> str:
+    response = page.get(path, query)
+    assert response.status_code == 200
+    return str(response.content.decode())
+
+
+def made_up(**fields: str) -> dict[str, str]:
+    return {"tool": "echo", "kind": "chat", "person": "alice", "arguments": "{}"} | fields
+
+
+def test_nobody_sees_the_rules_without_signing_in(client: Client, db: None) -> None:
+    for path in ("/policies", "/policies/example"):
+        assert client.get(path).status_code == 302
+    assert client.post("/policies/simulate").status_code == 302
+
+
+def test_everyone_sees_the_rules_and_what_they_say_is_text(rules: None, bob: User, of: Any) -> None:
+    page = text_of(of(bob))
+    assert "Do not ask about calls of echo" in page
+    assert "HITL_POLICIES, entry 2" in page
+    assert "&lt;b&gt;now&lt;/b&gt;" in page
+    assert "\u202e" not in page
+    assert "draft" not in page
+
+
+def test_what_can_run_unasked_is_for_those_who_answer_for_it(rules: None, alice: User, bob: User, of: Any) -> None:
+    assert "What can run unasked" in text_of(of(alice))
+    assert "What can run unasked" not in text_of(of(bob))
+    bob.user_permissions.add(Permission.objects.get(codename="decide_for_others"))
+    assert "What can run unasked" in text_of(of(bob))
+
+
+def test_the_arguments_begin_with_the_example_of_the_tool(rules: None, alice: User, of: Any) -> None:
+    assert "as an example" in text_of(of(alice), tool="echo")
+    assert "as an example" in text_of(of(alice), "/policies/example", tool="echo")
+    assert "as an example" not in text_of(of(alice), "/policies/example", tool="look")
+
+
+def test_a_made_up_call_tells_every_rule_and_leaves_nothing(rules: None, alice: User, of: Any) -> None:
+    before = AuditEvent.objects.count()
+    page = of(alice).post("/policies/simulate", made_up()).content.decode()
+    assert "It would run without asking." in page
+    assert "Not asked because a rule lets calls of this tool run." in page
+    alice.groups.add(Group.objects.get(name="finance"))
+    page = of(alice).post("/policies/simulate", made_up(), headers={"HX-Request": "true"}).content.decode()
+    assert "It would be refused." in page
+    assert "<h1>" not in page
+    assert (ToolCall.objects.count(), AuditEvent.objects.count()) == (0, before)
+
+
+@pytest.mark.parametrize(
+    "fields,told",
+    [
+        ({"arguments": "{"}, "not valid JSON"),
+        ({"arguments": '{"text": 1}'}, "text"),
+        ({"arguments": "[]"}, "must be a JSON object"),
+        ({"person": "nobody"}, "There is nobody of this name here."),
+        ({"tool": "nothing"}, "Select a valid choice"),
+        ({"kind": "web"}, "Select a valid choice"),
+    ],
+    ids=["broken", "wrong", "a list", "person", "tool", "kind"],
+)
+def test_what_cannot_be_simulated_is_said_at_its_field(
+    fields: dict[str, str], told: str, rules: None, alice: User, of: Any
+) -> None:
+    response = of(alice).post("/policies/simulate", made_up(**fields))
+    assert response.status_code == 422
+    assert told in response.content.decode()
+
+
+def test_others_simulate_for_themselves_and_published_tools_only(rules: None, alice: User, bob: User, of: Any) -> None:
+    alice.groups.add(Group.objects.get(name="finance"))
+    assert 'name="person"' not in text_of(of(bob))
+    # Whoever is named, it is about bob.
+    assert "It would run without asking." in of(bob).post("/policies/simulate", made_up()).content.decode()
+    for fields in ({"tool": "draft"}, {"kind": "studio"}):
+        assert of(bob).post("/policies/simulate", made_up(**fields)).status_code == 422
+
+
+def test_drafts_are_marked_and_people_are_suggested_to_those_who_may_name_them(
+    rules: None, alice: User, bob: User, of: Any
+) -> None:
+    page = text_of(of(alice))
+    assert "draft (draft: only tests in the Studio)" in page
+    assert '<option value="bob">' in page
+    assert '<option value="alice">' not in text_of(of(bob))
+
+
+def test_a_simulated_call_says_who_may_answer(rules: None, alice: User, make_tool: MakeTool, of: Any) -> None:
+    make_tool("plain")
+    make_tool("grave", signed_in_only=True)
+
+    def told(tool: str, kind: str) -> str:
+        answer = of(alice).post("/policies/simulate", made_up(tool=tool, kind=kind))
+        assert answer.status_code == 200
+        return str(answer.content.decode())
+
+    assert "alice decides." in told("plain", "chat")
+    assert "through the client, whose word is enough" in told("plain", "mcp")
+    assert "a signed-in person must decide" in told("grave", "mcp")
+    assert "Set at the tool" in told("grave", "mcp")
+    assert "decides" not in told("look", "mcp").partition('class="outcome"')[2]
+
+
+def test_whoever_comes_to_the_simulation_by_get_is_led_to_the_page(rules: None, alice: User, of: Any) -> None:
+    assert of(alice).get("/policies/simulate")["Location"] == "/policies#simulate"
+
+
+def command(*words: str) -> str:
+    out = StringIO()
+    call_command("policy", *words, stdout=out)
+    return out.getvalue()
+
+
+def test_the_command_lists_and_simulates(rules: None, alice: User, bob: User) -> None:
+    first = command("list").splitlines()[0]
+    assert first.startswith("refuse  Refuse delete_*: Not  here")
+    assert json.loads(command("list", "--json"))[0]["source"] == "HITL_POLICIES, entry 2"
+    told = command("simulate", "echo", '{"text": "a"}', "--user", "bob", "--caller", "mcp")
+    assert told.startswith("allow: Not asked because a rule lets calls of this tool run.\n")
+    found = json.loads(command("simulate", "look", "--json"))
+    assert (found["verdict"], [rule["policy"] for rule in found["rules"]]) == ("allow", ["mode"])
+    assert ToolCall.objects.count() == 0
+
+
+@pytest.mark.parametrize(
+    "words,told",
+    [
+        (("nothing",), "no published tool"),
+        (("echo", "{"), "not valid JSON"),
+        (("echo", "{}", "--user", "nobody"), "Nobody is 'nobody' here"),
+    ],
+    ids=["tool", "arguments", "person"],
+)
+def test_the_command_says_what_it_cannot_simulate(words: tuple[str, ...], told: str, rules: None, alice: User) -> None:
+    with pytest.raises(CommandError, match=told):
+        command("simulate", *words)

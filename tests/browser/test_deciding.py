@@ -1,0 +1,239 @@
+"""Deciding in the chat: changed arguments, reasons, several calls at once, an approval taken back."""
+
+import re
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.browser.chatting import GRACE_MS, Chat, approve_button, decline_button
+from tests.browser.conftest import House, SharedModel, Visit
+from tests.browser.looking import check
+from tests.scripted_model import calls, text
+
+pytestmark = pytest.mark.browser
+
+Ask = Callable[..., None]
+
+
+@pytest.fixture
+def ask(chat: Chat, model: SharedModel) -> Ask:
+    """Let the agent ask for these calls."""
+
+    def ask(*wanted: tuple[str, dict[str, object]]) -> None:
+        model.enqueue(calls(*wanted))
+        chat.say()
+        chat.asked(len(wanted))
+
+    return ask
+
+
+def begin_edit(card: Locator) -> Locator:
+    card.get_by_text("More", exact=True).click()
+    card.get_by_role("button", name="Change the arguments").click()
+    expect(card.get_by_role("heading", name="Change the arguments")).to_be_focused()
+    card.page.wait_for_timeout(GRACE_MS)
+    return card.locator("[data-edit]")
+
+
+def see_changes(edit: Locator) -> None:
+    edit.get_by_role("button", name="See the changes").click()
+    expect(edit.get_by_role("heading", name="What your changes come to")).to_be_focused()
+    edit.page.wait_for_timeout(GRACE_MS)
+
+
+def approve_changed(edit: Locator) -> Locator:
+    return edit.get_by_role("button", name=re.compile("^Approve with changes"))
+
+
+@pytest.mark.guarantee("gate:same-call")
+def test_changed_arguments_are_shown_approved_run_and_told_to_the_model(
+    chat: Chat, ask: Ask, model: SharedModel, house: House, visit: Visit
+) -> None:
+    other = Chat(visit(house.server, house.bob), house.server, chat.conversation).open()
+    ask(("note", {"note": "Call Ann at five\u202e", "data": {"a": 1}}), ("echo", {"text": "two"}))
+    card = chat.cards.first
+    edit = begin_edit(card)
+    # What cannot be seen cannot be changed in a field: it is JSON, with the character spelled out.
+    json = edit.get_by_label("All arguments, as JSON")
+    expect(json).to_have_value(re.compile(r"five\\u202e"))
+    expect(approve_button(card)).to_have_count(0)
+    check(chat.page)
+    json.fill('{"note": 5, "data": {"a": 1}}')
+    edit.get_by_role("button", name="See the changes").click()
+    expect(edit.get_by_role("alert")).to_contain_text("note: 5 is not of type 'string'.")
+    expect(json).to_be_focused()
+    chat.page.wait_for_timeout(GRACE_MS)
+    json.fill('{"note": "Call Ann at six", "data": {"a": 1}}')
+    see_changes(edit)
+    expect(edit.locator(".becomes")).to_contain_text("Keep the note Call Ann at six")
+    expect(edit.locator(".version mark")).to_have_text(["fiveU+202E", "six"])
+    expect(edit).to_contain_text("The other 2 arguments stay as asked.")
+    check(chat.page)
+    # Another call of the turn is decided elsewhere: the list is drawn again, and nothing here is lost.
+    decline_button(other.asked(2).page.locator("dialog [data-ask]").nth(1)).click()
+    expect(chat.cards).to_have_count(1)
+    expect(approve_changed(edit)).to_be_visible()
+    chat.page.wait_for_timeout(GRACE_MS)
+    model.enqueue(text("Kept."))
+    approve_changed(edit).click()
+    chat.said("Kept.")
+    (done, _) = house.calls(chat.conversation)
+    assert (done["status"], done["arguments"]["note"]) == ("succeeded", "Call Ann at six")
+    assert "changed the arguments" in model.told[0]
+    assert "Call Ann at six" in model.told[0]
+    line = other.call("succeeded")
+    line.locator("summary").click()
+    expect(line).to_contain_text("The arguments were changed first.")
+
+
+def test_what_is_being_typed_outlasts_the_answer_to_another_call(
+    chat: Chat, ask: Ask, model: SharedModel, house: House, visit: Visit
+) -> None:
+    other = Chat(visit(house.server, house.bob), house.server, chat.conversation).open()
+    ask(("echo", {"text": "one"}), ("note", {"note": "two"}))
+    field = begin_edit(chat.cards.first).get_by_label("text")
+    field.fill("")
+    field.press_sequentially("one and")
+    decline_button(other.asked(2).page.locator("dialog [data-ask]").nth(1)).click()
+    expect(chat.cards).to_have_count(1)
+    expect(field).to_be_focused()
+    field.press_sequentially(" a half")
+    expect(field).to_have_value("one and a half")
+    chat.page.wait_for_timeout(GRACE_MS)
+    model.enqueue(text("Done."))
+    chat.cards.first.get_by_role("button", name="Drop the changes").click()
+    chat.page.wait_for_timeout(GRACE_MS)
+    approve_button(chat.cards.first).click()
+    chat.said("Done.")
+    assert house.calls(chat.conversation)[0]["result"] == "one"
+
+
+def press_to(page: Page, target: Locator) -> None:
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        if target.evaluate("element => element === document.activeElement"):
+            return
+    raise AssertionError(f"Tab never came to {target}")
+
+
+def test_by_keyboard_alone_arguments_are_changed_and_approved(
+    chat: Chat, ask: Ask, model: SharedModel, house: House
+) -> None:
+    ask(("echo", {"text": "helo"}))
+    page, card = chat.page, chat.cards.first
+    press_to(page, card.locator("summary", has_text="More"))
+    page.keyboard.press("Enter")
+    press_to(page, card.get_by_role("button", name="Change the arguments"))
+    page.keyboard.press("Enter")
+    expect(card.get_by_role("heading", name="Change the arguments")).to_be_focused()
+    page.keyboard.press("Tab")
+    page.keyboard.press("ControlOrMeta+A")
+    page.keyboard.type("hello")
+    page.wait_for_timeout(GRACE_MS)
+    press_to(page, card.get_by_role("button", name="See the changes"))
+    page.keyboard.press("Enter")
+    expect(card.get_by_role("heading", name="What your changes come to")).to_be_focused()
+    page.wait_for_timeout(GRACE_MS)
+    press_to(page, approve_changed(card))
+    model.enqueue(text("It said hello."))
+    page.keyboard.press("Enter")
+    chat.said("It said hello.")
+    assert house.calls(chat.conversation)[0]["result"] == "hello"
+
+
+def test_a_critical_call_is_approved_with_changes_only_once_all_of_them_was_unfolded_and_reviewed(
+    chat: Chat, ask: Ask, model: SharedModel, house: House
+) -> None:
+    ask(("wipe", {"note": "short"}))
+    edit = begin_edit(chat.cards.first)
+    edit.get_by_label("note").fill("long " * 200)
+    see_changes(edit)
+    expect(approve_changed(edit)).to_be_disabled()
+    edit.get_by_text("Show all of yours").click()
+    expect(edit.locator(".why-not")).to_have_text("Confirm first that you reviewed it.")
+    edit.get_by_label("I reviewed the tool and every argument, with my changes.").check()
+    expect(approve_changed(edit)).to_be_enabled()
+    model.enqueue(text("Wiped."))
+    approve_changed(edit).click()
+    chat.said("Wiped.")
+    assert house.calls(chat.conversation)[0]["arguments"]["note"] == "long " * 200
+
+
+def test_on_its_own_page_a_call_is_approved_with_changes(
+    chat: Chat, ask: Ask, model: SharedModel, house: House
+) -> None:
+    ask(("echo", {"text": "one"}))
+    page = chat.page
+    page.goto(f"{house.server.url}/approvals/{house.calls(chat.conversation)[0]['approvalId']}")
+    card = page.locator("[data-ask]")
+    page.wait_for_timeout(GRACE_MS)
+    edit = begin_edit(card)
+    edit.get_by_label("text").fill("two")
+    check(page)
+    see_changes(edit)
+    check(page)
+    model.enqueue(text("Said."))
+    approve_changed(edit).click()
+    expect(page.locator("#heading")).to_have_text("This call has its answer")
+    expect(page.locator("pre.out")).to_have_text("two")
+
+
+def test_a_reason_is_picked_beside_decline_with_two_keys(chat: Chat, ask: Ask, model: SharedModel) -> None:
+    ask(("echo", {"text": "one"}))
+    page, card = chat.page, chat.cards.first
+    press_to(page, decline_button(card))
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    check(page)
+    expect(card.get_by_role("button", name="Not now")).to_be_visible()
+    press_to(page, card.get_by_role("button", name="Wrong arguments"))
+    model.enqueue(text("Understood."))
+    page.keyboard.press("Enter")
+    chat.said("Understood.")
+    assert '"reason_given_by_the_user": "Wrong arguments"' in model.told[-1]
+    line = chat.call("declined")
+    line.locator("summary").click()
+    expect(line).to_contain_text("Reason: “Wrong arguments”")
+
+
+def test_own_words_are_counted_against_the_limit(chat: Chat, ask: Ask, model: SharedModel) -> None:
+    ask(("echo", {"text": "one"}))
+    card = chat.cards.first
+    card.locator("summary[aria-label='Decline with a reason']").click()
+    words = card.get_by_label("Decline with a reason, which")
+    words.fill("x" * 600)
+    assert len(words.input_value()) in (500, 600)
+    words.fill("x" * 12)
+    expect(card.get_by_text("12 of 500 characters")).to_be_visible()
+    model.enqueue(text("Understood."))
+    card.get_by_role("button", name="Decline with this reason").click()
+    chat.said("Understood.")
+
+
+@pytest.mark.guarantee("gate:one-outcome")
+def test_calls_of_one_tool_are_answered_together_and_each_outcome_is_told(
+    chat: Chat, ask: Ask, model: SharedModel, house: House
+) -> None:
+    ask(*(("echo", {"text": word}) for word in ("one", "two", "three")), ("note", {"note": "four"}))
+    batch = chat.modal.locator("[data-batch]")
+    expect(batch).to_have_count(1)
+    batch.get_by_text("Answer these 3 calls of echo together").click()
+    expect(batch.locator("li")).to_have_count(3)
+    expect(batch.locator("li").nth(1)).to_contain_text("Say two")
+    check(chat.page)
+    batch.get_by_role("button", name="Approve these 3").click()
+    expect(chat.cards).to_have_count(1)
+    expect(chat.modal.get_by_role("alert")).to_contain_text("Say three: Approved.")
+    expect(batch).to_have_count(0)
+    model.enqueue(text("Three of four."))
+    chat.decline(chat.asked(1))
+    chat.said("Three of four.")
+    assert [call["status"] for call in house.calls(chat.conversation)] == ["succeeded"] * 3 + ["declined"]
+
+
+def test_calls_of_high_risk_or_of_different_tools_are_never_offered_together(chat: Chat, ask: Ask) -> None:
+    ask(("wipe", {"note": "a"}), ("wipe", {"note": "b"}), ("echo", {"text": "c"}), ("note", {"note": "d"}))
+    expect(chat.modal.locator("[data-batch]")).to_have_count(0)
+    chat.modal.get_by_role("button", name="Stop").click()
+    expect(chat.modal).to_be_hidden()

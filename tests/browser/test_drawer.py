@@ -1,0 +1,395 @@
+"""The Composed Tools drawer: choosing what is exposed, and what stops an administrator from choosing too much."""
+
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.browser import looking
+from tests.browser.chatting import is_focused
+from tests.browser.conftest import NARROW, Visit
+from tests.browser.test_keyboard import tab_to
+from tests.processes import STEADY, Installation, Person, Server, Servers, copy_of
+from tests.upstreams.shops import Shop, shop_in
+from tests.upstreams.wire.upstreams import HOSTILE, starting
+from tests.waiting import until
+
+# The first of them waits for eight servers to be started and listed.
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
+
+NAMES: Final = ("story", "names", "bulk", "limit", "unsaved", "keys")
+STDIO: Final = {"MCP_ALLOW_STDIO": "1"}
+ADD: Final = """
+import json
+from django.contrib.auth.models import User
+from hitlchat.gate.actor import Actor
+from hitlchat.upstreams import servers
+from hitlchat.upstreams.servers import ServerDraft
+alice = Actor(User.objects.get(username="alice").pk, "session")
+for fields in json.loads({drafts!r}):
+    draft = ServerDraft(**fields | {{"args": tuple(fields.get("args", ()))}})
+    servers.create(draft, alice, confirmed=draft.command_line if draft.command else "")
+"""
+
+
+@dataclass(frozen=True)
+class Shopful:
+    """A server process with upstream servers of which nothing is exposed."""
+
+    server: Server
+    alice: Person
+    shop: Shop
+
+    @property
+    def catalog(self) -> dict[str, str]:
+        """The composed tools in the catalog, with their HITL modes."""
+        found = self.alice.get("/api/tools").json()
+        return {each["name"]: each["hitlMode"] for each in found if each["published"] and each["source"] == "upstream"}
+
+    def has_listed(self, name: str) -> bool:
+        return "data-tool=" in self.alice.get(f"/servers/tools/of/{name}").text
+
+
+@pytest.fixture(scope="module")
+def house(migrated: Installation, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shopful]:
+    home = copy_of(migrated, tmp_path_factory.mktemp("drawer") / "data")
+    upstream = starting()
+    shop = shop_in(tmp_path_factory.mktemp("shop"))
+    started = Servers(home)
+    try:
+        shop.program.start()
+        added = [*drafts(next(upstream)().url), {"name": "shop", "url": shop.program.url}]
+        home.manage("shell", "-v", "0", "-c", ADD.format(drafts=json.dumps(added)), **STDIO)
+        server = started.start(**STDIO, **STEADY)
+        shopful = Shopful(server, server.sign_in("alice"), shop)
+        for name in (*NAMES, "odd", "shop"):
+            until(lambda name=name: shopful.has_listed(name), f"{name} has listed its tools", seconds=30)  # type: ignore[misc]
+        yield shopful
+    finally:
+        started.close()
+        shop.program.kill()
+        next(upstream, None)
+
+
+def drafts(url: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = [{"name": name, "url": url} for name in NAMES]
+    for name, habit in (("odd", "odd"), ("thousands", "many")):
+        program = {"transport": "stdio", "command": sys.executable, "args": [str(HOSTILE), habit]}
+        found.append({"name": name, **program})
+    return found
+
+
+@pytest.fixture
+def page(house: Shopful, visit: Visit) -> Page:
+    return visit(house.server, house.alice)
+
+
+def open_at(page: Page, house: Shopful, name: str = "") -> Locator:
+    page.goto(f"{house.server.url}/servers/tools{f'?server={name}' if name else ''}")
+    drawer = page.get_by_role("dialog", name="Composed tools")
+    expect(drawer).to_be_visible()
+    return drawer
+
+
+def line(drawer: Locator, name: str, server: str = "") -> Locator:
+    section = drawer.locator(f'[data-server="{server}"]') if server else drawer
+    return section.locator(".tool").filter(has=drawer.page.get_by_text(name, exact=True))
+
+
+def tick(drawer: Locator, name: str, server: str = "") -> Locator:
+    return line(drawer, name, server).locator('[data-field="exposed"]')
+
+
+def under(drawer: Locator, name: str, field: str) -> Locator:
+    """What is said against a field, right under it."""
+    return line(drawer, name).locator(f'[data-problem="{field}"]')
+
+
+def ask_mode(drawer: Locator, name: str, words: str) -> None:
+    line(drawer, name).locator(".seg").get_by_text(words, exact=True).click()
+
+
+def apply(drawer: Locator) -> None:
+    drawer.locator("[data-send]").click()
+
+
+def agree(drawer: Locator) -> None:
+    """To less human oversight."""
+    drawer.get_by_label("Yes, less oversight than before").check()
+    apply(drawer)
+
+
+def told(drawer: Locator, words: str) -> None:
+    expect(drawer.locator("[data-told]")).to_contain_text(words)
+
+
+def test_a_tool_is_exposed_used_under_its_alias_and_asks_less_only_after_a_question(page: Page, house: Shopful) -> None:
+    page.goto(f"{house.server.url}/servers/")
+    opener = page.get_by_role("link", name="Composed tools")
+    opener.click()
+    drawer = page.get_by_role("dialog", name="Composed tools")
+    expect(drawer.get_by_role("heading", name="Composed tools")).to_be_focused()
+    expect(page).to_have_url(f"{house.server.url}/servers/tools")
+    looking.check(page)
+    looking.wear(page, "wide light")
+
+    drawer.locator('[data-server="story"] > summary').click()
+    tick(drawer, "echo").check()
+    tick(drawer, "add").check()
+    told(drawer, "2 changes, not saved.")
+    expect(drawer.locator("[data-coming]")).to_have_text(["story_echonot saved", "story_addnot saved"])
+    line(drawer, "echo").get_by_label("Alias").fill("say_it")
+    line(drawer, "echo").get_by_text("Details").click()
+    line(drawer, "echo").get_by_label("Approval prompt").fill("Say {args.text}?")
+    expect(line(drawer, "echo").locator("pre").first).to_contain_text('"text"')
+    looking.check(page)
+    looking.wear(page, "wide light")
+    apply(drawer)
+    told(drawer, "2 changes applied.")
+    for alias in ("say_it", "story_add"):
+        expect(drawer.locator("[data-chip]").get_by_text(alias, exact=True)).to_be_visible()
+    assert {name: mode for name, mode in house.catalog.items() if name in {"say_it", "story_add"}} == {
+        "say_it": "REQUIRED",
+        "story_add": "REQUIRED",
+    }
+
+    ask_mode(drawer, "add", "Never")
+    expect(line(drawer, "add").locator("[data-lowered]")).to_be_visible()
+    apply(drawer)
+    question = drawer.get_by_role("heading", name="Reduce human oversight?")
+    expect(question).to_be_focused()
+    looking.check(page)
+    looking.wear(page, "wide light")
+    assert house.catalog["story_add"] == "REQUIRED"
+    apply(drawer)
+    expect(drawer.get_by_label("Yes, less oversight than before")).to_be_focused()
+    # Anything else is another question.
+    ask_mode(drawer, "add", "Policies")
+    expect(question).to_have_count(0)
+    apply(drawer)
+    expect(drawer.locator("[data-answer]")).to_contain_text("and then is left to policies")
+    drawer.get_by_label("Yes, less oversight than before").check()
+    apply(drawer)
+    told(drawer, "1 change applied.")
+    assert house.catalog["story_add"] == "CONDITIONAL"
+
+    page.keyboard.press("Escape")
+    expect(drawer).to_have_count(0)
+    expect(opener).to_be_focused()
+    expect(page).to_have_url(f"{house.server.url}/servers/")
+
+
+def test_a_name_that_is_taken_is_told_while_it_is_typed_and_kept_from_being_applied(page: Page, house: Shopful) -> None:
+    drawer = open_at(page, house, "names")
+    tick(drawer, "echo").check()
+    tick(drawer, "fail").check()
+    for name in ("echo", "fail"):
+        line(drawer, name).get_by_label("Alias").fill("same_name")
+    for name in ("echo", "fail"):
+        expect(under(drawer, name, "alias")).to_contain_text("what another tool is to be called now")
+    line(drawer, "fail").get_by_label("Alias").fill("approve")
+    expect(under(drawer, "fail", "alias")).to_contain_text("the product keeps for itself")
+    expect(line(drawer, "fail").get_by_label("Alias")).to_have_attribute("aria-invalid", "true")
+    expect(under(drawer, "echo", "alias")).to_be_empty()
+    apply(drawer)
+    expect(drawer.get_by_role("alert")).to_contain_text("Nothing was applied: 1 tool needs another look.")
+    looking.check(page)
+    looking.wear(page, "wide light")
+    expect(line(drawer, "echo").get_by_label("Alias")).to_have_value("same_name")
+    assert "same_name" not in house.catalog
+    drawer.get_by_role("button", name="Show it").click()
+    expect(tick(drawer, "fail")).to_be_focused()
+    line(drawer, "fail").get_by_label("Alias").fill("")
+    expect(line(drawer, "fail").get_by_text("the default")).to_be_visible()
+    expect(under(drawer, "fail", "alias")).to_be_empty()
+    apply(drawer)
+    told(drawer, "2 changes applied.")
+    assert {"same_name", "names_fail"} <= house.catalog.keys()
+
+
+def test_all_tools_of_a_server_are_selected_and_approval_is_required_for_all(page: Page, house: Shopful) -> None:
+    drawer = open_at(page, house, "bulk")
+    section = drawer.locator('[data-server="bulk"]')
+    many = section.locator(".tool").count()
+    section.get_by_label("Select all").check()
+    told(drawer, f"{many} tools selected. {many} changes, not saved.")
+    expect(section.get_by_label("Select all")).to_be_checked()
+    ask_mode(drawer, "add", "Never")
+    ask_mode(drawer, "echo", "Policies")
+    tick(drawer, "die").uncheck()
+    apply(drawer)
+    drawer.get_by_label("Yes, less oversight than before").check()
+    apply(drawer)
+    told(drawer, f"{many - 1} changes applied.")
+    assert (house.catalog["bulk_add"], house.catalog["bulk_echo"]) == ("DISABLED", "CONDITIONAL")
+
+    drawer.get_by_role("button", name="Require approval for all selected").click()
+    expect(line(drawer, "add").get_by_role("radio", name="Ask")).to_be_checked()
+    apply(drawer)
+    told(drawer, "applied. They count from now on.")
+    assert {mode for name, mode in house.catalog.items() if name.startswith("bulk_")} == {"REQUIRED"}
+    drawer.get_by_role("button", name="Require approval for all selected").click()
+    told(drawer, "All selected tools ask every time already.")
+    expect(drawer.locator("[data-send]")).to_be_disabled()
+
+
+def test_a_ceiling_takes_tools_out_and_gives_them_back(page: Page, house: Shopful) -> None:
+    drawer = open_at(page, house, "limit")
+    tick(drawer, "echo").check()
+    ask_mode(drawer, "echo", "Never")
+    apply(drawer)
+    agree(drawer)
+    told(drawer, "1 change applied.")
+    risk = int(line(drawer, "echo").get_attribute("data-risk") or 0)
+    assert risk > 1
+    drawer.get_by_label("Highest risk exposed").select_option("1")
+    expect(drawer.locator('[data-ceiling-words="1"]')).to_contain_text("above it stay out")
+    expect(tick(drawer, "add")).to_be_disabled()
+    expect(line(drawer, "add").locator(".why-not")).to_have_text(
+        "Above your limit of L1: stays out", use_inner_text=True
+    )
+    expect(line(drawer, "echo").locator(".why-not")).to_have_text("Above your limit of L1: withheld")
+    apply(drawer)
+    told(drawer, "1 change applied.")
+    assert "limit_echo" not in house.catalog
+    expect(drawer.locator("#drawer-sums")).to_contain_text("ticked but above L1")
+    looking.check(page)
+    looking.wear(page, "wide light")
+    drawer.get_by_label("Highest risk exposed").select_option("5")
+    drawer.get_by_text("Composed only").click()
+    told(drawer, "2 changes, not saved.")
+    drawer.get_by_text("Both", exact=True).click()
+    apply(drawer)
+    # What never asks would come back.
+    expect(drawer.locator("[data-answer]")).to_contain_text("echo on limit: is exposed again and never asks")
+    assert "limit_echo" not in house.catalog
+    agree(drawer)
+    told(drawer, "1 change applied.")
+    assert "limit_echo" in house.catalog
+
+
+def test_a_tool_that_changed_under_the_page_is_shown_as_it_is_now_and_chosen_again(page: Page, house: Shopful) -> None:
+    drawer = open_at(page, house, "shop")
+    tick(drawer, "echo", "shop").check()
+    told(drawer, "1 change, not saved.")
+    house.shop.offer(echo="Say it to everyone.", other="Say something else.")
+    assert house.alice.post("/servers/s/shop/reconnect").status_code in {200, 302}
+    until(lambda: "to everyone" in house.alice.get("/servers/tools/of/shop").text, "it was listed anew", seconds=30)
+    apply(drawer)
+    expect(drawer.get_by_role("alert")).to_contain_text("It has changed since you looked at it.")
+    expect(line(drawer, "echo", "shop").locator(".desc")).to_have_text("Say it to everyone.")
+    whole = line(drawer, "echo", "shop").locator('[data-problem=""]')
+    expect(whole).to_contain_text("Your changes of it were taken back")
+    expect(tick(drawer, "echo", "shop")).not_to_be_checked()
+    expect(drawer.locator("[data-send]")).to_be_disabled()
+    tick(drawer, "echo", "shop").check()
+    apply(drawer)
+    told(drawer, "1 change applied.")
+    assert "shop_echo" in house.catalog
+
+
+def test_what_is_not_applied_is_kept_while_searching_and_asked_about_before_it_is_lost(
+    page: Page, house: Shopful
+) -> None:
+    drawer = open_at(page, house, "unsaved")
+    tick(drawer, "echo", "unsaved").check()
+    drawer.get_by_label("Find tools").fill("Fail.")
+    expect(drawer.get_by_text("tools found on")).to_be_visible()
+    expect(tick(drawer, "echo")).to_have_count(0)
+    drawer.get_by_label("Find tools").fill("say it back")
+    expect(tick(drawer, "echo", "unsaved")).to_be_checked()
+    page.keyboard.press("Escape")
+    expect(drawer.get_by_label("Find tools")).to_have_value("")
+    page.keyboard.press("Escape")
+    question = page.get_by_role("dialog", name="Close without applying?")
+    expect(question).to_contain_text("1 change would be lost.")
+    looking.check(page)
+    looking.wear(page, "wide light")
+    page.keyboard.press("Escape")
+    expect(question).to_be_hidden()
+    told(drawer, "1 change, not saved.")
+    with page.expect_event("dialog") as asked:
+        page.once("dialog", lambda dialog: dialog.dismiss())
+        page.evaluate("setTimeout(() => window.location.reload())")
+    assert asked.value.type == "beforeunload"
+    drawer.get_by_role("button", name="Close").click()
+    question.get_by_role("button", name="Discard and close").click()
+    expect(drawer).to_have_count(0)
+    page.reload()
+    assert "unsaved_echo" not in house.catalog
+
+
+def test_whoever_is_signed_out_meanwhile_is_told_and_loses_nothing(page: Page, house: Shopful, visit: Visit) -> None:
+    drawer = open_at(page, house, "unsaved")
+    tick(drawer, "echo", "unsaved").check()
+    page.context.clear_cookies()
+    visit.watch(page).expect("403|Response Status Error Code")
+    apply(drawer)
+    told(drawer, "You are not signed in any more")
+    told(drawer, "your changes are kept here")
+    expect(tick(drawer, "echo", "unsaved")).to_be_checked()
+    expect(drawer.locator("[data-send]")).to_be_enabled()
+    page.once("dialog", lambda dialog: dialog.accept())
+
+
+def test_everything_can_be_done_with_the_keyboard_on_a_narrow_screen(page: Page, house: Shopful) -> None:
+    page.set_viewport_size(NARROW)
+    drawer = open_at(page, house)
+    summary = drawer.locator('[data-server="keys"] > summary')
+    tab_to(page, summary)
+    page.keyboard.press("Enter")
+    expect(tick(drawer, "add", "keys")).to_be_visible()
+    tab_to(page, tick(drawer, "add", "keys"))
+    page.keyboard.press("Space")
+    looking.check(page)
+    page.set_viewport_size(NARROW)
+    tab_to(page, line(drawer, "add", "keys").get_by_role("radio", name="Ask"))
+    page.keyboard.press("ArrowRight")
+    expect(line(drawer, "add", "keys").get_by_role("radio", name="Policies")).to_be_checked()
+    page.keyboard.press("ArrowLeft")
+    # Backwards over its beginning the focus comes to its end, and never to the page behind.
+    drawer.get_by_role("button", name="Close").focus()
+    send = drawer.locator("[data-send]")
+    for _ in range(3):
+        page.keyboard.press("Shift+Tab")
+        assert page.evaluate("document.activeElement === document.body || !!document.activeElement.closest('dialog')")
+        if is_focused(send):
+            break
+    page.keyboard.press("Enter")
+    told(drawer, "1 change applied.")
+    assert house.catalog["keys_add"] == "REQUIRED"
+
+
+def test_what_a_hostile_server_says_is_only_ever_text(page: Page, house: Shopful, visit: Visit) -> None:
+    drawer = open_at(page, house, "odd")
+    odd = drawer.locator('[data-server="odd"]')
+    expect(odd.locator(".tool")).to_have_count(2)
+    expect(tick(drawer, "broken")).to_be_disabled()
+    expect(line(drawer, "broken").locator(".why-not")).to_contain_text("Cannot be exposed.")
+    expect(line(drawer, "recursive").locator(".desc").first).to_contain_text("<script>alert(1)</script>")
+    line(drawer, "recursive").locator(".more > summary").click()
+    expect(line(drawer, "recursive").locator(".value.long .esc")).to_have_text("U+202E U+200B")
+    assert odd.locator("img, script, .tool a[href^='javascript']").count() == 0
+    looking.check(page)
+    assert not [url for url in visit.watch(page).requests if "evil" in url]
+
+
+def test_thousands_of_tools_are_found_and_selected(page: Page, house: Shopful) -> None:
+    until(lambda: house.has_listed("thousands"), "all of them were listed", seconds=40)
+    drawer = open_at(page, house, "thousands")
+    section = drawer.locator('[data-server="thousands"]')
+    expect(section.locator(".tool")).to_have_count(100)
+    section.get_by_role("button", name="Show 100 more").click()
+    expect(section.locator(".tool")).to_have_count(200)
+    expect(section.locator(".tool").nth(100).locator('[data-field="exposed"]')).to_be_focused()
+    section.get_by_label("Select all").check()
+    told(drawer, "5,000 tools selected. 5,000 changes, not saved.")
+    drawer.locator("[data-discard]").click()
+    told(drawer, "No changes.")
+    expect(section.locator(".tool :checked:not([type=radio])")).to_have_count(0)
+    drawer.get_by_label("Find tools").fill("tool_4321")
+    expect(drawer.locator(".tool")).to_have_count(1)

@@ -1,0 +1,90 @@
+"""Someone tries the MCP server as a client of it: connects, calls, is asked as that client's user, and looks inside."""
+
+from typing import Final
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser import looking
+from tests.browser.conftest import House, Visit
+
+pytestmark = pytest.mark.browser
+
+# What the browser says of an answer that names mistakes, and of a page that is not there.
+TOLD: Final = "status of (404|422)"
+NOWHERE: Final = "00000000-0000-7000-8000-000000000000"
+
+
+@pytest.fixture
+def bob(visit: Visit, house: House) -> Page:
+    page = visit(house.server, house.bob)
+    visit.watch(page).expect(TOLD)
+    page.goto(f"{house.server.url}/mcp-access/inspector")
+    return page
+
+
+def wide(page: Page) -> None:
+    looking.wear(page, "wide light")
+
+
+@pytest.mark.timeout(180)
+def test_a_client_is_asked_and_everything_it_says_and_hears_is_seen(bob: Page) -> None:
+    bob.get_by_label("Only these tools").fill("echo nothing_like_it")
+    bob.get_by_role("button", name="Connect").click()
+    expect(bob.get_by_text("There is no published tool “nothing_like_it”.")).to_be_visible()
+    looking.check(bob)
+    wide(bob)
+    bob.get_by_label("Only these tools").fill("echo look")
+    bob.get_by_text("2025-11-25", exact=True).click()
+    bob.get_by_role("button", name="Connect").press("Enter")
+
+    expect(bob.get_by_text("Connected")).to_be_visible()
+    tools = bob.locator("#inspector-tools")
+    expect(tools.get_by_role("link")).to_have_count(2)
+    tools.get_by_role("link", name="echo").press("Enter")
+    bob.get_by_label("text").fill("a <b>text</b>\u202e")
+    bob.get_by_role("button", name="Call", exact=True).click()
+    asked = bob.get_by_role("article", name="The client asks its user")
+    expect(asked).to_contain_text("[Risk L0")
+    expect(asked).to_contain_text("a <b>text</b>U+202E")
+    expect(bob.get_by_label("text")).to_have_value("a <b>text</b>\u202e")
+    looking.check(bob)
+    wide(bob)
+    asked.get_by_role("button", name="Decline").click()
+    expect(asked).to_have_count(0)
+    expect(bob.locator("#inspector-questions")).to_be_focused()
+    calls = bob.locator("#inspector-calls article")
+    expect(calls.first).to_contain_text("isError")
+
+    bob.get_by_text("Arguments as JSON instead").click()
+    bob.get_by_label("Arguments as JSON").fill("[1]")
+    bob.get_by_role("button", name="Call with this JSON").click()
+    expect(bob.get_by_role("alert")).to_contain_text("Arguments are a JSON object")
+    bob.get_by_label("Arguments as JSON").fill('{"text": "hello"}')
+    bob.get_by_role("button", name="Call with this JSON").click()
+    asked.get_by_role("button", name="Accept").click()
+    expect(calls).to_have_count(2)
+    expect(calls.first.get_by_text("Result", exact=True)).to_be_visible()
+    expect(calls.first).to_contain_text("hello")
+
+    log = bob.locator("#inspector-log")
+    bob.get_by_role("button", name="Ping").click()
+    expect(log.get_by_text("ping #")).to_have_count(2)
+    answer = log.locator("li", has_text="elicitation/create").filter(has_text="Client to server").last
+    answer.locator("summary").press("Enter")
+    expect(answer).to_contain_text('"action": "accept"')
+    # What comes in meanwhile does not fold it again.
+    bob.get_by_role("button", name="Ping").click()
+    expect(log.get_by_text("ping #")).to_have_count(4)
+    expect(answer).to_contain_text('"action": "accept"')
+    looking.check(bob)
+    wide(bob)
+    bob.get_by_role("button", name="Disconnect").click()
+    expect(bob.get_by_text("You ended it.")).to_be_visible()
+    expect(bob.locator("#inspector-pulse[hx-get]")).to_have_count(0)
+
+
+def test_a_session_of_another_process_is_said_to_be_one(bob: Page, house: House) -> None:
+    bob.goto(f"{house.server.url}/mcp-access/inspector/{NOWHERE}")
+    expect(bob.get_by_role("heading", name="This session is not here")).to_be_visible()
+    looking.check(bob)

@@ -1,0 +1,185 @@
+"""What a call would do, on its card; and the card that asks again because that is no longer what it would do."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.browser import looking
+from tests.browser.chatting import Chat, approve_button, decline_button
+from tests.browser.conftest import SharedModel, Visit
+from tests.processes import STEADY, Installation, Person, Server, Servers, copy_of
+from tests.scripted_model import calls, text
+
+pytestmark = pytest.mark.browser
+
+TOOLS: Final = """
+from hitlchat.gate.models import Tool
+schema = {"type": "object", "properties": {"order": {"type": "string"}}}
+for name, risk in (("refund", 3), ("cancel", 4), ("send", 2)):
+    Tool.objects.create(name=name, hitl_mode="REQUIRED", published=True, input_schema=schema, source="saying",
+        origin="A test", definition_hash=name, risk_level=risk, prompt_template=f"{name.title()} {{args.order}}")
+"""
+LINES: Final = [{"item": f"Lamp {n}", "price": f"{n}.00 EUR", "goes to": "Oslo"} for n in range(1, 15)]
+BEFORE: Final = "Order 4711 of Ann Berg: paid 143.00 EUR, refunded so far 0.00 EUR, after this 129.00 EUR."
+NOW: Final = BEFORE.replace("0.00 EUR, after this 129.00", "100.00 EUR, after this 229.00")
+
+
+@dataclass(frozen=True)
+class Shop:
+    server: Server
+    model: SharedModel
+    bob: Person
+    file: Path
+
+    def says(self, **previews: Any) -> None:
+        """What the previews are from here on: a value, or a message of failure."""
+        self.file.write_text(json.dumps(previews), encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def opened(migrated: Installation, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
+    home = copy_of(migrated, tmp_path_factory.mktemp("previews") / "data")
+    home.manage("shell", "-v", "0", "-c", TOOLS)
+    model, file = SharedModel(), home.folder / "previews.json"
+    servers = Servers(home)
+    settings = {"DJANGO_SETTINGS_MODULE": "tests.browser.saying_settings", "PREVIEWS": str(file)}
+    server = servers.start(**model.environment, **STEADY, **settings)
+    yield Shop(server, model, server.sign_in("bob"), file)
+    servers.close()
+    model.close()
+
+
+@pytest.fixture
+def shop(opened: Shop) -> Iterator[Shop]:
+    yield opened
+    opened.model.start_over()
+
+
+@pytest.fixture
+def page(visit: Visit, shop: Shop) -> Page:
+    return visit(shop.server, shop.bob)
+
+
+@pytest.fixture
+def chat(page: Page, shop: Shop) -> Chat:
+    return Chat(page, shop.server, shop.bob.begin("")).open()
+
+
+def ask(chat: Chat, shop: Shop, *names: str) -> Locator:
+    shop.model.enqueue(calls(*((name, {"order": "4711"}) for name in names)))
+    chat.say()
+    return chat.asked(len(names))
+
+
+def stop(chat: Chat) -> None:
+    chat.modal.get_by_role("button", name="Stop").click()
+    expect(chat.modal).to_be_hidden()
+
+
+def test_text_table_and_failure_stand_on_their_cards(chat: Chat, shop: Shop) -> None:
+    shop.says(refund={"value": BEFORE}, cancel={"value": LINES}, send={"error": "Line 4: there is no order 4711"})
+    ask(chat, shop, "refund", "cancel", "send")
+    shown = [card.locator(".effect") for card in chat.cards.all()]
+    for effect in shown:
+        expect(effect.get_by_role("heading")).to_contain_text("The author\u2019s preview of the effect")
+        expect(effect.get_by_role("heading")).to_contain_text("Made by the tool\u2019s own preview code")
+    expect(shown[0].locator(".value")).to_have_text(BEFORE)
+    expect(shown[1].get_by_role("columnheader").first).to_have_text("item")
+    expect(shown[2]).to_contain_text("The preview failed: Line 4: there is no order 4711")
+    looking.check(chat.page)
+    stop(chat)
+
+
+def test_a_long_table_has_to_be_unfolded_before_something_dangerous_is_approved(chat: Chat, shop: Shop) -> None:
+    shop.says(cancel={"value": LINES})
+    card = ask(chat, shop, "cancel")
+    expect(approve_button(card)).to_be_disabled()
+    card.get_by_text("Show the other 6 rows").click()
+    expect(card.get_by_text("Lamp 14")).to_be_visible()
+    expect(approve_button(card)).to_be_enabled()
+    looking.check(chat.page)
+    shop.model.enqueue(text("Cancelled."))
+    approve_button(card).click()
+    chat.said("Cancelled.")
+
+
+def test_a_call_that_would_do_something_else_by_now_asks_again_in_every_tab(
+    chat: Chat, shop: Shop, visit: Visit
+) -> None:
+    other = Chat(visit(shop.server, shop.bob), shop.server, chat.conversation).open()
+    shop.says(refund={"value": BEFORE})
+    card = ask(chat, shop, "refund")
+    other.asked()
+    shop.says(refund={"value": NOW})
+    approve_button(card).click()
+    for one in (chat, other):
+        expect(one.modal.get_by_text("What it would do has changed since you approved it.")).to_be_visible()
+        expect(one.cards.locator("mark")).to_have_text(["0.00", "129.00", "100.00", "229.00"])
+        expect(one.modal).to_be_visible()
+        expect(one.call("waiting")).to_have_count(1)
+    assert shop.bob.calls(chat.conversation)[0]["status"] == "waiting"
+    looking.check(chat.page)
+    shop.model.enqueue(text("Refunded."))
+    other.approve()
+    for one in (chat, other):
+        expect(one.modal).to_be_hidden()
+        one.said("Refunded.")
+    line = chat.call("succeeded")
+    line.locator("summary").click()
+    expect(line).to_contain_text("It was asked about again, since its preview was another one by then.")
+
+
+def test_asking_again_brings_the_modal_back_also_to_who_put_the_first_card_off(chat: Chat, shop: Shop) -> None:
+    shop.says(refund={"value": BEFORE})
+    ask(chat, shop, "refund")
+    chat.page.keyboard.press("Escape")
+    expect(chat.modal).to_be_hidden()
+    shop.says(refund={"value": LINES[:3]})
+    (pending,) = shop.bob.pending()
+    assert shop.bob.post(f"/api/approvals/{pending['id']}/approve").status_code == 200
+    expect(chat.modal).to_be_visible()
+    expect(chat.cards).to_contain_text("What it would do has changed since you approved it.")
+    looking.check(chat.page)
+    chat.page.keyboard.press("Escape")
+    chat.call("waiting").get_by_role("button", name="Answer").click()
+    shop.model.enqueue(text("Not refunded."))
+    chat.decline()
+    chat.said("Not refunded.")
+
+
+def test_clicks_on_the_new_card_count_only_after_a_moment(chat: Chat, shop: Shop) -> None:
+    shop.says(refund={"value": {"Paid": "143.00", "After this": "129.00"}})
+    card = ask(chat, shop, "refund")
+    shop.says(refund={"value": {"Paid": "143.00", "After this": "229.00"}})
+    box = approve_button(card).bounding_box()
+    assert box
+    for _ in range(6):
+        chat.page.mouse.click(box["x"] + 20, box["y"] + 10)
+    expect(chat.cards).to_contain_text("What it would do has changed")
+    assert shop.bob.calls(chat.conversation)[0]["status"] == "waiting"
+    looking.check(chat.page)
+    stop(chat)
+
+
+def test_on_the_approvals_own_page_it_asks_again_in_its_place(page: Page, chat: Chat, shop: Shop) -> None:
+    shop.says(refund={"value": BEFORE})
+    ask(chat, shop, "refund")
+    (pending,) = shop.bob.pending()
+    page.goto(f"{shop.server.url}/approvals/{pending['id']}")
+    shop.says(refund={"error": "the order desk is closed"})
+    page.wait_for_timeout(600)
+    approve_button(page.locator("[data-ask]")).click()
+    expect(page.get_by_text("could not be looked at again after you approved it")).to_be_visible()
+    expect(page.get_by_text("The preview failed: the order desk is closed")).to_be_visible()
+    expect(page.get_by_role("heading", level=1)).to_have_text("A call needs your answer")
+    looking.check(page)
+    page.wait_for_timeout(600)
+    shop.model.enqueue(text("Not refunded."))
+    decline_button(page.locator("[data-ask]")).first.click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("This call has its answer")
+    shop.bob.wait_for_answer(chat.conversation, "Not refunded.")

@@ -1,0 +1,189 @@
+"""A server asks back in the middle of a call: what the person sees of it in the chat, and what they can do."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+from playwright.sync_api import Locator, Page, WebSocketRoute, expect
+
+from tests.browser import looking
+from tests.browser.chatting import Chat, focused
+from tests.browser.conftest import SharedModel, Visit
+from tests.processes import STEADY, Installation, Person, Server, Servers, copy_of
+from tests.scripted_model import calls, text
+from tests.upstreams.asking import Counter
+from tests.waiting import until
+
+pytestmark = pytest.mark.browser
+
+
+@dataclass(frozen=True)
+class Shop:
+    server: Server
+    model: SharedModel
+    bob: Person
+    counter: Counter
+
+
+@pytest.fixture(scope="module")
+def shop(migrated: Installation, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
+    """A server of its own, connected to one that asks back; its tools run without a question of ours."""
+    model, counter = SharedModel(), Counter(tmp_path_factory.mktemp("counter"), "http-2025").start()
+    home = copy_of(migrated, tmp_path_factory.mktemp("shop") / "data")
+    started = Servers(home)
+    server = started.start(**model.environment, **STEADY)
+    counter.offer(home)
+    yield Shop(server, model, server.sign_in("bob"), counter)
+    started.close()
+    counter.kill()
+    model.close()
+
+
+@pytest.fixture
+def model(shop: Shop) -> Iterator[SharedModel]:
+    yield shop.model
+    shop.model.start_over()
+
+
+@pytest.fixture
+def page(visit: Visit, shop: Shop) -> Page:
+    return visit(shop.server, shop.bob)
+
+
+@pytest.fixture
+def chat(page: Page, shop: Shop, model: SharedModel) -> Chat:
+    return Chat(page, shop.server, shop.bob.begin("")).open()
+
+
+def begin(chat: Chat, model: SharedModel, tool: str, **arguments: object) -> Locator:
+    """Have the tool called; the question of its server."""
+    model.enqueue(calls((f"counter_{tool}", dict(arguments))), text("Done."))
+    chat.say()
+    question = chat.log.locator(".call.going .question")
+    expect(question.get_by_role("button", name="Send answer")).to_be_visible()
+    return question
+
+
+def test_the_question_stands_in_the_call_and_what_is_answered_goes_back(
+    chat: Chat, shop: Shop, model: SharedModel
+) -> None:
+    question = begin(chat, model, "paint")
+    expect(question.get_by_role("heading")).to_have_text("The server counter asks you")
+    assert focused(chat.page) == "content"
+    question.get_by_role("radio", name="blue").check()
+    question.get_by_label("litres").fill("12")
+    question.get_by_role("button", name="Send answer").click()
+    expect(question.get_by_role("alert")).to_have_text("Nothing was sent: one answer does not fit.")
+    expect(question.get_by_text("Give a number of at most 9.")).to_be_visible()
+    expect(question.get_by_role("radio", name="blue")).to_be_checked()
+    question.get_by_label("litres").fill("3")
+    question.get_by_role("button", name="Send answer").click()
+    chat.said("Done.")
+    line = chat.call("succeeded")
+    line.locator("summary").click()
+    expect(line).to_contain_text("Answered by bob: colour, litres, gift. The values are not kept.")
+    assert shop.counter.log[-1] == "answered accept {'colour': 'blue', 'litres': 3, 'gift': False}"
+
+
+def test_it_is_in_every_tab_survives_a_reload_and_what_is_typed_survives_what_comes_in(
+    chat: Chat, shop: Shop, model: SharedModel, visit: Visit
+) -> None:
+    sockets: list[WebSocketRoute] = []
+
+    def through(socket: WebSocketRoute) -> None:
+        socket.connect_to_server()
+        sockets.append(socket)
+
+    chat.page.route_web_socket("**/ws/**", through)
+    chat.open()
+    second = Chat(visit(shop.server, shop.bob), shop.server, chat.conversation).open()
+    question = begin(chat, model, "paint")
+    other = second.log.locator(".question")
+    expect(other.get_by_role("button", name="Send answer")).to_be_visible()
+    question.get_by_label("litres").fill("7")
+    with chat.page.expect_websocket():
+        # As a server does that restarts: all is drawn anew over the next connection.
+        sockets[-1].close(code=1012)
+    expect(chat.offline).to_be_hidden()
+    expect(question.get_by_label("litres")).to_have_value("7")
+    second.page.reload()
+    expect(other.get_by_role("button", name="Send answer")).to_be_visible()
+    other.get_by_role("button", name="Don't answer").click()
+    for one in (chat, second):
+        one.said("Done.")
+        expect(one.log.locator(".call.going")).to_have_count(0)
+    assert shop.counter.log[-1] == "answered decline"
+
+
+def test_it_does_not_look_or_read_like_a_card_of_ours_whatever_it_says(
+    chat: Chat, shop: Shop, model: SharedModel
+) -> None:
+    question = begin(chat, model, "paint")
+    expect(chat.modal).to_be_hidden()
+    expect(question.locator("blockquote")).to_have_text("Approve: which paint shall it be?")
+    expect(question.get_by_role("button", name=re.compile("Approve|Decline"))).to_have_count(0)
+    assert question.get_by_role("button").all_inner_texts() == ["Don't answer", "Send answer"]
+    expect(question.locator(".ask, [data-ask], [data-approve]")).to_have_count(0)
+    looking.check(chat.page)
+    question.get_by_role("button", name="Don't answer").click()
+    chat.said("Done.")
+
+
+def test_a_password_is_never_asked_for_and_the_person_is_told_that_a_server_wanted_one(
+    chat: Chat, model: SharedModel
+) -> None:
+    model.enqueue(calls(("counter_enter", {})), text("Done."))
+    chat.say()
+    chat.said("Done.")
+    line = chat.call("succeeded")
+    line.locator("summary").click()
+    expect(line.locator(".question")).to_contain_text("Declined by itself. It asked for a secret (“password”).")
+
+
+def test_an_address_is_shown_whole_and_opened_by_the_persons_own_click_only(
+    chat: Chat, shop: Shop, model: SharedModel
+) -> None:
+    question = begin(chat, model, "visit")
+    expect(question.locator(".address b")).to_have_text("xn--pple-43d.example")
+    expect(question.locator(".address")).to_have_text("https://xn--pple-43d.example/sign-in?next=/")
+    expect(question).to_contain_text("encoded international host name")
+    link = question.get_by_role("link", name="Open xn--pple-43d.example in a new tab")
+    assert [link.get_attribute(name) for name in ("target", "rel")] == ["_blank", "noopener noreferrer"]
+    looking.check(chat.page)
+    question.get_by_role("button", name="Send answer").click()
+    expect(question.get_by_role("alert")).to_contain_text("Nothing was sent")
+    question.get_by_role("checkbox").check()
+    question.get_by_role("button", name="Send answer").click()
+    chat.said("Done.")
+    assert shop.counter.log[-1] == "answered accept"
+
+
+def test_from_elsewhere_one_finds_the_question_by_its_page(
+    chat: Chat, shop: Shop, model: SharedModel, visit: Visit
+) -> None:
+    begin(chat, model, "paint")
+    page = visit(shop.server, shop.bob)
+    page.goto(f"{shop.server.url}/")
+    page.get_by_role("link", name="Servers ask you").click()
+    expect(page.get_by_role("heading", name="Questions of servers")).to_be_visible()
+    looking.check(page)
+    page.get_by_role("radio", name="red").check()
+    page.get_by_role("button", name="Send answer").click()
+    expect(page.get_by_text("Nothing waits for you")).to_be_visible()
+    chat.said("Done.")
+
+
+def test_how_far_a_call_is_is_shown_and_it_can_be_told_to_stop(chat: Chat, shop: Shop, model: SharedModel) -> None:
+    model.enqueue(calls(("counter_steps", {"seconds": 60})), text("Done."))
+    chat.say()
+    line = chat.log.locator(".call.going")
+    expect(line.locator(".how-far")).to_contain_text(re.compile(r"\d of 10: step \d <b>\\u202e"))
+    expect(line.get_by_role("progressbar")).to_be_visible()
+    looking.check(chat.page)
+    line.get_by_role("button", name="Stop this call").click()
+    chat.said("Done.")
+    expect(chat.call("unknown")).to_contain_text(
+        "It was stopped by bob: the server counter was told to stop, and may have run it."
+    )
+    until(lambda: shop.counter.log[-1] == "cancelled", "the server heard of it")

@@ -1,0 +1,263 @@
+"""The life of a tool in the Studio: a mistake seen and mended, tested, published, used, edited while it waits."""
+
+import re
+from typing import Final
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.browser import looking
+from tests.browser.chatting import GRACE_MS, Chat, approve_button, is_focused
+from tests.browser.conftest import House, SharedModel, Visit
+from tests.browser.test_keyboard import tab_to
+from tests.processes import Server
+from tests.scripted_model import calls, text
+
+pytestmark = pytest.mark.browser
+
+MISTAKE: Final = '''def run(name: str) -> str:
+    """Greet someone.
+
+    name: who
+    """
+    return "Hello, " + nam
+'''
+MENDED: Final = MISTAKE.replace("+ nam\n", "+ name\n")
+MORE_STEPS: Final = 80
+
+
+@pytest.fixture
+def studio(author: Page, server: Server) -> Page:
+    """alice in the Studio; whatever she leaves unsaved is given up at the end."""
+    author.on("dialog", lambda dialog: dialog.accept())
+    author.goto(f"{server.url}/studio/")
+    return author
+
+
+def write_code(page: Page, code: str) -> None:
+    page.locator("[data-code] .ace_content").click()
+    page.keyboard.press("Control+A")
+    page.keyboard.insert_text(code)
+
+
+def create(page: Page, server: Server, name: str, code: str, template: str = "function") -> None:
+    page.goto(f"{server.url}/studio/new?template={template}")
+    page.get_by_label("Name", exact=True).fill(name)
+    write_code(page, code)
+    page.get_by_role("button", name="Create draft").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text(name)
+
+
+def choose(page: Page, words: str) -> None:
+    page.locator("#tool-form").get_by_text(words, exact=True).click()
+
+
+def run_test(page: Page) -> Locator:
+    page.get_by_role("button", name="Run test").click()
+    return page.locator("#test-result")
+
+
+def approve_in(pane: Locator) -> None:
+    card = pane.locator("[data-ask]")
+    expect(card).to_be_visible()
+    pane.page.wait_for_timeout(GRACE_MS)
+    approve_button(card).click()
+
+
+def test_a_mistake_is_marked_mended_tested_published_and_the_tool_used_in_the_chat(
+    studio: Page, server: Server, house: House, model: SharedModel, visit: Visit
+) -> None:
+    studio.get_by_role("link", name="New", exact=True).click()
+    studio.get_by_label("Name", exact=True).fill("greet")
+    write_code(studio, MISTAKE)
+    expect(studio.locator("[data-code] .ace_error")).to_have_count(1)
+    expect(studio.locator("[data-code] .found-line")).to_have_count(1)
+    expect(studio.locator("[data-finding-count]")).to_have_text("1 finding")
+    looking.check(studio)
+    looking.wear(studio, "wide light")
+    studio.get_by_role("button", name="Line 6").click()
+    expect(studio.locator(".ace_text-input")).to_be_focused()
+
+    write_code(studio, MENDED)
+    expect(studio.locator("[data-finding-count]")).to_have_text("Nothing wrong")
+    expect(studio.locator("[data-code] .found-line")).to_have_count(0)
+    choose(studio, "Ask")
+    studio.get_by_label("Approval prompt").fill("Greet {args.name}")
+    studio.get_by_role("button", name="Create draft").click()
+
+    standing = studio.locator("#standing")
+    expect(standing).to_contain_text("Run a test first")
+    expect(standing.get_by_role("button", name="Publish")).to_be_disabled()
+    studio.locator("#arg-name").fill("Ann")
+    pane = run_test(studio)
+    approve_in(pane)
+    expect(pane.locator(".out")).to_have_text("Hello, Ann")
+    expect(standing).to_contain_text("it can be published")
+    pane.get_by_text("Keep this as a test to run again").click()
+    looking.check(studio)
+    looking.wear(studio, "wide light")
+    pane.get_by_role("button", name="Publish version 1").click()
+    expect(standing).to_contain_text("agents may call it")
+    expect(studio.locator("#arg-name")).to_have_value("Ann")
+
+    page = visit(server, house.bob)
+    chat = Chat(page, server, house.bob.begin("")).open()
+    model.enqueue(calls(("greet", {"name": "Ben"})), text("Greeted."))
+    chat.say()
+    chat.approve()
+    chat.said("Greeted.")
+    expect(chat.call("succeeded")).to_contain_text("Greet Ben")
+
+
+def test_a_run_is_kept_as_a_test_to_run_again(studio: Page, server: Server) -> None:
+    studio.goto(f"{server.url}/studio/tools/look")
+    studio.locator("#arg-text").fill("again and again")
+    pane = run_test(studio)
+    pane.get_by_text("Keep this as a test to run again").click()
+    pane.get_by_label("Name of the test").fill("says it back")
+    pane.get_by_role("button", name="Keep the test").click()
+    expect(studio).to_have_url(re.compile("/studio/tools/look/cases"))
+    expect(studio.get_by_role("main")).to_contain_text("says it back")
+
+
+def test_what_does_not_fit_an_argument_is_said_and_one_goes_on_there(studio: Page, server: Server) -> None:
+    studio.goto(f"{server.url}/studio/tools/note")
+    studio.locator("#arg-note").fill("x")
+    studio.locator("#arg-data").fill("{no json")
+    pane = run_test(studio)
+    expect(pane.get_by_role("alert")).to_contain_text("data: expected JSON")
+    expect(studio.locator("#arg-data")).to_be_focused()
+    expect(studio.locator("#arg-data")).to_have_attribute("aria-invalid", "true")
+    looking.check(studio)
+
+
+def test_editing_a_tool_while_its_approval_is_open_warns_and_withdraws_it_in_the_other_tab(
+    studio: Page, server: Server, chat: Chat, model: SharedModel
+) -> None:
+    model.enqueue(calls(("memo", {"note": "wait for me"})), text("It came to nothing."))
+    chat.say()
+    chat.asked()
+    studio.goto(f"{server.url}/studio/tools/memo")
+    expect(studio.locator("#open-calls")).to_contain_text("1 call of this tool waits for an answer.")
+    looking.check(studio)
+    looking.wear(studio, "wide light")
+    write_code(studio, 'def run(note: str) -> str:\n    """Keep another note."""\n    return f"kept {note}"\n')
+    studio.get_by_role("button", name="Save").click()
+    expect(studio.locator("[data-saved]")).to_be_visible()
+    expect(studio.locator("#open-calls .note")).to_have_count(0)
+    expect(chat.modal).to_be_hidden()
+    expect(chat.call("withdrawn")).to_contain_text("the tool was changed")
+    chat.said("It came to nothing.")
+
+
+def test_lowering_the_mode_asks_whether_oversight_is_to_be_reduced(studio: Page, server: Server, visit: Visit) -> None:
+    create(studio, server, "lowered", MENDED)
+    choose(studio, "Ask")
+    studio.get_by_role("button", name="Save").click()
+    expect(studio.locator("[data-saved]")).to_be_visible()
+    question = studio.locator("[data-lower]")
+    expect(question).to_be_hidden()
+    choose(studio, "Never ask")
+    expect(question).to_contain_text("Reduce human oversight?")
+    studio.get_by_role("button", name="Save").click()
+    expect(studio.get_by_text("asked about less often than now")).to_be_visible()
+    looking.check(studio)
+    looking.wear(studio, "wide light")
+    studio.get_by_label("Yes, less oversight than before").check()
+    studio.get_by_role("button", name="Save").click()
+    expect(studio.locator("[data-saved]")).to_be_visible()
+    expect(studio.get_by_label("Never ask")).to_be_checked()
+    visit.watch(studio).expect("status of 422")
+
+
+def test_a_duplicate_has_everything_under_a_name_of_its_own(studio: Page, server: Server) -> None:
+    studio.goto(f"{server.url}/studio/tools/count")
+    studio.get_by_role("link", name="Duplicate").click()
+    expect(studio.get_by_label("Name", exact=True)).to_have_value("count_copy")
+    expect(studio.get_by_label("Store")).to_be_checked()
+    looking.check(studio)
+    looking.wear(studio, "wide light")
+    studio.get_by_role("button", name="Create draft").click()
+    expect(studio.get_by_role("heading", level=1)).to_have_text("count_copy")
+    expect(studio.locator("#standing")).to_contain_text("is a draft")
+
+
+def test_the_list_is_searched_narrowed_and_folded_and_stays_so(studio: Page, server: Server) -> None:
+    tools = studio.get_by_role("complementary", name="Tools")
+    group = tools.locator("details[data-group='Custom']")
+    expect(group).to_have_attribute("open", "")
+    group.locator("summary").click()
+    expect(group).not_to_have_attribute("open", "")
+    studio.reload()
+    expect(group).not_to_have_attribute("open", "")
+    studio.goto(f"{server.url}/studio/tools/look")
+    expect(group).to_have_attribute("open", "")
+
+    studio.get_by_label("Search tools").fill("look")
+    studio.keyboard.press("Enter")
+    expect(tools.get_by_role("link", name=re.compile("^look"))).to_be_visible()
+    expect(tools.get_by_role("link", name=re.compile("^echo"))).to_have_count(0)
+    tools.get_by_text("Filters", exact=True).click()
+    tools.get_by_label("Risk").select_option("5")
+    tools.get_by_role("button", name="Filter").click()
+    expect(tools).to_contain_text("No tool matches")
+    looking.check(studio)
+    looking.wear(studio, "wide light")
+    tools.get_by_role("link", name="Clear filters").first.click()
+    expect(tools.locator("a[href$='/tools/echo']")).to_have_count(1)
+    expect(group).not_to_have_attribute("open", "")
+
+
+def test_what_someone_else_saved_meanwhile_is_not_overwritten_unseen(
+    studio: Page, server: Server, house: House, visit: Visit
+) -> None:
+    create(studio, server, "shared", MENDED)
+    other = visit(server, house.alice)
+    other.goto(f"{server.url}/studio/tools/shared")
+    other.get_by_label("Title").fill("Theirs")
+    other.get_by_role("button", name="Save").click()
+    expect(other.locator("[data-saved]")).to_be_visible()
+    studio.get_by_label("Title").fill("Mine")
+    studio.get_by_role("button", name="Save").click()
+    notice = studio.get_by_role("alert")
+    expect(notice).to_contain_text("alice saved version 2")
+    expect(studio.get_by_label("Title")).to_have_value("Mine")
+    expect(studio.get_by_text("You have unsaved changes.")).to_be_visible()
+    looking.check(studio)
+    looking.wear(studio, "wide light")
+    studio.get_by_role("button", name="Save").click()
+    expect(studio.locator(".editor-head")).to_contain_text("Mine")
+    visit.watch(studio).expect("status of 409")
+
+
+def test_the_tool_is_written_tested_and_published_without_a_mouse(studio: Page, server: Server) -> None:
+    studio.goto(f"{server.url}/studio/new?template=function")
+    skip_to_content(studio)
+    far_tab(studio, studio.get_by_label("Name", exact=True))
+    studio.keyboard.type("by_keys")
+    studio.keyboard.press("Enter")
+    expect(studio.get_by_role("heading", level=1)).to_have_text("by_keys")
+    skip_to_content(studio)
+    # Past the editor, which lets go of the Tab key.
+    far_tab(studio, studio.get_by_role("button", name="Run test"))
+    studio.keyboard.press("Enter")
+    publish = studio.get_by_role("button", name="Publish version 1")
+    expect(publish).to_be_visible()
+    tab_to(studio, publish)
+    studio.keyboard.press("Space")
+    expect(studio.locator("#standing")).to_contain_text("agents may call it")
+
+
+def skip_to_content(page: Page) -> None:
+    tab_to(page, page.get_by_role("link", name="Skip to content"))
+    page.keyboard.press("Enter")
+
+
+def far_tab(page: Page, target: Locator) -> None:
+    """The form is long."""
+    expect(target).to_be_visible()
+    for _ in range(MORE_STEPS):
+        if is_focused(target):
+            return
+        page.keyboard.press("Tab")
+    raise AssertionError(f"not reached in {MORE_STEPS} steps: {target}")

@@ -1,0 +1,196 @@
+"""The Studio beside its editor: versions and going back, tests, a tool's way out of one house and into another."""
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.browser import looking
+from tests.browser.chatting import GRACE_MS, approve_button
+from tests.browser.conftest import House, Visit
+from tests.processes import Server
+
+pytestmark = pytest.mark.browser
+
+SHOUT: Final = 'def run(text: str) -> str:\n    """Say it loudly."""\n    return text.upper()\n'
+TWICE: Final = SHOUT.replace("text.upper()", 'f"{text} {text}".upper()')
+
+
+def written(house: House, name: str, **fields: Any) -> None:
+    """A draft of alice, with a second version."""
+    made = house.alice.post("/api/tools", {"name": name, "code": SHOUT, "hitlMode": "DISABLED", **fields})
+    assert made.status_code == 201, made.text
+
+
+def saved(page: Page, title: str) -> None:
+    page.get_by_label("Title").fill(title)
+    page.get_by_role("button", name="Save", exact=False).first.click()
+    expect(page.get_by_text("Saved.")).to_be_visible()
+
+
+def ready(card: Locator) -> Locator:
+    expect(card).to_be_visible()
+    card.page.wait_for_timeout(GRACE_MS)
+    return card
+
+
+def test_a_tool_goes_back_to_what_it_was(house: House, author: Page, server: Server) -> None:
+    written(house, "go_back")
+    author.goto(f"{server.url}/studio/tools/go_back")
+    saved(author, "Louder")
+    author.get_by_role("link", name="Versions", exact=True).click()
+    expect(author.get_by_role("row")).to_have_count(3)
+    looking.check(author)
+    author.get_by_role("link", name="What changed in version 2").click()
+    expect(author.get_by_role("heading", name="From version 1 to 2")).to_be_visible()
+    expect(author.locator(".change")).to_contain_text("Louder")
+    looking.check(author)
+    author.get_by_role("button", name="Restore version 1").click()
+    expect(author.get_by_role("status")).to_contain_text("its content is version 3 now")
+    expect(author.locator(".editor-head")).not_to_contain_text("Louder")
+
+
+def test_a_version_that_asked_less_often_comes_back_only_after_a_second_yes(
+    house: House, author: Page, server: Server, visit: Visit
+) -> None:
+    written(house, "tightened")
+    assert house.alice.get("/api/tools/tightened").json()["hitlMode"] == "DISABLED"
+    author.goto(f"{server.url}/studio/tools/tightened")
+    author.locator("#tool-form").get_by_text("Ask", exact=True).click()
+    saved(author, "Tightened")
+    author.goto(f"{server.url}/studio/tools/tightened/versions")
+    author.get_by_role("button", name="Restore version 1").click()
+    asked = author.get_by_role("alert")
+    expect(asked).to_contain_text("Reduce human oversight?")
+    looking.check(author)
+    assert house.alice.get("/api/tools/tightened").json()["hitlMode"] == "REQUIRED"
+    asked.get_by_label("Yes, ask less often than now").check()
+    asked.get_by_role("button", name="Restore version 1").click()
+    expect(author.get_by_role("status")).to_contain_text("was restored")
+    assert house.alice.get("/api/tools/tightened").json()["hitlMode"] == "DISABLED"
+    visit.watch(author).expect("status of 422")
+
+
+def test_tests_are_kept_and_say_what_differs(house: House, author: Page, server: Server) -> None:
+    written(house, "tested")
+    author.goto(f"{server.url}/studio/tools/tested/cases")
+    looking.check(author)
+    for name, expected in (("loud", "HI"), ("quiet", "hi")):
+        author.get_by_label("Name", exact=True).fill(name)
+        author.get_by_label("Arguments").fill('{"text": "hi"}')
+        author.get_by_label("Expected", exact=True).fill(expected)
+        author.get_by_role("button", name="Add the test").click()
+        expect(author.get_by_role("heading", name=name)).to_be_visible()
+    author.get_by_role("button", name="Run all").click()
+    expect(author.locator("#tally")).to_have_text("1 of 2 passed")
+    failed = author.locator("li.panel", has=author.get_by_role("heading", name="quiet"))
+    expect(failed).to_contain_text("The result is another.")
+    expect(failed.locator(".diff tr.gone .text")).to_have_text("hi")
+    expect(failed.locator(".diff tr.come .text")).to_have_text("HI")
+    looking.check(author)
+    author.get_by_role("button", name="Delete the test quiet").click()
+    expect(author.locator("#tally")).to_have_text("1 of 1 passed")
+
+
+def test_a_test_of_a_gated_tool_is_answered_where_it_stands(house: House, author: Page, server: Server) -> None:
+    written(house, "asks_first", hitlMode="REQUIRED", promptTemplate="Shout {args.text}")
+    case = {"name": "loud", "arguments": {"text": "hi"}, "expectation": "equals", "expected": "HI"}
+    assert house.alice.post("/api/tools/asks_first/cases", case).status_code == 201
+    author.goto(f"{server.url}/studio/tools/asks_first/cases")
+    author.get_by_role("button", name="Run all").click()
+    expect(author.locator("#tally")).to_have_text("0 of 1 passed, 1 waits for an answer")
+    looking.check(author)
+    card = ready(author.locator("[data-ask]"))
+    approve_button(card).click()
+    expect(author.locator("#tally")).to_have_text("1 of 1 passed")
+    expect(card).to_have_count(0)
+
+
+def test_a_tool_is_exported_and_comes_back_by_an_import(
+    house: House, author: Page, server: Server, tmp_path: Path
+) -> None:
+    written(house, "travels", title="Travels", category="Text")
+    author.goto(f"{server.url}/studio/export")
+    looking.check(author)
+    author.get_by_label("travels").check()
+    with author.expect_download() as download:
+        author.get_by_role("button", name="Export what is ticked").click()
+    file = tmp_path / download.value.suggested_filename
+    download.value.save_as(file)
+    assert [tool["name"] for tool in json.loads(file.read_text())["tools"]] == ["travels"]
+
+    author.goto(f"{server.url}/studio/tools/travels/delete")
+    author.get_by_role("button", name="Delete travels").click()
+    author.goto(f"{server.url}/studio/import")
+    looking.check(author)
+    author.get_by_label("File").set_input_files(file)
+    author.get_by_role("button", name="Show what would happen").click()
+    expect(author.locator("main")).to_contain_text("1 new")
+    looking.check(author)
+    author.get_by_role("button", name="Import 1 tool").click()
+    expect(author.get_by_role("heading", name="Imported")).to_be_visible()
+    looking.check(author)
+    author.get_by_role("link", name="travels", exact=True).click()
+    expect(author.get_by_role("heading", level=1)).to_have_text("travels")
+    back = house.alice.get("/api/tools/travels").json()
+    assert (back["title"], back["category"], back["published"]) == ("Travels", "Text", False)
+
+
+def test_a_tool_that_is_replaced_shows_first_what_would_change(
+    house: House, author: Page, server: Server, tmp_path: Path
+) -> None:
+    written(house, "replaced")
+    tool = {"name": "replaced", "code": TWICE, "capabilities": {"store": True}, "hitlMode": "DISABLED"}
+    file = tmp_path / "tools.json"
+    file.write_text(json.dumps({"format": "hitlchat.tools", "version": 1, "tools": [tool]}))
+    author.goto(f"{server.url}/studio/import")
+    author.get_by_label("File").set_input_files(file)
+    author.get_by_role("button", name="Show what would happen").click()
+    expect(author.get_by_role("button", name="Import 0 tools")).to_be_disabled()
+    author.get_by_label("Replace").check()
+    author.get_by_role("button", name="Show it that way").click()
+    plan = author.locator("li.panel")
+    expect(plan).to_contain_text("The file says “Never ask”")
+    plan.get_by_text("What differs from the one here").click()
+    expect(plan.locator(".diff tr.come .text").first).to_be_visible()
+    looking.check(author)
+    author.get_by_role("button", name="Import 1 tool").click()
+    expect(author.locator("main")).to_contain_text("1 replaced")
+    replaced = house.alice.get("/api/tools/replaced").json()
+    assert (replaced["code"], replaced["hitlMode"], replaced["version"]) == (TWICE, "REQUIRED", 2)
+
+
+def test_a_file_that_is_wrong_says_where(author: Page, server: Server, tmp_path: Path, visit: Visit) -> None:
+    file = tmp_path / "tools.json"
+    tools = [{"name": "../../etc", "code": SHOUT}, {"name": "b", "code": 1, "<img src=x>": 1}]
+    file.write_text(json.dumps({"format": "hitlchat.tools", "version": 1, "tools": tools}))
+    author.goto(f"{server.url}/studio/import")
+    author.get_by_label("File").set_input_files(file)
+    author.get_by_role("button", name="Show what would happen").click()
+    said = author.get_by_role("alert")
+    expect(said).to_contain_text("Nothing was imported.")
+    for place in ("tools[0].name", "tools[1].code", "tools[1].<img src=x>"):
+        expect(said).to_contain_text(place)
+    looking.check(author)
+    visit.watch(author).expect("status of 422")
+
+
+def test_an_administrator_sees_how_the_sandbox_stands(author: Page, server: Server) -> None:
+    author.goto(f"{server.url}/studio/")
+    author.get_by_role("link", name="Sandbox", exact=True).click()
+    expect(author.get_by_role("heading", level=1)).to_have_text("Sandbox")
+    expect(author.locator(".walls li")).to_have_count(5)
+    looking.check(author)
+
+
+def test_the_reference_is_a_page_with_a_list_of_its_sections(author: Page, server: Server) -> None:
+    author.goto(f"{server.url}/studio/")
+    author.get_by_role("link", name="Tool Python", exact=True).click()
+    contents = author.get_by_role("navigation", name="On this page")
+    link = contents.get_by_role("link").last
+    title = link.inner_text()
+    link.click()
+    expect(author.get_by_role("heading", name=title, exact=True)).to_be_in_viewport()
+    looking.check(author)

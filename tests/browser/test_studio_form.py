@@ -1,0 +1,81 @@
+"""The Studio's form in a browser: variables, and the risk of what is ticked."""
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser import looking
+from tests.browser.test_studio import MENDED, choose, create
+from tests.processes import Server
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture
+def studio(author: Page, server: Server) -> Page:
+    """alice in the Studio; whatever she leaves unsaved is given up at the end."""
+    author.on("dialog", lambda dialog: dialog.accept())
+    author.goto(f"{server.url}/studio/")
+    return author
+
+
+def test_a_secret_is_hidden_while_typed_flagged_while_missing_and_never_shown_again(
+    studio: Page, server: Server
+) -> None:
+    studio.goto(f"{server.url}/studio/new?template=secret")
+    studio.get_by_label("Name", exact=True).fill("ticket")
+    studio.get_by_role("button", name="Create draft").click()
+    expect(studio.locator("#standing")).to_contain_text("API_KEY has no value yet")
+    expect(studio.locator("[data-row]")).to_contain_text("No value yet: the tool stays a draft.")
+    value = studio.get_by_label("Variable value")
+    expect(value).to_have_attribute("type", "password")
+    value.fill("${SHOP_KEY}")
+    expect(value).to_have_attribute("type", "text")
+    value.fill("open sesame 4711")
+    expect(value).to_have_attribute("type", "password")
+    studio.get_by_role("button", name="Save").click()
+    expect(studio.locator("[data-saved]")).to_be_visible()
+    expect(value).to_have_value("")
+    expect(value).to_have_attribute("placeholder", "Kept; type to replace")
+    assert "open sesame" not in studio.content()
+    looking.check(studio)
+
+
+def test_variables_are_added_and_removed(studio: Page, server: Server) -> None:
+    create(studio, server, "varied", MENDED)
+    names = studio.get_by_label("Variable name")
+    expect(names).to_have_count(0)
+    for number, name in enumerate(("CITY", "STREET")):
+        studio.get_by_role("button", name="Add a variable").click()
+        expect(names.nth(number)).to_be_focused()
+        names.nth(number).fill(name)
+        studio.get_by_label("Variable value").nth(number).fill(name.lower())
+    studio.get_by_role("button", name="Save").click()
+    expect(studio.locator("[data-saved]")).to_be_visible()
+    expect(names).to_have_count(2)
+    studio.get_by_role("button", name="Remove variable CITY").click()
+    expect(studio.get_by_role("button", name="Add a variable")).to_be_focused()
+    studio.get_by_role("button", name="Save").click()
+    expect(studio.locator("[data-saved]")).to_be_visible()
+    expect(names).to_have_count(1)
+    expect(names).to_have_value("STREET")
+
+
+def test_the_risk_follows_what_is_ticked_signal_by_signal(studio: Page, server: Server) -> None:
+    studio.goto(f"{server.url}/studio/new")
+    risk = studio.locator("#risk")
+    expect(risk).to_contain_text("At L0 the default is never to ask.")
+    expect(studio.get_by_label("Recipients, one a line")).to_be_hidden()
+    studio.get_by_label("E-mail").check()
+    studio.get_by_label("Recipients, one a line").fill("ops@example.com")
+    expect(risk).to_contain_text("It sends e-mail to ops@example.com.")
+    studio.get_by_label("Store").check()
+    expect(risk.locator(".signals li")).to_have_count(2)
+    expect(risk).to_contain_text("The approver reads: It can send e-mail to ops@example.com.")
+    choose(studio, "Named hosts")
+    studio.get_by_label("Hosts, one a line").fill("*")
+    expect(risk).to_contain_text("Not known until the capabilities below are understood.")
+    studio.get_by_label("Hosts, one a line").fill("*.example.org")
+    expect(risk).to_contain_text("hosts that are not all named: *.example.org")
+    choose(studio, "Limits")
+    expect(studio.get_by_label("Redirects to follow")).to_be_visible()
+    looking.check(studio)

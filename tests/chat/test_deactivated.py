@@ -1,0 +1,36 @@
+"""Open pages are closed when their person is deactivated: also pages on which nothing happens."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+
+from hitlchat.chat.consumers import CLOSE_DEACTIVATED
+from tests.agent.talk import in_database
+from tests.chat.conftest import OpenTab
+from tests.chat.tab import Tab
+from tests.waiting import SECONDS
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+async def closed(tab: Tab) -> int:
+    output: dict[str, Any] = {"type": "websocket.send"}
+    async with asyncio.timeout(SECONDS):
+        while output["type"] == "websocket.send":
+            output = await tab.socket.receive_output(timeout=SECONDS)
+    return int(output["code"])
+
+
+async def test_all_pages_of_someone_deactivated_are_closed_and_say_so(bob: User, tab: Tab, open_tab: OpenTab) -> None:
+    another = await open_tab()
+    await in_database(User.objects.filter(pk=bob.pk).update)(is_active=False)
+    assert [await closed(each) for each in (tab, another)] == [CLOSE_DEACTIVATED] * 2
+
+
+async def test_pages_of_others_stay_open(charlie: User, tab: Tab) -> None:
+    await in_database(User.objects.filter(pk=charlie.pk).update)(is_active=False)
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(2.5):
+            await closed(tab)

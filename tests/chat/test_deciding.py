@@ -1,0 +1,168 @@
+"""Over a conversation's socket: changed arguments, several answers at once, an approval taken back."""
+
+import json
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+
+from hitlchat.agent.models import Conversation
+from hitlchat.chat import fragments
+from hitlchat.gate import decide, editing, taking_back
+from hitlchat.gate.models import Approval, Decision, Tool
+from hitlchat.gate.status import Status
+from hitlchat.gate.submit import CallRequest, submit
+from tests.agent.talk import Talk, in_database
+from tests.chat.tab import Tab
+from tests.conftest import caller, signed_in
+from tests.recorder import Recorder, recorded_tool
+from tests.scripted_model import ScriptedModel, calls, text
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+async def waiting(talk: Talk, tab: Tab, scripted_model: ScriptedModel) -> list[Approval]:
+    """Two calls of one tool that wait on bob's open page."""
+    await in_database(recorded_tool)("send", risk_level=2)
+    scripted_model.enqueue(calls(("send", {"text": "hi"}), ("send", {"text": "ho"})))
+    await tab.send(type="say", content="Send them")
+    approvals = await talk.asked(2)
+    await tab.until("data-batch")
+    return approvals
+
+
+async def edit(approval: Approval, arguments: dict[str, Any]) -> dict[str, Any]:
+    """The frame of a yes to changed arguments."""
+    found = await Approval.objects.select_related("call__tool").aget(pk=approval.pk)
+    seen = await in_database(editing.review)(found, arguments)
+    answer = {"type": "decide", "approval": str(approval.pk), "verdict": "approve", "digest": approval.digest}
+    return answer | {"edited": seen.arguments, "shown": seen.digest}
+
+
+def together(*approvals: Approval, **changed: Any) -> dict[str, Any]:
+    items = [f"{each.pk}:{each.digest}" for each in approvals]
+    return {"type": "decide-all", "verdict": "approve", "items": items} | changed
+
+
+@pytest.mark.guarantee("gate:same-call")
+async def test_what_was_changed_runs_and_the_model_is_told(
+    tab: Tab, talk: Talk, waiting: list[Approval], recorder: Recorder, scripted_model: ScriptedModel
+) -> None:
+    scripted_model.enqueue(text("Sent."))
+    await talk.decline(waiting[1])
+    await tab.send(**await edit(waiting[0], {"text": "hello", "n": 3}))
+    await tab.until("Sent.")
+    assert recorder.entered == [("send", {"text": "hello", "n": 3})]
+    assert json.loads(scripted_model.told[0])["arguments"] == {"text": "hello", "n": 3}
+    assert any("The arguments were changed first." in fragment for fragment in tab.seen)
+    assert any("Arguments as they were asked" in fragment for fragment in tab.seen)
+
+
+@pytest.mark.guarantee("gate:no-yes-no-run")
+@pytest.mark.parametrize(
+    "changed,told",
+    [
+        ({"edited": '{"text": "other"}'}, "not the one that you were shown"),
+        ({"edited": '{"text": 5}'}, "not of type"),
+        ({"edited": '{"text": "a", "tool": "b"}'}, "tool"),
+        ({"edited": "{"}, "not valid JSON"),
+        ({"edited": {"text": "hello"}}, "no usable “edited”"),
+        ({"shown": 5}, "no usable “shown”"),
+        ({"digest": "0" * 64}, "not the one that was shown"),
+    ],
+    ids=str,
+)
+async def test_a_yes_to_other_changes_than_were_shown_decides_nothing(
+    changed: dict[str, Any], told: str, tab: Tab, waiting: list[Approval], recorder: Recorder
+) -> None:
+    await tab.send(**await edit(waiting[0], {"text": "hello"}) | changed)
+    await tab.until(told)
+    assert not await Decision.objects.aexists()
+    assert recorder.entered == []
+
+
+@pytest.mark.guarantee("gate:one-outcome")
+async def test_several_are_answered_together_and_each_outcome_is_told(
+    tab: Tab, talk: Talk, waiting: list[Approval], recorder: Recorder, scripted_model: ScriptedModel
+) -> None:
+    scripted_model.enqueue(text("One of two."))
+    await talk.decline(waiting[0])
+    await tab.send(**together(*waiting))
+    told = await tab.until("already answered (declined)")
+    assert "Approved." in told
+    await tab.until("One of two.")
+    assert recorder.entered == [("send", {"text": "ho"})]
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"items": []},
+        {"items": "x"},
+        {"items": ["x", "y"]},
+        {"items": [["a", "b"], ["a", "b"]]},
+        {"verdict": "yes"},
+        {"verdict": ["approve"]},
+    ],
+    ids=str,
+)
+async def test_what_is_no_clear_answer_to_several_decides_nothing(
+    changed: dict[str, Any], tab: Tab, waiting: list[Approval]
+) -> None:
+    await tab.send(**together(*waiting, **changed))
+    await tab.until('id="flash"')
+    assert not await Decision.objects.aexists()
+
+
+async def test_calls_of_a_tool_that_has_become_risky_are_not_answered_together(
+    tab: Tab, waiting: list[Approval]
+) -> None:
+    await Tool.objects.aupdate(risk_level=4)
+    await tab.send(**together(*waiting))
+    await tab.until("answered one by one")
+    assert not await Decision.objects.aexists()
+
+
+async def test_a_reason_that_is_too_long_decides_nothing(tab: Tab, waiting: list[Approval]) -> None:
+    frame = {"type": "decide", "approval": str(waiting[0].pk), "verdict": "decline", "digest": ""}
+    await tab.send(**frame, reason="x" * 501)
+    await tab.until("has 501 characters; at most 500")
+    assert not await Decision.objects.aexists()
+
+
+@pytest.mark.guarantee("gate:truth")
+async def test_a_call_that_started_is_not_taken_back_and_the_page_says_so(
+    tab: Tab, talk: Talk, waiting: list[Approval], recorder: Recorder, scripted_model: ScriptedModel
+) -> None:
+    recorder.hold("send")
+    await talk.approve(waiting[0])
+    await recorder.entry("send")
+    await tab.send(type="take-back", call=str(waiting[0].call_id))
+    await tab.until("Too late to take it back: the call started already.")
+    scripted_model.enqueue(text("Done."))
+    await talk.decline(waiting[1])
+    recorder.let_go("send")
+    await tab.until("Done.")
+
+
+async def test_what_is_not_approved_cannot_be_taken_back(tab: Tab, waiting: list[Approval]) -> None:
+    await tab.send(type="take-back", call=str(waiting[0].call_id))
+    await tab.until("no approval with this id for you")
+    assert {each.call.status async for each in Approval.objects.select_related("call")} == {Status.WAITING}
+
+
+async def test_while_an_approved_call_has_not_started_its_line_offers_to_take_it_back(bob: User) -> None:
+    # No loop of a server runs here, so nothing starts by itself.
+    conversation = await Conversation.objects.acreate(owner=bob)
+    await in_database(recorded_tool)("send")
+    call = await submit(CallRequest("send", {}, caller(bob), conversation_id=conversation.pk))
+    approval = await Approval.objects.aget(call=call)
+    await in_database(decide.approve)(approval.pk, signed_in(bob))
+    line = await in_database(fragments.call)(conversation.pk, call.pk)
+    assert "It starts in a moment." in line
+    assert 'value="take-back"' in line
+    await in_database(taking_back.take_back)(call.pk, signed_in(bob))
+    line = await in_database(fragments.call)(conversation.pk, call.pk)
+    assert "Not run: the approval was taken back" in line
+    assert 'value="take-back"' not in line

@@ -1,0 +1,92 @@
+"""What compiling a pattern costs is known from its text, and what costs too much is never compiled."""
+
+from typing import Any
+
+import pytest
+
+from hitlchat.gate import expressions, schema
+from hitlchat.gate.expressions import LONGEST, MOST_PATTERNS, MOST_STEPS, compiled, is_costly, steps
+from hitlchat.gate.schema import BadArguments, BadSchema
+
+COSTLY = {
+    "a class of Unicode, repeated": r"(?i)\w{500}",
+    "the most it may be repeated": r"\p{L}{1,900}",
+    "at least": r"\p{L}{900,}",
+    "with spaces": r"\w{ 500 }",
+    "one repetition in another": r"(?:\w{30}){30}",
+    "one repetition after another": r"\w{30}{30}",
+    "literals": "((a{100}){100}){100}",
+    "nothing at all": "((){1000}){1000}",
+    "inside a class": r"[a\w-]{500}",
+    "a class in a class": r"[a[^\d]]{900}",
+    "a class that begins with a bracket": r"[]\w]{500}",
+    "all but a class": r"[^]\w]{500}",
+    "many of them": r"\w{20}" * 10,
+    "spaces that count for nothing": r"(?x)\w {500}",
+    "its length": "a" * (LONGEST + 1),
+}
+USUAL = [
+    r"^[A-Za-z0-9_-]{1,64}$",
+    r"^\w{1,64}$",
+    r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,9})?Z$",
+    r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$",
+    r"^[\w.+-]+@[\w-]+\.[\w.-]+$",
+    r"^https?://[^\s/$.?#].[^\s]*$",
+    r"^.{1,1000}$",
+    r"^[a{500}\w]$",
+    r"\{500}\w",
+    r"",
+]
+
+
+@pytest.mark.parametrize("pattern", COSTLY.values(), ids=COSTLY)
+def test_a_pattern_that_takes_long_to_compile_is_not_compiled(pattern: str) -> None:
+    assert is_costly(pattern)
+    assert compiled(pattern) is None
+
+
+@pytest.mark.parametrize("pattern", USUAL)
+def test_usual_patterns_are_compiled(pattern: str) -> None:
+    assert steps(pattern) <= MOST_STEPS
+    assert compiled(pattern) is not None
+
+
+@pytest.mark.parametrize("pattern", ["(", ")", "[", "{3}", "\\", "[[", r"\p", "(?", "{", "(?=a)"])
+def test_what_is_no_pattern_of_the_engine_costs_little_and_is_none(pattern: str) -> None:
+    assert not is_costly(pattern)
+    assert compiled(pattern) is None or pattern == ")"
+
+
+def test_a_costly_pattern_is_not_run_and_nothing_fits_it() -> None:
+    before = compiled.cache_info().currsize
+    with pytest.raises(BadArguments, match=r"text: the pattern .* is too costly to be checked"):
+        schema.validate({"properties": {"text": {"pattern": COSTLY["many of them"]}}}, {"text": "a"})
+    assert compiled.cache_info().currsize == before
+
+
+@pytest.mark.parametrize(
+    "given, said",
+    [
+        ({"properties": {"code": {"pattern": r"\w{500}"}}}, "^properties.code: its pattern is too costly: .* 500 char"),
+        (
+            {"properties": {f"p{n}": {"anyOf": [{"pattern": f"a{n}"}]} for n in range(MOST_PATTERNS + 1)}},
+            "^properties.p50.anyOf.0: its pattern is one too many: expected at most 50",
+        ),
+        ({"properties": {f"p{n}": {"pattern": rf"\w{{40}}{n}"} for n in range(2)}}, "^properties.p1: .* simpler ones"),
+    ],
+    ids=["one", "their number", "all together"],
+)
+def test_costly_patterns_of_a_schema_are_named_with_the_limit(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(BadSchema, match=said):
+        schema.check_patterns(given)
+
+
+def test_a_property_that_is_named_pattern_is_none() -> None:
+    given = {"properties": {"pattern": {"type": "string", "pattern": "^a"}}}
+    assert list(expressions.costly_patterns(given)) == []
+
+
+@pytest.mark.parametrize("pattern", ["(" * 30_000 + ")" * 30_000, "(?:a|" * 10_000 + ")" * 10_000])
+def test_a_pattern_that_is_nested_too_deeply_makes_a_schema_invalid(pattern: str) -> None:
+    with pytest.raises(BadSchema):
+        schema.check_schema({"properties": {"a": {"pattern": pattern}}})

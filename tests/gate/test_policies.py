@@ -1,0 +1,123 @@
+"""What the rules that ship and those of one's own say, and which of them wins."""
+
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Group, User
+from pytest_django import Settings
+
+from hitlchat.gate.models import AuditEvent
+from hitlchat.gate.status import Status
+from tests.gate.asking import ask, recording
+from tests.gate.policy_rules import ALLOWS, AMOUNT, ASKS, FINANCE, FROM_MCP, NAMES, REFUSES, all_of, any_of
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("finance")]
+
+# What the rules say about a call of `refund` with these arguments, where policies decide.
+CASES: dict[str, tuple[list[Any], dict[str, Any], Status]] = {
+    "no rule at all": ([], {}, Status.WAITING),
+    "never ask": ([ALLOWS], {}, Status.ALLOWED),
+    "never ask about others": ([{"policy": "never_ask", "tools": ["echo", "refun"]}], {}, Status.WAITING),
+    "a pattern": ([{"policy": "never_ask", "tools": ["ref*"]}], {}, Status.ALLOWED),
+    "a pattern is of whole names": ([{"policy": "never_ask", "tools": ["*fun"]}], {}, Status.WAITING),
+    "names are read exactly": ([{"policy": "never_ask", "tools": ["REFUND"]}], {}, Status.WAITING),
+    "always ask": ([ASKS], {}, Status.WAITING),
+    "ask wins over allow": ([ALLOWS, ASKS], {}, Status.WAITING),
+    "refuse wins over all": ([ALLOWS, ASKS, REFUSES, ALLOWS], {}, Status.REFUSED),
+    "on the list": ([NAMES, ALLOWS], {}, Status.WAITING),
+    "not on the list": ([{**NAMES, "tools": ["other"]}], {}, Status.WAITING),
+    "not on the list, and others are let run": (
+        [{**NAMES, "tools": ["other"], "others": "allow"}],
+        {},
+        Status.ALLOWED,
+    ),
+    "over the limit": ([AMOUNT], {"amount": 11}, Status.WAITING),
+    "at the limit": ([AMOUNT], {"amount": 10}, Status.ALLOWED),
+    "the default counts": ([AMOUNT], {}, Status.ALLOWED),
+    "far below nothing": ([AMOUNT], {"amount": -11}, Status.WAITING),
+    "over the limit is refused": ([{**AMOUNT, "over": "refuse"}], {"amount": 11}, Status.REFUSED),
+    "an exact limit": ([{**AMOUNT, "limit": 10.5}], {"amount": 10}, Status.ALLOWED),
+    "no number": ([{**AMOUNT, "argument": "text"}], {"text": "ten"}, Status.WAITING),
+    "an amount as plain text": ([{**AMOUNT, "argument": "text"}], {"text": "9.99"}, Status.ALLOWED),
+    "more as plain text": ([{**AMOUNT, "argument": "text"}], {"text": "10.01"}, Status.WAITING),
+    "a number that is written oddly": ([{**AMOUNT, "argument": "text"}], {"text": "1e0"}, Status.WAITING),
+    "digits of another alphabet": ([{**AMOUNT, "argument": "text"}], {"text": "٣"}, Status.WAITING),
+    "an argument that is not there": ([{**AMOUNT, "argument": "sum"}], {}, Status.WAITING),
+    "a place that is not there": ([{**AMOUNT, "argument": "text.amount"}], {}, Status.WAITING),
+    "from elsewhere": ([FROM_MCP, ALLOWS], {}, Status.ALLOWED),
+    "from there": ([{**FROM_MCP, "kinds": ["chat"]}, ALLOWS], {}, Status.REFUSED),
+    "not in the group": ([FINANCE, ALLOWS], {}, Status.REFUSED),
+    "in the group": ([{**FINANCE, "people": "members"}, ALLOWS], {}, Status.ALLOWED),
+    "no such group": ([{**FINANCE, "groups": ["finanse"]}, ALLOWS], {}, Status.WAITING),
+    "any of": ([any_of(ALLOWS, ASKS)], {}, Status.WAITING),
+    "any of, nobody asks": ([any_of(ALLOWS, AMOUNT)], {}, Status.ALLOWED),
+    "all of": ([all_of(ASKS, AMOUNT)], {"amount": 3}, Status.ALLOWED),
+    "all of them ask": ([all_of(ASKS, AMOUNT)], {"amount": 30}, Status.WAITING),
+    "all of, and one is silent": ([all_of(FROM_MCP, ALLOWS)], {}, Status.WAITING),
+    "all of, each refuses": ([all_of(REFUSES, REFUSES)], {}, Status.REFUSED),
+    "within each other": ([all_of(any_of(REFUSES, ALLOWS), ASKS)], {}, Status.WAITING),
+    "own": ([{"policy": "tests.gate.own_policies.OnlyText", "text": "hello"}], {}, Status.ALLOWED),
+    "own, refused": ([{"policy": "tests.gate.own_policies.OnlyText", "text": "bye"}], {}, Status.REFUSED),
+    "own, asynchronous": ([{"policy": "tests.gate.own_policies.Asynchronous"}], {}, Status.ALLOWED),
+}
+
+
+@pytest.mark.parametrize("policies,arguments,expected", CASES.values(), ids=CASES)
+def test_what_the_rules_say(
+    policies: list[Any], arguments: dict[str, Any], expected: Status, bob: User, settings: Settings
+) -> None:
+    settings.HITL_POLICIES = policies
+    call = ask(bob, recording(mode="CONDITIONAL"), {"text": "hello", **arguments})
+    assert call.status == expected
+    assert call.reason
+    event = AuditEvent.objects.get(call=call)
+    assert event.data["isAutomatic"] is (expected == Status.ALLOWED)
+    assert all(set(spoke) == {"policy", "verdict", "reason", "source"} for spoke in event.data["spoke"])
+
+
+@pytest.mark.parametrize("policies", [[ALLOWS], [any_of(ALLOWS)], [AMOUNT, ALLOWS]], ids=range(3))
+def test_a_tool_that_asks_every_time_cannot_be_loosened(policies: list[Any], bob: User, settings: Settings) -> None:
+    settings.HITL_POLICIES = policies
+    assert ask(bob, recording(mode="REQUIRED")).status == Status.WAITING
+
+
+@pytest.mark.parametrize("mode", ["REQUIRED", "DISABLED", "CONDITIONAL"])
+def test_a_refusal_counts_in_every_mode(mode: str, bob: User, settings: Settings) -> None:
+    settings.HITL_POLICIES = [REFUSES]
+    call = ask(bob, recording(mode=mode))
+    assert (call.status, call.reason) == (Status.REFUSED, "Not here.")
+
+
+def test_a_tool_that_never_asks_is_not_asked_about_because_of_a_rule(bob: User, settings: Settings) -> None:
+    settings.HITL_POLICIES = [ASKS]
+    assert ask(bob, recording(mode="DISABLED")).status == Status.ALLOWED
+
+
+def test_a_condition_and_a_rule_are_heard_both(bob: User, settings: Settings) -> None:
+    settings.HITL_POLICIES = [ASKS]
+    tool = recording(mode="CONDITIONAL", condition='args["amount"] > 5')
+    assert ask(bob, tool).status == Status.WAITING
+    settings.HITL_POLICIES = [ALLOWS]
+    assert ask(bob, tool, {"text": "a", "amount": 6}).status == Status.WAITING
+    call = ask(bob, tool)
+    assert call.status == Status.ALLOWED
+    spoke = AuditEvent.objects.get(call=call).data["spoke"]
+    assert [(said["policy"], said["source"]) for said in spoke] == [("never_ask", "settings"), ("condition", "tool")]
+
+
+def test_the_master_switch_looks_at_no_rule(bob: User, settings: Settings) -> None:
+    settings.HITL_ENABLED, settings.HITL_POLICIES = False, [REFUSES]
+    assert ask(bob, recording()).status == Status.ALLOWED
+
+
+def test_people_of_a_group_are_told_apart(bob: User, charlie: User, finance: Group, settings: Settings) -> None:
+    settings.HITL_POLICIES = [FINANCE, ALLOWS]
+    bob.groups.add(finance)
+    tool = recording(mode="CONDITIONAL")
+    assert [ask(person, tool).status for person in (bob, charlie)] == [Status.ALLOWED, Status.REFUSED]
+
+
+@pytest.mark.parametrize("kind,expected", [("chat", Status.ALLOWED), ("mcp", Status.REFUSED), ("api", Status.REFUSED)])
+def test_callers_are_told_apart(kind: str, expected: Status, bob: User, settings: Settings) -> None:
+    settings.HITL_POLICIES = [FROM_MCP, ALLOWS]
+    assert ask(bob, recording(mode="CONDITIONAL"), kind=kind).status == expected

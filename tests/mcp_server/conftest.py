@@ -1,0 +1,96 @@
+"""The whole application behind a real HTTP server, in a thread of the test's process."""
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import uvicorn
+from django.contrib.auth.models import User
+from pytest_django import Settings
+
+from hitlchat.asgi import application
+from hitlchat.gate import stopping
+from hitlchat.gate.models import ToolCall
+from hitlchat.gate.sources import ToolResult
+from hitlchat.mcp_server import tokens
+from hitlchat.upstreams.source import progressed
+from hitlchat.upstreams.wire import Step
+from tests.gate import sources_for_tests
+from tests.gate.conftest import entered, previews, tool
+from tests.mcp_server.inspecting import Inspecting, end_all
+from tests.outside import outside
+from tests.processes import installation, migrated, servers
+from tests.waiting import until
+
+__all__ = ["entered", "installation", "migrated", "outside", "previews", "servers", "tool"]
+
+TokenOf = Callable[..., str]
+
+
+class StoppingSource:
+    """Goes on until it is told to stop, and says so."""
+
+    can_stop = True
+
+    async def execute(self, call: ToolCall) -> ToolResult:
+        sources_for_tests.entered.append(call)
+        await stopping.wish(call).wait()
+        return ToolResult.failure("stopped", "stopped")
+
+
+class SteppingSource:
+    """Tells three times how far it is, as the source of upstream tools does."""
+
+    async def execute(self, call: ToolCall) -> ToolResult:
+        for step in (1, 2, 3):
+            told = {"call_id": call.pk, "conversation_id": None, "step": Step(step, 3, f"step {step}")}
+            progressed.send_robust(sender=type(self), **told)
+            await asyncio.sleep(0.2)
+        return ToolResult(value="done")
+
+
+@pytest.fixture(autouse=True)
+def more_sources(entered: list[ToolCall], settings: Settings) -> None:
+    more = {"stopping": f"{__name__}.StoppingSource", "stepping": f"{__name__}.SteppingSource"}
+    settings.TOOL_SOURCES = {**settings.TOOL_SOURCES, **more}
+
+
+@pytest.fixture
+def url(transactional_db: None, entered: list[ToolCall]) -> Iterator[str]:
+    """Where the server is."""
+    config = uvicorn.Config(application, port=0, log_config=None, ws="websockets-sansio", timeout_graceful_shutdown=5)
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    until(lambda: server.started, "uvicorn serves")
+    yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+    server.should_exit = True
+    thread.join(40)
+    assert not thread.is_alive()
+
+
+@pytest.fixture
+def token(bob: User) -> str:
+    """Of bob, with no limits of its own."""
+    return tokens.make(bob)
+
+
+@pytest.fixture
+def token_of() -> TokenOf:
+    """A token with limits: columns of McpToken."""
+
+    def make(user: User, **limits: Any) -> str:
+        return tokens.make(user, **limits)
+
+    return make
+
+
+@pytest.fixture
+def inspecting(url: str, bob: User) -> Iterator[Inspecting]:
+    """bob at the Inspector."""
+    person = Inspecting(url, "bob")
+    yield person
+    end_all()
+    person.close()

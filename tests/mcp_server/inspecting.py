@@ -1,0 +1,89 @@
+"""A person at the Inspector's pages, over real HTTP: what a browser would send and see."""
+
+import re
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx2
+import pytest
+
+from hitlchat.mcp_server.inspector.session import Session
+from hitlchat.mcp_server.inspector.sessions import sessions
+from tests.conftest import PASSWORD
+from tests.mcp_server.clients import NO_TLS
+from tests.waiting import until
+
+BASE = "/mcp-access/inspector"
+OLDER, MODERN = "2025-11-25", "2026-07-28"
+each_era = pytest.mark.parametrize("era", [OLDER, MODERN])
+
+
+class Inspecting:
+    def __init__(self, url: str, name: str) -> None:
+        self.web = httpx2.Client(base_url=url, timeout=40, trust_env=False, verify=NO_TLS)
+        self.web.get("/sign-in")
+        assert self.post("/sign-in", username=name, password=PASSWORD).status_code == 302
+        self.path = ""
+        self._last = -1
+
+    def post(self, path: str, **form: Any) -> httpx2.Response:
+        headers = {"X-CSRFToken": self.web.cookies["csrftoken"], "Origin": str(self.web.base_url).rstrip("/")}
+        return self.web.post(path, data=form, headers=headers)
+
+    def begin(self, era: str, **form: Any) -> httpx2.Response:
+        """Connect, with a token made for the session unless told otherwise."""
+        usual = {"elicits": "yes", "token": "made", "ceiling": "5", "without_elicitation": "deny"}
+        answer = self.post(f"{BASE}/connect", era=era, **{**usual, **form})
+        if answer.status_code == 302:
+            self.path = urlsplit(answer.headers["location"]).path
+        return answer
+
+    def connect(self, era: str, **form: Any) -> Session:
+        """The same, until its tools are listed."""
+        answer = self.begin(era, **form)
+        assert answer.status_code == 302, answer.text
+        session = self.session
+        until(lambda: session.ended or session.acting.tools is not None, "it is connected")
+        return session
+
+    @property
+    def session(self) -> Session:
+        return next(each for each in sessions._sessions.values() if str(each.id) in self.path)
+
+    def call(self, tool: str, **form: Any) -> httpx2.Response:
+        return self.post(f"{self.path}/tools/{tool}/call", **form)
+
+    def answer(self, action: str) -> httpx2.Response:
+        """Answer the question that is, or will be, open."""
+        self._last = -1
+        path = until(self._question, "the client's user is asked")
+        return self.post(f"{self.path}/questions/{path}/answer", action=action)
+
+    def seen(self) -> str:
+        return self.web.get(self.path).text
+
+    def shows(self, words: str) -> str:
+        """The page, once it has these words."""
+        self._last = -1
+        return until(lambda: page if words in (page := self._seen_anew()) else "", f"the page says {words!r}")
+
+    def _seen_anew(self) -> str:
+        """The page, if anything has happened since this last looked."""
+        last, self._last = self._last, self.session.recording.last
+        return "" if last == self._last else self.seen()
+
+    def _question(self) -> str:
+        found = re.search(r"/questions/(\d+)/answer", self._seen_anew())
+        return found[1] if found else ""
+
+    def close(self) -> None:
+        self.web.close()
+
+
+def end_all() -> None:
+    """No session goes on, and none is remembered."""
+    going = [session for session in sessions._sessions.values() if session.is_open]
+    for session in going:
+        sessions.do(session.end)
+    until(lambda: not any(session.is_open for session in going), "all sessions are over")
+    sessions._sessions.clear()

@@ -1,0 +1,97 @@
+"""Making and revoking a token is on record, whoever does it and wherever; its text never is."""
+
+import ast
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.core.management import call_command
+from django.test import Client
+
+import hitlchat
+from hitlchat.accounts.models import Token, TokenKind
+from hitlchat.gate import canonical
+from hitlchat.gate.actor import Actor
+from hitlchat.gate.models import AuditEvent
+from hitlchat.mcp_server import personal
+from hitlchat.mcp_server.inspector import passes
+
+pytestmark = [pytest.mark.django_db, pytest.mark.guarantee("audit:complete")]
+
+
+def recorded() -> list[tuple[str, str, int | None]]:
+    return [(event.name, event.means, event.actor_id) for event in AuditEvent.objects.all()]
+
+
+def test_a_token_made_and_revoked_by_command_is_on_record_with_its_limits(bob: User, capsys: Any) -> None:
+    call_command("create_token", "bob", "--kind", "mcp", "--name", "CI", "--expires", "3", "--ceiling", "2")
+    secret = capsys.readouterr().out.strip()
+    token = Token.objects.get()
+    assert token.expires_at is not None
+    call_command("create_token", "bob", "--revoke", str(token.pk))
+    assert recorded() == [("token.made", "console", bob.pk), ("token.revoked", "console", bob.pk)]
+    for event in AuditEvent.objects.all():
+        assert event.data == {
+            "token": token.pk,
+            "user": "bob",
+            "kind": "mcp",
+            "name": "CI",
+            "expires_at": token.expires_at.isoformat(),
+            "tools": None,
+            "ceiling": 2,
+            "without_elicitation": "deny",
+        }
+        text = canonical.dumps(event.data)
+        assert (secret in text, token.digest in text) == (False, False)
+
+
+@pytest.mark.parametrize("kind", TokenKind.values)
+def test_a_token_of_any_kind_made_and_revoked_on_its_page_is_on_record(kind: str, client: Client, bob: User) -> None:
+    client.force_login(bob)
+    form = {
+        "kind": kind,
+        "name": "mine",
+        "expires": "30",
+        "which": "all",
+        "ceiling": "5",
+        "without_elicitation": "deny",
+    }
+    assert client.post("/mcp-access/tokens", form).status_code == 200
+    client.post(f"/mcp-access/tokens/{Token.objects.get().pk}/revoke")
+    assert recorded() == [("token.made", "session", bob.pk), ("token.revoked", "session", bob.pk)]
+    assert {event.data["kind"] for event in AuditEvent.objects.all()} == {kind}
+
+
+def test_a_token_made_on_the_page_to_connect_is_on_record(client: Client, bob: User) -> None:
+    client.force_login(bob)
+    assert client.post("/mcp-access/connect").status_code == 200
+    assert recorded() == [("token.made", "session", bob.pk)]
+
+
+@pytest.mark.parametrize("by_person, means", [(True, "session"), (False, "system")])
+def test_a_token_that_the_inspector_makes_for_itself_is_on_record_and_so_is_who_ended_it(
+    by_person: bool, means: str, bob: User
+) -> None:
+    passes.revoke(passes.temporary(bob, ceiling=1), by_person=by_person)
+    assert recorded() == [("token.made", "session", bob.pk), ("token.revoked", means, bob.pk)]
+
+
+def test_an_auditor_reads_it_over_rest(client: Client, alice: User, bob: User) -> None:
+    personal.make(bob, TokenKind.API, Actor(bob.pk, "session"), "laptop")
+    client.force_login(alice)
+    (event,) = client.get("/api/audit", {"name": "token.made"}).json()
+    assert (event["data"]["name"], event["callId"]) == ("laptop", None)
+
+
+def test_no_other_place_makes_tokens() -> None:
+    """`personal.make` keeps the record: whoever went around it would leave none."""
+    root = Path(hitlchat.__file__).parent
+    makers = {str(path.relative_to(root)) for path in root.rglob("*.py") if makes_tokens(path)}
+    assert makers == {"mcp_server/personal.py", "mcp_server/tokens.py"}
+
+
+def makes_tokens(path: Path) -> bool:
+    calls = [node.func for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.Call)]
+    named = {ast.unparse(function) for function in calls}
+    return bool(named & {"Token.make", "tokens.make", "Token.objects.create"})

@@ -1,0 +1,76 @@
+"""Tools of other servers, offered to outside clients in our turn; and our own server, which is nobody's upstream."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from asgiref.sync import sync_to_async as in_thread
+from django.contrib.auth.models import User
+from pytest_django import Settings
+
+from hitlchat.gate.models import Decision, ToolCall
+from hitlchat.upstreams import exposure, servers, trying
+from hitlchat.upstreams.models import ServerState, UpstreamServer
+from hitlchat.upstreams.servers import ServerDraft
+from hitlchat.upstreams.values import Value
+from tests.conftest import signed_in
+from tests.mcp_server.clients import Asked, connected, status, text, yes
+from tests.upstreams.shops import Shop, add, expose, shop_in
+from tests.waiting import until
+
+pytestmark = pytest.mark.django_db(transaction=True)
+both_eras = pytest.mark.parametrize("era", ["2025", "2026"])
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Iterator[Shop]:
+    made = shop_in(tmp_path)
+    made.program.start()
+    yield made
+    made.program.kill()
+
+
+@pytest.fixture
+def exposed(alice: User, shop: Shop, url: str, settings: Settings) -> None:
+    """`shop_echo`, for which the word of a client is enough here, although nobody vouches for its server."""
+    settings.HITL_ELICITATION_MAX_RISK = 5
+    server = add(alice, shop)
+    until(server.tools.exists, "its tools are listed", seconds=20)
+    expose(alice, server)
+
+
+@both_eras
+@pytest.mark.guarantee("gate:one-funnel", "gate:no-yes-no-run")
+async def test_a_composed_tool_is_asked_about_once_and_its_server_is_not_contacted_before_the_yes(
+    era: str, exposed: None, url: str, token: str, shop: Shop
+) -> None:
+    no, user = Asked("decline"), yes()
+    async with connected(url, token, era, no) as client:
+        declined = await client.call_tool("shop_echo", {"text": "first"})
+    assert (declined.is_error, status(declined), shop.heard) == (True, "declined", [])
+    async with connected(url, token, era, user) as client:
+        answered = await client.call_tool("shop_echo", {"text": "second"})
+    assert (answered.is_error, text(answered), shop.heard) == (False, '{"result": "second"}', ["call second"])
+    assert len(no.questions) == len(user.questions) == 1
+    assert await Decision.objects.acount() == await ToolCall.objects.acount() == 2
+
+
+@both_eras
+async def test_outside_clients_are_offered_what_the_exposure_mode_says(
+    era: str, exposed: None, url: str, token: str, alice: User
+) -> None:
+    async with connected(url, token, era) as client:
+        for mode, offered in (("both", True), ("own", False), ("composed", True)):
+            await in_thread(exposure.change)(mode, 5, signed_in(alice))
+            names = {tool.name for tool in (await client.list_tools()).tools}
+            assert ("shop_echo" in names) is offered
+            assert all(name.startswith("shop_") for name in names) or mode != "composed"
+
+
+def test_our_own_server_is_recognised_and_refused_as_an_upstream(url: str, token: str, alice: User) -> None:
+    draft = ServerDraft("us", url=f"{url}/mcp", headers=(Value("Authorization", f"Bearer {token}"),))
+    assert "this is hitlchat itself" in trying.attempt(trying.unsaved(draft)).error
+    row = servers.create(draft, signed_in(alice))
+    until(lambda: UpstreamServer.objects.get(pk=row.pk).state == ServerState.DOWN, "it is refused", seconds=20)
+    assert "this is hitlchat itself" in UpstreamServer.objects.get(pk=row.pk).reason
+    assert not row.tools.exists()

@@ -1,0 +1,222 @@
+"""Clients that cannot ask their user: refused, or asked about in the inbox, as their token says."""
+
+import asyncio
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from asgiref.sync import sync_to_async as in_thread
+from django.contrib.auth.models import User
+from django.utils import timezone
+from mcp_types import ElicitResult
+from pytest_django import Settings
+
+from hitlchat.gate import decide
+from hitlchat.gate.models import Approval, Tool, ToolCall
+from hitlchat.gate.status import Status
+from hitlchat.mcp_server.submitting import MOST_WAITING
+from tests.conftest import signed_in
+from tests.gate.asking import recording
+from tests.mcp_server.clients import Asked, Raw, call_that_is, connected, for_ever, status, text
+from tests.mcp_server.conftest import TokenOf
+from tests.waiting import soon, stored
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+HELLO = {"text": "hello"}
+both_eras = pytest.mark.parametrize("era", ["2025", "2026"])
+
+
+async def approve(bob: User) -> None:
+    approval = await stored(lambda: Approval.objects.filter(call__status="waiting").first(), "an approval waits")
+    await in_thread(decide.approve)(approval.pk, signed_in(bob))
+
+
+@both_eras
+@pytest.mark.guarantee("gate:no-yes-no-run")
+async def test_by_default_such_a_call_is_refused_and_nobody_is_bothered(
+    era: str, url: str, token: str, tool: Tool, entered: list[ToolCall]
+) -> None:
+    async with connected(url, token, era) as client:
+        result = await client.call_tool("refund", HELLO)
+    assert (result.is_error, status(result), entered) == (True, "refused", [])
+    assert "cannot ask its user" in text(result)
+    assert "does not let calls wait for a person" in text(result)
+    assert "policy" not in text(result)
+    assert not await Approval.objects.aexists()
+
+
+@both_eras
+async def test_a_call_waits_for_the_inbox_and_tells_that_it_does(
+    era: str, url: str, token_of: TokenOf, bob: User, tool: Tool, entered: list[ToolCall]
+) -> None:
+    token = await in_thread(token_of)(bob, without_elicitation="inbox")
+    told: list[Any] = []
+
+    async def note(progress: float, total: float | None, message: str | None) -> None:
+        told.append(message)
+
+    async with connected(url, token, era) as client:
+        calling = asyncio.create_task(client.call_tool("refund", HELLO, progress_callback=note))
+        await soon(lambda: told, "it is told to wait")
+        assert entered == []
+        await approve(bob)
+        result = await calling
+    assert (text(result), len(entered)) == ("done", 1)
+    approval = await Approval.objects.aget()
+    assert told[0] == f"Waits for a person's approval, at {url}/approvals/{approval.pk}"
+
+
+@both_eras
+async def test_after_a_while_the_client_is_told_to_come_back_and_then_gets_the_outcome_of_that_call(
+    era: str, url: str, token_of: TokenOf, bob: User, tool: Tool, entered: list[ToolCall], settings: Settings
+) -> None:
+    settings.MCP_INBOX_SECONDS = 0
+    token = await in_thread(token_of)(bob, without_elicitation="inbox")
+    async with connected(url, token, era) as client:
+        first = await client.call_tool("refund", HELLO)
+        approval = await Approval.objects.aget()
+        assert (first.is_error, status(first)) == (True, "waiting")
+        assert f"{url}/approvals/{approval.pk}" in text(first)
+        assert status(await client.call_tool("refund", HELLO)) == "waiting"
+        await approve(bob)
+        await call_that_is(Status.SUCCEEDED)
+        result = await client.call_tool("refund", HELLO)
+        assert (text(result), len(entered)) == ("done", 1)
+        # Its outcome is there once: the same call is a new one from then on.
+        assert status(await client.call_tool("refund", HELLO)) == "waiting"
+    assert (await Approval.objects.acount(), len(entered)) == (2, 1)
+
+
+async def test_other_arguments_and_other_tokens_do_not_take_up_a_call_that_waits(
+    url: str, token_of: TokenOf, bob: User, tool: Tool, settings: Settings
+) -> None:
+    settings.MCP_INBOX_SECONDS = 0
+    first, second = [await in_thread(token_of)(bob, without_elicitation="inbox") for _ in range(2)]
+    one, other = Raw(url, first), Raw(url, second)
+    await one.call()
+    await one.call(arguments={"text": "hello", "amount": 2})
+    await other.call()
+    assert await Approval.objects.acount() == 3
+
+
+async def test_identical_calls_at_once_take_up_one_call_once(
+    url: str, token_of: TokenOf, bob: User, tool: Tool, entered: list[ToolCall], settings: Settings
+) -> None:
+    settings.MCP_INBOX_SECONDS = 0
+    client = Raw(url, await in_thread(token_of)(bob, without_elicitation="inbox"))
+    await client.call()
+    await approve(bob)
+    await call_that_is(Status.SUCCEEDED)
+    results = await asyncio.gather(*(client.call() for _ in range(6)))
+    states = [result["result"]["_meta"]["hitlchat/status"] for result in results]
+    assert sorted(states) == ["succeeded"] + ["waiting"] * 5
+    assert len(entered) == 1
+
+
+async def test_an_outcome_of_long_ago_is_history_and_no_answer_to_a_new_call(
+    url: str, token_of: TokenOf, bob: User, tool: Tool, settings: Settings
+) -> None:
+    settings.MCP_INBOX_SECONDS = 0
+    client = Raw(url, await in_thread(token_of)(bob, without_elicitation="inbox"))
+    await client.call()
+    await approve(bob)
+    await call_that_is(Status.SUCCEEDED)
+    await ToolCall.objects.aupdate(settled_at=timezone.now() - timedelta(hours=2))
+    assert (await client.call())["result"]["_meta"]["hitlchat/status"] == "waiting"
+
+
+@both_eras
+async def test_a_declined_call_is_told_to_whoever_comes_back(
+    era: str, url: str, token_of: TokenOf, bob: User, tool: Tool, entered: list[ToolCall]
+) -> None:
+    token = await in_thread(token_of)(bob, without_elicitation="url")
+    async with connected(url, token, era) as client:
+        first = await client.call_tool("refund", HELLO)
+        assert status(first) == "waiting"
+        approval = await Approval.objects.aget()
+        assert (first.meta or {})["hitlchat/approval"] == f"{url}/approvals/{approval.pk}"
+        await in_thread(decide.decline)(approval.pk, signed_in(bob), reason="too much")
+        result = await client.call_tool("refund", HELLO)
+    assert (status(result), entered) == ("declined", [])
+    assert "too much" in text(result)
+
+
+@both_eras
+async def test_a_client_that_opens_addresses_is_sent_to_the_page_and_its_yes_is_none_to_the_call(
+    era: str, url: str, token_of: TokenOf, bob: User, db: None, entered: list[ToolCall], settings: Settings
+) -> None:
+    await in_thread(recording)(risk_level=5)
+    settings.MCP_INBOX_SECONDS = 1
+    token = await in_thread(token_of)(bob)
+    async with connected(url, token, era, Asked("accept")) as client:
+        first = await client.call_tool("refund", HELLO)
+        assert (status(first), entered) == ("waiting", [])
+        await approve(bob)
+        await call_that_is(Status.SUCCEEDED)
+        assert text(await client.call_tool("refund", HELLO)) == "done"
+    assert len(entered) == 1
+
+
+@both_eras
+@pytest.mark.parametrize("reply", ["decline", "cancel", ElicitResult(action="accept", content={"a": 1})], ids=str)
+async def test_a_client_whose_user_does_not_go_to_the_page_withdraws_the_call(
+    reply: Any, era: str, url: str, token: str, db: None, entered: list[ToolCall]
+) -> None:
+    await in_thread(recording)(risk_level=5)
+    async with connected(url, token, era, Asked(reply)) as client:
+        result = await client.call_tool("refund", HELLO)
+    assert (result.is_error, status(result), entered) == (True, "withdrawn", [])
+
+
+async def test_a_form_only_client_waits_for_the_inbox_where_a_signed_in_person_has_to_decide(
+    url: str, token: str, db: None, bob: User, entered: list[ToolCall]
+) -> None:
+    await in_thread(recording)(risk_level=5)
+    calling = asyncio.create_task(Raw(url, token, elicitation={"form": {}}).call())
+    await approve(bob)
+    assert (await calling)["result"]["content"][0]["text"] == "done"
+
+
+async def test_what_is_too_long_for_a_question_is_decided_on_the_page(
+    url: str, token: str, tool: Tool, bob: User, entered: list[ToolCall]
+) -> None:
+    calling = asyncio.create_task(Raw(url, token, elicitation={}).call(arguments={"text": "x" * 10_000}))
+    await approve(bob)
+    assert (await calling)["result"]["content"][0]["text"] == "done"
+
+
+@both_eras
+async def test_a_client_that_cancels_while_it_waits_withdraws_the_call(
+    era: str, url: str, token_of: TokenOf, bob: User, tool: Tool, entered: list[ToolCall]
+) -> None:
+    token = await in_thread(token_of)(bob, without_elicitation="inbox")
+    async with connected(url, token, era) as client:
+        calling = asyncio.create_task(client.call_tool("refund", HELLO))
+        await call_that_is(Status.WAITING)
+        calling.cancel()
+        call = await call_that_is(Status.WITHDRAWN)
+    assert "cancelled" in call.reason
+    assert entered == []
+
+
+async def test_no_more_than_so_many_calls_of_a_token_wait(url: str, token_of: TokenOf, bob: User, tool: Tool) -> None:
+    client = Raw(url, await in_thread(token_of)(bob, without_elicitation="url"))
+    for n in range(MOST_WAITING):
+        await client.call(arguments={"text": f"{n}"})
+    result = (await client.call(arguments={"text": "one more"}))["result"]
+    assert result["_meta"]["hitlchat/status"] == "refused"
+    assert await Approval.objects.acount() == MOST_WAITING
+
+
+@both_eras
+async def test_a_running_tool_hears_that_its_client_cancelled(
+    era: str, url: str, token: str, db: None, entered: list[ToolCall]
+) -> None:
+    await in_thread(recording)(source="stopping", mode="DISABLED")
+    async with connected(url, token, era, Asked(for_ever)) as client:
+        calling = asyncio.create_task(client.call_tool("refund", HELLO))
+        await soon(lambda: entered, "the tool runs")
+        calling.cancel()
+        call = await call_that_is(Status.FAILED)
+    assert call.error["message"] == "stopped"

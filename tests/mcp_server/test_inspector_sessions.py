@@ -1,0 +1,131 @@
+"""Sessions of the Inspector: with which token they connect, to whom they belong, and how they end."""
+
+import pytest
+from django.contrib.auth.models import User
+
+from hitlchat.accounts.models import Token
+from hitlchat.gate.models import AuditEvent, Tool
+from hitlchat.mcp_server import tokens
+from hitlchat.mcp_server.inspector.session import IDLE_SECONDS
+from hitlchat.mcp_server.inspector.sessions import MOST_OPEN_EACH, sessions
+from tests.mcp_server.inspecting import BASE, MODERN, Inspecting, each_era
+from tests.processes import STEADY, Servers
+from tests.waiting import until
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def test_a_token_made_for_the_session_has_its_limits_and_ends_with_it(inspecting: Inspecting, tool: Tool) -> None:
+    session = inspecting.connect("2026-07-28", ceiling="0")
+    assert session.acting.tools == ()
+    made = Token.objects.get()
+    assert (made.mcp.ceiling, made.expires_at is not None) == (0, True)
+    inspecting.post(f"{inspecting.path}/end")
+    assert "You ended it." in inspecting.shows("The session is over.")
+    assert not Token.objects.exists()
+
+
+def test_a_token_of_ones_own_stays(inspecting: Inspecting, tool: Tool, token: str) -> None:
+    session = inspecting.connect("2025-11-25", token="given", secret=token)
+    assert session.acting.tools is not None
+    assert [tool.name for tool in session.acting.tools] == ["refund"]
+    inspecting.post(f"{inspecting.path}/end")
+    inspecting.shows("The session is over.")
+    assert tokens.find(token) is not None
+
+
+@each_era
+def test_a_token_that_is_none_here_is_told(era: str, inspecting: Inspecting) -> None:
+    assert inspecting.begin(era, token="given", secret="hitl_mcp_" + "x" * 43).status_code == 302
+    assert "The server answered HTTP 401" in inspecting.shows("It did not connect.")
+
+
+@pytest.mark.parametrize("path", ["connect", "session/end", "session/ping", "session/tools/refund/call"])
+def test_whoever_comes_by_get_to_where_something_is_done_is_led_to_the_page_for_it(
+    path: str, inspecting: Inspecting, tool: Tool
+) -> None:
+    session = inspecting.connect(MODERN)
+    here, _, rest = path.partition("/")
+    asked = f"{inspecting.path}/{rest}" if here == "session" else f"{BASE}/connect"
+    answer = inspecting.web.get(asked)
+    expected = inspecting.path if here == "session" else BASE
+    assert (answer.status_code, answer.headers["location"]) == (302, expected)
+    assert session.is_open
+
+
+@pytest.mark.parametrize("by_person, means", [(True, "session"), (False, "system")])
+def test_the_record_says_whether_a_person_ended_a_session(
+    by_person: bool, means: str, inspecting: Inspecting, tool: Tool
+) -> None:
+    session = inspecting.connect(MODERN)
+    if by_person:
+        inspecting.post(f"{inspecting.path}/end")
+    else:
+        sessions.do(session.end)
+    until(lambda: session.ended, "it has ended")
+    revoked = AuditEvent.objects.get(name="token.revoked")
+    assert (revoked.means, revoked.actor_id) == (means, session.wish.owner_id)
+
+
+def test_a_form_that_does_not_fit_is_told_at_its_fields(inspecting: Inspecting, tool: Tool) -> None:
+    answer = inspecting.begin("2026-07-28", token="given", secret="hitl_api_no")
+    assert answer.status_code == 422
+    assert "it begins with hitl_mcp_" in answer.text
+    assert "hitl_api_no" not in answer.text
+    answer = inspecting.begin("2026-07-28", tools="refund nothing")
+    assert "There is no published tool “nothing”." in answer.text
+    assert not Token.objects.exists()
+
+
+def test_nobody_else_sees_a_session(inspecting: Inspecting, tool: Tool, charlie: User, url: str) -> None:
+    inspecting.connect("2026-07-28")
+    other = Inspecting(url, "charlie")
+    for path in ("", "/live", "/tools/refund"):
+        assert other.web.get(inspecting.path + path).status_code == 404
+    for path in ("/end", "/ping", "/tools/refund/call"):
+        assert other.post(inspecting.path + path, json="{}").status_code == 404
+    assert inspecting.path not in other.web.get(BASE).text
+    assert inspecting.session.is_open
+    other.close()
+    signed_out = other.web.__class__(base_url=url, trust_env=False, timeout=60)
+    assert signed_out.get(inspecting.path).headers["location"].startswith("/sign-in")
+    assert signed_out.get(f"{inspecting.path}/live", headers={"HX-Request": "true"}).status_code == 401
+    signed_out.close()
+
+
+def test_a_person_has_only_so_many_sessions(inspecting: Inspecting) -> None:
+    for _ in range(MOST_OPEN_EACH):
+        inspecting.connect("2025-11-25")
+    answer = inspecting.begin("2025-11-25")
+    assert answer.status_code == 409
+    assert "which is the most" in answer.text
+    assert Token.objects.count() == MOST_OPEN_EACH
+
+
+def test_it_connects_to_this_process_whatever_the_request_says_of_itself(inspecting: Inspecting, tool: Tool) -> None:
+    port = inspecting.web.base_url.port
+    inspecting.web.headers.update({"X-Forwarded-Host": "other.example", "X-Forwarded-Port": "1", "Forwarded": "for=1"})
+    assert inspecting.connect("2026-07-28").wish.address.url == f"http://127.0.0.1:{port}/mcp"
+
+
+def test_a_session_that_nobody_uses_ends(inspecting: Inspecting) -> None:
+    session = inspecting.connect("2026-07-28")
+    session._used -= IDLE_SECONDS
+    inspecting.shows(f"Nothing was done with it for {IDLE_SECONDS / 60:g} minutes.")
+    assert not Token.objects.exists()
+
+
+@each_era
+def test_a_session_and_its_token_end_with_the_server(era: str, servers: Servers) -> None:
+    server = servers.start(**STEADY)
+    person = Inspecting(server.url, "bob")
+    assert person.begin(era).status_code == 302
+    until(lambda: "Connected" in person.seen(), "it is connected")
+    assert server.stop() == 0
+    person.close()
+    assert "Traceback" not in server.log, server.log
+    server.start()
+    again = Inspecting(server.url, "bob")
+    assert again.web.get(person.path).status_code == 404
+    assert "Inspector, for one session" not in again.web.get("/mcp-access/tokens").text
+    again.close()

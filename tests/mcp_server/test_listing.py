@@ -1,0 +1,195 @@
+"""tools/list: what each token sees, and as what."""
+
+from typing import Any
+
+import pytest
+from asgiref.sync import sync_to_async as in_thread
+from django.contrib.auth.models import User
+from mcp.client import Client
+from mcp.shared.exceptions import MCPError
+
+from hitlchat.gate.models import Tool, ToolCall
+from hitlchat.mcp_server import listing
+from hitlchat.upstreams.models import Exposure, ExposureMode
+from tests.gate.asking import recording
+from tests.mcp_server.clients import Raw, connected, text
+from tests.mcp_server.conftest import TokenOf
+
+pytestmark = pytest.mark.django_db(transaction=True)
+both_eras = pytest.mark.parametrize("era", ["2025", "2026"])
+
+RICH: dict[str, Any] = {
+    "type": "object",
+    "properties": {"who": {"$ref": "#/$defs/Person"}, "when": {"anyOf": [{"type": "string"}, {"type": "null"}]}},
+    "required": ["who"],
+    "additionalProperties": False,
+    "$defs": {"Person": {"type": "object", "properties": {"name": {"type": "string", "minLength": 1}}}},
+}
+
+
+async def names(client: Client) -> list[str]:
+    """Of all pages."""
+    found: list[str] = []
+    cursor = None
+    while True:
+        page = await client.list_tools(cursor=cursor)
+        found += [tool.name for tool in page.tools]
+        if (cursor := page.next_cursor) is None:
+            return found
+
+
+@both_eras
+async def test_a_tool_is_described_with_its_schemas_its_risk_and_what_follows_from_it(
+    era: str, url: str, token: str, db: None
+) -> None:
+    await in_thread(recording)(
+        "greet", title="Greet", description="Say hello.", input_schema=RICH, output_schema={"type": "string"}
+    )
+    async with connected(url, token, era) as client:
+        (tool,) = (await client.list_tools()).tools
+    assert (tool.name, tool.title, tool.description) == ("greet", "Greet", "Say hello.")
+    assert tool.input_schema == RICH
+    assert tool.output_schema == {
+        "type": "object",
+        "properties": {"result": {"type": "string"}},
+        "required": ["result"],
+    }
+    assert tool.annotations is not None
+    hints = (tool.annotations.read_only_hint, tool.annotations.destructive_hint, tool.annotations.open_world_hint)
+    assert hints == (False, False, False)
+    assert (tool.meta or {})["hitlchat/riskLevel"] == 2
+    assert (tool.meta or {})["hitlchat/approval"] == "always"
+
+
+LEVELS = {0: (True, False, False), 1: (True, False, False), 3: (False, False, True), 5: (False, True, True)}
+
+
+@pytest.mark.parametrize("level", LEVELS)
+async def test_hints_follow_from_the_risk_that_was_found_here(level: int, url: str, token: str, db: None) -> None:
+    await in_thread(recording)(risk_level=level)
+    (tool,) = (await Raw(url, token).request("tools/list"))["result"]["tools"]
+    hints = tool["annotations"]
+    assert (hints["readOnlyHint"], hints["destructiveHint"], hints["openWorldHint"]) == LEVELS[level]
+
+
+@both_eras
+async def test_a_token_sees_the_tools_it_may_use_and_calls_no_other(
+    era: str, url: str, token_of: TokenOf, bob: User, entered: list[ToolCall]
+) -> None:
+    for name, level in (("a", 1), ("b", 3), ("c", 5)):
+        await in_thread(recording)(name, risk_level=level, mode="DISABLED")
+    await in_thread(recording)("hidden", published=False)
+    few = await in_thread(token_of)(bob, tools=["a", "c", "no longer there"])
+    low = await in_thread(token_of)(bob, ceiling=3)
+    everything = await in_thread(token_of)(bob)
+    for token, seen in ((few, "ac"), (low, "ab"), (everything, "abc")):
+        async with connected(url, token, era) as client:
+            assert await names(client) == list(seen)
+            for other in {"a", "b", "c", "hidden"} - set(seen):
+                with pytest.raises(MCPError):
+                    await client.call_tool(other, {"text": "hello"})
+    assert entered == []
+
+
+@pytest.mark.parametrize(
+    "mode, seen",
+    [(ExposureMode.BOTH, ["composed", "own"]), (ExposureMode.OWN, ["own"]), (ExposureMode.COMPOSED, ["composed"])],
+    ids=str,
+)
+async def test_what_is_offered_follows_the_exposure_of_the_installation(
+    mode: str, seen: list[str], url: str, token: str, db: None
+) -> None:
+    await in_thread(recording)("own", source="studio")
+    await in_thread(recording)("composed", source="upstream")
+    await Exposure.objects.acreate(mode=mode)
+    async with connected(url, token) as client:
+        assert await names(client) == seen
+
+
+@both_eras
+async def test_the_wish_of_an_upstream_server_for_arguments_in_headers_is_not_passed_on(
+    era: str, url: str, token: str, db: None, entered: list[ToolCall]
+) -> None:
+    wish, data = {"x-mcp-header": "Text"}, {"x-mcp-header": "data"}
+    properties: dict[str, Any] = {"text": {"type": "string"}, "x-mcp-header": {"type": "object", "default": data}}
+    plain = {"type": "object", "properties": properties, "anyOf": [{"required": ["text"]}]}
+    wishing = {
+        **plain,
+        "properties": properties | {"text": {"type": "string"} | wish},
+        "anyOf": [*plain["anyOf"], wish],
+    }
+    await in_thread(recording)(input_schema=wishing, mode="DISABLED")
+    async with connected(url, token, era) as client:
+        (tool,) = (await client.list_tools()).tools
+        result = await client.call_tool("refund", {"text": "hello"})
+    assert tool.input_schema == plain | {"anyOf": [*plain["anyOf"], {}]}
+    assert (result.is_error, len(entered)) == (False, 1)
+
+
+@both_eras
+async def test_long_lists_come_in_pages_in_a_fixed_order(era: str, url: str, token: str, db: None) -> None:
+    tools = [Tool(name=f"t{n:03}", source="recording", definition_hash="d", published=True) for n in range(250)]
+    await Tool.objects.abulk_create(tools)
+    async with connected(url, token, era) as client:
+        assert len((await client.list_tools()).tools) == listing.PAGE
+        assert await names(client) == [tool.name for tool in tools]
+        for cursor in ("", "%%%", "x", "AAAA", "w6Q=", "eA" * 100):
+            with pytest.raises(MCPError) as raised:
+                await client.list_tools(cursor=cursor)
+            assert raised.value.code == -32602
+
+
+OUTPUTS: dict[str, tuple[Any, Any]] = {
+    "text": ({"type": "string"}, {"result": "done"}),
+    "anything": ({}, {"result": "done"}),
+    "nothing said": (None, None),
+}
+
+
+@both_eras
+@pytest.mark.parametrize("case", OUTPUTS, ids=str)
+async def test_what_a_tool_returns_is_structured_as_its_schema_says(
+    case: str, era: str, url: str, token: str, db: None, entered: list[ToolCall]
+) -> None:
+    schema, structured = OUTPUTS[case]
+    await in_thread(recording)(mode="DISABLED", output_schema=schema)
+    async with connected(url, token, era) as client:
+        await client.list_tools()
+        result = await client.call_tool("refund", {"text": "hello"})
+    assert (result.is_error, text(result), result.structured_content) == (False, "done", structured)
+
+
+@both_eras
+async def test_a_result_that_is_not_as_declared_is_told_as_text_and_not_to_be_repeated(
+    era: str, url: str, token: str, db: None, entered: list[ToolCall]
+) -> None:
+    await in_thread(recording)(mode="DISABLED", output_schema={"type": "integer"})
+    async with connected(url, token, era) as client:
+        await client.list_tools()
+        result = await client.call_tool("refund", {"text": "hello"})
+    assert (result.is_error, result.structured_content, len(entered)) == (True, None, 1)
+    assert "must not be repeated" in text(result)
+    assert text(result).endswith("done")
+
+
+@both_eras
+async def test_an_error_on_our_side_is_told_without_insides(era: str, url: str, token: str, db: None) -> None:
+    await in_thread(recording)(input_schema=5)
+    async with connected(url, token, era) as client:
+        with pytest.raises(MCPError) as raised:
+            await client.list_tools()
+    assert raised.value.code == -32603
+    assert "mapping" not in str(raised.value)
+
+
+async def test_results_of_every_kind_of_failure_are_told_without_insides(
+    url: str, token: str, db: None, entered: list[ToolCall]
+) -> None:
+    told = {"raising": "An error in hitlchat", "failing": "no such order", "nowhere": "An error in hitlchat"}
+    async with connected(url, token) as client:
+        for source, words in told.items():
+            await in_thread(recording)(source, source=source, mode="DISABLED")
+            result = await client.call_tool(source, {"text": "hello"})
+            assert result.is_error
+            assert words in text(result)
+            assert "secret of the source" not in text(result)

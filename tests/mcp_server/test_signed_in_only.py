@@ -1,0 +1,204 @@
+"""“A signed-in person must decide”: a tool's setting, which sends even clients that could ask to the page."""
+
+import asyncio
+from functools import partial
+from typing import Any
+
+import pytest
+from asgiref.sync import sync_to_async as in_thread
+from django.contrib.auth.models import User
+from mcp.client import ClientRequestContext
+from mcp_types import ElicitRequestFormParams, ElicitRequestURLParams, ElicitResult
+
+from hitlchat.gate import decide
+from hitlchat.gate.actor import Actor
+from hitlchat.gate.models import Approval, AuditEvent, Decision, Tool, ToolCall
+from hitlchat.gate.status import Status
+from tests.conftest import signed_in
+from tests.gate.asking import approval_of, ask, fresh, recording
+from tests.gate.racing import meanwhile
+from tests.mcp_server.clients import Raw, answer, call_that_is, connected, status, text, yes
+from tests.mcp_server.older import older
+from tests.waiting import soon
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.guarantee("gate:only-people")]
+
+HELLO = {"text": "hello"}
+both_eras = pytest.mark.parametrize("era", ["2025", "2026"])
+
+
+def word(user: User) -> Actor:
+    return Actor(user.pk, "elicitation", client="an agent")
+
+
+def turn(on: bool) -> None:
+    Tool.objects.update(signed_in_only=on)
+
+
+# -- The gate ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("when", ["asked", "answered"])
+def test_it_holds_if_it_does_when_asked_or_when_answered(when: str, bob: User, tool: Tool) -> None:
+    turn(when == "asked")
+    tool.refresh_from_db()
+    call = ask(bob, tool, kind="mcp")
+    turn(when == "answered")
+    for answer_with in (decide.approve, decide.decline):
+        with pytest.raises(decide.NoSuchApproval):
+            answer_with(approval_of(call).pk, word(bob))
+    assert (fresh(call).status, Decision.objects.count()) == (Status.WAITING, 0)
+    decide.approve(approval_of(call).pk, signed_in(bob))
+    assert fresh(call).status == Status.APPROVED
+
+
+@pytest.mark.guarantee("gate:no-yes-no-run")
+@pytest.mark.parametrize("change", [{"signed_in_only": True}, {"risk_level": 5}], ids=["the setting", "the risk"])
+def test_turned_on_between_the_clients_yes_and_its_record_the_yes_does_not_count(
+    change: dict[str, Any], bob: User, tool: Tool
+) -> None:
+    call = ask(bob, tool, kind="mcp")
+    with meanwhile(partial(Tool.objects.update, **change)), pytest.raises(decide.NoSuchApproval):
+        decide.approve(approval_of(call).pk, word(bob))
+    assert (fresh(call).status, Decision.objects.count()) == (Status.WAITING, 0)
+
+
+@pytest.mark.guarantee("gate:one-outcome")
+def test_a_person_who_was_faster_is_still_told_apart_from_the_setting(bob: User, tool: Tool) -> None:
+    call = ask(bob, tool, kind="mcp")
+    overtaking = partial(decide.decline, approval_of(call).pk, signed_in(bob))
+    with meanwhile(overtaking), pytest.raises(decide.AlreadySettled):
+        decide.approve(approval_of(call).pk, word(bob))
+    assert fresh(call).status == Status.DECLINED
+
+
+def test_of_a_deleted_tool_the_word_of_a_client_decides_nothing(bob: User, tool: Tool) -> None:
+    call = ask(bob, tool, kind="mcp")
+    tool.delete()
+    with pytest.raises(decide.NoSuchApproval):
+        decide.approve(approval_of(call).pk, word(bob))
+
+
+def test_a_question_from_before_there_was_the_setting_can_still_be_answered(bob: User, tool: Tool) -> None:
+    call = ask(bob, tool, kind="mcp")
+    approval = approval_of(call)
+    del approval.disclosure["signedInOnly"]
+    approval.save(update_fields=["disclosure"])
+    decide.approve(approval.pk, word(bob))
+    assert fresh(call).status == Status.APPROVED
+
+
+# -- Clients ----------------------------------------------------------------------------------------------------------
+
+
+@both_eras
+async def test_a_client_that_could_ask_is_sent_to_the_page(
+    era: str, url: str, token: str, db: None, bob: User, entered: list[ToolCall]
+) -> None:
+    await in_thread(recording)(signed_in_only=True)
+    user = yes()
+    async with connected(url, token, era, user) as client:
+        calling = asyncio.create_task(client.call_tool("refund", HELLO))
+        await soon(lambda: user.questions, "the user is sent to the page")
+        approval = await Approval.objects.aget()
+        (question,) = user.questions
+        assert isinstance(question, ElicitRequestURLParams)
+        assert question.url == f"{url}/approvals/{approval.pk}"
+        assert question.message.startswith("A signed-in person has to decide this call")
+        assert entered == []
+        await in_thread(decide.approve)(approval.pk, signed_in(bob))
+        result = await calling
+    assert (text(result), len(entered)) == ("done", 1)
+    assert (await Decision.objects.aget()).means == "session"
+
+
+@pytest.mark.guarantee("gate:no-yes-no-run", "gate:truth")
+@both_eras
+async def test_turned_on_while_the_user_is_asked_their_yes_does_not_count_and_they_are_sent_to_the_page(
+    era: str, url: str, token: str, tool: Tool, bob: User, entered: list[ToolCall]
+) -> None:
+    sent: list[ElicitRequestURLParams] = []
+
+    async def user(context: ClientRequestContext, params: Any) -> Any:
+        if isinstance(params, ElicitRequestFormParams):
+            await in_thread(turn)(True)
+        else:
+            sent.append(params)
+        return ElicitResult(action="accept")
+
+    async with connected(url, token, era, user) as client:
+        calling = asyncio.create_task(client.call_tool("refund", HELLO))
+        await soon(lambda: sent, "the user is sent to the page")
+        assert (await ToolCall.objects.aget()).status == Status.WAITING
+        assert (entered, await Decision.objects.acount()) == ([], 0)
+        await in_thread(decide.decline)((await Approval.objects.aget()).pk, signed_in(bob))
+        result = await calling
+    assert (status(result), entered) == ("declined", [])
+    assert (await Decision.objects.aget()).means == "session"
+
+
+@both_eras
+async def test_a_client_that_opens_no_pages_waits_while_its_user_is_asked_in_the_inbox(
+    era: str, url: str, token: str, db: None, bob: User, entered: list[ToolCall]
+) -> None:
+    await in_thread(recording)(signed_in_only=True)
+    calling = asyncio.create_task(asking_forms_only(era, url, token))
+    call = await call_that_is(Status.WAITING)
+    await in_thread(decide.approve)((await Approval.objects.aget(call=call)).pk, signed_in(bob))
+    result, questions = await calling
+    assert (result["content"][0]["text"], questions, len(entered)) == ("done", 0, 1)
+
+
+async def asking_forms_only(era: str, url: str, token: str) -> tuple[dict[str, Any], int]:
+    """The result of a call by a client that can ask its user and open no pages, and how often it was to ask."""
+    if era == "2026":
+        return (await Raw(url, token, elicitation={"form": {}}).call())["result"], 0
+    async with older(url, token, form={}) as client:
+        await client.call(text="hello")
+        return client.result, int(client.asked.is_set())
+
+
+@pytest.mark.guarantee("gate:no-yes-no-run")
+async def test_a_yes_brought_back_after_it_was_turned_on_gets_the_page_instead(
+    url: str, token: str, tool: Tool, entered: list[ToolCall]
+) -> None:
+    client = Raw(url, token, elicitation={"form": {}, "url": {}})
+    state = (await client.call())["result"]["requestState"]
+    await in_thread(turn)(True)
+    result = (await client.call(**answer(state)))["result"]
+    assert result["inputRequests"]["approval"]["params"]["mode"] == "url"
+    assert (entered, await Decision.objects.acount()) == ([], 0)
+
+
+async def test_a_clients_no_ends_the_question_although_its_yes_would_not_count(
+    url: str, token: str, tool: Tool, entered: list[ToolCall]
+) -> None:
+    async def user(context: ClientRequestContext, params: Any) -> Any:
+        await in_thread(turn)(True)
+        return ElicitResult(action="decline")
+
+    async with connected(url, token, "2025", user) as client:
+        result = await client.call_tool("refund", HELLO)
+    assert (status(result), entered) == ("withdrawn", [])
+    assert "declined it, as the client says" in text(result)
+    assert not await Decision.objects.aexists()
+
+
+@both_eras
+async def test_clients_are_told_of_it_with_the_tool(era: str, url: str, token: str, settings: Any, db: None) -> None:
+    settings.HITL_ELICITATION_MAX_RISK = 3
+    columns: dict[str, dict[str, Any]] = {"free": {}, "set": {"signed_in_only": True}, "risky": {"risk_level": 4}}
+    for name, more in columns.items():
+        await in_thread(recording)(name, **more)
+    async with connected(url, token, era) as client:
+        listed = (await client.list_tools()).tools
+    said = {each.name: (each.meta or {})["hitlchat/signedInOnly"] for each in listed}
+    assert said == {"free": False, "set": True, "risky": True}
+
+
+async def test_the_audit_of_a_yes_that_did_not_count_has_no_yes(url: str, token: str, tool: Tool) -> None:
+    client = Raw(url, token, elicitation={"form": {}, "url": {}})
+    state = (await client.call())["result"]["requestState"]
+    await in_thread(turn)(True)
+    await client.call(**answer(state))
+    assert [event.name async for event in AuditEvent.objects.all()] == ["call.waiting"]

@@ -1,0 +1,3 @@
+from tests.processes import installation, migrated, servers
+
+__all__ = ["installation", "migrated", "servers"]

@@ -1,0 +1,48 @@
+"""Functions that a test declares with @tool are tools for as long as it lasts."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+
+import pytest
+
+from hitlchat.gate.background import background
+from hitlchat.project_tools import catalogue
+from hitlchat.project_tools.declaring import DECLARED
+from hitlchat.project_tools.rows import keep_in_step
+from tests.processes import installation, migrated, servers
+
+__all__ = ["installation", "migrated", "servers"]
+
+Offer = Callable[[], None]
+
+
+@pytest.fixture
+def declared() -> Iterator[None]:
+    """Begins with no function declared, and takes back what the test declares."""
+    before = DECLARED[:]
+    DECLARED.clear()
+    catalogue.load()
+    yield
+    DECLARED[:] = before
+    catalogue.load()
+
+
+@pytest.fixture
+def offer(transactional_db: None, declared: None) -> Offer:
+    """Do what a server does when it starts. The database comes first: emptying it at the end is a migration to
+    Django, after which rows are made for whatever is declared by then."""
+
+    def start() -> None:
+        catalogue.load()
+        keep_in_step()
+
+    return start
+
+
+@pytest.fixture
+async def server_loop() -> AsyncIterator[None]:
+    """As in a server: what may run is started by itself."""
+    background.adopt(asyncio.get_running_loop())
+    yield
+    await background.drain(5)
+    background.adopt(None)

@@ -1,0 +1,200 @@
+"""Requirements on an approval gate that attacks on other ones led to, each with the tests that hold it."""
+
+from typing import Final
+
+# By number: what is asked in a few words, and the tests.
+REQUIREMENTS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
+    "SR-7": (
+        "No argument reaches the tool that was not on the card",
+        (
+            "gate/test_card.py::test_every_argument_is_on_the_card_also_those_that_the_gate_added",
+            "gate/test_submit.py::test_the_arguments_that_run_are_those_on_the_card",
+            "gate/test_schema.py::test_the_person_sees_the_defaults_inside_objects_too",
+            "upstreams/test_composing.py::test_the_card_names_what_is_added_to_the_arguments",
+        ),
+    ),
+    "SR-8": (
+        "An author's prompt adds text, and hides nothing",
+        (
+            "gate/test_card_template.py::test_no_template_hides_name_origin_arguments_or_risk",
+            "gate/test_card.py::test_nothing_of_the_tool_becomes_an_element",
+            "gate/test_prompt.py::test_values_are_told_apart_from_the_templates_own_words",
+            "gate/test_prompt.py::test_a_tool_name_that_could_go_on_with_the_sentence_is_told_apart_too",
+        ),
+    ),
+    "SR-9": (
+        "What was asked about is compared right before it runs, in every field",
+        (
+            "gate/test_same_call.py::test_a_yes_is_void_once_anything_is_changed",
+            "gate/test_same_call.py::test_a_yes_moved_to_another_call_is_void",
+            "gate/test_same_call.py::test_an_edited_yes_is_void_once_the_arguments_are_others",
+            "gate/test_same_call.py::test_a_tool_of_the_studio_runs_what_was_shown_and_nothing_newer",
+            "gate/test_races.py::test_a_tool_changed_in_the_middle_of_a_claim_is_not_run",
+        ),
+    ),
+    "SR-10": (
+        "Arguments come from an answer only as an explicit edit: checked, shown, judged and digested anew",
+        (
+            "gate/test_decide.py::test_an_edit_that_does_not_fit_approves_nothing",
+            "gate/test_decide.py::test_an_edited_call_runs_with_the_edited_arguments",
+            "gate/test_policies_lasting.py::test_an_edit_into_what_is_refused_is_not_taken",
+            "gate/test_policies_lasting.py::test_an_edit_into_what_a_stricter_rule_covers_says_so_and_is_a_yes_of_its_own",
+            "gate/test_again.py::test_a_yes_to_edited_arguments_asks_again_with_what_they_would_do",
+            "approvals/test_editing.py::test_what_was_reviewed_is_what_is_approved",
+            "approvals/test_editing.py::test_the_rule_that_covers_the_changed_call_is_read_before_the_yes",
+        ),
+    ),
+    "SR-11": (
+        "An edit cannot change the tool",
+        ("gate/test_decide.py::test_an_edit_cannot_change_the_tool",),
+    ),
+    "SR-12": (
+        "A yes is used once, also after a crash",
+        (
+            "gate/test_races.py::test_of_many_claims_one_gets_the_call",
+            "gate/test_races_everywhere.py::test_of_two_hundred_mixed_answers_from_everywhere_one_counts_and_runs_at_most_once",
+            "gate/test_sigkill.py::test_a_process_killed_around_the_tool_leaves_an_unknown_outcome",
+            "gate/test_sigkill.py::test_of_three_calls_killed_after_their_effect_none_happens_twice",
+            "agent/test_crashes.py::test_an_unknown_call_runs_again_only_after_another_yes",
+        ),
+    ),
+    "SR-13": (
+        "Only the exact word is a yes",
+        (
+            "api/test_approvals.py::test_a_body_that_is_not_understood_is_no_yes",
+            "chat/test_commands.py::test_only_the_exact_word_is_a_yes",
+            "approvals/test_pages.py::test_what_is_not_one_clear_answer_decides_nothing",
+            "mcp_server/test_state.py::test_what_is_not_exactly_a_yes_runs_nothing",
+            "mcp_server/test_strictly.py::test_a_yes_of_2026_with_a_key_twice_is_refused_and_leaves_the_question_open",
+        ),
+    ),
+    "SR-14": (
+        "What holds is fixed when the question is asked; later rules may only tighten it",
+        (
+            "gate/test_policies_lasting.py::test_a_later_loosening_frees_no_waiting_call",
+            "gate/test_policies_lasting.py::test_what_is_refused_by_now_does_not_run_for_a_yes",
+            "gate/test_policies_lasting.py::test_what_was_allowed_does_not_run_by_other_rules",
+            "gate/test_same_call.py::test_a_verdict_of_a_rule_that_was_changed_meanwhile_does_not_run",
+            "gate/test_same_call.py::test_what_waits_is_withdrawn_when_its_author_touches_the_tool",
+            "api/test_tools.py::test_a_tool_is_deleted_and_its_calls_stay",
+        ),
+    ),
+    "SR-15": (
+        "What does not parse never turns into “allowed”",
+        (
+            "gate/test_policies_loading.py::test_no_field_that_is_changed_turns_a_stored_policy_into_leave",
+            "gate/test_policies_mutated.py::test_no_value_in_any_field_makes_a_stored_policy_milder_than_it_says",
+            "gate/test_policies_loading.py::test_the_program_does_not_start_with_rules_that_do_not_parse",
+            "gate/test_policy.py::test_a_mode_that_is_none_asks",
+            "gate/test_policies_broken.py::test_rules_that_do_not_load_ask_about_everything",
+        ),
+    ),
+    "SR-16": (
+        "Ids of approvals cannot be guessed, and open nothing",
+        (
+            "gate/test_ids.py::test_ids_of_questions_are_random_and_say_nothing_of_each_other",
+            "gate/test_decide.py::test_to_others_it_looks_as_if_there_were_none",
+            "api/test_approvals.py::test_someone_else_s_approval_looks_like_none",
+        ),
+    ),
+    "SR-17": (
+        "Any error means not run",
+        (
+            "gate/test_policies_broken.py::test_a_policy_that_gives_no_answer_asks",
+            "gate/test_policies_broken.py::test_a_policy_that_hangs_asks",
+            "gate/test_policies_broken.py::test_a_policy_that_deletes_its_tool_runs_nothing",
+            "gate/test_policy.py::test_a_condition_that_gives_no_answer_asks",
+            "gate/test_faults.py::test_a_policy_that_fails_asks",
+            "gate/test_faults.py::test_a_database_that_goes_away_before_the_start_keeps_the_tool_from_running",
+            "gate/test_audit.py::test_a_yes_that_cannot_be_recorded_whole_is_none",
+            "gate/test_audit.py::test_a_question_that_cannot_be_recorded_whole_is_not_asked",
+            "gate/test_decide.py::test_the_databases_clock_judges_and_not_that_of_the_process",
+        ),
+    ),
+    "SR-18": (
+        "No identity of an agent, a tool or an MCP client decides",
+        (
+            "gate/test_decide.py::test_neither_the_agent_nor_the_system_can_decide",
+            "api/test_credentials.py::test_no_token_decides_but_an_approver_s",
+            "mcp_server/test_attacks.py::test_a_token_for_mcp_decides_nothing_by_rest_and_no_request_over_mcp_decides",
+        ),
+    ),
+    "SR-19": (
+        "Nothing that a client says of itself skips the gate",
+        (
+            "mcp_server/test_asking.py::test_a_client_that_announces_itself_by_our_own_name_is_asked_like_any_other",
+            "mcp_server/test_attacks.py::test_nothing_that_a_client_claims_skips_the_question",
+            "mcp_server/test_attacks.py::test_nor_do_more_parameters_or_arguments",
+        ),
+    ),
+    "SR-20": (
+        "Who decides comes from the session",
+        (
+            "api/test_credentials.py::test_the_decider_is_the_person_of_the_session",
+            "api/test_credentials.py::test_a_decider_in_the_body_is_refused",
+        ),
+    ),
+    "SR-21": (
+        "Whether one may decide is looked up per approval; to others it looks as if there were none",
+        (
+            "gate/test_decide.py::test_to_others_it_looks_as_if_there_were_none",
+            "gate/test_decide.py::test_to_others_a_settled_one_looks_the_same",
+            "gate/test_batch.py::test_a_batch_with_a_call_that_is_someone_elses_or_nowhere_decides_nothing",
+            "api/test_approvals.py::test_someone_else_s_approval_looks_like_none",
+            "approvals/test_pages.py::test_someone_else_finds_nothing_there",
+            "chat/test_commands.py::test_nobody_decides_about_the_calls_of_another",
+        ),
+    ),
+    "SR-26": (
+        "Each decision says how the person was known, and a client's word can be refused",
+        (
+            "gate/test_decide.py::test_the_decision_says_who_answered_and_how_they_were_known",
+            "mcp_server/test_record.py::test_a_clients_word_is_recorded_with_what_it_calls_itself_and_the_token",
+            "mcp_server/test_record.py::test_a_signed_in_person_is_recorded_as_one",
+            "mcp_server/test_signed_in_only.py::test_a_client_that_could_ask_is_sent_to_the_page",
+            "mcp_server/test_word.py::test_it_decides_up_to_the_risk_that_is_allowed",
+        ),
+    ),
+    "SR-27": (
+        "No program changes settings, rules, or how often a tool asks",
+        (
+            "tools_studio/test_authoring.py::test_no_programs_credential_can_make_a_tool_ask_less",
+            "tools_studio/test_authoring.py::test_no_programs_credential_can_widen_what_runs_unasked",
+            "tools_studio/test_authoring.py::test_no_programs_credential_rewrites_what_the_approver_reads",
+            "tools_studio/test_exchange.py::test_no_programs_credential_can_give_a_tool_other_rules_by_an_import",
+            "tools_studio/test_signed_in_only.py::test_a_program_may_turn_it_on_and_not_off",
+            "upstreams/test_composing.py::test_a_program_may_expose_what_asks_and_loosen_nothing",
+            "api/test_tool_history.py::test_no_api_token_restores_a_version_that_asked_less_often",
+        ),
+    ),
+    "SR-39": (
+        "What is pressed within half a second of the card does not count",
+        (
+            "browser/test_modal.py::test_clicks_and_keys_count_only_half_a_second_after_the_card_appeared",
+            "browser/test_preview.py::test_clicks_on_the_new_card_count_only_after_a_moment",
+            "browser/test_modal.py::test_decide_later_leaves_the_answer_in_the_transcript_and_the_composer_as_it_was",
+        ),
+    ),
+    "SR-40": (
+        "Approve is never the default, and Enter alone on a fresh card does nothing",
+        (
+            "browser/test_modal.py::test_focus_is_on_the_heading_and_no_key_on_it_decides",
+            "browser/test_modal.py::test_decline_comes_before_approve_and_stop_after_the_cards",
+        ),
+    ),
+    "SR-41": (
+        "Questions are limited in number",
+        (
+            "mcp_server/test_inbox.py::test_no_more_than_so_many_calls_of_a_token_wait",
+            "mcp_server/test_inbox.py::test_identical_calls_at_once_take_up_one_call_once",
+            "agent/test_limits.py::test_nobody_is_asked_a_third_time_about_the_same_call",
+        ),
+    ),
+}
+
+# Those that no test holds yet, each with the reason. The list may only shrink.
+PENDING: Final[dict[str, str]] = {
+    "SR-25": "who else decides comes with the rules about deciders",
+    "SR-42": "how long an answer took is not kept",
+    "SR-43": "comes with yeses that stand",
+}

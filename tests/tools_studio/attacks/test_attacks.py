@@ -1,0 +1,202 @@
+"""Hostile tools through the real funnel: authored, submitted, run and recorded like any other.
+
+Every one ends within its limits, none gets what it was not granted, and the next tool runs.
+"""
+
+import asyncio
+import json
+import os
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from asgiref.sync import async_to_sync
+from django.conf import settings
+from django.contrib.auth.models import User
+from pytest_django import Settings
+
+from hitlchat.gate.actor import SYSTEM
+from hitlchat.gate.models import Tool, ToolCall
+from hitlchat.gate.settling import settled
+from hitlchat.gate.status import Status
+from hitlchat.gate.submit import CallRequest, submit
+from tests.conftest import ECHO, MakeTool, caller
+from tests.sandbox.test_hostile import PROGRAMS
+from tests.tools_studio.attacks.programs import INWARDS, LEAKS, POWERS, THEFT
+from tools_studio import authoring
+from tools_studio.drafts import SOURCE
+from tools_studio.models import Script, StoreEntry
+from tools_studio.variables import Variable
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+THEIRS, OWN = "the neighbour's crown jewels", "own-secret-4711-abcdef"
+SECONDS = 20.0
+
+
+@pytest.fixture(autouse=True)
+def tight(settings: Settings) -> None:
+    """Limits that end an attack soon."""
+    settings.TOOL_CPU_SECONDS = 0.3
+    settings.TOOL_MEMORY_MIB = 32
+    settings.TOOL_HOST_CALLS = 50
+
+
+def function(body: str) -> str:
+    return "def run():\n" + "".join(f"  {line}\n" for line in body.splitlines())
+
+
+def planted(code: str, **fields: Any) -> Tool:
+    """A published tool with this code, whatever the Studio would say of it."""
+    tool = authoring.create(authoring.Draft("attack", ECHO, hitl_mode="DISABLED", **fields), SYSTEM)
+    Script.objects.filter(tool=tool).update(code=code)
+    Tool.objects.filter(pk=tool.pk).update(published=True, input_schema={"type": "object", "properties": {}})
+    return tool
+
+
+def called(user: User, name: str = "attack") -> ToolCall:
+    async def both() -> ToolCall:
+        async with asyncio.timeout(SECONDS):
+            submitted = await submit(CallRequest(name, {}, caller(user)))
+            return await settled(submitted.pk, SECONDS)
+
+    return async_to_sync(both)()
+
+
+def said(call: ToolCall) -> str:
+    """Everything about the call that anyone could read."""
+    return json.dumps([call.result, call.error, call.output, call.reason], ensure_ascii=False)
+
+
+def ending(call: ToolCall) -> str:
+    return call.error["kind"] if call.error else "value"
+
+
+@pytest.fixture
+def next_tool(make_tool: MakeTool, alice: User) -> Iterator[None]:
+    """After the attack, another tool runs as if nothing had been."""
+    yield
+    make_tool("echo", hitl_mode="DISABLED")
+    assert called(alice, "echo").result == "hello"
+
+
+@pytest.mark.parametrize("name", list(PROGRAMS))
+def test_a_hostile_program_ends_within_its_limits(alice: User, next_tool: None, name: str) -> None:
+    code, kinds = PROGRAMS[name]
+    planted(code, capabilities={"sleep": True})
+    call = called(alice)
+    assert call.status in (Status.SUCCEEDED, Status.FAILED)
+    assert ending(call) in {*kinds.split(), "denied"}, said(call)
+    assert str(settings.BASE_DIR) not in said(call)
+
+
+@pytest.mark.parametrize("name", list(POWERS))
+def test_a_power_that_was_not_granted_cannot_be_had(alice: User, next_tool: None, name: str) -> None:
+    body, kinds = POWERS[name]
+    planted(function(body))
+    call = called(alice)
+    assert ending(call) in kinds.split(), said(call)
+
+
+@pytest.fixture
+def neighbour(make_tool: MakeTool, settings: Settings, tmp_path: Path) -> None:
+    """Another tool with its own store, secret, variable and folder, all of which hold what must not get out."""
+    settings.TOOL_FILES_DIR = tmp_path
+    make_tool(
+        "neighbour",
+        group="neighbour",
+        capabilities={"store": True, "secrets": True, "files": {"mode": "write", "folder": "neighbour"}},
+        variables=(Variable("THEIR_KEY", secret=True, value=THEIRS), Variable("THEIR_NOTE", value=THEIRS)),
+    )
+    StoreEntry.objects.create(group="neighbour", key="theirs", value=THEIRS)
+    mine, theirs = tmp_path / "mine", tmp_path / "neighbour"
+    mine.mkdir()
+    theirs.mkdir()
+    (theirs / "theirs.txt").write_text(THEIRS, encoding="utf-8")
+    (mine / "own.txt").write_text("mine", encoding="utf-8")
+    (mine / "leak.txt").symlink_to(theirs / "theirs.txt")
+    (mine / "away").symlink_to(theirs)
+    (mine / "proc").symlink_to("/proc")
+    os.mkfifo(mine / "device")
+
+
+def spy(code: str) -> Tool:
+    return planted(
+        code,
+        group="spies",
+        capabilities={"store": True, "secrets": True, "files": {"mode": "read", "folder": "mine"}},
+        variables=(Variable("OWN_KEY", secret=True, value=OWN),),
+    )
+
+
+@pytest.mark.parametrize("name", list(THEFT))
+def test_what_belongs_to_another_tool_or_the_server_cannot_be_read(
+    alice: User, neighbour: None, next_tool: None, name: str
+) -> None:
+    body, kinds = THEFT[name]
+    spy(function(body))
+    call = called(alice)
+    assert ending(call) in kinds.split(), said(call)
+    for kept in (THEIRS, settings.SECRET_KEY, "root:", "PATH="):
+        assert kept not in said(call)
+
+
+@pytest.mark.parametrize("name", list(LEAKS))
+def test_a_secret_of_its_own_is_masked_wherever_a_tool_puts_it(alice: User, neighbour: None, name: str) -> None:
+    body, kinds = LEAKS[name]
+    spy(function(body))
+    call = called(alice)
+    assert ending(call) in kinds.split(), said(call)
+    for form in (OWN, OWN.encode().hex(), "b3duLXNlY3JldC00NzExLWFiY2RlZg"):
+        assert form not in said(call)
+
+
+@pytest.fixture
+def inside() -> Iterator[tuple[int, list[bytes]]]:
+    """A server inside this network: its port, and what reached it."""
+    reached: list[bytes] = []
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def serve() -> None:
+        while True:
+            try:
+                connection, _ = listener.accept()
+            except OSError:
+                return
+            with connection:
+                reached.append(b"connected")
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    yield listener.getsockname()[1], reached
+    listener.shutdown(socket.SHUT_RDWR)
+    listener.close()
+    thread.join(timeout=5)
+
+
+@pytest.mark.parametrize("mode", ["public", "open"])
+@pytest.mark.parametrize("url", INWARDS)
+def test_nothing_inside_this_network_is_a_public_host(
+    alice: User, inside: tuple[int, list[bytes]], url: str, mode: str
+) -> None:
+    port, reached = inside
+    body = f"from hitl import fetch\nreturn fetch({url.replace('{port}', str(port))!r}, timeout=3)"
+    planted(function(body), capabilities={"fetch": {"mode": mode}})
+    call = called(alice)
+    assert ending(call) in ("error", "denied"), said(call)
+    assert reached == []
+
+
+def test_there_are_at_least_as_many_attacks_as_were_promised() -> None:
+    assert len(PROGRAMS) + len(POWERS) + len(THEFT) + len(LEAKS) + 2 * len(INWARDS) >= 120
+
+
+def test_an_attack_is_recorded_like_any_other_call(alice: User) -> None:
+    tool = planted(function("while True: pass"))
+    call = called(alice)
+    assert (call.tool_id, call.source, call.caller_id) == (tool.pk, SOURCE, alice.pk)
+    names = list(call.events.values_list("name", flat=True))
+    assert names == ["call.allowed", "call.executing", "call.failed"]

@@ -1,0 +1,148 @@
+"""The modes `public` and `open`, and the bounds of a policy."""
+
+from collections.abc import Callable
+from ipaddress import ip_address
+from typing import Any
+
+import pytest
+
+from hitlchat.addresses import is_local, is_public
+from tools_studio.capabilities import Fetch
+from tools_studio.network import FetchPolicy, fetch
+from tools_studio.network.places import parse, place_of
+
+from .shop import Server, url
+
+PUBLIC = FetchPolicy(mode="public")
+OPEN = FetchPolicy(mode="open")
+
+INNER = [
+    "0.0.0.0", "0.1.2.3", "10.0.0.1", "100.64.0.1", "100.100.100.200", "127.0.0.1", "127.255.255.254",
+    "169.254.169.254", "169.254.0.23", "172.16.0.1", "172.31.255.255", "192.0.0.1", "192.0.0.192", "192.0.2.1",
+    "192.88.99.1", "192.168.1.1", "198.18.0.1", "198.51.100.1", "203.0.113.1", "224.0.0.1", "239.255.255.250",
+    "240.0.0.1", "255.255.255.255", "168.63.129.16",
+    "::", "::1", "::127.0.0.1", "::ffff:127.0.0.1", "::ffff:10.0.0.1", "::ffff:8.8.8.8", "::ffff:0:8.8.8.8",
+    "64:ff9b::7f00:1", "64:ff9b::a9fe:a9fe", "64:ff9b::a00:1", "64:ff9b:1::808:808", "100::1", "2001::1",
+    "2001:0:4136:e378:8000:63bf:3fff:fdd2", "2001:10::1", "2001:20::1", "2001:db8::1", "2002:7f00:1::",
+    "2002:808:808::1", "3fff::1", "5f00::1", "fc00::1", "fd00:ec2::254", "fd20:ce::254", "fe80::1", "fec0::1",
+    "ff02::1",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("address", INNER)
+@pytest.mark.parametrize("granted", [PUBLIC, OPEN], ids=["public", "open"])
+async def test_no_public_name_leads_inside(answers: Callable[..., None], granted: FetchPolicy, address: str) -> None:
+    answers("api.example.com", "93.184.216.34", address)
+    with pytest.raises(PermissionError, match="may not reach"):
+        await fetch(granted, "https://api.example.com/")
+
+
+@pytest.mark.parametrize("address", INNER)
+@pytest.mark.parametrize("granted", [PUBLIC, OPEN], ids=["public", "open"])
+async def test_no_address_inside_can_be_asked_by_its_number(granted: FetchPolicy, address: str) -> None:
+    host = f"[{address}]" if ":" in address else address
+    with pytest.raises(PermissionError, match="may not reach"):
+        await fetch(granted, f"https://{host}/")
+
+
+@pytest.mark.parametrize(
+    "address", ["8.8.8.8", "93.184.216.34", "192.0.1.1", "2606:4700::1111", "2a00:1450::1", "64:ff9b::808:808"]
+)
+def test_addresses_of_the_internet_are_public(address: str) -> None:
+    assert is_public(ip_address(address))
+    assert not is_local(ip_address(address))
+
+
+@pytest.mark.parametrize("name", ["localhost", "intranet", "router", "x.localhost"])
+@pytest.mark.parametrize("granted", [PUBLIC, OPEN], ids=["public", "open"])
+async def test_a_local_name_leads_inside_only_if_it_was_named(
+    answers: Callable[..., None], granted: FetchPolicy, name: str
+) -> None:
+    answers(name, "127.0.0.1")
+    with pytest.raises(PermissionError, match=r"leads to 127\.0\.0\.1"):
+        await fetch(granted, f"https://{name}/")
+
+
+@pytest.mark.parametrize(
+    "name", ["metadata", "metadata.google.internal", "METADATA.goog", "instance-data.ec2.internal", "rancher-metadata"]
+)
+@pytest.mark.parametrize("granted", [PUBLIC, OPEN], ids=["public", "open"])
+async def test_where_clouds_keep_their_keys_nobody_looks_up(
+    answers: Callable[..., list[str]], granted: FetchPolicy, name: str
+) -> None:
+    looked_up = answers(name, "93.184.216.34")
+    with pytest.raises(PermissionError, match="a cloud keeps its keys"):
+        await fetch(granted, f"https://{name}/")
+    assert looked_up == []
+
+
+@pytest.mark.parametrize("address", ["169.254.169.254", "fd00:ec2::254", "fd20:ce::254", "168.63.129.16"])
+async def test_a_named_local_name_does_not_lead_there_either(answers: Callable[..., None], address: str) -> None:
+    answers("metadata", address)
+    with pytest.raises(PermissionError, match="may not reach"):
+        await fetch(FetchPolicy(("http://metadata",), "open"), "http://metadata/latest")
+
+
+@pytest.mark.parametrize("mode", ["public", "open"])
+async def test_a_host_named_exactly_is_reached_in_every_mode(shop: Server, mode: Any) -> None:
+    named = FetchPolicy((f"http://127.0.0.1:{shop.server_port}",), mode)
+    assert (await fetch(named, url(shop)))["status"] == 200
+
+
+async def test_naming_an_address_opens_it_to_no_other_name_and_no_other_port(
+    shop: Server, answers: Callable[..., None]
+) -> None:
+    answers("evil.example.com", "127.0.0.1")
+    named = FetchPolicy((f"http://127.0.0.1:{shop.server_port}",), "open")
+    for address in (
+        url(shop, host="evil.example.com"),
+        "http://127.0.0.1:1/",
+        f"https://127.0.0.1:{shop.server_port}/",
+    ):
+        with pytest.raises(PermissionError, match="may not reach"):
+            await fetch(named, address)
+    assert shop.asked == []
+
+
+@pytest.mark.parametrize("address", ["http://example.com/", "https://example.com:8443/", "http://example.com:443/"])
+async def test_public_means_https_on_its_own_port(address: str) -> None:
+    with pytest.raises(PermissionError, match="over https on port 443"):
+        await fetch(PUBLIC, address)
+
+
+def test_public_allows_any_host_and_open_any_port() -> None:
+    PUBLIC.require(place_of(parse("https://example.com/")))
+    for address in ("https://example.com/", "http://example.com/", "http://example.com:8080/", "https://8.8.8.8:1/"):
+        OPEN.require(place_of(parse(address)))
+    assert PUBLIC.may_reach(place_of(parse("https://example.com/")), ip_address("93.184.216.34"))
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE", "post"])
+async def test_a_method_that_is_not_granted_is_refused_and_the_granted_ones_named(shop: Server, method: str) -> None:
+    granted = FetchPolicy((f"http://127.0.0.1:{shop.server_port}",), methods=("GET", "HEAD"))
+    with pytest.raises(PermissionError, match=f"may use GET, HEAD: {method.upper()} is not granted"):
+        await fetch(granted, url(shop), method)
+    assert shop.asked == []
+
+
+def test_read_only_leaves_the_methods_that_read() -> None:
+    assert FetchPolicy(methods=("POST", "GET")).read_only().methods == ("GET",)
+    assert FetchPolicy(methods=("POST",)).read_only().methods == ()
+
+
+def test_a_policy_is_what_was_declared() -> None:
+    declared = Fetch("public", ("http://intranet",), ("GET",), 5, 2.0, 3)
+    assert FetchPolicy.of(declared) == FetchPolicy(("http://intranet",), "public", ("GET",), 5, 2.0, 3)
+
+
+@pytest.mark.parametrize(
+    "field, value",
+    [
+        ("mode", "off"), ("mode", ""), ("mode", None), ("methods", ("TRACE",)), ("max_bytes", 0),
+        ("max_bytes", 10 * 1024 * 1024 + 1), ("timeout_seconds", 0), ("timeout_seconds", 60.1),
+        ("timeout_seconds", float("nan")), ("redirects", -1), ("redirects", 6),
+    ],
+)  # fmt: skip
+def test_a_policy_out_of_bounds_is_none(field: str, value: Any) -> None:
+    with pytest.raises(ValueError, match=field):
+        FetchPolicy(**{field: value})

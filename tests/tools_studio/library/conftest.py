@@ -1,0 +1,12 @@
+from pathlib import Path
+
+import pytest
+from django.conf import LazySettings
+
+from .world import World
+
+
+@pytest.fixture
+def world(settings: LazySettings, tmp_path: Path) -> World:
+    settings.TOOL_FILES_DIR = tmp_path / "files"
+    return World()

@@ -1,0 +1,183 @@
+"""The pages that export and import tools, over HTTP; and the pages for reading."""
+
+import json
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+
+from hitlchat.gate.models import Tool
+from tests.conftest import ECHO, MakeTool
+from tools_studio.more import reference
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+IMPORT, EXPORT = "/studio/import", "/studio/export"
+SHOWN = ["new", "echo_2", "left alone"]
+
+
+@pytest.fixture
+def author(alice: User, client: Client) -> Client:
+    client.force_login(alice)
+    return client
+
+
+def text(response: Any) -> str:
+    return " ".join(response.content.decode().split())
+
+
+def uploaded(content: str | bytes) -> SimpleUploadedFile:
+    raw = content.encode() if isinstance(content, str) else content
+    return SimpleUploadedFile("tools.json", raw, "application/json")
+
+
+def hidden(page: Any) -> dict[str, str]:
+    """What the plan's first form sends back."""
+    plan = page.context["plan"]
+    return {"text": page.context["text"], "plan": plan.digest, "on_conflict": page.context["on_conflict"]}
+
+
+def file(*tools: dict[str, Any]) -> str:
+    return json.dumps({"format": "hitlchat.tools", "version": 1, "tools": [{"code": ECHO} | each for each in tools]})
+
+
+def test_chosen_tools_are_exported_as_a_file(author: Client, make_tool: MakeTool) -> None:
+    for name in ("a", "b", "c"):
+        make_tool(name)
+    page = author.get(EXPORT, {"name": ["a", "c"]})
+    assert page["Content-Disposition"].startswith('attachment; filename="hitlchat-tools-')
+    assert page["Content-Type"] == "application/json"
+    assert [tool["name"] for tool in page.json()["tools"]] == ["a", "c"]
+    assert author.get(EXPORT, {"name": "b"})["Content-Disposition"].startswith('attachment; filename="b-tools-')
+    assert len(author.get(EXPORT, {"all": "1"}).json()["tools"]) == 3
+
+
+def test_the_plan_has_what_is_written_first_and_what_is_the_same_folded(author: Client, make_tool: MakeTool) -> None:
+    make_tool("same")
+    make_tool("other", code=ECHO + "# another\n")
+    exported = author.get(EXPORT, {"name": "same"}).json()["tools"]
+    content = json.dumps(json.loads(file({"name": "other"}, {"name": "new"})) | {"tools": [
+        *exported, {"name": "other", "code": ECHO}, {"name": "new", "code": ECHO},
+    ]})  # fmt: skip
+    plan = author.post(IMPORT, {"text": content, "on_conflict": "leave"})
+    assert [step.name for step in plan.context["plan"].told] == ["new", "other"]
+    assert "1 tool is the same as here" in text(plan)
+
+
+def test_an_export_of_nothing_or_of_what_is_not_there_is_refused(author: Client, make_tool: MakeTool) -> None:
+    make_tool("a")
+    assert author.get(EXPORT).status_code == 200
+    page = author.get(EXPORT, {"chosen": "1"})
+    assert page.status_code == 422
+    assert "Choose at least one tool." in text(page)
+    assert author.get(EXPORT, {"name": ["a", "nope"]}).status_code == 404
+
+
+def test_an_import_shows_first_what_it_would_do(author: Client, make_tool: MakeTool) -> None:
+    make_tool("old", capabilities={"store": True})
+    content = file(
+        {"name": "old", "code": ECHO + "# <b>new</b>\n"},
+        {"name": "new", "capabilities": {"store": True}, "hitlMode": "DISABLED"},
+    )
+    page = author.post(IMPORT, {"file": uploaded(content), "on_conflict": "replace"})
+    said = text(page)
+    assert "1 new, 1 replaced" in said
+    assert "Replaces the one here" in said
+    assert "# &lt;b&gt;new&lt;/b&gt;" in said
+    assert "It can read and change the data it keeps (store)." in said
+    assert "The file says “Never ask”" in said
+    assert Tool.objects.count() == 1
+    done = author.post(IMPORT, hidden(page))
+    assert "1 new, 1 replaced. None was published" in text(done)
+    assert {tool.name: (tool.published, tool.hitl_mode) for tool in Tool.objects.all()} == {
+        "old": (False, "REQUIRED"), "new": (False, "REQUIRED"),
+    }  # fmt: skip
+
+
+def test_without_a_choice_a_tool_of_the_same_name_is_left_alone(author: Client, make_tool: MakeTool) -> None:
+    make_tool("old")
+    page = author.post(IMPORT, {"text": file({"name": "old", "code": ECHO + "#\n"}), "on_conflict": "nonsense"})
+    assert "1 left alone" in text(page)
+    assert "disabled" in text(page)
+    author.post(IMPORT, hidden(page))
+    assert Tool.objects.get().origin.endswith("version 1")
+
+
+def test_what_was_shown_is_what_is_done_or_nothing(author: Client, make_tool: MakeTool) -> None:
+    page = author.post(IMPORT, {"text": file({"name": "a"})})
+    make_tool("a", title="Mine")
+    again = author.post(IMPORT, hidden(page) | {"on_conflict": "replace"})
+    assert again.status_code == 409
+    assert "Something changed meanwhile" in text(again)
+    assert Tool.objects.get().title == "Mine"
+    forged = author.post(IMPORT, hidden(page) | {"text": file({"name": "b"})})
+    assert forged.status_code == 409
+    assert Tool.objects.count() == 1
+
+
+@pytest.mark.parametrize(
+    "content, said",
+    [
+        (b"", "Choose a file, or paste"),
+        (b"{", "The file is not JSON"),
+        ("{}".encode("utf-16"), "not UTF-8 text"),
+        (b" " * (10 * 2**20), "The file is larger than 1.5 MiB, the most that is accepted"),
+        (file({"name": "../x", "evil": "<script>"}), "<code>tools[0].evil</code>"),
+        (file({"name": "<script>alert(1)</script>"}), "<code>tools[0].name</code>"),
+    ],
+    ids=["empty", "no JSON", "UTF-16", "ten megabytes", "unknown key", "markup"],
+)
+def test_a_hostile_file_is_refused_on_the_page(author: Client, content: str | bytes, said: str) -> None:
+    page = author.post(IMPORT, {"file": uploaded(content)})
+    assert page.status_code == 422
+    assert said in text(page)
+    assert "<script>alert" not in text(page)
+    assert not Tool.objects.exists()
+
+
+def test_a_file_with_a_byte_order_mark_is_read(author: Client) -> None:
+    page = author.post(IMPORT, {"file": uploaded(b"\xef\xbb\xbf" + file({"name": "a", "title": "Grüße\n"}).encode())})
+    author.post(IMPORT, hidden(page))
+    assert Tool.objects.get().title == "Grüße\n"
+
+
+def test_a_file_of_the_largest_size_passes_the_page_that_asks(author: Client) -> None:
+    document = json.loads(file(*({"name": f"t{n}", "code": ECHO + "#" * 50_000} for n in range(30))))
+    content = json.dumps(document, separators=(",", ":"))
+    assert 1.4 * 2**20 < len(content) < 1.5 * 2**20
+    page = author.post(IMPORT, {"file": uploaded(content)})
+    done = author.post(IMPORT, hidden(page))
+    assert (done.status_code, Tool.objects.count()) == (200, 30)
+
+
+@pytest.mark.parametrize("path", [IMPORT, EXPORT, "/studio/python", "/studio/sandbox"])
+def test_only_authors_open_these_pages(bob: User, client: Client, path: str) -> None:
+    assert client.get(path).status_code == 302
+    client.force_login(bob)
+    assert client.get(path).status_code == 403
+
+
+def test_a_document_is_shown_with_its_sections_and_no_markup_of_its_own() -> None:
+    made = reference.render_document(
+        "# Tool *Python*\n\nText <script>x</script>\n\n## What works\n\n| a | b |\n|---|---|\n| `1` | 2 |\n\n"
+        "## What works\n\n```python\nx = '<b>'\n```\n\n```nonsense\n<i>\n```\n"
+    )
+    assert made.title == "Tool Python"
+    assert [(each.anchor, each.title) for each in made.sections] == [
+        ("what-works", "What works"), ("what-works-1", "What works"),
+    ]  # fmt: skip
+    assert "<script>" not in made.html
+    assert '<h2 id="what-works">' in made.html
+    assert "<h1" not in made.html
+    assert "&lt;b&gt;" in made.html
+    assert "&lt;i&gt;" in made.html
+    assert '<div class="scroll-x" tabindex="0"><table>' in made.html
+
+
+def test_what_is_pasted_and_too_large_for_a_form_is_refused_in_words(author: Client) -> None:
+    page = author.post(IMPORT, {"text": file({"name": "a", "code": "#" * (3 * 2**20)})})
+    assert page.status_code == 400
+    assert "too large for a form" in text(page)
+    assert not Tool.objects.exists()

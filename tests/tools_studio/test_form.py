@@ -1,0 +1,110 @@
+"""The Studio's form over HTTP: variables, and what is wrong with a capability at the field it belongs to."""
+
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from hitlchat.gate.models import Tool
+from tests.conftest import ECHO, MakeTool
+from tools_studio import columns
+from tools_studio.models import Script
+from tools_studio.variables import resolve
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+FORM = {"name": "echo", "group": "tools", "category": "Text", "code": ECHO, "hitl_mode": "REQUIRED"}
+
+
+@pytest.fixture
+def author(alice: User, client: Client) -> Client:
+    client.force_login(alice)
+    return client
+
+
+def save(client: Client, **fields: Any) -> Any:
+    return client.post("/studio/tools/echo", FORM | fields)
+
+
+# -- Variables -------------------------------------------------------------------------------------------------------
+
+
+def rows(*variables: tuple[str, str, str]) -> dict[str, list[str]]:
+    names = ("variable-name", "variable-kind", "variable-value")
+    return {field: [row[at] for row in variables] for at, field in enumerate(names)}
+
+
+def test_a_secret_is_kept_and_never_shown_again(author: Client, make_tool: MakeTool) -> None:
+    tool = make_tool("echo")
+    assert save(author, **rows(("SHOP_KEY", "secret", "open sesame"), ("CITY", "plain", "Oslo"))).status_code == 302
+    page = author.get("/studio/tools/echo").content.decode()
+    assert "open sesame" not in page
+    assert "Kept; type to replace" in page
+    assert 'value="Oslo"' in page
+    assert save(author, **rows(("SHOP_KEY", "secret", ""), ("CITY", "plain", "Rome"))).status_code == 302
+    resolved = resolve(columns.kept(tool.script).values())
+    assert (resolved.secret, resolved.plain) == ({"SHOP_KEY": "open sesame"}, {"CITY": "Rome"})
+
+
+def test_a_row_without_a_name_and_a_value_is_no_variable(author: Client, make_tool: MakeTool) -> None:
+    tool = make_tool("echo")
+    save(author, **rows(("", "plain", ""), ("CITY", "plain", "Oslo"), ("", "secret", "")))
+    assert list(columns.kept(tool.script)) == ["CITY"]
+    save(author, **rows(("", "plain", "")))
+    assert columns.kept(tool.script) == {}
+
+
+def test_what_was_typed_as_a_secret_does_not_come_back_with_an_error(author: Client, make_tool: MakeTool) -> None:
+    make_tool("echo")
+    page = save(author, **rows(("SHOP_KEY", "secret", "open sesame"), ("no name", "plain", "x")))
+    assert page.status_code == 422
+    shown = page.content.decode()
+    assert "open sesame" not in shown
+    assert "type it again" in shown
+    assert "is no name for a variable" in shown
+    assert 'value="no name"' in shown
+
+
+def test_a_variable_without_a_value_keeps_the_tool_a_draft_and_is_flagged(author: Client, make_tool: MakeTool) -> None:
+    make_tool("echo", published=False)
+    save(author, **rows(("SHOP_KEY", "secret", "")))
+    page = author.get("/studio/tools/echo").content.decode()
+    assert "No value yet: the tool stays a draft." in page
+    assert "SHOP_KEY has no value yet" in page
+    assert author.post("/studio/tools/echo/publish", {"published": "yes"}).status_code == 422
+
+
+# -- Capabilities' errors stand at their fields -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "typed, field",
+    [
+        ({"fetch_mode": "allowlist", "hosts": "", "methods": ["GET"]}, "hosts"),
+        ({"fetch_mode": "allowlist", "hosts": "http://", "methods": ["GET"]}, "hosts"),
+        ({"fetch_mode": "public", "methods": []}, "methods"),
+        ({"fetch_mode": "public", "methods": ["GET"], "max_bytes": "many"}, "max_bytes"),
+        ({"fetch_mode": "public", "methods": ["GET"], "timeout_seconds": "nan"}, "timeout_seconds"),
+        ({"fetch_mode": "public", "methods": ["GET"], "redirects": "99"}, "redirects"),
+        ({"fetch_mode": "sideways", "methods": ["GET"]}, "fetch_mode"),
+        ({"files_mode": "write", "files_folder": "../etc"}, "files_folder"),
+        ({"email": "on", "email_to": "nobody"}, "email_to"),
+        ({"email": "on", "email_to": ""}, "email_to"),
+        ({"webhook": "on", "webhook_targets": "lower"}, "webhook_targets"),
+        ({"webhook": "on", "webhook_targets": "NOT_THERE"}, "webhook_targets"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else None,
+)
+def test_what_is_wrong_with_a_capability_is_said_at_its_field(
+    author: Client, typed: dict[str, Any], field: str
+) -> None:
+    page = author.post("/studio/new", FORM | typed)
+    assert page.status_code == 422
+    assert list(page.context["form"].errors) == [field]
+    assert not Tool.objects.exists()
+
+
+def test_files_without_a_folder_are_in_one_named_like_the_tool(author: Client) -> None:
+    author.post("/studio/new", FORM | {"name": "Diary", "files_mode": "write"})
+    assert Script.objects.get().capabilities == {"files": {"mode": "write", "folder": "diary"}}

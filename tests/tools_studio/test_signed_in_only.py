@@ -1,0 +1,124 @@
+"""“A signed-in person must decide” in the Studio: turned on by whoever may author, off by people who mean it."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from pytest_django import Settings
+
+from hitlchat.accounts.models import TokenKind
+from hitlchat.gate.models import Tool
+from tests.api.conftest import ProgramOf, problem, program_of
+from tests.conftest import ECHO, MakeTool, signed_in
+from tools_studio import authoring, columns, exchange, restoring, versions
+from tools_studio.library import install
+from tools_studio.models import Script, ScriptVersion
+
+__all__ = ["program_of"]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.guarantee("gate:only-people")]
+
+FORM = {"name": "echo", "group": "tools", "category": "Text", "code": ECHO, "hitl_mode": "REQUIRED"}
+
+
+@pytest.fixture
+def strict(make_tool: MakeTool) -> Tool:
+    return make_tool("echo", hitl_mode="REQUIRED", signed_in_only=True)
+
+
+def stands() -> bool:
+    return Tool.objects.get(name="echo").signed_in_only
+
+
+def save(alice: User, **fields: Any) -> Any:
+    client = Client()
+    client.force_login(alice)
+    return client.post("/studio/tools/echo", FORM | fields)
+
+
+def test_the_form_turns_it_on_at_once(alice: User, make_tool: MakeTool) -> None:
+    make_tool("echo", hitl_mode="REQUIRED")
+    assert save(alice, signed_in_only="on").status_code == 302
+    assert stands()
+
+
+def test_the_form_turns_it_off_only_if_that_is_meant(alice: User, strict: Tool) -> None:
+    page = save(alice).content.decode()
+    assert "The word of an MCP client would be enough. Confirm it below, then save." in page
+    assert stands()
+    assert save(alice, lower_anyway="on").status_code == 302
+    assert not stands()
+
+
+@pytest.mark.parametrize("most,said", [(2, "Above L2 it is always so."), (4, "Above L4 it is always so."), (5, "")])
+def test_the_form_says_from_which_risk_on_it_is_always_so(
+    most: int, said: str, alice: User, strict: Tool, settings: Settings
+) -> None:
+    settings.HITL_ELICITATION_MAX_RISK = most
+    client = Client()
+    client.force_login(alice)
+    page = client.get("/studio/tools/echo").content.decode()
+    assert said in page if said else "it is always so" not in page
+
+
+def test_a_program_may_turn_it_on_and_not_off(alice: User, make_tool: MakeTool, program_of: ProgramOf) -> None:
+    make_tool("echo", hitl_mode="REQUIRED")
+    machine, person = program_of(alice, TokenKind.API), program_of(alice)
+    assert machine.patch("/tools/echo", {"signedInOnly": True}).json()["signedInOnly"] is True
+    problem(machine.patch("/tools/echo", {"signedInOnly": False}), 403)
+    # What is left out stays.
+    assert machine.patch("/tools/echo", {"deadlineSeconds": 60}).json()["signedInOnly"] is True
+    assert person.patch("/tools/echo", {"signedInOnly": False}).json()["signedInOnly"] is False
+
+
+@pytest.mark.parametrize("here", [True, False])
+@pytest.mark.parametrize("wanted", [True, False, None])
+def test_an_import_never_turns_it_off(here: bool, wanted: bool | None, alice: User, make_tool: MakeTool) -> None:
+    make_tool("echo", hitl_mode="REQUIRED", signed_in_only=here)
+    document = exchange.document(Tool.objects.all())
+    document["tools"][0] |= {"signedInOnly": wanted, "title": "Another"}
+    if wanted is None:
+        # An export from before there was the setting.
+        del document["tools"][0]["signedInOnly"]
+    exchange.carry_out(exchange.read_document(document), "replace", signed_in(alice))
+    assert (Tool.objects.get().title, stands()) == ("Another", here or bool(wanted))
+
+
+def test_what_differs_from_a_file_in_nothing_but_being_stricter_is_the_same(alice: User, strict: Tool) -> None:
+    document = exchange.document(Tool.objects.all())
+    document["tools"][0]["signedInOnly"] = False
+    made = exchange.carry_out(exchange.read_document(document), "replace", signed_in(alice))
+    assert [step.action for step in made.steps] == ["same"]
+
+
+def test_an_earlier_version_does_not_turn_it_off(alice: User, make_tool: MakeTool) -> None:
+    tool = make_tool("echo", hitl_mode="REQUIRED")
+    authoring.amend(tool, {"signed_in_only": True, "title": "Another"}, signed_in(alice))
+    (save_of_it, _) = versions.saves(ScriptVersion.objects.all())
+    assert save_of_it.words == "title, signed-in person decides"
+    restored = restoring.restore(ScriptVersion.objects.get(number=1), signed_in(alice))
+    assert (restored.title, restored.signed_in_only) == ("", True)
+
+
+def test_a_version_from_before_there_was_the_setting_can_be_read_compared_and_restored(
+    alice: User, make_tool: MakeTool
+) -> None:
+    tool = make_tool("echo", hitl_mode="REQUIRED")
+    old = ScriptVersion.objects.get()
+    del old.draft["signedInOnly"]
+    old.save(update_fields=["draft"])
+    authoring.change(tool, replace(columns.draft_of(tool), title="Another"), signed_in(alice))
+    old, new = ScriptVersion.objects.order_by("number")
+    assert [change.field for change in versions.difference(old, new).changes] == ["title"]
+    assert restoring.restore(old, signed_in(alice)).title == ""
+
+
+def test_a_shipped_tool_that_is_brought_up_to_date_keeps_it(db: None) -> None:
+    install.install()
+    script = Script.objects.select_related("tool").filter(author=None).exclude(shipped="").first()
+    assert script is not None
+    Tool.objects.filter(pk=script.tool.pk).update(signed_in_only=True, title="Of an earlier version")
+    install.install()
+    assert Tool.objects.get(pk=script.tool.pk).signed_in_only
+    assert Tool.objects.get(pk=script.tool.pk).title != "Of an earlier version"

@@ -1,0 +1,67 @@
+"""The administrators' page about the sandbox."""
+
+from pathlib import Path
+
+import pytest
+from django.contrib.auth.models import Permission, User
+from django.test import Client
+from pytest_django import Settings
+
+from hitlchat import sandbox
+from tools_studio.more import sizes
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def text(client: Client) -> str:
+    return " ".join(client.get("/studio/sandbox").content.decode().split())
+
+
+@pytest.fixture
+def admin(alice: User, client: Client) -> Client:
+    client.force_login(alice)
+    return client
+
+
+def test_only_administrators_see_it(bob: User, client: Client) -> None:
+    assert client.get("/studio/sandbox").status_code == 302
+    bob.user_permissions.add(Permission.objects.get(codename="change_script"))
+    client.force_login(bob)
+    assert client.get("/studio/").status_code == 200
+    assert client.get("/studio/sandbox").status_code == 403
+
+
+def test_every_wall_is_named_and_whether_it_is_up(admin: Client) -> None:
+    page, found = text(admin), sandbox.walls()
+    for name in ("interpreter", "rlimits", "no_new_privs", "landlock", "seccomp"):
+        assert name in page
+    assert page.count("Missing</span>") == 5 - len(found.names) - found.interpreter
+
+
+def test_limits_are_told_with_their_variables(admin: Client, settings: Settings) -> None:
+    settings.TOOL_MEMORY_MIB = 77
+    page = text(admin)
+    assert "<dt><code>TOOL_MEMORY_MIB</code></dt><dd>77 MiB of memory</dd>" in page
+
+
+def test_what_tools_can_reach_is_told(admin: Client, settings: Settings, tmp_path: Path) -> None:
+    settings.TOOLS_ENV, settings.TOOL_FILES_DIR = ["SHOP_*"], tmp_path
+    settings.EMAIL_BACKEND, settings.EMAIL_HOST = "django.core.mail.backends.smtp.EmailBackend", ""
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "a.txt").write_text("x" * 2100)
+    page = text(admin)
+    assert "<code>SHOP_*</code>" in page
+    assert "no tool can send any" in page
+    assert "<code>notes</code>: 1 file, 2 KiB" in page
+    settings.EMAIL_HOST = "mail.example.org"
+    assert "Through mail.example.org:" in text(admin)
+
+
+def test_sizes_follow_no_link_and_miss_no_folder(tmp_path: Path) -> None:
+    assert sizes.folders(tmp_path / "nowhere") == []
+    (tmp_path / "a" / "deep").mkdir(parents=True)
+    (tmp_path / "a" / "deep" / "x").write_text("12345")
+    (tmp_path / "a" / "away").symlink_to("/usr")
+    (tmp_path / "b").symlink_to("/usr")
+    (tmp_path / "file").write_text("1")
+    assert [(each.name, each.files) for each in sizes.folders(tmp_path)] == [("a", 1)]

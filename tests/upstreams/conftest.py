@@ -1,0 +1,58 @@
+"""A changing server, and the loop of a server process that keeps its servers."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from pytest_django import Settings
+
+from hitlchat.gate.background import background
+from hitlchat.upstreams import keeping
+from tests.upstreams.asking import Counter, StartCounter
+from tests.upstreams.shops import Shop, put_on_path, shop_in
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Iterator[Shop]:
+    """Running, over HTTP; it offers `echo`."""
+    made = shop_in(tmp_path)
+    made.program.start()
+    yield made
+    made.program.kill()
+
+
+@pytest.fixture
+def counter(tmp_path: Path) -> Iterator[StartCounter]:
+    """Start a server that asks back, in one of the WAYS."""
+    started: list[Counter] = []
+
+    def start(how: str = "http-2026") -> Counter:
+        started.append(Counter(tmp_path, how).start())
+        return started[-1]
+
+    yield start
+    for each in started:
+        each.kill()
+
+
+@pytest.fixture
+def allow_stdio(settings: Settings, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With programs named `shop` and `clock` that can be found, and end at once."""
+    settings.MCP_ALLOW_STDIO = True
+    put_on_path(tmp_path_factory.mktemp("bin"), monkeypatch, "shop", "clock")
+
+
+@pytest.fixture
+async def serving(transactional_db: None) -> AsyncIterator[None]:
+    """As in a server: calls are started by themselves, and servers are kept."""
+    background.adopt(asyncio.get_running_loop())
+    keeper = asyncio.create_task(keeping.serve())
+    yield
+    keeper.cancel()
+    with suppress(asyncio.CancelledError):
+        await keeper
+    await background.drain(5)
+    background.adopt(None)
+    await asyncio.wait_for(keeping.end(), 30)

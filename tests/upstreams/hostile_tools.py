@@ -1,0 +1,86 @@
+"""What a server that means no good may offer: names, schemas and texts, as definitions of tools."""
+
+from typing import Any, Final
+
+DRESS: Final = (
+    "<script>alert(1)</script><img src=x onerror=alert(2)>[click](http://evil.example)\x1b[2J\x1b[31m\u202egpj\u200b"
+)
+
+# Each a letter or a character away from another, or none that can be kept.
+NAMES: Final = (
+    *("echo", "Echo", "ec\u200bho", "\u0435cho", "ech0", "approve", "notes_echo", "notes-echo", "n0tes_echo"),
+    *("../../etc/passwd", "\x1b[31mred", "<b>bold</b>", "two\nlines", " ", "", "a" * 128, "a" * 129),
+)
+
+# Why they cannot be offered.
+UNFIT: Final[dict[str, tuple[dict[str, Any], str]]] = {
+    "same_again": ({"type": "object", "$ref": "#"}, "refers to itself"),
+    "defs_again": (
+        {"type": "object", "properties": {"a": {"$ref": "#/$defs/a"}}, "$defs": {"a": {"$ref": "#/$defs/a"}}},
+        "refers to itself",
+    ),
+    "doubling": (
+        {
+            "type": "object",
+            "properties": {"a": {"$ref": "#/$defs/0"}},
+            "$defs": {str(n): {"allOf": [{"$ref": f"#/$defs/{n + 1}"}] * 2} for n in range(30)} | {"30": {}},
+        },
+        "checked more than 20,000 times",
+    ),
+    "elsewhere": ({"type": "object", "properties": {"a": {"$ref": "http://127.0.0.1:1/s.json"}}}, "expected a schema"),
+    "file": ({"type": "object", "properties": {"a": {"$ref": "file:///etc/passwd"}}}, "expected a schema within"),
+    "no_type": ({"type": "object", "properties": {"a": {"type": "no such type"}}}, "not valid JSON Schema"),
+    "no_pattern": (
+        {"type": "object", "properties": {"a": {"type": "string", "pattern": "("}}},
+        "not valid JSON Schema",
+    ),
+    "fat": ({"type": "object", "description": "x" * 70_000}, "bytes long"),
+}
+
+_TEXT: Final = {"type": "string"}
+_MANY: Final = "a" * 40 + "!"
+# Arguments on which a usual check takes years; and whether they fit as far as they are checked here.
+SLOW: Final[dict[str, tuple[dict[str, Any], dict[str, Any], bool]]] = {
+    "slow": ({"type": "object", "properties": {"a": {**_TEXT, "pattern": "^(a+)+$"}}}, {"a": _MANY}, False),
+    "slow_ahead": ({"type": "object", "properties": {"a": {**_TEXT, "pattern": "^(?=(a+)+$)a"}}}, {"a": _MANY}, True),
+    "slow_again": ({"type": "object", "properties": {"a": {**_TEXT, "pattern": r"^(a+)+\1$"}}}, {"a": _MANY}, True),
+    "slow_names": (
+        {"type": "object", "patternProperties": {"^(a+)+$": {}}, "additionalProperties": False},
+        {_MANY: 1},
+        True,
+    ),
+    "slow_inside": (
+        {"type": "object", "properties": {"l": {"type": "array", "items": {**_TEXT, "pattern": "(?=(a+)+$)b|^c"}}}},
+        {"l": [_MANY]},
+        True,
+    ),
+    "slow_unique": (
+        {"type": "object", "properties": {"a": {"type": "array", "uniqueItems": True}}},
+        {"a": [{"n": n} for n in range(10_000)]},
+        True,
+    ),
+    "tree": (
+        {"type": "object", "properties": {"k": {"type": "array", "items": {"$ref": "#"}}}},
+        {"k": [{"k": [{"k": []}] * 100}] * 100},
+        True,
+    ),
+}
+
+
+def tool(name: str, description: str = "Does something.", **members: Any) -> dict[str, Any]:
+    return {"name": name, "description": description, "inputSchema": {"type": "object"}, **members}
+
+
+def dressed() -> list[dict[str, Any]]:
+    """ANSI and HTML wherever there is a text."""
+    schema = {"type": "object", "title": DRESS, "properties": {"text": {"type": "string", "description": DRESS}}}
+    hints = {"title": DRESS, "readOnlyHint": True}
+    first = tool("dressed", DRESS, title=DRESS, inputSchema=schema, annotations=hints)
+    return [first, tool("dressed_failure"), tool("error", DRESS)]
+
+
+def leaking(secret: str) -> dict[str, Any]:
+    """A tool that has been told a secret, and tells everyone."""
+    said = f"uses {secret}"
+    schema = {"type": "object", "properties": {"a": {"type": "string", "default": said, "enum": [said, "b"]}}}
+    return tool("tell", said, title=said, inputSchema=schema, annotations={"title": said})

@@ -1,0 +1,250 @@
+"""Upstream tools meet the one gate: forwarded after a yes and never before, and told as it was."""
+
+import asyncio
+import sys
+from typing import Any
+from uuid import UUID
+
+import pytest
+from asgiref.sync import async_to_sync
+from django.contrib.auth.models import User
+from pytest_django import Settings
+
+from hitlchat.gate import decide, failures
+from hitlchat.gate.crossing import in_db
+from hitlchat.gate.models import Tool, ToolCall
+from hitlchat.gate.status import Status
+from hitlchat.gate.submit import CallRequest, submit
+from hitlchat.upstreams import composing, discovering, servers
+from hitlchat.upstreams.composing import Change
+from hitlchat.upstreams.models import ServerState, ToolState, UpstreamServer
+from hitlchat.upstreams.source import progressed
+from hitlchat.upstreams.values import Value
+from hitlchat.upstreams.wire import Listing, ServerSpec, Step, try_connect
+from tests.conftest import caller, signed_in
+from tests.gate.asking import approval_of, approved, events, fresh, run, status
+from tests.upstreams.gated import read
+from tests.upstreams.shops import SAYS_IT_BACK, Shop, add, add_program, expose, row
+from tests.upstreams.wire.upstreams import SURROUNDINGS
+from tests.waiting import stored
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+async def connected(person: User, shop: Shop, **fields: Any) -> UpstreamServer:
+    server = await in_db(add)(person, shop, **fields)
+    await stored(server.tools.exists, "its tools are known")
+    return server
+
+
+async def asked(person: User, tool: Tool, **arguments: Any) -> ToolCall:
+    return await submit(CallRequest(tool.name, arguments, caller(person)))
+
+
+async def yes(person: User, call: ToolCall) -> None:
+    approval = await in_db(approval_of)(call)
+    await in_db(decide.approve)(approval.pk, signed_in(person))
+
+
+async def settled(call: ToolCall) -> ToolCall:
+    await stored(lambda: fresh(call).settled, "the call is settled")
+    return await in_db(fresh)(call)
+
+
+@pytest.mark.guarantee("gate:no-yes-no-run", "gate:one-funnel")
+async def test_a_call_is_forwarded_after_a_yes_and_not_before(
+    alice: User, bob: User, shop: Shop, serving: None
+) -> None:
+    tool = await in_db(expose)(alice, await connected(alice, shop))
+    call = await asked(bob, tool, text="hello")
+    assert (call.status, shop.heard) == (Status.WAITING, [])
+    await yes(bob, call)
+    ended = await settled(call)
+    assert (ended.status, ended.result, shop.heard) == (Status.SUCCEEDED, {"result": "hello"}, ["call hello"])
+
+
+@pytest.mark.guarantee("gate:no-yes-no-run")
+async def test_a_declined_call_never_reaches_the_server(alice: User, bob: User, shop: Shop, serving: None) -> None:
+    tool = await in_db(expose)(alice, await connected(alice, shop))
+    call = await asked(bob, tool, text="hello")
+    approval = await in_db(approval_of)(call)
+    await in_db(decide.decline)(approval.pk, signed_in(bob), reason="no")
+    assert ((await in_db(fresh)(call)).status, shop.heard) == (Status.DECLINED, [])
+
+
+@pytest.mark.guarantee("gate:same-call")
+async def test_a_change_that_is_announced_while_a_question_waits_takes_the_question_back(
+    alice: User, bob: User, shop: Shop, serving: None
+) -> None:
+    shop.offer(echo=SAYS_IT_BACK, announce="Tell that the tools have changed.")
+    server = await connected(alice, shop)
+    tool = await in_db(expose)(alice, server)
+    announce = await in_db(expose)(alice, server, "announce", hitl_mode="DISABLED")
+    call = await asked(bob, tool, text="hello")
+    shop.offer(echo=SAYS_IT_BACK + " Also to others.", announce="Tell that the tools have changed.")
+    await settled(await asked(bob, announce))
+    ended = await settled(call)
+    found = await in_db(row)(server)
+    assert (ended.status, found.state, shop.heard) == (Status.WITHDRAWN, ToolState.WITHHELD, [])
+    assert ended.reason == "Not run: the tool is withheld: its server changed its definition after it was accepted."
+    assert not (await in_db(Tool.objects.get)(pk=tool.pk)).published
+
+
+@pytest.mark.guarantee("gate:same-call")
+async def test_a_change_that_nobody_announces_is_noticed_before_the_call_is_sent(
+    alice: User, bob: User, shop: Shop, serving: None, settings: Settings
+) -> None:
+    settings.MCP_LIST_SECONDS = 0
+    server = await connected(alice, shop)
+    tool = await in_db(expose)(alice, server)
+    call = await asked(bob, tool, text="hello")
+    shop.offer(echo=SAYS_IT_BACK + " Also to others.")
+    await yes(bob, call)
+    ended = await settled(call)
+    assert (ended.status, shop.heard) == (Status.FAILED, [])
+    assert ended.error["kind"] == "unreachable"
+    assert "changed its definition" in ended.error["message"]
+    assert "It was not executed." in await read(ended)
+    assert failures.sentence(ended.error).startswith("It was not run: its server changed its definition")
+    assert (await in_db(row)(server)).state == ToolState.WITHHELD
+
+
+@pytest.mark.guarantee("gate:truth")
+async def test_a_server_that_vanishes_in_the_middle_leaves_the_outcome_unknown(
+    alice: User, bob: User, shop: Shop, serving: None
+) -> None:
+    shop.offer(die="End without a word.")
+    tool = await in_db(expose)(alice, await connected(alice, shop), "die")
+    call = await asked(bob, tool)
+    await yes(bob, call)
+    ended = await settled(call)
+    assert (ended.status, ended.result, ended.error, shop.heard) == (Status.UNKNOWN, None, None, ["die"])
+    assert (await in_db(events)(call))[-1] == "call.unknown"
+
+
+@pytest.mark.guarantee("gate:truth")
+async def test_no_answer_in_time_leaves_the_outcome_unknown(alice: User, bob: User, shop: Shop, serving: None) -> None:
+    shop.offer(slow="Take a while.")
+    tool = await in_db(expose)(alice, await connected(alice, shop, call_seconds=4), "slow", hitl_mode="DISABLED")
+    ended = await settled(await asked(bob, tool, seconds=20))
+    assert (ended.status, shop.heard[0]) == (Status.UNKNOWN, "slow began")
+
+
+async def test_what_a_tool_says_of_its_failure_is_told(alice: User, bob: User, shop: Shop, serving: None) -> None:
+    shop.offer(fail="Fail, and say why.")
+    tool = await in_db(expose)(alice, await connected(alice, shop), "fail", hitl_mode="DISABLED")
+    ended = await settled(await asked(bob, tool, why="out of stock"))
+    assert (ended.status, ended.error["kind"]) == (Status.FAILED, "tool")
+    assert "out of stock" in ended.error["message"]
+
+
+async def test_arguments_that_do_not_fit_are_turned_away_here(
+    alice: User, bob: User, shop: Shop, serving: None
+) -> None:
+    tool = await in_db(expose)(alice, await connected(alice, shop))
+    call = await asked(bob, tool, text=5)
+    assert (call.status, shop.heard) == (Status.REJECTED, [])
+
+
+async def test_how_far_a_call_is_can_be_followed(alice: User, bob: User, shop: Shop, serving: None) -> None:
+    shop.offer(slow="Take a while.")
+    tool = await in_db(expose)(alice, await connected(alice, shop), "slow", hitl_mode="DISABLED")
+    steps: list[tuple[UUID, Step]] = []
+
+    def follow(*, call_id: UUID, step: Step, **_: Any) -> None:
+        steps.append((call_id, step))
+
+    progressed.connect(follow)
+    call = await settled(await asked(bob, tool, seconds=1))
+    assert call.status == Status.SUCCEEDED
+    assert {call_id for call_id, _ in steps} == {call.pk}
+    assert (steps[-1][1].total, steps[-1][1].message) == (10, "on the way")
+
+
+async def test_a_server_that_is_gone_takes_its_tools_along_and_brings_them_back(
+    alice: User, bob: User, shop: Shop, serving: None
+) -> None:
+    server = await connected(alice, shop)
+    tool = await in_db(expose)(alice, server)
+    assert await in_db(is_published)(tool)
+    shop.program.kill()
+    await stored(lambda: not is_published(tool), "the tool has left the catalog")
+    found = await in_db(UpstreamServer.objects.get)(pk=server.pk)
+    assert (found.state, bool(found.reason)) == (ServerState.DOWN, True)
+    assert (await asked(bob, tool)).status == Status.REJECTED
+    shop.program.start()
+    await stored(lambda: is_published(tool), "the tool is back", seconds=40)
+    call = await asked(bob, tool, text="again")
+    await yes(bob, call)
+    assert (await settled(call)).result == {"result": "again"}
+
+
+async def test_a_server_that_was_started_anew_gets_the_call_over_a_new_connection(
+    alice: User, bob: User, shop: Shop, serving: None
+) -> None:
+    tool = await in_db(expose)(alice, await connected(alice, shop))
+    call = await asked(bob, tool, text="hello")
+    shop.program.kill()
+    shop.program.start()
+    await yes(bob, call)
+    assert ((await settled(call)).status, shop.heard) == (Status.SUCCEEDED, ["call hello"])
+
+
+async def test_the_secret_of_a_connection_is_masked_in_what_its_tools_say(
+    alice: User, bob: User, shop: Shop, allow_stdio: None, serving: None
+) -> None:
+    shop.offer(token="Tell what the environment has.")
+    server = await in_db(add_program)(alice, shop, env=(Value("TOKEN", "sk-very-secret-0815"),))
+    await stored(server.tools.exists, "its tools are known")
+    tool = await in_db(expose)(alice, server, "token", hitl_mode="DISABLED")
+    assert (await settled(await asked(bob, tool))).result == {"result": "the token is •••"}
+
+
+def test_without_a_server_process_a_call_has_a_connection_for_itself(
+    alice: User, bob: User, shop: Shop, allow_stdio: None
+) -> None:
+    server = add_program(alice, shop)
+    assert async_to_sync(discovering.take_in)(server.pk, server.revision, as_listed_by(shop))
+    tool = expose(alice, server)
+    call = approved(bob, tool, {"text": "hello"})
+    assert run(call)
+    assert (fresh(call).result, shop.heard) == ({"result": "hello"}, ["call hello"])
+    assert not run(call)
+
+
+def test_a_test_run_of_a_tool_that_is_not_exposed_does_not_reach_its_server(
+    alice: User, bob: User, shop: Shop, allow_stdio: None
+) -> None:
+    server = add_program(alice, shop)
+    async_to_sync(discovering.take_in)(server.pk, server.revision, as_listed_by(shop))
+    tool = expose(alice, server)
+    composing.apply([Change(row(server).pk, exposed=False)], signed_in(alice))
+    call = approved(alice, tool, {"text": "hello"}, kind="studio")
+    assert run(call)
+    assert (status(call), shop.heard) == (Status.FAILED, [])
+    assert fresh(call).error["message"] == "It was not run: The tool is not exposed."
+
+
+async def test_a_disabled_server_gets_no_call_that_waited(alice: User, bob: User, shop: Shop, serving: None) -> None:
+    server = await connected(alice, shop)
+    tool = await in_db(expose)(alice, server)
+    call = await asked(bob, tool, text="hello")
+    await in_db(servers.enable)(server.pk, False, signed_in(alice))
+    ended = await settled(call)
+    assert (ended.status, ended.reason) == (Status.WITHDRAWN, "Not run: its server was disabled.")
+    assert not await in_db(is_published)(tool)
+    await in_db(servers.enable)(server.pk, True, signed_in(alice))
+    await stored(lambda: is_published(tool), "the tool is back")
+    assert shop.heard == []
+
+
+def is_published(tool: Tool) -> bool:
+    return Tool.objects.get(pk=tool.pk).published
+
+
+def as_listed_by(shop: Shop) -> Listing:
+    """Its list, read over a connection of its own."""
+    draft = ServerSpec("shop", "stdio", command=sys.executable, args=shop.arguments)
+    trial = asyncio.run(try_connect(draft, SURROUNDINGS))
+    assert trial.listing is not None, trial.error
+    return trial.listing

@@ -1,0 +1,60 @@
+"""Schemas whose patterns take long to compile: what an upstream lists costs nobody else their time."""
+
+import pytest
+from asgiref.sync import async_to_sync
+from django.contrib.auth.models import User
+
+from hitlchat.gate.expressions import MOST_PATTERNS, compiled
+from hitlchat.gate.status import Status
+from hitlchat.upstreams import discovering
+from hitlchat.upstreams.models import UpstreamServer
+from hitlchat.upstreams.wire import Listing
+from tests.gate.asking import ask
+from tests.upstreams.shops import expose, listed, row, somewhere
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+COSTLY = {f"p{n}": {"pattern": rf"(?i)\w{{500}}{n}"} for n in range(200)}
+PLAIN = {f"q{n}": {"pattern": f"^costly-{n}$"} for n in range(5)}
+
+
+@pytest.fixture
+def server(alice: User) -> UpstreamServer:
+    made = somewhere(alice)
+    schema = {"type": "object", "properties": COSTLY | PLAIN}
+    found = Listing((listed("echo", inputSchema=schema, outputSchema=schema),))
+    assert async_to_sync(discovering.take_in)(made.pk, made.revision, found)
+    return made
+
+
+def looked_for() -> tuple[int, int]:
+    found = compiled.cache_info()
+    return found.hits, found.misses
+
+
+def test_costly_patterns_are_not_compiled_when_a_list_is_judged(alice: User) -> None:
+    before = compiled.cache_info().misses
+    made = somewhere(alice)
+    schema = {"type": "object", "properties": COSTLY | {"other": {"pattern": "^only-this-one$"}}}
+    assert async_to_sync(discovering.take_in)(made.pk, made.revision, Listing((listed("echo", inputSchema=schema),)))
+    assert compiled.cache_info().misses - before <= 1
+    assert row(made).problems == []
+
+
+def test_exposing_compiles_nothing_in_its_transaction(alice: User, server: UpstreamServer) -> None:
+    before = looked_for()
+    tool = expose(alice, server)
+    assert looked_for() == before
+    for schema in (tool.input_schema, tool.output_schema):
+        kept = {name for name, part in schema["properties"].items() if "pattern" in part}
+        assert kept == PLAIN.keys()
+
+
+def test_arguments_are_checked_against_the_patterns_that_were_kept(
+    alice: User, bob: User, server: UpstreamServer
+) -> None:
+    tool = expose(alice, server)
+    before = compiled.cache_info().misses
+    assert ask(bob, tool, {"p0": "left to the server", "q0": "no"}).status == Status.REJECTED
+    assert ask(bob, tool, {"p0": "left to the server", "q0": "costly-0"}).status == Status.WAITING
+    assert compiled.cache_info().misses - before <= MOST_PATTERNS

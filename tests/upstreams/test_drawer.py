@@ -1,0 +1,220 @@
+"""What the Composed Tools drawer shows: everything of every server, in pieces, and all of it as text."""
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from hitlchat.upstreams import exposure, servers
+from hitlchat.upstreams.models import ComposedTool, UpstreamServer
+from hitlchat.upstreams.wire import Listing
+from tests.conftest import signed_in
+from tests.gate.asking import ask
+from tests.upstreams.drawers import DRAWER, POISONED, of, seen, take_in
+from tests.upstreams.shops import SAYS_IT_BACK, expose, listed, listing, row, somewhere
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+LINES = f"{DRAWER}/of/shop"
+HOSTILE = "<img src=x onerror=alert(1)>[click](javascript:alert(1))\u202e\u200b\x1b[31m"
+
+
+@pytest.fixture
+def shop(alice: User) -> UpstreamServer:
+    made = somewhere(alice)
+    take_in(made, listing(echo=SAYS_IT_BACK, other="Say something else instead."))
+    return made
+
+
+def lines(page: str) -> list[str]:
+    """The names of the tools that are shown."""
+    return [part.partition("</label>")[0].partition(">")[2] for part in page.split('<label for="x-')[1:]]
+
+
+def numbers(page: str) -> str:
+    """The summary in words."""
+    summary = page.partition('id="drawer-sums"')[2].partition("</div>")[0].partition(">")[2]
+    return " ".join(
+        summary.replace("<b>", "").replace("</b>", " ").replace("<span>", "").replace("</span>", "").split()
+    )
+
+
+def test_nobody_but_administrators_sees_or_changes_anything_of_it(alice: User, bob: User, shop: UpstreamServer) -> None:
+    tool = row(shop).pk
+    paths = [DRAWER, f"{DRAWER}/list", LINES, f"{DRAWER}/line/{tool}", f"{DRAWER}/details/{tool}", f"{DRAWER}/choices"]
+    for path in paths:
+        assert of(bob).get(path).status_code == 403
+        assert Client().get(path).status_code == 302
+        assert of(alice).get(path).status_code == 200
+    for path in (DRAWER, f"{DRAWER}/check"):
+        assert of(bob).post(path, {"plan": '{"changes": []}'}).status_code == 403
+        assert of(alice).post(path, {"plan": '{"changes": []}'}).status_code == 200
+
+
+def test_its_address_shows_the_servers_page_with_the_drawer_over_it(alice: User, shop: UpstreamServer) -> None:
+    whole = of(alice).get(DRAWER).content.decode()
+    assert "<h1>Servers</h1>" in whole
+    assert 'id="drawer"' in whole
+    part = of(alice).get(DRAWER, headers={"HX-Request": "true"})
+    assert "<h1>" not in part.content.decode()
+    assert part.headers["HX-Replace-Url"] == DRAWER
+    again = of(alice).get(DRAWER, headers={"HX-Request": "true", "HX-History-Restore-Request": "true"})
+    assert "<h1>Servers</h1>" in again.content.decode()
+
+
+def test_a_server_is_loaded_when_it_is_opened_or_named(alice: User, shop: UpstreamServer) -> None:
+    closed = seen(alice)
+    assert lines(closed) == []
+    assert f'hx-get="{LINES}?' in closed
+    assert lines(seen(alice, server="shop")) == ["echo", "other"] == lines(seen(alice, LINES))
+    assert of(alice).get(f"{DRAWER}/of/nobody").status_code == 404
+
+
+def test_the_summary_counts_what_is_exposed_and_how_it_asks(alice: User, shop: UpstreamServer) -> None:
+    take_in(shop, listing(echo="e", other="o", third="t", fourth="f"))
+    expose(alice, shop)
+    expose(alice, shop, "other", hitl_mode="CONDITIONAL", condition="True")
+    expose(alice, shop, "third", hitl_mode="DISABLED")
+    expose(alice, shop, "fourth")
+    take_in(shop, listing(echo="e", other="o", third="t", fourth="something else"))
+    UpstreamServer.objects.create(name="away", transport="http", url="https://away.example/mcp", state="down")
+    page = seen(alice)
+    assert numbers(page) == (
+        "3 of 4 exposed 1 asks every time 1 left to policies 1 never asks 1 changed, withheld 1 server not answering"
+    )
+    assert page.count("data-chip=") == 3
+    assert "<code>shop_third</code><span>never asks</span>" in page
+
+
+def test_the_words_of_a_ceiling_say_what_it_would_keep_out(alice: User, shop: UpstreamServer) -> None:
+    expose(alice, shop)
+    assert {each.risk_inherent for each in ComposedTool.objects.all()} == {5}
+    page = seen(alice)
+    assert "2 tools above it stay out, 1 selected now among them." in page
+    assert '<p data-ceiling-words="5">Every level may be exposed.</p>' in page
+
+
+def test_what_a_ceiling_keeps_out_is_counted_apart_from_what_changed(
+    alice: User, bob: User, shop: UpstreamServer
+) -> None:
+    ask(bob, expose(alice, shop))
+    expose(alice, shop, "other")
+    assert "1 call that has not started will be withdrawn." in seen(alice)
+    exposure.change("both", 1, signed_in(alice))
+    page = seen(alice)
+    assert numbers(page) == "0 of 2 exposed 0 ask every time 2 ticked but above L1"
+    assert "Nothing now: 2 are ticked but above L1." in page
+    assert "of 2 selected, 2 of them above L1" in page
+    take_in(shop, listing(echo="Something else.", other="Say something else instead."))
+    assert "1 ticked but above L1 1 changed, withheld" in numbers(seen(alice))
+
+
+def test_a_server_that_was_never_reached_counts_nothing(alice: User) -> None:
+    somewhere(alice)
+    page = seen(alice)
+    assert "not reached so far" in page
+    assert "0 of 0" not in page
+
+
+def test_the_alias_that_a_tool_has_or_would_get_is_its_value(alice: User, shop: UpstreamServer) -> None:
+    expose(alice, shop, alias="say")
+    page = seen(alice, LINES)
+    assert 'value="say" placeholder="shop_echo"' in page
+    assert 'value="shop_other" placeholder="shop_other"' in page
+    assert page.count("data-is-default hidden") == 1
+
+
+def test_what_upstreams_say_is_shown_as_text_with_hidden_characters_visible(alice: User, shop: UpstreamServer) -> None:
+    found = listed("<b>bold</b>", HOSTILE, title=HOSTILE, annotations={"title": HOSTILE, "x": HOSTILE})
+    take_in(shop, Listing((found,)))
+    UpstreamServer.objects.filter(pk=shop.pk).update(state="down", reason=HOSTILE)
+    tool = row(shop, "<b>bold</b>").pk
+    for page in (seen(alice, server="shop"), seen(alice, f"{DRAWER}/details/{tool}"), seen(alice, LINES)):
+        assert "<img" not in page
+        assert "<b>bold" not in page
+        assert 'href="javascript' not in page
+        assert not set("\u202e\u200b\x1b") & set(page)
+        assert '<span class="esc">U+202E' in page
+
+
+def test_a_tool_that_cannot_be_exposed_says_why(alice: User, shop: UpstreamServer) -> None:
+    take_in(shop, Listing((listed("broken", inputSchema={"type": "array"}), listed("echo"), listed("fine"))))
+    expose(alice, shop)
+    take_in(shop, Listing((listed("broken", inputSchema={"type": "array"}), listed("echo", "Other."), listed("fine"))))
+    exposure.change("both", 1, signed_in(alice))
+    broken, echo, fine = seen(alice, LINES).split('<li class="tool')[1:]
+    assert "Cannot be exposed. inputSchema: It is not for an object" in broken
+    assert "disabled" in broken
+    assert "<b>Definition changed</b>" in echo
+    assert f"/servers/s/shop/tools/{row(shop).pk}" in echo
+    assert "data-above" in fine
+    assert "disabled" in fine
+
+
+def test_suspicious_texts_stand_beside_the_tool_with_their_place(alice: User, shop: UpstreamServer) -> None:
+    take_in(shop, listing(echo=POISONED))
+    page = seen(alice, LINES)
+    assert "Its texts are suspicious" in page
+    assert "<code>/description</code>" in page
+    assert "&lt;IMPORTANT&gt;" in page
+    assert "I read the warnings" in page
+
+
+def test_long_texts_are_folded_with_the_rest_counted_and_told_whole_in_the_details(
+    alice: User, shop: UpstreamServer
+) -> None:
+    take_in(shop, listing(echo="word " * 100))
+    assert "(340 more characters under Details)" in seen(alice, LINES)
+    details = seen(alice, f"{DRAWER}/details/{row(shop).pk}")
+    assert "word " * 99 in details
+    assert "&quot;What to say.&quot;" in details
+
+
+def test_thousands_of_tools_come_in_pieces_and_are_found_by_any_of_their_words(alice: User) -> None:
+    shop = somewhere(alice)
+    take_in(shop, Listing(tuple(listed(f"tool_{n:03}", f"Counts shelf {n} of Łódź.") for n in range(250))))
+    first = seen(alice, LINES)
+    assert (lines(first)[0], len(lines(first))) == ("tool_000", 100)
+    assert "150 of 250 are not shown" in first
+    assert len(lines(seen(alice, LINES, **{"from": 200}))) == 50
+    assert len(lines(seen(alice, LINES, most=250))) == 250
+    for words, many in (("shelf 24 of łódź".upper(), 0), ("shelf 24 of Łódź", 1), ("tool_24", 10), ("\0", 100)):
+        assert len(lines(seen(alice, f"{DRAWER}/list", find=words, server="shop"))) == many, words
+    expose(alice, shop, "tool_007", alias="agent_bond")
+    assert lines(seen(alice, f"{DRAWER}/list", find="bond")) == ["tool_007"]
+    assert lines(seen(alice, f"{DRAWER}/list", show="exposed")) == ["tool_007"]
+    assert "No tool fits" in seen(alice, f"{DRAWER}/list", find="nowhere to be found")
+
+
+def test_what_is_shown_can_be_narrowed_to_what_needs_a_look(alice: User, shop: UpstreamServer) -> None:
+    tools = {"echo": "e", "lenient": "l", "odd": POISONED, "fresh": "f"}
+    take_in(shop, listing(**tools))
+    expose(alice, shop)
+    expose(alice, shop, "lenient", hitl_mode="DISABLED")
+    take_in(shop, listing(**tools | {"echo": "changed"}))
+    found = {show: lines(seen(alice, f"{DRAWER}/list", show=show)) for show in ("withheld", "warned", "lenient", "new")}
+    assert found == {"withheld": ["echo"], "warned": ["odd"], "lenient": ["lenient"], "new": ["fresh", "odd"]}
+    assert lines(seen(alice, f"{DRAWER}/list", show="nonsense", server="shop")) == sorted(tools)
+
+
+def test_selecting_all_takes_what_can_be_exposed_and_leaves_what_must_be_read(
+    alice: User, shop: UpstreamServer
+) -> None:
+    fit = (listed("echo"), listed("other"), listed("odd", POISONED))
+    take_in(shop, Listing((*fit, listed("broken", inputSchema={"type": "array"}))))
+    expose(alice, shop, "other", hitl_mode="DISABLED")
+    found = of(alice).get(f"{DRAWER}/choices", {"server": "shop"}).json()
+    assert found["left"] == 1
+    assert [(each["name"], each["exposed"], each["mode"]) for each in found["tools"]] == [
+        ("shop_echo", False, "REQUIRED"),
+        ("shop_other", True, "DISABLED"),
+    ]
+    below = of(alice).get(f"{DRAWER}/choices", {"server": "shop", "ceiling": "4"}).json()
+    assert [each["name"] for each in below["tools"]] == ["shop_other"]
+
+
+def test_a_server_that_is_away_says_that_its_tools_are_in_no_catalog(alice: User, shop: UpstreamServer) -> None:
+    expose(alice, shop)
+    servers.enable(shop.pk, enabled=False, actor=signed_in(alice))
+    page = seen(alice, server="shop")
+    assert "Its tools are in no catalog until it answers, and it is disabled." in page
+    assert "<span>away</span>" in page

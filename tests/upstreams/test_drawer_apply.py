@@ -1,0 +1,262 @@
+"""Applying what was changed in the drawer: all of it or nothing, and nothing that nobody has seen or said yes to."""
+
+import json
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from pytest_django import DjangoAssertNumQueries
+
+from hitlchat.gate.models import Tool
+from hitlchat.gate.status import Status
+from hitlchat.upstreams import composing, exposure
+from hitlchat.upstreams.composing import Change
+from hitlchat.upstreams.drawer.plan import stamp
+from hitlchat.upstreams.models import ComposedTool, ToolState, UpstreamServer
+from hitlchat.upstreams.wire import Listing
+from tests.conftest import MakeTool, signed_in
+from tests.gate.asking import ask, status
+from tests.upstreams.drawers import DRAWER, POISONED, confirms, offering, send, sent, take_in, wish
+from tests.upstreams.shops import SAYS_IT_BACK, expose, listed, listing, row, somewhere
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+CHECK = f"{DRAWER}/check"
+
+
+@pytest.fixture
+def shop(alice: User) -> UpstreamServer:
+    made = somewhere(alice)
+    take_in(made, listing(echo=SAYS_IT_BACK, other="Say something else instead."))
+    return made
+
+
+def everything() -> Any:
+    return list(Tool.objects.values()), list(ComposedTool.objects.values()), exposure.standing().ceiling
+
+
+def refused(person: User, *wishes: dict[str, Any], **more: Any) -> str:
+    """The answer to changes of which none was made."""
+    before = everything()
+    answer = send(person, *wishes, **more)
+    assert 'data-outcome="refused"' in answer
+    assert everything() == before
+    return answer
+
+
+def asked(person: User, *wishes: dict[str, Any], **more: Any) -> str:
+    """The question about changes of which none was made yet."""
+    before = everything()
+    answer = send(person, *wishes, **more)
+    assert "Reduce human oversight?" in answer
+    assert everything() == before
+    return answer
+
+
+def test_all_changes_are_applied_at_once_and_the_totals_follow(alice: User, shop: UpstreamServer) -> None:
+    first = wish(row(shop), exposed=True, alias="say", description="Says it.", prompt_template="Say {args.text}?")
+    answer = send(alice, first, wish(row(shop, "other"), exposed=True))
+    assert 'data-outcome="applied" data-many="2"' in answer
+    assert "<b>2</b>of 2 exposed" in answer
+    say = Tool.objects.get(name="say")
+    assert (say.published, say.hitl_mode, say.description) == (True, "REQUIRED", "Says it.")
+    assert say.prompt_template == "Say {args.text}?"
+    assert Tool.objects.filter(name="shop_other", published=True).exists()
+
+
+def test_what_is_not_sent_stays_as_it_is(alice: User, shop: UpstreamServer) -> None:
+    expose(alice, shop, alias="say", description="Says it.")
+    send(alice, wish(row(shop), prompt_template="Really?"))
+    tool = Tool.objects.get(composed__name="echo")
+    assert (tool.name, tool.description, tool.prompt_template, tool.published) == ("say", "Says it.", "Really?", True)
+    send(alice, wish(row(shop), alias="", description=""))
+    assert (row(shop).description, Tool.objects.get(pk=tool.pk).name) == ("", "shop_echo")
+
+
+def test_one_bad_change_keeps_all_from_being_made_and_each_reason_stands_with_its_tool(
+    alice: User, shop: UpstreamServer
+) -> None:
+    echo, other = row(shop), row(shop, "other")
+    answer = refused(alice, wish(echo, exposed=True), wish(other, exposed=True, alias="has spaces", condition="1 +"))
+    assert "1 tool needs another look" in answer
+    assert f'data-problem-for="{other.pk}"' in answer
+    assert f'data-problem-for="{echo.pk}"' not in answer
+    assert "Alias: Expected 1 to 64 letters" in answer
+    assert "Condition: not a Python expression" in answer
+
+
+def test_what_changed_since_the_page_was_made_is_refused(alice: User, shop: UpstreamServer) -> None:
+    seen = wish(row(shop), exposed=True)
+    take_in(shop, listing(echo="Something else altogether.", other="Say something else instead."))
+    answer = refused(alice, seen, wish(row(shop, "other"), exposed=True))
+    assert "It has changed since you looked at it." in answer
+    assert f'data-stamp="{stamp(row(shop))}"' in answer
+    gone = wish(row(shop, "other"), exposed=True)
+    take_in(shop, listing(echo="Something else altogether."))
+    assert "There is no such tool any more. </span>Your changes of it were taken back." in refused(alice, gone)
+
+
+def test_suspicious_texts_are_exposed_only_by_who_says_to_have_read_them(alice: User, shop: UpstreamServer) -> None:
+    take_in(shop, listing(echo=POISONED))
+    assert "Read the warnings" in refused(alice, wish(row(shop), exposed=True))
+    send(alice, wish(row(shop), exposed=True, warnings_read=True))
+    assert row(shop).state == ToolState.EXPOSED
+
+
+def test_lowering_oversight_is_asked_about_and_a_yes_counts_for_exactly_that(alice: User, shop: UpstreamServer) -> None:
+    expose(alice, shop)
+    expose(alice, shop, "other")
+    never, policies = wish(row(shop), hitl_mode="DISABLED"), wish(row(shop), hitl_mode="CONDITIONAL")
+    question = asked(alice, never, confirmed="0" * 64)
+    assert "asks every time now, and then never asks" in question
+    assert "L5 tools among them" in question
+    yes = confirms(question)
+    # Not for more tools, nor for another rule.
+    more = asked(alice, never, wish(row(shop, "other"), hitl_mode="DISABLED"), confirmed=yes)
+    assert confirms(more) != yes
+    asked(alice, policies, confirmed=yes)
+    send(alice, never, wish(row(shop, "other"), description="Says else."), confirmed=yes)
+    assert Tool.objects.get(composed__name="echo").hitl_mode == "DISABLED"
+
+
+def test_exposing_what_never_asks_and_changing_its_rule_are_asked_about_too(alice: User, shop: UpstreamServer) -> None:
+    new = asked(alice, wish(row(shop), exposed=True, hitl_mode="CONDITIONAL", condition="True"))
+    send(alice, wish(row(shop), exposed=True, hitl_mode="CONDITIONAL", condition="True"), confirmed=confirms(new))
+    rule = asked(alice, wish(row(shop), condition="False"))
+    assert "is left to policies with another condition" in rule
+    send(alice, wish(row(shop), condition="False"), confirmed=confirms(rule))
+    send(alice, wish(row(shop), exposed=False))
+    assert "is exposed again and is left to policies" in asked(alice, wish(row(shop), exposed=True))
+
+
+def test_asking_more_often_needs_no_question(alice: User, shop: UpstreamServer) -> None:
+    tool = expose(alice, shop, hitl_mode="DISABLED")
+    assert 'data-outcome="applied"' in send(alice, wish(row(shop), hitl_mode="REQUIRED"))
+    assert Tool.objects.get(pk=tool.pk).hitl_mode == "REQUIRED"
+
+
+def test_a_lower_ceiling_takes_tools_out_and_a_higher_one_gives_them_back(
+    alice: User, bob: User, shop: UpstreamServer
+) -> None:
+    tool = expose(alice, shop)
+    call = ask(bob, tool)
+    answer = send(alice, exposure=offering("composed", 4))
+    assert 'data-many="2"' in answer
+    assert (exposure.standing().mode, exposure.standing().ceiling) == ("composed", 4)
+    assert (row(shop).state, status(call)) == (ToolState.WITHHELD, Status.WITHDRAWN)
+    assert not Tool.objects.get(pk=tool.pk).published
+    send(alice, exposure=offering("composed", 5, "composed", 4))
+    assert Tool.objects.get(pk=tool.pk).published
+
+
+def test_ceiling_and_tools_are_applied_together_or_not_at_all(alice: User, shop: UpstreamServer) -> None:
+    answer = refused(alice, wish(row(shop), exposed=True), exposure=offering("both", 4))
+    assert "at most L4 is offered here" in answer
+    exposure.change("both", 4, signed_in(alice))
+    send(alice, wish(row(shop), exposed=True), exposure=offering("both", 5, "both", 4))
+    assert row(shop).state == ToolState.EXPOSED
+
+
+def test_a_higher_ceiling_asks_about_what_comes_back_and_does_not_ask_every_time(
+    alice: User, shop: UpstreamServer
+) -> None:
+    expose(alice, shop, hitl_mode="DISABLED")
+    expose(alice, shop, "other")
+    exposure.change("both", 1, signed_in(alice))
+    higher = offering("both", 5, "both", 1)
+    question = asked(alice, exposure=higher)
+    assert "<b>echo</b>" in question
+    assert "is exposed again and never asks" in question
+    assert "<b>other</b>" not in question
+    # Nor is the yes one for another rule.
+    other = asked(alice, wish(row(shop), hitl_mode="CONDITIONAL"), exposure=higher, confirmed=confirms(question))
+    assert "is exposed again and is left to policies" in other
+    send(alice, exposure=higher, confirmed=confirms(question))
+    assert row(shop).state == ToolState.EXPOSED
+
+
+@pytest.mark.parametrize("stricter", [{"hitl_mode": "REQUIRED"}, {"exposed": False}])
+def test_what_is_kept_from_coming_back_unasked_needs_no_question(
+    alice: User, shop: UpstreamServer, stricter: dict[str, Any]
+) -> None:
+    expose(alice, shop, hitl_mode="DISABLED")
+    exposure.change("both", 1, signed_in(alice))
+    answer = send(alice, wish(row(shop), **stricter), exposure=offering("both", 5, "both", 1))
+    assert 'data-outcome="applied"' in answer
+
+
+@pytest.mark.parametrize("first", [{"alias": "say"}, {"exposed": False}, {"hitl_mode": "DISABLED"}])
+def test_settings_that_somebody_else_changed_meanwhile_are_not_overwritten(
+    alice: User, shop: UpstreamServer, first: dict[str, Any]
+) -> None:
+    expose(alice, shop)
+    stale = wish(row(shop), alias="tell")
+    composing.apply([Change(row(shop).pk, **first)], signed_in(alice))
+    answer = refused(alice, stale, wish(row(shop, "other"), exposed=True))
+    assert "alice changed this meanwhile. Look at it once more." in answer
+    assert "1 tool needs another look" in answer
+    assert f'data-stamp="{stamp(row(shop))}"' in answer
+    assert 'data-outcome="applied"' in send(alice, wish(row(shop), alias="tell"))
+
+
+def test_each_reason_names_the_field_that_it_is_about(alice: User, shop: UpstreamServer) -> None:
+    bad = {"alias": "has spaces", "condition": "args.text ==", "prompt_template": "{args.nothing}"}
+    answer = refused(alice, wish(row(shop), exposed=True, **bad))
+    for field in bad:
+        assert f'data-said="{field}"' in answer
+    assert "not a Python expression: invalid syntax. </span>" in answer
+    lines = refused(alice, wish(row(shop), exposed=True, condition="True and\n1 +"))
+    assert "invalid syntax in line 2. </span>" in lines
+
+
+def test_a_setting_that_somebody_else_changed_meanwhile_is_not_overwritten(alice: User, shop: UpstreamServer) -> None:
+    exposure.change("own", 3, signed_in(alice))
+    answer = refused(alice, wish(row(shop), exposed=True), exposure=offering("both", 4))
+    assert "Somebody else changed what is offered meanwhile: Own tools only, up to L3." in answer
+    for wrong in (offering("nobody", 5, "own", 3), offering("both", 6, "own", 3)):
+        assert "expected" in refused(alice, exposure=wrong)
+
+
+def test_a_look_at_what_is_typed_finds_what_applying_it_would_and_changes_nothing(
+    alice: User, shop: UpstreamServer, make_tool: MakeTool
+) -> None:
+    make_tool("refund_order")
+    before = everything()
+    pair = [wish(row(shop, name), exposed=True, alias="same") for name in ("echo", "other")]
+    assert send(alice, *pair, path=CHECK).count("another tool") == 2
+    alike = send(alice, wish(row(shop), exposed=True, alias="Refund-0rder"), path=CHECK)
+    assert "looks like “refund_order”, the name of another tool" in alike
+    assert "at most L4" in send(alice, wish(row(shop), exposed=True), path=CHECK, exposure=offering("both", 4))
+    fine = send(alice, wish(row(shop), exposed=True, alias="say"), path=CHECK)
+    assert "data-problem-for" not in fine
+    assert f'data-checked="{row(shop).pk} ' in fine
+    assert everything() == before
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        "",
+        "[]",
+        "{",
+        '{"changes": {}}',
+        '{"changes": [{"tool": "x", "stamp": ""}]}',
+        '{"changes": [], "more": 1}',
+        '{"changes": [], "exposure": {"mode": "both", "ceiling": true, "was_mode": "both", "was_ceiling": 5}}',
+    ],
+)
+def test_what_no_page_of_ours_sends_is_a_bad_request(alice: User, plan: str) -> None:
+    assert sent(alice, plan).status_code == 400
+    assert sent(alice, plan, CHECK).status_code == 400
+
+
+def test_hundreds_of_tools_are_exposed_by_few_statements(
+    alice: User, django_assert_max_num_queries: DjangoAssertNumQueries
+) -> None:
+    shop = somewhere(alice)
+    take_in(shop, Listing(tuple(listed(f"tool_{n}") for n in range(300))))
+    wishes = [wish(each, exposed=True) for each in ComposedTool.objects.all()]
+    with django_assert_max_num_queries(80):
+        assert sent(alice, json.dumps({"changes": wishes})).status_code == 200
+    assert Tool.objects.filter(published=True).count() == 300
+    assert all(each.pinned == each.seen and each.accepted_by_id == alice.pk for each in ComposedTool.objects.all())

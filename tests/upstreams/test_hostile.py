@@ -1,0 +1,225 @@
+"""A program that means no good, through the gate: the truth is told of it, and nobody else notices anything."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from django.contrib.auth.models import User
+from pytest_django import Settings
+
+from hitlchat.gate.crossing import in_db
+from hitlchat.gate.models import Tool
+from hitlchat.gate.status import Status
+from hitlchat.upstreams.models import ServerState
+from tests.upstreams.gated import (
+    asked,
+    called,
+    exposed,
+    is_in,
+    is_published,
+    known,
+    now,
+    offering,
+    program,
+    reached,
+    read,
+    settled,
+    unharmed,
+    web,
+    yes,
+)
+from tests.upstreams.hostile_http import hostile_http
+from tests.upstreams.hostile_tools import DRESS, dressed
+from tests.upstreams.wire.upstreams import written
+from tests.waiting import stored
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("allow_stdio", "serving")]
+
+
+@pytest.fixture
+async def neighbour(alice: User, serving: None) -> AsyncIterator[Tool]:
+    """A tool of another server, in use all the time."""
+    async with hostile_http() as there:
+        server = await in_db(web)(alice, there, name="neighbour")
+        yield (await exposed(alice, server, "fine"))["fine"]
+
+
+# What becomes of a call, and what the model reads of it.
+ENDINGS = {
+    "huge": (
+        Status.FAILED,
+        "It was run, but what came back cannot be used: the answer is larger than 4,194,304 bytes.",
+    ),
+    "huge_id_last": (Status.FAILED, "the answer is larger than 4,194,304 bytes."),
+    "large": (Status.FAILED, "It was run, but its result has 2,000,002 bytes; at most 1,048,576 are kept."),
+    "deep": (Status.FAILED, "the answer is nested more than 64 levels deep."),
+    "deeper": (Status.FAILED, "the answer is no message of the protocol."),
+    "wide": (Status.FAILED, "the answer has more than 200,000 parts."),
+    "not_a_number": (Status.FAILED, "the answer has a number that JSON cannot express."),
+    "malformed": (Status.FAILED, "the answer breaks the protocol: content"),
+    "not_json": (Status.FAILED, "the answer is no message of the protocol."),
+    "error": (Status.FAILED, r"answered with an error instead (-32099): <b>no\\x1b[31m</b>"),
+    "sampling": (Status.SUCCEEDED, "not supported"),
+    "roots": (Status.SUCCEEDED, "not supported"),
+    "password": (Status.SUCCEEDED, '"action": "decline"'),
+    "twice": (Status.SUCCEEDED, "first"),
+    "somebody_elses": (Status.SUCCEEDED, "yours"),
+    "flood": (Status.SUCCEEDED, "after the flood"),
+    "fine": (Status.SUCCEEDED, "fine"),
+    "silent": (Status.UNKNOWN, "it may or may not have happened. Do not repeat it."),
+    "drip": (Status.UNKNOWN, "it may or may not have happened. Do not repeat it."),
+    "endless": (Status.UNKNOWN, "it may or may not have happened. Do not repeat it."),
+    "die": (Status.UNKNOWN, "it may or may not have happened. Do not repeat it."),
+}
+
+
+UNANSWERED = ("silent", "drip")
+
+
+@pytest.mark.guarantee("gate:truth", "gate:at-most-once")
+async def test_whatever_a_tool_does_its_call_ends_as_it_was_and_was_made_once(
+    alice: User, bob: User, neighbour: Tool, tmp_path: Path
+) -> None:
+    log = tmp_path / "log"
+    server = await in_db(program)(alice, env={"LOG": log})
+    # What is answered may take its time; what is not is given up soon.
+    hasty = await in_db(program)(alice, name="hasty", env={"LOG": log}, call_seconds=10)
+    tools = await exposed(alice, server, *ENDINGS) | await exposed(alice, hasty, *UNANSWERED)
+    async with unharmed(bob, neighbour):
+        for name, (status, words) in ENDINGS.items():
+            call = await reached(bob, tools[name])
+            told = await read(call)
+            assert (call.status, words in told, name) == (status, True, name), told[:500]
+            assert len(told) < 17_000
+    assert sorted(written(log).split()) == sorted(ENDINGS)
+    # After all that it is as useful as before.
+    assert (await reached(bob, tools["fine"])).result == "fine"
+    assert (await is_in(ServerState.UP, server)).present
+
+
+async def test_calls_of_one_server_that_never_answer_leave_room_for_those_of_others(
+    alice: User, bob: User, neighbour: Tool
+) -> None:
+    # Longer than it takes to make all these calls: the first to be given up wear the connection out.
+    tools = await exposed(alice, await in_db(program)(alice, call_seconds=10), "silent", "fine")
+    async with unharmed(bob, neighbour):
+        waiting = [await asked(bob, tools["silent"]) for _ in range(40)]
+        late = await called(bob, tools["fine"])
+        ended = [await settled(call) for call in waiting]
+    assert late.status in {Status.SUCCEEDED, Status.FAILED}
+    unheard = {call.error["message"] for call in ended if call.status == Status.FAILED}
+    assert unheard <= {"It was not run: 32 calls of this server are running already."}
+    assert {call.status for call in ended} <= {Status.UNKNOWN, Status.FAILED}
+    # So many calls without an answer wear the connection out: it is opened anew.
+    assert (await reached(bob, tools["fine"])).status == Status.SUCCEEDED
+
+
+async def test_a_program_that_stops_reading_is_given_up(
+    alice: User, bob: User, neighbour: Tool, tmp_path: Path
+) -> None:
+    log = tmp_path / "log"
+    server = await in_db(program)(alice, env={"LOG": log}, call_seconds=5)
+    tools = await exposed(alice, server, "deaf", "tell")
+    async with unharmed(bob, neighbour):
+        assert (await called(bob, tools["deaf"])).result == "not listening any more"
+        ended = await called(bob, tools["tell"], text="x" * 200_000)
+    assert ended.status == Status.UNKNOWN
+    assert written(log).split() == ["deaf"]
+
+
+@pytest.mark.parametrize("habit", ["garbage", "chatter", "notices", "questions", "child", "stays"])
+async def test_noise_costs_nobody_else_anything(habit: str, alice: User, bob: User, neighbour: Tool) -> None:
+    server = await in_db(program)(alice, habit)
+    async with unharmed(bob, neighbour):
+        tools = await exposed(alice, server, "fine")
+        assert [(await called(bob, tools["fine"])).result for _ in range(5)] == ["fine"] * 5
+    found = await in_db(now)(server)
+    assert len(found.notes) <= 20
+    assert all(len(note) < 600 and note.isprintable() for note in found.notes)
+
+
+@pytest.mark.parametrize(
+    "habit, words",
+    [
+        ("mute", "no connection within 5 seconds"),
+        ("dies-at-start", "the program ended with code 3: no configuration found"),
+        ("version", "Unsupported protocol version"),
+    ],
+)
+async def test_why_a_program_cannot_be_used_stands_in_its_row(
+    habit: str, words: str, alice: User, bob: User, neighbour: Tool, settings: Settings
+) -> None:
+    settings.MCP_CONNECT_SECONDS = 5
+    async with unharmed(bob, neighbour):
+        server = await is_in(ServerState.DOWN, await in_db(program)(alice, habit))
+    assert words in server.reason
+    assert (server.last_error, server.present) == (server.reason, False)
+    if habit == "dies-at-start":
+        assert any("no configuration found" in note for note in server.notes)
+
+
+@pytest.mark.parametrize(
+    "habit, words",
+    [("mute-list", "the list of tools did not come within 5 seconds"), ("no-tools", "Method not found")],
+)
+async def test_a_program_that_does_not_list_its_tools_is_connected_and_says_why_there_are_none(
+    habit: str, words: str, alice: User, bob: User, neighbour: Tool, settings: Settings
+) -> None:
+    settings.MCP_CONNECT_SECONDS = 5
+    async with unharmed(bob, neighbour):
+        server = await is_in(ServerState.UP, await in_db(program)(alice, habit))
+        await stored(lambda: words in now(server).last_error, "it is told why")
+    assert not (await in_db(now)(server)).present
+
+
+@asynccontextmanager
+async def dressed_server(alice: User, folder: Path) -> AsyncIterator[dict[str, Tool]]:
+    server = await in_db(offering)(alice, folder, dressed())
+    yield await exposed(alice, server)
+
+
+async def test_what_would_be_obeyed_is_kept_as_text_and_shown_as_such(
+    alice: User, bob: User, neighbour: Tool, tmp_path: Path
+) -> None:
+    async with unharmed(bob, neighbour), dressed_server(alice, tmp_path) as tools:
+        result = await called(bob, tools["dressed"])
+        failed = await called(bob, tools["dressed_failure"])
+        refused = await called(bob, tools["error"])
+    assert result.result == DRESS
+    assert failed.error == {"kind": "tool", "message": DRESS, "line": None}
+    assert "\x1b" not in refused.error["message"]
+    assert r"<b>no\x1b[31m</b>" in refused.error["message"]
+    server = await in_db(lambda: tools["dressed"].composed.server)()
+    await stored(lambda: now(server).notes, "what it wrote is noted")
+    server = await in_db(now)(server)
+    assert server.told_name == r"hostile\x1b[31m<b>"
+    assert any(r"\x1b[2J" in note for note in server.notes)
+    assert not any("\x1b" in note or "\u202e" in note for note in server.notes)
+
+
+async def test_a_program_that_dies_between_the_yes_and_the_call_is_started_again_and_called_once(
+    alice: User, bob: User, tmp_path: Path
+) -> None:
+    log = tmp_path / "log"
+    # The time of the call also has to be enough to start the program again.
+    server = await in_db(program)(alice, env={"LOG": log})
+    gated = await exposed(alice, server, "fine", mode="REQUIRED")
+    die = (await exposed(alice, server, "die"))["die"]
+    call = await asked(bob, gated["fine"])
+    await called(bob, die)
+    await yes(bob, call)
+    assert ((await settled(call)).status, written(log).split()) == (Status.SUCCEEDED, ["die", "fine"])
+
+
+async def test_a_list_that_says_something_else_every_time_withholds_its_tools(
+    alice: User, bob: User, neighbour: Tool
+) -> None:
+    server = await in_db(program)(alice, "restless")
+    tools = await exposed(alice, server, "fine")
+    async with unharmed(bob, neighbour):
+        await stored(lambda: not is_published(tools["fine"]), "it is withheld")
+        ended = await called(bob, tools["fine"])
+    assert ended.status == Status.REJECTED
+    row = (await known(server))["fine"]
+    assert (row.state, row.held) == ("withheld", True)

@@ -1,0 +1,173 @@
+"""What was accepted is what is called: one changed character is noticed, and no hint of a server is believed."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from asgiref.sync import async_to_sync
+from django.contrib.auth.models import User
+from pytest_django import Settings
+
+from hitlchat.gate.crossing import in_db
+from hitlchat.gate.models import HitlMode, Tool
+from hitlchat.gate.status import Status
+from hitlchat.upstreams import composing, discovering
+from hitlchat.upstreams.composing import Change
+from hitlchat.upstreams.models import ToolState
+from hitlchat.upstreams.wire import Listing
+from tests.conftest import signed_in
+from tests.upstreams import shops
+from tests.upstreams.gated import asked, called, exposed, is_published, known, read, settled, tools_of, web, yes
+from tests.upstreams.hostile_http import HostileHttp, hostile_http
+from tests.waiting import stored
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+BEFORE: dict[str, Any] = {
+    "title": "Fine",
+    "description": "Does fine.",
+    "inputSchema": {"type": "object", "properties": {"to": {"type": "string", "description": "Who"}}},
+    "outputSchema": {"type": "object", "properties": {"id": {"type": "string"}}},
+    "annotations": {"title": "Fine", "destructiveHint": True},
+}
+# One character each, seen or not.
+CHANGES: dict[str, dict[str, Any]] = {
+    "title": {"title": "Fine."},
+    "description": {"description": "Does fine"},
+    "unseen": {"description": "Does fine.\u200b"},
+    "argument": {
+        "inputSchema": {"type": "object", "properties": {"to": {"type": "string", "description": "Whom"}}},
+    },
+    "result": {"outputSchema": {"type": "object", "properties": {"ID": {"type": "string"}}}},
+    "hint": {"annotations": {"title": "Fine", "destructiveHint": False}},
+}
+
+
+@pytest.fixture
+async def hostile(serving: None) -> AsyncIterator[HostileHttp]:
+    async with hostile_http() as there:
+        there.offered["fine"] = BEFORE
+        yield there
+
+
+@pytest.mark.guarantee("gate:same-call")
+@pytest.mark.parametrize("changed", CHANGES)
+async def test_one_character_changed_between_list_and_call_stops_the_call(
+    changed: str, alice: User, bob: User, hostile: HostileHttp, settings: Settings
+) -> None:
+    """SR-28. Nothing announces the change: it comes after the yes, and before the call."""
+    settings.MCP_LIST_SECONDS = 0
+    server = await in_db(web)(alice, hostile)
+    tool = (await exposed(alice, server, "fine", mode="REQUIRED"))["fine"]
+    call = await asked(bob, tool, to="me")
+    hostile.offered["fine"] = BEFORE | CHANGES[changed]
+    await yes(bob, call)
+    ended = await settled(call)
+    assert (ended.status, hostile.called("fine")) == (Status.FAILED, 0)
+    assert "It was not run: its server changed its definition after it was accepted." in await read(ended)
+    row = (await in_db(tools_of)(server))["fine"]
+    assert (row.state, row.held, await in_db(is_published)(tool)) == (ToolState.WITHHELD, True, False)
+
+
+@pytest.mark.guarantee("gate:same-call")
+@pytest.mark.parametrize("changed", CHANGES)
+async def test_one_character_changed_with_a_notice_withholds_the_tool_and_voids_what_waits(
+    changed: str, alice: User, bob: User, hostile: HostileHttp
+) -> None:
+    """SR-28."""
+    server = await in_db(web)(alice, hostile)
+    free = await exposed(alice, server, "announce")
+    tool = (await exposed(alice, server, "fine", mode="REQUIRED"))["fine"]
+    waiting = await asked(bob, tool, to="me")
+    hostile.offered["fine"] = BEFORE | CHANGES[changed]
+    await called(bob, free["announce"])
+    ended = await settled(waiting)
+    assert (ended.status, hostile.called("fine")) == (Status.WITHDRAWN, 0)
+    assert "its server changed its definition" in await read(ended)
+    row = (await in_db(tools_of)(server))["fine"]
+    await in_db(composing.accept)(row.pk, row.seen_digest, signed_in(alice), warnings_read=True)
+    again = await asked(bob, tool, to="me")
+    assert (again.status, hostile.called("fine")) == (Status.WAITING, 0)
+
+
+@pytest.mark.guarantee("gate:same-call")
+async def test_a_change_that_was_announced_counts_before_the_list_was_read_again(
+    alice: User, bob: User, hostile: HostileHttp
+) -> None:
+    """SR-28. The list is fresh, and there is a notice: the next call reads it before it is sent."""
+    server = await in_db(web)(alice, hostile)
+    free = await exposed(alice, server, "announce", "fine")
+    hostile.offered["fine"] = BEFORE | CHANGES["description"]
+    assert (await called(bob, free["announce"])).status == Status.SUCCEEDED
+    ended = await called(bob, free["fine"], to="me")
+    assert (ended.status in {Status.FAILED, Status.REJECTED}, hostile.called("fine")) == (True, 0)
+
+
+async def test_a_yes_for_one_server_is_none_for_another_with_a_tool_of_the_same_name(
+    alice: User, bob: User, hostile: HostileHttp
+) -> None:
+    """SR-29. What was exposed, accepted and set to run without a question belongs to one server."""
+    async with hostile_http() as second:
+        second.offered["fine"] = BEFORE
+        first = await exposed(alice, await in_db(web)(alice, hostile, name="first"), "fine")
+        other = await in_db(web)(alice, second, name="second")
+        rows = await known(other)
+        assert (rows["fine"].state, rows["fine"].tool) == (ToolState.NEW, None)
+        gated = (await exposed(alice, other, "fine", mode="REQUIRED"))["fine"]
+        call = await asked(bob, gated, to="me")
+        assert (await called(bob, first["fine"], to="me")).status == Status.SUCCEEDED
+        assert (await in_db(type(call).objects.get)(pk=call.pk)).status == Status.WAITING
+        assert (hostile.called("fine"), second.called("fine")) == (1, 0)
+
+
+@pytest.mark.guarantee("gate:no-yes-no-run")
+async def test_a_tool_that_appears_on_a_known_server_is_not_offered_and_then_asks(
+    alice: User, bob: User, hostile: HostileHttp
+) -> None:
+    """SR-30."""
+    server = await in_db(web)(alice, hostile)
+    free = await exposed(alice, server, "announce")
+    hostile.extra = {"brand_new": {"annotations": {"readOnlyHint": True}}}
+    await called(bob, free["announce"])
+    await stored(lambda: "brand_new" in tools_of(server), "the new tool is known")
+    row = (await in_db(tools_of)(server))["brand_new"]
+    assert (row.state, row.exposed, row.tool) == (ToolState.NEW, False, None)
+    (fresh,) = await in_db(composing.apply)([Change(row.pk, exposed=True)], signed_in(alice))
+    assert fresh.tool is not None
+    assert fresh.tool.hitl_mode == HitlMode.REQUIRED
+    assert (await asked(bob, fresh.tool)).status == Status.WAITING
+
+
+RAISES = {"destructiveHint": True, "openWorldHint": True}
+LOWERS = {"readOnlyHint": True, "destructiveHint": False, "idempotentHint": True, "openWorldHint": False}
+
+
+@pytest.mark.parametrize("name, description", [("delete_everything", "Delete everything."), ("echo", "Say it back.")])
+def test_hints_may_raise_the_risk_and_never_lower_it(name: str, description: str, alice: User) -> None:
+    """SR-31."""
+    server = shops.somewhere(alice)
+
+    def risk(hints: dict[str, Any] | None) -> int:
+        members = {"annotations": hints} if hints else {}
+        found = shops.listed(name, description, **members)
+        async_to_sync(discovering.take_in)(server.pk, server.revision, Listing((found,)))
+        return shops.row(server, name).risk_inherent
+
+    without = risk(None)
+    assert risk(LOWERS) >= without
+    assert risk(RAISES) >= without
+    assert risk({**LOWERS, **RAISES}) >= without
+
+
+@pytest.mark.guarantee("gate:fail-closed")
+async def test_what_only_its_server_would_run_cannot_be_flagged_as_gated(alice: User, hostile: HostileHttp) -> None:
+    """SR-37. The gate holds what passes through it: a tool that its server does not offer to us gets no setting."""
+    server = await in_db(web)(alice, hostile)
+    rows = await known(server)
+    hostile.hidden = {"fine"}
+    free = await exposed(alice, server, "announce")
+    await called(alice, free["announce"])
+    await stored(lambda: "fine" not in tools_of(server), "the tool is gone")
+    with pytest.raises(composing.Refused):
+        await in_db(composing.apply)([Change(rows["fine"].pk, exposed=True, hitl_mode="REQUIRED")], signed_in(alice))
+    assert not await in_db(Tool.objects.filter(composed__name="fine").exists)()

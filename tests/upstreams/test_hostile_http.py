@@ -1,0 +1,193 @@
+"""A server over HTTP that means no good, through the gate: the truth is told of it, and nobody else notices it."""
+
+import socket
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from pytest_django import Settings
+
+from hitlchat.gate.crossing import in_db
+from hitlchat.gate.models import Tool
+from hitlchat.gate.status import Status
+from hitlchat.upstreams import servers
+from hitlchat.upstreams.models import ServerState
+from hitlchat.upstreams.servers import ServerDraft
+from tests.conftest import signed_in
+from tests.upstreams.gated import called, exposed, is_in, reached, read, unharmed, web
+from tests.upstreams.hostile_http import HostileHttp, hostile_http
+from tests.upstreams.wire.upstreams import free_port
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("serving")]
+
+# What becomes of a call, what the model reads of it, and how often the server got it.
+ENDINGS = {
+    "huge": (Status.FAILED, "It was run, but what came back cannot be used", 1),
+    "huge_event": (Status.FAILED, "It was run, but what came back cannot be used", 1),
+    "endless": (Status.FAILED, "It was run, but what came back cannot be used", 1),
+    "wide": (Status.FAILED, "has more than 200,000 parts.", 1),
+    "deep": (Status.FAILED, "nested more than 64 levels deep.", 1),
+    "bomb": (Status.FAILED, "a compressed form that nobody asked for.", 1),
+    "page": (Status.FAILED, "neither JSON nor a stream of events.", 1),
+    "broken": (Status.FAILED, "is no message of the protocol.", 1),
+    "hang": (Status.UNKNOWN, "Do not repeat it.", 1),
+    "drip": (Status.UNKNOWN, "Do not repeat it.", 1),
+    "cut": (Status.UNKNOWN, "Do not repeat it.", 1),
+    "reset": (Status.UNKNOWN, "Do not repeat it.", 1),
+    "noise": (Status.UNKNOWN, "Do not repeat it.", 1),
+    "headers_without_end": (Status.UNKNOWN, "Do not repeat it.", 1),
+    "huge_header": (Status.UNKNOWN, "Do not repeat it.", 1),
+    "server_error": (Status.UNKNOWN, "Do not repeat it.", 1),
+    "accepted": (Status.UNKNOWN, "Do not repeat it.", 1),
+    "unauthorised": (Status.FAILED, "It was not run: the server answered 401.", 1),
+    "redirect": (Status.FAILED, "It was not run: the server redirects", 1),
+    "redirect_elsewhere": (Status.FAILED, "It was not run: the server redirects", 1),
+    "two_answers": (Status.SUCCEEDED, "first", 1),
+    # What comes over a call's own stream is about that call, whatever else it says.
+    "other_ids": (Status.SUCCEEDED, "first", 1),
+    "wrong_id": (Status.SUCCEEDED, "other", 1),
+    "no_id": (Status.FAILED, "is no message of the protocol.", 1),
+    "text_id": (Status.SUCCEEDED, "a text", 1),
+    "flood": (Status.SUCCEEDED, "after the flood", 1),
+    "fine": (Status.SUCCEEDED, "fine", 1),
+}
+
+
+UNANSWERED = ("hang", "drip", "headers_without_end")
+
+
+@pytest.fixture
+async def hostile(serving: None) -> AsyncIterator[HostileHttp]:
+    async with hostile_http() as there:
+        yield there
+
+
+@pytest.fixture
+async def neighbour(alice: User, serving: None) -> AsyncIterator[Tool]:
+    """A tool of another server, in use all the time."""
+    async with hostile_http() as there:
+        server = await in_db(web)(alice, there, name="neighbour")
+        yield (await exposed(alice, server, "fine"))["fine"]
+
+
+@pytest.mark.guarantee("gate:truth", "gate:at-most-once")
+async def test_whatever_a_tool_does_its_call_ends_as_it_was_and_was_made_once(
+    alice: User, bob: User, neighbour: Tool, hostile: HostileHttp
+) -> None:
+    # What is answered may take its time; what is not is given up soon.
+    hasty = await in_db(web)(alice, hostile, name="hasty", call_seconds=10)
+    unanswered = await exposed(alice, hasty, *UNANSWERED, "fine")
+    tools = await exposed(alice, await in_db(web)(alice, hostile), *ENDINGS)
+    tools |= {name: unanswered[name] for name in UNANSWERED}
+    async with unharmed(bob, neighbour):
+        for name, (status, words, times) in ENDINGS.items():
+            call = await reached(bob, tools[name])
+            told = await read(call)
+            assert (call.status, words in told, hostile.called(name)) == (status, True, times), (name, told[:500])
+    assert not [path for _, path, _ in hostile.seen if path == "/stolen"]
+    for each in (tools, unanswered):
+        assert (await reached(bob, each["fine"])).result == "fine"
+
+
+@pytest.mark.guarantee("gate:at-most-once")
+async def test_a_session_that_ended_is_begun_anew_and_the_call_made_in_it(
+    alice: User, bob: User, neighbour: Tool, hostile: HostileHttp
+) -> None:
+    tools = await exposed(alice, await in_db(web)(alice, hostile), "forget", "fine")
+    async with unharmed(bob, neighbour):
+        await called(bob, tools["forget"])
+        assert (await called(bob, tools["fine"])).result == "fine"
+    # Turned away by the server, and asked again in the new session.
+    assert hostile.called("fine") == 2
+    assert hostile.asked.count("initialize") == 2
+
+
+@pytest.mark.parametrize(
+    "path, state, words",
+    [
+        ("/redirect", ServerState.DOWN, "not followed"),
+        ("/redirect-elsewhere", ServerState.DOWN, "not followed"),
+        ("/hang", ServerState.DOWN, "no connection within 5 seconds"),
+        ("/drip", ServerState.DOWN, "no connection within 5 seconds"),
+        ("/page", ServerState.DOWN, "content type"),
+        ("/noise", ServerState.DOWN, "does not speak HTTP"),
+        ("/reset", ServerState.DOWN, "the server broke off"),
+        ("/headers", ServerState.DOWN, "does not speak HTTP"),
+        ("/huge-header", ServerState.DOWN, "does not speak HTTP"),
+        ("/unauthorised", ServerState.SIGN_IN, "401"),
+        ("/odd-session", ServerState.DOWN, "the server gave the session a name that no header can carry"),
+    ],
+)
+async def test_why_a_server_cannot_be_used_stands_in_its_row(
+    path: str,
+    state: ServerState,
+    words: str,
+    alice: User,
+    bob: User,
+    neighbour: Tool,
+    hostile: HostileHttp,
+    settings: Settings,
+) -> None:
+    settings.MCP_CONNECT_SECONDS = 5
+    async with unharmed(bob, neighbour):
+        server = await is_in(state, await in_db(web)(alice, hostile, path))
+    assert words in server.reason
+    assert not [path for _, path, _ in hostile.seen if path == "/stolen"]
+
+
+@pytest.fixture
+def names(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """What the world's names lead to, from now on."""
+    leads: dict[str, str] = {}
+    real = socket.getaddrinfo
+
+    def look_up(host: Any, *args: Any, **kwargs: Any) -> Any:
+        return real(leads.get(host, host), *args, **kwargs)
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+    return leads
+
+
+@pytest.mark.parametrize(
+    "url, words",
+    [
+        ("http://inside.example:{port}/mcp", "inside.example leads to 127.0.0.1, where nobody may ask"),
+        ("http://intranet.example:{port}/mcp", "intranet.example leads to 10.0.0.8, where nobody may ask"),
+        ("http://cloud.example:{port}/mcp", "cloud.example leads to 169.254.169.254, where nobody may ask"),
+        ("http://169.254.169.254/mcp", "where nobody may ask"),
+        ("http://metadata.google.internal/mcp", "where a cloud keeps its keys"),
+        ("http://[fe80::1]/mcp", "nobody may ask"),
+    ],
+)
+async def test_a_name_that_leads_inside_is_not_asked(
+    url: str, words: str, alice: User, hostile: HostileHttp, names: dict[str, str]
+) -> None:
+    names |= {"inside.example": "127.0.0.1", "intranet.example": "10.0.0.8", "cloud.example": "169.254.169.254"}
+    draft = ServerDraft("sneaky", url=url.format(port=hostile.port))
+    server = await is_in(ServerState.DOWN, await in_db(servers.create)(draft, signed_in(alice)))
+    assert words in server.reason
+    assert hostile.seen == []
+
+
+async def test_a_name_that_leads_elsewhere_after_a_while_is_not_followed_there(
+    alice: User, bob: User, hostile: HostileHttp, names: dict[str, str]
+) -> None:
+    """Allowed to be on a private network, it still never leads to where a cloud keeps its keys."""
+    names["shop.example"] = "127.0.0.1"
+    draft = ServerDraft("shop", url=f"http://shop.example:{hostile.port}/mcp", allow_private=True)
+    server = await in_db(servers.create)(draft, signed_in(alice))
+    tools = await exposed(alice, server, "fine", "reset")
+    names["shop.example"] = "169.254.169.254"
+    await called(bob, tools["reset"])
+    ended = await called(bob, tools["fine"])
+    assert ended.status in {Status.FAILED, Status.REJECTED}
+    assert hostile.called("fine") == 0
+    assert "where nobody may ask" in (await is_in(ServerState.DOWN, server)).reason
+
+
+async def test_nobody_there_is_said_at_once(alice: User, bob: User, neighbour: Tool) -> None:
+    draft = ServerDraft("nobody", url=f"http://127.0.0.1:{free_port()}/mcp")
+    async with unharmed(bob, neighbour):
+        server = await is_in(ServerState.DOWN, await in_db(servers.create)(draft, signed_in(alice)))
+    assert "could not connect" in server.reason

@@ -1,0 +1,253 @@
+"""Calls of tools over every transport and in both eras of the protocol."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from hitlchat.upstreams.wire import Answer, NeverRan, Pool, Question, Reply, ServerSpec, Step, Unknown
+from tests.upstreams.wire.upstreams import StartServer, at, honest, until, written
+
+Serve = Callable[[str], ServerSpec]
+ANYHOW = ["stdio", "http", "http-json", "http-2025", "sse"]
+anyhow = pytest.mark.parametrize("how", ANYHOW)
+# The SDK's server does not see that nobody waits any more when it answers in one piece.
+stoppable = pytest.mark.parametrize("how", [how for how in ANYHOW if how != "http-json"])
+
+
+OPTIONS = {"http-json": ("--json",), "http-2025": ("--era", "2025")}
+
+
+@pytest.fixture(scope="module")
+def shared(share_server: StartServer, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[str, Path]]:
+    """Where the honest server listens for this kind of connection, and its log."""
+
+    @cache
+    def shared(how: str) -> tuple[str, Path]:
+        log = tmp_path_factory.mktemp(how) / "calls.txt"
+        server = share_server("sse" if how == "sse" else "http", *OPTIONS.get(how, ()), "--log", str(log))
+        return server.url, log
+
+    return shared
+
+
+@pytest.fixture
+def log(request: pytest.FixtureRequest, shared: Callable[[str], tuple[str, Path]], tmp_path: Path) -> Path:
+    """What the tools of this test's server write."""
+    how = request.getfixturevalue("how") if "how" in request.fixturenames else "stdio"
+    file = tmp_path / "calls.txt" if how == "stdio" else shared(how)[1]
+    file.unlink(missing_ok=True)
+    return file
+
+
+@pytest.fixture
+def serve(shared: Callable[[str], tuple[str, Path]], tmp_path: Path) -> Serve:
+    def serve(how: str) -> ServerSpec:
+        return honest("honest", "--log", str(tmp_path / "calls.txt")) if how == "stdio" else at(shared(how)[0])
+
+    return serve
+
+
+@anyhow
+async def test_a_result_comes_back_as_plain_json(how: str, pool: Pool, serve: Serve) -> None:
+    await pool.put(serve(how))
+    found = await pool.call_tool("honest", "add", {"a": 1, "b": 2})
+    assert found == Answer([{"type": "text", "text": "3"}], {"result": 3})
+
+
+@anyhow
+async def test_a_tool_that_fails_is_no_error_of_the_connection(how: str, pool: Pool, serve: Serve) -> None:
+    await pool.put(serve(how))
+    found = await pool.call_tool("honest", "fail", {"why": "no reason"})
+    assert isinstance(found, Answer)
+    assert found.is_error
+    assert pool.status("honest").state == "up"
+
+
+async def test_of_a_picture_kind_and_size_are_kept(pool: Pool, serve: Serve) -> None:
+    await pool.put(serve("stdio"))
+    found = await pool.call_tool("honest", "picture", {})
+    assert found == Answer([{"type": "image", "mimeType": "image/png", "bytes": 108}])
+
+
+@anyhow
+async def test_progress_is_passed_on(how: str, pool: Pool, serve: Serve) -> None:
+    steps: list[Step] = []
+
+    async def keep(step: Step) -> None:
+        steps.append(step)
+
+    await pool.put(serve(how))
+    found = await pool.call_tool("honest", "slow", {"seconds": 1.0}, on_progress=keep)
+    assert isinstance(found, Answer)
+    if how != "http-json":  # where the answer has no room for anything before it
+        assert len(steps) >= 2
+        assert [step.progress for step in steps] == sorted(step.progress for step in steps)
+        assert steps[0].total == 10
+        assert steps[0].message.startswith("step ")
+
+
+async def test_a_hook_for_progress_that_raises_does_not_cost_the_result(pool: Pool, serve: Serve) -> None:
+    async def fail(step: Step) -> None:
+        raise RuntimeError("no")
+
+    await pool.put(serve("stdio"))
+    found = await pool.call_tool("honest", "slow", {"seconds": 0.3}, on_progress=fail)
+    assert isinstance(found, Answer)
+
+
+@anyhow
+async def test_a_question_reaches_whoever_waits_for_the_call(how: str, pool: Pool, serve: Serve) -> None:
+    asked: list[Question] = []
+
+    async def answer(question: Question) -> Reply:
+        asked.append(question)
+        return Reply("accept", {"colour": "red"})
+
+    await pool.put(serve(how))
+    found = await pool.call_tool("honest", "paint", {}, on_question=answer)
+    assert isinstance(found, Answer)
+    assert found.text == "painted red"
+    assert [(question.server, question.message) for question in asked] == [("honest", "Which colour?")]
+    assert asked[0].schema["properties"].keys() == {"colour"}
+
+
+@anyhow
+async def test_a_question_that_nobody_can_answer_is_declined(how: str, pool: Pool, serve: Serve) -> None:
+    await pool.put(serve(how))
+    found = await pool.call_tool("honest", "paint", {})
+    assert isinstance(found, Answer)
+    assert found.text == "not painted: decline"
+
+
+@pytest.mark.parametrize("how", ["stdio", "http-2025"])
+async def test_the_time_of_a_question_does_not_count(how: str, pool: Pool, serve: Serve) -> None:
+    async def ponder(question: Question) -> Reply:
+        await asyncio.sleep(4.5)
+        return Reply("accept", {"colour": "blue"})
+
+    await pool.put(serve(how))
+    assert isinstance(await pool.call_tool("honest", "echo", {"text": "awake"}), Answer)
+    found = await pool.call_tool("honest", "paint", {}, on_question=ponder, seconds=4.0)
+    assert isinstance(found, Answer)
+    assert found.text == "painted blue"
+
+
+async def test_a_question_is_taken_back_when_its_call_is_cancelled(pool: Pool, serve: Serve) -> None:
+    cancel, shown, gone = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def wait(question: Question) -> Reply:
+        shown.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            gone.set()
+        raise AssertionError
+
+    await pool.put(serve("http-2025"))
+    call = asyncio.create_task(pool.call_tool("honest", "paint", {}, on_question=wait, cancel=cancel))
+    await asyncio.wait_for(shown.wait(), 60)
+    cancel.set()
+    assert isinstance(await asyncio.wait_for(call, 60), Unknown)
+    await asyncio.wait_for(gone.wait(), 60)
+
+
+async def test_a_hook_for_questions_that_raises_tells_the_server_nothing(pool: Pool, serve: Serve) -> None:
+    async def fail(question: Question) -> Reply:
+        raise RuntimeError("our own affairs")
+
+    await pool.put(serve("http-2025"))
+    found = await pool.call_tool("honest", "paint", {}, on_question=fail)
+    assert isinstance(found, Answer)
+    assert found.text == "not painted: cancel"
+
+
+@stoppable
+async def test_a_call_that_takes_too_long_is_given_up_and_the_server_told(
+    how: str, pool: Pool, serve: Serve, log: Path
+) -> None:
+    await pool.put(serve(how))
+    assert isinstance(await pool.call_tool("honest", "echo", {"text": "awake"}), Answer)
+    began = time.monotonic()
+    found = await pool.call_tool("honest", "slow", {"seconds": 20.0}, seconds=2.0)
+    assert isinstance(found, Unknown)
+    assert "in time" in found.reason
+    assert time.monotonic() - began < 5
+    await until(lambda: "slow cancelled" in written(log), "the server stopped")
+    assert "slow ended" not in written(log)
+
+
+@stoppable
+async def test_a_call_that_is_cancelled_is_given_up_and_the_server_told(
+    how: str, pool: Pool, serve: Serve, log: Path
+) -> None:
+    cancel = asyncio.Event()
+    await pool.put(serve(how))
+    call = asyncio.create_task(pool.call_tool("honest", "slow", {"seconds": 20.0}, cancel=cancel))
+    await until(lambda: "slow began" in written(log), "the tool runs", 20)
+    cancel.set()
+    found = await asyncio.wait_for(call, 60)
+    assert isinstance(found, Unknown)
+    assert "cancelled" in found.reason
+    await until(lambda: "slow cancelled" in written(log), "the server stopped")
+    assert isinstance(await pool.call_tool("honest", "echo", {"text": "still there"}), Answer)
+
+
+async def test_a_call_whose_task_is_cancelled_tells_the_server(pool: Pool, serve: Serve, log: Path) -> None:
+    await pool.put(serve("stdio"))
+    call = asyncio.create_task(pool.call_tool("honest", "slow", {"seconds": 20.0}))
+    await until(lambda: "slow began" in written(log), "the tool runs", 20)
+    call.cancel()
+    await asyncio.wait({call}, timeout=60)
+    assert call.cancelled()
+    await until(lambda: "slow cancelled" in written(log), "the server stopped")
+
+
+async def test_a_call_cancelled_beforehand_is_never_sent(pool: Pool, serve: Serve, log: Path) -> None:
+    cancel = asyncio.Event()
+    cancel.set()
+    await pool.put(serve("stdio"))
+    assert isinstance(await pool.call_tool("honest", "echo", {"text": "no"}, cancel=cancel), NeverRan)
+    assert isinstance(await pool.call_tool("honest", "echo", {"text": "yes"}), Answer)
+    assert written(log) == "echo yes\n"
+
+
+@anyhow
+async def test_calls_at_the_same_time_get_their_own_answers(how: str, pool: Pool, serve: Serve) -> None:
+    await pool.put(serve(how))
+    calls = [pool.call_tool("honest", "echo", {"text": str(number)}) for number in range(20)]
+    found = await asyncio.gather(*calls)
+    assert [each.text for each in found if isinstance(each, Answer)] == [str(number) for number in range(20)]
+
+
+async def test_a_call_that_does_not_pass_the_last_check_is_never_sent(pool: Pool, serve: Serve, log: Path) -> None:
+    async def object_to_it() -> str:
+        return "the tool has changed"
+
+    async def pass_it() -> str:
+        return ""
+
+    await pool.put(serve("stdio"))
+    assert await pool.call_tool("honest", "echo", {"text": "no"}, check=object_to_it) == NeverRan(
+        "the tool has changed"
+    )
+    assert isinstance(await pool.call_tool("honest", "echo", {"text": "yes"}, check=pass_it), Answer)
+    assert written(log) == "echo yes\n"
+
+
+async def test_arguments_that_are_too_large_or_no_json_are_not_sent(pool: Pool, serve: Serve, log: Path) -> None:
+    await pool.put(serve("stdio"))
+    for text in ("x" * 1024 * 1024, float("inf"), object()):
+        assert isinstance(await pool.call_tool("honest", "echo", {"text": text}), NeverRan)
+    assert not written(log)
+
+
+async def test_a_server_that_is_disabled_or_not_known_is_not_called(pool: Pool, serve: Serve, log: Path) -> None:
+    await pool.put(serve("stdio"), enabled=False)
+    assert pool.status("honest").state == "disabled"
+    for name in ("honest", "nobody"):
+        assert isinstance(await pool.call_tool(name, "echo", {"text": "x"}), NeverRan)
+    assert not written(log)

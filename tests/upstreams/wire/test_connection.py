@@ -1,0 +1,266 @@
+"""How connections come and go."""
+
+import asyncio
+import gc
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from hitlchat import addresses
+from hitlchat.masking import Mask
+from hitlchat.upstreams.wire import Answer, NeverRan, Pool, ServerSpec, Surroundings, Unknown, try_connect
+from tests.upstreams.wire.upstreams import (
+    QUICK,
+    SURROUNDINGS,
+    Seen,
+    StartServer,
+    at,
+    children,
+    descriptors,
+    free_port,
+    honest,
+    hostile,
+    until,
+    up,
+    written,
+)
+
+
+@pytest.mark.parametrize("options", [(), ("--era", "2025")], ids=["newer", "older"])
+async def test_a_server_killed_in_the_middle_of_a_call_leaves_the_outcome_unknown(
+    options: tuple[str, ...], pool: Pool, start_server: StartServer, tmp_path: Path
+) -> None:
+    log = tmp_path / "log"
+    server = start_server("http", "--log", str(log), *options)
+    await pool.put(at(server.url))
+    call = asyncio.create_task(pool.call_tool("honest", "slow", {"seconds": 20.0}))
+    await until(lambda: "slow began" in written(log), "the tool runs")
+    began = time.monotonic()
+    server.kill()
+    assert isinstance(await asyncio.wait_for(call, 10), Unknown)
+    assert time.monotonic() - began < 3
+    await until(lambda: pool.status("honest").state == "down", "it is seen to be down")
+    assert "could not connect" in pool.status("honest").last_error
+
+    refused = await pool.call_tool("honest", "add", {"a": 1, "b": 2})
+    assert isinstance(refused, NeverRan)
+    server.start()
+    await until(lambda: pool.status("honest").state == "up", "it is back", 20)
+    assert isinstance(await pool.call_tool("honest", "add", {"a": 1, "b": 2}), Answer)
+    assert written(log).count("slow began") == 1
+
+
+async def test_a_program_that_dies_in_a_call_is_started_again_and_the_call_is_not_repeated(
+    pool: Pool, tmp_path: Path
+) -> None:
+    log = tmp_path / "log"
+    await pool.put(honest("honest", "--log", str(log)))
+    found = await pool.call_tool("honest", "die", {})
+    assert isinstance(found, Unknown)
+    assert "-9" in found.reason
+    assert isinstance(await pool.call_tool("honest", "add", {"a": 1, "b": 2}), Answer)
+    assert written(log) == "die\nadd\n"
+
+
+@pytest.mark.parametrize("options", [(), ("--era", "2025")], ids=["newer", "older"])
+async def test_a_call_after_a_restart_that_nobody_noticed_runs_once(
+    options: tuple[str, ...], pool: Pool, start_server: StartServer, tmp_path: Path
+) -> None:
+    log = tmp_path / "log"
+    server = start_server("http", "--log", str(log), *options)
+    await pool.put(at(server.url))
+    await up(pool)
+    server.kill()
+    server.start()
+    found = await pool.call_tool("honest", "add", {"a": 1, "b": 2})
+    assert isinstance(found, Answer), found
+    assert written(log) == "add\n"
+
+
+async def test_a_stopped_server_is_seen_to_be_down(pool: Pool, start_server: StartServer) -> None:
+    server = start_server()
+    await pool.put(at(server.url))
+    await up(pool)
+    server.signal(signal.SIGSTOP)
+    status = await pool.ping("honest")
+    assert status.state == "down"
+    server.signal(signal.SIGCONT)
+    await until(lambda: pool.status("honest").state == "up", "it is back", 20)
+
+
+@pytest.mark.parametrize("how", ["stdio", "http", "http-2025", "sse"])
+async def test_a_change_of_the_tools_is_told(how: str, pool: Pool, seen: Seen, start_server: StartServer) -> None:
+    options = ("--era", "2025") if how == "http-2025" else ()
+    spec = honest() if how == "stdio" else at(start_server(how.partition("-")[0], *options).url)
+    await pool.put(spec)
+    await up(pool)
+    await until(lambda: seen.listings, "the first list")
+    name, first = seen.listings[0]
+    assert name == "honest"
+    assert "newcomer" not in {tool.name for tool in first.tools}
+    assert isinstance(await pool.call_tool("honest", "grow", {}), Answer)
+    await until(lambda: "newcomer" in {tool.name for tool in seen.listings[-1][1].tools}, "the new list")
+    assert pool.status("honest").tool_count == len(first.tools) + 1
+
+
+async def test_the_status_tells_what_there_is_to_know(pool: Pool, seen: Seen, start_server: StartServer) -> None:
+    await pool.put(at(start_server("http", "--era", "2025").url))
+    assert pool.status("honest").state == "down"
+    await up(pool)
+    await until(lambda: pool.status("honest").tool_count, "the tools were counted")
+    status = await pool.ping("honest")
+    assert (status.server_name, status.server_version, status.protocol_version) == ("honest", "1.2.3", "2025-11-25")
+    assert status.latency_ms is not None
+    assert status.last_error == ""
+    assert [status.state for status in seen.statuses][:2] == ["connecting", "up"]
+
+
+async def test_nobody_listening_is_said_in_words(pool: Pool) -> None:
+    await pool.put(at(f"http://127.0.0.1:{free_port()}/mcp"))
+    found = await pool.call_tool("honest", "add", {})
+    assert isinstance(found, NeverRan)
+    assert "could not connect" in found.reason
+    assert pool.status("honest").state == "down"
+
+
+async def test_a_server_that_wants_someone_to_sign_in_says_so(pool: Pool, start_server: StartServer) -> None:
+    url = start_server("http", "--authorization", "Bearer right-token").url
+    await pool.put(at(url, headers={"Authorization": "Bearer wrong-token"}))
+    found = await pool.call_tool("honest", "add", {"a": 1, "b": 2})
+    assert found == NeverRan(pool.status("honest").last_error, 401)
+    assert "wrong-token" not in repr(pool.status("honest"))
+    await pool.put(at(url, headers={"Authorization": "Bearer right-token"}))
+    assert isinstance(await pool.call_tool("honest", "add", {"a": 1, "b": 2}), Answer)
+
+
+async def test_programs_are_started_only_where_that_is_allowed(tmp_path: Path) -> None:
+    pool = Pool(Surroundings(addresses, Mask))
+    log = tmp_path / "log"
+    spec = ServerSpec("honest", "stdio", command="cp", args=("/etc/hostname", str(log)), timeouts=QUICK)
+    await pool.put(spec)
+    found = await pool.call_tool("honest", "add", {})
+    assert isinstance(found, NeverRan)
+    assert "MCP_ALLOW_STDIO" in found.reason
+    assert "MCP_ALLOW_STDIO" in (await try_connect(spec, Surroundings(addresses, Mask))).error
+    await pool.close()
+    assert not written(log)
+
+
+async def test_a_program_gets_its_own_environment_and_an_empty_folder(
+    pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SECRET_KEY", "ours")
+    monkeypatch.setenv("OPENAI_API_KEY", "ours as well")
+    await pool.put(honest(env={"THEIRS": "1"}))
+    found = await pool.call_tool("honest", "environment", {})
+    assert isinstance(found, Answer)
+    given = found.structured
+    assert given["THEIRS"] == "1"
+    assert given["files"] == ""
+    assert given["HOME"] == given["cwd"]
+    assert given.keys() <= {
+        *("THEIRS", "HOME", "TMPDIR", "PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "SSL_CERT_FILE", "SSL_CERT_DIR"),
+        *("cwd", "files"),
+    }
+    await pool.close()
+    assert given["cwd"] not in map(str, Path(given["cwd"]).parent.iterdir())
+
+
+async def test_a_program_that_is_not_there_is_said_in_words() -> None:
+    spec = ServerSpec("nothing", "stdio", command="no-such-program-anywhere", timeouts=QUICK)
+    assert (await try_connect(spec, SURROUNDINGS)).error == "the program 'no-such-program-anywhere' was not found"
+
+
+async def test_a_changed_spec_takes_the_place_of_the_old_one(pool: Pool, start_server: StartServer) -> None:
+    spec = at(start_server().url)
+    await pool.put(spec)
+    first = (await up(pool)).since
+    await pool.put(at(spec.url))
+    assert pool.status("honest").since == first
+    await pool.put(at(spec.url, headers={"X-Other": "1"}))
+    assert pool.status("honest").state == "down"
+    assert isinstance(await pool.call_tool("honest", "add", {"a": 1, "b": 2}), Answer)
+    await pool.remove("honest")
+    assert pool.statuses() == {}
+
+
+async def test_a_connection_can_be_opened_anew(pool: Pool, start_server: StartServer) -> None:
+    await pool.put(at(start_server("http", "--era", "2025").url))
+    before = await up(pool)
+    await pool.reconnect("honest")
+    after = await up(pool)
+    assert after.since > before.since
+    assert isinstance(await pool.call_tool("honest", "add", {"a": 1, "b": 2}), Answer)
+
+
+async def test_a_test_of_the_connection_leaves_the_live_one_alone(pool: Pool, start_server: StartServer) -> None:
+    spec = at(start_server().url)
+    await pool.put(spec)
+    before = await up(pool)
+    trial = await try_connect(spec, SURROUNDINGS)
+    assert trial.error == ""
+    assert trial.server_name == "honest"
+    assert trial.listing is not None
+    assert {"add", "echo"} <= {tool.name for tool in trial.listing.tools}
+    assert pool.status("honest").since == before.since
+
+
+async def test_a_pool_is_of_one_loop(pool: Pool) -> None:
+    await pool.put(honest())
+
+    def elsewhere() -> None:
+        asyncio.run(pool.call_tool("honest", "add", {}))
+
+    with pytest.raises(RuntimeError, match="another event loop"):
+        await asyncio.to_thread(elsewhere)
+
+
+@pytest.mark.parametrize("habits", [(), ("stays",), ("child",), ("chatter", "garbage"), ("mute",)], ids=str)
+async def test_nothing_is_left_of_a_program(habits: tuple[str, ...], tmp_path: Path) -> None:
+    await try_connect(honest(), SURROUNDINGS)  # what is made once and kept: threads, caches
+    gc.collect()
+    tasks, files, programs = asyncio.all_tasks(), descriptors(), children()
+    pool = Pool(SURROUNDINGS)
+    await pool.put(hostile(*habits))
+    pool.connect("hostile")
+    await until(lambda: children() - programs, "the program runs")
+    if "mute" not in habits:
+        await up(pool, "hostile")
+    started = children() - programs
+    groups = started_groups(started)
+    began = time.monotonic()
+    await pool.close()
+    assert time.monotonic() - began < 10
+    assert not asyncio.all_tasks() - tasks
+    assert not children() - programs
+    await until(lambda: not started_groups(groups), "all that it started is gone", 5)
+    gc.collect()
+    await until(lambda: descriptors() <= files, "no descriptor is left", 5)
+
+
+def started_groups(leaders: set[int]) -> set[int]:
+    """Those of the process groups that still have a living member."""
+    found = set[int]()
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            try:
+                fields = (folder / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+            except OSError:
+                continue
+            if fields[0] != "Z" and int(fields[2]) in leaders:
+                found.add(int(fields[2]))
+    return found
+
+
+async def test_many_connections_leave_nothing(start_server: StartServer) -> None:
+    server = start_server("http", "--era", "2025")
+    await try_connect(at(server.url), SURROUNDINGS)
+    gc.collect()
+    tasks, files = asyncio.all_tasks(), descriptors()
+    for _ in range(10):
+        assert (await try_connect(at(server.url), SURROUNDINGS)).error == ""
+    gc.collect()
+    assert not asyncio.all_tasks() - tasks
+    assert descriptors() <= files + 1

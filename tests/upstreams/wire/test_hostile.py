@@ -1,0 +1,298 @@
+"""A program that means no good, over standard input and output: what it does costs nobody but itself."""
+
+import asyncio
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from hitlchat.upstreams.wire import (
+    Answer,
+    Limits,
+    Outcome,
+    Pool,
+    Question,
+    Rejected,
+    Reply,
+    ServerSpec,
+    Step,
+    Timeouts,
+    Unknown,
+    Unreadable,
+    try_connect,
+)
+from tests.upstreams.wire.upstreams import QUICK, SURROUNDINGS, Seen, honest, hostile, until, up
+
+KEY = "sk-very-secret-0123456789"
+BRIEF = Timeouts(connect=5, listing=2, call=5, question=2, health=2, close=2, settle=0.1)
+
+
+def memory() -> int:
+    """Of this process, in bytes."""
+    return int(Path("/proc/self/statm").read_text(encoding="utf-8").split()[1]) * 4096
+
+
+async def call(pool: Pool, name: str, seconds: float = 60.0) -> Outcome:
+    return await pool.call_tool("hostile", name, {}, seconds=seconds)
+
+
+@pytest.mark.parametrize(
+    "tool, words",
+    [
+        ("huge", "larger than 4,194,304 bytes"),
+        ("huge_id_last", "larger than 4,194,304 bytes"),
+        ("deep", "nested more than 64 levels deep"),
+        ("deeper", "is no message of the protocol"),
+        ("wide", "has more than 200,000 parts"),
+        ("not_a_number", "a number that JSON cannot express"),
+        ("malformed", "breaks the protocol: content"),
+        ("not_json", "is no message of the protocol"),
+    ],
+)
+async def test_an_answer_that_nobody_can_use_is_told_as_such(tool: str, words: str, pool: Pool) -> None:
+    await pool.put(hostile())
+    assert isinstance(await call(pool, "fine"), Answer)
+    before = memory()
+    found = await call(pool, tool)
+    assert isinstance(found, Unreadable)
+    assert words in found.reason
+    assert memory() - before < 64 * 1024 * 1024
+    assert isinstance(await call(pool, "fine"), Answer)
+
+
+async def test_an_answer_just_within_the_limit_is_taken(pool: Pool) -> None:
+    await pool.put(hostile(limits=Limits(message_bytes=11_000_000)))
+    found = await call(pool, "huge")
+    assert isinstance(found, Answer)
+    assert len(found.text) == 10_000_000
+
+
+async def test_a_line_that_never_ends_ends_the_connection(pool: Pool) -> None:
+    await pool.put(hostile())
+    before = memory()
+    found = await call(pool, "endless")
+    assert isinstance(found, Unknown)
+    assert "does not end" in found.reason
+    assert memory() - before < 64 * 1024 * 1024
+    assert isinstance(await call(pool, "fine"), Answer)
+
+
+@pytest.mark.parametrize("tool", ["silent", "drip"])
+async def test_an_answer_that_does_not_come_is_waited_for_so_long(tool: str, pool: Pool) -> None:
+    await pool.put(hostile())
+    await up(pool, "hostile")
+    began = time.monotonic()
+    assert isinstance(await call(pool, tool, seconds=1), Unknown)
+    assert time.monotonic() - began < 3
+
+
+async def test_calls_that_are_never_answered_wear_a_connection_out(pool: Pool) -> None:
+    await pool.put(hostile())
+    await up(pool, "hostile")
+    await asyncio.gather(*(call(pool, "silent", seconds=3) for _ in range(16)))
+    await until(lambda: "never answered" in pool.status("hostile").last_error, "the connection is given up")
+    assert isinstance(await call(pool, "fine"), Answer)
+
+
+async def test_an_error_cannot_dress_itself_up(pool: Pool) -> None:
+    await pool.put(hostile())
+    found = await call(pool, "error")
+    assert isinstance(found, Rejected)
+    assert found.code == -32099
+    assert found.message.startswith(r"<b>no\x1b[31m</b> y")
+    assert len(found.message) <= 2000
+    assert pool.status("hostile").server_name == r"hostile\x1b[31m<b>"
+
+
+async def test_secrets_are_masked_in_whatever_comes_back(pool: Pool) -> None:
+    await pool.put(hostile(env={"API_KEY": KEY}, secrets=(KEY,)))
+    found = await call(pool, "secret")
+    assert found == Answer([{"type": "text", "text": "key=•••"}], {"key": "•••"})
+    assert await call(pool, "secret_error") == Rejected(-32050, "bad key •••")
+    await until(lambda: any("the key is •••" in note for note in pool.status("hostile").notes), "it is noted")
+    assert KEY not in repr(pool.status("hostile"))
+
+
+async def test_only_the_first_answer_to_a_call_counts(pool: Pool) -> None:
+    await pool.put(hostile())
+    assert (await call(pool, "twice")) == Answer([{"type": "text", "text": "first"}])
+    assert (await call(pool, "somebody_elses")) == Answer([{"type": "text", "text": "yours"}])
+
+
+async def test_a_flood_of_progress_is_passed_on_at_a_bearable_rate(pool: Pool) -> None:
+    steps: list[Step] = []
+
+    async def keep(step: Step) -> None:
+        steps.append(step)
+
+    await pool.put(hostile())
+    await up(pool, "hostile")
+    began = time.monotonic()
+    found = await pool.call_tool("hostile", "flood", {}, on_progress=keep)
+    assert isinstance(found, Answer)
+    assert len(steps) <= 10 * (time.monotonic() - began) + 2
+    assert any("more messages than anyone asked for" in note for note in pool.status("hostile").notes)
+
+
+@pytest.mark.parametrize("tool", ["sampling", "roots"])
+async def test_what_no_server_gets_is_refused(tool: str, pool: Pool) -> None:
+    await pool.put(hostile())
+    found = await call(pool, tool)
+    assert isinstance(found, Answer)
+    assert "not supported" in found.text
+
+
+async def test_questions_without_end_are_declined_after_some(pool: Pool) -> None:
+    asked: list[Question] = []
+
+    async def answer(question: Question) -> Reply:
+        asked.append(question)
+        return Reply("accept")
+
+    await pool.put(hostile())
+    await pool.call_tool("hostile", "many_questions", {}, on_question=answer)
+    assert len(asked) <= 10
+
+
+async def test_a_question_that_nobody_answers_is_cancelled_in_the_end(pool: Pool) -> None:
+    async def sleep(question: Question) -> Reply:
+        assert question.server == "hostile"
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    await pool.put(hostile(timeouts=replace(QUICK, question=2)))
+    found = await pool.call_tool("hostile", "password", {}, on_question=sleep, seconds=20)
+    assert isinstance(found, Answer)
+    assert found.text == '{"action": "cancel"}'
+
+
+async def test_a_question_is_declined_when_it_could_belong_to_two_people(pool: Pool) -> None:
+    asked: list[Question] = []
+
+    async def answer(question: Question) -> Reply:
+        asked.append(question)
+        return Reply("accept", {"password": "mine"})
+
+    await pool.put(hostile())
+    await up(pool, "hostile")
+    other = asyncio.create_task(pool.call_tool("hostile", "silent", {}, seconds=2, on_question=answer))
+    found = await pool.call_tool("hostile", "password", {}, on_question=answer)
+    assert isinstance(found, Answer)
+    assert found.text == '{"action": "decline"}'
+    await other
+    assert asked == []
+
+
+@pytest.mark.parametrize("habit", ["garbage", "chatter", "notices", "questions", "child"])
+async def test_a_noisy_server_is_still_of_use_and_harms_nobody(habit: str, pool: Pool) -> None:
+    await pool.put(hostile(habit))
+    await pool.put(honest())
+    await up(pool)
+    assert isinstance(await call(pool, "fine"), Answer)
+    before, turns = memory(), list[float]()
+    end = time.monotonic() + 2
+    while time.monotonic() < end:
+        began = time.monotonic()
+        assert isinstance(await pool.call_tool("honest", "echo", {"text": "hello"}), Answer)
+        turns.append(time.monotonic() - began)
+    assert sorted(turns)[len(turns) // 2] < 0.5
+    assert memory() - before < 32 * 1024 * 1024
+    notes = pool.status("hostile").notes
+    assert len(notes) <= 50
+    assert all(len(note) <= 600 for note in notes)
+
+
+@pytest.mark.parametrize(
+    "habit, words",
+    [
+        ("mute", "no connection within 5 seconds"),
+        ("mute-list", "did not come within 2 seconds"),
+        ("dies-at-start", "the program ended with code 3: no configuration found"),
+        ("no-tools", "Method not found"),
+        ("version", "Unsupported protocol version"),
+    ],
+)
+async def test_a_server_that_cannot_be_used_says_why(habit: str, words: str) -> None:
+    spec = hostile(habit, timeouts=BRIEF if habit.startswith("mute") else Timeouts(close=2))
+    if habit == "mute-list":
+        spec = hostile(habit, timeouts=Timeouts(connect=15, listing=2, close=2))
+    began = time.monotonic()
+    trial = await try_connect(spec, SURROUNDINGS)
+    assert words in trial.error
+    assert time.monotonic() - began < 20
+    if habit == "dies-at-start":
+        assert any("no configuration found" in note for note in trial.notes)
+
+
+@pytest.mark.parametrize(
+    "said, words",
+    [
+        ("a\\x1b[31mb\\n\\n", r": a\x1b[31mb"),
+        ("first\\nkey s3cret-0815 " + "z" * 300 + "\\n", ": key ••• " + "z" * 20),
+        ("", "code 3"),
+    ],
+)
+async def test_the_last_words_of_a_program_are_masked_escaped_and_cut(said: str, words: str) -> None:
+    code = f"import sys; sys.stderr.write('{said}'); sys.exit(3)"
+    spec = ServerSpec("last", "stdio", command=sys.executable, args=("-c", code), secrets=("s3cret-0815",))
+    error = (await try_connect(spec, SURROUNDINGS)).error
+    assert error.startswith("the program ended with code 3")
+    assert words in error
+    assert len(error) < 240
+    assert "s3cret" not in error
+
+
+@pytest.mark.parametrize(
+    "habit, count, words",
+    [
+        ("many", 5000, ""),
+        ("too-many", 5000, "more than 5,000 tools"),
+        ("fat", 8, "more than 8,388,608 bytes"),
+        ("circle", 3, "run in a circle"),
+    ],
+)
+async def test_the_list_of_tools_ends_somewhere(habit: str, count: int, words: str) -> None:
+    trial = await try_connect(hostile(habit), SURROUNDINGS)
+    assert trial.error == ""
+    assert trial.listing is not None
+    assert len(trial.listing.tools) == count
+    assert words in trial.listing.cut
+    assert bool(trial.listing.cut) == bool(words)
+
+
+async def test_of_two_tools_with_one_name_the_first_counts_and_both_are_told() -> None:
+    listing = (await try_connect(hostile("twins"), SURROUNDINGS)).listing
+    assert listing is not None
+    assert [tool.description for tool in listing.tools] == ["the first"]
+    assert listing.repeated == ("fine",)
+
+
+async def test_odd_tools_are_told_as_they_are() -> None:
+    listing = (await try_connect(hostile("odd"), SURROUNDINGS)).listing
+    assert listing is not None
+    recursive, broken = listing.tools
+    assert recursive.title == "<script>alert(1)</script>\x1b[31m"
+    assert recursive.annotations == {"readOnlyHint": True, "title": "harmless"}
+    assert recursive.definition["inputSchema"]["properties"] == {"a": {"$ref": "#"}}
+    assert broken.input_schema["properties"]["a"]["pattern"] == "("
+
+
+async def test_a_list_that_changes_all_the_time_is_read_less_and_less_often(pool: Pool, seen: Seen) -> None:
+    await pool.put(hostile("restless"))
+    await up(pool, "hostile")
+    await until(lambda: len(seen.listings) >= 3, "it is read again")
+    began, count = time.monotonic(), len(seen.listings)
+    await until(lambda: time.monotonic() - began > 2, "time passes")
+    assert len(seen.listings) - count <= 4
+    descriptions = [listing.tools[0].description for _, listing in seen.listings]
+    assert len(set(descriptions)) == len(descriptions)
+
+
+@pytest.fixture(autouse=True)
+def quiet(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """Nothing that a server does may fill our own log."""
+    yield
+    assert [record.getMessage() for record in caplog.records if record.levelname in {"ERROR", "CRITICAL"}] == []

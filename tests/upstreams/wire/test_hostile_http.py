@@ -1,0 +1,178 @@
+"""A server over HTTP that means no good."""
+
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from hitlchat.upstreams.wire import (
+    Answer,
+    NeverRan,
+    Outcome,
+    Pool,
+    ServerSpec,
+    Timeouts,
+    Unknown,
+    Unreadable,
+    try_connect,
+)
+from tests.upstreams.hostile_http import HostileHttp, hostile_http
+from tests.upstreams.wire.upstreams import SURROUNDINGS, at, until, up
+
+BRIEF = Timeouts(connect=2, listing=2, call=3, health=1, close=1)
+
+
+@pytest_asyncio.fixture
+async def upstream(pool: Pool) -> AsyncIterator[HostileHttp]:
+    """The pool knows it as `hostile`; it ends after the test, before the pool does."""
+    async with hostile_http() as upstream:
+        await pool.put(at(upstream.url(), "hostile"))
+        yield upstream
+        await pool.close()
+
+
+def memory() -> int:
+    return int(Path("/proc/self/statm").read_text(encoding="utf-8").split()[1]) * 4096
+
+
+async def call(pool: Pool, name: str, seconds: float = 5.0) -> Outcome:
+    return await pool.call_tool("hostile", name, {}, seconds=seconds)
+
+
+@pytest.mark.parametrize(
+    "tool, words",
+    [
+        ("huge", "larger than"),
+        ("huge_event", "larger than"),
+        ("endless", "larger than"),
+        ("wide", "has more than 200,000 parts"),
+        ("deep", "nested more than 64 levels deep"),
+        ("bomb", "in a compressed form that nobody asked for"),
+        ("page", "neither JSON nor a stream of events"),
+        ("broken", "is no message of the protocol"),
+    ],
+)
+async def test_an_answer_that_nobody_can_use_is_told_as_such(
+    tool: str, words: str, pool: Pool, upstream: HostileHttp
+) -> None:
+    assert isinstance(await call(pool, "fine"), Answer)
+    before = memory()
+    found = await call(pool, tool)
+    assert isinstance(found, Unreadable), found
+    assert words in found.reason
+    assert memory() - before < 100 * 1024 * 1024  # the server itself is in this process
+    assert isinstance(await call(pool, "fine"), Answer)
+
+
+@pytest.mark.parametrize(
+    "tool", ["hang", "drip", "cut", "reset", "noise", "headers_without_end", "server_error", "accepted"]
+)
+async def test_a_call_that_was_sent_and_not_answered_may_have_run_and_is_not_repeated(
+    tool: str, pool: Pool, upstream: HostileHttp
+) -> None:
+    await up(pool, "hostile")
+    before, began = memory(), time.monotonic()
+    found = await call(pool, tool, seconds=1.5)
+    assert isinstance(found, Unknown), found
+    assert time.monotonic() - began < 4
+    assert memory() - before < 50 * 1024 * 1024
+    assert upstream.called(tool) == 1
+    assert isinstance(await call(pool, "fine"), Answer)
+
+
+async def test_a_call_that_was_turned_away_did_not_run(pool: Pool, upstream: HostileHttp) -> None:
+    assert await call(pool, "unauthorised") == NeverRan("the server answered 401", 401)
+    assert upstream.called("unauthorised") == 1
+
+
+async def test_a_session_that_the_server_forgot_is_renewed_and_the_call_made_once_more(
+    pool: Pool, upstream: HostileHttp
+) -> None:
+    assert isinstance(await call(pool, "forget"), Answer)
+    found = await call(pool, "fine")
+    assert isinstance(found, Answer), found
+    assert upstream.called("fine") == 2  # the first of them was answered with 404
+
+
+async def test_a_flood_of_notices_does_not_keep_the_answer_away(pool: Pool, upstream: HostileHttp) -> None:
+    found = await call(pool, "flood")
+    assert isinstance(found, Answer)
+    assert found.text == "after the flood"
+
+
+@pytest.mark.parametrize("tool", ["redirect", "redirect_elsewhere"])
+async def test_a_call_does_not_follow_to_another_place(tool: str, pool: Pool, upstream: HostileHttp) -> None:
+    found = await call(pool, tool)
+    assert isinstance(found, NeverRan), found
+    assert "redirects" in found.reason
+    assert not [path for _, path, _ in upstream.seen if path == "/stolen"]
+
+
+@pytest.mark.parametrize(
+    "path, words",
+    [
+        ("/redirect", "not followed"),
+        ("/redirect-elsewhere", "not followed"),
+        ("/hang", "no connection within 2 seconds"),
+        ("/page", "content type"),
+        ("/noise", "does not speak HTTP"),
+        ("/reset", "broke"),
+    ],
+)
+async def test_a_place_without_a_server_says_why(path: str, words: str, upstream: HostileHttp) -> None:
+    began = time.monotonic()
+    trial = await try_connect(at(upstream.url(path), "hostile", timeouts=BRIEF), SURROUNDINGS)
+    assert words in trial.error
+    assert time.monotonic() - began < 5
+    assert not [path for _, path, _ in upstream.seen if path == "/stolen"]
+
+
+@pytest.mark.parametrize(
+    "url, words",
+    [
+        ("http://127.0.0.1:{port}/mcp", "private addresses are not allowed"),
+        ("http://localhost:{port}/mcp", "private addresses are not allowed"),
+        ("http://[::1]:{port}/mcp", "private addresses are not allowed"),
+        ("http://2130706433:{port}/mcp", "nobody may ask"),
+        ("http://0.0.0.0:{port}/mcp", "nobody may ask"),
+        ("http://[::ffff:127.0.0.1]:{port}/mcp", "nobody may ask"),
+        ("http://169.254.169.254/mcp", "nobody may ask"),
+        ("http://metadata.google.internal/mcp", "where a cloud keeps its keys"),
+        ("http://no-such-host.invalid/mcp", "was not found"),
+    ],
+)
+async def test_addresses_of_our_own_are_not_asked(url: str, words: str, upstream: HostileHttp) -> None:
+    spec = ServerSpec("hostile", "http", url=url.format(port=upstream.port), timeouts=BRIEF)
+    trial = await try_connect(spec, SURROUNDINGS)
+    assert words in trial.error
+    assert upstream.seen == []
+
+
+@pytest.mark.parametrize(
+    "url", ["http://169.254.169.254/mcp", "http://0.0.0.0:1/mcp", "http://[fe80::1]/mcp", "http://224.0.0.1/mcp"]
+)
+async def test_some_addresses_are_never_asked(url: str) -> None:
+    trial = await try_connect(at(url, timeouts=BRIEF), SURROUNDINGS)
+    assert "nobody may ask" in trial.error
+
+
+async def test_our_headers_are_sent_and_nothing_else_of_ours(
+    pool: Pool, upstream: HostileHttp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
+    await pool.put(at(upstream.url(), "hostile", headers={"Authorization": "Bearer abcdef-123456"}))
+    assert isinstance(await call(pool, "fine"), Answer)
+    assert all(headers["authorization"] == "Bearer abcdef-123456" for headers in upstream.headers)
+    sent = {name for headers in upstream.headers for name in headers}
+    assert sent <= {
+        *("host", "accept", "accept-encoding", "connection", "user-agent", "content-length", "content-type"),
+        *("authorization", "mcp-session-id", "mcp-protocol-version", "mcp-method", "mcp-name", "cache-control"),
+    }
+
+
+async def test_the_status_follows_what_happens(pool: Pool, upstream: HostileHttp) -> None:
+    await up(pool, "hostile")
+    assert isinstance(await call(pool, "reset"), Unknown)
+    await until(lambda: pool.status("hostile").state == "up", "it is up, since it answers when asked")

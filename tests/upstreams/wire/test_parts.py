@@ -1,0 +1,141 @@
+"""The parts by themselves: what a spec may be, lines, shapes and paces."""
+
+import time
+from typing import Any
+
+import pytest
+
+from hitlchat.upstreams.wire import Limits, ServerSpec
+from hitlchat.upstreams.wire.lines import KEPT_ENDS, Lines, TooLong
+from hitlchat.upstreams.wire.notes import MOST_NOTES, Notes
+from hitlchat.upstreams.wire.pace import Pace
+from hitlchat.upstreams.wire.shape import complaint
+from hitlchat.upstreams.wire.texts import short
+
+URL = "https://example.com/mcp"
+
+
+@pytest.mark.parametrize(
+    "fields, words",
+    [
+        ({"transport": "carrier pigeon"}, "transport must be one of"),
+        ({"url": "ftp://example.com"}, "url must be an address"),
+        ({"url": "https://"}, "url must be an address"),
+        ({"url": "https://example.com:99999/"}, "url has no usable host or port"),
+        ({"url": "https://user:pass@example.com/"}, "use a header"),
+        ({"url": "https://example.com/\r\nX: 1"}, "control characters"),
+        ({"headers": {"X-A": "1\r\nX-B: 2"}}, "the value of X-A"),
+        ({"headers": {"X-A": "1\x00"}}, "the value of X-A"),
+        ({"headers": {"X-A": "\u2028"}}, "the value of X-A"),
+        ({"headers": {"X-A": " padded "}}, "the value of X-A"),
+        ({"headers": {"X A": "1"}}, "no name for a header"),
+        ({"headers": {"X-A:": "1"}}, "no name for a header"),
+        ({"headers": {"Host": "example.org"}}, "set by the connection itself"),
+        ({"headers": {"content-length": "1"}}, "set by the connection itself"),
+        ({"headers": {"Mcp-Session-Id": "1"}}, "set by the connection itself"),
+        ({"transport": "stdio", "command": " "}, "command must name a program"),
+        ({"transport": "stdio", "command": "a", "args": ("b\0",)}, "NUL"),
+        ({"transport": "stdio", "command": "a", "env": {"A=B": "1"}}, "no name for an environment variable"),
+    ],
+)
+def test_a_spec_that_cannot_work_says_what_is_wrong_and_never_the_value(fields: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        ServerSpec(**{"name": "a", "transport": "http", "url": URL, **fields})
+
+
+def test_a_spec_shows_no_secret() -> None:
+    spec = ServerSpec(
+        "files",
+        "http",
+        url=f"{URL}?key=hidden-1",
+        headers={"Authorization": "Bearer hidden-2"},
+        secrets=("hidden-1",),
+    )
+    assert repr(spec) == str(spec) == "ServerSpec('files', http)"
+    assert spec.hidden == ("hidden-1", "Bearer hidden-2", "hidden-2")
+
+
+def test_lines_come_out_whatever_the_pieces() -> None:
+    lines = Lines(100)
+    fed = [line for piece in (b"a\nb", b"", b"c\r\n\n", b" \nd", b"\n") for line in lines.feed(piece)]
+    assert fed == [b"a", b"bc", b"d"]
+
+
+def test_of_a_line_that_is_too_long_both_ends_are_kept() -> None:
+    lines = Lines(1000)
+    assert lines.feed(b"begin" + b"x" * 5000) == []
+    for _ in range(100):
+        assert lines.feed(b"y" * 5000) == []
+    assert lines.let_go > 500_000
+    (found, after) = lines.feed(b"end\nshort\n")
+    assert isinstance(found, TooLong)
+    assert found.head.startswith(b"begin")
+    assert found.tail.endswith(b"end")
+    assert len(found.head) == len(found.tail) == KEPT_ENDS
+    assert after == b"short"
+    assert lines.let_go == 0
+
+
+@pytest.mark.parametrize("value", [None, 1, "x" * 1000, {"a": [1, {"b": 2.5}]}, [], {}, 10**300])
+def test_ordinary_values_pass(value: Any) -> None:
+    assert complaint(value, Limits()) == ""
+
+
+@pytest.mark.parametrize(
+    "value, words",
+    [
+        (float("inf"), "number"),
+        ([float("nan")], "number"),
+        (10**5000, "number"),
+        ([[[[]]]], "nested more than 3 levels"),
+        ({"a": {"b": {"c": {"d": 1}}}}, "nested more than 3 levels"),
+        ([0] * 11, "more than 10 parts"),
+        ([[0] * 5, [0] * 5], "more than 10 parts"),
+    ],
+    ids=["infinite", "not-a-number", "huge", "deep-list", "deep-object", "wide", "wide-below"],
+)
+def test_others_do_not(value: Any, words: str) -> None:
+    assert words in complaint(value, Limits(depth=3, nodes=10))
+
+
+def test_looking_at_a_shared_value_does_not_take_for_ever() -> None:
+    value: Any = []
+    for _ in range(40):
+        value = [value, value]
+    began = time.monotonic()
+    assert complaint(value, Limits())
+    assert time.monotonic() - began < 1
+
+
+def test_a_pace_lets_a_burst_through_and_then_so_much_a_second() -> None:
+    # So slow that what passes between these lines does not count.
+    pace = Pace(rate=0.001, burst=5)
+    assert [pace.allows() for _ in range(7)] == [True] * 5 + [False] * 2
+    assert pace.take(3) == pytest.approx(3000, abs=100)
+    assert pace.take(1000) == pytest.approx(5000, abs=100)
+
+
+def test_texts_of_others_end_up_short_and_plain() -> None:
+    assert short("a\n\tb\x1b[31m\u202ec\u200b") == r"a b\x1b[31m\u202ec\u200b"
+    assert len(short("x" * 10_000)) == 500
+
+
+def test_a_note_that_comes_again_is_kept_once_and_counted() -> None:
+    notes = Notes()
+    for _ in range(20):
+        notes.add("Traceback")
+        notes.add("no module")
+    notes.add("once")
+    assert [line.partition(" ")[2] for line in notes.lines()] == [
+        "Traceback (20 times)",
+        "no module (20 times)",
+        "once",
+    ]
+    assert all(line[10] == "T" and line.partition(" ")[0].endswith("Z") for line in notes.lines())
+
+
+def test_the_oldest_notes_are_let_go() -> None:
+    notes = Notes()
+    for number in range(MOST_NOTES + 5):
+        notes.add(str(number))
+    assert [line.partition(" ")[2] for line in notes.lines()] == [str(number) for number in range(5, MOST_NOTES + 5)]

@@ -1,0 +1,139 @@
+"""What a tool may do, as values; and how it is told to people, to the type checker and to the sandbox."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from tools_studio.capabilities import stubs, words
+
+FetchMode = Literal["public", "allowlist", "open"]
+FilesMode = Literal["read", "write"]
+
+FETCH_METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
+READING_METHODS = ("GET", "HEAD")
+MOST_BYTES = 4 * 1024 * 1024
+MOST_SECONDS = 60.0
+MOST_REDIRECTS = 5
+
+# What the interpreter itself may do, beside the functions of the module `hitl`.
+POWERS = ("now", "random", "sleep")
+STORE_READS, STORE_WRITES = ("store.get", "store.keys"), ("store.set", "store.delete")
+FILE_READS, FILE_WRITES = ("files.read", "files.list", "files.info"), ("files.write", "files.append", "files.delete")
+ALWAYS = ("variable",)
+ALL_NAMES = frozenset(
+    {
+        *("fetch", "now", "secret", "send_email", "webhook"),
+        *(*ALWAYS, *STORE_READS, *STORE_WRITES, *FILE_READS, *FILE_WRITES),
+    }
+)
+
+
+@dataclass(frozen=True)
+class Fetch:
+    """Requests over HTTP. `hosts` are all there is in the mode `allowlist`, else those named beside the public ones.
+
+    `max_bytes` bounds one answer, `timeout_seconds` one request with all its redirects.
+    """
+
+    mode: FetchMode
+    hosts: tuple[str, ...] = ()
+    methods: tuple[str, ...] = FETCH_METHODS
+    max_bytes: int = 1024 * 1024
+    timeout_seconds: float = 30.0
+    redirects: int = 0
+
+    def as_json(self) -> dict[str, Any]:
+        """The declaration without what is only the default."""
+        plain = Fetch(self.mode)
+        said: dict[str, Any] = {"mode": self.mode}
+        if self.hosts or self.mode == "allowlist":
+            said["hosts"] = list(self.hosts)
+        for name, key in _FETCH_SETTINGS.items():
+            value = getattr(self, name)
+            if value != getattr(plain, name):
+                said[key] = list(value) if isinstance(value, tuple) else value
+        return said
+
+    @property
+    def only_reads(self) -> bool:
+        return set(self.methods) <= set(READING_METHODS)
+
+
+_FETCH_SETTINGS = {
+    "methods": "methods", "max_bytes": "maxBytes", "timeout_seconds": "timeoutSeconds", "redirects": "redirects",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Files:
+    """Files below one folder of the server's data, by the folder's name; tools that name the same one share it."""
+
+    mode: FilesMode
+    folder: str
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """What a tool may do. `email` are patterns of recipients, `webhook` names of variables that hold a URL.
+
+    With `reads_only` whatever would change something is left out: what an effect preview gets.
+    """
+
+    fetch: Fetch | None = None
+    store: bool = False
+    files: Files | None = None
+    secrets: bool = False
+    now: bool = False
+    random: bool = False
+    sleep: bool = False
+    email: tuple[str, ...] = ()
+    webhook: tuple[str, ...] = ()
+    destructive: bool = False
+    reads_only: bool = False
+
+    def as_json(self) -> dict[str, Any]:
+        """The canonical declaration: only what is granted, lists sorted."""
+        granted: dict[str, Any] = {"fetch": self.fetch.as_json()} if self.fetch else {}
+        granted |= {"store": True} if self.store else {}
+        granted |= {"files": {"mode": self.files.mode, "folder": self.files.folder}} if self.files else {}
+        granted |= {name: True for name in ("secrets", *POWERS) if getattr(self, name)}
+        granted |= {"email": {"to": list(self.email)}} if self.email else {}
+        granted |= {"webhook": {"targets": list(self.webhook)}} if self.webhook else {}
+        return granted | ({"destructive": True} if self.destructive else {})
+
+    def sentences(self) -> list[str]:
+        """What the tool can do, for the person who decides."""
+        return words.sentences(self)
+
+    def names(self) -> frozenset[str]:
+        """The dotted names that the tool may import from `hitl` and use."""
+        return frozenset(self._names())
+
+    def _names(self) -> Iterator[str]:
+        yield from ALWAYS
+        yield from ("fetch",) if self.fetch else ()
+        yield from ("now",) if self.now else ()
+        yield from ("secret",) if self.secrets else ()
+        yield from STORE_READS if self.store else ()
+        yield from STORE_WRITES if self.store and not self.reads_only else ()
+        yield from FILE_READS if self.files else ()
+        yield from FILE_WRITES if self.files and self.files.mode == "write" and not self.reads_only else ()
+        yield from ("send_email",) if self.email and not self.reads_only else ()
+        yield from ("webhook",) if self.webhook and not self.reads_only else ()
+
+    def powers(self) -> frozenset[str]:
+        """What the interpreter itself may do: read the clock, use chance, sleep."""
+        return frozenset(name for name in POWERS if getattr(self, name))
+
+    def stubs(self) -> str:
+        """The module `hitl` as this tool sees it, as a `.pyi` for the type checker."""
+        return stubs.module(self.names())
+
+    def read_only(self) -> "Capabilities":
+        """The same with no power to change anything: requests only read, nothing is written or sent."""
+        fetch = self.fetch
+        if fetch is not None:
+            methods = tuple(method for method in fetch.methods if method in READING_METHODS)
+            fetch = replace(fetch, methods=methods) if methods else None
+        files = replace(self.files, mode="read") if self.files else None
+        return replace(self, fetch=fetch, files=files, email=(), webhook=(), sleep=False, reads_only=True)

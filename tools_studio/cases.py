@@ -1,0 +1,145 @@
+"""Test cases: arguments to try a tool with again and again, and what is expected of it each time."""
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import IntegrityError, transaction
+from django.db.models import QuerySet
+
+from hitlchat.gate import canonical
+from hitlchat.gate.actor import Caller
+from hitlchat.gate.crossing import in_db
+from hitlchat.gate.models import Tool, ToolCall
+from hitlchat.gate.status import Status
+from hitlchat.gate.storable import storable
+from tools_studio import trials
+from tools_studio.drafts import AuthoringError
+from tools_studio.models import Expectation, Script, TestCase
+
+MOST_CASES = 50
+LONGEST_NAME = 120
+LONGEST_EXPECTED_BYTES = 64 * 1024
+NOT_RUN = (Status.REFUSED, Status.DECLINED, Status.EXPIRED, Status.WITHDRAWN, Status.UNKNOWN)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A test case as its author gives it. `expected` is any JSON for `equals`, a text for `contains` and `fails`."""
+
+    name: str
+    arguments: dict[str, Any]
+    expectation: str = Expectation.ANYTHING.value
+    expected: Any = None
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "arguments": self.arguments,
+            "expectation": self.expectation,
+            "expected": self.expected,
+        }
+
+
+def problems(case: Case) -> dict[str, str]:
+    """What is wrong with `case`, by field."""
+    found: dict[str, str] = {}
+    if not 1 <= len(case.name) <= LONGEST_NAME or case.name != case.name.strip() or storable(case.name) != case.name:
+        found["name"] = f"Expected a name of 1 to {LONGEST_NAME} characters, with no space around it."
+    if case.expectation not in Expectation.values:
+        found["expectation"] = f"Expected one of {', '.join(Expectation.values)}."
+    elif said := _wrong_expected(case):
+        found["expected"] = said
+    if too_large := _too_large(case.arguments, canonical.MAX_ARGUMENT_BYTES):
+        found["arguments"] = too_large
+    if too_large := _too_large(case.expected, LONGEST_EXPECTED_BYTES):
+        found["expected"] = too_large
+    return found
+
+
+def _wrong_expected(case: Case) -> str | None:
+    match case.expectation:
+        case Expectation.ANYTHING:
+            return None if case.expected is None else "Nothing is expected but that it runs: leave this out."
+        case Expectation.CONTAINS:
+            is_text = isinstance(case.expected, str) and case.expected != ""
+            return None if is_text else "Expected a text that the result is to contain."
+        case Expectation.FAILS:
+            return (
+                None if isinstance(case.expected, str) else "Expected a text from its error message, or an empty one."
+            )
+    return None
+
+
+def _too_large(value: Any, most: int) -> str | None:
+    try:
+        size = len(canonical.dumps(value))
+    except canonical.NotJson as error:
+        return f"It is not JSON: {error}."
+    return f"At most {most:,} bytes, not {size:,}." if size > most else None
+
+
+def add(tool: Tool, case: Case, last_call: ToolCall | None = None) -> TestCase:
+    """Keep a new test case of `tool`. AuthoringError."""
+    if found := problems(case):
+        raise AuthoringError(found)
+    with transaction.atomic():
+        # Locked, so that two at once cannot both be the fiftieth.
+        script = Script.objects.select_for_update().get(pk=tool.pk)
+        if script.cases.count() >= MOST_CASES:
+            raise AuthoringError({"name": f"A tool has at most {MOST_CASES} tests. Delete one first."})
+        try:
+            with transaction.atomic():
+                return _create(script, case, last_call)
+        except IntegrityError as error:
+            raise AuthoringError({"name": f"There is a test named {case.name!r} already."}) from error
+
+
+def put(tool: Tool, wanted: Iterable[Case]) -> None:
+    """Keep all of them; one with a name that is there already takes its place. AuthoringError: too many, or unsound."""
+    script: Script = tool.script
+    for case in wanted:
+        if found := problems(case):
+            raise AuthoringError(found)
+        script.cases.filter(name=case.name).exclude(**_columns(case)).delete()
+        if not script.cases.filter(name=case.name).exists():
+            _create(script, case, None)
+    if script.cases.count() > MOST_CASES:
+        raise AuthoringError({"name": f"Together with those it has, the tool would have over {MOST_CASES} tests."})
+
+
+def _create(script: Script, case: Case, last_call: ToolCall | None) -> TestCase:
+    return TestCase.objects.create(script=script, name=case.name, last_call=last_call, **_columns(case))
+
+
+def _columns(case: Case) -> dict[str, Any]:
+    return {"arguments": case.arguments, "expectation": case.expectation, "expected": case.expected}
+
+
+def of(row: TestCase) -> Case:
+    return Case(row.name, row.arguments, row.expectation, row.expected)
+
+
+def rows(tool: Tool) -> QuerySet[TestCase]:
+    """The tool's test cases, each with its last call."""
+    return TestCase.objects.filter(script_id=tool.pk).select_related("last_call__approval")
+
+
+async def run(row: TestCase, tool: Tool, caller: Caller, seconds: float) -> ToolCall:
+    """Try the tool with the case's arguments, as a test run like any other, and remember the call."""
+    call = await trials.attempt(tool.name, row.arguments, caller, seconds)
+    await in_db(TestCase.objects.filter(pk=row.pk).update)(last_call=call)
+    return call
+
+
+async def run_all(rows: Iterable[TestCase], tool: Tool, caller: Caller, seconds: float) -> int:
+    """Run them one after the other, and tell how many the time was too short for."""
+    ends, not_run = time.monotonic() + seconds, 0
+    for row in rows:
+        left = ends - time.monotonic()
+        if left > 0:
+            await run(row, tool, caller, left)
+        else:
+            not_run += 1
+    return not_run

@@ -1,0 +1,136 @@
+"""From a file to tools that could be saved: everything about it that is wrong is found before anything is written."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from hitlchat.gate import canonical
+from hitlchat.gate.storable import storable
+from hitlchat.references import REFERENCE
+from hitlchat.sandbox.limits import in_words
+from tools_studio import cases, drafts
+from tools_studio.cases import Case
+from tools_studio.drafts import AuthoringError, Draft
+from tools_studio.exchange.misshapen import FRAME_SHAPE, TOOL_SHAPE, Path, misshapen
+from tools_studio.exchange.problems import BadFile, Problem, cut, dotted
+from tools_studio.exchange.shape import FORMAT, MOST_BYTES, VERSION
+from tools_studio.snapshots import JSON_NAMES, PLAIN
+from tools_studio.variables import Variable
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One tool of a file: a draft that passed every check, at `place`. `cases` None: the file says nothing of them."""
+
+    place: str
+    draft: Draft
+    cases: tuple[Case, ...] | None = None
+    definition_hash: str = ""
+
+
+def read(content: bytes | str) -> list[Entry]:
+    """The tools in a file, which is UTF-8. BadFile."""
+    size = len(content.encode("utf-8", "surrogatepass")) if isinstance(content, str) else len(content)
+    if size > MOST_BYTES:
+        said = f"The file is larger than {in_words(MOST_BYTES)}, the most that is accepted. Export fewer tools."
+        raise BadFile([Problem("", said)])
+    try:
+        text = content.decode() if isinstance(content, bytes) else content
+        # Editors on Windows put a byte order mark in front, which JSON has no place for.
+        value = canonical.loads(text.removeprefix("\ufeff"))
+    except UnicodeDecodeError as error:
+        raise BadFile([Problem("", "The file is not JSON: not UTF-8 text.")]) from error
+    except canonical.NotJson as error:
+        raise BadFile([Problem("", f"The file is not JSON: {error}.")]) from error
+    return read_document(value)
+
+
+def read_document(value: Any) -> list[Entry]:
+    """The same for JSON that was read already, strictly. BadFile."""
+    if problems := [*_frame_problems(value)]:
+        raise BadFile(problems)
+    problems = [*_unstorable(value, [])] or [
+        problem for at, raw in enumerate(value["tools"]) for problem in _tool_problems(raw, ["tools", at])
+    ]
+    problems += _repeated(value["tools"])
+    if problems:
+        raise BadFile(problems)
+    return [_entry(raw, dotted(["tools", at])) for at, raw in enumerate(value["tools"])]
+
+
+def _frame_problems(value: Any) -> Iterator[Problem]:
+    if isinstance(value, dict) and value.get("format") != FORMAT:
+        yield Problem("format", f'Expected "{FORMAT}": this is not a file of tools that hitlchat wrote.')
+    elif isinstance(value, dict) and (type(value.get("version")) is not int or value["version"] != VERSION):
+        yield Problem("version", f"Expected {VERSION}: this file is of another version of hitlchat.")
+    else:
+        yield from misshapen(FRAME_SHAPE, value, [])
+
+
+def _tool_problems(raw: Any, path: Path) -> Iterator[Problem]:
+    if shape := [*misshapen(TOOL_SHAPE, raw, path)]:
+        yield from shape
+        return
+    yield from _told_secrets(raw, path)
+    entry = _entry(raw, dotted(path))
+    try:
+        drafts.check(entry.draft)
+    except AuthoringError as error:
+        yield from at_fields(entry.place, error)
+    names = [case.name for case in entry.cases or ()]
+    for at, case in enumerate(entry.cases or ()):
+        place = dotted([*path, "testCases", at])
+        if case.name in names[:at]:
+            yield Problem(f"{place}.name", f"There is a test named {case.name!r} already.")
+        for name, said in cases.problems(case).items():
+            yield Problem(f"{place}.{name}", said)
+
+
+def at_fields(place: str, error: AuthoringError) -> Iterator[Problem]:
+    """What is wrong with a draft, by the names that the file has for its fields."""
+    for name, said in error.problems.items():
+        yield Problem(f"{place}.{JSON_NAMES.get(name, name)}", said)
+
+
+def _told_secrets(raw: Mapping[str, Any], path: Path) -> Iterator[Problem]:
+    for at, variable in enumerate(raw.get("variables", ())):
+        value = variable.get("value")
+        if variable.get("secret") and value and not REFERENCE.fullmatch(value):
+            place = dotted([*path, "variables", at, "value"])
+            yield Problem(place, "A secret has no place in a file: leave it null, or name the environment as ${NAME}.")
+
+
+def _entry(raw: Mapping[str, Any], place: str) -> Entry:
+    plain = {field: raw[key] for key, field in PLAIN.items() if key in raw}
+    named = tuple(
+        Variable(each["name"], each.get("secret", False), each.get("value")) for each in raw.get("variables", ())
+    )
+    found = tuple(
+        Case(each["name"], each.get("arguments", {}), each.get("expectation", "anything"), each.get("expected"))
+        for each in raw.get("testCases", ())
+    )
+    draft = Draft(**plain, tags=tuple(raw.get("tags", ())), variables=named)
+    return Entry(place, draft, found if "testCases" in raw else None, raw.get("definitionHash", ""))
+
+
+def _repeated(tools: list[Any]) -> list[Problem]:
+    names = [raw.get("name") if isinstance(raw, dict) else None for raw in tools]
+    first = {name: names.index(name) for name in names if isinstance(name, str)}
+    return [
+        Problem(f"tools[{at}].name", f"tools[{first[name]}] is named {cut(name)!r} too: each name may stand once.")
+        for at, name in enumerate(names)
+        if isinstance(name, str) and first[name] != at
+    ]
+
+
+def _unstorable(value: Any, path: Path) -> Iterator[Problem]:
+    if isinstance(value, str) and storable(value) != value:
+        yield Problem(dotted(path), "It contains a character that cannot be kept, such as U+0000.")
+    elif isinstance(value, list):
+        for at, part in enumerate(value):
+            yield from _unstorable(part, [*path, at])
+    elif isinstance(value, dict):
+        for key, part in value.items():
+            if storable(key) != key:
+                yield Problem(dotted(path), "A key contains a character that cannot be kept, such as U+0000.")
+            yield from _unstorable(part, [*path, key])

@@ -1,0 +1,26 @@
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from hitlchat.gate.models import Tool
+from tools_studio import exchange
+from tools_studio.drafts import SOURCE
+from tools_studio.exchange import TooMuch
+
+
+class Command(BaseCommand):
+    help = "Print authored tools as a file that import_tools takes: their code, rules and tests, without secrets."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("names", nargs="*", metavar="NAME", help="Tools to export; all of them without a name.")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        names: list[str] = options["names"]
+        tools = Tool.objects.filter(source=SOURCE).select_related("script")
+        chosen = tools.filter(name__in=names) if names else tools
+        if missing := sorted({*names} - {each.name for each in chosen}):
+            raise CommandError(f"There is no authored tool named {missing[0]!r}.")
+        try:
+            self.stdout.write(exchange.text(chosen), ending="")
+        except TooMuch as error:
+            raise CommandError(str(error)) from error

@@ -1,0 +1,78 @@
+import sys
+from pathlib import Path
+from typing import Any, get_args
+
+from django.contrib.auth.models import User
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from hitlchat.accounts.roles import may_author
+from hitlchat.gate.actor import Actor
+from hitlchat.gate.visible import see
+from tools_studio import exchange
+from tools_studio.exchange import BadFile, Conflict, Plan, Step
+
+DONE = {"new": "new", "rename": "new, as", "replace": "replaced", "same": "the same as here", "leave": "left alone"}
+
+
+class Command(BaseCommand):
+    help = (
+        "Import a file of tools: all of it or nothing. None is published by it, and none asks less often than before."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("file", metavar="FILE", help="A file that export_tools wrote; - for the standard input.")
+        parser.add_argument(
+            "--user", required=True, metavar="NAME", help="On whose behalf; someone who may write tools."
+        )
+        parser.add_argument(
+            "--on-conflict", choices=get_args(Conflict), default="leave",
+            help="What happens to a tool of the same name: leave it alone (default), replace it as a new version, "
+            "or add the new one beside it under another name.",
+        )  # fmt: skip
+        parser.add_argument("--dry-run", action="store_true", help="Only say what would happen.")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        actor = Actor(_author(options["user"]).pk, "console")
+        try:
+            entries = exchange.read(_content(options["file"]))
+            if options["dry_run"]:
+                plan = exchange.plan(entries, options["on_conflict"])
+            else:
+                plan = exchange.carry_out(entries, options["on_conflict"], actor)
+        except BadFile as error:
+            raise CommandError(f"Nothing was imported.\n{see(str(error)).plain}") from error
+        self._tell(plan, is_only_shown=options["dry_run"])
+
+    def _tell(self, plan: Plan, *, is_only_shown: bool) -> None:
+        for step in plan.steps:
+            self.stdout.write(_line(step))
+            for said in (*step.missing.values(), *step.notes):
+                self.stdout.write(f"  {see(said).plain}")
+        self.stdout.write(f"{plan.words}.{' Nothing was written.' if is_only_shown else ''}")
+
+
+def _line(step: Step) -> str:
+    name = step.entry.draft.name
+    done = f"{DONE[step.action]} {step.name}" if step.action == "rename" else DONE[step.action]
+    rule = f", L{step.sound.risk_level}, {step.mode.label.lower()}" if step.writes else ""
+    raised = " (stricter than in the file)" if step.raised_from else ""
+    return f"{name}: {done}{rule}{raised}"
+
+
+def _author(name: str) -> User:
+    user = User.objects.filter(username=name).first()
+    if user is None or not may_author(user):
+        raise CommandError(f"There is no user named {name!r} who may write tools.")
+    return user
+
+
+def _content(file: str) -> bytes:
+    """At most as much as shows that it is too large."""
+    most = exchange.MOST_BYTES + 1
+    try:
+        if file == "-":
+            return sys.stdin.buffer.read(most)
+        with Path(file).open("rb") as opened:
+            return opened.read(most)
+    except OSError as error:
+        raise CommandError(f"{file!r} cannot be read: {error.strerror}.") from error

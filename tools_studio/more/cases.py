@@ -1,0 +1,125 @@
+"""A tool's test cases: the list with what the last run of each came to, running them, adding and deleting one."""
+
+from typing import Any
+
+from asgiref.sync import async_to_sync
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_GET, require_POST
+
+from hitlchat.accounts.people import person
+from hitlchat.gate import canonical, card
+from hitlchat.gate.actor import Caller
+from hitlchat.gate.models import Tool
+from tools_studio import cases, outcomes, standing
+from tools_studio.drafts import AuthoringError
+from tools_studio.models import Expectation, TestCase
+from tools_studio.more import case_form
+from tools_studio.more.access import author_only, authored
+from tools_studio.outcomes import Outcome
+from tools_studio.pages.listing import side
+
+# For all cases of one request together: a browser waits no longer with patience.
+RUN_SECONDS = 45.0
+ONE_LINE = 80
+OPEN = ("waiting", "running")
+
+
+@author_only
+@require_GET
+def listed(request: HttpRequest, name: str) -> HttpResponse:
+    return _page(request, authored(name))
+
+
+@author_only
+@require_POST
+def add(request: HttpRequest, name: str) -> HttpResponse:
+    tool = authored(name)
+    try:
+        case, call = case_form.read(tool, person(request).pk, request.POST)
+        cases.add(tool, case, call)
+    except AuthoringError as error:
+        typed = {key: request.POST.get(key, "") for key in ("name", "arguments", "expectation", "expected")}
+        return _page(request, tool, status=422, problems=error.problems, typed=typed)
+    return redirect(reverse("tool-cases", args=[name], query={"added": case.name}))
+
+
+@author_only
+@require_POST
+def run(request: HttpRequest, name: str) -> HttpResponse:
+    """The case whose id is in `case`, else all of them but those that wait for an answer already."""
+    tool, user = authored(name), person(request)
+    rows = cases.rows(tool)
+    wanted = request.POST.get("case", "")
+    if wanted:
+        rows = rows.filter(pk=int(wanted) if wanted.isdecimal() and len(wanted) < 18 else 0)
+    left = [row for row in rows if wanted or outcomes.of(row, tool).state != "waiting"]
+    caller = Caller("studio", user.pk, user.get_username())
+    not_run = async_to_sync(cases.run_all)(left, tool, caller, RUN_SECONDS)
+    return redirect(reverse("tool-cases", args=[name], query={"left": not_run} if not_run else {}))
+
+
+@author_only
+@require_POST
+def delete(_request: HttpRequest, name: str, case_id: int) -> HttpResponse:
+    get_object_or_404(cases.rows(authored(name)), pk=case_id).delete()
+    return redirect("tool-cases", name)
+
+
+@author_only
+@require_GET
+def settled(request: HttpRequest, name: str, case_id: int) -> HttpResponse:
+    """The fragment of one case once its run has come to something; nothing before."""
+    tool = authored(name)
+    shown = _shown(request, tool)
+    case = next((each for each in shown if each["row"].pk == case_id), None)
+    if case is None:
+        raise Http404
+    if case["outcome"].state in OPEN:
+        return HttpResponse(status=204)
+    return render(
+        request,
+        "studio/_case_live.html",
+        {"tool": tool, "case": case, "standing": standing.of(tool), **_counted(shown)},
+    )
+
+
+def _page(request: HttpRequest, tool: Tool, status: int = 200, **more: Any) -> HttpResponse:
+    shown = _shown(request, tool)
+    context = {
+        "tool": tool, "tab": "cases", "standing": standing.of(tool), "cases": shown,
+        "expectations": Expectation.choices, "typed": case_form.empty(tool), "most": cases.MOST_CASES,
+        "added": request.GET.get("added", ""),
+        "left": request.GET.get("left", ""), **_counted(shown), **side(request, tool), **more,
+    }  # fmt: skip
+    return render(request, "studio/cases.html", context, status=status)
+
+
+def _shown(request: HttpRequest, tool: Tool) -> list[dict[str, Any]]:
+    """Each case with its outcome; a waiting call's card is for the one who may answer it."""
+    user_id = person(request).pk
+    shown = []
+    for row in cases.rows(tool):
+        outcome = outcomes.of(row, tool)
+        is_mine = row.last_call is not None and row.last_call.caller_id == user_id
+        asked = _card(row) if outcome.state == "waiting" and is_mine else None
+        shown.append({"row": row, "outcome": outcome, "arguments": _short(row.arguments), "card": asked})
+    return shown
+
+
+def _counted(shown: list[dict[str, Any]]) -> dict[str, Any]:
+    judged: list[Outcome] = [each["outcome"] for each in shown]
+    all_passed = bool(judged) and all(each.state == "passed" for each in judged)
+    return {"tally": outcomes.tally(judged) if judged else "", "all_passed": all_passed}
+
+
+def _short(arguments: dict[str, Any]) -> str:
+    """On one line if it fits."""
+    line = canonical.pretty(arguments)
+    return line if len(line) <= ONE_LINE else canonical.pretty(arguments, indent=2)
+
+
+def _card(row: TestCase) -> card.Card:
+    assert row.last_call is not None
+    return card.card(row.last_call.approval)

@@ -1,0 +1,95 @@
+"""`fetch` for tools: a request within the tool's policy, and its redirects as far as that allows them."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from tools_studio.network.answers import answer_of
+from tools_studio.network.asked import Asked, body_of, method_of, seconds_of, url_of
+from tools_studio.network.credentials import Credential, credential_of
+from tools_studio.network.headers import headers_of
+from tools_studio.network.policy import FetchPolicy
+from tools_studio.network.redirects import following, target_of
+from tools_studio.network.sending import sending
+from tools_studio.network.wire import Wire
+
+
+async def fetch(
+    policy: FetchPolicy,
+    url: str,
+    method: str = "GET",
+    *,
+    params: Mapping[str, Any] | None = None,
+    headers: Mapping[str, str] | None = None,
+    json: Any = None,
+    auth: str | Mapping[str, str] | None = None,
+    timeout: float | None = None,  # noqa: ASYNC109
+) -> dict[str, Any]:
+    """Ask `url` and return `{"status", "headers", "text", "json"}`.
+
+    With no redirects granted they come back as they are. `auth` names a secret that is added here, out of the tool's
+    sight. `timeout` is in seconds: 10 unless said, and at most what the policy has.
+
+    PermissionError: the policy forbids it. ValueError: the request is wrong or the answer cannot be used.
+    TimeoutError: no whole answer in time.
+    """
+    verb, target, sent = method_of(method), url_of(url, params), headers_of(headers)
+    body = None if json is None else body_of(json)
+    seconds = seconds_of(timeout, policy.timeout_seconds)
+    policy.require_method(verb)
+    credential = credential_of(policy, auth)
+    asked = Asked(verb, target, sent, body, credential)
+    _require_room(asked)
+    try:
+        return await _within(seconds, policy, asked)
+    except (ValueError, PermissionError, TimeoutError) as error:
+        raise _unspoken(error, credential) from None
+
+
+async def _within(seconds: float, policy: FetchPolicy, asked: Asked) -> dict[str, Any]:
+    limit = asyncio.timeout(seconds)
+    try:
+        async with limit:
+            return await _follow(policy, asked)
+    except TimeoutError:
+        if not limit.expired():
+            raise
+        raise TimeoutError(f"{asked.place.host} gave no whole answer within {seconds:g} s") from None
+
+
+async def _follow(policy: FetchPolicy, asked: Asked) -> dict[str, Any]:
+    """One request after the other, each as if it were the first."""
+    first, wire = asked.place.host, Wire.within(policy.max_bytes)
+    for left in range(policy.redirects, -1, -1):
+        host = asked.place.host
+        async with sending(policy, asked, wire, host) as response:
+            location = target_of(response.status, response.headers) if policy.redirects else None
+            if location is None:
+                return await _answer(response, policy, asked, host)
+        if left:
+            asked = following(policy, asked, response.status, location)
+    raise ValueError(f"{first} redirects more often than the {policy.redirects} times that this tool may follow")
+
+
+async def _answer(response: Any, policy: FetchPolicy, asked: Asked, host: str) -> dict[str, Any]:
+    try:
+        return await answer_of(response, policy.max_bytes, asked.credential)
+    except ValueError as error:
+        raise ValueError(f"the answer of {host} {error}") from None
+
+
+def _require_room(asked: Asked) -> None:
+    """ValueError: the tool sets by itself what `auth` is to add."""
+    if asked.credential is None:
+        return
+    if twice := sorted(asked.credential.headers.keys() & asked.headers.keys()):
+        raise ValueError(f"the header {twice[0]!r} is set by auth: leave it out of headers")
+    if twice := sorted(asked.credential.query.keys() & asked.url.params.keys()):
+        raise ValueError(f"the parameter {twice[0]!r} is set by auth: leave it out of the url and params")
+
+
+def _unspoken(error: Exception, credential: Credential | None) -> Exception:
+    """The same error without what the credential would give away: servers choose the hosts of their redirects."""
+    said = credential.mask.text(str(error)) if credential else str(error)
+    kind = next(kind for kind in (PermissionError, TimeoutError, ValueError) if isinstance(error, kind))
+    return kind(said)

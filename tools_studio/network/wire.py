@@ -1,0 +1,131 @@
+"""The connection itself: to the addresses that were checked, in the name of the host, and counted as it arrives."""
+
+import functools
+import ssl
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from httpcore2 import (
+    SOCKET_OPTION,
+    URL,
+    AnyIOBackend,
+    AsyncHTTPConnection,
+    AsyncNetworkBackend,
+    AsyncNetworkStream,
+    ConnectError,
+    ConnectTimeout,
+    Origin,
+    Response,
+)
+from httpx2 import create_ssl_context
+
+from tools_studio.network.asked import Asked
+
+CONNECT_SECONDS = 5.0
+MOST_ATTEMPTS = 4
+# Headers, and the framing of bodies that come in small pieces.
+OVERHEAD_BYTES = 128 * 1024
+
+
+class TooLarge(Exception):
+    """More arrives than may."""
+
+
+@dataclass
+class Wire:
+    """How many bytes may still arrive, headers and framing included."""
+
+    left: int
+
+    @classmethod
+    def within(cls, max_bytes: int) -> "Wire":
+        return cls(2 * max_bytes + OVERHEAD_BYTES)
+
+    def count(self, size: int) -> None:
+        self.left -= size
+        if self.left < 0:
+            raise TooLarge
+
+
+@asynccontextmanager
+async def sent(asked: Asked, addresses: Sequence[str], wire: Wire) -> AsyncIterator[Response]:
+    """Send the request over a connection of its own; the response's body is still to be read."""
+    place, url = asked.place, asked.sent_url
+    scheme, host = place.scheme.encode("ascii"), place.host.encode("ascii")
+    connection = AsyncHTTPConnection(
+        Origin(scheme, host, place.port),
+        ssl_context=tls() if place.scheme == "https" else None,
+        network_backend=_Pinned(addresses, wire),
+    )
+    request = connection.stream(
+        asked.method,
+        URL(scheme=scheme, host=host, port=place.port, target=url.raw_path),
+        headers=asked.sent_headers,
+        content=asked.body,
+        extensions={"timeout": {"connect": CONNECT_SECONDS}},
+    )
+    async with connection, request as response:
+        yield response
+
+
+class _Pinned(AsyncNetworkBackend):
+    """Connects to the given addresses, one after the other, whatever name it is told: nobody resolves again."""
+
+    def __init__(self, addresses: Sequence[str], wire: Wire) -> None:
+        self._addresses, self._wire, self._network = addresses[:MOST_ATTEMPTS], wire, AnyIOBackend()
+
+    async def connect_tcp(
+        self,
+        host: str,  # noqa: ARG002
+        port: int,
+        timeout: float | None = None,  # noqa: ASYNC109
+        local_address: str | None = None,  # noqa: ARG002
+        socket_options: Iterable[SOCKET_OPTION] | None = None,  # noqa: ARG002
+    ) -> AsyncNetworkStream:
+        *others, last = self._addresses
+        for address in others:
+            try:
+                return _Counted(await self._network.connect_tcp(address, port, timeout), self._wire)
+            except (ConnectError, ConnectTimeout):
+                continue
+        return _Counted(await self._network.connect_tcp(last, port, timeout), self._wire)
+
+
+class _Counted(AsyncNetworkStream):
+    def __init__(self, stream: AsyncNetworkStream, wire: Wire) -> None:
+        self._stream, self._wire = stream, wire
+
+    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109
+        data = await self._stream.read(max_bytes, timeout)
+        self._wire.count(len(data))
+        return data
+
+    async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ASYNC109
+        await self._stream.write(buffer, timeout)
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+    async def start_tls(
+        self,
+        ssl_context: ssl.SSLContext,
+        server_hostname: str | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> AsyncNetworkStream:
+        try:
+            return _Counted(await self._stream.start_tls(ssl_context, server_hostname, timeout), self._wire)
+        except BaseException:
+            # Also when cancelled: nobody else knows of the connection yet.
+            await self._stream.aclose()
+            raise
+
+    def get_extra_info(self, info: str) -> Any:
+        return self._stream.get_extra_info(info)
+
+
+@functools.cache
+def tls() -> ssl.SSLContext:
+    """The authorities that are trusted: the usual ones, or the operator's own in SSL_CERT_FILE."""
+    return create_ssl_context()

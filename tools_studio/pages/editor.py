@@ -1,0 +1,155 @@
+"""The editor: a new tool, a tool that exists, and what follows from what is typed into either."""
+
+from dataclasses import replace
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from hitlchat.accounts.people import person
+from hitlchat.accounts.roles import may_administer
+from hitlchat.gate.models import Tool
+from tools_studio import authoring, inspection, standing
+from tools_studio.authoring import AuthoringError, Draft
+from tools_studio.forms import ToolForm
+from tools_studio.models import ScriptVersion
+from tools_studio.more.access import actor_of, author_only, authored
+from tools_studio.pages import copies, page
+from tools_studio.pages.listing import side
+from tools_studio.powers_form import declared
+from tools_studio.starters import STARTERS, Starter
+
+
+class Stale(Exception):
+    """The tool was saved by someone else since the page was made; `version` is what they saved."""
+
+    def __init__(self, version: ScriptVersion | None) -> None:
+        super().__init__("saved by someone else meanwhile")
+        self.version = version
+
+
+@author_only
+@require_GET
+def studio(request: HttpRequest) -> HttpResponse:
+    return render(request, "studio/empty.html", side(request))
+
+
+@author_only
+@require_http_methods(["GET", "POST"])
+def new(request: HttpRequest) -> HttpResponse:
+    starter, draft = _beginning(request)
+    form = ToolForm(request.POST if request.method == "POST" else None, draft=draft)
+    if request.method == "POST" and form.is_valid():
+        try:
+            tool = authoring.create(form.draft(), actor_of(request))
+        except AuthoringError as error:
+            form.show(error.problems)
+        else:
+            return _saved(tool)
+    context = page.of(request, form) | {
+        "starters": STARTERS, "starter": starter, "can_mail": bool(settings.EMAIL_HOST),
+        "copied": request.GET.get("from", ""),
+    }  # fmt: skip
+    return render(request, "studio/tool.html", context, status=422 if form.errors else 200)
+
+
+def _beginning(request: HttpRequest) -> tuple[Starter | None, Draft]:
+    """What a new tool starts as: a copy of another one, a template, or the plain function."""
+    if name := request.GET.get("from", ""):
+        return None, copies.of(authored(name))
+    key = request.GET.get("template", "")
+    found = next((starter for starter in STARTERS if starter.key == key), None)
+    if found is not None:
+        return found, replace(found.draft, name=copies.free(found.draft.name))
+    if key:
+        raise Http404(f"there is no template {key!r}")
+    return None, replace(STARTERS[0].draft, name="")
+
+
+@author_only
+@require_http_methods(["GET", "POST"])
+def tool(request: HttpRequest, name: str) -> HttpResponse:
+    found = authored(name)
+    form = ToolForm(request.POST if request.method == "POST" else None, tool=found, draft=authoring.draft_of(found))
+    if request.method == "POST" and form.is_valid():
+        try:
+            changed, withdrawn = _save(request, found, form)
+        except Stale as stale:
+            return _refused(request, found, form, stale.version)
+        except AuthoringError as error:
+            form.show(error.problems)
+        else:
+            return _saved(changed, was_published=found.published, withdrawn=withdrawn)
+    context = page.of(request, form) | _told(request)
+    return render(request, "studio/tool.html", context, status=422 if form.errors else 200)
+
+
+def _told(request: HttpRequest) -> dict[str, Any]:
+    """What the last save did, from the address that it leads to."""
+    if request.method != "GET" or "saved" not in request.GET:
+        return {}
+    withdrawn = request.GET.get("withdrawn", "")
+    return {
+        "is_saved": True,
+        "left_catalog": "left" in request.GET,
+        "withdrawn": int(withdrawn) if withdrawn.isdecimal() and len(withdrawn) < 7 else 0,
+    }
+
+
+def _save(request: HttpRequest, found: Tool, form: ToolForm) -> tuple[Tool, int]:
+    """The saved tool, and how many calls of it were withdrawn. Stale, AuthoringError."""
+    with transaction.atomic():
+        # Locked, so that nobody saves between the comparison and the saving.
+        now = Tool.objects.select_for_update(of=("self",)).select_related("script").get(pk=found.pk)
+        made_from = form.cleaned_data["made_from"]
+        if made_from is not None and made_from != now.script.version:
+            raise Stale(ScriptVersion.objects.select_related("author").filter(script=now.script).first())
+        before = sum(standing.open_calls(now))
+        changed = authoring.change(now, form.draft(), actor_of(request))
+        return changed, max(0, before - sum(standing.open_calls(changed)))
+
+
+def _refused(request: HttpRequest, found: Tool, form: ToolForm, newer: ScriptVersion | None) -> HttpResponse:
+    """The page again with all that was typed; saving it once more is meant to replace what the other one saved."""
+    made_from, found = form.cleaned_data["made_from"], authored(found.name)
+    data = request.POST.copy()
+    data["made_from"] = str(found.script.version)
+    again = ToolForm(data, tool=found, draft=authoring.draft_of(found))
+    again.is_valid()
+    context = page.of(request, again) | {"newer": newer, "made_from": made_from}
+    return render(request, "studio/tool.html", context, status=409)
+
+
+def _saved(found: Tool, *, was_published: bool = False, withdrawn: int = 0) -> HttpResponse:
+    told = {"left": 1} if was_published and not found.published else {}
+    query = {"saved": 1} | told | ({"withdrawn": withdrawn} if withdrawn else {})
+    return redirect(reverse("tool", args=[found.name], query=query))
+
+
+@author_only
+@require_POST
+def inspect(request: HttpRequest) -> HttpResponse:
+    """What follows from the editor's contents, while they are being typed."""
+    code = request.POST.get("code", "").replace("\r\n", "\n")
+    told = request.POST.get("description", "").strip()
+    found = inspection.inspect(request.POST.get("name", ""), code, declared(request.POST), told)
+    context: dict[str, Any] = {"inspection": found, "may_administer": may_administer(person(request))}
+    if name := request.GET.get("of", ""):
+        context |= page.waiting(request, authored(name))
+    return render(request, "studio/_live.html", context)
+
+
+@author_only
+@require_http_methods(["GET", "POST"])
+def delete(request: HttpRequest, name: str) -> HttpResponse:
+    found = authored(name)
+    if request.method == "POST":
+        authoring.delete(found, actor_of(request))
+        return redirect("studio")
+    return render(
+        request, "studio/delete.html", {"tool": found, **side(request, found), **page.waiting(request, found)}
+    )

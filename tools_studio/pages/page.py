@@ -1,0 +1,71 @@
+"""What the page of a tool shows beside its form."""
+
+from typing import Any
+
+from django.http import HttpRequest
+
+from hitlchat.accounts.people import person
+from hitlchat.accounts.roles import may_administer
+from hitlchat.gate import prompt
+from hitlchat.gate.card import card
+from hitlchat.gate.models import CallerKind, Tool, ToolCall
+from hitlchat.gate.status import SETTLED, Status
+from tools_studio import argument_form, inspection, previews, standing
+from tools_studio.forms import ToolForm
+from tools_studio.models import Expectation, Script
+from tools_studio.pages.listing import side
+from tools_studio.powers_form import declared
+
+MOST_LINKS = 5
+
+
+def of(request: HttpRequest, form: ToolForm, result: dict[str, Any] | None = None) -> dict[str, Any]:
+    """The context of `studio/tool.html`. `result` is what a test just came to; else the one that is still open."""
+    tool = form.tool
+    values = form.data if form.is_bound else form.initial
+    code = str(values.get("code", "")).replace("\r\n", "\n")
+    told = str(values.get("description", "")).strip()
+    context = {
+        "form": form,
+        "tool": tool,
+        "inspection": inspection.inspect(str(values.get("name", "")), code, declared(values), told),
+        "may_administer": may_administer(person(request)),
+        **side(request, tool),
+    }
+    if tool is None:
+        return context
+    return context | _of_saved(request, tool) | (_still_open(request, tool) if result is None else result)
+
+
+def console(call: ToolCall) -> dict[str, Any]:
+    """What is shown of a test: its card while it waits for an answer, then what came of it."""
+    if call.status == Status.WAITING:
+        return {"call": call, "card": card(call.approval)}
+    return {"call": call, "expectations": Expectation.choices, "failed": call.status == Status.FAILED}
+
+
+def _still_open(request: HttpRequest, tool: Tool) -> dict[str, Any]:
+    """The person's newest test of the tool that is not settled, so that a reload does not lose it."""
+    tests = ToolCall.objects.filter(tool=tool, caller=person(request), caller_kind=CallerKind.STUDIO)
+    newest = tests.exclude(status__in=SETTLED).select_related("approval").order_by("-created_at").first()
+    return console(newest) if newest else {}
+
+
+def _of_saved(request: HttpRequest, tool: Tool) -> dict[str, Any]:
+    script: Script = tool.script
+    filled = prompt.render(tool.prompt_template, tool.name, tool.example or {}) if tool.prompt_template else ""
+    return {
+        "standing": standing.of(tool),
+        "arguments": argument_form.fields(tool.input_schema, tool.example),
+        "has_preview": previews.find(script.code) is not None,
+        "prompt_example": filled if tool.example else "",
+        **waiting(request, tool),
+    }
+
+
+def waiting(request: HttpRequest, tool: Tool) -> dict[str, Any]:
+    """How many calls saving or deleting `tool` would withdraw, and the person's own of those that wait."""
+    asked, cleared = standing.open_calls(tool)
+    own = ToolCall.objects.filter(tool=tool, caller=person(request), status=Status.WAITING)
+    newest = own.select_related("approval").order_by("-created_at")[:MOST_LINKS] if asked else []
+    return {"tool": tool, "asked": asked, "cleared": cleared, "own": newest}

@@ -1,0 +1,142 @@
+"""Every save is a version: who saved what and when, and how two differ."""
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from hitlchat.gate import canonical
+from hitlchat.gate.models import Tool
+from tools_studio import linediff, snapshots
+from tools_studio.drafts import Draft
+from tools_studio.linediff import Line
+from tools_studio.models import Script, ScriptVersion
+
+# Of one tool: a program may save without end.
+MOST = 500
+
+WORDS = {
+    "name": "name",
+    "title": "title",
+    "description": "description",
+    "group": "group",
+    "category": "category",
+    "code": "code",
+    "capabilities": "capabilities",
+    "hitlMode": "HITL mode",
+    "promptTemplate": "approval prompt",
+    "condition": "condition",
+    "deadlineSeconds": "time to answer",
+    "signedInOnly": "signed-in person decides",
+    "example": "example",
+    "tags": "tags",
+    "variables": "variables",
+}
+
+
+@dataclass(frozen=True)
+class Change:
+    """One field that differs; `before` and `after` are texts, `lines` how they differ where one has several lines."""
+
+    field: str
+    before: str
+    after: str
+
+    @property
+    def words(self) -> str:
+        return WORDS.get(self.field, self.field)
+
+    @property
+    def lines(self) -> list[Line]:
+        is_long = "\n" in self.before or "\n" in self.after
+        return linediff.lines(self.before, self.after) if is_long else []
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What changed between two versions: the code line by line, the rest field by field."""
+
+    code: list[Line]
+    changes: list[Change]
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.code and not self.changes
+
+
+@dataclass(frozen=True)
+class Save:
+    """One version in the list. `fields` are the JSON names of what differs from the version `before`; None if that is
+    not known."""
+
+    version: ScriptVersion
+    fields: tuple[str, ...] | None
+    before: int | None
+
+    @property
+    def words(self) -> str:
+        if self.fields is None:
+            return "the first version that was kept"
+        return ", ".join(WORDS.get(key, key) for key in self.fields) or "nothing but its secrets"
+
+
+def forget(script: Script, names: Collection[str]) -> None:
+    """Blank the plain values that variables of these names had in earlier versions: they are secret from now on."""
+    for version in script.versions.all() if names else ():
+        kept = [{**each, "value": None} if each["name"] in names else each for each in version.draft["variables"]]
+        if kept != version.draft["variables"]:
+            version.draft = {**version.draft, "variables": kept}
+            version.save(update_fields=["draft"])
+
+
+def record(script: Script, saved: Draft, definition_hash: str, author_id: int | None) -> ScriptVersion:
+    """Keep `saved` as the version that `script` has now, and no more than the newest of those before."""
+    script.versions.filter(number__lte=script.version - MOST).delete()
+    return ScriptVersion.objects.create(
+        script=script,
+        number=script.version,
+        draft=snapshots.as_json(saved),
+        definition_hash=definition_hash,
+        author_id=author_id,
+    )
+
+
+def draft_of(version: ScriptVersion, tool: Tool) -> Draft:
+    """`version` as a draft for `tool` to be saved again; it keeps the tool's present name, and that a signed-in person
+    must decide. Unreadable."""
+    wanted = snapshots.draft(version.draft)
+    return replace(wanted, name=tool.name, signed_in_only=wanted.signed_in_only or tool.signed_in_only)
+
+
+def saves(newest_first: Iterable[ScriptVersion]) -> Iterator[Save]:
+    """Each version with what it changed; of the last one that is not known unless it is the first of all."""
+    versions = list(newest_first)
+    for version, older in zip(versions, [*versions[1:], None], strict=True):
+        if older is None:
+            yield Save(version, None, None)
+        else:
+            yield Save(version, tuple(changed_fields(older.draft, version.draft)), older.number)
+
+
+def changed_fields(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
+    """The JSON names of what differs, in the order in which people think of a tool."""
+    old, new = {**snapshots.LATER, **old}, {**snapshots.LATER, **new}
+    known = [key for key in WORDS if old.get(key) != new.get(key)]
+    return known + sorted(key for key in {**old, **new} if key not in WORDS and old.get(key) != new.get(key))
+
+
+def difference(before: ScriptVersion, after: ScriptVersion) -> Difference:
+    """How `after` differs from `before`. Unreadable: one of them is in a form that is no longer understood."""
+    return compare(before.draft, after.draft)
+
+
+def compare(old: dict[str, Any], new: dict[str, Any]) -> Difference:
+    """The same for two tools as their JSON."""
+    old, new = snapshots.whole(old), snapshots.whole(new)
+    changes = [Change(key, _text(old[key]), _text(new[key])) for key in changed_fields(old, new) if key != "code"]
+    return Difference(linediff.lines(old["code"], new["code"]), changes)
+
+
+def _text(value: object) -> str:
+    if isinstance(value, str):
+        return value
+    return "" if value is None else canonical.pretty(value, indent=2)
