@@ -1,0 +1,22 @@
+"""What the gate keeps: tools, calls, approvals, decisions and the record of all of it."""
+
+from hitlchat.gate.models.approvals import Approval, Decision, Verdict
+from hitlchat.gate.models.audit import AuditEvent
+from hitlchat.gate.models.calls import CallerKind, ToolCall
+from hitlchat.gate.models.ids import new_id
+from hitlchat.gate.models.tools import DEFAULT_PROMPT, NAME_PATTERN, TOOL_NAME, HitlMode, Tool
+
+__all__ = [
+    "DEFAULT_PROMPT",
+    "NAME_PATTERN",
+    "TOOL_NAME",
+    "Approval",
+    "AuditEvent",
+    "CallerKind",
+    "Decision",
+    "HitlMode",
+    "Tool",
+    "ToolCall",
+    "Verdict",
+    "new_id",
+]

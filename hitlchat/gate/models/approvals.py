@@ -1,0 +1,59 @@
+"""The question about a call, and what people answered."""
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+from django.utils import timezone
+
+from hitlchat.gate.canonical import JSONTextField
+from hitlchat.gate.models.calls import ToolCall
+from hitlchat.gate.models.ids import new_id
+
+
+class Approval(models.Model):
+    """The open question about one call. Its outcome is the call's status: there is no second place to keep it."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    call = models.OneToOneField(ToolCall, on_delete=models.PROTECT, related_name="approval")
+    prompt = models.TextField()
+    disclosure = JSONTextField(help_text="What the card is built from, frozen when the question was asked last.")
+    digest = models.CharField(max_length=64)
+    created_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        ordering = ["created_at", "id"]
+
+    def __str__(self) -> str:
+        return f"approval {self.id}"
+
+
+class Verdict(models.TextChoices):
+    APPROVE = "approve", "Approve"
+    DECLINE = "decline", "Decline"
+
+
+class Decision(models.Model):
+    """One person's answer, and how they were known; that they gave it may also be no more than a client's word."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    approval = models.ForeignKey(Approval, on_delete=models.PROTECT, related_name="decisions")
+    person = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="decisions")
+    round = models.PositiveSmallIntegerField(default=1, help_text="Which of the call's rounds it answers.")
+    verdict = models.CharField(max_length=8, choices=Verdict.choices)
+    means = models.CharField(max_length=16, help_text="How the person was known, as an Actor has it.")
+    client = models.CharField(max_length=100, blank=True, help_text="What the MCP client called itself: a claim.")
+    token_name = models.CharField(max_length=80, blank=True)
+    reason = models.CharField(max_length=500, blank=True)
+    edited_arguments = JSONTextField(null=True)
+    digest = models.CharField(max_length=64, help_text="What was consented to.")
+    decided_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        ordering = ["round", "decided_at"]
+        constraints = [
+            models.UniqueConstraint(fields=["approval", "person", "round"], name="one_decision_per_person_and_round"),
+            models.CheckConstraint(condition=Q(verdict__in=Verdict.values), name="decision_verdict_known"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.verdict} of {self.approval_id}"

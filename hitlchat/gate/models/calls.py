@@ -1,0 +1,97 @@
+"""A call of a tool, with its status."""
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+from django.utils import timezone
+
+from hitlchat.gate.canonical import JSONTextField
+from hitlchat.gate.models.ids import new_id
+from hitlchat.gate.models.tools import Tool
+from hitlchat.gate.status import SETTLED, Status
+
+
+class CallerKind(models.TextChoices):
+    CHAT = "chat", "the assistant"
+    STUDIO = "studio", "a test in the Tool Studio"
+    API = "api", "an API client"
+    MCP = "mcp", "an MCP client"
+
+
+class ToolCall(models.Model):
+    """One request to run one tool. `status` is written by transition.py alone."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    tool = models.ForeignKey(Tool, null=True, on_delete=models.SET_NULL, related_name="calls")
+    tool_name = models.CharField(max_length=64)
+    source = models.CharField(max_length=32, blank=True)
+    definition_hash = models.CharField(max_length=64, blank=True)
+    risk_level = models.PositiveSmallIntegerField(default=5)
+    arguments = JSONTextField(default=dict)
+    status = models.CharField(max_length=16, choices=Status.choices)
+    round = models.PositiveSmallIntegerField(
+        default=1, help_text="How often it was asked about. A move counts only in the round it was decided in."
+    )
+    caller_kind = models.CharField(max_length=8, choices=CallerKind.choices)
+    caller = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="tool_calls")
+    # Opaque to the gate: who asked needs them to find its own rows again.
+    conversation_id = models.UUIDField(null=True)
+    turn_id = models.UUIDField(null=True)
+    position = models.PositiveSmallIntegerField(default=0)
+    model_call_id = models.CharField(max_length=200, blank=True)
+    rule = models.CharField(max_length=64, blank=True, help_text="The rule under which the verdict was given.")
+    reason = models.TextField(blank=True, help_text="The verdict's reason: why it was asked, not asked, or refused.")
+    result = JSONTextField(null=True)
+    error = JSONTextField(null=True)
+    output = models.TextField(blank=True)
+    deadline = models.DateTimeField(null=True, help_text="Until when a waiting call may be answered.")
+    owner = models.CharField(max_length=36, blank=True)
+    lease_until = models.DateTimeField(null=True)
+    created_at = models.DateTimeField(default=timezone.now)
+    started_at = models.DateTimeField(null=True)
+    settled_at = models.DateTimeField(null=True)
+
+    class Meta:
+        ordering = ["created_at", "id"]
+        constraints = [
+            models.CheckConstraint(condition=Q(status__in=Status.values), name="call_status_known"),
+            # Expiry is decided by comparing with it; without one a question would never close.
+            models.CheckConstraint(
+                condition=~Q(status=Status.WAITING) | Q(deadline__isnull=False), name="waiting_call_has_deadline"
+            ),
+        ]
+        indexes = [
+            # A turn asks for its calls in the model's order.
+            models.Index(fields=["turn_id", "position"], name="call_by_turn"),
+            models.Index(fields=["conversation_id", "created_at"], name="call_by_conversation"),
+            models.Index(fields=["caller", "created_at"], name="call_by_caller"),
+            # The sweeper: what is open and has not been touched for a while.
+            models.Index(
+                fields=["status", "lease_until"],
+                condition=Q(status__in=[Status.ALLOWED, Status.APPROVED, Status.EXECUTING]),
+                name="call_unfinished",
+            ),
+            # Has a test of this definition passed? Lets its tool be published.
+            models.Index(
+                fields=["tool", "definition_hash"],
+                condition=Q(caller_kind=CallerKind.STUDIO, status=Status.SUCCEEDED),
+                name="call_passed_test",
+            ),
+            # Healing runs whose call was settled by a process without a server loop.
+            models.Index(fields=["settled_at"], name="call_by_settled_at"),
+            models.Index(fields=["caller", "created_at"], condition=Q(status=Status.WAITING), name="call_waiting"),
+            models.Index(fields=["deadline"], condition=Q(status=Status.WAITING), name="call_overdue"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.tool_name} {self.id}"
+
+    @property
+    def settled(self) -> bool:
+        return self.status in SETTLED
+
+    @property
+    def duration_ms(self) -> float | None:
+        if self.started_at is None or self.settled_at is None:
+            return None
+        return (self.settled_at - self.started_at).total_seconds() * 1000

@@ -1,0 +1,9 @@
+"""How rows are numbered: UUIDv7, so that they sort by when they were made."""
+
+from uuid import UUID
+
+from uuid_utils.compat import uuid7
+
+
+def new_id() -> UUID:
+    return uuid7()
