@@ -28,7 +28,7 @@ run: setup  ## set up, migrate and start on 127.0.0.1:8000 (PORT=8000)
 	@$(BIN)/python manage.py migrate --no-input --verbosity 0
 	@exec $(BIN)/python manage.py serve
 
-test: setup-dev chromium npm-servers  ## all tests: on SQLite, then on PostgreSQL and Redis where found (ARGS="-k name")
+test: setup-dev chromium npm-servers  ## all tests: on SQLite, and on PostgreSQL and Redis where found (ARGS="-k name")
 	@$(BIN)/python -m tests.run $(ARGS)
 
 check: setup-dev  ## format, lint, types, import contracts, templates, scripts

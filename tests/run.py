@@ -1,12 +1,14 @@
-"""What `make test` runs: the whole suite as hitlchat comes (SQLite, one process), then, where PostgreSQL and Redis are
-found, the tests that depend on them again on those. Arguments go to pytest.
+"""What `make test` runs: the whole suite as hitlchat comes (SQLite, one process) and, where PostgreSQL and Redis are
+found, at the same time the tests that depend on them again on those. Arguments go to pytest.
 """
 
 import os
 import subprocess
 import sys
 import tempfile
+import time
 from collections import Counter
+from dataclasses import dataclass, field
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -15,19 +17,63 @@ import pytest
 from tests.services import ServiceMissing, postgres_url, redis_url
 
 NOTHING_SELECTED = int(pytest.ExitCode.NO_TESTS_COLLECTED)
+LOOK_EVERY = 0.2
+OF_A_PASS = {"DATABASE_URL", "REDIS_URL", "TEST_PASS"}
 
 
-def run_pass(name: str, title: str, arguments: list[str], **environment: str) -> tuple[int, Counter[str]]:
-    """Run pytest once; its exit code, and how many tests ended how."""
-    print(f"\n--- {title}\n", flush=True)
-    kept = {key: value for key, value in os.environ.items() if key not in {"DATABASE_URL", "REDIS_URL", "TEST_PASS"}}
-    with tempfile.TemporaryDirectory() as folder:
-        report = Path(folder) / "report.xml"
-        # Data of its own, so that a run leaves ./var alone and two runs leave each other alone.
-        own = {"TEST_PASS": name, "HITLCHAT_DATA": f"{folder}/var"}
-        command = [sys.executable, "-m", "pytest", f"--junitxml={report}", *arguments]
-        code = subprocess.run(command, env=kept | own | environment, check=False).returncode
-        return code, count(report)
+@dataclass(frozen=True)
+class Pass:
+    """One run of pytest. `name` is its TEST_PASS, or empty where there is only one."""
+
+    name: str
+    title: str
+    environment: dict[str, str] = field(default_factory=dict)
+
+    def start(self, folder: Path, arguments: list[str], output: Path | None) -> subprocess.Popen[bytes]:
+        """Begin it, with data of its own, so that a run leaves ./var alone and two runs leave each other alone."""
+        folder.mkdir()
+        kept = {key: value for key, value in os.environ.items() if key not in OF_A_PASS}
+        own = {"TEST_PASS": self.name, "HITLCHAT_DATA": str(folder / "var"), **self.environment}
+        command = [sys.executable, "-m", "pytest", f"--junitxml={folder / 'report.xml'}", *arguments]
+        if output is None:
+            return subprocess.Popen(command, env=kept | own)
+        # Only one of them can have the terminal.
+        with output.open("wb") as file:
+            return subprocess.Popen(command, env=kept | own, stdin=subprocess.DEVNULL, stdout=file, stderr=file)
+
+
+def run(passes: list[Pass], arguments: list[str], folder: Path) -> tuple[list[int], Counter[str]]:
+    """All `passes` at once: most tests wait more than they work. What they print comes one after the other.
+
+    The exit code of each, and how many tests ended how.
+    """
+    outputs = [None, *(folder / f"{each.name}.txt" for each in passes[1:])]
+    started = [
+        each.start(folder / str(number), arguments, output)
+        for number, (each, output) in enumerate(zip(passes, outputs, strict=True))
+    ]
+    try:
+        codes = [show(*one) for one in zip(passes, started, outputs, strict=True)]
+    finally:
+        for process in started:
+            process.terminate()
+            process.wait()
+    return codes, sum((count(folder / str(number) / "report.xml") for number in range(len(passes))), Counter())
+
+
+def show(which: Pass, process: subprocess.Popen[bytes], output: Path | None) -> int:
+    """Print what it printed so far and goes on to print; its exit code."""
+    print(f"\n--- {which.title}\n", flush=True)
+    if output is None:
+        return process.wait()
+    with output.open("rb") as file:
+        while (ended := process.poll()) is None:
+            sys.stdout.buffer.write(file.read())
+            sys.stdout.buffer.flush()
+            time.sleep(LOOK_EVERY)
+        sys.stdout.buffer.write(file.read())
+    sys.stdout.buffer.flush()
+    return ended
 
 
 def count(report: Path) -> Counter[str]:
@@ -41,23 +87,28 @@ def count(report: Path) -> Counter[str]:
     return Counter(passed=said["tests"] - failed - said["skipped"], failed=failed, skipped=said["skipped"])
 
 
+def planned() -> list[Pass]:
+    """ServiceMissing."""
+    database, channel = postgres_url(), redis_url()
+    if database is None or channel is None:
+        return [Pass("", "SQLite, one process")]
+    addresses = {"DATABASE_URL": database, "REDIS_URL": channel}
+    return [Pass("embedded", "SQLite, one process"), Pass("servers", "PostgreSQL and Redis", addresses)]
+
+
 def main(arguments: list[str]) -> int:
     try:
-        database, channel = postgres_url(), redis_url()
+        passes = planned()
     except ServiceMissing as error:
         print(error, file=sys.stderr)
         return 1
-    both = database is not None and channel is not None
-    results = [run_pass("embedded" if both else "", "SQLite, one process", arguments)]
-    if database and channel:
-        addresses = {"DATABASE_URL": database, "REDIS_URL": channel}
-        results.append(run_pass("servers", "PostgreSQL and Redis", arguments, **addresses))
-    codes = [code for code, _ in results]
-    counts = sum((counted for _, counted in results), Counter[str]())
+    with tempfile.TemporaryDirectory() as folder:
+        codes, counts = run(passes, arguments, Path(folder))
     # A selection by name may leave nothing for one of the passes, but not for all.
     codes = [code for code in codes if code != NOTHING_SELECTED] or codes
     print(f"\n{counts['passed']} passed, {counts['failed']} failed, {counts['skipped']} skipped")
-    return max(codes)
+    # Also of one that was killed, whose code is below 0.
+    return next(filter(None, codes), 0)
 
 
 if __name__ == "__main__":
