@@ -15,8 +15,11 @@ from hitlchat.gate.models import Tool, ToolCall
 from hitlchat.gate.settling import settled
 from hitlchat.gate.status import Status
 from hitlchat.gate.submit import CallRequest, submit
+from tests.emptying import django_db_setup
 from tools_studio import authoring
 from tools_studio.authoring import Draft
+
+__all__ = ["django_db_setup"]
 
 pytest_plugins = ["tests.services"]
 
@@ -25,6 +28,8 @@ def pytest_configure() -> None:
     """Passwords are hashed as fast as possible: their strength is Django's to test. No test has to be fast."""
     hypothesis.settings.register_profile("tests", deadline=None)
     hypothesis.settings.load_profile("tests")
+    # Each test client is a program that begins anew: it would list all static files first.
+    settings.WHITENOISE_AUTOREFRESH = True
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 
 

@@ -18,7 +18,8 @@ import pytest
 import redis
 from django.db import connection
 
-# Everything that races, resumes or announces: run on SQLite like all others, and again on PostgreSQL and Redis.
+# Everything that races, resumes or announces: run on SQLite like all others, and, as far as it touches the database at
+# all and is not marked `embedded`, again on PostgreSQL and Redis.
 ON_SERVERS: Final = (
     "tests/gate",
     "tests/agent",
@@ -30,6 +31,8 @@ ON_SERVERS: Final = (
 )
 # And of these folders only what stands right in them: the rest needs no database.
 ONLY_ITSELF_ON_SERVERS: Final = ("tests/tools_studio", "tests/upstreams")
+
+TOUCHES_DATABASE: Final = frozenset({"db", "transactional_db", "installation"})
 
 # Which of the two passes of `make test` this is, where there are two: "embedded" or "servers".
 PASS: Final = os.environ.get("TEST_PASS", "")
@@ -158,8 +161,15 @@ def _belongs(item: pytest.Item, root: Path) -> bool:
     if PASS == "servers":
         folder = item.path.parent.relative_to(root).as_posix()
         belongs = folder.startswith(ON_SERVERS) or folder in ONLY_ITSELF_ON_SERVERS
-        return needs_postgres or (belongs and not item.get_closest_marker("browser"))
+        return needs_postgres or (belongs and _touches_database(item))
     return True
+
+
+def _touches_database(item: pytest.Item) -> bool:
+    if item.get_closest_marker("browser") or item.get_closest_marker("embedded"):
+        return False
+    fixtures = TOUCHES_DATABASE.intersection(getattr(item, "fixturenames", ()))
+    return bool(fixtures) or item.get_closest_marker("django_db") is not None
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
