@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, TypeVar
 
 from channels.db import database_sync_to_async
@@ -10,15 +10,16 @@ from channels.db import database_sync_to_async
 T = TypeVar("T")
 
 SECONDS = 40.0
-PAUSE = 0.01
+# Between two looks: short at first, then longer, since a look may cost a server more than it costs the test.
+PAUSE, LONGEST_PAUSE, GROWTH = 0.01, 0.1, 1.2
 
 
 def until(look: Callable[[], T], what: str = "", *, seconds: float = SECONDS) -> T:
     """What `look` returns once that is true; AssertionError after `seconds`."""
-    end = time.monotonic() + seconds
+    end, pauses = time.monotonic() + seconds, _pauses()
     while not (found := look()):
         assert time.monotonic() < end, f"not within {seconds:g} s: {what or look}"
-        time.sleep(PAUSE)
+        time.sleep(next(pauses))
     return found
 
 
@@ -37,8 +38,15 @@ async def stored(look: Callable[[], Any], what: str = "", *, seconds: float = SE
 
 
 async def _soon(look: Callable[[], Awaitable[Any]], what: str, seconds: float) -> Any:
-    end = time.monotonic() + seconds
+    end, pauses = time.monotonic() + seconds, _pauses()
     while not (found := await look()):
         assert time.monotonic() < end, f"not within {seconds:g} s: {what}"
-        await asyncio.sleep(PAUSE)
+        await asyncio.sleep(next(pauses))
     return found
+
+
+def _pauses() -> Iterator[float]:
+    pause = PAUSE
+    while True:
+        yield pause
+        pause = min(pause * GROWTH, LONGEST_PAUSE)

@@ -15,7 +15,7 @@ from tests.waiting import until
 __all__ = ["installation", "migrated", "scripted_model", "servers"]
 
 # A server process has to be set up and started first.
-pytestmark = pytest.mark.timeout(180)
+pytestmark = [pytest.mark.embedded, pytest.mark.timeout(180)]
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from tests.conftest import signed_in
 from tests.mcp_server.inspecting import MODERN, Inspecting, each_era
 from tests.waiting import until
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.embedded, pytest.mark.django_db(transaction=True)]
 
 
 @pytest.mark.guarantee("gate:no-yes-no-run")

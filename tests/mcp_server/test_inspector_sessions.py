@@ -12,7 +12,7 @@ from tests.mcp_server.inspecting import BASE, MODERN, Inspecting, each_era
 from tests.processes import STEADY, Servers
 from tests.waiting import until
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.embedded, pytest.mark.django_db(transaction=True)]
 
 
 def test_a_token_made_for_the_session_has_its_limits_and_ends_with_it(inspecting: Inspecting, tool: Tool) -> None:

@@ -20,6 +20,8 @@ from tests.scripted_model import Gate
 from tests.waiting import until
 
 pytestmark = pytest.mark.timeout(300)
+# What the death of a client does has nothing to do with the database.
+of_a_client = pytest.mark.embedded
 both_eras = pytest.mark.parametrize("era", ["2025", "2026"])
 
 ECHO = 'def run(text: str = "hello") -> str:\n    """Say it back."""\n    return text\n'
@@ -74,6 +76,7 @@ def wait_for(person: Person, *wanted: str) -> None:
     until(lambda: sorted(statuses(person)) == sorted(wanted), f"the calls are {wanted}", seconds=SECONDS)
 
 
+@of_a_client
 @pytest.mark.guarantee("gate:no-yes-no-run")
 def test_an_older_client_killed_in_the_question_takes_it_out_of_the_inbox(servers: Servers, prepared: Prepared) -> None:
     server = servers.start(**STEADY)
@@ -86,6 +89,7 @@ def test_an_older_client_killed_in_the_question_takes_it_out_of_the_inbox(server
     assert bob.pending() == []
 
 
+@of_a_client
 @pytest.mark.guarantee("gate:no-yes-no-run", "run:survives")
 @pytest.mark.parametrize("verdict, status", [("approve", "succeeded"), ("reject", "declined")])
 def test_the_question_of_a_newer_client_that_was_killed_is_still_its_users_to_decide(
@@ -101,6 +105,7 @@ def test_the_question_of_a_newer_client_that_was_killed_is_still_its_users_to_de
 
 
 # An older client's leaving is no wish to stop (so says MCP); a newer one's is.
+@of_a_client
 @both_eras
 @pytest.mark.guarantee("gate:at-most-once")
 @pytest.mark.parametrize("gated", [True, False], ids=["after its yes", "ungated"])
@@ -125,7 +130,13 @@ def test_a_client_killed_while_its_tool_runs_leaves_one_run_and_one_outcome(
 
 
 @pytest.mark.guarantee("gate:no-yes-no-run", "gate:truth")
-@pytest.mark.parametrize("count", [1, 2], ids=["one process", "two processes"])
+@pytest.mark.parametrize(
+    "count",
+    [
+        pytest.param(1, id="one process", marks=pytest.mark.embedded),
+        pytest.param(2, id="two processes", marks=pytest.mark.postgres),
+    ],
+)
 @pytest.mark.parametrize("end", ["kill", "stop"])
 async def test_what_waits_when_its_server_ends_is_withdrawn_or_goes_on_by_whether_someone_can_still_get_the_answer(
     end: str, count: int, servers: Servers, prepared: Prepared

@@ -16,7 +16,11 @@ from tests.processes import STEADY, Installation, Person, Server, Servers, _drop
 from tests.waiting import until
 
 # Every command starts a program of its own.
-pytestmark = [pytest.mark.timeout(300), pytest.mark.guarantee("gate:no-yes-no-run", "gate:one-funnel")]
+pytestmark = [
+    pytest.mark.embedded,
+    pytest.mark.timeout(300),
+    pytest.mark.guarantee("gate:no-yes-no-run", "gate:one-funnel"),
+]
 
 ERAS: Final = ("legacy", "modern")
 each_era = pytest.mark.parametrize("era", ERAS)

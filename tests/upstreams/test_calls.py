@@ -28,7 +28,7 @@ from tests.upstreams.shops import SAYS_IT_BACK, Shop, add, add_program, expose, 
 from tests.upstreams.wire.upstreams import SURROUNDINGS
 from tests.waiting import stored
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.embedded, pytest.mark.django_db(transaction=True)]
 
 
 async def connected(person: User, shop: Shop, **fields: Any) -> UpstreamServer:

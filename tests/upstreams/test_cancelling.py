@@ -14,7 +14,7 @@ from hitlchat.gate.status import Status
 from hitlchat.upstreams.models import QuestionState
 from tests.conftest import signed_in
 from tests.gate.asking import events
-from tests.processes import STEADY, Server, Servers, installation, migrated, servers
+from tests.processes import Server, Servers, installation, migrated, servers
 from tests.scripted_model import ScriptedModel, calls, scripted_model, text
 from tests.upstreams.asking import WAYS, Counter, StartCounter, asked, open_question
 from tests.upstreams.gated import asked as submitted
@@ -95,8 +95,11 @@ def counted(tmp_path: Path) -> Iterator[Counter]:
 
 @pytest.fixture
 def lease() -> dict[str, str]:
-    """What the servers are started with besides; a test that kills one has the other notice it soon."""
-    return STEADY
+    """What the servers are started with besides; a test that kills one has the other notice it soon.
+
+    A process looks for what another one wishes three times in a lease.
+    """
+    return {"LEASE_SECONDS": "15"}
 
 
 @pytest.fixture

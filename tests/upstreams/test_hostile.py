@@ -34,7 +34,11 @@ from tests.upstreams.hostile_tools import DRESS, dressed
 from tests.upstreams.wire.upstreams import written
 from tests.waiting import stored
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("allow_stdio", "serving")]
+pytestmark = [
+    pytest.mark.embedded,
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("allow_stdio", "serving"),
+]
 
 
 @pytest.fixture

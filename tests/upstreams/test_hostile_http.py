@@ -19,7 +19,7 @@ from tests.upstreams.gated import called, exposed, is_in, reached, read, unharme
 from tests.upstreams.hostile_http import HostileHttp, hostile_http
 from tests.upstreams.wire.upstreams import free_port
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("serving")]
+pytestmark = [pytest.mark.embedded, pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("serving")]
 
 # What becomes of a call, what the model reads of it, and how often the server got it.
 ENDINGS = {

@@ -22,7 +22,7 @@ from tests.upstreams.hostile_http import HostileHttp, hostile_http
 from tests.upstreams.hostile_tools import leaking
 from tests.waiting import stored
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.embedded, pytest.mark.django_db(transaction=True)]
 
 KEY = "sk-very-secret-0815-4711-abcdef"
 HEREDOC = (

@@ -20,7 +20,11 @@ from tests.upstreams.hostile_tools import NAMES, SLOW, UNFIT, tool
 from tests.upstreams.wire.upstreams import SURROUNDINGS, Seen, at, written
 from tests.waiting import stored
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("allow_stdio", "serving")]
+pytestmark = [
+    pytest.mark.embedded,
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("allow_stdio", "serving"),
+]
 
 
 @pytest.fixture

@@ -26,6 +26,7 @@ from tests.upstreams.wire.test_other_peoples_servers import node_program, python
 from tests.upstreams.wire.upstreams import Program, free_port
 
 pytestmark = [
+    pytest.mark.embedded,
     pytest.mark.django_db(transaction=True),
     pytest.mark.usefixtures("allow_stdio", "serving"),
     pytest.mark.guarantee("gate:no-yes-no-run"),
