@@ -1,7 +1,8 @@
 """Browsers and the servers that they visit.
 
 Playwright's event loop counts as running in this thread for as long as it lives, which asynchronous tests do not bear;
-so it lives as long as tests of this folder follow each other.
+so it lives as long as tests of this folder follow each other. They do, after all others, whatever the order is: one
+browser and one server serve all of them.
 """
 
 from collections.abc import Iterator
@@ -25,6 +26,11 @@ __all__ = ["installation", "migrated", "servers"]
 PATIENCE_MS: Final = 30_000
 WIDE: Final[ViewportSize] = {"width": 1280, "height": 800}
 NARROW: Final[ViewportSize] = {"width": 390, "height": 844}
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: item.get_closest_marker("browser") is not None)
 
 
 @pytest.fixture(scope="package")
