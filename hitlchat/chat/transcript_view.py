@@ -11,6 +11,7 @@ from django.utils.safestring import SafeString
 from hitlchat.agent.models import ACTIVE, Conversation, Message, MessageState, Role, Run
 from hitlchat.chat.markdown import render
 from hitlchat.gate import batch, canonical, failures, known, stopping
+from hitlchat.gate.actor import Actor
 from hitlchat.gate.card import Card, card, key
 from hitlchat.gate.models import Approval, Decision, ToolCall
 from hitlchat.gate.status import Status
@@ -96,10 +97,11 @@ def call(conversation_id: UUID, call_id: UUID) -> CallView | None:
 
 def asked(conversation_id: UUID) -> Asked:
     """What waits for an answer in this conversation, in the order in which it was asked."""
-    found = Approval.objects.select_related("call").only("disclosure", "digest", "call__status", "call__round")
-    waiting = found.filter(call__conversation_id=conversation_id, call__status=Status.WAITING)
-    rows = list(waiting.order_by("call__created_at", "call__position"))
-    cards = [card(row) for row in rows]
+    waiting = Approval.objects.filter(call__conversation_id=conversation_id, call__status=Status.WAITING)
+    found = waiting.select_related("call__tool").defer("call__arguments", "call__tool__input_schema")
+    rows = list(found.order_by("call__created_at", "call__position"))
+    # A conversation is its owner's, for whom all its calls are. When they signed in, each of their pages knows.
+    cards = [card(row, Actor(row.call.caller_id, "session")) for row in rows]
     return Asked(cards, batch.groups(rows, cards))
 
 
