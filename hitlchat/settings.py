@@ -152,6 +152,8 @@ HITL_ENABLED = env.flag("HITL_ENABLED", default=True)
 HITL_POLICIES = env.entries("HITL_POLICIES")
 HITL_POLICY_SECONDS = env.integer("HITL_POLICY_SECONDS", 5, least=1, most=60)
 HITL_TIMEOUT_SECONDS = env.integer("HITL_TIMEOUT_SECONDS", 300, most=30 * 86400)
+# A call of the highest risk is approved only by someone who gave their password within so many minutes.
+HITL_FRESH_SIGN_IN_MINUTES = env.integer("HITL_FRESH_SIGN_IN_MINUTES", 15, most=1440)
 TOOLS_REQUIRE_JAIL = env.flag("TOOLS_REQUIRE_JAIL", default=False)
 # What one run of a tool may use (hitlchat/sandbox/limits.py), and how many run at the same time in this process.
 TOOL_CPU_SECONDS = env.number("TOOL_CPU_SECONDS", 2, least=0.1, most=60)

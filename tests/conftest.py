@@ -8,6 +8,7 @@ import pytest
 from asgiref.sync import async_to_sync
 from django.conf import settings
 from django.contrib.auth.models import User
+from django.utils import timezone
 
 from hitlchat.gate import decide
 from hitlchat.gate.actor import Actor, Caller
@@ -83,4 +84,4 @@ def tried(tool: Tool, user: User, **arguments: Any) -> ToolCall:
 
 
 def signed_in(user: User) -> Actor:
-    return Actor(user.pk, "session")
+    return Actor(user.pk, "session", signed_in_at=timezone.now())

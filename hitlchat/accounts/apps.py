@@ -1,4 +1,5 @@
 from django.apps import AppConfig
+from django.contrib.auth.signals import user_logged_in
 from django.db.models.signals import post_migrate
 
 
@@ -7,6 +8,7 @@ class AccountsConfig(AppConfig):
     label = "accounts"
 
     def ready(self) -> None:
-        from hitlchat.accounts import roles  # noqa: PLC0415
+        from hitlchat.accounts import roles, sessions  # noqa: PLC0415
 
+        user_logged_in.connect(sessions.note_sign_in, dispatch_uid="sessions")
         post_migrate.connect(roles.after_migrate, dispatch_uid="roles")

@@ -19,7 +19,7 @@ PERMISSIONS: Final[dict[Role, tuple[str, ...]]] = {
 # What each may do beyond what a member may.
 MEANING: Final[dict[Role, str]] = {
     Role.MEMBER: "Chats, uses tools, and decides about their own calls.",
-    Role.APPROVER: "For now as a member. Prepared: rules that let approvers decide for others are not there yet.",
+    Role.APPROVER: "As a member; and decides calls of tools about which approvers decide.",
     Role.AUTHOR: "As a member; and writes, tests and publishes tools.",
     Role.ADMINISTRATOR: "Everything: also servers, what is exposed, the record, and people.",
 }
@@ -40,6 +40,11 @@ def may_administer(user: AbstractBaseUser | AnonymousUser) -> bool:
 def may_decide_for_others(user: AbstractBaseUser | AnonymousUser) -> bool:
     """May be let decide about calls of other people; which ones is for the gate to say."""
     return isinstance(user, User) and user.is_active and user.has_perm(DECIDING)
+
+
+def deciding(users: QuerySet[User]) -> QuerySet[User]:
+    """Those of `users` for whom may_decide_for_others holds, as one question to the database."""
+    return users.filter(Q(is_superuser=True) | _may(DECIDING), is_active=True)
 
 
 def with_roles(users: QuerySet[User]) -> QuerySet[Any]:

@@ -1,6 +1,7 @@
 """Whose request this is, and how they are known: by their session, or by a personal token."""
 
 from dataclasses import dataclass
+from datetime import datetime
 
 from django.conf import settings
 from django.contrib.auth.models import User
@@ -11,6 +12,7 @@ from ninja.utils import check_csrf
 
 from hitlchat.accounts.models import Token, TokenKind
 from hitlchat.accounts.roles import may_administer, may_author
+from hitlchat.accounts.sessions import signed_in_at
 from hitlchat.gate.actor import Actor, Caller, Means
 
 UNKNOWN = "Sign in, or send a personal token as “Authorization: Bearer …”."
@@ -23,10 +25,11 @@ class Credential:
     user: User
     means: Means
     token: str = ""
+    signed_in_at: datetime | None = None
 
     @property
     def actor(self) -> Actor:
-        return Actor(self.user.pk, self.means, token=self.token)
+        return Actor(self.user.pk, self.means, token=self.token, signed_in_at=self.signed_in_at)
 
     @property
     def caller(self) -> Caller:
@@ -65,7 +68,7 @@ class Session(AuthBase):
             return None
         if check_csrf(request):
             raise AuthorizationError(message="The CSRF token is missing or wrong; send it as X-CSRFToken.")
-        return Credential(request.user, "session")
+        return Credential(request.user, "session", signed_in_at=signed_in_at(request.session))
 
 
 def decider(request: ApiRequest) -> Actor:

@@ -11,6 +11,7 @@ from django.core.exceptions import RequestDataTooBig, SuspiciousOperation
 from django.db import DataError
 from django.http import Http404, HttpRequest, HttpResponse, RawPostDataException
 from django.http.response import HttpResponseBase
+from django.urls import reverse
 from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 from ninja.responses import NinjaJSONEncoder
@@ -20,9 +21,13 @@ from hitlchat.agent.runs import RunActive
 from hitlchat.api import shapes
 from hitlchat.api.auth import UNKNOWN
 from hitlchat.api.server_changes import BadChange
+from hitlchat.gate import ruling
 from hitlchat.gate.batch import NotTogether
 from hitlchat.gate.canonical import NotJson
 from hitlchat.gate.decide import AlreadySettled, BadEdit, NoSuchApproval, OtherDigest
+from hitlchat.gate.deciders import NotEntitled
+from hitlchat.gate.fresh import SignInAgain
+from hitlchat.gate.quorum import AlreadyCounted
 from hitlchat.gate.stopping import NoSuchCall
 from hitlchat.upstreams import rights
 from hitlchat.upstreams.asking.answers import BadAnswer
@@ -80,6 +85,11 @@ def install(api: NinjaAPI) -> None:
         SuspiciousOperation: lambda _: problem(400, "The request is malformed."),
         NoSuchApproval: lambda _: problem(404, NOT_FOUND),
         AlreadySettled: _settled,
+        NotEntitled: lambda error: problem(403, str(error)),
+        SignInAgain: lambda error: problem(403, str(error), signIn=reverse("sign-in-again")),
+        AlreadyCounted: lambda error: problem(409, str(error)),
+        ruling.OnlyAdministrators: lambda error: problem(403, str(error)),
+        ruling.BadRules: lambda error: _fields({to_camel(name): said for name, said in error.problems.items()}),
         OtherDigest: lambda error: problem(409, str(error)),
         BadEdit: lambda error: _fields({"modifiedArguments": str(error)}),
         NotTogether: lambda error: _fields({"items": str(error)}),

@@ -13,6 +13,7 @@ from hitlchat.api import (
     policies,
     problems,
     questions,
+    rules,
     runs,
     server_tools,
     servers,
@@ -56,6 +57,7 @@ api.add_router("/policies", policies.router)
 api.add_router("/questions", questions.router)
 api.add_router("/tools", tools.router)
 api.add_router("/tools", tool_history.router)
+api.add_router("/tools", rules.router)
 api.add_router("", tool_files.router)
 api.add_router("/servers", servers.router)
 api.add_router("/servers", server_tools.router)

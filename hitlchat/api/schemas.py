@@ -174,6 +174,11 @@ class Approval(Shape):
     asked_again: Object | None = Field(
         description="Why it was asked about again after a yes, with the preview that was shown before."
     )
+    decided_by: Literal["requester", "approvers", "group"]
+    decider_group: str | None = Field(description="The group whose people decide, as it was called then.")
+    quorum: int = Field(description="How many different people have to say yes.")
+    approved_by: list[str] = Field(description="Who said yes; while it waits, those whose yes counts.")
+    who_decides: str = Field(description="All of that in words, as the card says it.")
     decisions: list[Decision]
     call_status: Status
     result: Any

@@ -7,6 +7,7 @@ from django.db.models import QuerySet
 
 from hitlchat.agent import models as agent
 from hitlchat.api import schemas
+from hitlchat.gate import deciders, who
 from hitlchat.gate import models as gate
 from hitlchat.gate.status import Status
 
@@ -97,11 +98,28 @@ def approval(row: gate.Approval) -> schemas.Approval:
         reason=shown["reason"],
         preview=shown.get("preview"),
         asked_again=shown.get("again"),
+        decided_by=row.call.decided_by,  # type: ignore[arg-type]
+        decider_group=_group(shown.get("whoDecides")),
+        quorum=row.call.quorum,
+        approved_by=_approved_by(row),
+        who_decides=who.sentences(row),
         decisions=decisions(row),
         call_status=Status(row.call.status),
         result=row.call.result,
         error=error(row.call),
     )
+
+
+def _group(rules: schemas.Object | None) -> str | None:
+    return rules["group"]["name"] if rules and rules["group"] else None
+
+
+def _approved_by(row: gate.Approval) -> list[str]:
+    if row.call.status == Status.WAITING and row.call.quorum > 1:
+        yes = list(deciders.counted(approval=row).select_related("person"))
+    else:
+        yes = [each for each in row.decisions.all() if each.verdict == "approve" and each.round == row.call.round]
+    return [each.person.get_username() for each in yes]
 
 
 def call(row: gate.ToolCall) -> schemas.Call:

@@ -12,7 +12,8 @@ from django.views.decorators.http import require_http_methods
 from hitlchat.accounts.people import person
 from hitlchat.approvals import edit_form
 from hitlchat.approvals.edit_form import Form
-from hitlchat.gate import deciders, editing
+from hitlchat.gate import decide, deciders, editing
+from hitlchat.gate.actor import Actor
 from hitlchat.gate.card import card
 from hitlchat.gate.decide import AlreadySettled, BadEdit
 from hitlchat.gate.models import Approval
@@ -30,6 +31,10 @@ def edit(request: HttpRequest, approval_id: UUID) -> HttpResponse:
     found = get_object_or_404(rows, pk=approval_id)
     if found.call.status != Status.WAITING or found.call.tool is None:
         return _shown(request, found, {"gone": str(AlreadySettled(found.call))})
+    try:
+        decide.require(Actor(person(request).pk, "session"), found)
+    except deciders.NotEntitled as others:
+        return _shown(request, found, {"gone": str(others)})
     schema, asked = found.call.tool.input_schema, found.disclosure["arguments"]
     if request.method == "GET":
         return _shown(request, found, {"form": edit_form.filled(schema, asked)})

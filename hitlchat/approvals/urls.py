@@ -1,11 +1,12 @@
 from django.urls import path
 
-from hitlchat.approvals import edit_views, policies, views, waiting_views
+from hitlchat.approvals import edit_views, policies, rules_views, views, waiting_views
 
 urlpatterns = [
     path("policies", policies.page, name="policies"),
     path("policies/example", policies.example, name="policy-example"),
     path("policies/simulate", policies.simulate, name="policy-simulate"),
+    path("tools/<str:name>/rules", rules_views.rules, name="tool-rules"),
     path("approvals/", waiting_views.page, name="approvals"),
     path("approvals/waiting", waiting_views.live, name="approvals-live"),
     path("waiting", waiting_views.count, name="waiting-count"),
@@ -13,5 +14,6 @@ urlpatterns = [
     path("approvals/<uuid:approval_id>/decide", views.answer, name="decide"),
     path("approvals/<uuid:approval_id>/edit", edit_views.edit, name="edit-arguments"),
     path("approvals/<uuid:approval_id>/take-back", views.take_back, name="take-back"),
+    path("approvals/<uuid:approval_id>/who", views.who, name="who"),
     path("approvals/<uuid:approval_id>/outcome", views.outcome, name="outcome"),
 ]

@@ -12,18 +12,32 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
 from hitlchat.accounts.people import person
+from hitlchat.accounts.sessions import signed_in_at
 from hitlchat.approvals import answering
-from hitlchat.gate import canonical, decide, deciders, known, reasons, taking_back
+from hitlchat.gate import canonical, decide, deciders, known, quorum, reasons, taking_back
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.card import Card, card
 from hitlchat.gate.models import Approval, CallerKind, Decision, Verdict
 from hitlchat.gate.status import Status
+from hitlchat.gate.who import standing
 
 HEADINGS = {
     Status.WAITING: "A call needs your answer",
     Status.EXPIRED: "Nobody answered this call in time",
     Status.WITHDRAWN: "This call was withdrawn",
 }
+
+OTHERS = "This call waits for others"
+
+# What is told to whoever answered, as it stands there.
+DID_NOT_COUNT = (
+    decide.AlreadySettled,
+    decide.OtherDigest,
+    decide.BadEdit,
+    deciders.NotEntitled,
+    quorum.AlreadyCounted,
+    reasons.BadReason,
+)
 
 
 @login_required
@@ -38,10 +52,10 @@ def answer(request: HttpRequest, approval_id: UUID) -> HttpResponse:
     """Approve, with changed arguments or without, or decline. The fragment for htmx is the call as it stands now."""
     note = ""
     try:
-        note = answering.answer(approval_id, Actor(person(request).pk, "session"), request.POST)
+        note = answering.answer(approval_id, _actor(request), request.POST)
     except decide.NoSuchApproval as error:
         raise Http404(str(error)) from error
-    except (decide.AlreadySettled, decide.OtherDigest, decide.BadEdit, reasons.BadReason) as error:
+    except DID_NOT_COUNT as error:
         note = f"{error} Your answer did not count."
     return _told(request, approval_id, note)
 
@@ -52,7 +66,7 @@ def take_back(request: HttpRequest, approval_id: UUID) -> HttpResponse:
     """Withdraw the call if it was approved and has not started."""
     note = ""
     try:
-        taking_back.take_back_approval(approval_id, Actor(person(request).pk, "session"))
+        taking_back.take_back_approval(approval_id, _actor(request))
     except decide.NoSuchApproval as error:
         raise Http404(str(error)) from error
     except taking_back.TooLate as error:
@@ -67,6 +81,20 @@ def outcome(request: HttpRequest, approval_id: UUID) -> HttpResponse:
     return _fragment(request, get_object_or_404(_mine(request), pk=approval_id))
 
 
+@login_required
+@require_GET
+def who(request: HttpRequest, approval_id: UUID) -> HttpResponse:
+    """The fragment again once others have said yes, or decided; nothing (204) while it stands as it was `seen`."""
+    found = get_object_or_404(_mine(request), pk=approval_id)
+    seen = request.GET.get("seen", "")
+    if found.call.status != Status.WAITING:
+        return _fragment(request, found)
+    now = standing(found, _actor(request))
+    if now.mark == seen:
+        return HttpResponse(status=204)
+    return _fragment(request, found, stays=now.stance == seen.partition(".")[0])
+
+
 def _told(request: HttpRequest, approval_id: UUID, note: str) -> HttpResponse:
     found = get_object_or_404(_mine(request), pk=approval_id)
     if request.headers.get("HX-Request"):
@@ -74,38 +102,44 @@ def _told(request: HttpRequest, approval_id: UUID, note: str) -> HttpResponse:
     return redirect("approval", approval_id) if not note else _page(request, found, note)
 
 
+def _actor(request: HttpRequest) -> Actor:
+    return Actor(person(request).pk, "session", signed_in_at=signed_in_at(request.session))
+
+
 def _mine(request: HttpRequest) -> QuerySet[Approval]:
     return deciders.seen_by(person(request).pk)
 
 
-def _fragment(request: HttpRequest, found: Approval, note: str = "") -> HttpResponse:
-    """For the Studio's page too, which has a heading of its own."""
+def _fragment(request: HttpRequest, found: Approval, note: str = "", *, stays: bool = False) -> HttpResponse:
+    """For the Studio's page too, which has a heading of its own. `stays`: the card does that is on the page."""
     shown_on = urlsplit(request.headers.get("HX-Current-URL", "")).path
     on_its_page = shown_on == reverse("approval", args=[found.pk])
-    context = _context(found, note) | {"on_its_page": on_its_page, "whole": on_its_page}
+    context = _context(request, found, note) | {"on_its_page": on_its_page, "whole": on_its_page, "who_anew": stays}
     return render(request, "approvals/_answered.html", context)
 
 
 def _page(request: HttpRequest, found: Approval, note: str = "") -> HttpResponse:
-    context = {"section": "approvals", "whole": True, **_context(found, note)}
+    context = {"section": "approvals", "whole": True, **_context(request, found, note)}
     return render(request, "approvals/page.html", context, status=409 if note else 200)
 
 
-def _context(found: Approval, note: str = "") -> dict[str, object]:
+def _context(request: HttpRequest, found: Approval, note: str = "") -> dict[str, object]:
     waiting = found.call.status == Status.WAITING
+    shown = card(found, _actor(request)) if waiting else None
+    others = shown is not None and shown.who is not None and shown.who.stance != "may"
     decisions = list(found.decisions.select_related("person"))
     edited = [decision.edited_arguments for decision in decisions if decision.edited_arguments is not None]
     return {
         "approval": found,
         "call": found.call,
-        "card": card(found) if waiting else None,
+        "card": shown,
         "was": None if waiting else _as_shown(found),
         "changed": canonical.pretty(edited[-1], indent=2) if edited else "",
         "for_client": found.call.caller_kind == CallerKind.MCP,
         "moving": found.call.status in (Status.APPROVED, Status.EXECUTING),
         "note": note,
         "decisions": [_said(decision) for decision in decisions],
-        "heading": HEADINGS.get(Status(found.call.status), "This call has its answer"),
+        "heading": OTHERS if others else HEADINGS.get(Status(found.call.status), "This call has its answer"),
     }
 
 

@@ -44,10 +44,16 @@ class Waiting:
 
 def of(user_id: int) -> Waiting:
     """What waits for this person. The disclosures, which may be long, are left where they are."""
-    rows = deciders.waiting_for(user_id).defer("disclosure", "call__arguments", "call__result", "call__output")
+    rows = (
+        deciders.waiting_for(user_id)
+        .select_related("call__caller")
+        .defer("disclosure", "call__arguments", "call__result", "call__output")
+    )
     found = list(rows.order_by("call__deadline", "call__created_at", "pk")[: MOST + 1])
     more = deciders.waiting_for(user_id).count() - MOST if len(found) > MOST else 0
-    chats = Conversation.objects.in_bulk({row.call.conversation_id for row in found if row.call.conversation_id})
+    # Of a chat of somebody else's nobody is told more than the call.
+    own = {row.call.conversation_id for row in found if row.call.conversation_id and row.call.caller_id == user_id}
+    chats = Conversation.objects.in_bulk(own)
     return Waiting([Line(row, chats.get(row.call.conversation_id)) for row in found[:MOST]], max(0, more))
 
 

@@ -6,6 +6,7 @@ from uuid import UUID
 from asgiref.sync import async_to_sync
 from django.db import transaction
 
+from hitlchat.accounts import sessions
 from hitlchat.accounts.sessions import signed_in_user
 from hitlchat.agent import announce, runner, transcript
 from hitlchat.agent.models import ACTIVE, Conversation, Run
@@ -14,7 +15,9 @@ from hitlchat.chat import fragments
 from hitlchat.chat.commands import Command, Decide, DecideAll, Resolve, Say, Stop, StopCall, TakeBack
 from hitlchat.gate import batch, decide, editing, resolve, stopping, taking_back
 from hitlchat.gate.actor import Actor, Caller
+from hitlchat.gate.deciders import NotEntitled
 from hitlchat.gate.models import ToolCall
+from hitlchat.gate.quorum import AlreadyCounted
 from hitlchat.gate.submit import CallRequest, admit, prepare
 
 
@@ -28,7 +31,8 @@ def act(session: Any, conversation_id: UUID, command: Command) -> str:
     conversation = Conversation.objects.filter(pk=conversation_id, owner=user).first() if user else None
     if user is None or conversation is None:
         return fragments.flash("You are signed out. Sign in again in another tab, then reload this page.")
-    actor = Actor(user.pk, "session")
+    signed_in_at = sessions.signed_in_at(sessions.stored(session.session_key))
+    actor = Actor(user.pk, "session", signed_in_at=signed_in_at)
     match command:
         case Say(content):
             return say(conversation, content)
@@ -88,7 +92,7 @@ def _decide(conversation_id: UUID, command: Decide, actor: Actor) -> str:
         return fragments.too_late(late.call)
     except decide.OtherDigest as error:
         return fragments.asks(conversation_id) + fragments.flash(str(error))
-    except (decide.NoSuchApproval, decide.BadEdit) as error:
+    except (decide.NoSuchApproval, decide.BadEdit, NotEntitled, AlreadyCounted) as error:
         return fragments.flash(str(error))
     return ""
 
@@ -96,7 +100,7 @@ def _decide(conversation_id: UUID, command: Decide, actor: Actor) -> str:
 def _decide_all(conversation_id: UUID, command: DecideAll, actor: Actor) -> str:
     try:
         outcomes = batch.answer(command.items, command.verdict, actor)
-    except (batch.NotTogether, decide.NoSuchApproval) as error:
+    except (batch.NotTogether, decide.NoSuchApproval, NotEntitled) as error:
         return fragments.asks(conversation_id) + fragments.flash(str(error))
     return fragments.asks(conversation_id) + fragments.outcomes(outcomes)
 

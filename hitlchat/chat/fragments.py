@@ -37,8 +37,12 @@ def everything(conversation_id: UUID) -> Everything:
 
 
 def asks(conversation_id: UUID) -> str:
-    cards = render_to_string("chat/_asks.html", {"asked": transcript_view.asked(conversation_id)})
-    return f'<div id="asks" hx-swap-oob="innerHTML">{cards}</div>'
+    asked = transcript_view.asked(conversation_id)
+    cards = render_to_string("chat/_asks.html", {"asked": asked})
+    # Cards stay as they are while they are on the page, whatever was typed into them.
+    moving = [card for card in asked.cards if card.who is not None and card.who.moves]
+    anew = "".join(render_to_string("approvals/_who.html", {"card": card, "oob": True}) for card in moving)
+    return f'<div id="asks" hx-swap-oob="innerHTML">{cards}</div>{anew}'
 
 
 def message(conversation_id: UUID, message_id: UUID, *, known: bool) -> str:

@@ -10,7 +10,8 @@ from django.utils.safestring import SafeString
 
 from hitlchat.agent.models import ACTIVE, Conversation, Message, MessageState, Role, Run
 from hitlchat.chat.markdown import render
-from hitlchat.gate import batch, canonical, failures, known, stopping
+from hitlchat.gate import batch, canonical, deciders, failures, known, stopping
+from hitlchat.gate.actor import Actor
 from hitlchat.gate.card import Card, card, key
 from hitlchat.gate.models import Approval, Decision, ToolCall
 from hitlchat.gate.status import Status
@@ -70,6 +71,8 @@ class RunView:
     waiting: int
     active: bool
     run_id: UUID | None
+    # Nothing of what waits is for its owner to answer.
+    for_others: bool = False
     # Of a server, if one waits for its person.
     question_id: UUID | None = None
 
@@ -96,10 +99,11 @@ def call(conversation_id: UUID, call_id: UUID) -> CallView | None:
 
 def asked(conversation_id: UUID) -> Asked:
     """What waits for an answer in this conversation, in the order in which it was asked."""
-    found = Approval.objects.select_related("call").only("disclosure", "digest", "call__status", "call__round")
-    waiting = found.filter(call__conversation_id=conversation_id, call__status=Status.WAITING)
-    rows = list(waiting.order_by("call__created_at", "call__position"))
-    cards = [card(row) for row in rows]
+    waiting = Approval.objects.filter(call__conversation_id=conversation_id, call__status=Status.WAITING)
+    found = waiting.select_related("call__tool").defer("call__arguments", "call__tool__input_schema")
+    rows = list(found.order_by("call__created_at", "call__position"))
+    # A conversation is its owner's, for whom all its calls are. When they signed in, each of their pages knows.
+    cards = [card(row, Actor(row.call.caller_id, "session")) for row in rows]
     return Asked(cards, batch.groups(rows, cards))
 
 
@@ -116,7 +120,13 @@ def run(conversation_id: UUID) -> RunView:
         return RunView("", waiting, active=False, run_id=None)
     run_id, status = last
     found = questions.open_in(conversation_id).values_list("pk", flat=True).first()
-    return RunView(status, waiting, active=status in ACTIVE, run_id=run_id, question_id=found)
+    others = waiting > 0 and not _waits_for_owner(conversation_id)
+    return RunView(status, waiting, active=status in ACTIVE, run_id=run_id, for_others=others, question_id=found)
+
+
+def _waits_for_owner(conversation_id: UUID) -> bool:
+    owner = Conversation.objects.values_list("owner_id", flat=True).get(pk=conversation_id)
+    return deciders.waiting_for(owner).filter(call__conversation_id=conversation_id).exists()
 
 
 def _message(row: Message, calls: list[CallView]) -> MessageView:

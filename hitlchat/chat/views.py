@@ -19,10 +19,9 @@ from hitlchat.accounts.people import person
 from hitlchat.agent import runner
 from hitlchat.agent.models import LONGEST_MESSAGE, Conversation
 from hitlchat.chat import transcript_view
-from hitlchat.gate import catalog, prompt
+from hitlchat.gate import catalog, deciders, prompt
 from hitlchat.gate.actor import Caller
-from hitlchat.gate.models import HitlMode, Tool, ToolCall
-from hitlchat.gate.status import Status
+from hitlchat.gate.models import HitlMode, Tool
 from hitlchat.upstreams.asking import questions
 
 MOST_THREADS = 100
@@ -122,9 +121,9 @@ def _groups(user: User) -> list[tuple[str, list[Conversation]]]:
 
 def _threads(user: User) -> QuerySet[Conversation]:
     """Each with how many calls wait in it (`waiting`), and how many questions of servers (`asked`)."""
-    waiting = ToolCall.objects.filter(caller=user, status=Status.WAITING)
+    waiting = deciders.waiting_for(user.pk).filter(call__caller=user)
     return Conversation.objects.filter(owner=user).annotate(
-        waiting=_count_of(waiting, "conversation_id"),
+        waiting=_count_of(waiting, "call__conversation_id"),
         asked=_count_of(questions.open_for(user.pk), "call__conversation_id"),
     )
 

@@ -1,6 +1,7 @@
 """Who did something, and how they were known."""
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Literal
 
 # `elicitation`: the person's MCP client said so.
@@ -11,12 +12,13 @@ Means = Literal["session", "token", "console", "elicitation", "system"]
 class Actor:
     """A person (`user_id`) known by session, personal approver token or console, or vouched for by their MCP client; or
     the system itself. `client`: what that client calls itself, which may be anything. `token`: the name of the token
-    that was shown."""
+    that was shown. `signed_in_at`: when they gave their password for their session last."""
 
     user_id: int | None
     means: Means
     client: str = ""
     token: str = ""
+    signed_in_at: datetime | None = None
 
     @property
     def is_person(self) -> bool:

@@ -1,6 +1,7 @@
 """Asking again: what an approved call would do, looked at once more right before it starts."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from django.db import transaction
 
@@ -66,7 +67,8 @@ def ask(call: ToolCall, seen: Look) -> None:
     approval, tool = call.approval, call.tool
     assert tool is not None
     # Rounds in which the person changed the arguments are the person's own doing.
-    if approval.decisions.filter(verdict="approve", edited_arguments=None).count() >= MOST_CHANGES:
+    unedited = approval.decisions.filter(verdict="approve", edited_arguments=None)
+    if unedited.order_by().values("round").distinct().count() >= MOST_CHANGES:
         void = f"what it would do kept changing, each of the {MOST_CHANGES} times that it was approved"
         move(
             call,
@@ -82,7 +84,8 @@ def ask(call: ToolCall, seen: Look) -> None:
     digest = disclosure.digest(shown)
     data = {"approval": str(approval.pk), "digest": digest, "reason": why, "before": before}
     with transaction.atomic():
-        move(call, Status.WAITING, actor=SYSTEM, data=data, deadline=call.deadline, round=call.round + 1)
+        columns: dict[str, Any] = {"deadline": call.deadline, "escalates_at": call.escalates_at}
+        move(call, Status.WAITING, actor=SYSTEM, data=data, round=call.round + 1, **columns)
         Approval.objects.filter(pk=approval.pk).update(
             prompt=storable(shown["prompt"]), disclosure=shown, digest=digest
         )

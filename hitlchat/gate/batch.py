@@ -8,8 +8,9 @@ from uuid import UUID
 from hitlchat.gate import canonical, decide
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.card import Card
-from hitlchat.gate.deciders import may_answer
+from hitlchat.gate.deciders import NotEntitled, sees
 from hitlchat.gate.models import Approval
+from hitlchat.gate.quorum import AlreadyCounted
 from hitlchat.gate.status import Status
 
 # From this risk level on each call is looked at and answered by itself.
@@ -54,7 +55,7 @@ class Group:
 
 
 def answer(items: Sequence[Item], verdict: Answer, actor: Actor, *, reason: str = "") -> list[Outcome]:
-    """Each of `items` answered on its own, in order. NotTogether, NoSuchApproval: nothing was decided at all."""
+    """Each of `items` answered on its own, in order. NotTogether, NoSuchApproval, NotEntitled: none was decided."""
     prompts = _checked(items, actor)
     return [_one(item, verdict, actor, prompts[item.approval], reason) for item in items]
 
@@ -63,7 +64,8 @@ def groups(rows: Iterable[Approval], cards: Iterable[Card]) -> list[Group]:
     """Those of `cards`, which are those of `rows`, that may be answered together."""
     found: dict[str, list[Card]] = {}
     for row, card in zip(rows, cards, strict=True):
-        if card.risk < TOO_RISKY and not _asked_again(row):
+        may = card.who is None or card.who.stance == "may"
+        if card.risk < TOO_RISKY and may and not _asked_again(row):
             found.setdefault(_definition(row), []).append(card)
     return [Group(tuple(group[:MOST_TOGETHER])) for group in found.values() if len(group) > 1]
 
@@ -79,8 +81,10 @@ def _checked(items: Sequence[Item], actor: Actor) -> dict[UUID, str]:
     if not 2 <= len(items) <= MOST_TOGETHER or len(ids) != len(items):
         raise NotTogether(f"Between 2 and {MOST_TOGETHER} different calls can be answered together.")
     rows = list(Approval.objects.select_related("call__tool").filter(pk__in=ids))
-    if len(rows) != len(ids) or not all(may_answer(actor, row) for row in rows):
+    if len(rows) != len(ids) or not all(sees(actor, row) for row in rows):
         raise decide.NoSuchApproval(decide.NOT_YOURS)
+    for row in rows:
+        decide.require(actor, row)
     if len({_definition(row) for row in rows}) > 1:
         raise NotTogether("Only calls of the same tool can be answered together. Nothing was decided.")
     if any(_risk(row) >= TOO_RISKY for row in rows):
@@ -104,12 +108,13 @@ def _risk(row: Approval) -> int:
 def _one(item: Item, verdict: Answer, actor: Actor, prompt: str, reason: str) -> Outcome:
     try:
         if verdict == "approve":
-            decide.approve(item.approval, actor, digest=item.digest)
+            if decide.approve(item.approval, actor, digest=item.digest).call.status == Status.WAITING:
+                return Outcome(item.approval, prompt, "Your yes counts. It needs more people's.", counted=True)
         else:
             decide.decline(item.approval, actor, reason=reason)
     except decide.AlreadySettled as late:
         word = Status(late.call.status).label.lower()
         return Outcome(item.approval, prompt, f"It was already answered ({word}); your answer did not count.")
-    except (decide.OtherDigest, decide.NoSuchApproval) as error:
+    except (decide.OtherDigest, decide.NoSuchApproval, NotEntitled, AlreadyCounted) as error:
         return Outcome(item.approval, prompt, str(error))
     return Outcome(item.approval, prompt, "Approved." if verdict == "approve" else "Declined.", counted=True)

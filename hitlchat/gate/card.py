@@ -5,12 +5,14 @@ from datetime import datetime
 from typing import Any
 
 from hitlchat.gate import canonical
+from hitlchat.gate.actor import Actor
 from hitlchat.gate.boxes import Row, box
 from hitlchat.gate.changes import Again, again
 from hitlchat.gate.effect import Effect, effect
 from hitlchat.gate.models import Approval, CallerKind
 from hitlchat.gate.status import Status
 from hitlchat.gate.visible import Seen, see
+from hitlchat.gate.who import Standing, standing, told
 
 RISK_LABELS = ("Verified", "Safe", "Low", "Moderate", "High", "Critical")
 MOST_ROWS = 20
@@ -48,11 +50,15 @@ class Card:
     again: Again | None
     deadline: datetime
     digest: str
+    # Who decides, where there is something to say of it; and how that stands for whom it is shown to.
+    decides: Seen | None = None
+    who: Standing | None = None
 
     @property
     def key(self) -> str:
-        """Names this card on a page: asked again, it is another one."""
-        return key(self.id, self.round)
+        """Names this card on a page: asked again, or once its person has answered, it is another one."""
+        named = key(self.id, self.round)
+        return named if self.who is None or self.who.stance == "may" else f"{named}-{self.who.stance}"
 
     @property
     def risk_label(self) -> str:
@@ -88,8 +94,9 @@ def key(approval_id: object, round: int) -> str:  # noqa: A002
     return f"{approval_id}-{round}" if round > 1 else str(approval_id)
 
 
-def card(approval: Approval) -> Card:
-    """The card of `approval`, whose call is loaded. KeyError when the stored disclosure lacks a part."""
+def card(approval: Approval, viewer: Actor | None = None) -> Card:
+    """The card of `approval`, whose call is loaded; for one that is open, as its `viewer` may answer it. KeyError when
+    the stored disclosure lacks a part."""
     shown: dict[str, Any] = approval.disclosure
     rows = _rows(shown)
     facts = tuple(map(see, shown["facts"]))
@@ -117,6 +124,8 @@ def card(approval: Approval) -> Card:
         again=changes,
         deadline=datetime.fromisoformat(shown["deadline"]),
         digest=approval.digest,
+        decides=told(approval),
+        who=standing(approval, viewer) if viewer else None,
     )
 
 

@@ -8,9 +8,9 @@ from django.db import transaction
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from hitlchat.gate import canonical, disclosure, policy, schema
+from hitlchat.gate import canonical, disclosure, fresh, oversight, policy, quorum, schema, who
 from hitlchat.gate.actor import SYSTEM, Actor
-from hitlchat.gate.deciders import may_answer, still_may_answer
+from hitlchat.gate.deciders import NotEntitled, may_answer, sees, still_may_answer
 from hitlchat.gate.models import Approval, Decision, ToolCall, Verdict
 from hitlchat.gate.status import Status
 from hitlchat.gate.storable import storable
@@ -48,14 +48,18 @@ def approve(
 ) -> Approval:
     """Say yes to exactly this call, or to it with `edited` arguments.
 
-    NoSuchApproval, AlreadySettled, BadEdit. OtherDigest: `digest` is not the waiting one's, or missing although the
-    call was asked about more than once.
+    Where several people have to say yes, the call still waits after all but the last of them.
+
+    NoSuchApproval, NotEntitled, AlreadySettled, AlreadyCounted, BadEdit. OtherDigest: `digest` is not the waiting
+    one's, or missing although the call was asked about more than once.
     """
     approval = _theirs(approval_id, actor)
+    fresh.require(actor, approval)
     decision = _decision(approval, actor, Verdict.APPROVE)
     # Once it was asked about again, an answer that does not say to what it is one may be a late one to the first time.
     if digest != approval.digest and (digest is not None or approval.call.round > 1):
         raise OtherDigest(LOOK_AGAIN)
+    only_if = IN_TIME & still_may_answer(actor, approval.call) & fresh.still(actor)
     columns: dict[str, Any] = {}
     if edited is not None and not _same(edited, approval.call.arguments):
         columns["arguments"], _ = checked(edited, approval.call)
@@ -63,24 +67,36 @@ def approve(
         assert approval.call.tool is not None
         shown = disclosure.with_edit(approval.disclosure, columns["arguments"], approval.call.tool)
         decision.digest = disclosure.digest(shown)
-    return _decide(approval, decision, Status.APPROVED, actor, columns)
+    return _decide(decision, Status.APPROVED, actor, only_if, columns)
 
 
 def decline(approval_id: UUID, actor: Actor, *, reason: str = "") -> Approval:
-    """Say no. `reason` reaches the model as data. NoSuchApproval, AlreadySettled; OtherDigest: asked again just now."""
+    """Say no; one is enough, whoever said yes. `reason` reaches the model as data.
+
+    NoSuchApproval, NotEntitled, AlreadySettled; OtherDigest: asked again just now.
+    """
     approval = _theirs(approval_id, actor)
     decision = _decision(approval, actor, Verdict.DECLINE)
     decision.reason = storable(reason).strip()[:LONGEST_REASON]
-    return _decide(approval, decision, Status.DECLINED, actor, {})
+    return _decide(decision, Status.DECLINED, actor, IN_TIME & still_may_answer(actor, approval.call), {})
 
 
 def _theirs(approval_id: UUID, actor: Actor) -> Approval:
     found = Approval.objects.select_related("call__tool").filter(pk=approval_id).first()
-    if found is None or not may_answer(actor, found):
+    if found is None or not sees(actor, found):
         raise NoSuchApproval(NOT_YOURS)
     if found.call.status != Status.WAITING:
         raise AlreadySettled(found.call)
+    require(actor, found)
     return found
+
+
+def require(actor: Actor, approval: Approval) -> None:
+    """That `actor` may answer. NoSuchApproval; NotEntitled: they see it, and others decide."""
+    if not sees(actor, approval):
+        raise NoSuchApproval(NOT_YOURS)
+    if not may_answer(actor, approval):
+        raise NotEntitled(f"You cannot decide this call. {who.sentences(approval)}")
 
 
 def _decision(approval: Approval, actor: Actor, verdict: Verdict) -> Decision:
@@ -98,13 +114,19 @@ def _decision(approval: Approval, actor: Actor, verdict: Verdict) -> Decision:
     )
 
 
-def _decide(approval: Approval, decision: Decision, to: Status, actor: Actor, columns: dict[str, Any]) -> Approval:
+def _decide(decision: Decision, to: Status, actor: Actor, only_if: Q, columns: dict[str, Any]) -> Approval:
+    approval, call = decision.approval, decision.approval.call
     data = {"approval": str(approval.pk), "digest": decision.digest, "reason": decision.reason}
     if decision.edited_arguments is not None:
         data["edited"] = decision.edited_arguments
     try:
         with transaction.atomic():
-            move(approval.call, to, actor=actor, only_if=IN_TIME & still_may_answer(actor), data=data, **columns)
+            if to == Status.APPROVED and call.quorum > 1:
+                if quorum.add(decision, actor, only_if=only_if, data=data):
+                    move(call, to, actor=actor, only_if=only_if, data=data)
+                return approval
+            move(call, to, actor=actor, only_if=only_if, data=data, **columns)
+            quorum.replace(decision)
             decision.save(force_insert=True)
     except StaleCall:
         _too_late(approval, actor)
@@ -113,12 +135,24 @@ def _decide(approval: Approval, decision: Decision, to: Status, actor: Actor, co
 
 def _too_late(approval: Approval, actor: Actor) -> NoReturn:
     call = ToolCall.objects.get(pk=approval.call_id)
-    if call.status == Status.WAITING and not expire(call):
+    if call.status == Status.WAITING and not (expire(call) or void_if_changed(call)):
         call = ToolCall.objects.get(pk=call.pk)
     if call.status == Status.WAITING:
-        _theirs(approval.pk, actor)
+        fresh.require(actor, _theirs(approval.pk, actor))
         raise OtherDigest(LOOK_AGAIN)
     raise AlreadySettled(ToolCall.objects.get(pk=call.pk))
+
+
+def void_if_changed(call: ToolCall) -> bool:
+    """Withdraw a waiting call about which others decide by now than when it was asked; False if it stands."""
+    if not oversight.has_changed(call):
+        return False
+    try:
+        why = oversight.CHANGED
+        move(call, Status.WITHDRAWN, actor=SYSTEM, data={"reason": why}, reason=f"Not run: {why}.")
+    except StaleCall:
+        return False
+    return True
 
 
 def expire(call: ToolCall) -> bool:
@@ -148,6 +182,8 @@ def checked(edited: dict[str, Any], call: ToolCall) -> tuple[dict[str, Any], str
     """What would run instead, with the defaults, and what the policies say of it, in a sentence. BadEdit."""
     if call.tool is None:
         raise BadEdit("The tool was deleted.")
+    if call.quorum > 1:
+        raise BadEdit(f"{call.quorum} people approve this call, all of them the same arguments: they stay as asked.")
     try:
         schema.validate(call.tool.input_schema, edited)
     except schema.BadArguments as error:

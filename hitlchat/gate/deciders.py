@@ -1,17 +1,53 @@
-"""Who may decide which approvals. The person on whose behalf the call was made, and nobody else."""
+"""Who may decide which approvals: the one rule, asked of one call, of everything that waits, of those who said yes."""
+
+from typing import Any
 
 from django.conf import settings
-from django.db.models import Q, QuerySet
+from django.contrib.auth.models import User
+from django.db.models import Exists, F, OuterRef, Q, QuerySet
+from django.db.models.functions import Coalesce, Now
 
+from hitlchat.accounts import roles
+from hitlchat.gate import oversight
 from hitlchat.gate.actor import Actor
-from hitlchat.gate.models import Approval, CallerKind, Tool, ToolCall
+from hitlchat.gate.models import Approval, CallerKind, DecidedBy, Decision, Tool, ToolCall, Verdict
+from hitlchat.gate.oversight import HIGHEST_RISK
 from hitlchat.gate.status import Status
 
-HIGHEST_RISK = 5
+Membership = User.groups.through
+
+
+class NotEntitled(Exception):
+    """They see the approval, and others decide it; the message says who."""
+
+
+def entitled(person: Any, *, inner: Any = None, call: str = "", by: Any = None) -> Q:
+    """Of rows that have a call at `call`: this person may decide it, as far as the rules that it was asked under go.
+
+    `person`: an id, or an expression for it, which within subqueries is `inner`. `by`: the moment, which is now by the
+    database's clock; others may have been let decide only after some time.
+    """
+    inner = person if inner is None else inner
+    groups = Membership.objects.filter(user_id=inner).values("group_id")
+    active = User.objects.filter(pk=inner, is_active=True)
+
+    def of(**columns: Any) -> Q:
+        return Q(**{f"{call}{name}": value for name, value in columns.items()})
+
+    decides = of(decided_by=DecidedBy.REQUESTER, caller_id=person)
+    decides |= of(decided_by=DecidedBy.APPROVERS) & Q(Exists(roles.deciding(active)))
+    decides |= of(decided_by=DecidedBy.GROUP, decider_group__in=groups)
+    decides |= of(escalates_to__in=groups, escalates_at__lte=Now() if by is None else by)
+    return Q(Exists(active)) & decides & ~of(not_the_requester=True, caller_id=person)
 
 
 def may_decide(actor: Actor, call: ToolCall) -> bool:
-    return actor.is_person and call.caller_id == actor.user_id
+    """Now, by the rules that it was asked under."""
+    if not actor.is_person:
+        return False
+    if _is_plain(call):
+        return call.caller_id == actor.user_id
+    return ToolCall.objects.filter(entitled(actor.user_id), pk=call.pk).exists()
 
 
 def may_answer(actor: Actor, approval: Approval) -> bool:
@@ -23,13 +59,21 @@ def may_answer(actor: Actor, approval: Approval) -> bool:
     return is_its_own and call.tool is not None and will_do(call.tool, approval)
 
 
+def sees(actor: Actor, approval: Approval) -> bool:
+    """Whoever may answer, and the person it is called for."""
+    return (actor.is_person and approval.call.caller_id == actor.user_id) or may_answer(actor, approval)
+
+
 def will_do(tool: Tool, asked: Approval | None = None) -> bool:
     """Whether the word of an MCP client is enough, both by what holds for `tool` now and by what held when it was
     `asked`; else a signed-in person decides."""
-    if tool.signed_in_only or tool.risk_level > settings.HITL_ELICITATION_MAX_RISK:
+    # What others decide, or several, is not for the client of one of them to say.
+    if tool.signed_in_only or tool.risk_level > settings.HITL_ELICITATION_MAX_RISK or hasattr(tool, "oversight"):
         return False
     if asked is None:
         return True
+    if not _is_plain(asked.call):
+        return False
     shown = asked.disclosure
     # Questions from before there was the setting say nothing of it.
     if shown.get("signedInOnly"):
@@ -45,21 +89,54 @@ def what_signed_in_only_means() -> str:
     return f"An MCP client cannot say yes for its user: it sends them to a page of this server.{always}"
 
 
-def still_may_answer(actor: Actor) -> Q:
-    """Of the row of a call, in the very moment that it is moved: the setting may have been changed since it was read.
+def still_may_answer(actor: Actor, call: ToolCall) -> Q:
+    """Of the row of `call`, in the very moment that it is moved: what was read of rules, groups and settings may have
+    been changed since.
 
     Without a join: on PostgreSQL whatever an UPDATE finds by a join is not looked at again after waiting for a lock.
     """
-    if actor.means != "elicitation":
-        return Q()
-    enough = Tool.objects.filter(signed_in_only=False, risk_level__lte=settings.HITL_ELICITATION_MAX_RISK)
-    return Q(tool_id__in=enough.values("pk"))
+    if actor.means == "elicitation":
+        enough = Tool.objects.filter(signed_in_only=False, risk_level__lte=settings.HITL_ELICITATION_MAX_RISK)
+        return Q(tool_id__in=enough.values("pk"), oversight_digest="") & oversight.stands()
+    if _is_plain(call):
+        return Q(oversight_digest="", caller_id=actor.user_id) & oversight.stands()
+    return entitled(actor.user_id) & oversight.stands()
 
 
 def seen_by(user_id: int) -> QuerySet[Approval]:
-    """The approvals this person may look at and decide, waiting or settled."""
-    return Approval.objects.select_related("call").filter(call__caller_id=user_id)
+    """The approvals this person may look at, waiting or settled: their own, and what they may decide or could have."""
+    # Who was to decide later only, and was not needed, has not been let in.
+    by = Coalesce(F("call__settled_at"), Now())
+    theirs = Q(call__caller_id=user_id) | entitled(user_id, call="call__", by=by)
+    return Approval.objects.select_related("call").filter(theirs)
 
 
 def waiting_for(user_id: int) -> QuerySet[Approval]:
-    return seen_by(user_id).filter(call__status=Status.WAITING)
+    """What waits for an answer of this person: what they may decide, and have not said yes to."""
+    said = Decision.objects.filter(approval=OuterRef("pk"), person_id=user_id, round=OuterRef("call__round"))
+    rows = Approval.objects.select_related("call").filter(call__status=Status.WAITING)
+    return rows.filter(entitled(user_id, call="call__")).exclude(Exists(said))
+
+
+def counted(**which: Any) -> QuerySet[Decision]:
+    """The yeses to the questions that are open (`which` of them, as fields of decisions) that count: of people who may
+    decide still, to what is asked now."""
+    rows = Decision.objects.filter(
+        entitled(F("person_id"), inner=OuterRef("person_id"), call="approval__call__"),
+        verdict=Verdict.APPROVE,
+        round=F("approval__call__round"),
+        digest=F("approval__digest"),
+    )
+    return rows.filter(**which)
+
+
+def people(call: ToolCall) -> QuerySet[User]:
+    """Everyone who may decide it, by now or before its deadline."""
+    person, inner = OuterRef("pk"), OuterRef(OuterRef("pk"))
+    rows = ToolCall.objects.filter(entitled(person, inner=inner, by=F("deadline")), pk=call.pk)
+    return User.objects.filter(Exists(rows))
+
+
+def _is_plain(call: ToolCall) -> bool:
+    """Asked about under no rules of its tool's own: the person it is called for decides."""
+    return call.oversight_digest == ""

@@ -6,7 +6,7 @@ from typing import Any
 from django.conf import settings
 from django.utils import timezone
 
-from hitlchat.gate import canonical
+from hitlchat.gate import canonical, oversight
 from hitlchat.gate.actor import Caller
 from hitlchat.gate.models import DEFAULT_PROMPT, Approval, Tool, ToolCall
 from hitlchat.gate.prompt import pieces, render
@@ -24,9 +24,16 @@ def deadline_of(tool: Tool, at_most: int | None = None) -> datetime:
 
 
 def disclose(
-    call: ToolCall, tool: Tool, caller: Caller, *, user_prompt: str, preview: dict[str, Any] | None = None
+    call: ToolCall,
+    tool: Tool,
+    caller: Caller,
+    *,
+    user_prompt: str,
+    preview: dict[str, Any] | None = None,
+    decides: oversight.Frozen | None,
 ) -> Disclosure:
-    """Everything the card shows about `call`. No text written by a model is in it but the arguments themselves."""
+    """Everything the card shows about `call`, and who `decides`. No text written by a model is in it but the arguments
+    themselves."""
     assert call.deadline is not None
     template = tool.prompt_template or DEFAULT_PROMPT
     shown = {
@@ -49,6 +56,7 @@ def disclose(
         "rule": call.rule,
         "risk": tool.risk_level,
         "signedInOnly": tool.signed_in_only,
+        "whoDecides": decides,
         "facts": tool.facts,
         "deadline": call.deadline.isoformat(),
         "userPrompt": user_prompt[:LONGEST_USER_PROMPT],
@@ -58,7 +66,8 @@ def disclose(
 
 def renewed(before: Disclosure, call: ToolCall, tool: Tool, *, preview: dict[str, Any], why: str) -> Disclosure:
     """For asking again about `call` as it is now: with what it would do now, why it asks, and what was shown before."""
-    shown = disclose(call, tool, caller_of(before), user_prompt=before["userPrompt"], preview=preview)
+    decides = oversight.again(before.get("whoDecides"), call)
+    shown = disclose(call, tool, caller_of(before), user_prompt=before["userPrompt"], preview=preview, decides=decides)
     return {**shown, "again": {"round": call.round + 1, "why": why, "before": before["preview"]}}
 
 
@@ -110,6 +119,7 @@ def _comparisons(shown: Disclosure, call: ToolCall, tool: Tool) -> list[tuple[st
         ("the arguments changed", canonical.dumps(shown["arguments"]) == canonical.dumps(call.arguments)),
         ("the caller changed", (shown_caller["kind"], shown_caller["user"]) == (call.caller_kind, call.caller_id)),
         ("the conversation changed", shown["conversation"] == conversation),
+        ("who decides changed on record", oversight.is_as_shown(shown.get("whoDecides"), call)),
         # Questions from before there was the rule in them say nothing of it.
         ("the rules it was asked under changed on record", shown.get("rule", call.rule) == call.rule),
     ]

@@ -10,7 +10,6 @@ from hitlchat.gate.actor import Actor
 from hitlchat.gate.boxes import Row, box
 from hitlchat.gate.card import TitlePiece
 from hitlchat.gate.changes import again
-from hitlchat.gate.deciders import may_answer
 from hitlchat.gate.effect import Effect
 from hitlchat.gate.models import Approval
 from hitlchat.gate.status import Status
@@ -96,12 +95,13 @@ def read(text: str) -> dict[str, Any]:
 def approve(approval_id: UUID, actor: Actor, *, digest: str, edited: str, shown: str) -> Approval:
     """Yes to the call with `edited` (JSON text), whose review had the digest `shown`; `digest` is that of the question.
 
-    NoSuchApproval, AlreadySettled, BadEdit; OtherDigest: what was shown is not what would be approved.
+    NoSuchApproval, NotEntitled, AlreadySettled, BadEdit; OtherDigest: what was shown is not what would be approved.
     """
     arguments = read(edited)
     found = Approval.objects.select_related("call__tool").filter(pk=approval_id).first()
-    if found is None or not may_answer(actor, found):
+    if found is None:
         raise decide.NoSuchApproval(decide.NOT_YOURS)
+    decide.require(actor, found)
     if found.call.status == Status.WAITING and review(found, arguments).digest != shown:
         raise decide.OtherDigest(SHOWN_ELSE)
     return decide.approve(approval_id, actor, digest=digest, edited=arguments)

@@ -5,7 +5,6 @@ from uuid import UUID
 
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.decide import AlreadySettled, NoSuchApproval
-from hitlchat.gate.deciders import may_decide
 from hitlchat.gate.models import ToolCall
 from hitlchat.gate.status import Status
 from hitlchat.gate.transition import StaleCall, move
@@ -14,7 +13,7 @@ from hitlchat.gate.transition import StaleCall, move
 def resolve(call_id: UUID, outcome: Literal["done", "failed"], actor: Actor) -> ToolCall:
     """Mark an unknown call as done or failed. NoSuchApproval: not theirs. AlreadySettled: no longer unknown."""
     call = ToolCall.objects.filter(pk=call_id).first()
-    if call is None or not may_decide(actor, call):
+    if call is None or not (actor.is_person and call.caller_id == actor.user_id):
         raise NoSuchApproval("There is no call with this id for you to resolve.")
     if call.status != Status.UNKNOWN:
         raise AlreadySettled(call)

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from django.db import transaction
 
-from hitlchat.gate import canonical, catalog, disclosure, policy, preview, schema
+from hitlchat.gate import canonical, catalog, disclosure, oversight, policy, preview, schema
 from hitlchat.gate.actor import Caller
 from hitlchat.gate.crossing import in_db
 from hitlchat.gate.models import Approval, Tool, ToolCall, new_id
@@ -125,7 +125,10 @@ def _ask(call: ToolCall, prepared: Prepared) -> ToolCall:
     request, tool = prepared.request, prepared.tool
     assert tool is not None
     call.deadline = disclosure.deadline_of(tool, request.patience)
-    shown = disclosure.disclose(call, tool, request.caller, user_prompt=request.user_prompt, preview=prepared.preview)
+    decides = oversight.freeze(call, tool)
+    shown = disclosure.disclose(
+        call, tool, request.caller, user_prompt=request.user_prompt, preview=prepared.preview, decides=decides
+    )
     approval = Approval(
         id=new_id(), call=call, prompt=storable(shown["prompt"]), disclosure=shown, digest=disclosure.digest(shown)
     )

@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from hitlchat.gate import stopping
+from hitlchat.gate import quorum, stopping
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.decide import NOT_YOURS, AlreadySettled, NoSuchApproval
 from hitlchat.gate.models import Approval, Decision, ToolCall, Verdict
@@ -21,10 +21,15 @@ class TooLate(AlreadySettled):
 
 
 def take_back(call_id: UUID, actor: Actor) -> ToolCall:
-    """Withdraw a call that `actor` approved and that has not started. NoSuchApproval, TooLate."""
+    """Withdraw a call that `actor` approved and that has not started; one that waits for more people's yes goes on to
+    wait, without theirs. NoSuchApproval, TooLate."""
     call = ToolCall.objects.filter(pk=call_id).first()
     if call is None or not _approved_by(call, actor):
         raise NoSuchApproval(NOT_YOURS)
+    if quorum.take_back(call, actor):
+        return call
+    # The last yes may have come just then.
+    call.refresh_from_db()
     if call.status != Status.APPROVED:
         raise TooLate(call)
     try:

@@ -79,10 +79,15 @@ def note(call_id: UUID | None, name: str, *, actor: Actor, data: dict[str, Any] 
     AuditEvent.objects.create(name=name, call_id=call_id, actor_id=actor.user_id, means=actor.means, data=whole)
 
 
-def _record(call: ToolCall, actor: Actor, data: dict[str, Any] | None) -> None:
-    note(call.pk, f"call.{Status(call.status).value}", actor=actor, data=data)
+def remark(call: ToolCall, name: str, *, actor: Actor, data: dict[str, Any] | None = None) -> None:
+    """Put on record what happened to a call without moving it, and have those look again who look at it."""
+    note(call.pk, name, actor=actor, data=data)
     more = {"asked_again": call.round > 1, "conversation_id": call.conversation_id, "turn_id": call.turn_id}
     transaction.on_commit(partial(_announce, call.pk, Status(call.status), **more), robust=True)
+
+
+def _record(call: ToolCall, actor: Actor, data: dict[str, Any] | None) -> None:
+    remark(call, f"call.{Status(call.status).value}", actor=actor, data=data)
 
 
 def _announce(call_id: UUID, status: Status, **more: Any) -> None:

@@ -5,7 +5,7 @@ from django.conf import settings
 from django.core.exceptions import ObjectDoesNotExist
 
 from hitlchat.accounts.roles import may_author
-from hitlchat.gate import canonical, disclosure, policy
+from hitlchat.gate import canonical, disclosure, oversight, policy, quorum
 from hitlchat.gate.models import CallerKind, HitlMode, Tool, ToolCall
 from hitlchat.gate.status import Status
 
@@ -23,7 +23,7 @@ def reason(call: ToolCall) -> str | None:
         return "the tool was unpublished"
     if call.status == Status.APPROVED:
         try:
-            return disclosure.difference(call.approval, call, tool) or _refused_by_now(call, tool)
+            return disclosure.difference(call.approval, call, tool) or _not_decided(call) or _refused_by_now(call, tool)
         except (ObjectDoesNotExist, LookupError, TypeError, canonical.NotJson):
             return "the record of what was shown cannot be read"
     if settings.HITL_ENABLED and tool.hitl_mode == HitlMode.REQUIRED:
@@ -41,6 +41,13 @@ def _person_lost(call: ToolCall) -> str | None:
     if call.caller_kind == CallerKind.STUDIO and not may_author(call.caller):
         return NO_AUTHOR
     return None
+
+
+def _not_decided(call: ToolCall) -> str | None:
+    """A yes stands when people change, but not when the rules do under which it was given."""
+    if not quorum.is_reached(call.approval, call):
+        return "fewer people approved it than have to"
+    return oversight.CHANGED if oversight.has_changed(call) else None
 
 
 def _refused_by_now(call: ToolCall, tool: Tool) -> str | None:

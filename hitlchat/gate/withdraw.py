@@ -5,6 +5,7 @@ from uuid import UUID
 
 from django.db.models import QuerySet
 
+from hitlchat.gate import oversight
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import ToolCall
 from hitlchat.gate.status import Status
@@ -26,6 +27,11 @@ def withdraw_tool(tool_id: UUID, *, actor: Actor, why: str) -> None:
 def withdraw_allowed(tool_id: UUID, *, actor: Actor, why: str) -> None:
     """Withdraw what a rule allowed that is no longer in force; what a person approved stands."""
     _withdraw(ToolCall.objects.filter(tool_id=tool_id, status=Status.ALLOWED), actor, why)
+
+
+def withdraw_asked_otherwise(tool_id: UUID, *, actor: Actor) -> None:
+    """Withdraw what was asked about, and has not started, under other rules of who decides than stand now."""
+    _withdraw(ToolCall.objects.filter(oversight.asked_otherwise(tool_id)), actor, oversight.CHANGED)
 
 
 def withdraw_call(call_id: UUID, *, actor: Actor, why: str) -> None:

@@ -43,7 +43,7 @@ def visible(access: Access) -> QuerySet[Tool]:
 
 def _page(access: Access, cursor: str | None) -> types.ListToolsResult:
     after = _place(cursor) if cursor is not None else ""
-    found = list(visible(access).filter(name__gt=after).order_by("name")[: PAGE + 1])
+    found = list(visible(access).select_related("oversight").filter(name__gt=after).order_by("name")[: PAGE + 1])
     following = _cursor(found[PAGE - 1].name) if len(found) > PAGE else None
     # Of one person's list nobody else may keep a copy, and it may change at any time.
     return types.ListToolsResult(

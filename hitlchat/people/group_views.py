@@ -9,6 +9,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
 from hitlchat.accounts import roles
+from hitlchat.gate import ruling
 from hitlchat.people import grouping
 from hitlchat.people.access import actor_of, administrator_only, told
 from hitlchat.people.forms import GroupForm
@@ -58,7 +59,7 @@ def delete(request: HttpRequest, group_id: int) -> HttpResponse:
         found = get_object_or_404(roles.named_groups(), pk=group_id)
         people = found.user_set.order_by("username")
         context = {"section": "people", "group": found, "people": people}
-        context |= {"named_by_a_rule": grouping.is_named_by_a_rule(found)}
+        context |= {"named_by_a_rule": grouping.is_named_by_a_rule(found), "decides_about": ruling.naming(found.pk)}
         return render(request, "people/delete_group.html", context)
     try:
         gone = grouping.delete(group_id, actor_of(request), request.POST.get("seen", ""))
@@ -85,6 +86,7 @@ def _page(request: HttpRequest, group_id: int, problem: str = "") -> HttpRespons
         "people": found.user_set.order_by("username"),
         "others": User.objects.filter(is_active=True).exclude(groups=found).order_by("username"),
         "named_by_a_rule": grouping.is_named_by_a_rule(found),
+        "decides_about": ruling.naming(found.pk),
         "problem": problem,
         "told": told(request),
     }

@@ -6,6 +6,7 @@ from django.contrib.auth.models import Group, User
 from django.db import transaction
 
 from hitlchat.accounts import roles
+from hitlchat.gate import ruling
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.policies.loading import Unloadable, in_force
 from hitlchat.gate.transition import note
@@ -62,7 +63,9 @@ def delete(group_id: int, actor: Actor, seen: str) -> Group:
         group = _locked(group_id, actor, seen)
         people = list(group.user_set.order_by("username").values_list("username", flat=True))
         note(None, "group.deleted", actor=actor, data={"group": seen, "group_id": group.pk, "people": people})
+        decided = ruling.naming(group.pk)
         group.delete()
+        ruling.group_is_gone(decided, actor)
     return group
 
 

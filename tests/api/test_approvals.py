@@ -17,6 +17,7 @@ FIELDS = {
     *("id", "callId", "toolName", "arguments", "prompt", "requestedAt", "deadline", "sessionId", "userPrompt"),
     *("riskLevel", "consentDigest", "status", "reason", "decisions", "callStatus", "result", "error"),
     *("preview", "askedAgain"),
+    *("decidedBy", "deciderGroup", "quorum", "approvedBy", "whoDecides"),
 }
 
 

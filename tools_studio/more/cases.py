@@ -10,7 +10,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from hitlchat.accounts.people import person
 from hitlchat.gate import canonical, card
-from hitlchat.gate.actor import Caller
+from hitlchat.gate.actor import Actor, Caller
 from hitlchat.gate.models import Tool
 from tools_studio import cases, outcomes, standing
 from tools_studio.drafts import AuthoringError
@@ -122,4 +122,4 @@ def _short(arguments: dict[str, Any]) -> str:
 
 def _card(row: TestCase) -> card.Card:
     assert row.last_call is not None
-    return card.card(row.last_call.approval)
+    return card.card(row.last_call.approval, Actor(row.last_call.caller_id, "session"))

@@ -7,6 +7,7 @@ from django.http import HttpRequest
 from hitlchat.accounts.people import person
 from hitlchat.accounts.roles import may_administer
 from hitlchat.gate import prompt
+from hitlchat.gate.actor import Actor
 from hitlchat.gate.card import card
 from hitlchat.gate.models import CallerKind, Tool, ToolCall
 from hitlchat.gate.status import SETTLED, Status
@@ -40,7 +41,7 @@ def of(request: HttpRequest, form: ToolForm, result: dict[str, Any] | None = Non
 def console(call: ToolCall) -> dict[str, Any]:
     """What is shown of a test: its card while it waits for an answer, then what came of it."""
     if call.status == Status.WAITING:
-        return {"call": call, "card": card(call.approval)}
+        return {"call": call, "card": card(call.approval, Actor(call.caller_id, "session"))}
     return {"call": call, "expectations": Expectation.choices, "failed": call.status == Status.FAILED}
 
 

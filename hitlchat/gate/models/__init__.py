@@ -4,6 +4,7 @@ from hitlchat.gate.models.approvals import Approval, Decision, Verdict
 from hitlchat.gate.models.audit import AuditEvent
 from hitlchat.gate.models.calls import CallerKind, ToolCall
 from hitlchat.gate.models.ids import new_id
+from hitlchat.gate.models.oversight import DecidedBy, Oversight
 from hitlchat.gate.models.tools import DEFAULT_PROMPT, NAME_PATTERN, TOOL_NAME, HitlMode, Tool
 
 __all__ = [
@@ -13,8 +14,10 @@ __all__ = [
     "Approval",
     "AuditEvent",
     "CallerKind",
+    "DecidedBy",
     "Decision",
     "HitlMode",
+    "Oversight",
     "Tool",
     "ToolCall",
     "Verdict",

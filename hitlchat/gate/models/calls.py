@@ -7,6 +7,7 @@ from django.utils import timezone
 
 from hitlchat.gate.canonical import JSONTextField
 from hitlchat.gate.models.ids import new_id
+from hitlchat.gate.models.oversight import DecidedBy
 from hitlchat.gate.models.tools import Tool
 from hitlchat.gate.status import SETTLED, Status
 
@@ -45,6 +46,15 @@ class ToolCall(models.Model):
     error = JSONTextField(null=True)
     output = models.TextField(blank=True)
     deadline = models.DateTimeField(null=True, help_text="Until when a waiting call may be answered.")
+    # Who decides, as it was when this was asked (oversight.py). Here, since a decision is judged by this row alone;
+    # groups by their number, so that one that is deleted leaves its place.
+    decided_by = models.CharField(max_length=16, choices=DecidedBy.choices, default=DecidedBy.REQUESTER)
+    decider_group = models.PositiveIntegerField(null=True)
+    quorum = models.PositiveSmallIntegerField(default=1)
+    not_the_requester = models.BooleanField(default=False)
+    escalates_to = models.PositiveIntegerField(null=True)
+    escalates_at = models.DateTimeField(null=True)
+    oversight_digest = models.CharField(max_length=64, blank=True, help_text="Empty: the tool had no rules of its own.")
     owner = models.CharField(max_length=36, blank=True)
     lease_until = models.DateTimeField(null=True)
     created_at = models.DateTimeField(default=timezone.now)
@@ -81,6 +91,17 @@ class ToolCall(models.Model):
             models.Index(fields=["settled_at"], name="call_by_settled_at"),
             models.Index(fields=["caller", "created_at"], condition=Q(status=Status.WAITING), name="call_waiting"),
             models.Index(fields=["deadline"], condition=Q(status=Status.WAITING), name="call_overdue"),
+            # What waits for an approver, for the people of a group, and for those who may decide later.
+            models.Index(
+                fields=["decided_by", "decider_group"],
+                condition=Q(status=Status.WAITING),
+                name="call_waiting_for_others",
+            ),
+            models.Index(
+                fields=["escalates_to", "escalates_at"],
+                condition=Q(status=Status.WAITING, escalates_to__isnull=False),
+                name="call_waiting_for_second",
+            ),
         ]
 
     def __str__(self) -> str:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from hitlchat.gate import canonical
+from hitlchat.gate import canonical, oversight
 from hitlchat.gate.models import Tool, ToolCall, Verdict
 from hitlchat.gate.status import Status
 
@@ -16,6 +16,8 @@ def approved_before(tool: Tool, arguments: dict[str, Any], user_id: int) -> bool
     `arguments`, and the call succeeded."""
     wanted = canonical.dumps(arguments)
     rows = ToolCall.objects.filter(
+        # What was enough for a yes once need not be enough now.
+        oversight.stands(),
         caller_id=user_id,
         tool_id=tool.pk,
         tool_name=tool.name,

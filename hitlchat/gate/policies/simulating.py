@@ -5,7 +5,7 @@ from typing import Any
 
 from django.contrib.auth.models import User
 
-from hitlchat.gate import catalog, deciders, policy, schema
+from hitlchat.gate import catalog, deciders, oversight, policy, schema, who
 from hitlchat.gate.actor import Caller
 from hitlchat.gate.crossing import in_db
 from hitlchat.gate.models import Tool
@@ -34,11 +34,14 @@ async def simulate(tool_name: str, arguments: str | dict[str, Any], user: User, 
     whole = await schema.accepted(tool.input_schema, arguments)
     judgement = await policy.judge(tool, whole, caller)
     said = outcome(judgement.verdict)
-    who = await in_db(_who)(tool, caller) if said == "ask" else ""
-    return Simulated(said, judgement.verdict.reason, judgement.spoke, whole, who)
+    decides = await in_db(_who)(tool, caller) if said == "ask" else ""
+    return Simulated(said, judgement.verdict.reason, judgement.spoke, whole, decides)
 
 
 def _who(tool: Tool, caller: Caller) -> str:
+    rules = oversight.of(tool)
+    if rules != oversight.Rules():
+        return who.words(rules.as_json, caller.user_name)
     if caller.kind != "mcp":
         return f"{caller.user_name} decides."
     if deciders.will_do(tool):

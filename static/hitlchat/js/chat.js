@@ -32,6 +32,17 @@ function waiting() {
   return [...asks.querySelectorAll("[data-ask]")];
 }
 
+/** Is this person the one who answers it, and has not? @param {Element} card */
+function isMine(card) {
+  return !card.hasAttribute("data-others");
+}
+
+/** @param {number} open @param {number} all */
+function heading(open, all) {
+  if (open) return open === 1 ? "A call needs your answer" : `${open} calls need your answer`;
+  return all === 1 ? "A call waits for others" : `${all} calls wait for others`;
+}
+
 function showModal() {
   if (dialog.open) return;
   dialog.querySelector("[data-told]")?.replaceChildren();
@@ -61,9 +72,10 @@ function updateModal() {
   number(cards);
   steady(new Set(cards.map((card) => card.id)));
   const title = dialog.querySelector("h2");
-  const words = cards.length === 1 ? "A call needs your answer" : `${cards.length} calls need your answer`;
+  const open = cards.filter(isMine).length;
+  const words = heading(open, cards.length);
   if (title && title.textContent !== words) title.textContent = words;
-  document.title = cards.length ? `(${cards.length}) ${plainTitle}` : plainTitle;
+  document.title = open ? `(${open}) ${plainTitle}` : plainTitle;
   if (!cards.length) dialog.close();
   else if (cards.some((card) => !putOff.has(card.id))) showModal();
   // The button that was pressed has gone with its card.
@@ -88,15 +100,16 @@ function updateComposer() {
   note.setAttribute("data-usual", usual);
   const words = busy ? "You can write; it can be sent when this is finished." : usual;
   if (note.textContent !== words) note.textContent = words;
-  showWayBack(waiting().length);
+  showWayBack(waiting());
 }
 
-/** To what was put off. @param {number} open */
-function showWayBack(open) {
+/** To what was put off. @param {Element[]} cards */
+function showWayBack(cards) {
   const button = composer.querySelector("[data-answer]");
   if (!button) return;
-  const words = open === 1 ? "Answer the waiting call" : `Answer ${open} waiting calls`;
-  button.toggleAttribute("hidden", !open);
+  const open = cards.filter(isMine).length;
+  const words = !open ? "Show what waits for others" : open === 1 ? "Answer the waiting call" : `Answer ${open} waiting calls`;
+  button.toggleAttribute("hidden", !cards.length);
   if (button.textContent !== words) button.textContent = words;
 }
 

@@ -1,0 +1,147 @@
+"""Who decides about a tool's calls: the rules as they stand, and as they are frozen when a question is asked."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth.models import Group
+from django.db.models import Exists, OuterRef, Q, Value
+from django.db.models.functions import Coalesce
+from django.utils import timezone
+
+from hitlchat.gate import canonical
+from hitlchat.gate.models import DecidedBy, Oversight, Tool, ToolCall
+from hitlchat.gate.rows import only
+
+HIGHEST_RISK = 5
+CHANGED = "who decides about this tool was changed after it was asked"
+
+Frozen = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Rules:
+    """Of one tool. As they are here, the person it is called for decides, with one yes."""
+
+    decided_by: DecidedBy = DecidedBy.REQUESTER
+    group: Group | None = None
+    quorum: int = 1
+    not_the_requester: bool = False
+    escalate_to: Group | None = None
+    escalate_after_seconds: int | None = None
+
+    @property
+    def as_json(self) -> dict[str, Any]:
+        """For the record, and what the digest is made of."""
+        return {
+            "decidedBy": self.decided_by.value,
+            "group": _named(self.group),
+            "quorum": self.quorum,
+            "notTheRequester": self.not_the_requester,
+            "escalateTo": _named(self.escalate_to),
+            "escalateAfterSeconds": self.escalate_after_seconds,
+        }
+
+    @property
+    def digest(self) -> str:
+        """Empty where the requester decides. By the groups' numbers: another name is no other rule."""
+        if self == Rules():
+            return ""
+        groups = {"group": _number(self.group), "escalateTo": _number(self.escalate_to)}
+        return canonical.sha256(self.as_json | groups)
+
+
+def of(tool: Tool) -> Rules:
+    """As they stand now."""
+    row = _row(tool)
+    if row is None:
+        return Rules()
+    return Rules(
+        decided_by=DecidedBy(row.decided_by),
+        group=row.group,
+        quorum=row.quorum,
+        not_the_requester=row.not_the_requester,
+        escalate_to=row.escalate_to,
+        escalate_after_seconds=row.escalate_after_seconds,
+    )
+
+
+def freeze(call: ToolCall, tool: Tool) -> Frozen:
+    """Put the rules as they stand on a call that is about to be asked about; what its disclosure says of them."""
+    row = _row(tool) or Oversight(decided_by=DecidedBy.REQUESTER)
+    call.decided_by, call.decider_group = row.decided_by, row.group_id
+    call.quorum, call.not_the_requester = row.quorum, row.not_the_requester
+    call.escalates_to, call.escalates_at = row.escalate_to_id, _from_now(row.escalate_after_seconds)
+    call.oversight_digest = row.digest
+    minutes = settings.HITL_FRESH_SIGN_IN_MINUTES if tool.risk_level >= HIGHEST_RISK else None
+    return {
+        "decidedBy": row.decided_by,
+        "group": _named(row.group),
+        "quorum": row.quorum,
+        "notTheRequester": row.not_the_requester,
+        "escalateTo": _named(row.escalate_to),
+        "escalateAfterSeconds": row.escalate_after_seconds,
+        "escalatesAt": _iso(call.escalates_at),
+        "freshSignInMinutes": minutes,
+        "digest": row.digest,
+    }
+
+
+def again(before: Frozen | None, call: ToolCall) -> Frozen | None:
+    """The same rules for asking once more: the time until others may decide too begins anew."""
+    if before is None:
+        return None
+    call.escalates_at = _from_now(before["escalateAfterSeconds"])
+    return {**before, "escalatesAt": _iso(call.escalates_at)}
+
+
+def is_as_shown(shown: Frozen | None, call: ToolCall) -> bool:
+    """Whether the call's row has what its disclosure says. Disclosures from before there were rules say nothing."""
+    if shown is None:
+        return call.oversight_digest == ""
+    group, second = (shown[name] and shown[name]["id"] for name in ("group", "escalateTo"))
+    said = [shown["decidedBy"], group, shown["quorum"], shown["notTheRequester"], second, shown["escalatesAt"]]
+    row = [call.decided_by, call.decider_group, call.quorum, call.not_the_requester, call.escalates_to]
+    return [*said, shown["digest"]] == [*row, _iso(call.escalates_at), call.oversight_digest]
+
+
+def stands() -> Q:
+    """Of the row of a call, in the very moment that it is moved: its tool's rules are those that it was asked under."""
+    rows = Oversight.objects.filter(tool_id=OuterRef("tool_id"))
+    same = rows.annotate(one=Coalesce("group_id", Value(0)), other=Coalesce("escalate_to_id", Value(0))).filter(
+        digest=OuterRef("oversight_digest"),
+        one=Coalesce(OuterRef("decider_group"), Value(0)),
+        other=Coalesce(OuterRef("escalates_to"), Value(0)),
+    )
+    return (Q(oversight_digest="") & ~Exists(rows)) | Exists(same)
+
+
+def has_changed(call: ToolCall) -> bool:
+    """Whether the rules by now are others than those it was asked under."""
+    return not ToolCall.objects.filter(stands(), pk=call.pk).exists()
+
+
+def asked_otherwise(tool_id: Any) -> Q:
+    """Calls of this tool that were asked about under other rules than stand now."""
+    return Q(tool_id=tool_id, approval__isnull=False) & ~stands()
+
+
+def _row(tool: Tool) -> Oversight | None:
+    return only(Oversight.objects.select_related("group", "escalate_to").filter(tool=tool))
+
+
+def _named(group: Group | None) -> dict[str, Any] | None:
+    return {"id": group.pk, "name": group.name} if group else None
+
+
+def _number(group: Group | None) -> int | None:
+    return group.pk if group else None
+
+
+def _from_now(seconds: int | None) -> datetime | None:
+    return timezone.now() + timedelta(seconds=seconds) if seconds is not None else None
+
+
+def _iso(at: datetime | None) -> str | None:
+    return at.isoformat() if at else None

@@ -1,0 +1,156 @@
+"""Changing who decides about a tool: checked, recorded, and void is what was asked about under the rules before."""
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.db.models import Q, QuerySet
+
+from hitlchat.accounts import roles
+from hitlchat.gate import oversight, withdraw
+from hitlchat.gate.actor import Actor
+from hitlchat.gate.models import DecidedBy, Oversight, Tool
+from hitlchat.gate.models.oversight import MOST_PEOPLE
+from hitlchat.gate.oversight import Rules
+from hitlchat.gate.transition import note
+
+CHANGED = "tool.rules_changed"
+ONE_PERSON = "One person decides, the one it is called for. Let approvers or a group decide first."
+
+
+class BadRules(ValueError):
+    """They cannot hold; `problems` has a sentence for each field of Rules that is in the way."""
+
+    def __init__(self, problems: dict[str, str]) -> None:
+        super().__init__(" ".join(problems.values()))
+        self.problems = problems
+
+
+class OnlyAdministrators(Exception):
+    """Who decides is for administrators to say, as people: no program changes what it is held by (SR-27)."""
+
+    def __init__(self) -> None:
+        super().__init__("Only an administrator, signed in or with an approver token, sets who decides about a tool.")
+
+
+class Stale(Exception):
+    """The rules are others than were seen."""
+
+    def __init__(self) -> None:
+        super().__init__("Nothing was changed: somebody else changed these rules meanwhile. Look at them again.")
+
+
+def change(tool: Tool, rules: Rules, actor: Actor, *, seen: str | None = None) -> Rules:
+    """From now on `rules` hold for `tool`; the rules before. `seen`: the digest of those that were looked at.
+
+    OnlyAdministrators, BadRules, Stale; Tool.DoesNotExist: it was deleted meanwhile.
+    """
+    require_administrator(actor)
+    check(tool, rules)
+    with transaction.atomic():
+        # Of two changes at a time the second sees the first.
+        tool = Tool.objects.select_for_update().get(pk=tool.pk)
+        before = oversight.of(tool)
+        if seen is not None and seen != before.digest:
+            raise Stale
+        if rules != before:
+            _keep(tool, rules)
+            withdraw.withdraw_asked_otherwise(tool.pk, actor=actor)
+            said = {"tool": tool.name, "before": before.as_json, "after": rules.as_json}
+            note(None, CHANGED, actor=actor, data=said)
+    return before
+
+
+def require_administrator(actor: Actor) -> None:
+    """OnlyAdministrators."""
+    is_known = actor.is_person and actor.user_id is not None
+    user = User.objects.filter(pk=actor.user_id or 0).first() if is_known else None
+    if user is None or not roles.may_administer(user):
+        raise OnlyAdministrators
+
+
+def group_is_gone(tools: list[Tool], actor: Actor) -> None:
+    """After a group was deleted that the rules of these tools name: what was asked of its people is void."""
+    for tool in tools:
+        withdraw.withdraw_asked_otherwise(tool.pk, actor=actor)
+
+
+def asked_before(tool: Tool) -> int:
+    """How many calls were asked about and have not started: a change makes them void."""
+    return tool.calls.filter(approval__isnull=False, status__in=withdraw.NOT_STARTED).count()
+
+
+def naming(group_id: int) -> list[Tool]:
+    """The tools whose rules name this group."""
+    return list(Tool.objects.filter(Q(oversight__group=group_id) | Q(oversight__escalate_to=group_id)))
+
+
+def check(tool: Tool, rules: Rules) -> None:
+    """BadRules."""
+    problems = _shape(rules) | _escalation(tool, rules)
+    if not problems:
+        problems = _too_few(rules)
+    if problems:
+        raise BadRules(problems)
+
+
+def _shape(rules: Rules) -> dict[str, str]:
+    found: dict[str, str] = {}
+    a_group_decides = rules.decided_by == DecidedBy.GROUP
+    if a_group_decides and rules.group is None:
+        found["group"] = "Expected the group whose people decide."
+    elif rules.group is not None and not a_group_decides:
+        found["group"] = "Expected none, since no group decides."
+    if not 1 <= rules.quorum <= MOST_PEOPLE:
+        found["quorum"] = f"Expected a number of people from 1 to {MOST_PEOPLE}."
+    elif rules.decided_by == DecidedBy.REQUESTER and rules.quorum > 1:
+        found["quorum"] = ONE_PERSON
+    if rules.decided_by == DecidedBy.REQUESTER and rules.not_the_requester:
+        found["not_the_requester"] = ONE_PERSON
+    return found
+
+
+def _escalation(tool: Tool, rules: Rules) -> dict[str, str]:
+    after, waits = rules.escalate_after_seconds, tool.deadline_seconds or settings.HITL_TIMEOUT_SECONDS
+    if rules.escalate_to is None:
+        return {} if after is None else {"escalate_to": "Expected the group that may decide too after that time."}
+    if after is None or not 1 <= after < waits:
+        most = f"from 1 to {waits - 1}: a question about this tool is open for {waits} seconds"
+        return {"escalate_after_seconds": f"Expected a number of seconds {most}."}
+    return {}
+
+
+def able(rules: Rules) -> QuerySet[User]:
+    """Everyone who could decide by these rules at some time, besides the person it is called for."""
+    found = Q(pk__in=[])
+    if rules.escalate_to is not None:
+        found |= Q(groups=rules.escalate_to)
+    if rules.decided_by == DecidedBy.APPROVERS:
+        found |= Q(pk__in=roles.deciding(User.objects.all()).values("pk"))
+    if rules.group is not None:
+        found |= Q(groups=rules.group)
+    return User.objects.filter(found, is_active=True).order_by("username").distinct()
+
+
+def _too_few(rules: Rules) -> dict[str, str]:
+    """Rules by which nobody could ever have a call approved are none."""
+    count = able(rules).count()
+    if count >= rules.quorum or rules.decided_by == DecidedBy.REQUESTER:
+        return {}
+    who = "Nobody who is active" if count == 0 else f"Only {count} active {'person' if count == 1 else 'people'}"
+    return {"quorum": f"{who} could decide by these rules, and {rules.quorum} would have to."}
+
+
+def _keep(tool: Tool, rules: Rules) -> None:
+    if rules == Rules():
+        Oversight.objects.filter(tool=tool).delete()
+        return
+    columns = {
+        "decided_by": rules.decided_by,
+        "group": rules.group,
+        "quorum": rules.quorum,
+        "not_the_requester": rules.not_the_requester,
+        "escalate_to": rules.escalate_to,
+        "escalate_after_seconds": rules.escalate_after_seconds,
+        "digest": rules.digest,
+    }
+    Oversight.objects.update_or_create(tool=tool, defaults=columns)

@@ -1,0 +1,122 @@
+"""Who decides a call, in words, and where that stands: for the card, and for whoever asks and may not."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from hitlchat.gate import deciders, fresh
+from hitlchat.gate.actor import Actor
+from hitlchat.gate.models import Approval, DecidedBy
+from hitlchat.gate.visible import Seen, see
+
+# For whom a call is, where rules are spoken of and no call.
+REQUESTER = "the person it is called for"
+NEVER = "Never the person it is called for."
+
+Stance = Literal["may", "said", "others"]
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Of one question, for one person. `said`: who decides, where there is something to say of it. `stance`: they may
+    decide, have said yes, or others decide. `yes`: who said yes so far. `stuck`: why it cannot be approved as people
+    and rules are. `sign_in`: why not before they sign in again. `moves`: others can change it."""
+
+    said: Seen | None
+    stance: Stance
+    quorum: int = 1
+    yes: tuple[Seen, ...] = ()
+    stuck: str = ""
+    sign_in: str = ""
+    moves: bool = False
+
+    @property
+    def several(self) -> bool:
+        return self.quorum > 1
+
+    @property
+    def mark(self) -> str:
+        """Changes with what is shown of it."""
+        return f"{self.stance}.{len(self.yes)}.{'stuck' if self.stuck else ''}"
+
+
+def standing(approval: Approval, viewer: Actor) -> Standing:
+    """Of a question that is open. Costs no query where the requester decides."""
+    call = approval.call
+    may, said = deciders.may_decide(viewer, call), told(approval)
+    sign_in = _sign_in(approval, viewer) if may else ""
+    if call.oversight_digest == "":
+        return Standing(said, "may" if may else "others", sign_in=sign_in)
+    yes = [each.person for each in deciders.counted(approval=approval).select_related("person")]
+    stance: Stance = "others" if not may else "said" if viewer.user_id in [each.pk for each in yes] else "may"
+    names = tuple(see(each.get_username()) for each in yes)
+    return Standing(said, stance, call.quorum, names, _stuck(approval), sign_in, moves=True)
+
+
+def told(approval: Approval) -> Seen | None:
+    """The sentences, unless they would say no more than that the person decides for whom it is called."""
+    rules = approval.disclosure.get("whoDecides")
+    is_plain = rules is None or (rules["digest"] == "" and rules["freshSignInMinutes"] is None)
+    return None if is_plain else see(sentences(approval))
+
+
+def sentences(approval: Approval) -> str:
+    """As it was shown when it was asked."""
+    name = approval.disclosure["caller"]["name"]
+    return words(approval.disclosure.get("whoDecides"), name)
+
+
+def words(rules: dict[str, Any] | None, requester: str) -> str:
+    """`rules` as a disclosure has them, or as `Rules.as_json`; None: from before there were any."""
+    if rules is None:
+        return f"{requester} decides."
+    said = [_deciding(rules, requester)]
+    if rules["notTheRequester"]:
+        said.append(NEVER if requester == REQUESTER else f"Never {requester}, for whom it is called.")
+    if rules["escalateAfterSeconds"] is not None:
+        after = f"After {_duration(rules['escalateAfterSeconds'])} without an outcome"
+        said.append(f"{after}, {_people(rules['escalateTo'])} may decide too.")
+    if minutes := rules.get("freshSignInMinutes"):
+        said.append(f"Whoever approves has to have signed in within the last {minutes} minutes.")
+    return " ".join(said)
+
+
+def _deciding(rules: dict[str, Any], requester: str) -> str:
+    quorum, group = rules["quorum"], rules["group"]
+    match DecidedBy(rules["decidedBy"]):
+        case DecidedBy.REQUESTER:
+            return f"{requester} decides."
+        case DecidedBy.APPROVERS:
+            return "An approver decides." if quorum == 1 else f"{quorum} different approvers have to approve."
+        case DecidedBy.GROUP if quorum == 1:
+            return f"One of {_people(group)} decides."
+        case DecidedBy.GROUP:
+            return f"{quorum} different {_people(group).removeprefix('the ')} have to approve."
+
+
+def _people(group: dict[str, Any] | None) -> str:
+    return f"the people of the group “{group['name']}”" if group else "the people of a group that was deleted"
+
+
+def _duration(seconds: int) -> str:
+    for size, name in ((86400, "day"), (3600, "hour"), (60, "minute")):
+        if seconds % size == 0:
+            return f"{seconds // size} {name}{'' if seconds == size else 's'}"
+    return f"{seconds} second{'' if seconds == 1 else 's'}"
+
+
+def _stuck(approval: Approval) -> str:
+    quorum = approval.call.quorum
+    able = len(deciders.people(approval.call).values_list("pk", flat=True)[:quorum])
+    if able >= quorum:
+        return ""
+    if able == 0:
+        return "Nobody may decide it as things are, so it will not run."
+    return f"It cannot be approved as things are: it needs {quorum} people, and {able} may decide."
+
+
+def _sign_in(approval: Approval, viewer: Actor) -> str:
+    try:
+        fresh.require(viewer, approval)
+    except deciders.NotEntitled as needed:
+        return str(needed)
+    return ""

@@ -1,0 +1,225 @@
+"""Who decides, on the pages: the card for others, the list, signing in again, and the page of the rules."""
+
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Group, User
+from django.test import Client
+
+from hitlchat.gate import decide
+from hitlchat.gate.models import AuditEvent, Decision, Oversight, Tool, ToolCall
+from hitlchat.gate.status import Status
+from tests.conftest import PASSWORD, MakeTool, signed_in
+from tests.gate.asking import approval_of, ask, fresh, recording, status
+from tests.gate.deciding_people import approver, escalated, members, rule
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+HTMX = {"HX-Request": "true"}
+
+
+@pytest.fixture
+def tool(make_tool: MakeTool) -> Tool:
+    return make_tool("echo", prompt_template="Say {args.text}")
+
+
+@pytest.fixture
+def dora(db: None) -> User:
+    return approver("dora")
+
+
+@pytest.fixture
+def finance(db: None) -> Group:
+    return Group.objects.create(name="finance")
+
+
+def of(user: User) -> Client:
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+def answer(user: User, call: ToolCall, verdict: str = "approve", **more: Any) -> Any:
+    sent = {"verdict": verdict, "digest": approval_of(call).digest}
+    return of(user).post(f"/approvals/{approval_of(call).pk}/decide", sent, **more)
+
+
+def page(user: User, call: ToolCall) -> str:
+    response = of(user).get(f"/approvals/{approval_of(call).pk}")
+    return response.content.decode() if response.status_code == 200 else str(response.status_code)
+
+
+@pytest.mark.guarantee("gate:only-people")
+def test_whom_it_is_called_for_sees_who_decides_and_no_buttons(
+    alice: User, bob: User, charlie: User, dora: User, tool: Tool
+) -> None:
+    rule(tool, alice, not_the_requester=True)
+    call = ask(bob, tool, conversation_id=None)
+    shown = page(bob, call)
+    assert "An approver decides. Never bob, for whom it is called." in shown
+    assert "This call waits for others" in shown
+    assert "data-approve" not in shown
+    assert 'value="approve"' not in shown
+    assert page(charlie, call) == "404"
+    told = answer(bob, call)
+    assert told.status_code == 409
+    assert "You cannot decide this call" in told.content.decode()
+    edit = of(bob).get(f"/approvals/{approval_of(call).pk}/edit").content.decode()
+    assert "You cannot decide this call" in edit
+    assert answer(charlie, call).status_code == 404
+    assert "data-approve" in page(dora, call)
+    assert answer(dora, call).status_code == 302
+    assert status(call) == Status.APPROVED
+
+
+def test_the_list_has_the_calls_of_others_that_one_decides_and_for_whom_they_are(
+    alice: User, bob: User, dora: User, finance: Group, tool: Tool
+) -> None:
+    (fay,) = members(finance, "fay")
+    rule(tool, alice, escalate_to=finance, escalate_after_seconds=60)
+    call = ask(bob, tool)
+    listed = of(dora).get("/approvals/").content.decode()
+    assert "asked by the assistant for <bdi>bob</bdi>" in listed
+    assert (of(dora).get("/waiting").content, of(bob).get("/waiting").content) == (b"1", b"0")
+    assert of(fay).get("/waiting").content == b"0"
+    escalated(call)
+    assert of(fay).get("/waiting").content == b"1"
+
+
+def test_the_page_of_the_second_says_who_was_first_and_the_first_waits_for_the_second(
+    alice: User, bob: User, dora: User, tool: Tool
+) -> None:
+    rule(tool, alice, quorum=2)
+    call = ask(bob, tool)
+    before = page(alice, call)
+    assert "0 of 2 approved" in before
+    assert "Change the arguments" not in before
+    who = f"/approvals/{approval_of(call).pk}/who"
+    assert of(alice).get(who, {"seen": "may.0."}, headers=HTMX).status_code == 204
+    first = answer(dora, call, headers=HTMX).content.decode()
+    assert "Take back your yes" in first
+    assert "data-approve" not in first
+    assert of(dora).get("/waiting").content == b"0"
+    anew = of(alice).get(who, {"seen": "may.0."}, headers=HTMX).content.decode()
+    assert "1 of 2 approved, by <bdi>dora</bdi>" in anew
+    assert anew.count("hx-swap-oob") == 1
+    again = answer(dora, call)
+    assert (again.status_code, "You approved this already: 1 of 2" in again.content.decode()) == (409, True)
+    taken = of(dora).post(f"/approvals/{approval_of(call).pk}/take-back", headers=HTMX).content.decode()
+    assert "0 of 2 approved" in taken
+    assert "data-approve" in taken
+    decide.decline(approval_of(call).pk, signed_in(alice))
+    settled = of(dora).get(who, {"seen": "may.0."}, headers=HTMX).content.decode()
+    assert "Declined by alice" in settled
+
+
+# -- signing in again --------------------------------------------------------------------------------------------------
+
+
+def long_ago(client: Client) -> Client:
+    session = client.session
+    session["signed_in_at"] = "2020-01-01T00:00:00+00:00"
+    session.save()
+    return client
+
+
+@pytest.mark.guarantee("gate:only-people")
+def test_what_is_of_the_highest_risk_is_approved_after_giving_the_password_again(bob: User) -> None:
+    call = ask(bob, recording("wipe", risk_level=5), conversation_id=None)
+    client, address = long_ago(of(bob)), f"/approvals/{approval_of(call).pk}"
+    shown = client.get(address).content.decode()
+    assert f'href="/sign-in/again?next={address}"' in shown
+    sent = {"verdict": "approve", "digest": approval_of(call).digest}
+    refused = client.post(f"{address}/decide", sent)
+    assert (refused.status_code, "15 minutes of signing in" in refused.content.decode()) == (409, True)
+    wrong = client.post("/sign-in/again", {"password": "something else", "next": address})
+    assert (wrong.status_code, "not your password" in wrong.content.decode()) == (422, True)
+    assert client.post(f"{address}/decide", sent).status_code == 409
+    key = client.session.session_key
+    right = client.post("/sign-in/again", {"password": PASSWORD, "next": address})
+    assert (right.status_code, right["Location"]) == (302, address)
+    assert client.session.session_key != key
+    assert "/sign-in/again" not in client.get(address).content.decode()
+    assert client.post(f"{address}/decide", sent).status_code == 302
+    assert status(call) == Status.APPROVED
+
+
+@pytest.mark.parametrize("address", ["https://evil.example/", "//evil.example", "/\\evil.example", "javascript:1", ""])
+def test_after_it_one_stays_on_this_server(address: str, bob: User) -> None:
+    sent = {"password": PASSWORD, "next": address}
+    assert of(bob).post("/sign-in/again", sent)["Location"] == "/"
+
+
+def test_whoever_is_not_signed_in_signs_in_first(client: Client) -> None:
+    assert client.get("/sign-in/again")["Location"].startswith("/sign-in?")
+
+
+# -- the page of the rules ---------------------------------------------------------------------------------------------
+
+
+def filled(**changed: Any) -> dict[str, Any]:
+    usual = {"decided_by": "requester", "group": "", "quorum": "1", "escalate_to": "", "escalate_after_seconds": ""}
+    return usual | {"seen": ""} | changed
+
+
+def test_an_administrator_says_who_decides(alice: User, bob: User, finance: Group, tool: Tool) -> None:
+    members(finance, "fay", "gus")
+    call = ask(bob, tool)
+    client, address = of(alice), "/tools/echo/rules"
+    before = client.get(address).content.decode()
+    assert "The person it is called for decides." in before
+    assert "Asked about and not started: 1 of its calls." in before
+    sent = filled(decided_by="group", group=finance.pk, quorum="2", not_the_requester="on")
+    after = client.post(address, sent, follow=True).content.decode()
+    assert "2 different people of the group “finance” have to approve. Never the person it is called for." in after
+    assert "<bdi>fay</bdi>, <bdi>gus</bdi>" in after
+    assert "who decides about this tool was changed" in fresh(call).reason
+    assert AuditEvent.objects.filter(name="tool.rules_changed").count() == 1
+    stale = client.post(address, filled())
+    assert (stale.status_code, "somebody else changed these rules" in stale.content.decode()) == (409, True)
+    assert Oversight.objects.get().quorum == 2
+
+
+@pytest.mark.parametrize(
+    "changed,field,said",
+    [
+        ({"decided_by": "group"}, "group", "Expected the group"),
+        ({"quorum": "2"}, "quorum", "One person decides"),
+        ({"quorum": "11"}, "quorum", "less than or equal to 10"),
+        ({"decided_by": "approvers", "quorum": "5"}, "quorum", "Only 1 active person could decide"),
+        ({"decided_by": "approvers", "escalate_after_seconds": "9"}, "escalate_to", "Expected the group"),
+    ],
+)
+def test_what_cannot_hold_is_said_at_its_field(
+    changed: dict[str, Any], field: str, said: str, alice: User, tool: Tool
+) -> None:
+    response = of(alice).post("/tools/echo/rules", filled(**changed))
+    shown = response.content.decode()
+    assert response.status_code == 422
+    assert said in shown[shown.index(f'id="id_{field}_error"') :][:200]
+    assert not Oversight.objects.exists()
+
+
+@pytest.mark.guarantee("gate:only-people")
+def test_nobody_else_sees_the_page(bob: User, dora: User, tool: Tool, client: Client) -> None:
+    for user in (bob, dora):
+        assert of(user).get("/tools/echo/rules").status_code == 403
+        assert of(user).post("/tools/echo/rules", filled(decided_by="approvers")).status_code == 403
+    assert client.get("/tools/echo/rules").status_code == 302
+    assert not Oversight.objects.exists()
+
+
+def test_a_group_that_decides_is_deleted_with_a_warning_and_what_waits_is_withdrawn(
+    alice: User, bob: User, finance: Group, tool: Tool
+) -> None:
+    members(finance, "fay")
+    rule(tool, alice, group=finance)
+    call = ask(bob, tool)
+    client, address = of(alice), f"/people/groups/{finance.pk}"
+    assert "decide about <code>echo</code>" in client.get(address).content.decode()
+    assert "decide about <code>echo</code>" in client.get(f"{address}/delete").content.decode()
+    assert client.post(f"{address}/delete", {"seen": "finance"}).status_code == 302
+    assert status(call) == Status.WITHDRAWN
+    later = ask(bob, tool)
+    assert "Nobody may decide it as things are" in page(bob, later)
+    assert Decision.objects.count() == 0

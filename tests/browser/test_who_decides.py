@@ -1,0 +1,111 @@
+"""Two people approve a call of a third, each in their own browser: neither of them alone, and never whom it is for."""
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser import looking
+from tests.browser.chatting import GRACE_MS, Chat, approve_button, decline_button
+from tests.browser.conftest import SharedModel, Visit
+from tests.processes import STEADY, Server, Servers
+from tests.scripted_model import calls, text
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture
+def script() -> Iterator[SharedModel]:
+    model = SharedModel()
+    yield model
+    model.close()
+
+
+@pytest.fixture
+def place(own: Servers, script: SharedModel) -> Server:
+    return own.start(**script.environment, **STEADY)
+
+
+def make_approver(alice: Page, server: Server, name: str) -> None:
+    alice.goto(f"{server.url}/people/")
+    alice.get_by_role("link", name=name, exact=True).click()
+    alice.get_by_label("Approver").check()
+    alice.get_by_role("button", name="Change role").click()
+    alice.get_by_role("button", name=f"Make {name} approver").click()
+    expect(alice.get_by_text(f"{name} is approver from now on.")).to_be_visible()
+
+
+def set_rules(alice: Page, server: Server) -> None:
+    alice.goto(f"{server.url}/studio/tools/echo")
+    alice.get_by_role("link", name="Who decides").click()
+    expect(alice.get_by_text("The person it is called for decides.")).to_be_visible()
+    alice.get_by_label("Everyone with the role approver").check()
+    alice.get_by_label("How many have to approve").fill("3")
+    alice.get_by_label("Never the person it is called for").check()
+    alice.get_by_role("button", name="Save").click()
+    expect(alice.get_by_role("alert")).to_contain_text("Only 2 active people could decide")
+    looking.check(alice)
+    looking.wear(alice, "wide light")
+    alice.get_by_label("How many have to approve").fill("2")
+    alice.get_by_role("button", name="Save").click()
+    expect(alice.get_by_text("It counts from now on.")).to_be_visible()
+    expect(alice.get_by_text("2 different approvers have to approve.")).to_be_visible()
+    looking.check(alice)
+    looking.wear(alice, "wide light")
+
+
+def open_call(page: Page, server: Server) -> None:
+    page.goto(f"{server.url}/approvals/")
+    expect(page.get_by_text("for bob")).to_be_visible()
+    page.locator(".waiting-head > a").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("A call needs your answer")
+    page.wait_for_timeout(GRACE_MS)
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.guarantee("gate:only-people", "gate:no-yes-no-run")
+def test_two_approve_for_a_third_and_who_comes_too_late_is_told(
+    place: Server, script: SharedModel, visit: Visit
+) -> None:
+    alice, charlie = (visit(place, place.sign_in(name)) for name in ("alice", "charlie"))
+    for page in (alice, charlie):
+        visit.watch(page).expect("status of (409|422)")
+    make_approver(alice, place, "charlie")
+    set_rules(alice, place)
+    bob = place.sign_in("bob")
+    chat = Chat(visit(place, bob), place, bob.begin("")).open()
+
+    script.enqueue(calls(("echo", {"text": "one"})), text("It said one."))
+    chat.say()
+    card = chat.asked()
+    expect(card).to_contain_text("2 different approvers have to approve. Never bob, for whom it is called.")
+    expect(approve_button(card)).to_have_count(0)
+    looking.check(chat.page)
+    for page in (alice, charlie):
+        open_call(page, place)
+    approve_button(alice.locator("[data-ask]")).click()
+    expect(alice.get_by_role("button", name="Take back your yes")).to_be_visible()
+    looking.check(alice)
+    # The others see it by themselves: on the card of the one it is for, and on the page of the second.
+    for page in (chat.page, charlie):
+        expect(page.locator("[data-yes='1']")).to_contain_text("1 of 2 approved, by alice")
+    looking.check(charlie)
+    looking.wear(charlie, "wide light")
+    approve_button(charlie.locator("[data-ask]")).click()
+    expect(chat.modal).to_be_hidden()
+    chat.said("It said one.")
+    for page in (alice, charlie):
+        expect(page.get_by_text(re.compile("Approved by charlie, signed in"))).to_be_visible()
+
+    script.enqueue(calls(("echo", {"text": "two"})), text("It said nothing."))
+    chat.say()
+    chat.asked()
+    for page in (alice, charlie):
+        looking.wear(page, "wide light")
+        open_call(page, place)
+    decline_button(charlie.locator("[data-ask]")).first.click()
+    expect(charlie.get_by_text("Declined by charlie")).to_be_visible()
+    # Whether alice is quicker than her page or not.
+    expect(alice.get_by_text("Declined by charlie")).to_be_visible()
+    chat.said("It said nothing.")
