@@ -4,10 +4,11 @@ from hitlchat.gate.models.approvals import Approval, Decision, Verdict
 from hitlchat.gate.models.audit import AuditEvent
 from hitlchat.gate.models.calls import CallerKind, ToolCall
 from hitlchat.gate.models.ids import new_id
-from hitlchat.gate.models.tools import DEFAULT_PROMPT, NAME_PATTERN, TOOL_NAME, HitlMode, Tool
+from hitlchat.gate.models.tools import DEFAULT_PROMPT, LONGEST_DEADLINE, NAME_PATTERN, TOOL_NAME, HitlMode, Tool
 
 __all__ = [
     "DEFAULT_PROMPT",
+    "LONGEST_DEADLINE",
     "NAME_PATTERN",
     "TOOL_NAME",
     "Approval",
