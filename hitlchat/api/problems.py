@@ -23,6 +23,7 @@ from hitlchat.api.server_changes import BadChange
 from hitlchat.gate.batch import NotTogether
 from hitlchat.gate.canonical import NotJson
 from hitlchat.gate.decide import AlreadySettled, BadEdit, NoSuchApproval, OtherDigest
+from hitlchat.gate.extending import NotNow
 from hitlchat.gate.stopping import NoSuchCall
 from hitlchat.upstreams import rights
 from hitlchat.upstreams.asking.answers import BadAnswer
@@ -81,6 +82,7 @@ def install(api: NinjaAPI) -> None:
         NoSuchApproval: lambda _: problem(404, NOT_FOUND),
         AlreadySettled: _settled,
         OtherDigest: lambda error: problem(409, str(error)),
+        NotNow: lambda error: problem(409, str(error)),
         BadEdit: lambda error: _fields({"modifiedArguments": str(error)}),
         NotTogether: lambda error: _fields({"items": str(error)}),
         RunActive: lambda error: problem(409, str(error)),

@@ -117,6 +117,13 @@ class Reject(Body):
     reason: Reason = ""
 
 
+class Extend(Body):
+    # Strict bodies take no text for a moment, and JSON has nothing else.
+    deadline: Annotated[AwareDatetime, Field(strict=False)] | None = Field(
+        default=None, description="The deadline as you saw it; if it is another by now, it stays as it is."
+    )
+
+
 class BatchItem(Body):
     # Strict bodies take no text for an id, and JSON has nothing else.
     id: Annotated[UUID, Field(strict=False)]

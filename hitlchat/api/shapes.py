@@ -88,7 +88,7 @@ def approval(row: gate.Approval) -> schemas.Approval:
         arguments=row.call.arguments,
         prompt=row.prompt,
         requested_at=row.created_at,
-        deadline=shown["deadline"],
+        deadline=row.call.deadline or shown["deadline"],
         session_id=shown["conversation"],
         user_prompt=shown["userPrompt"],
         risk_level=shown["risk"],

@@ -1,6 +1,6 @@
 from django.urls import path
 
-from hitlchat.approvals import edit_views, policies, views, waiting_views
+from hitlchat.approvals import edit_views, policies, time_views, views, waiting_views
 
 urlpatterns = [
     path("policies", policies.page, name="policies"),
@@ -12,6 +12,8 @@ urlpatterns = [
     path("approvals/<uuid:approval_id>", views.approval, name="approval"),
     path("approvals/<uuid:approval_id>/decide", views.answer, name="decide"),
     path("approvals/<uuid:approval_id>/edit", edit_views.edit, name="edit-arguments"),
+    path("approvals/<uuid:approval_id>/time-left", time_views.left, name="time-left"),
+    path("approvals/<uuid:approval_id>/extend", time_views.extend, name="extend"),
     path("approvals/<uuid:approval_id>/take-back", views.take_back, name="take-back"),
     path("approvals/<uuid:approval_id>/outcome", views.outcome, name="outcome"),
 ]

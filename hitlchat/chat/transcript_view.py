@@ -96,7 +96,8 @@ def call(conversation_id: UUID, call_id: UUID) -> CallView | None:
 
 def asked(conversation_id: UUID) -> Asked:
     """What waits for an answer in this conversation, in the order in which it was asked."""
-    found = Approval.objects.select_related("call").only("disclosure", "digest", "call__status", "call__round")
+    columns = ("disclosure", "digest", "call__status", "call__round", "call__deadline")
+    found = Approval.objects.select_related("call").only(*columns)
     waiting = found.filter(call__conversation_id=conversation_id, call__status=Status.WAITING)
     rows = list(waiting.order_by("call__created_at", "call__position"))
     cards = [card(row) for row in rows]

@@ -91,7 +91,7 @@ def key(approval_id: object, round: int) -> str:  # noqa: A002
 def card(approval: Approval) -> Card:
     """The card of `approval`, whose call is loaded. KeyError when the stored disclosure lacks a part."""
     shown: dict[str, Any] = approval.disclosure
-    rows = _rows(shown)
+    rows, until = _rows(shown), datetime.fromisoformat(shown["deadline"])
     facts = tuple(map(see, shown["facts"]))
     preview, asked = shown.get("preview"), shown.get("again")
     changes = again(asked, preview) if asked and preview else None
@@ -115,7 +115,8 @@ def card(approval: Approval) -> Card:
         raw=see(canonical.pretty(shown["arguments"], indent=2)),
         effect=effect(preview) if preview and not (changes and changes.whole) else None,
         again=changes,
-        deadline=datetime.fromisoformat(shown["deadline"]),
+        # Of the row: it may have been put off since the question was asked.
+        deadline=approval.call.deadline or until,
         digest=approval.digest,
     )
 
