@@ -68,6 +68,7 @@ class RunState(Shape):
     conversation_id: UUID
     status: Literal["running", "waiting", "done", "failed", "stopped"]
     error: str | None
+    held_back: int = Field(description="Calls that nobody is asked about yet, since enough questions are open.")
     created_at: datetime
     finished_at: datetime | None
 

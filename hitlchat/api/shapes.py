@@ -5,6 +5,7 @@ from uuid import UUID
 
 from django.db.models import QuerySet
 
+from hitlchat.agent import held
 from hitlchat.agent import models as agent
 from hitlchat.api import schemas
 from hitlchat.gate import models as gate
@@ -37,6 +38,7 @@ def run(row: agent.Run) -> schemas.RunState:
         conversation_id=row.conversation_id,
         status=row.status,  # type: ignore[arg-type]  # the database holds it to the same words
         error=row.error or None,
+        held_back=held.count(row.turn_id),
         created_at=row.created_at,
         finished_at=row.finished_at,
     )

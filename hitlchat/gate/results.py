@@ -2,12 +2,13 @@
 
 from typing import Any
 
-from hitlchat.gate import canonical, failures
+from hitlchat.gate import canonical, failures, limits
 from hitlchat.gate.models import ToolCall
 from hitlchat.gate.status import Status
 
 LONGEST = 16_000
 NEVER_RAN = "The call failed before it was run. It was not executed."
+NOBODY_ASKED = "Nobody was asked about this call, since enough other calls wait. It was not executed."
 STILL_RUNNING = "It was still executing when the run ended; its outcome is not known yet. Do not repeat it."
 
 MESSAGES = {
@@ -32,6 +33,9 @@ def for_model(call: ToolCall, *, decline_reason: str = "", edited: bool = False)
         facts["reason_given_by_the_user"] = decline_reason
     if status in (Status.REFUSED, Status.REJECTED, Status.WITHDRAWN):
         facts["reason"] = call.reason
+    if call.reason in limits.REASONS:
+        # No policy did.
+        facts["message"] = NOBODY_ASKED
     if status == Status.FAILED and call.error:
         facts |= _failed(call.error)
     return cut(canonical.pretty({name: fact for name, fact in facts.items() if fact is not None}))

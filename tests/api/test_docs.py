@@ -17,6 +17,7 @@ CONTRACT = {
     "/api/approvals/{approval_id}/approve": {"post"},
     "/api/approvals/{approval_id}/reject": {"post"},
     "/api/approvals/{approval_id}/take-back": {"post"},
+    "/api/approvals/{approval_id}/extend": {"post"},
     "/api/approvals/batch": {"post"},
     "/api/calls": {"get"},
     "/api/calls/{call_id}": {"get"},
