@@ -25,6 +25,7 @@ from hitlchat.gate.canonical import NotJson
 from hitlchat.gate.decide import AlreadySettled, BadEdit, NoSuchApproval, OtherDigest
 from hitlchat.gate.extending import NotNow
 from hitlchat.gate.stopping import NoSuchCall
+from hitlchat.gate.texts import BadTexts
 from hitlchat.upstreams import rights
 from hitlchat.upstreams.asking.answers import BadAnswer
 from hitlchat.upstreams.asking.questions import NoSuchQuestion, NotOpen
@@ -82,6 +83,7 @@ def install(api: NinjaAPI) -> None:
         NoSuchApproval: lambda _: problem(404, NOT_FOUND),
         AlreadySettled: _settled,
         OtherDigest: lambda error: problem(409, str(error)),
+        BadTexts: lambda error: _fields(error.problems),
         NotNow: lambda error: problem(409, str(error)),
         BadEdit: lambda error: _fields({"modifiedArguments": str(error)}),
         NotTogether: lambda error: _fields({"items": str(error)}),

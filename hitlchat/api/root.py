@@ -16,6 +16,7 @@ from hitlchat.api import (
     runs,
     server_tools,
     servers,
+    texts,
     tool_files,
     tool_history,
     tools,
@@ -57,6 +58,7 @@ api.add_router("/questions", questions.router)
 api.add_router("/tools", tools.router)
 api.add_router("/tools", tool_history.router)
 api.add_router("", tool_files.router)
+api.add_router("", texts.router)
 api.add_router("/servers", servers.router)
 api.add_router("/servers", server_tools.router)
 api.add_router("/exposure", servers.exposure_router)

@@ -1,11 +1,15 @@
 from django.urls import path
 
-from hitlchat.approvals import edit_views, policies, time_views, views, waiting_views
+from hitlchat.approvals import edit_views, policies, text_views, time_views, views, waiting_views
 
 urlpatterns = [
     path("policies", policies.page, name="policies"),
     path("policies/example", policies.example, name="policy-example"),
     path("policies/simulate", policies.simulate, name="policy-simulate"),
+    path("texts", text_views.page, name="texts"),
+    path("texts/example", text_views.example, name="texts-example"),
+    path("tools/<str:name>/texts", text_views.page, name="tool-texts"),
+    path("tools/<str:name>/texts/example", text_views.example, name="tool-texts-example"),
     path("approvals/", waiting_views.page, name="approvals"),
     path("approvals/waiting", waiting_views.live, name="approvals-live"),
     path("waiting", waiting_views.count, name="waiting-count"),

@@ -18,6 +18,8 @@ CONTRACT = {
     "/api/approvals/{approval_id}/reject": {"post"},
     "/api/approvals/{approval_id}/take-back": {"post"},
     "/api/approvals/{approval_id}/extend": {"post"},
+    "/api/texts": {"get", "put"},
+    "/api/tools/{name}/texts": {"get", "put"},
     "/api/approvals/batch": {"post"},
     "/api/calls": {"get"},
     "/api/calls/{call_id}": {"get"},

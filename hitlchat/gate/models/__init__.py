@@ -4,6 +4,7 @@ from hitlchat.gate.models.approvals import Approval, Decision, Verdict
 from hitlchat.gate.models.audit import AuditEvent
 from hitlchat.gate.models.calls import CallerKind, ToolCall
 from hitlchat.gate.models.ids import new_id
+from hitlchat.gate.models.texts import ModelText, Outcome
 from hitlchat.gate.models.tools import DEFAULT_PROMPT, LONGEST_DEADLINE, NAME_PATTERN, TOOL_NAME, HitlMode, Tool
 
 __all__ = [
@@ -16,6 +17,8 @@ __all__ = [
     "CallerKind",
     "Decision",
     "HitlMode",
+    "ModelText",
+    "Outcome",
     "Tool",
     "ToolCall",
     "Verdict",
