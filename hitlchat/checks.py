@@ -17,10 +17,16 @@ def check_settings(**_: Any) -> list[CheckMessage]:
 
 
 def _gate() -> list[CheckMessage]:
-    if settings.HITL_ENABLED:
-        return []
-    hint = "Unset HITL_ENABLED to have people asked again."
-    return [Caution("Approvals are switched off: every tool runs without asking.", hint=hint, id="hitlchat.W001")]
+    found: list[CheckMessage] = []
+    if not settings.HITL_ENABLED:
+        hint = "Unset HITL_ENABLED to have people asked again."
+        words = "Approvals are switched off: every tool runs without asking."
+        found.append(Caution(words, hint=hint, id="hitlchat.W001"))
+    if settings.HITL_MAX_WAITING_PER_CALLER < settings.HITL_MAX_WAITING_PER_CONVERSATION:
+        hint = "A call beyond it is refused, where its run could have paused until others are answered."
+        words = "HITL_MAX_WAITING_PER_CALLER is less than HITL_MAX_WAITING_PER_CONVERSATION."
+        found.append(Caution(words, hint=hint, id="hitlchat.W003"))
+    return found
 
 
 def _policies() -> list[CheckMessage]:

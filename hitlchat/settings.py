@@ -151,6 +151,9 @@ HITL_ENABLED = env.flag("HITL_ENABLED", default=True)
 # The rules of this installation, as JSON: docs/policies.md.
 HITL_POLICIES = env.entries("HITL_POLICIES")
 HITL_POLICY_SECONDS = env.integer("HITL_POLICY_SECONDS", 5, least=1, most=60)
+# Questions that may be open at once: beyond, a run pauses until some are answered, and other calls are refused.
+HITL_MAX_WAITING_PER_CONVERSATION = env.integer("HITL_MAX_WAITING_PER_CONVERSATION", 20, most=1000)
+HITL_MAX_WAITING_PER_CALLER = env.integer("HITL_MAX_WAITING_PER_CALLER", 200, most=100_000)
 HITL_TIMEOUT_SECONDS = env.integer("HITL_TIMEOUT_SECONDS", 300, most=30 * 86400)
 # A call of the highest risk is approved only by someone who gave their password within so many minutes.
 HITL_FRESH_SIGN_IN_MINUTES = env.integer("HITL_FRESH_SIGN_IN_MINUTES", 15, most=1440)

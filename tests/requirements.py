@@ -30,6 +30,7 @@ REQUIREMENTS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
             "gate/test_same_call.py::test_an_edited_yes_is_void_once_the_arguments_are_others",
             "gate/test_same_call.py::test_a_tool_of_the_studio_runs_what_was_shown_and_nothing_newer",
             "gate/test_races.py::test_a_tool_changed_in_the_middle_of_a_claim_is_not_run",
+            "gate/test_extending.py::test_what_was_shown_and_its_digest_stay_and_the_yes_counts",
         ),
     ),
     "SR-10": (
@@ -165,6 +166,8 @@ REQUIREMENTS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
             "tools_studio/test_signed_in_only.py::test_a_program_may_turn_it_on_and_not_off",
             "upstreams/test_composing.py::test_a_program_may_expose_what_asks_and_loosen_nothing",
             "api/test_tool_history.py::test_no_api_token_restores_a_version_that_asked_less_often",
+            "approvals/test_texts.py::test_over_rest_no_program_and_nobody_else_changes_them",
+            "approvals/test_more_time.py::test_over_rest_only_who_may_decide_can",
         ),
     ),
     "SR-39": (
@@ -188,6 +191,10 @@ REQUIREMENTS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
             "mcp_server/test_inbox.py::test_no_more_than_so_many_calls_of_a_token_wait",
             "mcp_server/test_inbox.py::test_identical_calls_at_once_take_up_one_call_once",
             "agent/test_limits.py::test_nobody_is_asked_a_third_time_about_the_same_call",
+            "agent/test_held.py::test_the_run_pauses_and_asks_the_rest_in_the_models_order",
+            "agent/test_held.py::test_the_page_and_rest_say_that_more_is_to_come",
+            "gate/test_limits.py::test_beyond_the_limit_of_a_person_every_kind_of_caller_is_refused_in_plain_words",
+            "gate/test_limits.py::test_many_at_once_do_not_pass_the_limit_by_one",
         ),
     ),
 }

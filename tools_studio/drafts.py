@@ -8,7 +8,7 @@ from typing import Any
 from django.core.exceptions import ValidationError
 
 from hitlchat.gate import canonical, prompt, schema
-from hitlchat.gate.models import TOOL_NAME, HitlMode
+from hitlchat.gate.models import LONGEST_DEADLINE, TOOL_NAME, HitlMode
 from hitlchat.gate.storable import storable
 from tools_studio import capabilities, previews, risk, signature, variables
 from tools_studio.capabilities import Capabilities, CapabilityError
@@ -18,7 +18,6 @@ from tools_studio.signature import Signature, SignatureError
 from tools_studio.variables import Kept, Variable
 
 SOURCE = "studio"
-LONGEST_DEADLINE = 30 * 86400
 MOST_TAGS = 10
 TAG = re.compile(r"[a-z0-9][a-z0-9 +#.-]{0,31}")
 LONGEST = {"title": 120, "description": 4000, "prompt_template": 500, "condition": 2000}

@@ -7,7 +7,7 @@ from django import forms
 from django_ace import AceWidget
 
 from hitlchat.gate.deciders import what_signed_in_only_means
-from hitlchat.gate.models import DEFAULT_PROMPT, HitlMode, Tool
+from hitlchat.gate.models import DEFAULT_PROMPT, LONGEST_DEADLINE, HitlMode, Tool
 from tools_studio import columns, examples, powers_form, variable_rows
 from tools_studio.authoring import Draft, lowers, trusts_clients
 from tools_studio.drafts import MOST_TAGS
@@ -65,7 +65,11 @@ class ToolForm(PowersForm):
         help_text="With {toolName}, {args} or {args.NAME} filled in.",
     )
     deadline_seconds = forms.IntegerField(
-        required=False, min_value=1, max_value=30 * 86400, label="Seconds to answer", help_text="Empty: the default."
+        required=False,
+        min_value=1,
+        max_value=LONGEST_DEADLINE,
+        label="Seconds to answer",
+        help_text="Empty: the default.",
     )
     signed_in_only = forms.BooleanField(required=False, label="A signed-in person must decide")
     lower_anyway = forms.BooleanField(required=False, label="Yes, less oversight than before")

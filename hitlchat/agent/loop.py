@@ -8,7 +8,7 @@ from uuid import UUID
 
 from django.db import transaction
 
-from hitlchat.agent import llm, runs, transcript
+from hitlchat.agent import held, llm, runs, transcript
 from hitlchat.agent.announce import tell
 from hitlchat.agent.endpoint import Endpoint, endpoint
 from hitlchat.agent.instructions import INSTRUCTIONS, WRAP_UP
@@ -16,7 +16,7 @@ from hitlchat.agent.models import Message, MessageState, Role, Run, RunStatus
 from hitlchat.agent.runs import Claim, LostClaim
 from hitlchat.agent.trouble import ModelTrouble
 from hitlchat.agent.writing import Writing
-from hitlchat.gate import canonical, catalog
+from hitlchat.gate import canonical, catalog, limits
 from hitlchat.gate.actor import Caller
 from hitlchat.gate.crossing import in_db
 from hitlchat.gate.models import ToolCall, new_id
@@ -64,8 +64,16 @@ async def advance(claim: Claim) -> None:
         await _fail(claim, "Something went wrong inside hitlchat. The server's log has the details.")
 
 
+class _Fits(Exception):
+    """There is room by now for a call that was held back."""
+
+
 async def _step(claim: Claim) -> bool:
-    turn = await in_db(_next_turn)(claim)
+    await _ask_more(claim)
+    try:
+        turn = await in_db(_next_turn)(claim)
+    except _Fits:
+        return True
     await tell(claim.conversation_id, "run")
     if turn is None:
         return False
@@ -79,13 +87,41 @@ async def _step(claim: Claim) -> bool:
     return go_on
 
 
+async def _ask_more(claim: Claim) -> None:
+    """Put held-back calls of the open turn to the gate, as many as there is room for."""
+    requests = await in_db(_held_back)(claim)
+    if not requests:
+        return
+    prepared = await prepare_all(requests)
+    await in_db(_admit_more)(claim, prepared)
+    # With lines for them.
+    await tell(claim.conversation_id, "message", message=str(requests[0].turn_id))
+
+
+def _held_back(claim: Claim) -> list[CallRequest]:
+    run = claim.rows().select_related("conversation__owner").first()
+    return held.next_of(run) if run is not None and run.turn_id is not None else []
+
+
+def _admit_more(claim: Claim, prepared: list[Prepared]) -> None:
+    with transaction.atomic():
+        runs.hold(claim)
+        _admit(claim, prepared)
+
+
 def _next_turn(claim: Claim) -> Turn | None:
-    """Close the open turn if its calls are settled, else park; then make the next request ready. None: nothing more."""
+    """Close the open turn if its calls are settled, else park; then make the next request ready. None: nothing more.
+
+    _Fits: it cannot be parked, since there is more to ask at once.
+    """
     run = claim.rows().select_related("conversation__owner").first()
     if run is None:
         raise LostClaim(f"run {claim.run_id} is no longer held")
-    if run.turn_id is not None and runs.unsettled(run.turn_id).exists() and runs.park(claim, run.turn_id):
-        return None
+    if run.turn_id is not None and runs.is_open(run.turn_id):
+        if runs.park(claim, run.turn_id):
+            return None
+        if held.count(run.turn_id):
+            raise _Fits
     with transaction.atomic():
         runs.hold(claim, turns=run.turns + 1, turn_id=None)
         transcript.drop_unfinished(run.pk)
@@ -166,10 +202,20 @@ def _store(claim: Claim, turn: Turn, answer: llm.Answer, prepared: list[Prepared
     with transaction.atomic():
         runs.hold(claim, turn_id=turn.message.pk if prepared else None)
         transcript.close_answer(turn.message.pk, answer)
-        statuses = {admit(_unless_repeated(claim, one)).status for one in prepared}
+        statuses = _admit(claim, prepared)
         if not prepared:
             runs.finish(claim, RunStatus.DONE)
         return bool(prepared) and not runs.park_with(claim, statuses)
+
+
+def _admit(claim: Claim, prepared: list[Prepared]) -> set[str]:
+    """Put them on record, but hold back the questions that there is no room for: those count as waiting, too."""
+    statuses: set[str] = set()
+    for one in (_unless_repeated(claim, each) for each in prepared):
+        request = one.request
+        is_full = one.status == Status.WAITING and limits.is_full(request.caller.user_id, request.conversation_id)
+        statuses.add(Status.WAITING if is_full else admit(one).status)
+    return statuses
 
 
 def _unless_repeated(claim: Claim, prepared: Prepared) -> Prepared:

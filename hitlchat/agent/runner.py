@@ -140,6 +140,10 @@ def _on_move(
         runs.refresh_status(turn_id)
     if turn_id is not None and status in SETTLED:
         _wake(turn_id)
+    if conversation_id is not None and status in ANSWERED:
+        # There is room for one that was held back.
+        for waiting in runs.held_back(conversation_id):
+            _wake(waiting)
     if conversation_id is not None and status in ENDED and (note := transcript.correct(call_id)) is not None:
         announce.tell_soon(conversation_id, "message", message=str(note.pk))
 

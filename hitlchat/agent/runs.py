@@ -11,7 +11,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
-from hitlchat.agent import transcript
+from hitlchat.agent import held, transcript
 from hitlchat.agent.models import ACTIVE, Conversation, Message, Run, RunStatus
 from hitlchat.gate import stopping, withdraw
 from hitlchat.gate.actor import Actor
@@ -65,11 +65,13 @@ def claim_lapsed() -> list[Claim]:
 
 
 def wake(turn_id: UUID) -> Claim | None:
-    """Claim the parked run that waits for this turn's calls, if they are all settled; None if there is none to wake."""
+    """Claim the parked run that waits for this turn's calls, if they are all settled, or if there is room for one that
+    was held back; None if there is none to wake."""
     with transaction.atomic():
         # Locked whether parked or not: a park under way is waited for, so that it can't be missed.
-        run = Run.objects.select_for_update().filter(turn_id=turn_id, status__in=ACTIVE).first()
-        if run is None or not run.parked or unsettled(turn_id).exists():
+        rows = Run.objects.select_for_update(of=("self",)).select_related("conversation")
+        run = rows.filter(turn_id=turn_id, status__in=ACTIVE).first()
+        if run is None or not run.parked or (is_open(turn_id) and not held.fits(run)):
             return None
         token = uuid4().hex
         Run.objects.filter(pk=run.pk).update(
@@ -79,15 +81,18 @@ def wake(turn_id: UUID) -> Claim | None:
 
 
 def park(claim: Claim, turn_id: UUID) -> bool:
-    """Let go of the run until its open calls settle; False if they all are already, so that it can go on at once."""
+    """Let go of the run until its open calls settle; False if it can go on at once: if they all are settled already, or
+    if there is room for one that was held back."""
     with transaction.atomic():
         # The row is written first: a wake-up waits for this transaction and then finds the run parked.
         _update(claim, parked=True, owner="", lease_until=None)
         statuses = set(ToolCall.objects.filter(turn_id=turn_id).values_list("status", flat=True))
-        if statuses <= SETTLED:
+        run = Run.objects.select_related("conversation").get(pk=claim.run_id)
+        is_held = held.count(turn_id) > 0
+        if (statuses <= SETTLED and not is_held) or held.fits(run):
             transaction.set_rollback(True)
             return False
-        status = RunStatus.WAITING if Status.WAITING in statuses else RunStatus.RUNNING
+        status = RunStatus.WAITING if is_held or Status.WAITING in statuses else RunStatus.RUNNING
         Run.objects.filter(pk=claim.run_id).update(status=status)
     return True
 
@@ -143,11 +148,12 @@ def stop(run_id: UUID, actor: Actor, *, written: str = "") -> bool:
         )
         if ended != 1:
             return False
-        run = Run.objects.select_related("conversation").get(pk=run_id)
+        run = Run.objects.select_related("conversation__owner").get(pk=run_id)
         transcript.keep_partial(run, written)
         if run.turn_id is not None:
             withdraw.withdraw_turn(run.turn_id, actor=actor, why="the run was stopped")
             stopping.request_turn(run.turn_id, actor)
+            held.give_up(run)
             transcript.answer_calls(run.conversation, run, run.turn_id)
             Run.objects.filter(pk=run_id).update(turn_id=None)
     return True
@@ -157,15 +163,27 @@ def unsettled(turn_id: UUID) -> QuerySet[ToolCall]:
     return ToolCall.objects.filter(~Q(status__in=SETTLED), turn_id=turn_id)
 
 
+def is_open(turn_id: UUID) -> bool:
+    """Whether there is more to come of the turn's calls."""
+    return unsettled(turn_id).exists() or held.count(turn_id) > 0
+
+
+def held_back(conversation_id: UUID) -> list[UUID]:
+    """Turns of this conversation's parked runs with a call that there is room for now."""
+    rows = Run.objects.filter(conversation_id=conversation_id, parked=True, status__in=ACTIVE)
+    return [run.turn_id for run in rows.select_related("conversation") if run.turn_id and held.fits(run)]
+
+
 def parked_but_settled(since: datetime | None) -> list[UUID]:
     """Turns of parked runs that nobody woke: settled by a process without a server loop, or one that died just then.
 
-    Those with a call that settled after `since`; None: whenever that was.
+    Those in whose conversation a call settled after `since`; None: whenever that was.
     """
-    settled = ToolCall.objects.filter(turn_id__isnull=False, status__in=SETTLED)
+    settled = ToolCall.objects.filter(conversation_id__isnull=False, status__in=SETTLED)
     if since is not None:
         settled = settled.filter(settled_at__gte=since)
-    rows = Run.objects.filter(parked=True, status__in=ACTIVE, turn_id__in=settled.values("turn_id"))
+    asked_in = settled.values("conversation_id")
+    rows = Run.objects.filter(parked=True, status__in=ACTIVE, conversation_id__in=asked_in)
     return [turn_id for turn_id in rows.values_list("turn_id", flat=True) if turn_id]
 
 

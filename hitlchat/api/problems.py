@@ -26,9 +26,11 @@ from hitlchat.gate.batch import NotTogether
 from hitlchat.gate.canonical import NotJson
 from hitlchat.gate.decide import AlreadySettled, BadEdit, NoSuchApproval, OtherDigest
 from hitlchat.gate.deciders import NotEntitled
+from hitlchat.gate.extending import NotNow
 from hitlchat.gate.fresh import SignInAgain
 from hitlchat.gate.quorum import AlreadyCounted
 from hitlchat.gate.stopping import NoSuchCall
+from hitlchat.gate.texts import BadTexts
 from hitlchat.upstreams import rights
 from hitlchat.upstreams.asking.answers import BadAnswer
 from hitlchat.upstreams.asking.questions import NoSuchQuestion, NotOpen
@@ -91,6 +93,8 @@ def install(api: NinjaAPI) -> None:
         ruling.OnlyAdministrators: lambda error: problem(403, str(error)),
         ruling.BadRules: lambda error: _fields({to_camel(name): said for name, said in error.problems.items()}),
         OtherDigest: lambda error: problem(409, str(error)),
+        BadTexts: lambda error: _fields(error.problems),
+        NotNow: lambda error: problem(409, str(error)),
         BadEdit: lambda error: _fields({"modifiedArguments": str(error)}),
         NotTogether: lambda error: _fields({"items": str(error)}),
         RunActive: lambda error: problem(409, str(error)),

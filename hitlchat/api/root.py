@@ -17,6 +17,7 @@ from hitlchat.api import (
     runs,
     server_tools,
     servers,
+    texts,
     tool_files,
     tool_history,
     tools,
@@ -59,6 +60,7 @@ api.add_router("/tools", tools.router)
 api.add_router("/tools", tool_history.router)
 api.add_router("/tools", rules.router)
 api.add_router("", tool_files.router)
+api.add_router("", texts.router)
 api.add_router("/servers", servers.router)
 api.add_router("/servers", server_tools.router)
 api.add_router("/exposure", servers.exposure_router)

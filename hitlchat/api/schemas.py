@@ -68,6 +68,7 @@ class RunState(Shape):
     conversation_id: UUID
     status: Literal["running", "waiting", "done", "failed", "stopped"]
     error: str | None
+    held_back: int = Field(description="Calls that nobody is asked about yet, since enough questions are open.")
     created_at: datetime
     finished_at: datetime | None
 
@@ -115,6 +116,13 @@ class Approve(Body):
 
 class Reject(Body):
     reason: Reason = ""
+
+
+class Extend(Body):
+    # Strict bodies take no text for a moment, and JSON has nothing else.
+    deadline: Annotated[AwareDatetime, Field(strict=False)] | None = Field(
+        default=None, description="The deadline as you saw it; if it is another by now, it stays as it is."
+    )
 
 
 class BatchItem(Body):

@@ -8,6 +8,7 @@ from pydantic.alias_generators import to_camel
 from hitlchat.api.server_tool_schemas import Accept, ToolChange
 from hitlchat.gate.actor import Actor
 from hitlchat.upstreams import composing
+from hitlchat.upstreams.changes import USUAL
 from hitlchat.upstreams.checking import field_of
 from hitlchat.upstreams.composing import Change, NotConfirmed, NotListed, Refused
 from hitlchat.upstreams.models import ComposedTool, UpstreamServer
@@ -87,6 +88,8 @@ def _check_confirmed(asked: NotConfirmed, rows: Iterable[ComposedTool], wanted: 
 
 def _change(row: ComposedTool, body: ToolChange) -> Change:
     fields: dict[str, Any] = {name: getattr(body, name) for name in _DECIDED}
+    if "deadline_seconds" in body.model_fields_set:
+        fields["deadline_seconds"] = body.deadline_seconds or USUAL
     return Change(row.pk, **fields)
 
 

@@ -108,6 +108,7 @@ def _tool(row: ComposedTool, alias: str, *, schemas_too: bool) -> dict[str, Any]
         "hitl_mode": row.tool.hitl_mode if row.tool else HitlMode.REQUIRED.value,
         "prompt_template": row.tool.prompt_template if row.tool else "",
         "condition": row.tool.condition if row.tool else "",
+        "deadline_seconds": row.tool.deadline_seconds if row.tool else None,
         "signed_in_only": row.tool is not None and row.tool.signed_in_only,
         "risk_level": row.risk_inherent,
         "effective_risk_level": row.risk_effective,

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from hitlchat.api.schemas import Body, Object, Shape, Text
 from hitlchat.api.tool_schemas import HitlModeName
+from hitlchat.gate.models import LONGEST_DEADLINE
 
 ToolStateName = Literal["new", "hidden", "exposed", "withheld", "gone", "unfit"]
 ModeName = Literal["both", "own", "composed"]
@@ -36,6 +37,7 @@ class ComposedTool(Shape):
     hitl_mode: HitlModeName
     prompt_template: str
     condition: str
+    deadline_seconds: int | None = Field(description="To answer; null: as many as the installation gives.")
     signed_in_only: bool
     risk_level: int
     effective_risk_level: int
@@ -109,6 +111,9 @@ class ToolChange(Body):
     hitl_mode: HitlModeName | None = None
     prompt_template: Text | None = None
     condition: Text | None = None
+    deadline_seconds: Annotated[int, Field(ge=1, le=LONGEST_DEADLINE)] | None = Field(
+        default=None, description="To answer. Waiting questions keep theirs. null: as many as the installation gives."
+    )
     signed_in_only: bool | None = Field(default=None, description="The word of an MCP client is not enough for it.")
     digest: Text | None = Field(default=None, description="Refuse if the definition is another one by now.")
     warnings_read: bool = Field(default=False, description="The findings that block have been read by a person.")

@@ -5,6 +5,7 @@ from uuid import UUID
 
 from django.db.models import QuerySet
 
+from hitlchat.agent import held
 from hitlchat.agent import models as agent
 from hitlchat.api import schemas
 from hitlchat.gate import deciders, who
@@ -38,6 +39,7 @@ def run(row: agent.Run) -> schemas.RunState:
         conversation_id=row.conversation_id,
         status=row.status,  # type: ignore[arg-type]  # the database holds it to the same words
         error=row.error or None,
+        held_back=held.count(row.turn_id),
         created_at=row.created_at,
         finished_at=row.finished_at,
     )
@@ -89,7 +91,7 @@ def approval(row: gate.Approval) -> schemas.Approval:
         arguments=row.call.arguments,
         prompt=row.prompt,
         requested_at=row.created_at,
-        deadline=shown["deadline"],
+        deadline=row.call.deadline or shown["deadline"],
         session_id=shown["conversation"],
         user_prompt=shown["userPrompt"],
         risk_level=shown["risk"],

@@ -25,6 +25,12 @@ class Line:
         """Names this very question: asked again, it is another one."""
         return card.key(self.approval.pk, self.approval.call.round)
 
+    @property
+    def version(self) -> str:
+        """Of the question as the page shows it: its deadline may be put off."""
+        assert self.approval.call.deadline is not None
+        return f"{self.mark}@{self.approval.call.deadline.timestamp():.0f}"
+
 
 @dataclass(frozen=True)
 class Waiting:
@@ -39,7 +45,7 @@ class Waiting:
 
     @property
     def marks(self) -> list[str]:
-        return [line.mark for line in self.lines]
+        return [line.version for line in self.lines]
 
 
 def of(user_id: int) -> Waiting:

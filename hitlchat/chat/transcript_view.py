@@ -8,6 +8,7 @@ from uuid import UUID
 from django.db.models import Q, QuerySet
 from django.utils.safestring import SafeString
 
+from hitlchat.agent import held
 from hitlchat.agent.models import ACTIVE, Conversation, Message, MessageState, Role, Run
 from hitlchat.chat.markdown import render
 from hitlchat.gate import batch, canonical, deciders, failures, known, stopping
@@ -59,10 +60,11 @@ class MessageView:
 
 @dataclass(frozen=True)
 class Asked:
-    """The cards, and which of them may be answered together."""
+    """The cards, and which of them may be answered together; and how many calls come up once some are answered."""
 
     cards: list[Card]
     groups: list[batch.Group]
+    held: int = 0
 
 
 @dataclass(frozen=True)
@@ -104,7 +106,12 @@ def asked(conversation_id: UUID) -> Asked:
     rows = list(found.order_by("call__created_at", "call__position"))
     # A conversation is its owner's, for whom all its calls are. When they signed in, each of their pages knows.
     cards = [card(row, Actor(row.call.caller_id, "session")) for row in rows]
-    return Asked(cards, batch.groups(rows, cards))
+    return Asked(cards, batch.groups(rows, cards), _held(conversation_id))
+
+
+def _held(conversation_id: UUID) -> int:
+    run = Run.objects.filter(conversation_id=conversation_id, status__in=ACTIVE).values_list("turn_id", flat=True)
+    return held.count(run.first())
 
 
 def title(conversation_id: UUID) -> str:

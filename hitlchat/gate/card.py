@@ -98,7 +98,7 @@ def card(approval: Approval, viewer: Actor | None = None) -> Card:
     """The card of `approval`, whose call is loaded; for one that is open, as its `viewer` may answer it. KeyError when
     the stored disclosure lacks a part."""
     shown: dict[str, Any] = approval.disclosure
-    rows = _rows(shown)
+    rows, until = _rows(shown), datetime.fromisoformat(shown["deadline"])
     facts = tuple(map(see, shown["facts"]))
     preview, asked = shown.get("preview"), shown.get("again")
     changes = again(asked, preview) if asked and preview else None
@@ -122,7 +122,8 @@ def card(approval: Approval, viewer: Actor | None = None) -> Card:
         raw=see(canonical.pretty(shown["arguments"], indent=2)),
         effect=effect(preview) if preview and not (changes and changes.whole) else None,
         again=changes,
-        deadline=datetime.fromisoformat(shown["deadline"]),
+        # Of the row: it may have been put off since the question was asked.
+        deadline=approval.call.deadline or until,
         digest=approval.digest,
         decides=told(approval),
         who=standing(approval, viewer) if viewer else None,

@@ -2,12 +2,14 @@
 
 from typing import Any
 
-from hitlchat.gate import canonical, failures
-from hitlchat.gate.models import ToolCall
+from hitlchat.gate import canonical, failures, limits, texts
+from hitlchat.gate.models import Outcome
 from hitlchat.gate.status import Status
+from hitlchat.gate.texts import Texts, Told
 
 LONGEST = 16_000
 NEVER_RAN = "The call failed before it was run. It was not executed."
+NOBODY_ASKED = "Nobody was asked about this call, since enough other calls wait. It was not executed."
 STILL_RUNNING = "It was still executing when the run ended; its outcome is not known yet. Do not repeat it."
 
 MESSAGES = {
@@ -20,18 +22,30 @@ MESSAGES = {
     Status.UNKNOWN: "The outcome is unknown: it may or may not have happened. Do not repeat it.",
     Status.EXECUTING: STILL_RUNNING,
 }
+EDITED = "The user changed the arguments before approving."
+NOT_EXECUTED = (Status.DECLINED, Status.EXPIRED, Status.WITHDRAWN, Status.REFUSED, Status.REJECTED)
+# Without templates: all words are ours.
+OURS: Texts = {}
 
 
-def for_model(call: ToolCall, *, decline_reason: str = "", edited: bool = False) -> str:
-    """The text of the tool message: the result itself, or a JSON object with `status` and `message`."""
+def for_model(call: Told, *, decline_reason: str = "", edited: bool = False, templates: Texts = OURS) -> str:
+    """The text of the tool message: the result itself, or a JSON object with `status` and `message`. Where the message
+    is an operator's template, what it must not change stands beside it, as `executed` and as `fact`."""
     status = Status(call.status)
     if status == Status.SUCCEEDED:
-        return cut(_success(call, edited))
+        return cut(_success(call, edited, templates))
     facts: dict[str, object] = {"status": status.value, "message": MESSAGES.get(status, "It was not executed.")}
+    if status in NOT_EXECUTED:
+        facts["executed"] = False
     if status == Status.DECLINED and decline_reason:
         facts["reason_given_by_the_user"] = decline_reason
     if status in (Status.REFUSED, Status.REJECTED, Status.WITHDRAWN):
         facts["reason"] = call.reason
+    if call.reason in limits.REASONS:
+        # No policy did.
+        facts["message"] = NOBODY_ASKED
+    elif words := texts.message(call, templates, feedback=decline_reason):
+        facts |= {"message": words, "fact": facts["message"]}
     if status == Status.FAILED and call.error:
         facts |= _failed(call.error)
     return cut(canonical.pretty({name: fact for name, fact in facts.items() if fact is not None}))
@@ -48,12 +62,14 @@ def cut(text: str) -> str:
     return text if hidden <= 0 else f"{text[:LONGEST]}\n[cut here: {hidden:,} more characters are kept in the record]"
 
 
-def _success(call: ToolCall, edited: bool) -> str:
+def _success(call: Told, edited: bool, templates: Texts) -> str:
     if edited:
+        words = texts.fill(templates.get(Outcome.EDITED, ""), call)
         return canonical.pretty(
             {
                 "status": "succeeded",
-                "message": "The user changed the arguments before approving.",
+                "message": words or EDITED,
+                **({"fact": EDITED} if words else {}),
                 "arguments": call.arguments,
                 "result": call.result,
             }

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from django.db import transaction
 
-from hitlchat.gate import canonical, catalog, disclosure, oversight, policy, preview, schema
+from hitlchat.gate import canonical, catalog, disclosure, limits, oversight, policy, preview, schema
 from hitlchat.gate.actor import Caller
 from hitlchat.gate.crossing import in_db
 from hitlchat.gate.models import Approval, Tool, ToolCall, new_id
@@ -99,7 +99,7 @@ def admit(prepared: Prepared) -> ToolCall:
     """Put a judged request on record, with its approval if it has to wait; all of it or nothing."""
     # No savepoints: whoever records several calls records all of them or none.
     with transaction.atomic(savepoint=False):
-        prepared = _unless_deleted(prepared)
+        prepared = _unless_full(_unless_deleted(prepared))
         call = _call(prepared)
         if prepared.status != Status.WAITING:
             return enter(call, prepared.status, actor=prepared.request.caller.actor, data=_said(prepared))
@@ -119,6 +119,15 @@ def _unless_deleted(prepared: Prepared) -> Prepared:
         return prepared
     gone = f"There is no tool named {tool.name!r} here any more: it was deleted while this call was judged."
     return replace(prepared, status=Status.REJECTED, reason=gone, tool=None, preview=None)
+
+
+def _unless_full(prepared: Prepared) -> Prepared:
+    """Enough questions may be open already."""
+    request = prepared.request
+    if prepared.status != Status.WAITING:
+        return prepared
+    full = limits.reason(request.caller.user_id, request.conversation_id)
+    return replace(prepared, status=Status.REFUSED, reason=full, preview=None) if full else prepared
 
 
 def _ask(call: ToolCall, prepared: Prepared) -> ToolCall:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from datetime import datetime, timedelta
 from functools import partial
 
 import anyio
@@ -22,7 +23,7 @@ from hitlchat.mcp_server.question import Question
 
 LOOK_SECONDS = 1.0
 # The deadline is judged by the database's clock: not before it.
-AFTER_SECONDS = 0.5
+AFTER = timedelta(seconds=0.5)
 # A client that cancels and leaves has said so by then.
 GONE_SECONDS = 1.0
 
@@ -36,18 +37,17 @@ async def answer(asked: Asked, question: Question, request: types.ElicitRequest)
             found.append(await racer())
             race.cancel_scope.cancel()
 
-        race.start_soon(run, partial(_asked, asked.ctx, request, _seconds(question)))
-        race.start_soon(run, partial(_elsewhere, question))
+        race.start_soon(run, partial(_asked, asked.ctx, request))
+        race.start_soon(run, partial(_otherwise, question))
         race.start_soon(run, partial(_gone, asked.gone))
     return found[0]
 
 
-async def _asked(ctx: ServerRequestContext, request: types.ElicitRequest, seconds: float) -> Answer:
+async def _asked(ctx: ServerRequestContext, request: types.ElicitRequest) -> Answer:
     try:
         given = await ctx.session.send_request(
             request,
             types.ElicitResult,
-            request_read_timeout_seconds=seconds,
             # On the stream of the call, which its client reads.
             metadata=ServerMessageMetadata(related_request_id=ctx.request_id),
         )
@@ -60,11 +60,17 @@ async def _asked(ctx: ServerRequestContext, request: types.ElicitRequest, second
     return answers.read(given)
 
 
-async def _elsewhere(question: Question) -> Answer:
+async def _otherwise(question: Question) -> Answer:
+    """The question has its outcome, or its time is up: as it is now, since somebody may put its deadline off."""
+    limit = _limit(question)
     while True:
         call = await watched(question.call.pk, LOOK_SECONDS)
         if call.status != Status.WAITING or call.round != question.round:
             return Answer.ELSEWHERE
+        assert call.deadline is not None
+        assert question.call.deadline is not None
+        if timezone.now() > limit + (call.deadline - question.call.deadline):
+            return Answer.LATE
 
 
 async def _gone(gone: asyncio.Event) -> Answer:
@@ -73,7 +79,8 @@ async def _gone(gone: asyncio.Event) -> Answer:
     return Answer.GONE
 
 
-def _seconds(question: Question) -> float:
+def _limit(question: Question) -> datetime:
+    """Until when the client may hold its request open, unless the deadline is put off."""
     assert question.call.deadline is not None
-    left = (question.call.deadline - timezone.now()).total_seconds() + AFTER_SECONDS
-    return max(0.1, min(left, settings.MCP_ELICITATION_SECONDS + AFTER_SECONDS))
+    longest = timezone.now() + timedelta(seconds=settings.MCP_ELICITATION_SECONDS)
+    return min(question.call.deadline, longest) + AFTER

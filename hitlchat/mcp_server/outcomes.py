@@ -7,9 +7,9 @@ from uuid import UUID
 
 import mcp_types as types
 
-from hitlchat.gate import canonical, results, schema
+from hitlchat.gate import canonical, results, schema, texts
 from hitlchat.gate.crossing import in_db
-from hitlchat.gate.models import ToolCall
+from hitlchat.gate.models import Decision, ToolCall
 from hitlchat.gate.status import Status
 from hitlchat.mcp_server import shapes, submitting
 
@@ -38,10 +38,12 @@ async def of(call: ToolCall) -> types.CallToolResult:
     # One that nobody was asked about has no answers of people to tell of.
     if call.deadline is not None or not ToolCall.tool.is_cached(call):
         call = await in_db(_read)(call.pk)
+    matter = texts.matter(call, edited=_is_edited(call))
+    templates = await in_db(texts.in_force)(call.tool_id) if matter else results.OURS
     if canonical.is_short(call.result, SMALL):
-        return _told(call)
+        return _told(call, templates)
     # Results may be large, and checking them must keep nobody waiting.
-    return await asyncio.to_thread(_told, call)
+    return await asyncio.to_thread(_told, call, templates)
 
 
 def pending(call_id: UUID, address_of: Callable[[UUID], str]) -> types.CallToolResult | None:
@@ -79,13 +81,22 @@ def _read(call_id: UUID) -> ToolCall:
     return rows.get(pk=call_id)
 
 
-def _told(call: ToolCall) -> types.CallToolResult:
+def _decisions(call: ToolCall) -> list[Decision]:
     was_asked = call.deadline is not None and hasattr(call, "approval")
-    decisions = list(call.approval.decisions.all()) if was_asked else []
+    return list(call.approval.decisions.all()) if was_asked else []
+
+
+def _is_edited(call: ToolCall) -> bool:
+    return any(decision.edited_arguments is not None for decision in _decisions(call))
+
+
+def _told(call: ToolCall, templates: texts.Texts) -> types.CallToolResult:
+    decisions = _decisions(call)
     text = results.for_model(
         call,
         decline_reason=decisions[-1].reason if decisions else "",
-        edited=any(decision.edited_arguments is not None for decision in decisions),
+        edited=_is_edited(call),
+        templates=templates,
     )
     if call.status == Status.REFUSED and call.reason in NOT_HERE:
         # No policy did, which is what it says elsewhere.

@@ -6,12 +6,11 @@ from collections.abc import Iterator
 from django.core.exceptions import ValidationError
 
 from hitlchat.gate import prompt, schema
-from hitlchat.gate.models import TOOL_NAME, HitlMode
+from hitlchat.gate.models import LONGEST_DEADLINE, TOOL_NAME, HitlMode
 from hitlchat.gate.storable import storable
 from hitlchat.project_tools.declaring import HIGHEST_RISK, Chosen, Declaration
 from hitlchat.project_tools.signature import Signature
 
-LONGEST_DEADLINE = 30 * 86400
 SHORTEST_TIMEOUT = 0.1
 LONGEST_TIMEOUT = 86400
 LONGEST_ORIGIN = 200

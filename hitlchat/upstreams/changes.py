@@ -8,15 +8,18 @@ from hitlchat.gate import canonical
 from hitlchat.gate.models import HitlMode
 from hitlchat.upstreams.models import ComposedTool
 
-SETTINGS = ("hitl_mode", "prompt_template", "condition", "signed_in_only")
+SETTINGS = ("hitl_mode", "prompt_template", "condition", "deadline_seconds", "signed_in_only")
+# In place of seconds to answer: those of the installation.
+USUAL = 0
+Settings = dict[str, str | bool | int | None]
 _STRICTNESS = [HitlMode.DISABLED, HitlMode.CONDITIONAL, HitlMode.REQUIRED]
 
 
 @dataclass(frozen=True)
 class Change:
     """What to make of one tool; None leaves a part as it is. `alias` "" is the default one, `description` "" the
-    upstream's own. `digest`: of the record that the person saw, and `settled`: that of the settings. `warnings_read`:
-    they saw the scan's findings."""
+    upstream's own, `deadline_seconds` USUAL that of the installation. `digest`: of the record that the person saw, and
+    `settled`: that of the settings. `warnings_read`: they saw the scan's findings."""
 
     tool: UUID
     exposed: bool | None = None
@@ -25,15 +28,17 @@ class Change:
     hitl_mode: str | None = None
     prompt_template: str | None = None
     condition: str | None = None
+    deadline_seconds: int | None = None
     signed_in_only: bool | None = None
     digest: str | None = None
     settled: str | None = None
     warnings_read: bool = False
 
     @property
-    def settings(self) -> dict[str, str | bool]:
+    def settings(self) -> Settings:
         """Those of the gate's own that are to be other ones."""
-        return {name: value for name in SETTINGS if (value := getattr(self, name)) is not None}
+        found = {name: value for name in SETTINGS if (value := getattr(self, name)) is not None}
+        return found | ({"deadline_seconds": None} if self.deadline_seconds == USUAL else {})
 
     def exposes(self, row: ComposedTool) -> bool:
         return bool(self.exposed) and not row.exposed
@@ -87,10 +92,10 @@ class NotConfirmed(Exception):
         return canonical.sha256(sorted(told))
 
 
-def told(row: ComposedTool) -> dict[str, str | bool]:
+def told(row: ComposedTool) -> Settings:
     """Its settings, for its history; none before it was exposed once."""
     tool = row.tool
-    settings = {"alias": tool.name} | {name: getattr(tool, name) for name in SETTINGS} if tool else {}
+    settings: Settings = {"alias": tool.name} | {name: getattr(tool, name) for name in SETTINGS} if tool else {}
     return settings | {"description": row.description}
 
 

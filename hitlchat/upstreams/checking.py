@@ -3,17 +3,19 @@
 from collections.abc import Iterator
 
 from hitlchat.gate import prompt
-from hitlchat.gate.models import HitlMode
+from hitlchat.gate.models import LONGEST_DEADLINE, HitlMode
 from hitlchat.gate.storable import storable
 from hitlchat.upstreams import judging
-from hitlchat.upstreams.changes import Change, settled
+from hitlchat.upstreams.changes import USUAL, Change, settled
 from hitlchat.upstreams.judge import aliases, limits, scan
 from hitlchat.upstreams.judge.scan import Known
 from hitlchat.upstreams.models import ComposedTool, ToolEvent
 
 LONGEST = {"description": limits.LONGEST_DESCRIPTION, "prompt_template": 500, "condition": 2000}
 WORDS = {"description": "Description", "prompt_template": "Approval prompt", "condition": "Condition"}
-_FIELDS = {"Alias": "alias", "HITL mode": "hitl_mode"} | {label: field for field, label in WORDS.items()}
+_FIELDS = {"Alias": "alias", "HITL mode": "hitl_mode", "Seconds to answer": "deadline_seconds"} | {
+    label: field for field, label in WORDS.items()
+}
 OWN_WORDS = "Give it a description of your own."
 
 
@@ -72,6 +74,8 @@ def _who_changed(row: ComposedTool) -> str:
 def _rules(row: ComposedTool, change: Change) -> Iterator[str]:
     if change.hitl_mode is not None and change.hitl_mode not in HitlMode.values:
         yield f"HITL mode: expected REQUIRED, CONDITIONAL or DISABLED, not {change.hitl_mode[:20]!r}."
+    if change.deadline_seconds not in {None, USUAL} and not 1 <= change.deadline_seconds <= LONGEST_DEADLINE:
+        yield f"Seconds to answer: expected a whole number from 1 to {LONGEST_DEADLINE:,} (30 days), or none."
     record = row.seen if change.exposes(row) or not row.pinned else row.pinned
     properties = record.get("inputSchema", {}).get("properties", {})
     try:

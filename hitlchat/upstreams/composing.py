@@ -17,6 +17,7 @@ from hitlchat.upstreams.changes import (
     Loosening,
     NotConfirmed,
     Refused,
+    Settings,
     loosening,
     loosens,
     lowers,
@@ -198,7 +199,7 @@ def _change(row: ComposedTool, change: Change, alias: str, update: catalog.Updat
         update.add(row, "tool.configured", before=before, after=after)
 
 
-def _set(tool: Tool, columns: dict[str, str | bool], actor: Actor) -> None:
+def _set(tool: Tool, columns: Settings, actor: Actor) -> None:
     if all(getattr(tool, name) == value for name, value in columns.items()):
         return
     rule = (tool.hitl_mode, tool.condition)

@@ -1,6 +1,7 @@
 """Calls that wait for a person, inside a conversation."""
 
 import asyncio
+import json
 from datetime import timedelta
 
 import pytest
@@ -8,10 +9,11 @@ from django.utils import timezone
 
 from hitlchat.agent.models import RunStatus
 from hitlchat.agent.runs import RunActive
-from hitlchat.gate import decide
-from hitlchat.gate.models import AuditEvent, ToolCall
+from hitlchat.gate import decide, texts
+from hitlchat.gate.models import AuditEvent, Tool, ToolCall
 from hitlchat.gate.status import Status
 from tests.agent.talk import Talk, in_database
+from tests.conftest import signed_in
 from tests.recorder import Recorder, recorded_tool
 from tests.scripted_model import ScriptedModel, calls, text
 from tests.waiting import soon
@@ -251,3 +253,20 @@ async def test_a_second_message_has_to_wait_while_a_call_waits(talk: Talk, scrip
 async def let_time_pass(call: ToolCall) -> None:
     """The deadline of a waiting call is over."""
     await ToolCall.objects.filter(pk=call.pk).aupdate(deadline=timezone.now() - timedelta(seconds=1))
+
+
+@pytest.mark.guarantee("gate:truth")
+async def test_an_operators_words_are_what_the_model_reads_and_the_facts_beside_them(
+    talk: Talk, recorder: Recorder, scripted_model: ScriptedModel
+) -> None:
+    tool = await Tool.objects.aget(name="send")
+    words = {"declined": "Not {toolName}, please.", "feedback": "They said: {feedback}"}
+    await in_database(texts.save)(tool, words, signed_in(talk.owner))
+    scripted_model.enqueue(calls(("send", {"text": "hi"})), text("As you wish."))
+    await talk.say()
+    await talk.decline(await talk.only(), reason="too early")
+    await talk.over()
+    told = json.loads(scripted_model.told[0])
+    assert told["message"] == "Not send, please. They said: too early"
+    assert (told["status"], told["executed"], told["reason_given_by_the_user"]) == ("declined", False, "too early")
+    assert "Do not call it again for this request" in told["fact"]

@@ -6,7 +6,7 @@ from tests.proving import missing
 from tests.seeds import SEEDS
 
 # So many sentences that promise something were found in each; the numbers may only grow.
-SENTENCES = {"001": 43, "002": 27, "003": 41, "004": 39}
+SENTENCES = {"001": 43, "002": 27, "003": 41, "004": 43}
 LONGEST = 15
 
 

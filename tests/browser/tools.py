@@ -36,6 +36,7 @@ TOOLS: Final[dict[str, dict[str, Any]]] = {
     "count": {"code": COUNT, "hitl_mode": "REQUIRED", "capabilities": {"store": True}},
     # Long enough to be seen on a page before it is over.
     "brief": {"code": ECHO, "hitl_mode": "REQUIRED", "deadline_seconds": 10},
+    "soon": {"code": ECHO, "hitl_mode": "REQUIRED", "deadline_seconds": 55},
     "slow": {"code": SLOW, "hitl_mode": "REQUIRED", "capabilities": {"sleep": True}},
     "fail": {"code": FAIL, "hitl_mode": "REQUIRED"},
     "many": {"code": MANY, "hitl_mode": "REQUIRED"},

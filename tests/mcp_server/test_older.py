@@ -2,20 +2,25 @@
 
 import asyncio
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async as in_thread
 from django.contrib.auth.models import User
+from django.utils import timezone
 from pytest_django import Settings
 
+from hitlchat.gate import extending
 from hitlchat.gate.models import Decision, Tool, ToolCall
 from hitlchat.gate.status import Status
 from hitlchat.mcp_server import tokens
 from hitlchat.mcp_server.models import McpToken
 from hitlchat.upstreams.models import Exposure, ExposureMode
+from tests.conftest import signed_in
 from tests.mcp_server.clients import Asked, call_that_is, connected, for_ever
 from tests.mcp_server.older import older
+from tests.waiting import soon
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -131,3 +136,21 @@ async def test_a_client_that_cancels_while_its_user_thinks_withdraws_the_call(
         call = await call_that_is(Status.WITHDRAWN)
     assert "cancelled it" in call.reason
     assert entered == []
+
+
+async def test_a_question_whose_deadline_is_put_off_stays_open_for_its_client(
+    url: str, token: str, tool: Tool, entered: list[ToolCall], settings: Settings, bob: User
+) -> None:
+    settings.MCP_ELICITATION_SECONDS = 2
+    async with older(url, token) as client:
+        calling = asyncio.create_task(client.call(text="hello"))
+        await asyncio.wait_for(client.asked.wait(), 15)
+        call: Any = await ToolCall.objects.select_related("approval").aget()
+        await in_thread(extending.extend)(call.approval.pk, signed_in(bob))
+        # Its first deadline passes, as the database has it.
+        await soon(lambda: timezone.now() > call.deadline + timedelta(seconds=1.2))
+        assert (await ToolCall.objects.aget()).status == Status.WAITING
+        await client.answer(result={"action": "accept"})
+        await asyncio.wait_for(calling, 15)
+    assert not client.result.get("isError")
+    assert [each.pk for each in entered] == [call.pk]

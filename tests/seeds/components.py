@@ -105,6 +105,26 @@ COMPONENTS: Final[tuple[Row, ...]] = (
         "agent/test_asking.py::test_a_declined_call_is_never_entered_and_the_model_is_told_why",
     ),
     row(
+        "A template words the feedback of a rejection, with the tool's name",
+        "gate/test_texts.py::test_a_template_gives_the_message_its_words_with_the_placeholders_filled_in",
+        "agent/test_asking.py::test_an_operators_words_are_what_the_model_reads_and_the_facts_beside_them",
+    ),
+    row(
+        "A template words the feedback of a modification, with the final parameters",
+        "gate/test_texts.py::test_changed_arguments_are_told_with_the_template_and_the_fact",
+        "gate/test_texts.py::test_the_reason_of_a_rule_and_the_spelling_of_others_are_filled_in",
+    ),
+    row(
+        "A template words the person's feedback, with the feedback itself",
+        "gate/test_texts.py::test_what_the_person_said_is_added_where_they_said_something_and_stays_data",
+    ),
+    row(
+        "A template should include its placeholder",
+        "gate/test_texts.py::test_an_unknown_placeholder_is_refused_at_its_field_with_those_that_are_known",
+        "gate/test_texts.py::test_whatever_a_template_says_the_facts_stand_beside_it",
+        instead="It may leave them out: what must be told stands in fields beside it, and none may be unknown.",
+    ),
+    row(
         "run_async does the same for asynchronous programs",
         "gate/test_faults.py::test_who_waits_for_an_approved_call_gets_its_result",
     ),

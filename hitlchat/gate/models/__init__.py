@@ -5,10 +5,12 @@ from hitlchat.gate.models.audit import AuditEvent
 from hitlchat.gate.models.calls import CallerKind, ToolCall
 from hitlchat.gate.models.ids import new_id
 from hitlchat.gate.models.oversight import DecidedBy, Oversight
-from hitlchat.gate.models.tools import DEFAULT_PROMPT, NAME_PATTERN, TOOL_NAME, HitlMode, Tool
+from hitlchat.gate.models.texts import ModelText, Outcome
+from hitlchat.gate.models.tools import DEFAULT_PROMPT, LONGEST_DEADLINE, NAME_PATTERN, TOOL_NAME, HitlMode, Tool
 
 __all__ = [
     "DEFAULT_PROMPT",
+    "LONGEST_DEADLINE",
     "NAME_PATTERN",
     "TOOL_NAME",
     "Approval",
@@ -17,6 +19,8 @@ __all__ = [
     "DecidedBy",
     "Decision",
     "HitlMode",
+    "ModelText",
+    "Outcome",
     "Oversight",
     "Tool",
     "ToolCall",

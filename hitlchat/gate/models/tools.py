@@ -11,6 +11,8 @@ NAME_PATTERN = r"[A-Za-z0-9_-]{1,64}"
 TOOL_NAME = RegexValidator(
     rf"\A{NAME_PATTERN}\Z", "Use 1 to 64 letters (a to z), digits, underscores and hyphens.", "name"
 )
+# In seconds: how long a question may be open at most, from when it was asked.
+LONGEST_DEADLINE = 30 * 86400
 DEFAULT_PROMPT = "Run '{toolName}' with arguments {args}?"
 
 

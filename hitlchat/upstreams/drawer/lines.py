@@ -64,6 +64,11 @@ class Line:
         return self.row.tool.condition if self.row.tool else ""
 
     @property
+    def seconds(self) -> str:
+        """To answer; empty: as many as the installation gives."""
+        return str((self.row.tool and self.row.tool.deadline_seconds) or "")
+
+    @property
     def signed_in_only(self) -> bool:
         return self.row.tool is not None and self.row.tool.signed_in_only
 

@@ -5,11 +5,13 @@ from uuid import UUID
 from django.core.exceptions import BadRequest
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from hitlchat.upstreams.changes import Change, settled
+from hitlchat.upstreams.changes import USUAL, Change, settled
 from hitlchat.upstreams.models import ComposedTool
 
 # All tools of two servers that offer as many as one may.
 MOST_CHANGES = 10_000
+# What is no number of seconds, for what checks the change to say so.
+NO_NUMBER = -1
 
 
 def stamp(row: ComposedTool) -> str:
@@ -32,12 +34,21 @@ class Wish(_Strict):
     hitl_mode: str | None = None
     prompt_template: str | None = None
     condition: str | None = None
+    deadline_seconds: str | None = Field(default=None, max_length=20)
     signed_in_only: bool | None = None
     warnings_read: bool = False
 
     def change(self) -> Change:
         digest, _, settled = self.stamp.partition(".")
-        return Change(digest=digest, settled=settled, **self.model_dump(exclude={"stamp"}))
+        fields = self.model_dump(exclude={"stamp"}) | {"deadline_seconds": self._seconds()}
+        return Change(digest=digest, settled=settled, **fields)
+
+    def _seconds(self) -> int | None:
+        """As it was typed; empty is the usual time."""
+        text = self.deadline_seconds
+        if text is None or not text.strip():
+            return text if text is None else USUAL
+        return int(text) or NO_NUMBER if text.strip().isdecimal() else NO_NUMBER
 
 
 class Offering(_Strict):

@@ -3,6 +3,7 @@
 from typing import Any
 from uuid import UUID
 
+from django.conf import settings
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
@@ -68,7 +69,7 @@ def line(request: HttpRequest, tool_id: UUID) -> HttpResponse:
 def details(request: HttpRequest, tool_id: UUID) -> HttpResponse:
     """What most people need not see of one tool: all of its texts, its schema, and what is seldom changed."""
     words = {"default_prompt": DEFAULT_PROMPT, "signed_in_only_help": deciders.what_signed_in_only_means()}
-    context = {"line": _line(tool_id), **words}
+    context = {"line": _line(tool_id), **words, "usual_seconds": settings.HITL_TIMEOUT_SECONDS}
     return render(request, "servers/drawer/_details.html", context)
 
 

@@ -25,6 +25,7 @@ SETTINGS = {
     "hitl_mode": "HITL mode",
     "prompt_template": "Approval prompt",
     "condition": "Condition",
+    "deadline_seconds": "Seconds to answer",
     "signed_in_only": "A signed-in person must decide",
     "description": "Description",
 }
@@ -94,6 +95,8 @@ class Line:
 def _told(name: str, value: str) -> str:
     if name == "hitl_mode" and value in HitlMode.values:
         return str(HitlMode(value).label)
+    if name == "deadline_seconds" and value == "None":
+        return ""
     if name == "signed_in_only":
         return "Yes" if value == "True" else "No"
     return value

@@ -4,6 +4,7 @@
 import "./times.js";
 
 const GRACE_MS = 500;
+const LOOK_MS = 3000;
 /** What is answered: a card, or several calls together. */
 const ASKS = "[data-ask], [data-batch]";
 
@@ -130,8 +131,26 @@ function tick() {
     const rest = `${Math.floor((left % 3600) / 60).toString().padStart(hours ? 2 : 1, "0")}:${(left % 60).toString().padStart(2, "0")}`;
     const text = hours ? `${hours}:${rest}` : rest;
     if (element.textContent !== text) element.textContent = text;
-    element.parentElement?.classList.toggle("soon", left < 60);
+    const place = element.closest("[data-left]") ?? element.parentElement;
+    place?.classList.toggle("soon", left < 60);
+    place?.querySelector("[data-more-time]")?.toggleAttribute("hidden", left === 0 || left >= 60);
   }
+}
+
+/** In its last minute a deadline may be put off, by someone else too: each piece that shows one looks for itself. */
+function look() {
+  for (const place of document.querySelectorAll("[data-left].soon")) place.dispatchEvent(new Event("look"));
+}
+
+/** The button for more time has gone with the press of it: whoever pressed it goes on at what it was about. @param {Event} event */
+function goOn(event) {
+  const place = event.target instanceof Element && event.target.matches("[data-left]") ? event.target : null;
+  const verb = /** @type {CustomEvent} */ (event).detail?.requestConfig?.verb;
+  if (!place || verb !== "post" || (document.activeElement && document.activeElement !== document.body)) return;
+  const title = place.closest("[data-ask]")?.querySelector("h3");
+  title?.setAttribute("tabindex", "-1");
+  const next = title ?? place.closest("li, .call")?.querySelector("[data-answer], .waiting-head > a");
+  if (next instanceof HTMLElement) next.focus();
 }
 
 /** @param {Element} card */
@@ -183,3 +202,5 @@ new MutationObserver(() => {
 document.querySelectorAll(ASKS).forEach(meet);
 tick();
 setInterval(tick, 1000);
+setInterval(look, LOOK_MS);
+document.addEventListener("htmx:afterSettle", goOn);

@@ -1,0 +1,78 @@
+"""What models read about calls that were declined, edited, late or refused, in an administrator's words."""
+
+from django.shortcuts import get_object_or_404
+from ninja import Router
+from ninja.errors import AuthorizationError
+from pydantic import Field
+
+from hitlchat.accounts.roles import may_administer
+from hitlchat.api.auth import ApiRequest
+from hitlchat.api.schemas import Body, Shape, Text
+from hitlchat.gate import text_fields, texts
+from hitlchat.gate.actor import Actor
+from hitlchat.gate.models import Tool
+
+router = Router(tags=["texts"], by_alias=True)
+
+
+class ModelText(Shape):
+    outcome: str
+    text: str = Field(description="The template; empty: there is none.")
+    instead: str = Field(description="What holds while there is none.")
+    placeholders: list[str]
+    example: str = Field(description="What a model would read about a made-up call.")
+
+
+class TextChanges(Body):
+    """One that is left out stays as it is; null or empty takes it away."""
+
+    declined: Text | None = None
+    feedback: Text | None = Field(default=None, description="Added for a declined call whose decider gave a reason.")
+    edited: Text | None = None
+    expired: Text | None = None
+    refused: Text | None = None
+
+
+@router.get("/texts", response=list[ModelText])
+def read_texts(request: ApiRequest) -> list[ModelText]:
+    """Those for all tools."""
+    _administrator(request)
+    return _shapes(None)
+
+
+@router.put("/texts", response=list[ModelText])
+def change_texts(request: ApiRequest, body: TextChanges) -> list[ModelText]:
+    """All of them or none. Only a person's session or a token of kind “approver” may."""
+    return _change(request, None, body)
+
+
+@router.get("/tools/{name}/texts", response=list[ModelText])
+def read_tool_texts(request: ApiRequest, name: str) -> list[ModelText]:
+    """The tool's own, which count before those for all."""
+    _administrator(request)
+    return _shapes(get_object_or_404(Tool, name=name))
+
+
+@router.put("/tools/{name}/texts", response=list[ModelText])
+def change_tool_texts(request: ApiRequest, name: str, body: TextChanges) -> list[ModelText]:
+    """As for all tools."""
+    _administrator(request)
+    return _change(request, get_object_or_404(Tool, name=name), body)
+
+
+def _change(request: ApiRequest, tool: Tool | None, body: TextChanges) -> list[ModelText]:
+    actor = _administrator(request)
+    if not actor.is_person:
+        raise AuthorizationError(message="Only a person may change these texts: sign in, or use an approver token.")
+    texts.save(tool, body.model_dump(include=body.model_fields_set), actor)
+    return _shapes(tool)
+
+
+def _administrator(request: ApiRequest) -> Actor:
+    if not may_administer(request.auth.user):
+        raise AuthorizationError(message="Only an administrator may see and change the texts for models.")
+    return request.auth.actor
+
+
+def _shapes(tool: Tool | None) -> list[ModelText]:
+    return [ModelText.model_validate(each, from_attributes=True) for each in text_fields.fields(tool)]

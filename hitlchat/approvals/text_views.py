@@ -1,0 +1,95 @@
+"""The pages on which administrators word what models read about calls that were declined, edited, late or refused."""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse, QueryDict
+from django.http.response import HttpResponseBase
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_POST
+
+from hitlchat.accounts.people import person
+from hitlchat.accounts.roles import may_administer
+from hitlchat.gate import text_fields, texts
+from hitlchat.gate.actor import Actor
+from hitlchat.gate.models import ModelText, Outcome, Tool
+from hitlchat.gate.models.texts import LONGEST_TEXT
+
+View = Callable[..., HttpResponseBase]
+MOST_TOOLS = 500
+
+
+def _administrators(view: View) -> View:
+    @login_required
+    @never_cache
+    @wraps(view)
+    def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        if not may_administer(person(request)):
+            raise PermissionDenied("Only administrators may see and change the texts for models.")
+        return view(request, *args, **kwargs)
+
+    return guarded
+
+
+@_administrators
+@require_http_methods(["GET", "HEAD", "POST"])
+def page(request: HttpRequest, name: str = "") -> HttpResponse:
+    """Of all tools, or of the one with this name."""
+    tool, typed = _tool(name), None
+    if request.method == "POST":
+        typed = _typed(request.POST)
+        try:
+            texts.save(tool, typed, Actor(person(request).pk, "session"))
+        except texts.BadTexts:
+            # Each field says itself what is wrong with it.
+            return render(request, "texts/page.html", _context(request, tool, typed), status=422)
+        messages.success(request, "Saved. Models read these words from the next call on.")
+        return redirect(_address(tool))
+    return render(request, "texts/page.html", _context(request, tool))
+
+
+@_administrators
+@require_POST
+def example(request: HttpRequest, name: str = "") -> HttpResponse:
+    """What a model would read by what is typed at one field (`outcome`), or what is wrong with it."""
+    found = text_fields.fields(_tool(name), _typed(request.POST))
+    field = next((each for each in found if each.outcome == request.GET.get("outcome")), None)
+    if field is None:
+        raise Http404("There is no such outcome.")
+    return render(request, "texts/_example.html", {"field": field})
+
+
+def _tool(name: str) -> Tool | None:
+    return get_object_or_404(Tool, name=name) if name else None
+
+
+def _address(tool: Tool | None) -> str:
+    return reverse("tool-texts", args=[tool.name]) if tool else reverse("texts")
+
+
+def _typed(sent: QueryDict) -> dict[str, str]:
+    """As it will be saved."""
+    return {outcome: sent.get(outcome, "").replace("\r\n", "\n").strip() for outcome in Outcome.values}
+
+
+def _context(request: HttpRequest, tool: Tool | None, typed: dict[str, str] | None = None) -> dict[str, object]:
+    context: dict[str, object] = {
+        "section": "policies",
+        "tool": tool,
+        "fields": text_fields.fields(tool, typed),
+        "longest": LONGEST_TEXT,
+        "address": _address(tool),
+        "refused": typed is not None,
+        "told": [str(each) for each in messages.get_messages(request)],
+    }
+    if tool is None:
+        named = set(ModelText.objects.filter(tool__isnull=False).values_list("tool__name", flat=True))
+        names = Tool.objects.values_list("name", flat=True)[:MOST_TOOLS]
+        context["tools"] = [(each, each in named) for each in names]
+    return context

@@ -1,0 +1,164 @@
+"""More questions than may be open at once: the run pauses, and asks the rest in the model's order."""
+
+import json
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from pytest_django import Settings
+
+from hitlchat.agent import held, runner, runs
+from hitlchat.agent.models import Role, RunStatus
+from hitlchat.chat import fragments
+from hitlchat.gate import withdraw
+from hitlchat.gate.actor import SYSTEM
+from hitlchat.gate.background import background
+from hitlchat.gate.models import Tool, ToolCall
+from hitlchat.gate.status import Status
+from tests.agent.talk import Talk, in_database
+from tests.recorder import Recorder, recorded_tool
+from tests.scripted_model import ScriptedModel, calls, text
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+WORDS = ["a", "b", "c", "d", "e"]
+
+
+@pytest.fixture(autouse=True)
+def two_at_once(settings: Settings, recorder: Recorder) -> None:
+    settings.HITL_MAX_WAITING_PER_CONVERSATION = 2
+    recorded_tool("look", "DISABLED")
+    recorded_tool("send")
+
+
+async def begin(talk: Talk, model: ScriptedModel, *more: tuple[str, Any]) -> None:
+    """The model asks for five calls that wait."""
+    model.enqueue(calls(*(("send", {"text": word}) for word in WORDS), *more))
+    await talk.say()
+    await talk.asked(2)
+
+
+async def open_words(talk: Talk) -> list[str]:
+    return [approval.call.arguments["text"] for approval in await talk.asked(2)]
+
+
+async def left(talk: Talk) -> int:
+    return int(await in_database(held.count)((await talk.run()).turn_id))
+
+
+async def test_the_run_pauses_and_asks_the_rest_in_the_models_order(
+    talk: Talk, recorder: Recorder, scripted_model: ScriptedModel
+) -> None:
+    await begin(talk, scripted_model)
+    assert ((await talk.run()).status, await left(talk)) == (RunStatus.WAITING, 3)
+    scripted_model.enqueue(text("All done."))
+    for place in range(3):
+        first, second = await talk.asked(2)
+        assert [each.call.arguments["text"] for each in (first, second)] == WORDS[place : place + 2]
+        await (talk.decline if place == 1 else talk.approve)(first)
+        await talk.settled(Status.DECLINED if place >= 1 else Status.SUCCEEDED, 1)
+    for approval in await talk.asked(2):
+        await talk.approve(approval)
+    assert (await talk.over()).status == RunStatus.DONE
+    told = [message for message in scripted_model.requests[1]["messages"] if message["role"] == "tool"]
+    assert [json.loads(each.wire)["tool_call_id"] for each in await talk.messages(Role.TOOL)] == [
+        each["tool_call_id"] for each in told
+    ]
+    assert len(told) == 5
+    assert "declined" in told[1]["content"]
+
+
+async def test_what_needs_no_question_runs_meanwhile(
+    talk: Talk, recorder: Recorder, scripted_model: ScriptedModel
+) -> None:
+    await begin(talk, scripted_model, ("look", {"text": "x"}))
+    await talk.settled(Status.SUCCEEDED)
+    assert await left(talk) == 3
+    await talk.stop()
+
+
+@pytest.mark.guarantee("run:survives")
+async def test_another_process_asks_the_rest_after_a_restart(
+    talk: Talk, recorder: Recorder, scripted_model: ScriptedModel
+) -> None:
+    await begin(talk, scripted_model)
+    first, _ = await talk.asked(2)
+    # Answered while no server runs.
+    background.leaving = True
+    await talk.decline(first)
+    assert (await left(talk), len(await talk.calls())) == (3, 2)
+    background.leaving = False
+    await in_database(runner._sweep)(None)
+    assert await open_words(talk) == ["b", "c"]
+    await talk.stop()
+
+
+async def test_answers_in_the_moment_of_parking_are_not_missed(
+    talk: Talk, recorder: Recorder, scripted_model: ScriptedModel
+) -> None:
+    await begin(talk, scripted_model)
+    for approval in await talk.asked(2):
+        await talk.decline(approval)
+    assert await open_words(talk) == ["c", "d"]
+    await talk.stop()
+
+
+async def test_what_expires_or_is_withdrawn_makes_room_too(
+    talk: Talk, recorder: Recorder, scripted_model: ScriptedModel
+) -> None:
+    await begin(talk, scripted_model)
+    first, _ = await talk.asked(2)
+    await in_database(withdraw.withdraw_call)(first.call_id, actor=SYSTEM, why="of a test")
+    assert await open_words(talk) == ["b", "c"]
+    await talk.stop()
+
+
+@pytest.mark.guarantee("gate:truth")
+async def test_a_stop_puts_the_rest_on_record_as_never_asked_and_the_model_hears_of_each(
+    talk: Talk, recorder: Recorder, scripted_model: ScriptedModel
+) -> None:
+    await begin(talk, scripted_model)
+    await talk.stop()
+    assert sorted(await talk.outcomes()) == ["rejected"] * 3 + ["withdrawn"] * 2
+    assert recorder.entered == []
+    scripted_model.enqueue(text("Well."))
+    assert (await talk.ask("Go on")).status == RunStatus.DONE
+    told = [message["content"] for message in scripted_model.requests[1]["messages"] if message["role"] == "tool"]
+    assert ["before anyone was asked" in each for each in told] == [False, False, True, True, True]
+    assert all("It was not executed" in each for each in told)
+
+
+async def test_a_held_back_call_is_judged_when_its_turn_comes(
+    talk: Talk, recorder: Recorder, scripted_model: ScriptedModel
+) -> None:
+    await begin(talk, scripted_model)
+    for approval in await talk.asked(2):
+        await in_database(Tool.objects.filter(name="send").update)(published=False)
+        await talk.decline(approval)
+    scripted_model.enqueue(text("It is gone."))
+    await talk.over()
+    assert sorted(await talk.outcomes()) == ["declined"] * 2 + ["rejected"] * 3
+
+
+async def test_the_page_and_rest_say_that_more_is_to_come(
+    talk: Talk, recorder: Recorder, scripted_model: ScriptedModel
+) -> None:
+    await begin(talk, scripted_model)
+    shown = await in_database(fragments.asks)(talk.conversation.pk)
+    assert "2 questions are open; 3 more calls come up when you have answered." in shown
+    await talk.stop()
+    assert "more calls come up" not in await in_database(fragments.asks)(talk.conversation.pk)
+
+
+async def test_the_line_of_a_call_that_came_up_stands_in_the_transcript(
+    talk: Talk, recorder: Recorder, scripted_model: ScriptedModel, bob: User
+) -> None:
+    await begin(talk, scripted_model)
+    turn = (await talk.run()).turn_id
+    assert turn is not None
+    await talk.decline((await talk.asked(2))[0])
+    await talk.asked(2)
+    third = await ToolCall.objects.aget(turn_id=turn, position=2)
+    assert f'id="call-{third.pk}"' in await in_database(fragments.message)(talk.conversation.pk, turn, known=True)
+    assert not await in_database(runs.held_back)(talk.conversation.pk)
+    await talk.stop()

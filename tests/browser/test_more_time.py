@@ -1,0 +1,47 @@
+"""In its last minute a question gets five more, and every open page shows it."""
+
+import re
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.browser.chatting import Chat
+from tests.browser.conftest import House, SharedModel, Visit
+from tests.browser.looking import check
+from tests.scripted_model import calls, text
+
+pytestmark = pytest.mark.browser
+
+LATER = re.compile(r"5:\d\d")
+
+
+def more(place: Page | Locator) -> Locator:
+    return place.get_by_role("button", name="Add 5 minutes to answer")
+
+
+def test_five_minutes_are_added_with_one_press_and_every_open_page_shows_them(
+    chat: Chat, house: House, model: SharedModel, visit: Visit
+) -> None:
+    model.enqueue(calls(("soon", {"text": "hello"})))
+    chat.say()
+    card = chat.asked()
+    other = visit(house.server, house.bob)
+    other.goto(f"{house.server.url}/approvals/")
+    line = other.locator(".waiting > li", has_text="soon")
+    expect(more(line)).to_be_visible()
+    check(chat.page)
+    check(other)
+    expect(more(card)).to_be_visible()
+    more(card).focus()
+    chat.page.keyboard.press("Enter")
+    expect(card.locator("[data-deadline]")).to_have_text(LATER)
+    expect(more(card)).to_be_hidden()
+    expect(card.get_by_role("heading", level=3)).to_be_focused()
+    expect(line.locator("[data-deadline]")).to_have_text(LATER)
+    expect(more(line)).to_be_hidden()
+    chat.page.keyboard.press("Escape")
+    expect(chat.call("waiting").locator("[data-deadline]")).to_have_text(LATER)
+    chat.page.get_by_role("button", name="Answer", exact=True).click()
+    model.enqueue(text("It said hello."))
+    chat.approve(card)
+    chat.said("It said hello.")
