@@ -1,5 +1,6 @@
 """One approval on a page of its own, and the answer by plain HTTP; nothing here changes anything on GET (SR-22)."""
 
+from dataclasses import replace
 from datetime import datetime
 from urllib.parse import urlsplit
 from uuid import UUID
@@ -13,7 +14,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from hitlchat.accounts.people import person
 from hitlchat.approvals import answering
-from hitlchat.gate import canonical, decide, deciders, known, reasons, taking_back
+from hitlchat.gate import canonical, decide, deciders, joining, known, reasons, taking_back
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.card import Card, card
 from hitlchat.gate.models import Approval, CallerKind, Decision, Verdict
@@ -98,7 +99,7 @@ def _context(found: Approval, note: str = "") -> dict[str, object]:
     return {
         "approval": found,
         "call": found.call,
-        "card": card(found) if waiting else None,
+        "card": replace(card(found), times=joining.times(found)) if waiting else None,
         "was": None if waiting else _as_shown(found),
         "changed": canonical.pretty(edited[-1], indent=2) if edited else "",
         "for_client": found.call.caller_kind == CallerKind.MCP,

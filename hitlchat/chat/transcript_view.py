@@ -1,6 +1,6 @@
 """A conversation as its page shows it: messages with their calls, cards that wait, what the run does."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -11,7 +11,7 @@ from django.utils.safestring import SafeString
 from hitlchat.agent import held
 from hitlchat.agent.models import ACTIVE, Conversation, Message, MessageState, Role, Run
 from hitlchat.chat.markdown import render
-from hitlchat.gate import batch, canonical, failures, known, stopping
+from hitlchat.gate import batch, canonical, failures, joining, known, stopping
 from hitlchat.gate.card import Card, card, key
 from hitlchat.gate.models import Approval, Decision, ToolCall
 from hitlchat.gate.status import Status
@@ -98,12 +98,15 @@ def call(conversation_id: UUID, call_id: UUID) -> CallView | None:
 
 def asked(conversation_id: UUID) -> Asked:
     """What waits for an answer in this conversation, in the order in which it was asked."""
-    columns = ("disclosure", "digest", "call__status", "call__round", "call__deadline")
+    columns = ("disclosure", "digest", "same", "call__status", "call__round", "call__deadline")
     found = Approval.objects.select_related("call").only(*columns)
     waiting = found.filter(call__conversation_id=conversation_id, call__status=Status.WAITING)
-    rows = list(waiting.order_by("call__created_at", "call__position"))
-    cards = [card(row) for row in rows]
-    return Asked(cards, batch.groups(rows, cards), _held(conversation_id))
+    leads = joining.leads(waiting.order_by("call__created_at", "call__position"))
+    cards = [replace(card(row), times=times) for row, times in leads]
+    # Those that were asked more than once are answered by themselves: their yes is for one of them.
+    once = [(row, each) for (row, times), each in zip(leads, cards, strict=True) if times == 1]
+    groups = batch.groups([row for row, _ in once], [each for _, each in once])
+    return Asked(cards, groups, _held(conversation_id))
 
 
 def _held(conversation_id: UUID) -> int:
@@ -119,7 +122,8 @@ def title(conversation_id: UUID) -> str:
 def run(conversation_id: UUID) -> RunView:
     rows = Run.objects.filter(conversation_id=conversation_id).order_by("-created_at")
     last = rows.values_list("pk", "status").first()
-    waiting = ToolCall.objects.filter(conversation_id=conversation_id, status=Status.WAITING).count()
+    asked = Approval.objects.filter(call__conversation_id=conversation_id, call__status=Status.WAITING)
+    waiting = len(joining.leads(asked.order_by().only("same")))
     if last is None:
         return RunView("", waiting, active=False, run_id=None)
     run_id, status = last

@@ -84,7 +84,7 @@ def ask(call: ToolCall, seen: Look) -> None:
     with transaction.atomic():
         move(call, Status.WAITING, actor=SYSTEM, data=data, deadline=call.deadline, round=call.round + 1)
         Approval.objects.filter(pk=approval.pk).update(
-            prompt=storable(shown["prompt"]), disclosure=shown, digest=digest
+            prompt=storable(shown["prompt"]), disclosure=shown, digest=digest, same=""
         )
 
 

@@ -48,6 +48,7 @@ class Card:
     again: Again | None
     deadline: datetime
     digest: str
+    times: int = 1
 
     @property
     def key(self) -> str:
