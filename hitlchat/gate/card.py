@@ -52,8 +52,8 @@ class Card:
 
     @property
     def key(self) -> str:
-        """Names this card on a page: asked again, it is another one."""
-        return key(self.id, self.round)
+        """Names this card on a page: asked again, or once more, it is another one."""
+        return key(self.id, self.round) + (f"-{self.times}x" if self.times > 1 else "")
 
     @property
     def risk_label(self) -> str:

@@ -60,6 +60,8 @@ def test_they_are_one_card_and_one_line_that_say_how_often_it_was_asked(bob: Use
     shown = fragments.asks(here)
     assert shown.count("data-ask ") == 1
     assert "Asked 2 times" in shown
+    # Not the card of the first alone, which a page would keep as it is.
+    assert f'id="ask-{approval_of(twins[0]).pk}-2x"' in shown
     assert transcript_view.run(here).waiting == 1
     listed = waiting_list.of(bob.pk)
     assert ([line.times for line in listed.lines], listed.count) == ([2], 2)
