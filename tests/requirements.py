@@ -193,6 +193,8 @@ REQUIREMENTS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
             "agent/test_limits.py::test_nobody_is_asked_a_third_time_about_the_same_call",
             "agent/test_held.py::test_the_run_pauses_and_asks_the_rest_in_the_models_order",
             "agent/test_held.py::test_the_page_and_rest_say_that_more_is_to_come",
+            "gate/test_joining.py::test_they_are_one_card_and_one_line_that_say_how_often_it_was_asked",
+            "gate/test_joining.py::test_one_yes_runs_exactly_one_and_the_other_is_told_where_its_outcome_is",
             "gate/test_limits.py::test_beyond_the_limit_of_a_person_every_kind_of_caller_is_refused_in_plain_words",
             "gate/test_limits.py::test_many_at_once_do_not_pass_the_limit_by_one",
         ),

@@ -179,6 +179,9 @@ class Approval(Shape):
     preview: Object | None = Field(
         description="What the call would do, as the tool's own preview code says: {text, table, error, cut}."
     )
+    asked_times: int = Field(
+        description="How many identical calls wait. A yes runs one and withdraws the others; a no declines all."
+    )
     asked_again: Object | None = Field(
         description="Why it was asked about again after a yes, with the preview that was shown before."
     )

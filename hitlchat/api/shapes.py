@@ -8,7 +8,7 @@ from django.db.models import QuerySet
 from hitlchat.agent import held
 from hitlchat.agent import models as agent
 from hitlchat.api import schemas
-from hitlchat.gate import deciders, who
+from hitlchat.gate import deciders, joining, who
 from hitlchat.gate import models as gate
 from hitlchat.gate.status import Status
 
@@ -99,6 +99,7 @@ def approval(row: gate.Approval) -> schemas.Approval:
         status=QUESTION_ENDS.get(row.call.status, "approved"),
         reason=shown["reason"],
         preview=shown.get("preview"),
+        asked_times=joining.times(row) if row.call.status == Status.WAITING else 1,
         asked_again=shown.get("again"),
         decided_by=row.call.decided_by,  # type: ignore[arg-type]
         decider_group=_group(shown.get("whoDecides")),

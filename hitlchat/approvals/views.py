@@ -1,5 +1,6 @@
 """One approval on a page of its own, and the answer by plain HTTP; nothing here changes anything on GET (SR-22)."""
 
+from dataclasses import replace
 from datetime import datetime
 from urllib.parse import urlsplit
 from uuid import UUID
@@ -14,7 +15,7 @@ from django.views.decorators.http import require_GET, require_POST
 from hitlchat.accounts.people import person
 from hitlchat.accounts.sessions import signed_in_at
 from hitlchat.approvals import answering
-from hitlchat.gate import canonical, decide, deciders, known, quorum, reasons, taking_back
+from hitlchat.gate import canonical, decide, deciders, joining, known, quorum, reasons, taking_back
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.card import Card, card
 from hitlchat.gate.models import Approval, CallerKind, Decision, Verdict
@@ -132,7 +133,7 @@ def _context(request: HttpRequest, found: Approval, note: str = "") -> dict[str,
     return {
         "approval": found,
         "call": found.call,
-        "card": shown,
+        "card": replace(shown, times=joining.times(found)) if shown else None,
         "was": None if waiting else _as_shown(found),
         "changed": canonical.pretty(edited[-1], indent=2) if edited else "",
         "for_client": found.call.caller_kind == CallerKind.MCP,

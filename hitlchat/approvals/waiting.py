@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from hitlchat.agent.models import Conversation
-from hitlchat.gate import card, deciders
+from hitlchat.gate import card, deciders, joining
 from hitlchat.gate.models import Approval
 from hitlchat.gate.status import Status
 
@@ -19,6 +19,7 @@ class Line:
 
     approval: Approval
     conversation: Conversation | None
+    times: int = 1
 
     @property
     def mark(self) -> str:
@@ -29,7 +30,7 @@ class Line:
     def version(self) -> str:
         """Of the question as the page shows it: its deadline may be put off."""
         assert self.approval.call.deadline is not None
-        return f"{self.mark}@{self.approval.call.deadline.timestamp():.0f}"
+        return f"{self.mark}@{self.approval.call.deadline.timestamp():.0f}*{self.times}"
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class Waiting:
 
     @property
     def count(self) -> int:
-        return len(self.lines) + self.more
+        return sum(line.times for line in self.lines) + self.more
 
     @property
     def marks(self) -> list[str]:
@@ -60,7 +61,8 @@ def of(user_id: int) -> Waiting:
     # Of a chat of somebody else's nobody is told more than the call.
     own = {row.call.conversation_id for row in found if row.call.conversation_id and row.call.caller_id == user_id}
     chats = Conversation.objects.in_bulk(own)
-    return Waiting([Line(row, chats.get(row.call.conversation_id)) for row in found[:MOST]], max(0, more))
+    lines = [Line(row, chats.get(row.call.conversation_id), times) for row, times in joining.leads(found[:MOST])]
+    return Waiting(lines, max(0, more))
 
 
 def gone(user_id: int, marks: Sequence[str]) -> list[Approval]:

@@ -1,6 +1,6 @@
 """A conversation as its page shows it: messages with their calls, cards that wait, what the run does."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -11,7 +11,7 @@ from django.utils.safestring import SafeString
 from hitlchat.agent import held
 from hitlchat.agent.models import ACTIVE, Conversation, Message, MessageState, Role, Run
 from hitlchat.chat.markdown import render
-from hitlchat.gate import batch, canonical, deciders, failures, known, stopping
+from hitlchat.gate import batch, canonical, deciders, failures, joining, known, stopping
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.card import Card, card, key
 from hitlchat.gate.models import Approval, Decision, ToolCall
@@ -103,10 +103,13 @@ def asked(conversation_id: UUID) -> Asked:
     """What waits for an answer in this conversation, in the order in which it was asked."""
     waiting = Approval.objects.filter(call__conversation_id=conversation_id, call__status=Status.WAITING)
     found = waiting.select_related("call__tool").defer("call__arguments", "call__tool__input_schema")
-    rows = list(found.order_by("call__created_at", "call__position"))
+    leads = joining.leads(found.order_by("call__created_at", "call__position"))
     # A conversation is its owner's, for whom all its calls are. When they signed in, each of their pages knows.
-    cards = [card(row, Actor(row.call.caller_id, "session")) for row in rows]
-    return Asked(cards, batch.groups(rows, cards), _held(conversation_id))
+    cards = [replace(card(row, Actor(row.call.caller_id, "session")), times=times) for row, times in leads]
+    # Those that were asked more than once are answered by themselves: their yes is for one of them.
+    once = [(row, each) for (row, times), each in zip(leads, cards, strict=True) if times == 1]
+    groups = batch.groups([row for row, _ in once], [each for _, each in once])
+    return Asked(cards, groups, _held(conversation_id))
 
 
 def _held(conversation_id: UUID) -> int:
@@ -122,7 +125,8 @@ def title(conversation_id: UUID) -> str:
 def run(conversation_id: UUID) -> RunView:
     rows = Run.objects.filter(conversation_id=conversation_id).order_by("-created_at")
     last = rows.values_list("pk", "status").first()
-    waiting = ToolCall.objects.filter(conversation_id=conversation_id, status=Status.WAITING).count()
+    asked = Approval.objects.filter(call__conversation_id=conversation_id, call__status=Status.WAITING)
+    waiting = len(joining.leads(asked.order_by().only("same")))
     if last is None:
         return RunView("", waiting, active=False, run_id=None)
     run_id, status = last

@@ -87,7 +87,7 @@ def ask(call: ToolCall, seen: Look) -> None:
         columns: dict[str, Any] = {"deadline": call.deadline, "escalates_at": call.escalates_at}
         move(call, Status.WAITING, actor=SYSTEM, data=data, round=call.round + 1, **columns)
         Approval.objects.filter(pk=approval.pk).update(
-            prompt=storable(shown["prompt"]), disclosure=shown, digest=digest
+            prompt=storable(shown["prompt"]), disclosure=shown, digest=digest, same=""
         )
 
 

@@ -53,11 +53,12 @@ class Card:
     # Who decides, where there is something to say of it; and how that stands for whom it is shown to.
     decides: Seen | None = None
     who: Standing | None = None
+    times: int = 1
 
     @property
     def key(self) -> str:
-        """Names this card on a page: asked again, or once its person has answered, it is another one."""
-        named = key(self.id, self.round)
+        """Names this card on a page: asked again, once more, or answered by its person, it is another one."""
+        named = key(self.id, self.round) + (f"-{self.times}x" if self.times > 1 else "")
         return named if self.who is None or self.who.stance == "may" else f"{named}-{self.who.stance}"
 
     @property

@@ -62,7 +62,7 @@ def _put_off(call: ToolCall, approval_id: UUID, actor: Actor) -> bool:
     assert call.deadline is not None
     until = call.deadline + MORE
     same = Q(pk=call.pk, status=Status.WAITING, round=call.round, deadline=call.deadline)
-    rows = ToolCall.objects.filter(same, IN_LAST_MINUTE, still_may_answer(actor), created_at__gte=until - LONGEST)
+    rows = ToolCall.objects.filter(same, IN_LAST_MINUTE, still_may_answer(actor, call), created_at__gte=until - LONGEST)
     data = {"approval": str(approval_id), "before": call.deadline.isoformat(), "after": until.isoformat()}
     with transaction.atomic():
         if rows.update(deadline=until) != 1:

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from django.db import transaction
 
-from hitlchat.gate import canonical, catalog, disclosure, limits, oversight, policy, preview, schema
+from hitlchat.gate import canonical, catalog, disclosure, limits, oversight, policy, preview, same, schema
 from hitlchat.gate.actor import Caller
 from hitlchat.gate.crossing import in_db
 from hitlchat.gate.models import Approval, Tool, ToolCall, new_id
@@ -139,7 +139,12 @@ def _ask(call: ToolCall, prepared: Prepared) -> ToolCall:
         call, tool, request.caller, user_prompt=request.user_prompt, preview=prepared.preview, decides=decides
     )
     approval = Approval(
-        id=new_id(), call=call, prompt=storable(shown["prompt"]), disclosure=shown, digest=disclosure.digest(shown)
+        id=new_id(),
+        call=call,
+        prompt=storable(shown["prompt"]),
+        disclosure=shown,
+        digest=disclosure.digest(shown),
+        same=same.sameness(shown),
     )
     data = {**_said(prepared), "approval": str(approval.pk), "digest": approval.digest, "reason": call.reason}
     enter(call, Status.WAITING, actor=request.caller.actor, data=data)

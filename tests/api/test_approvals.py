@@ -16,7 +16,7 @@ NOWHERE = "01890000-0000-7000-8000-000000000000"
 FIELDS = {
     *("id", "callId", "toolName", "arguments", "prompt", "requestedAt", "deadline", "sessionId", "userPrompt"),
     *("riskLevel", "consentDigest", "status", "reason", "decisions", "callStatus", "result", "error"),
-    *("preview", "askedAgain"),
+    *("preview", "askedAgain", "askedTimes"),
     *("decidedBy", "deciderGroup", "quorum", "approvedBy", "whoDecides"),
 }
 
@@ -46,6 +46,7 @@ def test_an_approval_says_what_is_asked(bob: User, bobs: Program, ask: Ask) -> N
     assert found["requestedAt"].endswith("Z")
     assert found["deadline"].endswith("Z")
     assert (found["preview"], found["askedAgain"]) == (None, None)
+    assert found["askedTimes"] == 1
 
 
 def test_an_approval_of_a_conversation_says_which_and_what_the_user_said(

@@ -18,6 +18,7 @@ class Approval(models.Model):
     prompt = models.TextField()
     disclosure = JSONTextField(help_text="What the card is built from, frozen when the question was asked last.")
     digest = models.CharField(max_length=64)
+    same = models.CharField(max_length=64, blank=True, help_text="Equal for identical calls, which are joined.")
     created_at = models.DateTimeField(default=timezone.now)
 
     class Meta:
