@@ -146,6 +146,20 @@ REQUIREMENTS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
             "chat/test_commands.py::test_nobody_decides_about_the_calls_of_another",
         ),
     ),
+    "SR-25": (
+        "What matters most is decided by others than the requester, by two people, who have just signed in",
+        (
+            "gate/test_who_decides.py::test_four_eyes_also_keep_out_a_requester_who_could_decide_otherwise",
+            "gate/test_who_decides.py::test_it_runs_with_the_last_of_the_yeses_and_not_before",
+            "gate/test_who_decides.py::test_of_two_last_yeses_at_once_none_is_lost_and_it_starts_once",
+            "gate/test_who_decides.py::test_the_highest_risk_is_approved_only_shortly_after_signing_in",
+            "approvals/test_who_decides.py::test_what_is_of_the_highest_risk_is_approved_after_giving_the_password_again",
+            "api/test_who_decides.py::test_the_highest_risk_is_approved_by_no_token_and_by_no_old_sign_in",
+            "chat/test_who_decides.py::test_the_highest_risk_needs_a_fresh_sign_in_on_the_page_too",
+            "mcp_server/test_who_decides.py::test_the_word_of_a_client_decides_nothing_under_rules",
+            "browser/test_who_decides.py::test_two_approve_for_a_third_and_who_comes_too_late_is_told",
+        ),
+    ),
     "SR-26": (
         "Each decision says how the person was known, and a client's word can be refused",
         (
@@ -203,7 +217,6 @@ REQUIREMENTS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
 
 # Those that no test holds yet, each with the reason. The list may only shrink.
 PENDING: Final[dict[str, str]] = {
-    "SR-25": "who else decides comes with the rules about deciders",
     "SR-42": "how long an answer took is not kept",
     "SR-43": "comes with yeses that stand",
 }

@@ -27,18 +27,29 @@ def entitled(person: Any, *, inner: Any = None, call: str = "", by: Any = None) 
     `person`: an id, or an expression for it, which within subqueries is `inner`. `by`: the moment, which is now by the
     database's clock; others may have been let decide only after some time.
     """
-    inner = person if inner is None else inner
+    ways = _ways(person, person if inner is None else inner, call, Now() if by is None else by)
+    return ways[0] | ways[1] | ways[2] | ways[3]
+
+
+def _ways(person: Any, inner: Any, call: str, by: Any) -> tuple[Q, Q, Q, Q]:
+    """In which somebody may come to decide: each has an index of its own."""
     groups = Membership.objects.filter(user_id=inner).values("group_id")
     active = User.objects.filter(pk=inner, is_active=True)
 
     def of(**columns: Any) -> Q:
         return Q(**{f"{call}{name}": value for name, value in columns.items()})
 
-    decides = of(decided_by=DecidedBy.REQUESTER, caller_id=person)
-    decides |= of(decided_by=DecidedBy.APPROVERS) & Q(Exists(roles.deciding(active)))
-    decides |= of(decided_by=DecidedBy.GROUP, decider_group__in=groups)
-    decides |= of(escalates_to__in=groups, escalates_at__lte=Now() if by is None else by)
-    return Q(Exists(active)) & decides & ~of(not_the_requester=True, caller_id=person)
+    # Said again, since an index is for these alone.
+    others = ~of(decided_by=DecidedBy.REQUESTER)
+    ways = (
+        of(decided_by=DecidedBy.REQUESTER, caller_id=person),
+        of(decided_by=DecidedBy.APPROVERS, decider_group__isnull=True) & others & Q(Exists(roles.deciding(active))),
+        of(decided_by=DecidedBy.GROUP, decider_group__in=groups) & others,
+        of(escalates_to__in=groups, escalates_to__isnull=False, escalates_at__lte=by),
+    )
+    allowed = Q(Exists(active)) & ~of(not_the_requester=True, caller_id=person)
+    first, second, third, fourth = (way & allowed for way in ways)
+    return first, second, third, fourth
 
 
 def may_decide(actor: Actor, call: ToolCall) -> bool:
@@ -106,16 +117,22 @@ def still_may_answer(actor: Actor, call: ToolCall) -> Q:
 def seen_by(user_id: int) -> QuerySet[Approval]:
     """The approvals this person may look at, waiting or settled: their own, and what they may decide or could have."""
     # Who was to decide later only, and was not needed, has not been let in.
-    by = Coalesce(F("call__settled_at"), Now())
-    theirs = Q(call__caller_id=user_id) | entitled(user_id, call="call__", by=by)
-    return Approval.objects.select_related("call").filter(theirs)
+    ways = _ways(user_id, user_id, "", Coalesce(F("settled_at"), Now()))
+    return _approvals_of(Q(caller_id=user_id), *ways[1:])
 
 
 def waiting_for(user_id: int) -> QuerySet[Approval]:
     """What waits for an answer of this person: what they may decide, and have not said yes to."""
     said = Decision.objects.filter(approval=OuterRef("pk"), person_id=user_id, round=OuterRef("call__round"))
-    rows = Approval.objects.select_related("call").filter(call__status=Status.WAITING)
-    return rows.filter(entitled(user_id, call="call__")).exclude(Exists(said))
+    waits = Q(status=Status.WAITING)
+    rows = _approvals_of(*(way & waits for way in _ways(user_id, user_id, "", Now())))
+    return rows.filter(call__status=Status.WAITING).exclude(Exists(said))
+
+
+def _approvals_of(*ways: Q) -> QuerySet[Approval]:
+    """About the calls that one of `ways` leads to. As a union, since of alternatives no database uses the indexes."""
+    first, *rest = (ToolCall.objects.filter(way).order_by().values("pk") for way in ways)
+    return Approval.objects.select_related("call").filter(call__in=first.union(*rest))
 
 
 def counted(**which: Any) -> QuerySet[Decision]:

@@ -33,6 +33,7 @@ CONTRACT = {
     "/api/tools/{name}/test": {"post"},
     "/api/tools/{name}/publish": {"post"},
     "/api/tools/{name}/unpublish": {"post"},
+    "/api/tools/{name}/rules": {"get", "put"},
     "/api/tools/{name}/versions": {"get"},
     "/api/tools/{name}/versions/{number}": {"get"},
     "/api/tools/{name}/versions/{number}/restore": {"post"},

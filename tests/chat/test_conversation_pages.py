@@ -7,7 +7,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from hitlchat.agent.models import Conversation, Message, Role
-from hitlchat.gate.models import CallerKind, ToolCall
+from hitlchat.gate.models import Approval, CallerKind, ToolCall
 from hitlchat.gate.status import Status
 from hitlchat.gate.transition import enter
 from tests.conftest import caller
@@ -68,6 +68,7 @@ def test_what_waits_is_counted_beside_its_conversation(page: Client, bob: User) 
         tool_name="x", caller=bob, caller_kind=CallerKind.CHAT, conversation_id=mine.pk, deadline=mine.created_at
     )
     enter(call, Status.WAITING, actor=caller(bob).actor)
+    Approval.objects.create(call=call, prompt="x", disclosure={}, digest="d")
     beside = page.get("/").content.decode()
     assert "Waiting for you" in beside
     assert "waiting calls: </span>1" in beside

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group, User
-from django.db import connections
+from django.db import connection, connections
 from django.utils import timezone
 
 from hitlchat.gate import decide, deciders, disclosure, oversight, ruling, who
@@ -469,3 +469,16 @@ def test_a_yes_of_before_the_rules_is_not_remembered_under_them(alice: User, bob
     assert approved_before(tool, call.arguments, bob.pk)
     rule(tool, alice)
     assert not approved_before(tool, call.arguments, bob.pk)
+
+
+# -- what it costs -----------------------------------------------------------------------------------------------------
+
+
+def test_what_waits_for_a_person_is_found_by_indexes(bob: User) -> None:
+    plan = deciders.waiting_for(bob.pk).order_by().explain().lower()
+    if connection.vendor == "sqlite":
+        # On PostgreSQL small tables are read whole.
+        assert "scan" not in plan
+        for index in ("call_waiting", "call_by_deciders", "call_by_second_group"):
+            assert index in plan
+    assert "union" in plan or "append" in plan

@@ -91,16 +91,14 @@ class ToolCall(models.Model):
             models.Index(fields=["settled_at"], name="call_by_settled_at"),
             models.Index(fields=["caller", "created_at"], condition=Q(status=Status.WAITING), name="call_waiting"),
             models.Index(fields=["deadline"], condition=Q(status=Status.WAITING), name="call_overdue"),
-            # What waits for an approver, for the people of a group, and for those who may decide later.
+            # What approvers, or the people of a group, decide; and what others may decide after some time.
             models.Index(
-                fields=["decided_by", "decider_group"],
-                condition=Q(status=Status.WAITING),
-                name="call_waiting_for_others",
+                fields=["decided_by", "decider_group", "status"],
+                condition=~Q(decided_by=DecidedBy.REQUESTER),
+                name="call_by_deciders",
             ),
             models.Index(
-                fields=["escalates_to", "escalates_at"],
-                condition=Q(status=Status.WAITING, escalates_to__isnull=False),
-                name="call_waiting_for_second",
+                fields=["escalates_to", "status"], condition=Q(escalates_to__isnull=False), name="call_by_second_group"
             ),
         ]
 
