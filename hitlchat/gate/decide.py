@@ -11,7 +11,9 @@ from django.db.models.functions import Now
 from hitlchat.gate import canonical, disclosure, policy, schema
 from hitlchat.gate.actor import SYSTEM, Actor
 from hitlchat.gate.deciders import may_answer, still_may_answer
-from hitlchat.gate.models import Approval, Decision, ToolCall, Verdict
+from hitlchat.gate.grants import giving
+from hitlchat.gate.grants.scope import Scope
+from hitlchat.gate.models import Approval, Decision, Grant, ToolCall, Verdict
 from hitlchat.gate.status import Status
 from hitlchat.gate.storable import storable
 from hitlchat.gate.transition import StaleCall, move
@@ -44,11 +46,16 @@ class BadEdit(ValueError):
 
 
 def approve(
-    approval_id: UUID, actor: Actor, *, digest: str | None = None, edited: dict[str, Any] | None = None
+    approval_id: UUID,
+    actor: Actor,
+    *,
+    digest: str | None = None,
+    edited: dict[str, Any] | None = None,
+    grant: Scope | None = None,
 ) -> Approval:
-    """Say yes to exactly this call, or to it with `edited` arguments.
+    """Say yes to exactly this call, or to it with `edited` arguments; with a `grant`, also to calls like it.
 
-    NoSuchApproval, AlreadySettled, BadEdit. OtherDigest: `digest` is not the waiting one's, or missing although the
+    NoSuchApproval, AlreadySettled, BadEdit, BadGrant. OtherDigest: `digest` is not the waiting one's, or missing although the
     call was asked about more than once.
     """
     approval = _theirs(approval_id, actor)
@@ -63,7 +70,8 @@ def approve(
         assert approval.call.tool is not None
         shown = disclosure.with_edit(approval.disclosure, columns["arguments"], approval.call.tool)
         decision.digest = disclosure.digest(shown)
-    return _decide(approval, decision, Status.APPROVED, actor, columns)
+    given = giving.planned(approval, grant, actor, columns.get("arguments", approval.call.arguments)) if grant else None
+    return _decide(approval, decision, Status.APPROVED, actor, columns, given=given)
 
 
 def decline(approval_id: UUID, actor: Actor, *, reason: str = "") -> Approval:
@@ -98,7 +106,15 @@ def _decision(approval: Approval, actor: Actor, verdict: Verdict) -> Decision:
     )
 
 
-def _decide(approval: Approval, decision: Decision, to: Status, actor: Actor, columns: dict[str, Any]) -> Approval:
+def _decide(
+    approval: Approval,
+    decision: Decision,
+    to: Status,
+    actor: Actor,
+    columns: dict[str, Any],
+    *,
+    given: Grant | None = None,
+) -> Approval:
     data = {"approval": str(approval.pk), "digest": decision.digest, "reason": decision.reason}
     if decision.edited_arguments is not None:
         data["edited"] = decision.edited_arguments
@@ -106,6 +122,8 @@ def _decide(approval: Approval, decision: Decision, to: Status, actor: Actor, co
         with transaction.atomic():
             move(approval.call, to, actor=actor, only_if=IN_TIME & still_may_answer(actor), data=data, **columns)
             decision.save(force_insert=True)
+            if given is not None:
+                giving.give(given, actor)
     except StaleCall:
         _too_late(approval, actor)
     return approval

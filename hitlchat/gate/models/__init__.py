@@ -3,6 +3,7 @@
 from hitlchat.gate.models.approvals import Approval, Decision, Verdict
 from hitlchat.gate.models.audit import AuditEvent
 from hitlchat.gate.models.calls import CallerKind, ToolCall
+from hitlchat.gate.models.grants import Grant
 from hitlchat.gate.models.ids import new_id
 from hitlchat.gate.models.tools import DEFAULT_PROMPT, NAME_PATTERN, TOOL_NAME, HitlMode, Tool
 
@@ -14,6 +15,7 @@ __all__ = [
     "AuditEvent",
     "CallerKind",
     "Decision",
+    "Grant",
     "HitlMode",
     "Tool",
     "ToolCall",
