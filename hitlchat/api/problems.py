@@ -23,6 +23,8 @@ from hitlchat.api.server_changes import BadChange
 from hitlchat.gate.batch import NotTogether
 from hitlchat.gate.canonical import NotJson
 from hitlchat.gate.decide import AlreadySettled, BadEdit, NoSuchApproval, OtherDigest
+from hitlchat.gate.grants.ending import NoSuchGrant
+from hitlchat.gate.grants.scope import BadGrant
 from hitlchat.gate.stopping import NoSuchCall
 from hitlchat.upstreams import rights
 from hitlchat.upstreams.asking.answers import BadAnswer
@@ -82,6 +84,8 @@ def install(api: NinjaAPI) -> None:
         AlreadySettled: _settled,
         OtherDigest: lambda error: problem(409, str(error)),
         BadEdit: lambda error: _fields({"modifiedArguments": str(error)}),
+        BadGrant: lambda error: _fields({_of_grant(name): said for name, said in error.errors.items()}),
+        NoSuchGrant: lambda _: problem(404, NOT_FOUND),
         NotTogether: lambda error: _fields({"items": str(error)}),
         RunActive: lambda error: problem(409, str(error)),
         NoSuchCall: lambda _: problem(404, NOT_FOUND),
@@ -132,6 +136,10 @@ def _invalid(error: ValidationError) -> HttpResponse:
 def _fields(errors: dict[str, str], status: int = 422, **more: object) -> HttpResponse:
     detail = " ".join(f"{name}: {said.rstrip('.')}." for name, said in errors.items())
     return problem(status, detail, errors=errors, **more)
+
+
+def _of_grant(part: str) -> str:
+    return part if part == "grant" else f"grant.{part}"
 
 
 def _settled(error: AlreadySettled) -> HttpResponse:

@@ -1,6 +1,6 @@
 from django.urls import path
 
-from hitlchat.approvals import edit_views, policies, views, waiting_views
+from hitlchat.approvals import edit_views, grant_views, policies, views, waiting_views
 
 urlpatterns = [
     path("policies", policies.page, name="policies"),
@@ -12,6 +12,9 @@ urlpatterns = [
     path("approvals/<uuid:approval_id>", views.approval, name="approval"),
     path("approvals/<uuid:approval_id>/decide", views.answer, name="decide"),
     path("approvals/<uuid:approval_id>/edit", edit_views.edit, name="edit-arguments"),
+    path("approvals/<uuid:approval_id>/grant", grant_views.form, name="grant-form"),
+    path("grants/", grant_views.page, name="grants"),
+    path("grants/<uuid:grant_id>/revoke", grant_views.revoke, name="revoke-grant"),
     path("approvals/<uuid:approval_id>/take-back", views.take_back, name="take-back"),
     path("approvals/<uuid:approval_id>/outcome", views.outcome, name="outcome"),
 ]

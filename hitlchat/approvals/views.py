@@ -16,6 +16,7 @@ from hitlchat.approvals import answering
 from hitlchat.gate import canonical, decide, deciders, known, reasons, taking_back
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.card import Card, card
+from hitlchat.gate.grants.scope import BadGrant
 from hitlchat.gate.models import Approval, CallerKind, Decision, Verdict
 from hitlchat.gate.status import Status
 
@@ -41,7 +42,7 @@ def answer(request: HttpRequest, approval_id: UUID) -> HttpResponse:
         note = answering.answer(approval_id, Actor(person(request).pk, "session"), request.POST)
     except decide.NoSuchApproval as error:
         raise Http404(str(error)) from error
-    except (decide.AlreadySettled, decide.OtherDigest, decide.BadEdit, reasons.BadReason) as error:
+    except (decide.AlreadySettled, decide.OtherDigest, decide.BadEdit, BadGrant, reasons.BadReason) as error:
         note = f"{error} Your answer did not count."
     return _told(request, approval_id, note)
 

@@ -12,6 +12,7 @@ from hitlchat.agent.models import ACTIVE, Conversation, Message, MessageState, R
 from hitlchat.chat.markdown import render
 from hitlchat.gate import batch, canonical, failures, known, stopping
 from hitlchat.gate.card import Card, card, key
+from hitlchat.gate.grants import listing, words
 from hitlchat.gate.models import Approval, Decision, ToolCall
 from hitlchat.gate.status import Status
 from hitlchat.upstreams.asking import questions
@@ -96,11 +97,20 @@ def call(conversation_id: UUID, call_id: UUID) -> CallView | None:
 
 def asked(conversation_id: UUID) -> Asked:
     """What waits for an answer in this conversation, in the order in which it was asked."""
-    found = Approval.objects.select_related("call").only("disclosure", "digest", "call__status", "call__round")
+    columns = ("disclosure", "digest", "call__status", "call__round", "call__grantable")
+    found = Approval.objects.select_related("call").only(*columns)
     waiting = found.filter(call__conversation_id=conversation_id, call__status=Status.WAITING)
     rows = list(waiting.order_by("call__created_at", "call__position"))
     cards = [card(row) for row in rows]
     return Asked(cards, batch.groups(rows, cards))
+
+
+def grants(conversation_id: UUID) -> dict[str, Any]:
+    """For the meter; `meter_seen` changes with what it shows."""
+    chat = Conversation.objects.only("owner_id").get(pk=conversation_id)
+    found = [(grant, words.left(grant)) for grant in listing.in_conversation(conversation_id, chat.owner_id)]
+    told = [[str(grant.pk), left] for grant, left in found]
+    return {"meter": found, "meter_seen": canonical.sha256(told)[:16], "conversation": chat}
 
 
 def title(conversation_id: UUID) -> str:

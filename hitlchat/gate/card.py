@@ -48,6 +48,7 @@ class Card:
     again: Again | None
     deadline: datetime
     digest: str
+    grantable: bool
 
     @property
     def key(self) -> str:
@@ -117,6 +118,7 @@ def card(approval: Approval) -> Card:
         again=changes,
         deadline=datetime.fromisoformat(shown["deadline"]),
         digest=approval.digest,
+        grantable=approval.call.grantable,
     )
 
 

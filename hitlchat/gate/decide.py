@@ -55,8 +55,8 @@ def approve(
 ) -> Approval:
     """Say yes to exactly this call, or to it with `edited` arguments; with a `grant`, also to calls like it.
 
-    NoSuchApproval, AlreadySettled, BadEdit, BadGrant. OtherDigest: `digest` is not the waiting one's, or missing although the
-    call was asked about more than once.
+    NoSuchApproval, AlreadySettled, BadEdit, BadGrant. OtherDigest: `digest` is not the waiting one's, or missing
+    although the call was asked about more than once.
     """
     approval = _theirs(approval_id, actor)
     decision = _decision(approval, actor, Verdict.APPROVE)
@@ -70,7 +70,8 @@ def approve(
         assert approval.call.tool is not None
         shown = disclosure.with_edit(approval.disclosure, columns["arguments"], approval.call.tool)
         decision.digest = disclosure.digest(shown)
-    given = giving.planned(approval, grant, actor, columns.get("arguments", approval.call.arguments)) if grant else None
+    runs: Any = columns.get("arguments", approval.call.arguments)
+    given = giving.planned(approval, grant, actor, runs) if grant is not None else None
     return _decide(approval, decision, Status.APPROVED, actor, columns, given=given)
 
 

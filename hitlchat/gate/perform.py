@@ -94,7 +94,7 @@ def claim(call_id: UUID, seen: Look | None = None) -> ToolCall | None:
         if again.is_due(call) and not _stands(call, seen):
             return None
         now = timezone.now()
-        mine = {"owner": ME, "started_at": now, "lease_until": now + lease()}
+        mine: dict[str, Any] = {"owner": ME, "started_at": now, "lease_until": now + lease()}
         move(call, Status.EXECUTING, actor=SYSTEM, only_if=standing.still_stands(call), **mine)
     except StaleCall:
         return None

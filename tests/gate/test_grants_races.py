@@ -16,7 +16,7 @@ from hitlchat.gate.submit import CallRequest, admit, prepare
 from tests.conftest import caller, signed_in
 from tests.gate.asking import approval_of, ask, fresh, say_yes, status
 from tests.gate.granting import again, conditional, covered, granted, runs
-from tests.gate.racing import database_fails_at, meanwhile, together
+from tests.gate.racing import Work, database_fails_at, meanwhile, together
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -53,7 +53,7 @@ def test_of_revoking_and_starting_either_nothing_starts_or_what_started_is_told_
     tool = conditional()
     grant = granted(bob, tool, calls=5)
     call = covered(bob, tool)
-    works = [partial(ending.revoke, grant.pk, signed_in(bob)), partial(perform.claim, call.pk)]
+    works: list[Work] = [partial(ending.revoke, grant.pk, signed_in(bob)), partial(perform.claim, call.pk)]
     ends = together(*works[:: 1 if round_ % 2 else -1], meet_at_first_write=True)
     assert [end for end in ends if isinstance(end, BaseException)] == []
     started = any(isinstance(end, ToolCall) for end in ends)

@@ -29,14 +29,23 @@ class NoSuchGrant(LookupError):
 def revoke(grant_id: UUID, actor: Actor) -> Grant:
     """End it now, also if it is used up: what it let in does not start. One that has ended stays as it ended.
 
-    NoSuchGrant: it is someone else's, and `actor` no administrator.
+    NoSuchGrant: it is someone else's, and `actor` neither an administrator nor the operator on the console.
     """
     grant = Grant.objects.select_related("approval__call").filter(pk=grant_id).first()
-    if grant is None or not _may_revoke(actor, grant):
+    by = _revoker(actor, grant) if grant is not None else ""
+    if grant is None or not by:
         raise NoSuchGrant
-    by = User.objects.get(pk=actor.user_id).get_username()
     _end(grant, End.REVOKED, actor, f"{by} revoked it")
     return Grant.objects.get(pk=grant_id)
+
+
+def _revoker(actor: Actor, grant: Grant) -> str:
+    """Their name, if they may revoke it."""
+    if actor.means == "console" and actor.user_id is None:
+        return "the operator, on the console,"
+    person = User.objects.filter(pk=actor.user_id or 0).first() if actor.is_person else None
+    may = person is not None and (grant.person_id == person.pk or may_administer(person))
+    return person.get_username() if person is not None and may else ""
 
 
 def revoke_given_with(call_id: UUID, actor: Actor) -> None:
@@ -58,20 +67,13 @@ def void_changed() -> None:
             void(grant, why)
 
 
-def _may_revoke(actor: Actor, grant: Grant) -> bool:
-    if not actor.is_person:
-        return False
-    return grant.person_id == actor.user_id or may_administer(User.objects.get(pk=actor.user_id))
-
-
 def _end(grant: Grant, end: End, actor: Actor, why: str) -> None:
     with transaction.atomic():
         rows = Grant.objects.filter(standing.NOT_ENDED, pk=grant.pk)
         if rows.update(end=end, why=why[:300], ended_at=Now(), ended_by_id=actor.user_id) != 1:
             return
-        note(
-            None, f"grant.{end.value}", actor=actor, data={"grant": str(grant.pk), "tool": grant.tool_name, "why": why}
-        )
+        data = {"grant": str(grant.pk), "tool": grant.tool_name, "why": why}
+        note(None, f"grant.{end.value}", actor=actor, data=data)
         _fence(grant, f"its grant was {end.label.lower()}: {why}", actor)
         telling.tell(grant)
 

@@ -42,14 +42,21 @@ def _changed(call: ToolCall) -> str | None:
     return None if asked == now else "The tool or its rules changed since this was asked."
 
 
-def planned(approval: Approval, scope: Scope, actor: Actor, arguments: dict[str, Any]) -> Grant:
-    """The grant, not yet given; `arguments` are those that a yes lets run. BadGrant."""
+def meant(approval: Approval, scope: Scope, actor: Actor, arguments: dict[str, Any]) -> Scope:
+    """The scope that `actor` would give, with the very time until when; `arguments` are those that a yes lets run.
+    BadGrant."""
     if why := why_not(approval, actor):
         raise BadGrant({"grant": why})
-    now = database_clock(approval)
-    meant, call = checked(scope, now, has_conversation=approval.call.conversation_id is not None), approval.call
-    if meant.condition:
-        _try(meant.condition, arguments)
+    has_conversation = approval.call.conversation_id is not None
+    found = checked(scope, _database_clock(approval), has_conversation=has_conversation)
+    if found.condition:
+        _try(found.condition, arguments)
+    return found
+
+
+def planned(approval: Approval, scope: Scope, actor: Actor, arguments: dict[str, Any]) -> Grant:
+    """The grant, not yet given. BadGrant."""
+    exactly, call = meant(approval, scope, actor, arguments), approval.call
     grant = Grant(
         approval=approval,
         person_id=call.caller_id,
@@ -61,12 +68,12 @@ def planned(approval: Approval, scope: Scope, actor: Actor, arguments: dict[str,
         rule=call.rule,
         caller_kind=call.caller_kind,
         token_id=call.token_id,
-        arguments_digest=canonical.sha256(arguments) if meant.same_arguments else "",
-        conversation_id=call.conversation_id if meant.this_conversation else None,
-        calls=meant.calls,
-        until=meant.until,
-        condition=meant.condition,
-        given_at=now,
+        arguments_digest=canonical.sha256(arguments) if exactly.same_arguments else "",
+        conversation_id=call.conversation_id if exactly.this_conversation else None,
+        calls=exactly.calls,
+        until=exactly.until,
+        condition=exactly.condition,
+        given_at=_database_clock(approval),
     )
     grant.seal = standing.seal(grant)
     return grant
@@ -80,7 +87,7 @@ def give(grant: Grant, actor: Actor) -> None:
     telling.tell(grant)
 
 
-def database_clock(approval: Approval) -> datetime:
+def _database_clock(approval: Approval) -> datetime:
     now: datetime = ToolCall.objects.filter(pk=approval.call_id).annotate(now=Now()).values_list("now", flat=True)[0]
     return now
 

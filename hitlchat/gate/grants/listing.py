@@ -1,5 +1,6 @@
 """The grants that a person may see: their own; administrators see all."""
 
+from typing import Final, Literal, cast
 from uuid import UUID
 
 from django.contrib.auth.models import User
@@ -10,6 +11,15 @@ from hitlchat.gate.grants import standing
 from hitlchat.gate.models import CallerKind, Grant
 
 MOST_ENDED = 100
+
+State = Literal["active", "used_up", "over", "revoked", "voided"]
+STATES: Final[dict[State, str]] = {
+    "active": "Active",
+    "used_up": "Used up",
+    "over": "Its time is over",
+    "revoked": "Revoked",
+    "voided": "Void",
+}
 
 
 def seen_by(user: User) -> QuerySet[Grant]:
@@ -33,10 +43,9 @@ def in_conversation(conversation_id: UUID, user_id: int) -> QuerySet[Grant]:
     return Grant.objects.filter(standing.ACTIVE, here, person_id=user_id, caller_kind=CallerKind.CHAT)
 
 
-def state(grant: Grant, *, is_active: bool) -> str:
-    """In one word or two: active, used up, over, revoked or void."""
+def state(grant: Grant, *, is_active: bool) -> State:
     if is_active:
-        return "Active"
+        return "active"
     if grant.end:
-        return grant.get_end_display()
-    return "Used up" if grant.calls is not None and grant.used >= grant.calls else "Over"
+        return cast("State", grant.end)
+    return "used_up" if grant.left == 0 else "over"

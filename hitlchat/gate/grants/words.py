@@ -30,7 +30,7 @@ def bounds(grant: Grant) -> str:
 
 def left(grant: Grant) -> str:
     """How much of it there still is, short."""
-    count = f"{grant.calls - grant.used} of {grant.calls} left" if grant.calls else ""
+    count = f"{grant.left} of {grant.calls} left" if grant.calls else ""
     until = f"until {clock(grant.until)}" if grant.until else ""
     return ", ".join(filter(None, (count, until))) or "as long as this conversation goes on"
 

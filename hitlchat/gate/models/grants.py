@@ -68,3 +68,8 @@ class Grant(models.Model):
 
     def __str__(self) -> str:
         return f"grant {self.id} for {self.tool_name}"
+
+    @property
+    def left(self) -> int | None:
+        """How many more calls; None: any number."""
+        return None if self.calls is None else self.calls - self.used
