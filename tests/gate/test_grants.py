@@ -11,8 +11,9 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 from pytest_django import Settings
 
+from hitlchat.accounts.models import Token, TokenKind
 from hitlchat.gate import batch, decide, taking_back
-from hitlchat.gate.actor import Actor
+from hitlchat.gate.actor import Actor, Caller
 from hitlchat.gate.grants import ending, giving, standing, words
 from hitlchat.gate.grants.scope import BadGrant, Scope
 from hitlchat.gate.models import AuditEvent, Decision, Grant, Tool, ToolCall, new_id
@@ -125,15 +126,23 @@ def test_nobody_elses_calls_and_no_other_way_in_are_covered(bob: User, charlie: 
 
 
 @pytest.mark.guarantee("gate:no-yes-no-run")
-def test_of_an_mcp_client_only_calls_with_the_same_token_are_covered(bob: User) -> None:
+def test_of_an_mcp_client_only_calls_with_the_same_token_are_covered_as_long_as_that_is_valid(bob: User) -> None:
     tool = conditional()
+    mine, other = (Token.objects.create(user=bob, kind=TokenKind.MCP, digest=digest) for digest in "ab")
 
-    def call_with(token: int | None) -> ToolCall:
-        who = caller(bob, "mcp")
-        return async_to_sync(submit)(CallRequest(tool.name, {"text": "a"}, type(who)("mcp", bob.pk, "bob", token)))
+    def call_with(token: Token | None) -> ToolCall:
+        who = Caller("mcp", bob.pk, "bob", token.pk if token else None)
+        return async_to_sync(submit)(CallRequest(tool.name, {"text": "a"}, who))
 
-    say_yes(bob, call_with(7), grant=Scope(calls=5))
-    assert [call_with(token).status for token in (8, None, 7)] == [Status.WAITING, Status.WAITING, Status.ALLOWED]
+    say_yes(bob, call_with(mine), grant=Scope(calls=5))
+    assert [call_with(token).status for token in (other, None, mine)] == [
+        Status.WAITING,
+        Status.WAITING,
+        Status.ALLOWED,
+    ]
+    Token.objects.filter(pk=mine.pk).update(expires_at=timezone.now() - timedelta(seconds=1))
+    assert call_with(mine).status == Status.WAITING
+    assert Grant.objects.get().why == "the token it was given for was revoked or expired"
 
 
 # -- Never ----------------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ from uuid import UUID
 from django.db.models import F, Q
 from django.db.models.functions import Now
 
+from hitlchat.accounts.models import Token
 from hitlchat.gate import canonical, policy
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.deciders import HIGHEST_RISK
@@ -64,6 +65,7 @@ def _comparisons(grant: Grant, tool: Tool) -> list[tuple[str, bool]]:
         ("the tool's source changed", tool.source == grant.source),
         ("the tool's definition or connection changed", tool.definition_hash == grant.definition_hash),
         ("the tool's risk changed", tool.risk_level == grant.risk_level),
+        ("the token it was given for was revoked or expired", _has_token(grant)),
         (ASKS_EVERY_TIME, tool.hitl_mode != HitlMode.REQUIRED),
         ("the rules that it was given under changed", policy.rule_of(tool) == grant.rule),
         ("no call of this tool may run on a grant any more", may_be_granted(tool)),
@@ -82,6 +84,10 @@ def like(call: ToolCall) -> Q:
         rule=call.rule,
         caller_kind=call.caller_kind,
     )
+
+
+def _has_token(grant: Grant) -> bool:
+    return grant.token_id is None or Token.valid().filter(pk=grant.token_id, user_id=grant.person_id).exists()
 
 
 def scope(arguments: dict[str, Any], conversation_id: UUID | None, token_id: int | None) -> Q:
