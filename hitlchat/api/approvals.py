@@ -33,10 +33,8 @@ def read_approval(request: ApiRequest, approval_id: UUID) -> schemas.Approval:
     return _standing(request, approval_id)
 
 
-@router.post("/{uuid:approval_id}/approve", response=grant_schemas.Approved)
-def approve(
-    request: ApiRequest, approval_id: UUID, body: grant_schemas.Approve = NOTHING_MORE
-) -> grant_schemas.Approved:
+@router.post("/{uuid:approval_id}/approve", response=grant_schemas.Approved | schemas.Approval)
+def approve(request: ApiRequest, approval_id: UUID, body: grant_schemas.Approve = NOTHING_MORE) -> schemas.Approval:
     """Say yes to exactly this call, or to it with `modifiedArguments`; with a `grant`, also to calls like it.
 
     With `consentDigest`, only if the call that waits is the one you were shown.
@@ -44,7 +42,8 @@ def approve(
     actor = decider(request)
     scope = body.grant.scope if body.grant else None
     decide.approve(approval_id, actor, digest=body.consent_digest, edited=body.modified_arguments, grant=scope)
-    return grant_schemas.approved(_standing(request, approval_id))
+    standing = _standing(request, approval_id)
+    return grant_schemas.approved(standing) if body.grant else standing
 
 
 @router.post("/{uuid:approval_id}/reject", response=schemas.Approval)

@@ -56,7 +56,9 @@ class Grant(Shape):
 
 
 class Approved(schemas.Approval):
-    grant: Grant | None
+    """With the grant that was given together with the yes."""
+
+    grant: Grant
 
 
 class GrantFilter(Page):
@@ -91,5 +93,6 @@ def one(grant_id: UUID) -> Grant:
 
 
 def approved(standing: schemas.Approval) -> Approved:
-    given = one(standing.grant_id) if standing.grant_id else None
-    return Approved(**standing.model_dump(), grant=given)
+    """What was approved with a grant."""
+    assert standing.grant_id is not None
+    return Approved(**standing.model_dump(), grant=one(standing.grant_id))

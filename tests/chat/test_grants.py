@@ -1,5 +1,6 @@
 """Over a conversation's socket: a grant given, the meter as calls use it, revoked."""
 
+import re
 from typing import Any
 
 import pytest
@@ -60,6 +61,9 @@ async def test_revoked_on_the_page_it_asks_again(
     meter = f"/chat/{talk.conversation.pk}/grants"
     shown = (await in_database(bobs_client.get)(meter)).content.decode()
     assert "Revoke" in shown
+    (seen,) = re.findall(r'"seen": "(\w+)"', shown)
+    # Asked for again now and then, since time passes without telling anyone.
+    assert (await in_database(bobs_client.get)(meter, {"seen": seen})).status_code == 204
     grant = await Grant.objects.aget()
     await tab.send(type="revoke-grant", grant=str(grant.pk))
     while "runs without asking" in await tab.until('id="grants"'):
