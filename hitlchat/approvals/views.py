@@ -16,6 +16,7 @@ from hitlchat.approvals import answering
 from hitlchat.gate import canonical, decide, deciders, known, reasons, taking_back
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.card import Card, card
+from hitlchat.gate.grants import words
 from hitlchat.gate.grants.scope import BadGrant
 from hitlchat.gate.models import Approval, CallerKind, Decision, Verdict
 from hitlchat.gate.status import Status
@@ -105,6 +106,7 @@ def _context(found: Approval, note: str = "") -> dict[str, object]:
         "for_client": found.call.caller_kind == CallerKind.MCP,
         "moving": found.call.status in (Status.APPROVED, Status.EXECUTING),
         "note": note,
+        "grants": [(each, words.sentence(each)) for each in found.grants.all()],
         "decisions": [_said(decision) for decision in decisions],
         "heading": HEADINGS.get(Status(found.call.status), "This call has its answer"),
     }

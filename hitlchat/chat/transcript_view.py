@@ -137,7 +137,7 @@ def _message(row: Message, calls: list[CallView]) -> MessageView:
 def _calls(which: Q) -> dict[UUID | None, list[CallView]]:
     rows: QuerySet[ToolCall] = ToolCall.objects.filter(which).select_related("approval")
     found: dict[UUID | None, list[CallView]] = {}
-    more = ("approval__decisions__person", "questions__answered_by")
+    more = ("approval__decisions__person", "approval__grants", "questions__answered_by")
     for row in rows.prefetch_related(*more).order_by("position", "created_at"):
         found.setdefault(row.turn_id, []).append(_call(row))
     return found
@@ -178,6 +178,9 @@ def _decisions(approval: Approval | None) -> list[Decision]:
 def fate(row: ToolCall, approval: Approval | None) -> str:
     """What became of a call, in plain sentences: who, how long it took, what happened."""
     said = [_said(decision, row) for decision in _decisions(approval)]
+    said += [
+        f"A grant was given with it: {words.sentence(each)}" for each in (approval.grants.all() if approval else ())
+    ]
     return " ".join(part for part in (*said, _ending(row)) if part)
 
 

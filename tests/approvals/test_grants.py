@@ -74,6 +74,7 @@ def test_the_scope_is_read_in_words_before_the_click_and_the_click_gives_exactly
         True,
     )
     assert grant.conversation_id == approval.call.conversation_id
+    assert f"/grants/#grant-{grant.pk}" in page.get(f"/approvals/{approval.pk}").content.decode()
 
 
 def test_until_when_is_what_was_read_and_not_counted_from_the_click(page: Client, approval: Approval) -> None:

@@ -46,6 +46,7 @@ async def test_the_meter_follows_the_calls_until_it_asks_again(
     page = await in_database(bobs_client.get)(f"/chat/{talk.conversation.pk}")
     assert "runs without asking:" not in page.content.decode()
     assert "Not asked because of a grant: send runs" in page.content.decode()
+    assert "A grant was given with it: send runs without asking for the next call" in page.content.decode()
     await talk.approve(again)
     await tab.until("Sent.")
 
