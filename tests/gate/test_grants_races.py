@@ -5,14 +5,15 @@ from functools import partial
 import pytest
 from asgiref.sync import async_to_sync
 from django.contrib.auth.models import User
+from django.db import transaction
 
 from hitlchat.gate import perform
-from hitlchat.gate.grants import ending
+from hitlchat.gate.grants import covering, ending
 from hitlchat.gate.grants.scope import Scope
 from hitlchat.gate.models import Grant, Tool, ToolCall
 from hitlchat.gate.status import Status
 from hitlchat.gate.stopping import is_requested
-from hitlchat.gate.submit import CallRequest, admit, prepare
+from hitlchat.gate.submit import CallRequest, Prepared, admit, prepare
 from tests.conftest import caller, signed_in
 from tests.gate.asking import approval_of, ask, fresh, say_yes, status
 from tests.gate.granting import again, conditional, covered, granted, runs
@@ -45,6 +46,23 @@ def test_what_is_judged_before_and_recorded_after_a_revocation_asks(bob: User) -
     with meanwhile(partial(ending.revoke, grant.pk, signed_in(bob))):
         assert admit(judged).status == Status.WAITING
     assert again(grant).used == 0
+
+
+def test_two_turns_with_the_same_tools_in_another_order_do_not_wait_for_each_other_for_ever(bob: User) -> None:
+    tools = [conditional(name=name) for name in ("one", "two")]
+    for tool in tools:
+        granted(bob, tool, calls=50)
+    requests = [CallRequest(tool.name, {"text": "a"}, caller(bob)) for tool in tools]
+    judged = [async_to_sync(prepare)(request) for request in requests]
+
+    def turn(prepared: list[Prepared]) -> list[str]:
+        with transaction.atomic():
+            covering.hold(grant for each in prepared for grant in each.grants)
+            return [admit(each).status for each in prepared]
+
+    works: list[Work] = [partial(turn, judged[::step]) for step in (1, -1)] * 4
+    assert together(*works) == [["allowed", "allowed"]] * 8
+    assert {grant.used for grant in Grant.objects.all()} == {8}
 
 
 @pytest.mark.guarantee("gate:one-outcome")

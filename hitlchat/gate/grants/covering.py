@@ -57,6 +57,14 @@ async def _holds(condition: str, arguments: dict[str, Any]) -> bool:
         return False
 
 
+def hold(grants: Iterable[Grant]) -> None:
+    """Before several calls are recorded in one transaction: all that they may use, in the one order that everybody
+    takes them in, so that two such transactions never wait for each other."""
+    ids = {grant.pk for grant in grants}
+    if ids:
+        list(Grant.objects.select_for_update().filter(pk__in=ids).order_by("pk").values_list("pk"))
+
+
 def take(grants: Iterable[Grant], call: ToolCall) -> Grant | None:
     """Use up one call of the first of `grants` that has one left for `call`, which is about to be recorded in this same
     transaction; None if none has: then a person is asked."""
