@@ -75,6 +75,7 @@ REQUIREMENTS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
             "gate/test_policies_lasting.py::test_a_later_loosening_frees_no_waiting_call",
             "gate/test_policies_lasting.py::test_what_is_refused_by_now_does_not_run_for_a_yes",
             "gate/test_policies_lasting.py::test_what_was_allowed_does_not_run_by_other_rules",
+            "gate/test_grants.py::test_any_change_voids_it_keeps_what_it_let_in_from_starting_and_is_recorded",
             "gate/test_same_call.py::test_a_verdict_of_a_rule_that_was_changed_meanwhile_does_not_run",
             "gate/test_same_call.py::test_what_waits_is_withdrawn_when_its_author_touches_the_tool",
             "api/test_tools.py::test_a_tool_is_deleted_and_its_calls_stay",
@@ -182,6 +183,8 @@ REQUIREMENTS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
             "api/test_tool_history.py::test_no_api_token_restores_a_version_that_asked_less_often",
             "approvals/test_texts.py::test_over_rest_no_program_and_nobody_else_changes_them",
             "approvals/test_more_time.py::test_over_rest_only_who_may_decide_can",
+            "api/test_grants.py::test_an_api_token_neither_gives_nor_revokes",
+            "gate/test_grants.py::test_only_a_signed_in_person_or_their_token_gives_one",
         ),
     ),
     "SR-39": (
@@ -213,10 +216,20 @@ REQUIREMENTS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
             "gate/test_limits.py::test_many_at_once_do_not_pass_the_limit_by_one",
         ),
     ),
+    "SR-43": (
+        "A standing yes states its exact scope before the click, and never exists for the highest risk",
+        (
+            "approvals/test_grants.py::test_the_scope_is_read_in_words_before_the_click_and_the_click_gives_exactly_that",
+            "browser/test_grants.py::test_a_grant_is_given_in_words_used_up_asked_again_and_revoked",
+            "gate/test_grants.py::test_a_tool_that_asks_every_time_or_is_of_the_highest_risk_gets_none",
+            "gate/test_grants.py::test_any_change_voids_it_keeps_what_it_let_in_from_starting_and_is_recorded",
+            "gate/test_grants_races.py::test_of_many_calls_that_want_the_last_use_one_runs_and_the_others_ask",
+            "gate/test_grants_mutated.py::test_a_grant_covers_nothing_any_more_once_any_column_says_something_else",
+        ),
+    ),
 }
 
 # Those that no test holds yet, each with the reason. The list may only shrink.
 PENDING: Final[dict[str, str]] = {
     "SR-42": "how long an answer took is not kept",
-    "SR-43": "comes with yeses that stand",
 }

@@ -19,6 +19,7 @@ from hitlchat.agent.writing import Writing
 from hitlchat.gate import canonical, catalog, limits
 from hitlchat.gate.actor import Caller
 from hitlchat.gate.crossing import in_db
+from hitlchat.gate.grants import covering
 from hitlchat.gate.models import ToolCall, new_id
 from hitlchat.gate.status import Status
 from hitlchat.gate.submit import CallRequest, Prepared, admit, prepare_all
@@ -202,6 +203,7 @@ def _store(claim: Claim, turn: Turn, answer: llm.Answer, prepared: list[Prepared
     with transaction.atomic():
         runs.hold(claim, turn_id=turn.message.pk if prepared else None)
         transcript.close_answer(turn.message.pk, answer)
+        covering.hold(grant for one in prepared for grant in one.grants)
         statuses = _admit(claim, prepared)
         if not prepared:
             runs.finish(claim, RunStatus.DONE)

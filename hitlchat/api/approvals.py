@@ -6,7 +6,7 @@ from django.db.models import QuerySet
 from django.shortcuts import get_object_or_404
 from ninja import Query, Router
 
-from hitlchat.api import schemas, shapes
+from hitlchat.api import grant_schemas, schemas, shapes
 from hitlchat.api.auth import ApiRequest, decider
 from hitlchat.gate import batch, decide, deciders, extending, taking_back
 from hitlchat.gate.models import Approval
@@ -15,7 +15,7 @@ from hitlchat.gate.status import Status
 router = Router(tags=["approvals"], by_alias=True)
 
 # Both bodies may be left out.
-NOTHING_MORE = schemas.Approve()
+NOTHING_MORE = grant_schemas.Approve()
 NO_REASON = schemas.Reject()
 NOTHING_SEEN = schemas.Extend()
 
@@ -34,15 +34,17 @@ def read_approval(request: ApiRequest, approval_id: UUID) -> schemas.Approval:
     return _standing(request, approval_id)
 
 
-@router.post("/{uuid:approval_id}/approve", response=schemas.Approval)
-def approve(request: ApiRequest, approval_id: UUID, body: schemas.Approve = NOTHING_MORE) -> schemas.Approval:
-    """Say yes to exactly this call, or to it with `modifiedArguments`.
+@router.post("/{uuid:approval_id}/approve", response=grant_schemas.Approved | schemas.Approval)
+def approve(request: ApiRequest, approval_id: UUID, body: grant_schemas.Approve = NOTHING_MORE) -> schemas.Approval:
+    """Say yes to exactly this call, or to it with `modifiedArguments`; with a `grant`, also to calls like it.
 
     With `consentDigest`, only if the call that waits is the one you were shown.
     """
     actor = decider(request)
-    decide.approve(approval_id, actor, digest=body.consent_digest, edited=body.modified_arguments)
-    return _standing(request, approval_id)
+    scope = body.grant.scope if body.grant else None
+    decide.approve(approval_id, actor, digest=body.consent_digest, edited=body.modified_arguments, grant=scope)
+    standing = _standing(request, approval_id)
+    return grant_schemas.approved(standing) if body.grant else standing
 
 
 @router.post("/{uuid:approval_id}/reject", response=schemas.Approval)
@@ -87,7 +89,7 @@ def answer_together(request: ApiRequest, body: schemas.Batch) -> schemas.BatchOu
 
 
 def _mine(request: ApiRequest) -> QuerySet[Approval]:
-    return deciders.seen_by(request.auth.user.pk).prefetch_related("decisions__person")
+    return deciders.seen_by(request.auth.user.pk).prefetch_related("decisions__person", "grants")
 
 
 def _standing(request: ApiRequest, approval_id: UUID) -> schemas.Approval:

@@ -24,10 +24,13 @@ from hitlchat.api.server_changes import BadChange
 from hitlchat.gate import ruling
 from hitlchat.gate.batch import NotTogether
 from hitlchat.gate.canonical import NotJson
-from hitlchat.gate.decide import AlreadySettled, BadEdit, NoSuchApproval, OtherDigest
+from hitlchat.gate.decide import AlreadySettled, NoSuchApproval, OtherDigest
 from hitlchat.gate.deciders import NotEntitled
+from hitlchat.gate.edited import BadEdit
 from hitlchat.gate.extending import NotNow
 from hitlchat.gate.fresh import SignInAgain
+from hitlchat.gate.grants.ending import NoSuchGrant
+from hitlchat.gate.grants.scope import BadGrant
 from hitlchat.gate.quorum import AlreadyCounted
 from hitlchat.gate.stopping import NoSuchCall
 from hitlchat.gate.texts import BadTexts
@@ -96,6 +99,8 @@ def install(api: NinjaAPI) -> None:
         BadTexts: lambda error: _fields(error.problems),
         NotNow: lambda error: problem(409, str(error)),
         BadEdit: lambda error: _fields({"modifiedArguments": str(error)}),
+        BadGrant: lambda error: _fields({_of_grant(name): said for name, said in error.errors.items()}),
+        NoSuchGrant: lambda _: problem(404, NOT_FOUND),
         NotTogether: lambda error: _fields({"items": str(error)}),
         RunActive: lambda error: problem(409, str(error)),
         NoSuchCall: lambda _: problem(404, NOT_FOUND),
@@ -146,6 +151,10 @@ def _invalid(error: ValidationError) -> HttpResponse:
 def _fields(errors: dict[str, str], status: int = 422, **more: object) -> HttpResponse:
     detail = " ".join(f"{name}: {said.rstrip('.')}." for name, said in errors.items())
     return problem(status, detail, errors=errors, **more)
+
+
+def _of_grant(part: str) -> str:
+    return part if part == "grant" else f"grant.{part}"
 
 
 def _settled(error: AlreadySettled) -> HttpResponse:

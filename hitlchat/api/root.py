@@ -10,6 +10,7 @@ from hitlchat.api import (
     audit,
     calls,
     conversations,
+    grants,
     policies,
     problems,
     questions,
@@ -54,6 +55,7 @@ api.add_router("/conversations", conversations.router)
 api.add_router("/runs", runs.router)
 api.add_router("/approvals", approvals.router)
 api.add_router("/calls", calls.router)
+api.add_router("/grants", grants.router)
 api.add_router("/policies", policies.router)
 api.add_router("/questions", questions.router)
 api.add_router("/tools", tools.router)

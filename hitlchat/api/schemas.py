@@ -176,6 +176,7 @@ class Approval(Shape):
     consent_digest: str
     status: ApprovalStatus
     reason: str
+    grant_id: UUID | None = Field(description="The grant that was given together with the yes.")
     preview: Object | None = Field(
         description="What the call would do, as the tool's own preview code says: {text, table, error, cut}."
     )
@@ -207,6 +208,7 @@ class Call(Shape):
     caller: Literal["chat", "studio", "api", "mcp"]
     conversation_id: UUID | None
     approval_id: UUID | None
+    grant_id: UUID | None = Field(description="The grant that it ran on without a person being asked.")
     decisions: list[Decision]
     result: Any
     error: Object | None

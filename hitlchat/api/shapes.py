@@ -25,7 +25,7 @@ RUNS_UNASKED = (Status.ALLOWED, Status.EXECUTING, Status.SUCCEEDED, Status.FAILE
 
 def approvals() -> QuerySet[gate.Approval]:
     """With all that `approval` needs."""
-    return gate.Approval.objects.select_related("call").prefetch_related("decisions__person")
+    return gate.Approval.objects.select_related("call").prefetch_related("decisions__person", "grants")
 
 
 def calls() -> QuerySet[gate.ToolCall]:
@@ -98,6 +98,7 @@ def approval(row: gate.Approval) -> schemas.Approval:
         consent_digest=row.digest,
         status=QUESTION_ENDS.get(row.call.status, "approved"),
         reason=shown["reason"],
+        grant_id=next((each.pk for each in row.grants.all()), None),
         preview=shown.get("preview"),
         asked_times=joining.times(row) if row.call.status == Status.WAITING else 1,
         asked_again=shown.get("again"),
@@ -138,6 +139,7 @@ def call(row: gate.ToolCall) -> schemas.Call:
         caller=row.caller_kind,  # type: ignore[arg-type]
         conversation_id=row.conversation_id,
         approval_id=approval_id(row),
+        grant_id=row.grant_id,
         decisions=decisions(asked) if asked else [],
         result=row.result,
         error=error(row),

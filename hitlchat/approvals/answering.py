@@ -6,20 +6,28 @@ from django.http import QueryDict
 
 from hitlchat.gate import decide, editing, reasons
 from hitlchat.gate.actor import Actor
+from hitlchat.gate.grants import scope
+from hitlchat.gate.grants.scope import BadGrant, Scope
 
 NEITHER = "Nothing was decided: the answer was neither approve nor decline."
 
 
 def answer(approval_id: UUID, actor: Actor, sent: QueryDict) -> str:
-    """Carry it out; returns why nothing was decided, or nothing. What decide.py raises, BadReason."""
+    """Carry it out; returns why nothing was decided, or nothing. What decide.py raises, BadReason, BadGrant."""
     # One verdict and one digest: of two, nobody can say which was meant (SR-13).
     match sent.getlist("verdict"), sent.getlist("digest"), sent.getlist("edited"), sent.getlist("shown"):
         case ["approve"], [str(digest)], [], []:
-            decide.approve(approval_id, actor, digest=digest)
-        case ["approve"], [str(digest)], [str(edited)], [str(shown)]:
+            decide.approve(approval_id, actor, digest=digest, grant=_grant(sent.getlist("grant")))
+        case ["approve"], [str(digest)], [str(edited)], [str(shown)] if "grant" not in sent:
             editing.approve(approval_id, actor, digest=digest, edited=edited, shown=shown)
         case ["decline"], _, _, _:
             decide.decline(approval_id, actor, reason=reasons.checked(sent.get("reason", "")))
         case _:
             return NEITHER
     return ""
+
+
+def _grant(sent: list[str]) -> Scope | None:
+    if len(sent) > 1:
+        raise BadGrant({"grant": "Expected one grant."})
+    return scope.read(sent[0]) if sent else None

@@ -9,7 +9,7 @@ from django.http import QueryDict
 
 from hitlchat.gate import canonical, editing
 from hitlchat.gate.characters import is_hidden
-from hitlchat.gate.decide import BadEdit
+from hitlchat.gate.edited import BadEdit
 from tools_studio import argument_form
 from tools_studio.argument_form import BadInput, Field
 

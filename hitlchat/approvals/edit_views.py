@@ -15,7 +15,8 @@ from hitlchat.approvals.edit_form import Form
 from hitlchat.gate import decide, deciders, editing
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.card import card
-from hitlchat.gate.decide import AlreadySettled, BadEdit
+from hitlchat.gate.decide import AlreadySettled
+from hitlchat.gate.edited import BadEdit
 from hitlchat.gate.models import Approval
 from hitlchat.gate.status import Status
 from tools_studio.argument_form import BadInput

@@ -1,6 +1,15 @@
 from django.urls import path
 
-from hitlchat.approvals import edit_views, policies, rules_views, text_views, time_views, views, waiting_views
+from hitlchat.approvals import (
+    edit_views,
+    grant_views,
+    policies,
+    rules_views,
+    text_views,
+    time_views,
+    views,
+    waiting_views,
+)
 
 urlpatterns = [
     path("policies", policies.page, name="policies"),
@@ -19,6 +28,9 @@ urlpatterns = [
     path("approvals/<uuid:approval_id>/edit", edit_views.edit, name="edit-arguments"),
     path("approvals/<uuid:approval_id>/time-left", time_views.left, name="time-left"),
     path("approvals/<uuid:approval_id>/extend", time_views.extend, name="extend"),
+    path("approvals/<uuid:approval_id>/grant", grant_views.form, name="grant-form"),
+    path("grants/", grant_views.page, name="grants"),
+    path("grants/<uuid:grant_id>/revoke", grant_views.revoke, name="revoke-grant"),
     path("approvals/<uuid:approval_id>/take-back", views.take_back, name="take-back"),
     path("approvals/<uuid:approval_id>/who", views.who, name="who"),
     path("approvals/<uuid:approval_id>/outcome", views.outcome, name="outcome"),

@@ -18,6 +18,9 @@ from hitlchat.approvals import answering
 from hitlchat.gate import canonical, decide, deciders, joining, known, quorum, reasons, taking_back
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.card import Card, card
+from hitlchat.gate.edited import BadEdit
+from hitlchat.gate.grants import words
+from hitlchat.gate.grants.scope import BadGrant
 from hitlchat.gate.models import Approval, CallerKind, Decision, Verdict
 from hitlchat.gate.status import Status
 from hitlchat.gate.who import standing
@@ -34,9 +37,10 @@ OTHERS = "This call waits for others"
 DID_NOT_COUNT = (
     decide.AlreadySettled,
     decide.OtherDigest,
-    decide.BadEdit,
+    BadEdit,
     deciders.NotEntitled,
     quorum.AlreadyCounted,
+    BadGrant,
     reasons.BadReason,
 )
 
@@ -139,6 +143,7 @@ def _context(request: HttpRequest, found: Approval, note: str = "") -> dict[str,
         "for_client": found.call.caller_kind == CallerKind.MCP,
         "moving": found.call.status in (Status.APPROVED, Status.EXECUTING),
         "note": note,
+        "grants": [(each, words.sentence(each)) for each in found.grants.all()],
         "decisions": [_said(decision) for decision in decisions],
         "heading": OTHERS if others else HEADINGS.get(Status(found.call.status), "This call has its answer"),
     }

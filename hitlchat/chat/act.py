@@ -12,10 +12,13 @@ from hitlchat.agent import announce, runner, transcript
 from hitlchat.agent.models import ACTIVE, Conversation, Run
 from hitlchat.agent.runs import RunActive
 from hitlchat.chat import fragments
-from hitlchat.chat.commands import Command, Decide, DecideAll, Resolve, Say, Stop, StopCall, TakeBack
+from hitlchat.chat.commands import Command, Decide, DecideAll, Resolve, RevokeGrant, Say, Stop, StopCall, TakeBack
 from hitlchat.gate import batch, decide, editing, resolve, stopping, taking_back
 from hitlchat.gate.actor import Actor, Caller
 from hitlchat.gate.deciders import NotEntitled
+from hitlchat.gate.edited import BadEdit
+from hitlchat.gate.grants import ending
+from hitlchat.gate.grants.scope import BadGrant
 from hitlchat.gate.models import ToolCall
 from hitlchat.gate.quorum import AlreadyCounted
 from hitlchat.gate.submit import CallRequest, admit, prepare
@@ -36,7 +39,7 @@ def act(session: Any, conversation_id: UUID, command: Command) -> str:
     match command:
         case Say(content):
             return say(conversation, content)
-        case Decide() | DecideAll() | TakeBack():
+        case Decide() | DecideAll() | TakeBack() | RevokeGrant():
             return _answer(conversation.pk, command, actor)
         case Stop():
             return stop(conversation, actor)
@@ -69,7 +72,7 @@ def _stop_call(call_id: UUID, actor: Actor) -> str:
     return "" if told else fragments.flash("This call does not execute any more: there is nothing to stop.")
 
 
-def _answer(conversation_id: UUID, command: Decide | DecideAll | TakeBack, actor: Actor) -> str:
+def _answer(conversation_id: UUID, command: Decide | DecideAll | TakeBack | RevokeGrant, actor: Actor) -> str:
     match command:
         case Decide():
             return _decide(conversation_id, command, actor)
@@ -77,6 +80,8 @@ def _answer(conversation_id: UUID, command: Decide | DecideAll | TakeBack, actor
             return _decide_all(conversation_id, command, actor)
         case TakeBack(call_id):
             return _take_back(call_id, actor)
+        case RevokeGrant(grant_id):
+            return _revoke(conversation_id, grant_id, actor)
 
 
 def _decide(conversation_id: UUID, command: Decide, actor: Actor) -> str:
@@ -84,7 +89,7 @@ def _decide(conversation_id: UUID, command: Decide, actor: Actor) -> str:
         if command.verdict == "decline":
             decide.decline(command.approval, actor, reason=command.reason)
         elif command.edited is None:
-            decide.approve(command.approval, actor, digest=command.digest)
+            decide.approve(command.approval, actor, digest=command.digest, grant=command.grant)
         else:
             asked, changed = command.digest, command.edited
             editing.approve(command.approval, actor, digest=asked, edited=changed, shown=command.shown)
@@ -92,7 +97,7 @@ def _decide(conversation_id: UUID, command: Decide, actor: Actor) -> str:
         return fragments.too_late(late.call)
     except decide.OtherDigest as error:
         return fragments.asks(conversation_id) + fragments.flash(str(error))
-    except (decide.NoSuchApproval, decide.BadEdit, NotEntitled, AlreadyCounted) as error:
+    except (decide.NoSuchApproval, BadEdit, BadGrant, NotEntitled, AlreadyCounted) as error:
         return fragments.flash(str(error))
     return ""
 
@@ -111,6 +116,14 @@ def _take_back(call_id: UUID, actor: Actor) -> str:
     except (taking_back.TooLate, decide.NoSuchApproval) as error:
         return fragments.flash(str(error))
     return ""
+
+
+def _revoke(conversation_id: UUID, grant_id: UUID, actor: Actor) -> str:
+    try:
+        ending.revoke(grant_id, actor)
+    except ending.NoSuchGrant as error:
+        return fragments.flash(str(error))
+    return fragments.grants(conversation_id)
 
 
 def _resolve(conversation: Conversation, command: Resolve, actor: Actor, name: str) -> str:

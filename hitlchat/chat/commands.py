@@ -1,12 +1,15 @@
 """What a page may send over its websocket. Frames are parsed strictly: the unexpected is refused, never guessed."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Final, Literal
 from uuid import UUID
 
 from hitlchat.agent.models import LONGEST_MESSAGE
 from hitlchat.gate import canonical, reasons
 from hitlchat.gate.batch import Item
+from hitlchat.gate.grants import scope
+from hitlchat.gate.grants.scope import BadGrant, Scope
 from hitlchat.gate.storable import storable
 
 LONGEST_FRAME = 512 * 1024
@@ -31,6 +34,7 @@ class Decide:
     # JSON text, and the digest of the changed call as it was shown; None if nothing was changed.
     edited: str | None = None
     shown: str = ""
+    grant: Scope | None = None
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,11 @@ class TakeBack:
 
 
 @dataclass(frozen=True)
+class RevokeGrant:
+    grant: UUID
+
+
+@dataclass(frozen=True)
 class Stop:
     pass
 
@@ -64,7 +73,14 @@ class Resolve:
     outcome: Literal["done", "failed", "again"]
 
 
-Command = Say | Decide | DecideAll | TakeBack | Stop | StopCall | Resolve
+Command = Say | Decide | DecideAll | TakeBack | RevokeGrant | Stop | StopCall | Resolve
+
+# What says no more than which one is meant.
+OF_ONE: Final[dict[str, tuple[Callable[[UUID], Command], str]]] = {
+    "take-back": (TakeBack, "call"),
+    "stop-call": (StopCall, "call"),
+    "revoke-grant": (RevokeGrant, "grant"),
+}
 
 
 def parse(frame: str) -> Command:
@@ -77,12 +93,11 @@ def parse(frame: str) -> Command:
             return _decide(fields)
         case "decide-all":
             return DecideAll(_one_of(fields, "verdict", VERDICTS), _items(fields))
-        case "take-back":
-            return TakeBack(_uuid(fields, "call"))
         case "stop":
             return Stop()
-        case "stop-call":
-            return StopCall(_uuid(fields, "call"))
+        case str(kind) if kind in OF_ONE:
+            made, name = OF_ONE[kind]
+            return made(_uuid(fields, name))
         case "resolve":
             return Resolve(_uuid(fields, "call"), _one_of(fields, "outcome", ("done", "failed", "again")))
         case _:
@@ -93,9 +108,20 @@ def _decide(fields: dict[str, Any]) -> Decide:
     # Only these exact words: what is not "approve" to the letter is not a yes (SR-13).
     verdict = _one_of(fields, "verdict", VERDICTS)
     found = Decide(_uuid(fields, "approval"), verdict, _text(fields, "digest"), _reason(fields))
+    if "grant" in fields:
+        return replace(found, grant=_grant(fields))
     if "edited" not in fields:
         return found
     return replace(found, edited=_text(fields, "edited"), shown=_text(fields, "shown"))
+
+
+def _grant(fields: dict[str, Any]) -> Scope:
+    if "edited" in fields:
+        raise BadFrame("A grant is given with the call as it was asked. Nothing was decided.")
+    try:
+        return scope.read(_text(fields, "grant"))
+    except BadGrant as error:
+        raise BadFrame(f"{error} Nothing was decided.") from error
 
 
 def _reason(fields: dict[str, Any]) -> str:

@@ -117,6 +117,9 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         if event["call"] in self.executing:
             await self.send(fragments.progress(event["call"], event["done"], event["total"], event["message"]))
 
+    async def conversation_grants(self, _event: dict[str, Any]) -> None:
+        await self._show(fragments.grants)
+
     async def conversation_run(self, _event: dict[str, Any]) -> None:
         await self._show(fragments.run)
 

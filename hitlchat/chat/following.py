@@ -1,9 +1,10 @@
-"""What goes on at upstream servers while a call executes, for the pages of its conversation."""
+"""What goes on at upstream servers while a call executes, and with grants, for the pages of a conversation."""
 
 from typing import Any
 from uuid import UUID
 
 from hitlchat.agent import announce
+from hitlchat.gate.grants.telling import grant_changed
 from hitlchat.upstreams.asking.questions import question_changed
 from hitlchat.upstreams.source import progressed
 from hitlchat.upstreams.wire import Step
@@ -14,6 +15,7 @@ LONGEST_MESSAGE = 200
 def listen() -> None:
     progressed.connect(_on_progress, dispatch_uid="chat")
     question_changed.connect(_on_question, dispatch_uid="chat")
+    grant_changed.connect(_on_grant, dispatch_uid="chat")
 
 
 def _on_progress(*, call_id: UUID, conversation_id: UUID | None, step: Step, **_: Any) -> None:
@@ -25,3 +27,8 @@ def _on_progress(*, call_id: UUID, conversation_id: UUID | None, step: Step, **_
 def _on_question(*, call_id: UUID, conversation_id: UUID | None, turn_id: UUID | None, **_: Any) -> None:
     if conversation_id is not None:
         announce.tell_soon(conversation_id, "question", call=str(call_id), turn=str(turn_id))
+
+
+def _on_grant(*, conversation_id: UUID | None, **_: Any) -> None:
+    if conversation_id is not None:
+        announce.tell_soon(conversation_id, "grants")

@@ -29,7 +29,8 @@ def everything(conversation_id: UUID) -> Everything:
     messages, earlier = transcript_view.messages(conversation_id)
     turns = render_to_string("chat/_turns.html", {"messages": messages, "earlier": earlier})
     return Everything(
-        f'<ol id="turns" hx-swap-oob="innerHTML">{turns}</ol>{asks(conversation_id)}{run(conversation_id)}',
+        f'<ol id="turns" hx-swap-oob="innerHTML">{turns}</ol>{asks(conversation_id)}{run(conversation_id)}'
+        f"{grants(conversation_id)}",
         {str(view.message.pk) for view in messages},
         [str(view.message.pk) for view in messages if view.streaming],
         {str(each.call.pk) for view in messages for each in view.calls if each.call.status == Status.EXECUTING},
@@ -43,6 +44,12 @@ def asks(conversation_id: UUID) -> str:
     moving = [card for card in asked.cards if card.who is not None and card.who.moves]
     anew = "".join(render_to_string("approvals/_who.html", {"card": card, "oob": True}) for card in moving)
     return f'<div id="asks" hx-swap-oob="innerHTML">{cards}</div>{anew}'
+
+
+def grants(conversation_id: UUID) -> str:
+    """What runs unasked here, and how much of that is left."""
+    meter = render_to_string("grants/_meter.html", transcript_view.grants(conversation_id))
+    return f'<div id="grants" hx-swap-oob="innerHTML">{meter}</div>'
 
 
 def message(conversation_id: UUID, message_id: UUID, *, known: bool) -> str:

@@ -14,6 +14,7 @@ from hitlchat.chat.markdown import render
 from hitlchat.gate import batch, canonical, deciders, failures, joining, known, stopping
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.card import Card, card, key
+from hitlchat.gate.grants import listing, words
 from hitlchat.gate.models import Approval, Decision, ToolCall
 from hitlchat.gate.status import Status
 from hitlchat.upstreams.asking import questions
@@ -117,6 +118,14 @@ def _held(conversation_id: UUID) -> int:
     return held.count(run.first())
 
 
+def grants(conversation_id: UUID) -> dict[str, Any]:
+    """For the meter; `meter_seen` changes with what it shows."""
+    chat = Conversation.objects.only("owner_id").get(pk=conversation_id)
+    found = [(grant, words.left(grant)) for grant in listing.in_conversation(conversation_id, chat.owner_id)]
+    told = [[str(grant.pk), left] for grant, left in found]
+    return {"meter": found, "meter_seen": canonical.sha256(told)[:16], "conversation": chat}
+
+
 def title(conversation_id: UUID) -> str:
     """The first message makes it, so it may change while a page is open."""
     return str(Conversation.objects.get(pk=conversation_id))
@@ -148,7 +157,7 @@ def _message(row: Message, calls: list[CallView]) -> MessageView:
 def _calls(which: Q) -> dict[UUID | None, list[CallView]]:
     rows: QuerySet[ToolCall] = ToolCall.objects.filter(which).select_related("approval")
     found: dict[UUID | None, list[CallView]] = {}
-    more = ("approval__decisions__person", "questions__answered_by")
+    more = ("approval__decisions__person", "approval__grants", "questions__answered_by")
     for row in rows.prefetch_related(*more).order_by("position", "created_at"):
         found.setdefault(row.turn_id, []).append(_call(row))
     return found
@@ -189,6 +198,9 @@ def _decisions(approval: Approval | None) -> list[Decision]:
 def fate(row: ToolCall, approval: Approval | None) -> str:
     """What became of a call, in plain sentences: who, how long it took, what happened."""
     said = [_said(decision, row) for decision in _decisions(approval)]
+    said += [
+        f"A grant was given with it: {words.sentence(each)}" for each in (approval.grants.all() if approval else ())
+    ]
     return " ".join(part for part in (*said, _ending(row)) if part)
 
 

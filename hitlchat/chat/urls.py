@@ -6,6 +6,7 @@ urlpatterns = [
     path("", views.chat, name="chat"),
     path("chat/new", views.new_conversation, name="new-conversation"),
     path("chat/threads", views.threads, name="threads"),
+    path("chat/<uuid:conversation_id>/grants", views.grants, name="grants-meter"),
     path("chat/<uuid:conversation_id>/before/<int:before>", views.earlier, name="earlier"),
     path("chat/<uuid:conversation_id>", views.conversation, name="conversation"),
 ]

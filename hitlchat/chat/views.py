@@ -57,12 +57,13 @@ def conversation(request: HttpRequest, conversation_id: UUID) -> HttpResponse:
     messages, earlier = transcript_view.messages(shown.pk)
     context: dict[str, Any] = {
         "section": "chat",
-        "conversation": shown,
         **_threads_beside(user, shown.pk),
         "messages": messages,
         "earlier": earlier,
         "asked": transcript_view.asked(shown.pk),
         "run": transcript_view.run(shown.pk),
+        **transcript_view.grants(shown.pk),
+        "conversation": shown,
         "tool_count": catalog.tools_for(_caller(user), shown.tools).count(),
     }
     return render(request, "chat/page.html", context)
@@ -75,6 +76,17 @@ def earlier(request: HttpRequest, conversation_id: UUID, before: int) -> HttpRes
     shown = get_object_or_404(Conversation, pk=conversation_id, owner=person(request))
     messages, more = transcript_view.messages(shown.pk, before)
     return render(request, "chat/_turns.html", {"messages": messages, "earlier": more})
+
+
+@login_required
+@require_GET
+def grants(request: HttpRequest, conversation_id: UUID) -> HttpResponse:
+    """The meter, or nothing (204) if the page shows it as it is: time passes without telling anyone."""
+    shown = get_object_or_404(Conversation, pk=conversation_id, owner=person(request))
+    found = transcript_view.grants(shown.pk)
+    if request.GET.get("seen") == found["meter_seen"]:
+        return HttpResponse(status=204)
+    return render(request, "grants/_meter.html", found)
 
 
 @login_required

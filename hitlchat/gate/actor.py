@@ -35,11 +35,12 @@ SYSTEM = Actor(None, "system")
 
 @dataclass(frozen=True)
 class Caller:
-    """Who submitted a call, on whose behalf, and where it came from."""
+    """Who submitted a call, on whose behalf, and where it came from; `token_id`: of an MCP client."""
 
     kind: Literal["chat", "studio", "api", "mcp"]
     user_id: int
     user_name: str
+    token_id: int | None = None
 
     @property
     def actor(self) -> Actor:

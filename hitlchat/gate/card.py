@@ -50,6 +50,7 @@ class Card:
     again: Again | None
     deadline: datetime
     digest: str
+    grantable: bool
     # Who decides, where there is something to say of it; and how that stands for whom it is shown to.
     decides: Seen | None = None
     who: Standing | None = None
@@ -126,6 +127,7 @@ def card(approval: Approval, viewer: Actor | None = None) -> Card:
         # Of the row: it may have been put off since the question was asked.
         deadline=approval.call.deadline or until,
         digest=approval.digest,
+        grantable=approval.call.grantable and not approval.call.oversight_digest,
         decides=told(approval),
         who=standing(approval, viewer) if viewer else None,
     )

@@ -3,15 +3,17 @@
 from typing import Any, NoReturn
 from uuid import UUID
 
-from asgiref.sync import async_to_sync
 from django.db import transaction
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from hitlchat.gate import canonical, disclosure, fresh, oversight, policy, quorum, schema, who
+from hitlchat.gate import disclosure, fresh, oversight, quorum, who
 from hitlchat.gate.actor import SYSTEM, Actor
 from hitlchat.gate.deciders import NotEntitled, may_answer, sees, still_may_answer
-from hitlchat.gate.models import Approval, Decision, ToolCall, Verdict
+from hitlchat.gate.edited import checked, is_same
+from hitlchat.gate.grants import giving
+from hitlchat.gate.grants.scope import Scope
+from hitlchat.gate.models import Approval, Decision, Grant, ToolCall, Verdict
 from hitlchat.gate.status import Status
 from hitlchat.gate.storable import storable
 from hitlchat.gate.transition import StaleCall, move
@@ -39,19 +41,20 @@ class OtherDigest(ValueError):
     """The person consented to something else than what is waiting."""
 
 
-class BadEdit(ValueError):
-    """The edited arguments can't be approved; the message says why."""
-
-
 def approve(
-    approval_id: UUID, actor: Actor, *, digest: str | None = None, edited: dict[str, Any] | None = None
+    approval_id: UUID,
+    actor: Actor,
+    *,
+    digest: str | None = None,
+    edited: dict[str, Any] | None = None,
+    grant: Scope | None = None,
 ) -> Approval:
-    """Say yes to exactly this call, or to it with `edited` arguments.
+    """Say yes to exactly this call, or to it with `edited` arguments; with a `grant`, also to calls like it.
 
     Where several people have to say yes, the call still waits after all but the last of them.
 
-    NoSuchApproval, NotEntitled, AlreadySettled, AlreadyCounted, BadEdit. OtherDigest: `digest` is not the waiting
-    one's, or missing although the call was asked about more than once.
+    NoSuchApproval, NotEntitled, AlreadySettled, AlreadyCounted, BadEdit, BadGrant. OtherDigest: `digest` is not the
+    waiting one's, or missing although the call was asked about more than once.
     """
     approval = _theirs(approval_id, actor)
     fresh.require(actor, approval)
@@ -61,13 +64,15 @@ def approve(
         raise OtherDigest(LOOK_AGAIN)
     only_if = IN_TIME & still_may_answer(actor, approval.call) & fresh.still(actor)
     columns: dict[str, Any] = {}
-    if edited is not None and not _same(edited, approval.call.arguments):
+    if edited is not None and not is_same(edited, approval.call.arguments):
         columns["arguments"], _ = checked(edited, approval.call)
         decision.edited_arguments = columns["arguments"]
         assert approval.call.tool is not None
         shown = disclosure.with_edit(approval.disclosure, columns["arguments"], approval.call.tool)
         decision.digest = disclosure.digest(shown)
-    return _decide(decision, Status.APPROVED, actor, only_if, columns)
+    runs: Any = columns.get("arguments", approval.call.arguments)
+    given = giving.planned(approval, grant, actor, runs) if grant is not None else None
+    return _decide(decision, Status.APPROVED, actor, only_if, columns, given=given)
 
 
 def decline(approval_id: UUID, actor: Actor, *, reason: str = "") -> Approval:
@@ -114,7 +119,9 @@ def _decision(approval: Approval, actor: Actor, verdict: Verdict) -> Decision:
     )
 
 
-def _decide(decision: Decision, to: Status, actor: Actor, only_if: Q, columns: dict[str, Any]) -> Approval:
+def _decide(
+    decision: Decision, to: Status, actor: Actor, only_if: Q, columns: dict[str, Any], *, given: Grant | None = None
+) -> Approval:
     approval, call = decision.approval, decision.approval.call
     data = {"approval": str(approval.pk), "digest": decision.digest, "reason": decision.reason}
     if decision.edited_arguments is not None:
@@ -128,6 +135,8 @@ def _decide(decision: Decision, to: Status, actor: Actor, only_if: Q, columns: d
             move(call, to, actor=actor, only_if=only_if, data=data, **columns)
             quorum.replace(decision)
             decision.save(force_insert=True)
+            if given is not None:
+                giving.give(given, actor)
     except StaleCall:
         _too_late(approval, actor)
     return approval
@@ -168,29 +177,3 @@ def expire_overdue() -> int:
     """Close what nobody answered in time; at most 500 at once."""
     overdue = ToolCall.objects.filter(status=Status.WAITING, deadline__lte=Now())[:500]
     return sum(expire(call) for call in overdue)
-
-
-def _same(edited: dict[str, Any], arguments: dict[str, Any]) -> bool:
-    """As text: to Python, `1`, `1.0` and `True` would be equal."""
-    try:
-        return canonical.dumps(edited) == canonical.dumps(arguments)
-    except canonical.NotJson as error:
-        raise BadEdit(f"The arguments are not valid JSON: {error}.") from error
-
-
-def checked(edited: dict[str, Any], call: ToolCall) -> tuple[dict[str, Any], str]:
-    """What would run instead, with the defaults, and what the policies say of it, in a sentence. BadEdit."""
-    if call.tool is None:
-        raise BadEdit("The tool was deleted.")
-    if call.quorum > 1:
-        raise BadEdit(f"{call.quorum} people approve this call, all of them the same arguments: they stay as asked.")
-    try:
-        schema.validate(call.tool.input_schema, edited)
-    except schema.BadArguments as error:
-        raise BadEdit(str(error)) from error
-    arguments = schema.with_defaults(call.tool.input_schema, edited)
-    caller = disclosure.caller_of(call.approval.disclosure)
-    verdict = async_to_sync(policy.judge)(call.tool, arguments, caller, call.conversation_id).verdict
-    if isinstance(verdict, policy.Refuse):
-        raise BadEdit(verdict.reason)
-    return arguments, verdict.reason

@@ -10,6 +10,7 @@ from hitlchat.gate.actor import Actor
 from hitlchat.gate.boxes import Row, box
 from hitlchat.gate.card import TitlePiece
 from hitlchat.gate.changes import again
+from hitlchat.gate.edited import BadEdit, checked
 from hitlchat.gate.effect import Effect
 from hitlchat.gate.models import Approval
 from hitlchat.gate.status import Status
@@ -65,7 +66,7 @@ class Review:
 def review(approval: Approval, edited: dict[str, Any]) -> Review:
     """What a yes to `edited` would be a yes to. BadEdit: it cannot be approved."""
     call = approval.call
-    arguments, said = decide.checked(edited, call)
+    arguments, said = checked(edited, call)
     assert call.tool is not None
     before, shown = approval.disclosure, disclosure.with_edit(approval.disclosure, arguments, call.tool)
     words = dict(before["fields"])
@@ -89,7 +90,7 @@ def read(text: str) -> dict[str, Any]:
     try:
         return schema.parse_arguments(text)
     except schema.BadArguments as error:
-        raise decide.BadEdit(str(error)) from error
+        raise BadEdit(str(error)) from error
 
 
 def approve(approval_id: UUID, actor: Actor, *, digest: str, edited: str, shown: str) -> Approval:

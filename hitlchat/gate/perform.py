@@ -15,6 +15,7 @@ from hitlchat.gate.actor import SYSTEM
 from hitlchat.gate.again import Look, LookFirst
 from hitlchat.gate.background import ME, background
 from hitlchat.gate.crossing import in_db
+from hitlchat.gate.grants import standing
 from hitlchat.gate.models import ToolCall
 from hitlchat.gate.rows import only
 from hitlchat.gate.sources import OutcomeUnknown, ToolResult, source
@@ -93,7 +94,8 @@ def claim(call_id: UUID, seen: Look | None = None) -> ToolCall | None:
         if again.is_due(call) and not _stands(call, seen):
             return None
         now = timezone.now()
-        move(call, Status.EXECUTING, actor=SYSTEM, owner=ME, started_at=now, lease_until=now + lease())
+        mine: dict[str, Any] = {"owner": ME, "started_at": now, "lease_until": now + lease()}
+        move(call, Status.EXECUTING, actor=SYSTEM, only_if=standing.still_stands(call), **mine)
     except StaleCall:
         return None
     _claimed.add(call.pk)

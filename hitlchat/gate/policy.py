@@ -25,7 +25,11 @@ logger = logging.getLogger(__name__)
 CONDITION_SECONDS = 5.0
 LONGEST_FAULT = 200
 
-__all__ = ["Allow", "Ask", "Judgement", "Refuse", "Verdict", "judge", "rule_of"]
+__all__ = ["Allow", "Ask", "Judgement", "NoAnswer", "Refuse", "Verdict", "holds", "judge", "rule_of"]
+
+
+class NoAnswer(ValueError):
+    """A condition says neither yes nor no; the message says why, as the end of a sentence about it."""
 
 
 def rule_of(tool: Tool) -> str:
@@ -95,18 +99,27 @@ async def _of_tool(tool: Tool, arguments: dict[str, Any]) -> tuple[str, Said]:
 async def _condition(condition: str, arguments: dict[str, Any]) -> Said:
     if not condition.strip():
         return Abstain()
+    try:
+        held = await holds(condition, arguments)
+    except NoAnswer as error:
+        return Unusable(f"Asked because this tool's condition {error}")
+    if held:
+        return Ask(f"Asked because the condition “{condition.strip()}” holds.")
+    return Allow(f"Not asked because the condition “{condition.strip()}” does not hold.")
+
+
+async def holds(condition: str, arguments: dict[str, Any]) -> bool:
+    """Whether a condition holds for `arguments`. NoAnswer."""
     source = f"def run(args):\n    return (\n{condition}\n)"
     try:
         async with asyncio.timeout(CONDITION_SECONDS):
             report = await sandbox.run(source, {"args": arguments})
-    except Exception:
+    except Exception as error:
         logger.exception("The condition %r could not be evaluated", condition)
-        return Ask("Asked because this tool's condition could not be evaluated.")
+        raise NoAnswer("could not be evaluated.") from error
     if report.fault is not None:
         # The message may quote an argument: not so much of it that it could pose as the card's own words.
-        return Ask(f"Asked because this tool's condition failed: {report.fault.message[:LONGEST_FAULT]}")
-    if report.result is False:
-        return Allow(f"Not asked because the condition “{condition.strip()}” does not hold.")
-    if report.result is True:
-        return Ask(f"Asked because the condition “{condition.strip()}” holds.")
-    return Ask("Asked because this tool's condition gave neither true nor false.")
+        raise NoAnswer(f"failed: {report.fault.message[:LONGEST_FAULT]}")
+    if not isinstance(report.result, bool):
+        raise NoAnswer("gave neither true nor false.")
+    return report.result

@@ -99,6 +99,11 @@ def request_turn(turn_id: UUID, actor: Actor) -> None:
     _request(ToolCall.objects.filter(turn_id=turn_id), actor)
 
 
+def request_grant(grant_id: UUID, actor: Actor) -> None:
+    """The same for all that executes on a grant that was ended."""
+    _request(ToolCall.objects.filter(grant_id=grant_id), actor)
+
+
 def _request(calls: Iterable[ToolCall], actor: Actor) -> int:
     told = [call for call in calls if call.status == Status.EXECUTING]
     for call in told:

@@ -12,7 +12,9 @@ from django.db import transaction
 from hitlchat.gate import canonical, catalog, disclosure, limits, oversight, policy, preview, same, schema
 from hitlchat.gate.actor import Caller
 from hitlchat.gate.crossing import in_db
-from hitlchat.gate.models import Approval, Tool, ToolCall, new_id
+from hitlchat.gate.grants import covering, words
+from hitlchat.gate.grants.standing import may_be_granted
+from hitlchat.gate.models import Approval, Grant, Tool, ToolCall, new_id
 from hitlchat.gate.policies.judgement import Spoke
 from hitlchat.gate.preview import Shown
 from hitlchat.gate.rows import only
@@ -51,6 +53,9 @@ class Prepared:
     arguments: dict[str, Any] | None = None
     preview: Shown | None = None
     spoke: tuple[Spoke, ...] = ()
+    # Of one that waits: whether the tool alone asks, and the grants that may cover it.
+    grantable: bool = False
+    grants: tuple[Grant, ...] = ()
 
 
 async def submit(request: CallRequest) -> ToolCall:
@@ -80,8 +85,13 @@ async def prepare(request: CallRequest, tool: Tool | None = None) -> Prepared:
         case policy.Refuse(reason):
             return Prepared(request, Status.REFUSED, reason, tool, arguments, spoke=spoke)
         case policy.Ask(reason):
+            # Also for what a grant may cover: another call may take its last use first.
             shown = await preview.make(tool, arguments, request.caller)
-            return Prepared(request, Status.WAITING, reason, tool, arguments, shown, spoke)
+            asked = Prepared(request, Status.WAITING, reason, tool, arguments, shown, spoke)
+            if not (judgement.only_the_tool_asks and may_be_granted(tool)):
+                return asked
+            found = await covering.covering(tool, arguments, request.caller, request.conversation_id)
+            return replace(asked, grantable=True, grants=found)
 
 
 async def prepare_all(requests: Iterable[CallRequest]) -> list[Prepared]:
@@ -95,15 +105,30 @@ async def prepare_all(requests: Iterable[CallRequest]) -> list[Prepared]:
     return list(await asyncio.gather(*map(one, requests)))
 
 
-def admit(prepared: Prepared) -> ToolCall:
-    """Put a judged request on record, with its approval if it has to wait; all of it or nothing."""
+def admit(prepared: Prepared, instead: Prepared | None = None) -> ToolCall:
+    """Put a judged request on record, with its approval if it has to wait; all of it or nothing.
+
+    `instead`: what to record in place of a request that waits and that no grant covers after all.
+    """
     # No savepoints: whoever records several calls records all of them or none.
     with transaction.atomic(savepoint=False):
         prepared = _unless_full(_unless_deleted(prepared))
         call = _call(prepared)
+        if prepared.status == Status.WAITING and (grant := covering.take(prepared.grants, call)) is not None:
+            return _run_on(grant, call, prepared)
+        if prepared.status == Status.WAITING and instead is not None:
+            prepared, call = instead, _call(instead)
         if prepared.status != Status.WAITING:
             return enter(call, prepared.status, actor=prepared.request.caller.actor, data=_said(prepared))
         return _ask(call, prepared)
+
+
+def _run_on(grant: Grant, call: ToolCall, prepared: Prepared) -> ToolCall:
+    call.grant, call.reason = grant, storable(words.reason(grant))
+    said = {**_said(prepared), "reason": call.reason, "isAutomatic": True, "grant": str(grant.pk)}
+    enter(call, Status.ALLOWED, actor=prepared.request.caller.actor, data=said)
+    covering.record(grant, call)
+    return call
 
 
 def _said(prepared: Prepared) -> dict[str, Any]:
@@ -169,6 +194,8 @@ def _call(prepared: Prepared) -> ToolCall:
         model_call_id=storable(request.model_call_id[:200]),
         rule=policy.rule_of(tool) if tool else "",
         reason=storable(prepared.reason),
+        grantable=prepared.grantable,
+        token_id=request.caller.token_id,
     )
 
 

@@ -6,6 +6,7 @@ from django.utils import timezone
 
 from hitlchat.gate import decide, perform, stopping
 from hitlchat.gate.actor import SYSTEM
+from hitlchat.gate.grants import ending
 from hitlchat.gate.models import ToolCall
 from hitlchat.gate.status import Status
 from hitlchat.gate.transition import StaleCall, move
@@ -18,6 +19,7 @@ ABANDONED = timedelta(seconds=60)
 
 def sweep() -> None:
     decide.expire_overdue()
+    ending.void_changed()
     perform.lose_overdue()
     stopping.look()
     _begin_what_was_left()

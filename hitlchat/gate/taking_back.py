@@ -2,9 +2,12 @@
 
 from uuid import UUID
 
+from django.db import transaction
+
 from hitlchat.gate import quorum, stopping
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.decide import NOT_YOURS, AlreadySettled, NoSuchApproval
+from hitlchat.gate.grants import ending
 from hitlchat.gate.models import Approval, Decision, ToolCall, Verdict
 from hitlchat.gate.status import SETTLED, Status
 from hitlchat.gate.transition import StaleCall, move
@@ -21,8 +24,8 @@ class TooLate(AlreadySettled):
 
 
 def take_back(call_id: UUID, actor: Actor) -> ToolCall:
-    """Withdraw a call that `actor` approved and that has not started; one that waits for more people's yes goes on to
-    wait, without theirs. NoSuchApproval, TooLate."""
+    """Withdraw a call that `actor` approved and that has not started, and any grant given with it; one that waits for
+    more people's yes goes on to wait, without theirs. NoSuchApproval, TooLate."""
     call = ToolCall.objects.filter(pk=call_id).first()
     if call is None or not _approved_by(call, actor):
         raise NoSuchApproval(NOT_YOURS)
@@ -33,9 +36,12 @@ def take_back(call_id: UUID, actor: Actor) -> ToolCall:
     if call.status != Status.APPROVED:
         raise TooLate(call)
     try:
-        return move(call, Status.WITHDRAWN, actor=actor, data={"reason": WHY}, reason=f"Not run: {WHY}.")
+        with transaction.atomic():
+            move(call, Status.WITHDRAWN, actor=actor, data={"reason": WHY}, reason=f"Not run: {WHY}.")
+            ending.revoke_given_with(call_id, actor)
     except StaleCall as stale:
         raise TooLate(ToolCall.objects.get(pk=call_id)) from stale
+    return call
 
 
 def take_back_approval(approval_id: UUID, actor: Actor) -> ToolCall:

@@ -6,6 +6,7 @@ from django.core.exceptions import ObjectDoesNotExist
 
 from hitlchat.accounts.roles import may_author
 from hitlchat.gate import canonical, disclosure, oversight, policy, quorum
+from hitlchat.gate.grants import standing
 from hitlchat.gate.models import CallerKind, HitlMode, Tool, ToolCall
 from hitlchat.gate.status import Status
 
@@ -15,7 +16,7 @@ NO_AUTHOR = "the person it was called for may not test tools any more"
 def reason(call: ToolCall) -> str | None:
     """In words; None if nothing has changed. `call` is read with its tool, approval and caller."""
     tool = call.tool
-    if lost := _person_lost(call):
+    if lost := _person_lost(call) or standing.reason(call):
         return lost
     if tool is None:
         return "the tool was deleted"

@@ -26,11 +26,11 @@ TOO_MANY = f"{MOST_WAITING} calls of this token wait for an answer already; let 
 async def submit(asked: Asked, tool: Tool) -> ToolCall:
     request = CallRequest(tool.name, asked.arguments, asked.access.caller, among=(tool.name,))
     prepared = await prepare(request, tool)
-    if prepared.status == Status.WAITING:
-        prepared = await in_db(_askable)(asked, prepared)
+    waits = prepared.status == Status.WAITING
+    askable = await in_db(_askable)(asked, prepared) if waits else prepared
     # Once it may be on record, whoever cancels must know which call that was.
     with anyio.CancelScope(shield=True):
-        call = await in_db(_admit)(asked, prepared)
+        call = await in_db(_admit)(asked, prepared, askable)
     return call  # noqa: RET504 (to mypy a scope may swallow what it does not)
 
 
@@ -52,9 +52,9 @@ def _askable(asked: Asked, prepared: Prepared) -> Prepared:
     return replace(prepared, request=replace(prepared.request, patience=settings.MCP_ELICITATION_SECONDS))
 
 
-def _admit(asked: Asked, prepared: Prepared) -> ToolCall:
+def _admit(asked: Asked, prepared: Prepared, askable: Prepared) -> ToolCall:
     with transaction.atomic():
-        call = admit(prepared)
+        call = admit(prepared, instead=askable)
         waits = call.status == Status.WAITING
         Submission.objects.create(
             call=call,

@@ -28,7 +28,7 @@ class Access:
 
     @property
     def caller(self) -> Caller:
-        return Caller("mcp", self.user_id, self.user_name)
+        return Caller("mcp", self.user_id, self.user_name, self.token_id)
 
     def word(self, client: str) -> Actor:
         """The user, as far as a client says so that calls itself `client`."""

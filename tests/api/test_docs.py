@@ -24,6 +24,8 @@ CONTRACT = {
     "/api/calls": {"get"},
     "/api/calls/{call_id}": {"get"},
     "/api/calls/{call_id}/stop": {"post"},
+    "/api/grants": {"get"},
+    "/api/grants/{grant_id}/revoke": {"post"},
     "/api/questions": {"get"},
     "/api/questions/{question_id}": {"get"},
     "/api/questions/{question_id}/answer": {"post"},

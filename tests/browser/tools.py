@@ -40,6 +40,7 @@ TOOLS: Final[dict[str, dict[str, Any]]] = {
     "slow": {"code": SLOW, "hitl_mode": "REQUIRED", "capabilities": {"sleep": True}},
     "fail": {"code": FAIL, "hitl_mode": "REQUIRED"},
     "many": {"code": MANY, "hitl_mode": "REQUIRED"},
+    "remind": {"code": NOTE, "hitl_mode": "CONDITIONAL", "prompt_template": "Remind of {args.note}"},
     "wipe": {"code": NOTE, "hitl_mode": "REQUIRED", "capabilities": {"destructive": True}},
 }
 

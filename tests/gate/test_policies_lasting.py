@@ -6,7 +6,7 @@ import pytest
 from django.contrib.auth.models import User
 from pytest_django import Settings
 
-from hitlchat.gate import decide
+from hitlchat.gate.edited import checked
 from hitlchat.gate.models import ToolCall
 from hitlchat.gate.status import Status
 from tests.gate.asking import approval_of, ask, fresh, recording, run, say_yes
@@ -79,7 +79,7 @@ def test_an_edit_into_what_a_stricter_rule_covers_says_so_and_is_a_yes_of_its_ow
     call = ask(bob, recording())
     asked = approval_of(call)
     edited = {"text": "hello", "amount": 50}
-    assert decide.checked(edited, asked.call) == (edited, "Asked because “amount” is over 10.")
+    assert checked(edited, asked.call) == (edited, "Asked because “amount” is over 10.")
     say_yes(bob, call, edited=edited)
     decision = asked.decisions.get()
     assert (decision.edited_arguments, decision.digest != asked.digest) == (edited, True)

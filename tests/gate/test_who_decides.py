@@ -12,8 +12,9 @@ from django.utils import timezone
 
 from hitlchat.gate import decide, deciders, disclosure, oversight, ruling, who
 from hitlchat.gate.actor import Actor
-from hitlchat.gate.decide import AlreadySettled, BadEdit, NoSuchApproval
+from hitlchat.gate.decide import AlreadySettled, NoSuchApproval
 from hitlchat.gate.deciders import NotEntitled
+from hitlchat.gate.edited import BadEdit
 from hitlchat.gate.fresh import OnlySignedIn, SignInAgain
 from hitlchat.gate.models import AuditEvent, DecidedBy, Decision, Oversight, Tool, ToolCall
 from hitlchat.gate.oversight import Rules

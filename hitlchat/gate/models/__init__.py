@@ -3,6 +3,7 @@
 from hitlchat.gate.models.approvals import Approval, Decision, Verdict
 from hitlchat.gate.models.audit import AuditEvent
 from hitlchat.gate.models.calls import CallerKind, ToolCall
+from hitlchat.gate.models.grants import Grant
 from hitlchat.gate.models.ids import new_id
 from hitlchat.gate.models.oversight import DecidedBy, Oversight
 from hitlchat.gate.models.texts import ModelText, Outcome
@@ -18,6 +19,7 @@ __all__ = [
     "CallerKind",
     "DecidedBy",
     "Decision",
+    "Grant",
     "HitlMode",
     "ModelText",
     "Outcome",

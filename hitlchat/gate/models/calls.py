@@ -42,6 +42,14 @@ class ToolCall(models.Model):
     model_call_id = models.CharField(max_length=200, blank=True)
     rule = models.CharField(max_length=64, blank=True, help_text="The rule under which the verdict was given.")
     reason = models.TextField(blank=True, help_text="The verdict's reason: why it was asked, not asked, or refused.")
+    grantable = models.BooleanField(
+        default=False, help_text="Whether the tool alone asked, so that a grant may cover the likes of it."
+    )
+    grant = models.ForeignKey(
+        "gate.Grant", null=True, on_delete=models.PROTECT, related_name="covered", help_text="What it runs on unasked."
+    )
+    # Opaque too: with which token an MCP client asked.
+    token_id = models.BigIntegerField(null=True)
     result = JSONTextField(null=True)
     error = JSONTextField(null=True)
     output = models.TextField(blank=True)

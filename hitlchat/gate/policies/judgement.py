@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from hitlchat.gate.policies.verdicts import Abstain, Outcome, Said, Verdict, outcome
+from hitlchat.gate.policies.verdicts import Abstain, Ask, Outcome, Said, Unusable, Verdict, outcome
 
 Where = Literal["installation", "settings", "tool"]
 
@@ -36,6 +36,12 @@ class Spoke:
 class Judgement:
     verdict: Verdict
     spoke: tuple[Spoke, ...]
+
+    @property
+    def only_the_tool_asks(self) -> bool:
+        """No rule of the installation does, and nothing had to be asked for want of an answer."""
+        asks = isinstance(self.verdict, Ask) and not isinstance(self.verdict, Unusable)
+        return asks and all(each.source == "tool" for each in self.spoke if each.verdict != "allow")
 
     @classmethod
     def alone(cls, policy: str, verdict: Verdict, source: Where) -> "Judgement":

@@ -40,7 +40,8 @@ export function restartGrace(root = document) {
 
 /** @param {EventTarget | null} target */
 function isTick(target) {
-  return target instanceof Element && Boolean(target.closest("label")?.querySelector("[data-reviewed]"));
+  if (!(target instanceof Element)) return false;
+  return Boolean(target.closest("label")?.querySelector("[data-reviewed]") || target.closest("[data-grant-form]"));
 }
 
 /** Writing answers nothing, nor does going on with Tab: whoever writes while another card comes or goes must not lose a letter. @param {Event} event */
@@ -52,7 +53,7 @@ function isWriting(event) {
 /** @param {Event} event */
 function ignoreWhileFresh(event) {
   const card = event.target instanceof Element ? event.target.closest(ASKS) : null;
-  // The tick lets nothing run by itself: an early one stays, and Approve has its own pause.
+  // The tick lets nothing run by itself, nor does the scope of a grant: an early one stays, and Approve has its own pause.
   if (!card || !isFresh(card) || isTick(event.target) || isWriting(event)) return;
   event.preventDefault();
   event.stopImmediatePropagation();

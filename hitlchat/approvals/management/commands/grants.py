@@ -1,0 +1,60 @@
+"""`manage.py grants list` and `grants revoke`: what runs without asking, without a browser."""
+
+import json
+from typing import Any
+from uuid import UUID
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from hitlchat.gate.actor import Actor
+from hitlchat.gate.grants import ending, listing, words
+from hitlchat.gate.models import Grant
+from hitlchat.gate.visible import see
+
+# Whoever can run commands here is the operator, and nobody in particular.
+CONSOLE = Actor(None, "console")
+
+
+class Command(BaseCommand):
+    help = "List the grants of everyone, or revoke one. Fails with exit code 1 and the reason."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        actions = parser.add_subparsers(dest="action", required=True)
+        shown = actions.add_parser("list", help="what runs without asking now")
+        shown.add_argument("--user", help="only grants of this username")
+        shown.add_argument("--all", action="store_true", help="also those that have ended")
+        shown.add_argument("--json", action="store_true")
+        actions.add_parser("revoke", help="end one at once").add_argument("id", type=UUID)
+
+    def handle(self, *args: Any, action: str, **options: Any) -> str:
+        return self._revoke(options["id"]) if action == "revoke" else self._list(**options)
+
+    def _list(self, *, user: str | None, json: bool, all: bool, **_: Any) -> str:  # noqa: A002
+        rows = Grant.objects.select_related("person").order_by("-given_at")
+        rows = rows.filter(person__username=user) if user is not None else rows
+        active = set(listing.active(rows).values_list("pk", flat=True))
+        told = [_told(each, is_active=each.pk in active) for each in rows if all or each.pk in active]
+        if json:
+            return _as_json(told)
+        return "\n".join("\t".join(map(str, each.values())) for each in told) or "Nothing runs on a grant."
+
+    def _revoke(self, grant_id: UUID) -> str:
+        try:
+            ended = ending.revoke(grant_id, CONSOLE)
+        except ending.NoSuchGrant as error:
+            raise CommandError(str(error)) from error
+        return f"{ended.tool_name} asks again: the grant is {ended.get_end_display().lower()}."
+
+
+def _told(grant: Grant, *, is_active: bool) -> dict[str, str]:
+    return {
+        "id": str(grant.pk),
+        "person": see(grant.person.get_username()).plain,
+        "state": listing.state(grant, is_active=is_active),
+        "scope": see(words.sentence(grant)).plain,
+        "used": words.used(grant),
+    }
+
+
+def _as_json(told: list[dict[str, str]]) -> str:
+    return json.dumps(told, indent=2)

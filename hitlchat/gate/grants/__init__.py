@@ -1,0 +1,1 @@
+"""Grants: bounded standing yeses, each given by a person together with the yes to one call."""
