@@ -20,10 +20,13 @@ def entered(settings: Settings) -> Iterator[list[ToolCall]]:
     settings.TOOL_SOURCES = {**settings.TOOL_SOURCES, **sources_for_tests.SOURCES}
     # A slow hash for each person would be most of the time that these tests take.
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
-    sources_for_tests.entered.clear()
+    kept: tuple[list[Any], ...] = (sources_for_tests.entered, sources_for_tests.previews, sources_for_tests.looked)
+    # Before as well: tests of other folders use these sources too.
+    for each in kept:
+        each.clear()
     yield sources_for_tests.entered
-    for kept in (sources_for_tests.entered, sources_for_tests.previews, sources_for_tests.looked):
-        kept.clear()
+    for each in kept:
+        each.clear()
 
 
 @pytest.fixture
