@@ -212,12 +212,17 @@ def _store(claim: Claim, turn: Turn, answer: llm.Answer, prepared: list[Prepared
 
 def _admit(claim: Claim, prepared: list[Prepared]) -> set[str]:
     """Put them on record, but hold back the questions that there is no room for: those count as waiting, too."""
+    covering.hold(grant for one in prepared for grant in one.grants)
     statuses: set[str] = set()
     for one in (_unless_repeated(claim, each) for each in prepared):
-        request = one.request
-        is_full = one.status == Status.WAITING and limits.is_full(request.caller.user_id, request.conversation_id)
-        statuses.add(Status.WAITING if is_full else admit(one).status)
+        statuses.add(admit(one).status if _has_room(one) else Status.WAITING)
     return statuses
+
+
+def _has_room(prepared: Prepared) -> bool:
+    if prepared.status != Status.WAITING or covering.has_left(prepared.grants):
+        return True
+    return not limits.is_full(prepared.request.caller.user_id, prepared.request.conversation_id)
 
 
 def _unless_repeated(claim: Claim, prepared: Prepared) -> Prepared:

@@ -5,7 +5,7 @@ import logging
 from collections.abc import Callable
 from functools import partial, wraps
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Final
 
 from django.core.exceptions import RequestDataTooBig, SuspiciousOperation
 from django.db import DataError
@@ -79,47 +79,7 @@ def framed(view: View) -> View:
 
 
 def install(api: NinjaAPI) -> None:
-    handlers: dict[type[Exception], Handler] = {
-        AuthenticationError: _unknown_caller,
-        HttpError: _http,
-        Http404: lambda _: problem(404, NOT_FOUND),
-        ValidationError: _invalid,
-        DataError: lambda _: problem(422, "A value is too large, or has a character that cannot be kept."),
-        RequestDataTooBig: lambda _: problem(413, "The request is too large."),
-        RawPostDataException: lambda _: problem(415, "Send the body as application/json."),
-        SuspiciousOperation: lambda _: problem(400, "The request is malformed."),
-        NoSuchApproval: lambda _: problem(404, NOT_FOUND),
-        AlreadySettled: _settled,
-        NotEntitled: lambda error: problem(403, str(error)),
-        SignInAgain: lambda error: problem(403, str(error), signIn=reverse("sign-in-again")),
-        AlreadyCounted: lambda error: problem(409, str(error)),
-        ruling.OnlyAdministrators: lambda error: problem(403, str(error)),
-        ruling.BadRules: lambda error: _fields({to_camel(name): said for name, said in error.problems.items()}),
-        OtherDigest: lambda error: problem(409, str(error)),
-        BadTexts: lambda error: _fields(error.problems),
-        NotNow: lambda error: problem(409, str(error)),
-        BadEdit: lambda error: _fields({"modifiedArguments": str(error)}),
-        BadGrant: lambda error: _fields({_of_grant(name): said for name, said in error.errors.items()}),
-        NoSuchGrant: lambda _: problem(404, NOT_FOUND),
-        NotTogether: lambda error: _fields({"items": str(error)}),
-        RunActive: lambda error: problem(409, str(error)),
-        NoSuchCall: lambda _: problem(404, NOT_FOUND),
-        NoSuchQuestion: lambda _: problem(404, NOT_FOUND),
-        NotOpen: lambda error: problem(409, str(error)),
-        BadAnswer: lambda error: _fields({f"content.{name}": said for name, said in error.errors.items()}),
-        AuthoringError: _authoring,
-        OnlyPeople: lambda error: problem(403, str(error)),
-        WouldLower: lambda error: problem(409, f"{error} Send lowerAnyway to restore it all the same."),
-        Unreadable: lambda error: problem(409, str(error)),
-        BadFile: _bad_file,
-        TooMuch: lambda error: problem(422, str(error)),
-        BadServer: _server,
-        BadChange: lambda error: _fields(error.fields, error.status),
-        rights.OnlyAdministrators: lambda error: problem(403, str(error)),
-        rights.OnlyPeople: lambda error: problem(403, str(error)),
-        Exception: _unforeseen,
-    }
-    for kind, handle in handlers.items():
+    for kind, handle in HANDLERS.items():
         api.add_exception_handler(kind, partial(_answer, handle))
 
 
@@ -186,3 +146,45 @@ def _bad_file(error: BadFile) -> HttpResponse:
 def _unforeseen(error: Exception) -> HttpResponse:
     logger.error("An API request failed", exc_info=error)
     return problem(500, "Something went wrong here. It has been logged.")
+
+
+HANDLERS: Final[dict[type[Exception], Handler]] = {
+    AuthenticationError: _unknown_caller,
+    HttpError: _http,
+    Http404: lambda _: problem(404, NOT_FOUND),
+    ValidationError: _invalid,
+    DataError: lambda _: problem(422, "A value is too large, or has a character that cannot be kept."),
+    RequestDataTooBig: lambda _: problem(413, "The request is too large."),
+    RawPostDataException: lambda _: problem(415, "Send the body as application/json."),
+    SuspiciousOperation: lambda _: problem(400, "The request is malformed."),
+    NoSuchApproval: lambda _: problem(404, NOT_FOUND),
+    AlreadySettled: _settled,
+    NotEntitled: lambda error: problem(403, str(error)),
+    SignInAgain: lambda error: problem(403, str(error), signIn=reverse("sign-in-again")),
+    AlreadyCounted: lambda error: problem(409, str(error)),
+    ruling.OnlyAdministrators: lambda error: problem(403, str(error)),
+    ruling.BadRules: lambda error: _fields({to_camel(name): said for name, said in error.problems.items()}),
+    OtherDigest: lambda error: problem(409, str(error)),
+    BadTexts: lambda error: _fields(error.problems),
+    NotNow: lambda error: problem(409, str(error)),
+    BadEdit: lambda error: _fields({"modifiedArguments": str(error)}),
+    BadGrant: lambda error: _fields({_of_grant(name): said for name, said in error.errors.items()}),
+    NoSuchGrant: lambda _: problem(404, NOT_FOUND),
+    NotTogether: lambda error: _fields({"items": str(error)}),
+    RunActive: lambda error: problem(409, str(error)),
+    NoSuchCall: lambda _: problem(404, NOT_FOUND),
+    NoSuchQuestion: lambda _: problem(404, NOT_FOUND),
+    NotOpen: lambda error: problem(409, str(error)),
+    BadAnswer: lambda error: _fields({f"content.{name}": said for name, said in error.errors.items()}),
+    AuthoringError: _authoring,
+    OnlyPeople: lambda error: problem(403, str(error)),
+    WouldLower: lambda error: problem(409, f"{error} Send lowerAnyway to restore it all the same."),
+    Unreadable: lambda error: problem(409, str(error)),
+    BadFile: _bad_file,
+    TooMuch: lambda error: problem(422, str(error)),
+    BadServer: _server,
+    BadChange: lambda error: _fields(error.fields, error.status),
+    rights.OnlyAdministrators: lambda error: problem(403, str(error)),
+    rights.OnlyPeople: lambda error: problem(403, str(error)),
+    Exception: _unforeseen,
+}

@@ -112,12 +112,13 @@ def admit(prepared: Prepared, instead: Prepared | None = None) -> ToolCall:
     """
     # No savepoints: whoever records several calls records all of them or none.
     with transaction.atomic(savepoint=False):
-        prepared = _unless_full(_unless_deleted(prepared))
+        prepared = _unless_deleted(prepared)
         call = _call(prepared)
-        if prepared.status == Status.WAITING and (grant := covering.take(prepared.grants, call)) is not None:
-            return _run_on(grant, call, prepared)
-        if prepared.status == Status.WAITING and instead is not None:
-            prepared, call = instead, _call(instead)
+        if prepared.status == Status.WAITING:
+            if (grant := covering.take(prepared.grants, call)) is not None:
+                return _run_on(grant, call, prepared)
+            prepared = instead or _unless_full(prepared)
+            call = _call(prepared)
         if prepared.status != Status.WAITING:
             return enter(call, prepared.status, actor=prepared.request.caller.actor, data=_said(prepared))
         return _ask(call, prepared)
@@ -149,8 +150,6 @@ def _unless_deleted(prepared: Prepared) -> Prepared:
 def _unless_full(prepared: Prepared) -> Prepared:
     """Enough questions may be open already."""
     request = prepared.request
-    if prepared.status != Status.WAITING:
-        return prepared
     full = limits.reason(request.caller.user_id, request.conversation_id)
     return replace(prepared, status=Status.REFUSED, reason=full, preview=None) if full else prepared
 

@@ -65,6 +65,12 @@ def hold(grants: Iterable[Grant]) -> None:
         list(Grant.objects.select_for_update().filter(pk__in=ids).order_by("pk").values_list("pk"))
 
 
+def has_left(grants: Iterable[Grant]) -> bool:
+    """Whether one of them may still be used; among what was held before, this stays so until the transaction ends."""
+    ids = {grant.pk for grant in grants}
+    return bool(ids) and Grant.objects.filter(standing.ACTIVE, pk__in=ids).exists()
+
+
 def take(grants: Iterable[Grant], call: ToolCall) -> Grant | None:
     """Use up one call of the first of `grants` that has one left for `call`, which is about to be recorded in this same
     transaction; None if none has: then a person is asked."""
