@@ -109,3 +109,39 @@ def test_two_approve_for_a_third_and_who_comes_too_late_is_told(
     # Whether alice is quicker than her page or not.
     expect(alice.get_by_text("Declined by charlie")).to_be_visible()
     chat.said("It said nothing.")
+
+
+def make_group(alice: Page, server: Server, name: str, member: str) -> None:
+    alice.goto(f"{server.url}/people/")
+    alice.get_by_label("Name of a new group").fill(name)
+    alice.get_by_role("button", name="Make group").click()
+    alice.get_by_label("Person to add").select_option(member)
+    alice.get_by_role("button", name="Add").click()
+    expect(alice.get_by_role("button", name=f"Remove {member}")).to_be_visible()
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.guarantee("gate:only-people")
+def test_after_a_while_a_second_group_may_answer_too(place: Server, script: SharedModel, visit: Visit) -> None:
+    alice, charlie = (visit(place, place.sign_in(name)) for name in ("alice", "charlie"))
+    make_group(alice, place, "Night watch", "charlie")
+    alice.goto(f"{place.url}/tools/echo/rules")
+    alice.get_by_label("Others who may decide too").select_option(label="Night watch")
+    alice.get_by_label("After how many seconds").fill("3")
+    alice.get_by_role("button", name="Save").click()
+    expect(alice.get_by_text("It counts from now on.")).to_be_visible()
+    bob = place.sign_in("bob")
+    chat = Chat(visit(place, bob), place, bob.begin("")).open()
+    charlie.goto(f"{place.url}/approvals/")
+
+    script.enqueue(calls(("echo", {"text": "late"})), text("It said late."))
+    chat.say()
+    card = chat.asked()
+    expect(card).to_contain_text("Night watch")
+    expect(approve_button(card)).to_be_visible()
+    # Once the time is over the list finds it by itself.
+    open_call(charlie, place)
+    approve_button(charlie.locator("[data-ask]")).click()
+    expect(charlie.get_by_text(re.compile("Approved by charlie, signed in"))).to_be_visible()
+    expect(chat.modal).to_be_hidden()
+    chat.said("It said late.")
