@@ -10,21 +10,30 @@ import pytest
 from django.contrib.auth.models import User
 from django.db import connection
 
-from hitlchat.gate import perform
+from hitlchat.gate import decide, perform
 from hitlchat.gate.models import Decision, ToolCall
 from hitlchat.gate.status import Status
 from hitlchat.gate.sweep import sweep
 from tests.architecture.source import ROOT
-from tests.gate.asking import ask, events, recording, run, status
+from tests.conftest import signed_in
+from tests.gate.asking import approval_of, ask, events, recording, run, status
+from tests.gate.deciding_people import approver, rule
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.guarantee("gate:at-most-once")]
 
 
-def die(where: str, call: ToolCall, effects: Path) -> None:
-    """Let another process answer and execute `call`, and be killed on the way."""
+def die(where: str, call: ToolCall, effects: Path, person: User | None = None) -> None:
+    """Let another process answer and execute `call`, and be killed on the way. `person`: who says yes in it."""
     environment = {**os.environ, "DIES": where, "EFFECTS": str(effects)}
     database = str(connection.settings_dict["NAME"])
-    command = [sys.executable, "-m", "tests.gate.dying", database, str(call.pk), str(call.caller_id)]
+    command = [
+        sys.executable,
+        "-m",
+        "tests.gate.dying",
+        database,
+        str(call.pk),
+        str(person.pk if person else call.caller_id),
+    ]
     ended = subprocess.run(command, cwd=ROOT, env=environment, timeout=40, capture_output=True, check=False)
     assert ended.returncode == -signal.SIGKILL, ended.stderr.decode()
 
@@ -79,6 +88,24 @@ def test_a_process_killed_while_recording_the_yes_has_recorded_none(bob: User, t
     assert not Decision.objects.exists()
     assert not run(call)
     assert done(tmp_path / "effects") == []
+
+
+@pytest.mark.guarantee("gate:no-yes-no-run")
+@pytest.mark.parametrize("where, yes", [("after the answer", 1), ("while answering", 0)], ids=["counted", "counting"])
+def test_a_process_killed_around_the_first_of_two_yeses_leaves_what_was_counted_and_nothing_runs(
+    where: str, yes: int, alice: User, bob: User, tmp_path: Path
+) -> None:
+    tool = recording(source="appending")
+    people = [approver(name) for name in ("dora", "emil", "fred")]
+    rule(tool, alice, quorum=2)
+    call = ask(bob, tool)
+    die(where, call, tmp_path / "effects", people[0])
+    time_passes(call)
+    assert (status(call), Decision.objects.count(), run(call)) == (Status.WAITING, yes, False)
+    for person in people[1 : 3 - yes]:
+        assert status(call) == Status.WAITING
+        decide.approve(approval_of(call).pk, signed_in(person))
+    assert (status(call), done(tmp_path / "effects")) == (Status.APPROVED, [])
 
 
 @pytest.mark.parametrize("where", ["in the preview", "between preview and claim", "while claiming"])
