@@ -1,4 +1,4 @@
-"""What one answer costs while ten other questions are open, and while a hundred thousand are."""
+"""What one answer costs while ten other questions are open, and while a hundred thousand are, whoever decides them."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -14,10 +14,11 @@ from bench import people
 from bench.figures import Figure
 from bench.home import ARGUMENTS
 from bench.measure import Stopwatch, median, percentile
-from hitlchat.accounts.models import Token, TokenKind
+from hitlchat.accounts import roles
+from hitlchat.accounts.models import Role, Token, TokenKind
 from hitlchat.gate import decide
 from hitlchat.gate.actor import Actor, Caller
-from hitlchat.gate.models import Approval, ToolCall, new_id
+from hitlchat.gate.models import Approval, DecidedBy, ToolCall, new_id
 from hitlchat.gate.status import Status
 from hitlchat.gate.submit import CallRequest, admit, prepare
 from tests.conftest import PASSWORD
@@ -55,6 +56,18 @@ def measure() -> Iterator[Figure]:
     yield Figure(f"put {MANY:,} questions on record, for this bench", watch.wall, "s", note=f"{watch.cpu:.0f} s CPU")
     yield from _figures(f"{MANY:,} more of somebody else's", bob)
     yield from _figures(f"{MANY:,} of one's own", ann)
+    yield from _figures(f"{MANY:,} of somebody else's that one may decide", _let_decide(bob, ann))
+
+
+def _let_decide(approver: Person, requester: Person) -> Person:
+    """What waits for `requester` is for approvers to decide from now on, and `approver` is one."""
+    roles.give(approver.user, Role.APPROVER)
+    ToolCall.objects.filter(caller=requester.user, status=Status.WAITING).update(
+        decided_by=DecidedBy.APPROVERS, oversight_digest="of the bench"
+    )
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE")
+    return approver
 
 
 def _figures(where: str, person: Person) -> Iterator[Figure]:

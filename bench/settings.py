@@ -4,3 +4,6 @@ from hitlchat.settings import *  # noqa: F403
 from hitlchat.settings import TOOL_SOURCES
 
 TOOL_SOURCES = {**TOOL_SOURCES, "bench": "bench.source.BenchSource"}
+
+# A bench opens more questions for one person than anybody should have.
+HITL_MAX_WAITING_PER_CALLER = 1_000_000
