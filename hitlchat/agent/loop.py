@@ -203,7 +203,6 @@ def _store(claim: Claim, turn: Turn, answer: llm.Answer, prepared: list[Prepared
     with transaction.atomic():
         runs.hold(claim, turn_id=turn.message.pk if prepared else None)
         transcript.close_answer(turn.message.pk, answer)
-        covering.hold(grant for one in prepared for grant in one.grants)
         statuses = _admit(claim, prepared)
         if not prepared:
             runs.finish(claim, RunStatus.DONE)
