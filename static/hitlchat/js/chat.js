@@ -88,7 +88,9 @@ function answer(event) {
   if (!button) return;
   putOff.clear();
   showModal();
-  document.getElementById(`ask-${button.getAttribute("data-answer")}`)?.scrollIntoView({ block: "nearest" });
+  const key = button.getAttribute("data-answer");
+  // Whatever its id says more: how often it was asked, or that others decide.
+  if (key) asks.querySelector(`[data-ask][id^="ask-${key}"]`)?.scrollIntoView({ block: "nearest" });
 }
 
 function updateComposer() {
