@@ -26,7 +26,7 @@ def list_approvals(request: ApiRequest, wanted: Query[schemas.ApprovalFilter]) -
     rows = _with_status(_mine(request), wanted.status)
     order = ["created_at", "id"] if wanted.status == "pending" else ["-created_at", "-id"]
     page = rows.order_by(*order)[wanted.offset : wanted.offset + wanted.limit]
-    return [shapes.approval(row) for row in page]
+    return shapes.approvals(page)
 
 
 @router.get("/{uuid:approval_id}", response=schemas.Approval)
@@ -89,7 +89,7 @@ def answer_together(request: ApiRequest, body: schemas.Batch) -> schemas.BatchOu
 
 
 def _mine(request: ApiRequest) -> QuerySet[Approval]:
-    return deciders.seen_by(request.auth.user.pk).prefetch_related("decisions__person", "grants")
+    return shapes.with_all(deciders.seen_by(request.auth.user.pk))
 
 
 def _standing(request: ApiRequest, approval_id: UUID) -> schemas.Approval:

@@ -31,6 +31,7 @@ from hitlchat.gate.extending import NotNow
 from hitlchat.gate.fresh import SignInAgain
 from hitlchat.gate.grants.ending import NoSuchGrant
 from hitlchat.gate.grants.scope import BadGrant
+from hitlchat.gate.models import Approval
 from hitlchat.gate.quorum import AlreadyCounted
 from hitlchat.gate.stopping import NoSuchCall
 from hitlchat.gate.texts import BadTexts
@@ -118,7 +119,7 @@ def _of_grant(part: str) -> str:
 
 
 def _settled(error: AlreadySettled) -> HttpResponse:
-    standing = shapes.approval(shapes.approvals().get(call=error.call))
+    standing = shapes.approval(shapes.with_all(Approval.objects.all()).get(call=error.call))
     return problem(409, str(error), approval=standing.model_dump(by_alias=True))
 
 

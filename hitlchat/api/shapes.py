@@ -1,5 +1,6 @@
 """From rows to what the API gives."""
 
+from collections.abc import Iterable
 from typing import cast
 from uuid import UUID
 
@@ -23,9 +24,9 @@ QUESTION_ENDS: dict[str, schemas.ApprovalStatus] = {
 RUNS_UNASKED = (Status.ALLOWED, Status.EXECUTING, Status.SUCCEEDED, Status.FAILED, Status.UNKNOWN)
 
 
-def approvals() -> QuerySet[gate.Approval]:
-    """With all that `approval` needs."""
-    return gate.Approval.objects.select_related("call").prefetch_related("decisions__person", "grants")
+def with_all(rows: QuerySet[gate.Approval]) -> QuerySet[gate.Approval]:
+    """All that `approvals` needs of them."""
+    return rows.select_related("call").prefetch_related("decisions__person", "grants")
 
 
 def calls() -> QuerySet[gate.ToolCall]:
@@ -83,6 +84,18 @@ def _message_call(row: gate.ToolCall) -> schemas.MessageCall:
 
 
 def approval(row: gate.Approval) -> schemas.Approval:
+    return approvals([row])[0]
+
+
+def approvals(rows: Iterable[gate.Approval]) -> list[schemas.Approval]:
+    """With as many queries for many as for one."""
+    found = list(rows)
+    waiting = [row for row in found if row.call.status == Status.WAITING]
+    times, yes = joining.times(waiting), _counted(waiting)
+    return [_approval(row, times.get(row.pk, 1), yes.get(row.pk)) for row in found]
+
+
+def _approval(row: gate.Approval, times: int, yes: list[gate.Decision] | None) -> schemas.Approval:
     shown = row.disclosure
     return schemas.Approval(
         id=row.pk,
@@ -100,12 +113,12 @@ def approval(row: gate.Approval) -> schemas.Approval:
         reason=shown["reason"],
         grant_id=next((each.pk for each in row.grants.all()), None),
         preview=shown.get("preview"),
-        asked_times=joining.times(row) if row.call.status == Status.WAITING else 1,
+        asked_times=times,
         asked_again=shown.get("again"),
         decided_by=row.call.decided_by,  # type: ignore[arg-type]
         decider_group=_group(shown.get("whoDecides")),
         quorum=row.call.quorum,
-        approved_by=_approved_by(row),
+        approved_by=[each.person.get_username() for each in (_said_yes(row) if yes is None else yes)],
         who_decides=who.sentences(row),
         decisions=decisions(row),
         call_status=Status(row.call.status),
@@ -118,12 +131,16 @@ def _group(rules: schemas.Object | None) -> str | None:
     return rules["group"]["name"] if rules and rules["group"] else None
 
 
-def _approved_by(row: gate.Approval) -> list[str]:
-    if row.call.status == Status.WAITING and row.call.quorum > 1:
-        yes = list(deciders.counted(approval=row).select_related("person"))
-    else:
-        yes = [each for each in row.decisions.all() if each.verdict == "approve" and each.round == row.call.round]
-    return [each.person.get_username() for each in yes]
+def _counted(waiting: Iterable[gate.Approval]) -> dict[UUID, list[gate.Decision]]:
+    """The yeses that count, of those that need several."""
+    found: dict[UUID, list[gate.Decision]] = {row.pk: [] for row in waiting if row.call.quorum > 1}
+    for yes in deciders.counted(approval__in=list(found)).select_related("person"):
+        found[yes.approval_id].append(yes)
+    return found
+
+
+def _said_yes(row: gate.Approval) -> list[gate.Decision]:
+    return [each for each in row.decisions.all() if each.verdict == "approve" and each.round == row.call.round]
 
 
 def call(row: gate.ToolCall) -> schemas.Call:

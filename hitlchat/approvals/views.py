@@ -137,7 +137,7 @@ def _context(request: HttpRequest, found: Approval, note: str = "") -> dict[str,
     return {
         "approval": found,
         "call": found.call,
-        "card": replace(shown, times=joining.times(found)) if shown else None,
+        "card": replace(shown, times=joining.times([found])[found.pk]) if shown else None,
         "was": None if waiting else _as_shown(found),
         "changed": canonical.pretty(edited[-1], indent=2) if edited else "",
         "for_client": found.call.caller_kind == CallerKind.MCP,

@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Any
 from uuid import UUID
 
-from django.db.models import QuerySet
+from django.db.models import Count, QuerySet
 
 from hitlchat.gate import decide, withdraw
 from hitlchat.gate.actor import Actor
@@ -31,9 +31,16 @@ def leads(rows: Iterable[Approval]) -> list[tuple[Approval, int]]:
     return [(same[0], len(same)) for same in found.values()]
 
 
-def times(approval: Approval) -> int:
-    """How often the call of a waiting approval is asked about."""
-    return 1 + len(_twins(approval))
+def times(waiting: Iterable[Approval]) -> dict[UUID, int]:
+    """How often the call of each of these, which wait, is asked about; in one query for all of them."""
+    rows = list(waiting)
+    joined = Approval.objects.filter(
+        same__in={row.same for row in rows if row.same},
+        call__conversation_id__in={row.call.conversation_id for row in rows},
+        call__status=Status.WAITING,
+    )
+    counts = dict(joined.order_by().values_list("same").annotate(Count("pk")))
+    return {row.pk: counts.get(row.same, 1) for row in rows}
 
 
 def _twins(approval: Approval) -> list[Approval]:

@@ -6,7 +6,7 @@ import pytest
 from django.contrib.auth.models import Group, User
 
 from hitlchat.accounts.models import TokenKind
-from hitlchat.gate.models import AuditEvent, Decision, Oversight, Tool
+from hitlchat.gate.models import AuditEvent, Decision, Oversight, Tool, new_id
 from tests.api.conftest import Ask, ProgramOf, called
 from tests.conftest import MakeTool
 from tests.gate.deciding_people import approver, members, rule
@@ -51,6 +51,22 @@ def test_who_sees_it_and_may_not_decide_gets_the_reason_and_others_nothing(
     assert (last["status"], last["approvedBy"]) == ("approved", ["dora", "alice"])
     late = program_of(dora).post(f"{path}/approve")
     assert (late.status_code, late.json()["approval"]["status"]) == (409, "approved")
+
+
+def test_the_list_of_what_waits_takes_the_same_number_of_queries_however_long_it_is(
+    alice: User, bob: User, dora: User, make_tool: MakeTool, program_of: ProgramOf, django_assert_max_num_queries: Any
+) -> None:
+    make_tool("echo")
+    rule(Tool.objects.get(), alice, quorum=2)
+    here = new_id()
+    for word in "abcabc":
+        call = called(bob, "echo", {"text": word}, conversation_id=here)
+        program_of(dora).post(f"/approvals/{call.approval.pk}/approve")
+    bobs = program_of(bob)
+    with django_assert_max_num_queries(8):
+        found = bobs.get("/approvals").json()
+    assert {(each["askedTimes"], *each["approvedBy"]) for each in found} == {(2, "dora")}
+    assert len(found) == 6
 
 
 @pytest.mark.guarantee("gate:only-people")
