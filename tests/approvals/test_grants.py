@@ -7,15 +7,16 @@ from io import StringIO
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Group, User
 from django.core.management import CommandError, call_command
 from django.test import Client
 
 from hitlchat.gate.grants.scope import Scope
-from hitlchat.gate.models import Approval, Decision, Grant, Tool, new_id
+from hitlchat.gate.models import Approval, DecidedBy, Decision, Grant, Tool, new_id
 from hitlchat.gate.status import Status
 from tests.gate.asking import approval_of, ask, fresh, recording
 from tests.gate.conftest import entered
+from tests.gate.deciding_people import members, rule
 from tests.gate.granting import conditional, granted, runs
 
 __all__ = ["entered"]
@@ -98,6 +99,19 @@ def test_why_no_grant_can_be_given_stands_on_the_card_and_in_the_form(page: Clie
     assert "This tool asks every time" in form(page, required)
     critical = approval_of(ask(bob, conditional(name="wipe", risk_level=5)))
     assert "Calls of risk L5 are asked about each time" in page.get(f"/approvals/{critical.pk}").content.decode()
+
+
+def test_the_card_says_that_rules_about_who_decides_leave_no_room_for_a_grant(
+    page: Client, alice: User, bob: User
+) -> None:
+    tool, others = conditional(), Group.objects.create(name="others")
+    members(others, "dora")
+    rule(tool, alice, decided_by=DecidedBy.REQUESTER, escalate_to=others, escalate_after_seconds=60)
+    asked = approval_of(ask(bob, tool))
+    assert "This tool has rules of its own about who decides: no grant can cover it" in (
+        page.get(f"/approvals/{asked.pk}").content.decode()
+    )
+    assert "rules of its own about who decides: no grant stands in for them" in form(page, asked)
 
 
 @pytest.mark.guarantee("gate:no-yes-no-run")
