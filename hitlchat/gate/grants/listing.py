@@ -24,7 +24,7 @@ STATES: Final[dict[State, str]] = {
 
 def seen_by(user: User) -> QuerySet[Grant]:
     """The latest first."""
-    rows = Grant.objects.select_related("person", "approval__call", "ended_by").order_by("-given_at", "-id")
+    rows = Grant.objects.select_related("person", "ended_by").order_by("-given_at", "-id")
     return rows if may_administer(user) else rows.filter(person=user)
 
 
