@@ -45,6 +45,16 @@ def test_only_authors_see_the_studio(make_tool: MakeTool, bob: User, client: Cli
     assert client.get(path).status_code == 403
 
 
+def test_administrators_are_led_on_to_who_decides_and_to_the_texts_for_models(
+    author: Client, writer: Client, make_tool: MakeTool
+) -> None:
+    make_tool("echo")
+    for path in ("/tools/echo/rules", "/tools/echo/texts"):
+        led = [f'href="{path}"' in each.get("/studio/tools/echo").content.decode() for each in (author, writer)]
+        assert led == [True, False]
+        assert author.get(path).status_code == 200
+
+
 def test_a_new_tool_is_a_draft(author: Client) -> None:
     assert author.post("/studio/new", FORM | {"tags": "Greetings, Text,"}).status_code == 302
     tool = Tool.objects.get(name="echo")
