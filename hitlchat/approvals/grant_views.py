@@ -117,5 +117,5 @@ def revoke(request: HttpRequest, grant_id: UUID) -> HttpResponse:
         ended = ending.revoke(grant_id, Actor(person(request).pk, "session"))
     except ending.NoSuchGrant as error:
         raise Http404(str(error)) from error
-    messages.success(request, f"{ended.tool_name} asks again: the grant is {ended.get_end_display().lower()}.")
+    messages.success(request, words.ended(ended))
     return redirect("grants")

@@ -46,6 +46,12 @@ def reason(grant: Grant) -> str:
     return f"Not asked because of a grant: {sentence(grant).rstrip('.')} ({given}; this is {which})."
 
 
+def ended(grant: Grant) -> str:
+    """For whoever revoked it just now, if it had not ended before."""
+    how = grant.get_end_display().lower()
+    return f"{grant.tool_name} asks again, unless another grant covers the call: this one is {how}."
+
+
 def times(count: int) -> str:
     return {0: "not yet", 1: "once"}.get(count, f"{count} times")
 

@@ -43,7 +43,7 @@ class Command(BaseCommand):
             ended = ending.revoke(grant_id, CONSOLE)
         except ending.NoSuchGrant as error:
             raise CommandError(str(error)) from error
-        return f"{ended.tool_name} asks again: the grant is {ended.get_end_display().lower()}."
+        return words.ended(ended)
 
 
 def _told(grant: Grant, *, is_active: bool) -> dict[str, str]:
