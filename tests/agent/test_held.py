@@ -145,7 +145,7 @@ async def test_the_page_and_rest_say_that_more_is_to_come(
 ) -> None:
     await begin(talk, scripted_model)
     shown = await in_database(fragments.asks)(talk.conversation.pk)
-    assert "2 questions are open; 3 more calls come up when you have answered." in shown
+    assert "2 questions are open; 3 more calls come up as answers are given." in shown
     await talk.stop()
     assert "more calls come up" not in await in_database(fragments.asks)(talk.conversation.pk)
 
