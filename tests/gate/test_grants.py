@@ -322,3 +322,11 @@ def test_what_it_let_in_does_not_start_once_its_time_is_over(bob: User, entered:
     assert not run(call)
     assert fresh(call).reason == "Not run: the time of its grant was over."
     assert entered == []
+
+
+def test_the_sweeper_looks_at_all_grants_with_one_query(bob: User, django_assert_num_queries: Any) -> None:
+    for name in ("refund", "remind", "retry"):
+        granted(bob, conditional(name=name), calls=5)
+    with django_assert_num_queries(1):
+        ending.void_changed()
+    assert Grant.objects.filter(standing.ACTIVE).count() == 3

@@ -10,7 +10,7 @@ from hitlchat.gate import policy
 from hitlchat.gate.actor import SYSTEM, Caller
 from hitlchat.gate.crossing import in_db
 from hitlchat.gate.grants import ending, standing, telling
-from hitlchat.gate.models import Grant, Tool, ToolCall, Verdict
+from hitlchat.gate.models import Decision, Grant, Tool, ToolCall, Verdict
 from hitlchat.gate.transition import note
 
 # Of so many at most, the oldest first.
@@ -33,7 +33,7 @@ def _standing(tool: Tool, arguments: dict[str, Any], caller: Caller, conversatio
     mine = Grant.objects.filter(standing.ACTIVE, person_id=caller.user_id, tool_id=tool.pk, caller_kind=caller.kind)
     rows = mine.filter(standing.scope(arguments, conversation_id, caller.token_id))
     # In one statement, and so of one moment: each use is counted twice.
-    counted = rows.select_related("tool", "person", "approval__call").annotate(uses=Count("covered"))
+    counted = rows.select_related("tool__oversight", "person").annotate(uses=Count("covered"))
     return [grant for grant in counted[:MOST] if not _is_void(grant, grant.uses)]
 
 
@@ -46,8 +46,8 @@ def _is_void(grant: Grant, uses: int) -> bool:
 
 def _was_given(grant: Grant) -> bool:
     """With a yes of that person to that call."""
-    yes = {"person_id": grant.person_id, "verdict": Verdict.APPROVE, "means__in": standing.MEANS}
-    return grant.approval.decisions.filter(**yes).exists()
+    yes = Decision.objects.filter(approval_id=grant.approval_id, verdict=Verdict.APPROVE, means__in=standing.MEANS)
+    return yes.filter(person_id=grant.person_id).exists()
 
 
 async def _holds(condition: str, arguments: dict[str, Any]) -> bool:

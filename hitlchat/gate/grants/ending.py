@@ -61,7 +61,7 @@ def void(grant: Grant, why: str) -> None:
 
 def void_changed() -> None:
     """For the sweeper: what is void by now and nobody has come across."""
-    rows = Grant.objects.filter(standing.ACTIVE).select_related("tool", "person", "approval__call")
+    rows = Grant.objects.filter(standing.ACTIVE).select_related("tool__oversight", "person")
     for grant in rows[:MOST_AT_ONCE]:
         if why := standing.why_void(grant):
             void(grant, why)

@@ -46,7 +46,8 @@ def seal(grant: Grant) -> str:
 
 
 def why_void(grant: Grant) -> str | None:
-    """What is no longer as it was, in words; None if all is. `grant` is read with its tool and person."""
+    """What is no longer as it was, in words; None if all is. `grant` is read with its person and its tool, and that
+    with its oversight."""
     tool = grant.tool
     if tool is None:
         return "the tool was deleted"
@@ -66,7 +67,7 @@ def _comparisons(grant: Grant, tool: Tool) -> list[tuple[str, bool]]:
         ("the tool's definition or connection changed", tool.definition_hash == grant.definition_hash),
         ("the tool's risk changed", tool.risk_level == grant.risk_level),
         ("the token it was given for was revoked or expired", _has_token(grant)),
-        ("who decides about the tool was changed", oversight.of(tool) == oversight.Rules()),
+        ("who decides about the tool was changed", not hasattr(tool, "oversight")),
         (ASKS_EVERY_TIME, tool.hitl_mode != HitlMode.REQUIRED),
         ("the rules that it was given under changed", policy.rule_of(tool) == grant.rule),
         ("no call of this tool may run on a grant any more", may_be_granted(tool)),
@@ -114,7 +115,7 @@ def reason(call: ToolCall) -> str | None:
     """Why a call that was not asked about because of a grant must not start; None if it may, or runs on none."""
     if call.grant_id is None:
         return None
-    grant = Grant.objects.select_related("tool", "person").get(pk=call.grant_id)
+    grant = Grant.objects.select_related("tool__oversight", "person").get(pk=call.grant_id)
     if grant.end:
         return f"its grant was {grant.get_end_display().lower()}: {grant.why}"
     if why := why_void(grant):
