@@ -36,7 +36,9 @@ def left(grant: Grant) -> str:
 
 
 def used(grant: Grant) -> str:
-    return f"used {grant.used} of {grant.calls}" if grant.calls else f"used {times(grant.used)}"
+    if grant.calls:
+        return f"used {grant.used} of {grant.calls}"
+    return {0: "not used yet", 1: "used once"}.get(grant.used, f"used {grant.used} times")
 
 
 def reason(grant: Grant) -> str:
@@ -50,10 +52,6 @@ def ended(grant: Grant) -> str:
     """For whoever revoked it just now, if it had not ended before."""
     how = grant.get_end_display().lower()
     return f"{grant.tool_name} asks again, unless another grant covers the call: this one is {how}."
-
-
-def times(count: int) -> str:
-    return {0: "not yet", 1: "once"}.get(count, f"{count} times")
 
 
 def clock(at: datetime) -> str:
