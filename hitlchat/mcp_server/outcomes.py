@@ -100,7 +100,8 @@ def _told(call: ToolCall, templates: texts.Texts) -> types.CallToolResult:
     )
     if call.status == Status.REFUSED and call.reason in NOT_HERE:
         # No policy did, which is what it says elsewhere.
-        text = canonical.pretty({"status": call.status, "message": NOT_HERE[call.reason], "reason": call.reason})
+        told = {"status": call.status, "message": NOT_HERE[call.reason], "executed": False, "reason": call.reason}
+        text = canonical.pretty(told)
     if call.status != Status.SUCCEEDED:
         return _error(text, call)
     value = shapes.structured(call)
