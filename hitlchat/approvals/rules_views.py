@@ -1,15 +1,13 @@
 """The page on which administrators say who decides about a tool, whatever its source."""
 
 from django.contrib import messages
-from django.contrib.auth.decorators import login_required
-from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
-from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
+from hitlchat.accounts.administrators import administrators_only
 from hitlchat.accounts.people import person
-from hitlchat.accounts.roles import may_administer, named_groups
+from hitlchat.accounts.roles import named_groups
 from hitlchat.approvals.rules_form import RulesForm
 from hitlchat.gate import oversight, ruling, who
 from hitlchat.gate.actor import Actor
@@ -18,12 +16,9 @@ from hitlchat.gate.models import Tool
 MOST_NAMED = 20
 
 
-@login_required
-@never_cache
+@administrators_only("Only administrators see and change who decides about a tool.")
 @require_http_methods(["GET", "HEAD", "POST"])
 def rules(request: HttpRequest, name: str) -> HttpResponse:
-    if not may_administer(person(request)):
-        raise PermissionDenied("Only administrators see and change who decides about a tool.")
     tool = get_object_or_404(Tool, name=name)
     form = RulesForm(oversight.of(tool), request.POST if request.method == "POST" else None)
     if not form.is_valid():

@@ -1,43 +1,24 @@
 """The pages on which administrators word what models read about calls that were declined, edited, late or refused."""
 
-from collections.abc import Callable
-from functools import wraps
-from typing import Any
-
 from django.contrib import messages
-from django.contrib.auth.decorators import login_required
-from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, QueryDict
-from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
-from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
+from hitlchat.accounts.administrators import administrators_only
 from hitlchat.accounts.people import person
-from hitlchat.accounts.roles import may_administer
 from hitlchat.gate import text_fields, texts
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import ModelText, Outcome, Tool
 from hitlchat.gate.models.texts import LONGEST_TEXT
 
-View = Callable[..., HttpResponseBase]
 MOST_TOOLS = 500
 
-
-def _administrators(view: View) -> View:
-    @login_required
-    @never_cache
-    @wraps(view)
-    def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        if not may_administer(person(request)):
-            raise PermissionDenied("Only administrators may see and change the texts for models.")
-        return view(request, *args, **kwargs)
-
-    return guarded
+_administrators_only = administrators_only("Only administrators may see and change the texts for models.")
 
 
-@_administrators
+@_administrators_only
 @require_http_methods(["GET", "HEAD", "POST"])
 def page(request: HttpRequest, name: str = "") -> HttpResponse:
     """Of all tools, or of the one with this name."""
@@ -54,7 +35,7 @@ def page(request: HttpRequest, name: str = "") -> HttpResponse:
     return render(request, "texts/page.html", _context(request, tool))
 
 
-@_administrators
+@_administrators_only
 @require_POST
 def example(request: HttpRequest, name: str = "") -> HttpResponse:
     """What a model would read by what is typed at one field (`outcome`), or what is wrong with it."""
