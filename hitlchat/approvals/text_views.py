@@ -30,7 +30,7 @@ def page(request: HttpRequest, name: str = "") -> HttpResponse:
         except texts.BadTexts:
             # Each field says itself what is wrong with it.
             return render(request, "texts/page.html", _context(request, tool, typed), status=422)
-        messages.success(request, "Saved. Models read these words from the next call on.")
+        messages.success(request, "Saved. Models read these words from now on.")
         return redirect(_address(tool))
     return render(request, "texts/page.html", _context(request, tool))
 

@@ -36,7 +36,7 @@ def page(alice: User, client: Client) -> Client:
 @pytest.mark.parametrize("path", ["/texts", "/tools/echo/texts"])
 def test_an_administrator_saves_words_and_sees_what_a_model_reads(page: Client, tool: Tool, path: str) -> None:
     shown = page.post(path, {"declined": "No {toolName}.", "expired": ""}, follow=True).content.decode()
-    assert "Models read these words from the next call on." in shown
+    assert "Models read these words from now on." in shown
     assert "No {toolName}." in shown
     assert "message&quot;: &quot;No " in shown
     assert "It was not executed" in shown
