@@ -56,7 +56,7 @@ def _address(tool: Tool | None) -> str:
 
 def _typed(sent: QueryDict) -> dict[str, str]:
     """As it will be saved."""
-    return {outcome: sent.get(outcome, "").replace("\r\n", "\n").strip() for outcome in Outcome.values}
+    return {outcome: texts.tidy(sent.get(outcome, "")) for outcome in Outcome.values}
 
 
 def _context(request: HttpRequest, tool: Tool | None, typed: dict[str, str] | None = None) -> dict[str, object]:

@@ -112,7 +112,7 @@ def fill(template: str, call: Told, *, feedback: str = "") -> str:
 
 def save(tool: Tool | None, wanted: Mapping[str, str | None], actor: Actor) -> dict[str, str]:
     """Set templates, of the tool or for all; None or an empty one takes it away. Those that stand now. BadTexts."""
-    clean = {outcome: (text or "").replace("\r\n", "\n").strip() for outcome, text in wanted.items()}
+    clean = {outcome: tidy(text or "") for outcome, text in wanted.items()}
     if problems := {outcome: said for outcome, text in clean.items() if (said := problem(outcome, text))}:
         raise BadTexts(problems)
     with transaction.atomic():
@@ -126,6 +126,11 @@ def save(tool: Tool | None, wanted: Mapping[str, str | None], actor: Actor) -> d
             data: dict[str, Any] = {"tool": tool.name if tool else None, "before": before, "after": after}
             note(None, "texts.changed", actor=actor, data=data)
     return after
+
+
+def tidy(text: str) -> str:
+    """As it is kept."""
+    return text.replace("\r\n", "\n").strip()
 
 
 def problem(outcome: str, text: str) -> str:
