@@ -13,7 +13,7 @@ from hitlchat.accounts.people import person
 from hitlchat.approvals import edit_form
 from hitlchat.approvals.edit_form import Form
 from hitlchat.gate import decide, deciders, editing
-from hitlchat.gate.actor import Actor
+from hitlchat.gate.acting import actor_of
 from hitlchat.gate.card import card
 from hitlchat.gate.decide import AlreadySettled
 from hitlchat.gate.edited import BadEdit
@@ -33,7 +33,7 @@ def edit(request: HttpRequest, approval_id: UUID) -> HttpResponse:
     if found.call.status != Status.WAITING or found.call.tool is None:
         return _shown(request, found, {"gone": str(AlreadySettled(found.call))})
     try:
-        decide.require(Actor(person(request).pk, "session"), found)
+        decide.require(actor_of(request), found)
     except deciders.NotEntitled as others:
         return _shown(request, found, {"gone": str(others)})
     schema, asked = found.call.tool.input_schema, found.disclosure["arguments"]

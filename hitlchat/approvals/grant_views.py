@@ -15,6 +15,7 @@ from django.views.decorators.http import require_GET, require_POST
 from hitlchat.accounts.people import person
 from hitlchat.accounts.roles import may_administer
 from hitlchat.gate import deciders
+from hitlchat.gate.acting import actor_of
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.card import card
 from hitlchat.gate.decide import AlreadySettled
@@ -48,7 +49,7 @@ def form(request: HttpRequest, approval_id: UUID) -> HttpResponse:
     """The form, or (`part=offer`) what its present state comes to in words. Nothing is kept or decided here."""
     user = person(request)
     found = get_object_or_404(deciders.seen_by(user.pk).select_related("call__tool"), pk=approval_id)
-    actor, over = Actor(user.pk, "session"), request.GET.get("over", "")
+    actor, over = actor_of(request), request.GET.get("over", "")
     here = found.call.conversation_id is not None
     context: dict[str, Any] = {"card": card(found), "over": over if over in OVER else "http"}
     if request.GET.get("part") == "offer":
@@ -114,7 +115,7 @@ def _rows(grants: QuerySet[Grant], *, is_active: bool) -> list[Row]:
 @require_POST
 def revoke(request: HttpRequest, grant_id: UUID) -> HttpResponse:
     try:
-        ended = ending.revoke(grant_id, Actor(person(request).pk, "session"))
+        ended = ending.revoke(grant_id, actor_of(request))
     except ending.NoSuchGrant as error:
         raise Http404(str(error)) from error
     messages.success(request, words.ended(ended))

@@ -6,11 +6,10 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods
 
 from hitlchat.accounts.administrators import administrators_only
-from hitlchat.accounts.people import person
 from hitlchat.accounts.roles import named_groups
 from hitlchat.approvals.rules_form import RulesForm
 from hitlchat.gate import oversight, ruling, who
-from hitlchat.gate.actor import Actor
+from hitlchat.gate.acting import actor_of
 from hitlchat.gate.models import Tool
 
 MOST_NAMED = 20
@@ -23,7 +22,7 @@ def rules(request: HttpRequest, name: str) -> HttpResponse:
     form = RulesForm(oversight.of(tool), request.POST if request.method == "POST" else None)
     if not form.is_valid():
         return _page(request, tool, form, status=422 if form.is_bound else 200)
-    actor = Actor(person(request).pk, "session")
+    actor = actor_of(request)
     try:
         ruling.change(tool, form.rules, actor, seen=request.POST.get("seen", ""))
     except ruling.BadRules as bad:

@@ -7,9 +7,8 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
 from hitlchat.accounts.administrators import administrators_only
-from hitlchat.accounts.people import person
 from hitlchat.gate import text_fields, texts
-from hitlchat.gate.actor import Actor
+from hitlchat.gate.acting import actor_of
 from hitlchat.gate.models import ModelText, Outcome, Tool
 from hitlchat.gate.models.texts import LONGEST_TEXT
 
@@ -26,7 +25,7 @@ def page(request: HttpRequest, name: str = "") -> HttpResponse:
     if request.method == "POST":
         typed = _typed(request.POST)
         try:
-            texts.save(tool, typed, Actor(person(request).pk, "session"))
+            texts.save(tool, typed, actor_of(request))
         except texts.BadTexts:
             # Each field says itself what is wrong with it.
             return render(request, "texts/page.html", _context(request, tool, typed), status=422)

@@ -12,7 +12,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from hitlchat.accounts.people import person
 from hitlchat.gate import card, decide, deciders, extending
-from hitlchat.gate.actor import Actor
+from hitlchat.gate.acting import actor_of
 from hitlchat.gate.models import Approval
 from hitlchat.gate.status import Status
 
@@ -42,7 +42,7 @@ def extend(request: HttpRequest, approval_id: UUID) -> HttpResponse:
         if seen is None:
             note = "The page sent no usable deadline. Reload it."
         else:
-            extending.extend(approval_id, Actor(user.pk, "session"), seen=seen)
+            extending.extend(approval_id, actor_of(request), seen=seen)
     except decide.NoSuchApproval as error:
         raise Http404(str(error)) from error
     except (decide.AlreadySettled, extending.NotNow) as error:

@@ -13,10 +13,9 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
 from hitlchat.accounts.people import person
-from hitlchat.accounts.sessions import signed_in_at
 from hitlchat.approvals import answering
 from hitlchat.gate import canonical, decide, deciders, joining, known, quorum, reasons, taking_back
-from hitlchat.gate.actor import Actor
+from hitlchat.gate.acting import actor_of
 from hitlchat.gate.card import Card, card
 from hitlchat.gate.edited import BadEdit
 from hitlchat.gate.grants import words
@@ -57,7 +56,7 @@ def answer(request: HttpRequest, approval_id: UUID) -> HttpResponse:
     """Approve, with changed arguments or without, or decline. The fragment for htmx is the call as it stands now."""
     note = ""
     try:
-        note = answering.answer(approval_id, _actor(request), request.POST)
+        note = answering.answer(approval_id, actor_of(request), request.POST)
     except decide.NoSuchApproval as error:
         raise Http404(str(error)) from error
     except DID_NOT_COUNT as error:
@@ -71,7 +70,7 @@ def take_back(request: HttpRequest, approval_id: UUID) -> HttpResponse:
     """Withdraw the call if it was approved and has not started."""
     note = ""
     try:
-        taking_back.take_back_approval(approval_id, _actor(request))
+        taking_back.take_back_approval(approval_id, actor_of(request))
     except decide.NoSuchApproval as error:
         raise Http404(str(error)) from error
     except taking_back.TooLate as error:
@@ -94,7 +93,7 @@ def who(request: HttpRequest, approval_id: UUID) -> HttpResponse:
     seen = request.GET.get("seen", "")
     if found.call.status != Status.WAITING:
         return _fragment(request, found)
-    now = standing(found, _actor(request))
+    now = standing(found, actor_of(request))
     if now.mark == seen:
         return HttpResponse(status=204)
     return _fragment(request, found, stays=now.stance == seen.partition(".")[0])
@@ -105,10 +104,6 @@ def _told(request: HttpRequest, approval_id: UUID, note: str) -> HttpResponse:
     if request.headers.get("HX-Request"):
         return _fragment(request, found, note)
     return redirect("approval", approval_id) if not note else _page(request, found, note)
-
-
-def _actor(request: HttpRequest) -> Actor:
-    return Actor(person(request).pk, "session", signed_in_at=signed_in_at(request.session))
 
 
 def _mine(request: HttpRequest) -> QuerySet[Approval]:
@@ -130,7 +125,7 @@ def _page(request: HttpRequest, found: Approval, note: str = "") -> HttpResponse
 
 def _context(request: HttpRequest, found: Approval, note: str = "") -> dict[str, object]:
     waiting = found.call.status == Status.WAITING
-    shown = card(found, _actor(request)) if waiting else None
+    shown = card(found, actor_of(request)) if waiting else None
     others = shown is not None and shown.who is not None and shown.who.stance != "may"
     decisions = list(found.decisions.select_related("person"))
     edited = [decision.edited_arguments for decision in decisions if decision.edited_arguments is not None]

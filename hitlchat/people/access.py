@@ -4,14 +4,8 @@ from django.contrib import messages
 from django.http import HttpRequest
 
 from hitlchat.accounts.administrators import administrators_only
-from hitlchat.accounts.people import person
-from hitlchat.gate.actor import Actor
 
 administrator_only = administrators_only("Only administrators may see and change people.")
-
-
-def actor_of(request: HttpRequest) -> Actor:
-    return Actor(person(request).pk, "session")
 
 
 def told(request: HttpRequest) -> list[str]:

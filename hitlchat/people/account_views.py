@@ -12,8 +12,9 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from hitlchat.accounts import roles
 from hitlchat.accounts.people import person
+from hitlchat.gate.acting import actor_of
 from hitlchat.gate.transition import note
-from hitlchat.people.access import actor_of, told
+from hitlchat.people.access import told
 
 
 @sensitive_post_parameters()

@@ -10,8 +10,9 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from hitlchat.accounts import roles
 from hitlchat.gate import ruling
+from hitlchat.gate.acting import actor_of
 from hitlchat.people import grouping
-from hitlchat.people.access import actor_of, administrator_only, told
+from hitlchat.people.access import administrator_only, told
 from hitlchat.people.forms import GroupForm
 from hitlchat.people.rules import Refused
 

@@ -12,7 +12,6 @@ from django.shortcuts import get_object_or_404
 
 from hitlchat.accounts.people import person
 from hitlchat.accounts.roles import may_administer
-from hitlchat.gate.actor import Actor
 from hitlchat.upstreams.models import UpstreamServer
 
 View = Callable[..., HttpResponseBase]
@@ -32,10 +31,6 @@ def administrator_only(view: View) -> View:
         return view(request, *args, **kwargs)
 
     return guarded
-
-
-def actor_of(request: HttpRequest) -> Actor:
-    return Actor(person(request).pk, "session")
 
 
 def server_named(name: str) -> UpstreamServer:

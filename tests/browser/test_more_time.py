@@ -16,7 +16,7 @@ LATER = re.compile(r"5:\d\d")
 
 
 def more(place: Page | Locator) -> Locator:
-    return place.get_by_role("button", name="Add 5 minutes to answer")
+    return place.get_by_role("button", name="+5 min to answer")
 
 
 def test_five_minutes_are_added_with_one_press_and_every_open_page_shows_them(

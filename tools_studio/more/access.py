@@ -11,7 +11,6 @@ from django.shortcuts import get_object_or_404
 
 from hitlchat.accounts.people import person
 from hitlchat.accounts.roles import may_administer, may_author
-from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import Tool
 from tools_studio.drafts import SOURCE
 
@@ -35,10 +34,6 @@ def _only(may: Question) -> Callable[[View], View]:
 
 author_only = _only(may_author)
 administrator_only = _only(may_administer)
-
-
-def actor_of(request: HttpRequest) -> Actor:
-    return Actor(person(request).pk, "session")
 
 
 def authored(name: str) -> Tool:

@@ -8,9 +8,10 @@ from django.shortcuts import render
 from django.views.decorators.http import require_http_methods
 
 from hitlchat.gate import canonical
+from hitlchat.gate.acting import actor_of
 from tools_studio import exchange
 from tools_studio.exchange import BadFile, Conflict, Outdated, Plan
-from tools_studio.more.access import actor_of, author_only
+from tools_studio.more.access import author_only
 from tools_studio.pages.listing import side
 
 CONFLICTS = (

@@ -8,11 +8,12 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
+from hitlchat.gate.acting import actor_of
 from hitlchat.gate.models import HitlMode, Tool
 from tools_studio import restoring, snapshots, standing, versions
 from tools_studio.drafts import AuthoringError
 from tools_studio.models import Script, ScriptVersion
-from tools_studio.more.access import actor_of, author_only, authored
+from tools_studio.more.access import author_only, authored
 from tools_studio.pages import page
 from tools_studio.pages.listing import side
 from tools_studio.restoring import WouldLower

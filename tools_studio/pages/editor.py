@@ -12,12 +12,13 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from hitlchat.accounts.people import person
 from hitlchat.accounts.roles import may_administer
+from hitlchat.gate.acting import actor_of
 from hitlchat.gate.models import Tool
 from tools_studio import authoring, inspection, standing
 from tools_studio.authoring import AuthoringError, Draft
 from tools_studio.forms import ToolForm
 from tools_studio.models import ScriptVersion
-from tools_studio.more.access import actor_of, author_only, authored
+from tools_studio.more.access import author_only, authored
 from tools_studio.pages import copies, page
 from tools_studio.pages.listing import side
 from tools_studio.powers_form import declared

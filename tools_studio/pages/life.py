@@ -4,10 +4,11 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST
 
+from hitlchat.gate.acting import actor_of
 from tools_studio import authoring
 from tools_studio.authoring import AuthoringError
 from tools_studio.forms import ToolForm
-from tools_studio.more.access import actor_of, author_only, authored
+from tools_studio.more.access import author_only, authored
 from tools_studio.pages import page
 
 

@@ -11,7 +11,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
 from hitlchat.accounts.people import person
-from hitlchat.gate.actor import Actor
+from hitlchat.gate.acting import actor_of
 from hitlchat.upstreams.asking import answers, questions
 from hitlchat.upstreams.asking.answers import BadAnswer
 from hitlchat.upstreams.asking.card import QuestionCard, card, field_name, is_answerable
@@ -53,7 +53,7 @@ def answer(request: HttpRequest, question_id: UUID) -> HttpResponse:
     fields = () if found.url else fields_of(found.schema)
     typed = [request.POST.getlist(field_name(index)) for index, _ in enumerate(fields)]
     try:
-        return _closed(request, questions.answer(found.pk, _actor(request), answers.read(fields, typed)))
+        return _closed(request, questions.answer(found.pk, actor_of(request), answers.read(fields, typed)))
     except BadAnswer as refused:
         return _answered(request, card(found, typed, refused.errors))
     except questions.NotOpen as late:
@@ -65,18 +65,14 @@ def answer(request: HttpRequest, question_id: UUID) -> HttpResponse:
 def decline(request: HttpRequest, question_id: UUID) -> HttpResponse:
     found = _find(request, question_id)
     try:
-        return _closed(request, questions.decline(found.pk, _actor(request)))
+        return _closed(request, questions.decline(found.pk, actor_of(request)))
     except questions.NotOpen as late:
         return _late(request, late.question)
 
 
-def _actor(request: HttpRequest) -> Actor:
-    return Actor(person(request).pk, "session")
-
-
 def _find(request: HttpRequest, question_id: UUID) -> UpstreamQuestion:
     try:
-        return questions.find(question_id, _actor(request))
+        return questions.find(question_id, actor_of(request))
     except questions.NoSuchQuestion as error:
         raise Http404(str(error)) from error
 

@@ -10,9 +10,10 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from hitlchat.gate import deciders
+from hitlchat.gate.acting import actor_of
 from hitlchat.gate.models import DEFAULT_PROMPT
 from hitlchat.upstreams import composing, exposure
-from hitlchat.upstreams.access import actor_of, administrator_only, server_named
+from hitlchat.upstreams.access import administrator_only, server_named
 from hitlchat.upstreams.drawer import applying, listing, plan
 from hitlchat.upstreams.drawer.lines import Line, lines_of
 from hitlchat.upstreams.drawer.listing import PIECE, SHOWN, Wanted

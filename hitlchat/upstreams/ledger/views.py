@@ -6,8 +6,9 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
+from hitlchat.gate.acting import actor_of
 from hitlchat.upstreams import composing
-from hitlchat.upstreams.access import actor_of, administrator_only
+from hitlchat.upstreams.access import administrator_only
 from hitlchat.upstreams.composing import Change, Refused
 from hitlchat.upstreams.ledger import page
 from hitlchat.upstreams.models import ComposedTool, ToolState

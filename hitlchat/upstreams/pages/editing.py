@@ -7,8 +7,9 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_http_methods
 
+from hitlchat.gate.acting import actor_of
 from hitlchat.upstreams import reaching, servers
-from hitlchat.upstreams.access import actor_of, administrator_only, server_named
+from hitlchat.upstreams.access import administrator_only, server_named
 from hitlchat.upstreams.drafts import BadServer, ServerDraft, draft_of
 from hitlchat.upstreams.gallery import entries
 from hitlchat.upstreams.models import UpstreamServer

@@ -8,8 +8,9 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_POST
 
+from hitlchat.gate.acting import actor_of
 from hitlchat.upstreams import reaching, servers, trying
-from hitlchat.upstreams.access import actor_of, administrator_only, server_named
+from hitlchat.upstreams.access import administrator_only, server_named
 from hitlchat.upstreams.drafts import BadServer
 from hitlchat.upstreams.models import UpstreamServer
 from hitlchat.upstreams.pages import arguments, standing

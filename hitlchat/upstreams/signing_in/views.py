@@ -14,7 +14,8 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from hitlchat.accounts.people import person
 from hitlchat.accounts.roles import may_administer
-from hitlchat.upstreams.access import actor_of, administrator_only, server_named
+from hitlchat.gate.acting import actor_of
+from hitlchat.upstreams.access import administrator_only, server_named
 from hitlchat.upstreams.models import UpstreamServer
 from hitlchat.upstreams.pages.telling import tell
 from hitlchat.upstreams.sign_ins import Registration, SignIn
