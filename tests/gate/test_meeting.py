@@ -1,0 +1,37 @@
+"""Where grants, rules of who decides, joined calls, limits and texts meet."""
+
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+
+from hitlchat.gate import decide
+from hitlchat.gate.grants.scope import Scope
+from hitlchat.gate.models import Grant, ToolCall
+from hitlchat.gate.sources import Preview
+from hitlchat.gate.status import Status
+from tests.conftest import signed_in
+from tests.gate.asking import approval_of, ask, fresh, recording, run, say_yes, status
+from tests.gate.granting import HERE, runs
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.mark.guarantee("gate:no-yes-no-run")
+def test_a_no_to_what_is_asked_again_ends_the_grant_given_with_the_yes_before(
+    bob: User, previews: list[Any], entered: list[ToolCall]
+) -> None:
+    previews[:] = [Preview(text="Refunds 1 EUR"), Preview(text="Refunds 9 EUR")]
+    tool = recording(mode="CONDITIONAL", source="previewing")
+    call = ask(bob, tool, conversation_id=HERE)
+    say_yes(bob, call, grant=Scope(calls=5))
+    assert not run(call)
+    let_in = ask(bob, tool, conversation_id=HERE)
+    assert (fresh(call).round, let_in.status) == (2, Status.ALLOWED)
+    decide.decline(approval_of(call).pk, signed_in(bob))
+    grant = Grant.objects.get()
+    assert (grant.end, grant.ended_by_id) == ("revoked", bob.pk)
+    assert "declined when it was asked about again" in grant.why
+    assert status(let_in) == Status.WITHDRAWN
+    assert not runs(bob, tool)
+    assert entered == []
