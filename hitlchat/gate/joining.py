@@ -14,7 +14,7 @@ from django.db.models import QuerySet
 
 from hitlchat.gate import decide, withdraw
 from hitlchat.gate.actor import Actor
-from hitlchat.gate.models import Approval, Decision
+from hitlchat.gate.models import Approval, Decision, Verdict
 from hitlchat.gate.status import Status
 from hitlchat.gate.transition import call_moved
 
@@ -54,16 +54,22 @@ def _on_move(*, call_id: UUID, status: Status, **_: Any) -> None:
         return
     approval = Approval.objects.select_related("call").filter(call_id=call_id).exclude(same="").first()
     others = _twins(approval) if approval else []
-    decision = approval.decisions.order_by("decided_at").last() if approval and others else None
+    decision = _answer_to(approval, status) if approval and others else None
     if approval is None or decision is None:
         return
     for other in others:
         _answer(other, approval, decision)
 
 
+def _answer_to(approval: Approval, status: Status) -> Decision | None:
+    """Which brought it to this status. By its verdict: when people answer at once, times alone do not tell."""
+    verdict = Verdict.APPROVE if status == Status.APPROVED else Verdict.DECLINE
+    return approval.decisions.filter(verdict=verdict).order_by("decided_at").last()
+
+
 def _answer(other: Approval, approval: Approval, decision: Decision) -> None:
     actor = Actor(decision.person_id, decision.means, decision.client, decision.token_name)  # type: ignore[arg-type]
-    if decision.verdict == "approve":
+    if decision.verdict == Verdict.APPROVE:
         why = f"the same call was approved and runs once, as {approval.call.model_call_id}; its outcome is there"
         withdraw.withdraw_question(other.call_id, other.call.round, actor=actor, why=why)
         return

@@ -1,17 +1,21 @@
 """Where grants, rules of who decides, joined calls, limits and texts meet."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import User
+import time_machine
+from django.contrib.auth.models import Group, User
+from django.utils import timezone
 
-from hitlchat.gate import decide
+from hitlchat.gate import decide, reasons
 from hitlchat.gate.grants.scope import Scope
-from hitlchat.gate.models import Grant, ToolCall
+from hitlchat.gate.models import Grant, Tool, ToolCall, new_id
 from hitlchat.gate.sources import Preview
 from hitlchat.gate.status import Status
 from tests.conftest import signed_in
 from tests.gate.asking import approval_of, ask, fresh, recording, run, say_yes, status
+from tests.gate.deciding_people import members, rule
 from tests.gate.granting import HERE, runs
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -35,3 +39,19 @@ def test_a_no_to_what_is_asked_again_ends_the_grant_given_with_the_yes_before(
     assert status(let_in) == Status.WITHDRAWN
     assert not runs(bob, tool)
     assert entered == []
+
+
+@pytest.mark.guarantee("gate:truth")
+def test_a_no_is_one_to_identical_calls_too_when_a_yes_bears_a_later_time(
+    alice: User, bob: User, finance: Group, tool: Tool
+) -> None:
+    dora, erik = members(finance, "dora", "erik")
+    rule(tool, alice, group=finance, quorum=2)
+    here = new_id()
+    first, second = (ask(bob, tool, conversation_id=here) for _ in range(2))
+    with time_machine.travel(timezone.now() + timedelta(seconds=30)):
+        say_yes(dora, first)
+    decide.decline(approval_of(first).pk, signed_in(erik), reason="Too risky")
+    for call in (first, second):
+        assert status(call) == Status.DECLINED
+        assert reasons.given(approval_of(call).decisions.all()) == "Too risky"
