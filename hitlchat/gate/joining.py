@@ -14,6 +14,7 @@ from django.db.models import QuerySet
 
 from hitlchat.gate import decide, withdraw
 from hitlchat.gate.actor import Actor
+from hitlchat.gate.deciders import NotEntitled
 from hitlchat.gate.models import Approval, Decision, Verdict
 from hitlchat.gate.status import Status
 from hitlchat.gate.transition import call_moved
@@ -73,6 +74,6 @@ def _answer(other: Approval, approval: Approval, decision: Decision) -> None:
         why = f"the same call was approved and runs once, as {approval.call.model_call_id}; its outcome is there"
         withdraw.withdraw_question(other.call_id, other.call.round, actor=actor, why=why)
         return
-    # Answered otherwise in the same moment: that stands.
-    with suppress(decide.AlreadySettled, decide.OtherDigest, decide.NoSuchApproval):
+    # Answered otherwise in the same moment, which stands; or not theirs, or not yet, who came in after some time.
+    with suppress(decide.AlreadySettled, decide.OtherDigest, decide.NoSuchApproval, NotEntitled):
         decide.decline(other.pk, actor, reason=decision.reason)

@@ -10,12 +10,12 @@ from django.utils import timezone
 
 from hitlchat.gate import decide, reasons
 from hitlchat.gate.grants.scope import Scope
-from hitlchat.gate.models import Grant, Tool, ToolCall, new_id
+from hitlchat.gate.models import DecidedBy, Grant, Tool, ToolCall, new_id
 from hitlchat.gate.sources import Preview
 from hitlchat.gate.status import Status
 from tests.conftest import signed_in
 from tests.gate.asking import approval_of, ask, fresh, recording, run, say_yes, status
-from tests.gate.deciding_people import members, rule
+from tests.gate.deciding_people import escalated, members, rule
 from tests.gate.granting import HERE, runs
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -55,3 +55,19 @@ def test_a_no_is_one_to_identical_calls_too_when_a_yes_bears_a_later_time(
     for call in (first, second):
         assert status(call) == Status.DECLINED
         assert reasons.given(approval_of(call).decisions.all()) == "Too risky"
+
+
+def test_identical_calls_that_others_may_decide_later_are_joined_too(
+    alice: User, bob: User, finance: Group, tool: Tool
+) -> None:
+    (dora,) = members(finance, "dora")
+    rule(tool, alice, decided_by=DecidedBy.REQUESTER, escalate_to=finance, escalate_after_seconds=60)
+    here = new_id()
+    first, second = (ask(bob, tool, conversation_id=here) for _ in range(2))
+    say_yes(bob, first)
+    assert [status(call) for call in (first, second)] == [Status.APPROVED, Status.WITHDRAWN]
+    early, *late = (ask(bob, tool, conversation_id=here) for _ in range(3))
+    escalated(early)
+    decide.decline(approval_of(early).pk, signed_in(dora))
+    # Not hers yet: they wait for an answer of whoever may give one.
+    assert [status(call) for call in (early, *late)] == [Status.DECLINED, Status.WAITING, Status.WAITING]
