@@ -8,9 +8,10 @@ import time_machine
 from django.contrib.auth.models import Group, User
 from django.utils import timezone
 
-from hitlchat.gate import decide, reasons
+from hitlchat.gate import decide, reasons, who
 from hitlchat.gate.grants.scope import Scope
-from hitlchat.gate.models import DecidedBy, Grant, Tool, ToolCall, new_id
+from hitlchat.gate.models import DecidedBy, Decision, Grant, Tool, ToolCall, new_id
+from hitlchat.gate.quorum import AlreadyCounted
 from hitlchat.gate.sources import Preview
 from hitlchat.gate.status import Status
 from tests.conftest import signed_in
@@ -71,3 +72,22 @@ def test_identical_calls_that_others_may_decide_later_are_joined_too(
     decide.decline(approval_of(early).pk, signed_in(dora))
     # Not hers yet: they wait for an answer of whoever may give one.
     assert [status(call) for call in (early, *late)] == [Status.DECLINED, Status.WAITING, Status.WAITING]
+
+
+def test_a_yes_that_counts_again_since_its_person_is_back_can_be_the_last(
+    alice: User, bob: User, finance: Group, tool: Tool
+) -> None:
+    dora, erik = members(finance, "dora", "erik")
+    rule(tool, alice, group=finance, quorum=2)
+    call = ask(bob, tool)
+    say_yes(dora, call)
+    finance.user_set.remove(dora)
+    say_yes(erik, call)
+    with pytest.raises(AlreadyCounted, match="1 of 2"):
+        say_yes(erik, call)
+    finance.user_set.add(dora)
+    assert status(call) == Status.WAITING
+    assert who.standing(approval_of(call), signed_in(erik)).stance == "may"
+    say_yes(erik, call)
+    assert (status(call), Decision.objects.count()) == (Status.APPROVED, 2)
+    assert run(call)
