@@ -34,10 +34,10 @@ def leads(rows: Iterable[Approval]) -> list[tuple[Approval, int]]:
 
 def times(approval: Approval) -> int:
     """How often the call of a waiting approval is asked about."""
-    return 1 + len(_twins(approval))
+    return 1 + len(twins(approval))
 
 
-def _twins(approval: Approval) -> list[Approval]:
+def twins(approval: Approval) -> list[Approval]:
     """The other waiting ones that are identical to this one, whatever became of it."""
     if not approval.same or approval.call.conversation_id is None:
         return []
@@ -54,7 +54,7 @@ def _on_move(*, call_id: UUID, status: Status, **_: Any) -> None:
     if status not in (Status.APPROVED, Status.DECLINED):
         return
     approval = Approval.objects.select_related("call").filter(call_id=call_id).exclude(same="").first()
-    others = _twins(approval) if approval else []
+    others = twins(approval) if approval else []
     decision = _answer_to(approval, status) if approval and others else None
     if approval is None or decision is None:
         return

@@ -8,14 +8,15 @@ import time_machine
 from django.contrib.auth.models import Group, User
 from django.utils import timezone
 
-from hitlchat.gate import decide, reasons, who
+from hitlchat.approvals import waiting
+from hitlchat.gate import decide, extending, reasons, who
 from hitlchat.gate.grants.scope import Scope
 from hitlchat.gate.models import DecidedBy, Decision, Grant, Tool, ToolCall, new_id
 from hitlchat.gate.quorum import AlreadyCounted
 from hitlchat.gate.sources import Preview
 from hitlchat.gate.status import Status
 from tests.conftest import signed_in
-from tests.gate.asking import approval_of, ask, fresh, recording, run, say_yes, status
+from tests.gate.asking import approval_of, ask, events, fresh, recording, run, say_yes, status
 from tests.gate.deciding_people import escalated, members, rule
 from tests.gate.granting import HERE, runs
 
@@ -91,3 +92,17 @@ def test_a_yes_that_counts_again_since_its_person_is_back_can_be_the_last(
     say_yes(erik, call)
     assert (status(call), Decision.objects.count()) == (Status.APPROVED, 2)
     assert run(call)
+
+
+def test_more_time_is_for_all_calls_of_one_card(bob: User, tool: Tool) -> None:
+    here, soon = new_id(), timezone.now() + timedelta(seconds=30)
+    first, second, other = (
+        ask(bob, tool, arguments, conversation_id=here) for arguments in (None, None, {"text": "x"})
+    )
+    for late, call in enumerate((first, second, other)):
+        ToolCall.objects.filter(pk=call.pk).update(deadline=soon + timedelta(seconds=late))
+    until = extending.extend(approval_of(first).pk, signed_in(bob)).deadline
+    assert until == soon + extending.MORE
+    assert [fresh(call).deadline for call in (second, other)] == [until, soon + timedelta(seconds=2)]
+    assert events(second) == ["call.waiting", "call.extended"]
+    assert [(line.approval.call_id, line.times) for line in waiting.of(bob.pk).lines] == [(other.pk, 1), (first.pk, 2)]
