@@ -213,9 +213,9 @@ async def test_what_waits_for_a_person_is_limited_for_clients_as_for_everyone(
     url: str, token_of: TokenOf, bob: User, tool: Tool, settings: Settings
 ) -> None:
     settings.HITL_MAX_WAITING_PER_CALLER = 1
-    tokens = [await in_thread(token_of)(bob, without_elicitation="url") for _ in range(2)]
-    for token in tokens:
-        result = (await Raw(url, token).call())["result"]
+    first, second = [Raw(url, await in_thread(token_of)(bob, without_elicitation="url")) for _ in range(2)]
+    await first.call()
+    result = (await second.call())["result"]
     told = result["content"][0]["text"]
     assert result["_meta"]["hitlchat/status"] == "refused"
     assert results.NOBODY_ASKED in told
