@@ -14,7 +14,7 @@ from hitlchat.gate.models import Tool
 from tools_studio import capabilities, checking, columns, snapshots, trials, variables, versions
 from tools_studio.columns import draft_of
 from tools_studio.drafts import SOURCE, AuthoringError, Checked, Draft, check
-from tools_studio.loosening import OnlyPeople, check_change, check_new, lowers, trusts_clients
+from tools_studio.loosening import OnlyPeople, check_change, check_deletion, check_new, lowers, trusts_clients
 from tools_studio.models import Script
 from tools_studio.variables import Kept
 
@@ -171,7 +171,8 @@ def unpublish(tool: Tool, actor: Actor) -> Tool:
 
 
 def delete(tool: Tool, actor: Actor) -> None:
-    """Remove the tool. Its calls stay on record; what waits is withdrawn."""
+    """Remove the tool. Its calls stay on record; what waits is withdrawn. OnlyPeople."""
+    check_deletion(tool, actor)
     with transaction.atomic():
         withdraw.withdraw_tool(tool.pk, actor=actor, why="the tool was deleted")
         tool.delete()

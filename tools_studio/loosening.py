@@ -3,6 +3,7 @@
 from django.contrib.auth.models import User
 
 from hitlchat.accounts.roles import may_administer
+from hitlchat.gate import oversight
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import HitlMode, Tool
 from tools_studio import previews, risk
@@ -10,6 +11,11 @@ from tools_studio.drafts import AuthoringError, Checked
 
 NEEDS_PERSON = (
     "Only a person may let a tool do more, ask less, or ask in other words: sign in, or use an approver token."
+)
+
+HELD = (
+    "Only a person may delete a tool about which others than the requester decide, or that only signed-in people "
+    "approve: another tool could take its name without that. Sign in, or use an approver token."
 )
 
 
@@ -46,6 +52,12 @@ def check_change(tool: Tool, sound: Checked, actor: Actor) -> None:
     standing = (tool.definition_hash, tool.hitl_mode, tool.condition)
     if standing != (sound.definition_hash, sound.hitl_mode, sound.draft.condition):
         check_critical(sound, actor)
+
+
+def check_deletion(tool: Tool, actor: Actor) -> None:
+    """OnlyPeople: what people put over the tool would go with it."""
+    if _is_program(actor) and (tool.signed_in_only or oversight.of(tool) != oversight.Rules()):
+        raise OnlyPeople(HELD)
 
 
 def check_critical(sound: Checked, actor: Actor) -> None:

@@ -9,7 +9,7 @@ from django.db.models.functions import Concat
 
 from hitlchat.agent.llm import Answer
 from hitlchat.agent.models import ACTIVE, Conversation, Message, MessageState, Role, Run
-from hitlchat.gate import canonical, results, texts
+from hitlchat.gate import canonical, reasons, results, texts
 from hitlchat.gate.actor import SYSTEM
 from hitlchat.gate.models import ToolCall
 from hitlchat.gate.status import Status
@@ -123,7 +123,7 @@ def _text(call: ToolCall) -> str:
     edited = any(decision.edited_arguments is not None for decision in decisions)
     return results.for_model(
         call,
-        decline_reason=decisions[-1].reason if decisions else "",
+        decline_reason=reasons.given(decisions),
         edited=edited,
         templates=texts.of(call, edited=edited),
     )

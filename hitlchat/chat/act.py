@@ -13,7 +13,7 @@ from hitlchat.agent.models import ACTIVE, Conversation, Run
 from hitlchat.agent.runs import RunActive
 from hitlchat.chat import fragments
 from hitlchat.chat.commands import Command, Decide, DecideAll, Resolve, RevokeGrant, Say, Stop, StopCall, TakeBack
-from hitlchat.gate import batch, decide, editing, resolve, stopping, taking_back
+from hitlchat.gate import batch, decide, editing, limits, resolve, stopping, taking_back
 from hitlchat.gate.actor import Actor, Caller
 from hitlchat.gate.deciders import NotEntitled
 from hitlchat.gate.edited import BadEdit
@@ -164,6 +164,9 @@ def _again(conversation: Conversation, call_id: UUID, actor: Actor, name: str) -
         list(ToolCall.objects.select_for_update().filter(pk=old.pk))
         if ToolCall.objects.filter(turn_id=old.turn_id, model_call_id=old.model_call_id).exclude(pk=old.pk).exists():
             return fragments.flash("It has been submitted again already; its new call is below.")
-        admit(prepared)
+        if (call := admit(prepared)).reason in limits.REASONS:
+            # Said instead of recorded: a refused call in its place would be the one time that it can be run again.
+            transaction.set_rollback(True)
+            return fragments.flash(call.reason)
     announce.tell_soon(conversation.pk, "resync")
     return ""

@@ -11,7 +11,7 @@ from hitlchat.gate import disclosure, fresh, oversight, quorum, who
 from hitlchat.gate.actor import SYSTEM, Actor
 from hitlchat.gate.deciders import NotEntitled, may_answer, sees, still_may_answer
 from hitlchat.gate.edited import checked, is_same
-from hitlchat.gate.grants import giving
+from hitlchat.gate.grants import ending, giving
 from hitlchat.gate.grants.scope import Scope
 from hitlchat.gate.models import Approval, Decision, Grant, ToolCall, Verdict
 from hitlchat.gate.status import Status
@@ -137,6 +137,8 @@ def _decide(
             decision.save(force_insert=True)
             if given is not None:
                 giving.give(given, actor)
+            if to == Status.DECLINED:
+                ending.declined(call, actor)
     except StaleCall:
         _too_late(approval, actor)
     return approval

@@ -8,7 +8,7 @@ from django.db import transaction
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from hitlchat.gate import decide
+from hitlchat.gate import decide, joining
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.deciders import may_answer, still_may_answer
 from hitlchat.gate.models import LONGEST_DEADLINE, Approval, ToolCall
@@ -30,7 +30,7 @@ class NotNow(ValueError):
 
 
 def extend(approval_id: UUID, actor: Actor, *, seen: datetime | None = None) -> ToolCall:
-    """Put the deadline off by five minutes; the call as it stands then.
+    """Put the deadline off by five minutes, also that of identical calls; the call as it stands then.
 
     `seen`: the deadline as the person saw it. If it was put off since then nothing more happens, so that two clicks
     add five minutes once. NotNow, AlreadySettled, NoSuchApproval: also for a client's word, which cannot buy time.
@@ -38,8 +38,13 @@ def extend(approval_id: UUID, actor: Actor, *, seen: datetime | None = None) -> 
     call = _theirs(approval_id, actor)
     if seen is not None and not _is_same(call, seen):
         return call
-    if not _put_off(call, approval_id, actor):
+    assert call.deadline is not None
+    until = call.deadline + MORE
+    if not _put_off(call, approval_id, actor, until, IN_LAST_MINUTE):
         return _standing(call)
+    for twin in joining.twins(call.approval):
+        # On the same card, which has one deadline.
+        _put_off(twin.call, twin.pk, actor, until, Q(deadline__gt=Now(), deadline__lt=until))
     return ToolCall.objects.get(pk=call.pk)
 
 
@@ -58,11 +63,10 @@ def _is_same(call: ToolCall, seen: datetime) -> bool:
     return abs(call.deadline - seen) < timedelta(seconds=1)
 
 
-def _put_off(call: ToolCall, approval_id: UUID, actor: Actor) -> bool:
+def _put_off(call: ToolCall, approval_id: UUID, actor: Actor, until: datetime, when: Q) -> bool:
     assert call.deadline is not None
-    until = call.deadline + MORE
     same = Q(pk=call.pk, status=Status.WAITING, round=call.round, deadline=call.deadline)
-    rows = ToolCall.objects.filter(same, IN_LAST_MINUTE, still_may_answer(actor, call), created_at__gte=until - LONGEST)
+    rows = ToolCall.objects.filter(same, when, still_may_answer(actor, call), created_at__gte=until - LONGEST)
     data = {"approval": str(approval_id), "before": call.deadline.isoformat(), "after": until.isoformat()}
     with transaction.atomic():
         if rows.update(deadline=until) != 1:

@@ -14,7 +14,8 @@ from django.db.models import Count, QuerySet
 
 from hitlchat.gate import decide, withdraw
 from hitlchat.gate.actor import Actor
-from hitlchat.gate.models import Approval, Decision
+from hitlchat.gate.deciders import NotEntitled
+from hitlchat.gate.models import Approval, Decision, Verdict
 from hitlchat.gate.status import Status
 from hitlchat.gate.transition import call_moved
 
@@ -43,7 +44,7 @@ def times(waiting: Iterable[Approval]) -> dict[UUID, int]:
     return {row.pk: counts.get(row.same, 1) for row in rows}
 
 
-def _twins(approval: Approval) -> list[Approval]:
+def twins(approval: Approval) -> list[Approval]:
     """The other waiting ones that are identical to this one, whatever became of it."""
     if not approval.same or approval.call.conversation_id is None:
         return []
@@ -60,20 +61,26 @@ def _on_move(*, call_id: UUID, status: Status, **_: Any) -> None:
     if status not in (Status.APPROVED, Status.DECLINED):
         return
     approval = Approval.objects.select_related("call").filter(call_id=call_id).exclude(same="").first()
-    others = _twins(approval) if approval else []
-    decision = approval.decisions.order_by("decided_at").last() if approval and others else None
+    others = twins(approval) if approval else []
+    decision = _answer_to(approval, status) if approval and others else None
     if approval is None or decision is None:
         return
     for other in others:
         _answer(other, approval, decision)
 
 
+def _answer_to(approval: Approval, status: Status) -> Decision | None:
+    """Which brought it to this status. By its verdict: when people answer at once, times alone do not tell."""
+    verdict = Verdict.APPROVE if status == Status.APPROVED else Verdict.DECLINE
+    return approval.decisions.filter(verdict=verdict).order_by("decided_at").last()
+
+
 def _answer(other: Approval, approval: Approval, decision: Decision) -> None:
     actor = Actor(decision.person_id, decision.means, decision.client, decision.token_name)  # type: ignore[arg-type]
-    if decision.verdict == "approve":
+    if decision.verdict == Verdict.APPROVE:
         why = f"the same call was approved and runs once, as {approval.call.model_call_id}; its outcome is there"
         withdraw.withdraw_question(other.call_id, other.call.round, actor=actor, why=why)
         return
-    # Answered otherwise in the same moment: that stands.
-    with suppress(decide.AlreadySettled, decide.OtherDigest, decide.NoSuchApproval):
+    # Answered otherwise in the same moment, which stands; or not theirs, or not yet, who came in after some time.
+    with suppress(decide.AlreadySettled, decide.OtherDigest, decide.NoSuchApproval, NotEntitled):
         decide.decline(other.pk, actor, reason=decision.reason)

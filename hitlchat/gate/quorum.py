@@ -31,12 +31,14 @@ def add(decision: Decision, actor: Actor, *, only_if: Q, data: dict[str, Any]) -
     call = approval.call
     _lock(call, only_if)
     own = {"approval": approval, "person_id": decision.person_id, "round": decision.round}
-    if Decision.objects.filter(**own).exists():
-        raise AlreadyCounted(deciders.counted(approval=approval).count(), call.quorum)
-    decision.save(force_insert=True)
+    if not (is_known := Decision.objects.filter(**own).exists()):
+        decision.save(force_insert=True)
     yes = deciders.counted(approval=approval).count()
+    # Also of one said before: somebody whose yes did not count for a time may be back.
     if yes >= call.quorum:
         return True
+    if is_known:
+        raise AlreadyCounted(yes, call.quorum)
     remark(call, COUNTED, actor=actor, data={**data, "yes": yes, "quorum": call.quorum})
     return False
 

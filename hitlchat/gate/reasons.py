@@ -1,8 +1,10 @@
 """Why people decline, in words that are ready to be picked; their own words do as well."""
 
+from collections.abc import Iterable
 from typing import Final
 
 from hitlchat.gate.decide import LONGEST_REASON
+from hitlchat.gate.models import Decision, Verdict
 from hitlchat.gate.storable import storable
 
 PRESETS: Final = ("Not now", "Wrong arguments", "Too risky", "Not what I asked for")
@@ -10,6 +12,12 @@ PRESETS: Final = ("Not now", "Wrong arguments", "Too risky", "Not what I asked f
 
 class BadReason(ValueError):
     """The reason cannot reach the model as it was written; the message says why."""
+
+
+def given(decisions: Iterable[Decision]) -> str:
+    """Why a call was declined, of all that was decided about it; empty if it was not, or without a reason. Not by the
+    time of each: others may have said yes with clocks that are ahead."""
+    return next((each.reason for each in decisions if each.verdict == Verdict.DECLINE), "")
 
 
 def checked(reason: str) -> str:

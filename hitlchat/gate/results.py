@@ -45,7 +45,8 @@ def for_model(call: Told, *, decline_reason: str = "", edited: bool = False, tem
         # No policy did.
         facts["message"] = NOBODY_ASKED
     elif words := texts.message(call, templates, feedback=decline_reason):
-        facts |= {"message": words, "fact": facts["message"]}
+        # Last, as the longest: what is cut off is never a fact.
+        facts |= {"fact": facts.pop("message"), "message": words}
     if status == Status.FAILED and call.error:
         facts |= _failed(call.error)
     return cut(canonical.pretty({name: fact for name, fact in facts.items() if fact is not None}))
@@ -68,8 +69,8 @@ def _success(call: Told, edited: bool, templates: Texts) -> str:
         return canonical.pretty(
             {
                 "status": "succeeded",
-                "message": words or EDITED,
                 **({"fact": EDITED} if words else {}),
+                "message": words or EDITED,
                 "arguments": call.arguments,
                 "result": call.result,
             }

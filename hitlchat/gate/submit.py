@@ -117,7 +117,7 @@ def admit(prepared: Prepared, instead: Prepared | None = None) -> ToolCall:
         if prepared.status == Status.WAITING:
             if (grant := covering.take(prepared.grants, call)) is not None:
                 return _run_on(grant, call, prepared)
-            prepared = instead or _unless_full(prepared)
+            prepared = _unless_full(instead or prepared)
             call = _call(prepared)
         if prepared.status != Status.WAITING:
             return enter(call, prepared.status, actor=prepared.request.caller.actor, data=_said(prepared))
@@ -148,9 +148,9 @@ def _unless_deleted(prepared: Prepared) -> Prepared:
 
 
 def _unless_full(prepared: Prepared) -> Prepared:
-    """Enough questions may be open already."""
-    request = prepared.request
-    full = limits.reason(request.caller.user_id, request.conversation_id)
+    """Enough questions may be open already, if it is to be one."""
+    request, waits = prepared.request, prepared.status == Status.WAITING
+    full = limits.reason(request.caller.user_id, request.conversation_id) if waits else ""
     return replace(prepared, status=Status.REFUSED, reason=full, preview=None) if full else prepared
 
 

@@ -38,6 +38,8 @@ class Told(Protocol):
 Texts = Mapping[str, str]
 
 LONGEST_VALUE = 500
+# So that what stands beside it is read as well, however often a template names a long value.
+LONGEST_FILLED = 4000
 _TOOL, _ARGUMENTS, _FEEDBACK, _REASON = "toolName", "args", "feedback", "reason"
 # As others spell them.
 SPELLINGS = {"tool_name": _TOOL, "final_tool_params": _ARGUMENTS}
@@ -105,9 +107,9 @@ def fill(template: str, call: Told, *, feedback: str = "") -> str:
 
     def one(match: re.Match[str]) -> str:
         name = SPELLINGS.get(match[1], match[1])
-        return _short(values[name]) if name in values else match[0]
+        return _short(values[name], LONGEST_VALUE) if name in values else match[0]
 
-    return _BRACES.sub(one, template)
+    return _short(_BRACES.sub(one, template), LONGEST_FILLED)
 
 
 def save(tool: Tool | None, wanted: Mapping[str, str | None], actor: Actor) -> dict[str, str]:
@@ -152,6 +154,6 @@ def placeholders(outcome: str) -> list[str]:
     return [f"{{{name}}}" for name in KNOWN[outcome]]
 
 
-def _short(text: str) -> str:
-    hidden = len(text) - LONGEST_VALUE
-    return text if hidden <= 0 else f"{text[:LONGEST_VALUE]}… (and {hidden:,} more characters)"
+def _short(text: str, longest: int) -> str:
+    hidden = len(text) - longest
+    return text if hidden <= 0 else f"{text[:longest]}… (and {hidden:,} more characters)"

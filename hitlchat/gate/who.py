@@ -47,7 +47,9 @@ def standing(approval: Approval, viewer: Actor) -> Standing:
     if call.oversight_digest == "":
         return Standing(said, "may" if may else "others", sign_in=sign_in)
     yes = [each.person for each in deciders.counted(approval=approval).select_related("person")]
-    stance: Stance = "others" if not may else "said" if viewer.user_id in [each.pk for each in yes] else "may"
+    # Where enough have said yes and it waits all the same, since one of them was away, one more click is all it needs.
+    has_said = viewer.user_id in [each.pk for each in yes] and len(yes) < call.quorum
+    stance: Stance = "others" if not may else "said" if has_said else "may"
     names = tuple(see(each.get_username()) for each in yes)
     return Standing(said, stance, call.quorum, names, _stuck(approval), sign_in, moves=True)
 

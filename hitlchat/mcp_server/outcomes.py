@@ -7,7 +7,7 @@ from uuid import UUID
 
 import mcp_types as types
 
-from hitlchat.gate import canonical, results, schema, texts
+from hitlchat.gate import canonical, reasons, results, schema, texts
 from hitlchat.gate.crossing import in_db
 from hitlchat.gate.models import Decision, ToolCall
 from hitlchat.gate.status import Status
@@ -94,7 +94,7 @@ def _told(call: ToolCall, templates: texts.Texts) -> types.CallToolResult:
     decisions = _decisions(call)
     text = results.for_model(
         call,
-        decline_reason=decisions[-1].reason if decisions else "",
+        decline_reason=reasons.given(decisions),
         edited=_is_edited(call),
         templates=templates,
     )

@@ -7,10 +7,12 @@ import pytest
 from django.contrib.auth.models import User
 
 from hitlchat.accounts.models import TokenKind
-from hitlchat.gate.models import Tool, ToolCall
+from hitlchat.gate import ruling
+from hitlchat.gate.models import DecidedBy, Tool, ToolCall
+from hitlchat.gate.oversight import Rules
 from hitlchat.gate.status import Status
 from tests.api.conftest import Ask, Program, ProgramOf, called, performed, problem
-from tests.conftest import ECHO, MakeTool
+from tests.conftest import ECHO, MakeTool, signed_in
 
 FIELDS = {
     *("name", "title", "description", "code", "capabilities", "hitlMode", "promptTemplate", "condition", "example"),
@@ -111,6 +113,20 @@ def test_a_tool_is_deleted_and_its_calls_stay(alices: Program, bob: User, ask: A
     problem(alices.delete("/tools/echo"), 404)
     call = ToolCall.objects.get(pk=approval.call_id)
     assert (call.status, call.tool_name) == (Status.WITHDRAWN, "echo")
+
+
+@pytest.mark.guarantee("gate:only-people")
+def test_no_program_sheds_what_people_put_over_a_tool_by_deleting_it(
+    alice: User, alices: Program, program_of: ProgramOf, make_tool: MakeTool
+) -> None:
+    ruling.change(make_tool("echo"), Rules(decided_by=DecidedBy.APPROVERS), signed_in(alice))
+    make_tool("close", signed_in_only=True)
+    make_tool("plain")
+    program = program_of(alice, TokenKind.API)
+    for name in ("echo", "close"):
+        assert "another tool could take its name" in problem(program.delete(f"/tools/{name}"), 403)["detail"]
+        assert alices.delete(f"/tools/{name}").status_code == 204
+    assert program.delete("/tools/plain").status_code == 204
 
 
 def test_code_that_does_not_pass_the_check_is_not_published(alices: Program, make_tool: MakeTool) -> None:

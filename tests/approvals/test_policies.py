@@ -72,6 +72,16 @@ def test_what_can_run_unasked_is_for_those_who_answer_for_it(rules: None, alice:
     assert "What can run unasked" in text_of(of(bob))
 
 
+@pytest.mark.guarantee("gate:truth")
+def test_the_page_does_not_hide_that_grants_let_calls_run_unasked_too(
+    alice: User, make_tool: MakeTool, of: Any
+) -> None:
+    make_tool("echo", hitl_mode="CONDITIONAL")
+    page = text_of(of(alice))
+    assert "Nothing: every call of a published tool is asked about or refused, except what a" in page
+    assert '<a href="/grants/">grant</a> covers.' in page
+
+
 def test_the_arguments_begin_with_the_example_of_the_tool(rules: None, alice: User, of: Any) -> None:
     assert "as an example" in text_of(of(alice), tool="echo")
     assert "as an example" in text_of(of(alice), "/policies/example", tool="echo")

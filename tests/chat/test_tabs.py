@@ -3,11 +3,12 @@
 import asyncio
 
 import pytest
+from pytest_django import Settings
 
 from hitlchat.agent import announce
 from hitlchat.agent.models import Role, RunStatus
 from hitlchat.chat import fragments
-from hitlchat.gate import perform
+from hitlchat.gate import limits, perform
 from hitlchat.gate.actor import SYSTEM
 from hitlchat.gate.background import background
 from hitlchat.gate.models import Approval, ToolCall
@@ -113,6 +114,24 @@ async def test_an_unknown_call_that_is_run_again_while_its_turn_waits_is_told_on
         await talk.approve(approval)
     assert (await talk.over()).status == RunStatus.DONE
     assert scripted_model.told == ["send did {'n': 1}", "send did {'n': 2}"]
+
+
+async def test_an_unknown_call_can_be_run_again_later_where_too_many_wait_now(
+    talk: Talk, tab: Tab, recorder: Recorder, scripted_model: ScriptedModel, settings: Settings
+) -> None:
+    scripted_model.enqueue(calls(("send", {"n": 1}), ("send", {"n": 2})), text("Both sent."))
+    await talk.say()
+    first, _ = await talk.asked(2)
+    lost = await lost_after_yes(talk, first)
+    settings.HITL_MAX_WAITING_PER_CONVERSATION = 1
+    await tab.send(type="resolve", call=str(lost.pk), outcome="again")
+    await tab.until(limits.TOO_MANY_HERE)
+    assert len(await talk.calls()) == 2
+    settings.HITL_MAX_WAITING_PER_CONVERSATION = 2
+    await tab.send(type="resolve", call=str(lost.pk), outcome="again")
+    for approval in await talk.asked(2):
+        await talk.approve(approval)
+    assert (await talk.over()).status == RunStatus.DONE
 
 
 async def lost_after_yes(talk: Talk, approval: Approval) -> ToolCall:

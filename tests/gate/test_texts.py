@@ -84,6 +84,24 @@ def test_values_are_never_filled_in_themselves_and_long_ones_are_cut_with_the_cu
     assert message.endswith("… (and 422 more characters)")
 
 
+@pytest.mark.guarantee("gate:truth")
+@pytest.mark.parametrize("letter", ["x", "\u202e", '"'])
+def test_no_fact_is_cut_off_however_often_a_template_names_a_long_value(letter: str) -> None:
+    words, long = "It was run. " + "{args}" * 80, {"text": letter * 900}
+    told = results.for_model(
+        call(Status.DECLINED, arguments=long), decline_reason="too risky", templates={"declined": words}
+    )
+    for fact in ('"executed": false', FACTS[Status.DECLINED], "too risky"):
+        assert fact in told
+    done = results.for_model(
+        call(Status.SUCCEEDED, arguments={"text": letter * 900}, result="paid"),
+        edited=True,
+        templates={"edited": words},
+    )
+    assert results.EDITED in done
+    assert "paid" in done
+
+
 def test_what_no_rule_refused_is_told_in_our_words() -> None:
     full = call(Status.REFUSED, reason=limits.TOO_MANY)
     told = json.loads(results.for_model(full, templates={"refused": "A rule says no."}))

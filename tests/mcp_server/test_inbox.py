@@ -11,7 +11,7 @@ from django.utils import timezone
 from mcp_types import ElicitResult
 from pytest_django import Settings
 
-from hitlchat.gate import decide
+from hitlchat.gate import decide, limits, results
 from hitlchat.gate.models import Approval, Tool, ToolCall
 from hitlchat.gate.status import Status
 from hitlchat.mcp_server.submitting import MOST_WAITING
@@ -207,6 +207,20 @@ async def test_no_more_than_so_many_calls_of_a_token_wait(url: str, token_of: To
     result = (await client.call(arguments={"text": "one more"}))["result"]
     assert result["_meta"]["hitlchat/status"] == "refused"
     assert await Approval.objects.acount() == MOST_WAITING
+
+
+async def test_what_waits_for_a_person_is_limited_for_clients_as_for_everyone(
+    url: str, token_of: TokenOf, bob: User, tool: Tool, settings: Settings
+) -> None:
+    settings.HITL_MAX_WAITING_PER_CALLER = 1
+    first, second = [Raw(url, await in_thread(token_of)(bob, without_elicitation="url")) for _ in range(2)]
+    await first.call()
+    result = (await second.call())["result"]
+    told = result["content"][0]["text"]
+    assert result["_meta"]["hitlchat/status"] == "refused"
+    assert results.NOBODY_ASKED in told
+    assert limits.TOO_MANY in told
+    assert await Approval.objects.acount() == 1
 
 
 @both_eras

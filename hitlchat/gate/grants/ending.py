@@ -17,6 +17,7 @@ from hitlchat.gate.status import Status
 from hitlchat.gate.transition import StaleCall, move, note
 
 MOST_AT_ONCE = 500
+DECLINED = "the call that it was given with was declined when it was asked about again"
 
 
 class NoSuchGrant(LookupError):
@@ -52,6 +53,13 @@ def revoke_given_with(call_id: UUID, actor: Actor) -> None:
     """Those that were given together with the yes to this call."""
     for grant_id in Grant.objects.filter(approval__call_id=call_id).values_list("pk", flat=True):
         revoke(grant_id, actor)
+
+
+def declined(call: ToolCall, actor: Actor) -> None:
+    """Within the transaction of a no to `call`: what was given with a yes to it, before it was asked about again."""
+    if call.round > 1:
+        for grant in Grant.objects.select_related("approval__call").filter(approval__call_id=call.pk):
+            _end(grant, End.REVOKED, actor, DECLINED)
 
 
 def void(grant: Grant, why: str) -> None:
