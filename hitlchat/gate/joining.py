@@ -78,7 +78,9 @@ def _answer_to(approval: Approval, status: Status) -> Decision | None:
 def _answer(other: Approval, approval: Approval, decision: Decision) -> None:
     actor = Actor(decision.person_id, decision.means, decision.client, decision.token_name)  # type: ignore[arg-type]
     if decision.verdict == Verdict.APPROVE:
-        why = f"the same call was approved and runs once, as {approval.call.model_call_id}; its outcome is there"
+        changed = "" if decision.edited_arguments is None else " with other arguments"
+        where = f"runs once, as {approval.call.model_call_id}; its outcome is there"
+        why = f"the same call was approved{changed} and {where}"
         withdraw.withdraw_question(other.call_id, other.call.round, actor=actor, why=why)
         return
     # Answered otherwise in the same moment, which stands; or not theirs, or not yet, who came in after some time.

@@ -52,6 +52,7 @@ def test_a_yes_with_changes_runs_one_changed_call(bob: User, twins: list[ToolCal
     assert run(twins[0])
     assert [status(call) for call in twins] == [Status.SUCCEEDED, Status.WITHDRAWN]
     assert [call.arguments["text"] for call in entered] == ["other"]
+    assert "the same call was approved with other arguments and runs once" in results.for_model(fresh(twins[1]))
 
 
 def test_they_are_one_card_and_one_line_that_say_how_often_it_was_asked(bob: User, twins: list[ToolCall]) -> None:
