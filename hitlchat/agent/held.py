@@ -11,7 +11,7 @@ from hitlchat.gate.models import ToolCall
 from hitlchat.gate.status import Status
 from hitlchat.gate.submit import CallRequest, Prepared, admit
 
-STOPPED = "The run was stopped before anyone was asked about this call."
+STOPPED = "The run ended before anyone was asked about this call."
 
 
 def count(turn_id: UUID | None) -> int:

@@ -17,7 +17,7 @@ from hitlchat.agent.runs import Claim, LostClaim
 from hitlchat.agent.trouble import ModelTrouble
 from hitlchat.agent.writing import Writing
 from hitlchat.gate import canonical, catalog, limits
-from hitlchat.gate.actor import Caller
+from hitlchat.gate.actor import SYSTEM, Caller
 from hitlchat.gate.crossing import in_db
 from hitlchat.gate.grants import covering
 from hitlchat.gate.models import ToolCall, new_id
@@ -265,5 +265,6 @@ def _record_failure(claim: Claim, why: str) -> None:
     with transaction.atomic():
         runs.hold(claim)
         transcript.drop_unfinished(claim.run_id)
+        runs.leave_turn(claim.rows().select_related("conversation__owner").get(), SYSTEM, "the run failed")
         transcript.add_notice(claim.conversation_id, claim.run_id, why)
         runs.finish(claim, RunStatus.FAILED, why)

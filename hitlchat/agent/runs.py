@@ -150,13 +150,20 @@ def stop(run_id: UUID, actor: Actor, *, written: str = "") -> bool:
             return False
         run = Run.objects.select_related("conversation__owner").get(pk=run_id)
         transcript.keep_partial(run, written)
-        if run.turn_id is not None:
-            withdraw.withdraw_turn(run.turn_id, actor=actor, why="the run was stopped")
-            stopping.request_turn(run.turn_id, actor)
-            held.give_up(run)
-            transcript.answer_calls(run.conversation, run, run.turn_id)
-            Run.objects.filter(pk=run_id).update(turn_id=None)
+        leave_turn(run, actor, "the run was stopped")
     return True
+
+
+def leave_turn(run: Run, actor: Actor, why: str) -> None:
+    """What waits of the open turn is withdrawn, what executes is told to stop, and the model is answered every call:
+    else no model server would take the conversation again. `run` is read with its conversation and its owner."""
+    if run.turn_id is None:
+        return
+    withdraw.withdraw_turn(run.turn_id, actor=actor, why=why)
+    stopping.request_turn(run.turn_id, actor)
+    held.give_up(run)
+    transcript.answer_calls(run.conversation, run, run.turn_id)
+    Run.objects.filter(pk=run.pk).update(turn_id=None)
 
 
 def unsettled(turn_id: UUID) -> QuerySet[ToolCall]:

@@ -128,6 +128,25 @@ async def test_a_stop_puts_the_rest_on_record_as_never_asked_and_the_model_hears
     assert all("It was not executed" in each for each in told)
 
 
+@pytest.mark.guarantee("gate:truth", "gate:fail-closed")
+async def test_a_run_that_fails_leaves_no_question_open_and_the_conversation_of_use(
+    talk: Talk, recorder: Recorder, scripted_model: ScriptedModel, settings: Settings
+) -> None:
+    await begin(talk, scripted_model)
+    first, _ = await talk.asked(2)
+    # Nothing can be compared with it.
+    settings.HITL_MAX_WAITING_PER_CALLER = None
+    await talk.decline(first)
+    assert (await talk.over()).status == RunStatus.FAILED
+    assert sorted(await talk.outcomes()) == ["declined"] + ["rejected"] * 3 + ["withdrawn"]
+    assert recorder.entered == []
+    settings.HITL_MAX_WAITING_PER_CALLER = 200
+    scripted_model.enqueue(text("Well."))
+    assert (await talk.ask("Go on")).status == RunStatus.DONE
+    told = [message["tool_call_id"] for message in scripted_model.requests[1]["messages"] if message["role"] == "tool"]
+    assert len(told) == len(WORDS)
+
+
 async def test_a_held_back_call_is_judged_when_its_turn_comes(
     talk: Talk, recorder: Recorder, scripted_model: ScriptedModel
 ) -> None:
