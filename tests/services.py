@@ -157,7 +157,7 @@ def _belongs(item: pytest.Item, root: Path) -> bool:
     """Does `item` run in this pass of `make test`? Outside of it, everything does."""
     needs_postgres = item.get_closest_marker("postgres") is not None
     if PASS == "embedded":
-        return not needs_postgres
+        return not needs_postgres and item.get_closest_marker("processes") is None
     if PASS == "servers":
         folder = item.path.parent.relative_to(root).as_posix()
         belongs = folder.startswith(ON_SERVERS) or folder in ONLY_ITSELF_ON_SERVERS

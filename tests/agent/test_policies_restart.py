@@ -6,6 +6,8 @@ from hitlchat.gate.status import Status
 from tests.processes import STEADY, Servers
 from tests.scripted_model import ScriptedModel, calls, text
 
+pytestmark = pytest.mark.embedded
+
 DENY = '[{"policy": "deny_list", "tools": ["note"], "reason": "Notes are closed."}]'
 ASKS = '[{"policy": "always_ask", "tools": ["*"]}]'
 ALLOWS = '[{"policy": "never_ask", "tools": ["*"]}]'

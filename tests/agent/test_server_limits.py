@@ -3,9 +3,12 @@
 from collections.abc import Iterable
 
 import httpx2
+import pytest
 
 from hitlchat.asgi import LARGEST_BODY
 from tests.processes import Server, Servers
+
+pytestmark = pytest.mark.embedded
 
 
 def is_refused(server: Server, body: bytes | Iterable[bytes]) -> bool:

@@ -12,6 +12,8 @@ import pytest
 from tests.processes import ROOT, STEADY, Installation, Person, Servers
 from tests.waiting import until
 
+pytestmark = pytest.mark.embedded
+
 DOCUMENT = ROOT / "docs" / "project-tools.md"
 
 

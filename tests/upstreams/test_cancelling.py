@@ -112,6 +112,7 @@ def two(
     return first, second
 
 
+@pytest.mark.processes
 @pytest.mark.guarantee("run:survives")
 def test_another_process_takes_the_answer_and_the_wish_to_stop(
     two: tuple[Server, Server], counted: Counter, scripted_model: ScriptedModel
@@ -134,6 +135,7 @@ def test_another_process_takes_the_answer_and_the_wish_to_stop(
     until(lambda: counted.log[-1] == "cancelled", "the server has heard of it")
 
 
+@pytest.mark.embedded
 @pytest.mark.parametrize("lease", [{}], ids=["killed"])
 def test_when_the_process_that_waits_is_killed_the_question_is_gone(
     two: tuple[Server, Server], scripted_model: ScriptedModel

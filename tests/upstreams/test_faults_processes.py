@@ -11,6 +11,8 @@ from tests.scripted_model import ScriptedModel, calls, scripted_model, text
 from tests.upstreams.shops import Shop, shop_in
 from tests.waiting import until
 
+pytestmark = pytest.mark.processes
+
 __all__ = ["installation", "migrated", "scripted_model", "servers"]
 
 
