@@ -1,5 +1,6 @@
 """Approvals: the questions that wait for the signed-in person, and their answers."""
 
+from collections.abc import Collection
 from uuid import UUID
 
 from django.db.models import QuerySet
@@ -73,7 +74,7 @@ def answer_together(request: ApiRequest, body: schemas.Batch) -> schemas.BatchOu
     """Answer several calls of one tool, all below L4. Each is a decision of its own; some may be settled already."""
     items = [batch.Item(item.id, item.consent_digest) for item in body.items]
     told = batch.answer(items, body.verdict, decider(request), reason=body.reason)
-    rows = _mine(request).filter(pk__in=[outcome.approval for outcome in told])
+    rows = _mine(request, [outcome.approval for outcome in told])
     standing = dict(rows.values_list("pk", "call__status"))
     return schemas.BatchOutcomes(
         outcomes=[
@@ -88,12 +89,12 @@ def answer_together(request: ApiRequest, body: schemas.Batch) -> schemas.BatchOu
     )
 
 
-def _mine(request: ApiRequest) -> QuerySet[Approval]:
-    return shapes.with_all(deciders.seen_by(request.auth.user.pk))
+def _mine(request: ApiRequest, among: Collection[UUID] | None = None) -> QuerySet[Approval]:
+    return shapes.with_all(deciders.seen_by(request.auth.user.pk, among))
 
 
 def _standing(request: ApiRequest, approval_id: UUID) -> schemas.Approval:
-    return shapes.approval(get_object_or_404(_mine(request), pk=approval_id))
+    return shapes.approval(get_object_or_404(_mine(request, [approval_id]), pk=approval_id))
 
 
 def _with_status(rows: QuerySet[Approval], status: str) -> QuerySet[Approval]:

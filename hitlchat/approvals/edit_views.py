@@ -28,7 +28,7 @@ OVER = {"ws", "http"}
 @require_http_methods(["GET", "POST"])
 def edit(request: HttpRequest, approval_id: UUID) -> HttpResponse:
     """The form; what was typed as fields or as JSON instead; or what a yes to it would mean."""
-    rows = deciders.seen_by(person(request).pk).select_related("call__tool")
+    rows = deciders.seen_by(person(request).pk, [approval_id]).select_related("call__tool")
     found = get_object_or_404(rows, pk=approval_id)
     if found.call.status != Status.WAITING or found.call.tool is None:
         return _shown(request, found, {"gone": str(AlreadySettled(found.call))})

@@ -48,7 +48,7 @@ class Row:
 def form(request: HttpRequest, approval_id: UUID) -> HttpResponse:
     """The form, or (`part=offer`) what its present state comes to in words. Nothing is kept or decided here."""
     user = person(request)
-    found = get_object_or_404(deciders.seen_by(user.pk).select_related("call__tool"), pk=approval_id)
+    found = get_object_or_404(deciders.seen_by(user.pk, [approval_id]).select_related("call__tool"), pk=approval_id)
     actor, over = actor_of(request), request.GET.get("over", "")
     here = found.call.conversation_id is not None
     context: dict[str, Any] = {"card": card(found), "over": over if over in OVER else "http"}

@@ -25,7 +25,7 @@ PLACES = ("card", "line", "list")
 @require_GET
 def left(request: HttpRequest, approval_id: UUID) -> HttpResponse:
     """The time anew; nothing (204) if the page shows it as it is (`was`), or if the question is over."""
-    found = get_object_or_404(deciders.seen_by(person(request).pk), pk=approval_id)
+    found = get_object_or_404(deciders.seen_by(person(request).pk, [approval_id]), pk=approval_id)
     is_known = _moment(request.GET.get("was", "")) == found.call.deadline
     if is_known or found.call.status != Status.WAITING:
         return HttpResponse(status=204)
@@ -49,7 +49,7 @@ def extend(request: HttpRequest, approval_id: UUID) -> HttpResponse:
         note = str(error)
     if not request.headers.get("HX-Request"):
         return redirect("approval", approval_id)
-    found = get_object_or_404(deciders.seen_by(user.pk), pk=approval_id)
+    found = get_object_or_404(deciders.seen_by(user.pk, [approval_id]), pk=approval_id)
     return _piece(request, found, request.POST.get("place", ""), note)
 
 

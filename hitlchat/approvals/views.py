@@ -47,7 +47,7 @@ DID_NOT_COUNT = (
 @login_required
 @require_GET
 def approval(request: HttpRequest, approval_id: UUID) -> HttpResponse:
-    return _page(request, get_object_or_404(_mine(request), pk=approval_id))
+    return _page(request, get_object_or_404(_mine(request, approval_id), pk=approval_id))
 
 
 @login_required
@@ -82,14 +82,14 @@ def take_back(request: HttpRequest, approval_id: UUID) -> HttpResponse:
 @require_GET
 def outcome(request: HttpRequest, approval_id: UUID) -> HttpResponse:
     """The fragment again, for a page that waits for the call to settle."""
-    return _fragment(request, get_object_or_404(_mine(request), pk=approval_id))
+    return _fragment(request, get_object_or_404(_mine(request, approval_id), pk=approval_id))
 
 
 @login_required
 @require_GET
 def who(request: HttpRequest, approval_id: UUID) -> HttpResponse:
     """The fragment again once others have said yes, or decided; nothing (204) while it stands as it was `seen`."""
-    found = get_object_or_404(_mine(request), pk=approval_id)
+    found = get_object_or_404(_mine(request, approval_id), pk=approval_id)
     seen = request.GET.get("seen", "")
     if found.call.status != Status.WAITING:
         return _fragment(request, found)
@@ -100,14 +100,14 @@ def who(request: HttpRequest, approval_id: UUID) -> HttpResponse:
 
 
 def _told(request: HttpRequest, approval_id: UUID, note: str) -> HttpResponse:
-    found = get_object_or_404(_mine(request), pk=approval_id)
+    found = get_object_or_404(_mine(request, approval_id), pk=approval_id)
     if request.headers.get("HX-Request"):
         return _fragment(request, found, note)
     return redirect("approval", approval_id) if not note else _page(request, found, note)
 
 
-def _mine(request: HttpRequest) -> QuerySet[Approval]:
-    return deciders.seen_by(person(request).pk)
+def _mine(request: HttpRequest, approval_id: UUID) -> QuerySet[Approval]:
+    return deciders.seen_by(person(request).pk, [approval_id])
 
 
 def _fragment(request: HttpRequest, found: Approval, note: str = "", *, stays: bool = False) -> HttpResponse:

@@ -68,7 +68,7 @@ def of(user_id: int) -> Waiting:
 def gone(user_id: int, marks: Sequence[str]) -> list[Approval]:
     """Those of the questions with these marks that no longer wait. Marks that name none are passed over."""
     ids = [found for mark in marks[:MOST] if (found := _id_of(mark))]
-    rows = deciders.seen_by(user_id).filter(pk__in=ids).exclude(call__status=Status.WAITING)
+    rows = deciders.seen_by(user_id, ids).exclude(call__status=Status.WAITING)
     return list(rows.defer("disclosure", "call__arguments", "call__result", "call__output").order_by("pk"))
 
 

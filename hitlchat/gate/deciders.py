@@ -1,6 +1,8 @@
 """Who may decide which approvals: the one rule, asked of one call, of everything that waits, of those who said yes."""
 
+from collections.abc import Collection
 from typing import Any
+from uuid import UUID
 
 from django.conf import settings
 from django.contrib.auth.models import User
@@ -114,11 +116,15 @@ def still_may_answer(actor: Actor, call: ToolCall) -> Q:
     return entitled(actor.user_id) & oversight.stands()
 
 
-def seen_by(user_id: int) -> QuerySet[Approval]:
-    """The approvals this person may look at, waiting or settled: their own, and what they may decide or could have."""
+def seen_by(user_id: int, among: Collection[UUID] | None = None) -> QuerySet[Approval]:
+    """The approvals this person may look at, waiting or settled: their own, and what they may decide or could have.
+
+    `among`: of those with these ids only, which costs the same however many others there are.
+    """
     # Who was to decide later only, and was not needed, has not been let in.
     ways = _ways(user_id, user_id, "", Coalesce(F("settled_at"), Now()))
-    return _approvals_of(Q(caller_id=user_id), *ways[1:])
+    these = Q() if among is None else Q(approval__in=among)
+    return _approvals_of(*(way & these for way in (Q(caller_id=user_id), *ways[1:])))
 
 
 def waiting_for(user_id: int) -> QuerySet[Approval]:

@@ -483,3 +483,14 @@ def test_what_waits_for_a_person_is_found_by_indexes(bob: User) -> None:
         for index in ("call_waiting", "call_by_deciders", "call_by_second_group"):
             assert index in plan
     assert "union" in plan or "append" in plan
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL reads small tables whole")
+def test_one_approval_is_found_without_a_look_at_the_others_of_its_person(bob: User, tool: Tool) -> None:
+    one = approval_of(ask(bob, tool))
+    found = deciders.seen_by(bob.pk, [one.pk])
+    plan = found.order_by().explain()
+    assert found.get() == one
+    # By its own id in each way of coming to see it; these would read all that somebody has or may decide.
+    for index in ("SCAN", "call_by_caller", "call_by_deciders", "call_by_second_group"):
+        assert index not in plan
