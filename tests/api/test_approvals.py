@@ -239,5 +239,5 @@ def test_the_list_takes_the_same_number_of_queries_however_long_it_is(
 ) -> None:
     for word in "abcdef":
         bobs.post(f"/approvals/{ask(bob, text=word).pk}/reject")
-    with django_assert_max_num_queries(5):
+    with django_assert_max_num_queries(4):
         assert len(bobs.get("/approvals", status="all").json()) == 6

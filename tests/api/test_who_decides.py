@@ -63,7 +63,7 @@ def test_the_list_of_what_waits_takes_the_same_number_of_queries_however_long_it
         call = called(bob, "echo", {"text": word}, conversation_id=here)
         program_of(dora).post(f"/approvals/{call.approval.pk}/approve")
     bobs = program_of(bob)
-    with django_assert_max_num_queries(8):
+    with django_assert_max_num_queries(7):
         found = bobs.get("/approvals").json()
     assert {(each["askedTimes"], *each["approvedBy"]) for each in found} == {(2, "dora")}
     assert len(found) == 6
