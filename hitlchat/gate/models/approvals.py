@@ -47,6 +47,9 @@ class Decision(models.Model):
     reason = models.CharField(max_length=500, blank=True)
     edited_arguments = JSONTextField(null=True)
     digest = models.CharField(max_length=64, help_text="What was consented to.")
+    first_shown_at = models.DateTimeField(null=True, help_text="When this person first had the card before them.")
+    opened = models.BooleanField(null=True, help_text="Whether folded text was opened; null: nothing was folded.")
+    hurried = models.BooleanField(default=False, help_text="Answered faster than the card can plausibly be read.")
     decided_at = models.DateTimeField(default=timezone.now)
 
     class Meta:
