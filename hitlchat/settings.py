@@ -1,6 +1,7 @@
 """All settings, from the environment. README has the table of variables."""
 
 import os
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ INSTALLED_APPS = [
     "django.contrib.staticfiles",
     "channels",
     "django_htmx",
+    "axes",
     "django_ace",
     "ninja",
     "hitlchat",
@@ -60,6 +62,7 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "hitlchat.accounts.signed_out.leave_page",
+    "axes.middleware.AxesMiddleware",
 ]
 TEMPLATES = [
     {
@@ -127,6 +130,16 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 10}},
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
 ]
+AUTHENTICATION_BACKENDS = ["axes.backends.AxesStandaloneBackend", "django.contrib.auth.backends.ModelBackend"]
+# Whose name it is can go on signing in from elsewhere: nobody is kept from deciding by somebody else's guesses.
+AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
+AXES_FAILURE_LIMIT = env.integer("SIGN_IN_ATTEMPTS", 10, least=3, most=1000)
+AXES_COOLOFF_TIME = timedelta(minutes=env.integer("SIGN_IN_PAUSE_MINUTES", 15, most=1440))
+AXES_LOCKOUT_CALLABLE = "hitlchat.accounts.locked_out.page"
+AXES_RESET_ON_SUCCESS = True
+AXES_DISABLE_ACCESS_LOG = True
+AXES_ENABLE_ADMIN = False
+AXES_VERBOSE = False
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HTTPS

@@ -1,0 +1,68 @@
+"""Guessing at passwords: whoever has a person's password could say yes in their name."""
+
+from datetime import timedelta
+
+import pytest
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.test import Client
+from django.utils import timezone
+from time_machine import travel
+
+from tests.conftest import PASSWORD
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+HERE, ELSEWHERE = "192.0.2.1", "192.0.2.2"
+
+
+def attempt(password: str, *, username: str = "bob", address: str = HERE) -> int:
+    form = {"username": username, "password": password}
+    return Client().post("/sign-in", form, REMOTE_ADDR=address).status_code
+
+
+def guess_too_often(username: str = "bob") -> None:
+    for _ in range(settings.AXES_FAILURE_LIMIT - 1):
+        assert attempt("a guess", username=username) == 200
+    assert attempt("a guess", username=username) == 429
+
+
+def test_after_too_many_guesses_not_even_the_right_password_lets_in_and_it_says_for_how_long(
+    bob: User,
+) -> None:
+    guess_too_often()
+    answer = Client().post("/sign-in", {"username": "bob", "password": PASSWORD}, REMOTE_ADDR=HERE)
+    assert (answer.status_code, answer["Retry-After"]) == (429, "900")
+    assert "Wait 15 minutes" in answer.content.decode()
+
+
+def test_the_person_can_go_on_from_elsewhere_and_others_from_there(bob: User, alice: User) -> None:
+    guess_too_often()
+    assert attempt(PASSWORD, address=ELSEWHERE) == 302
+    assert attempt(PASSWORD, username="alice") == 302
+
+
+def test_after_the_wait_the_right_password_lets_in_again(bob: User) -> None:
+    guess_too_often()
+    with travel(timezone.now() + timedelta(minutes=16), tick=True):
+        assert attempt(PASSWORD) == 302
+
+
+def test_a_right_password_makes_former_guesses_count_no_more(bob: User) -> None:
+    for _ in range(2):
+        for _ in range(settings.AXES_FAILURE_LIMIT - 1):
+            assert attempt("a guess") == 200
+        assert attempt(PASSWORD) == 302
+
+
+def test_nobody_learns_who_exists(bob: User) -> None:
+    guess_too_often("nobody-of-that-name")
+
+
+def test_who_has_a_session_cannot_guess_at_the_password_that_a_risky_yes_needs(bob: User) -> None:
+    client = Client(REMOTE_ADDR=HERE)
+    client.force_login(bob)
+    for _ in range(settings.AXES_FAILURE_LIMIT - 1):
+        assert client.post("/sign-in/again", {"password": "a guess"}).status_code == 422
+    assert client.post("/sign-in/again", {"password": "a guess"}).status_code == 429
+    assert client.post("/sign-in/again", {"password": PASSWORD}).status_code == 429
