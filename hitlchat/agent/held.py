@@ -31,7 +31,7 @@ def next_of(run: Run) -> list[CallRequest]:
 def give_up(run: Run) -> None:
     """Put them on record as what became of them: nothing. A model server insists on an answer to each."""
     for request in _requests(run):
-        admit(Prepared(request, Status.REJECTED, STOPPED))
+        admit(Prepared(request, Status.WITHDRAWN, STOPPED))
 
 
 def _room(run: Run) -> int:

@@ -18,8 +18,8 @@ class Status(TextChoices):
     UNKNOWN = "unknown", "Outcome unknown"
 
 
-# A submitted call enters the record in one of these.
-ENTRIES = frozenset({Status.REJECTED, Status.REFUSED, Status.ALLOWED, Status.WAITING})
+# A submitted call enters the record in one of these; withdrawn, where its run ended before anyone was asked.
+ENTRIES = frozenset({Status.REJECTED, Status.REFUSED, Status.ALLOWED, Status.WAITING, Status.WITHDRAWN})
 
 MOVES: dict[Status, frozenset[Status]] = {
     Status.REJECTED: frozenset(),

@@ -119,7 +119,7 @@ async def test_a_stop_puts_the_rest_on_record_as_never_asked_and_the_model_hears
 ) -> None:
     await begin(talk, scripted_model)
     await talk.stop()
-    assert sorted(await talk.outcomes()) == ["rejected"] * 3 + ["withdrawn"] * 2
+    assert sorted(await talk.outcomes()) == ["withdrawn"] * 5
     assert recorder.entered == []
     scripted_model.enqueue(text("Well."))
     assert (await talk.ask("Go on")).status == RunStatus.DONE
@@ -138,7 +138,7 @@ async def test_a_run_that_fails_leaves_no_question_open_and_the_conversation_of_
     settings.HITL_MAX_WAITING_PER_CALLER = None
     await talk.decline(first)
     assert (await talk.over()).status == RunStatus.FAILED
-    assert sorted(await talk.outcomes()) == ["declined"] + ["rejected"] * 3 + ["withdrawn"]
+    assert sorted(await talk.outcomes()) == ["declined"] + ["withdrawn"] * 4
     assert recorder.entered == []
     settings.HITL_MAX_WAITING_PER_CALLER = 200
     scripted_model.enqueue(text("Well."))
