@@ -58,6 +58,11 @@ class Decision(models.Model):
             models.UniqueConstraint(fields=["approval", "person", "round"], name="one_decision_per_person_and_round"),
             models.CheckConstraint(condition=Q(verdict__in=Verdict.values), name="decision_verdict_known"),
         ]
+        # What was decided lately, by everyone or by one person.
+        indexes = [
+            models.Index(fields=["decided_at"], name="decision_by_time"),
+            models.Index(fields=["person", "decided_at"], name="decision_by_person"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.verdict} of {self.approval_id}"
