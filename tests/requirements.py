@@ -224,6 +224,8 @@ REQUIREMENTS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
             "gate/test_attention.py::test_a_yes_faster_than_it_can_be_read_is_marked_in_plain_words",
             "gate/test_attention.py::test_several_answered_together_are_timed_over_all_that_was_listed",
             "approvals/test_attention.py::test_the_mark_is_on_the_record_and_not_hidden_from_its_person",
+            "insights/test_counting.py::test_edit_and_decline_rates_are_known_per_tool_and_per_person",
+            "insights/test_page.py::test_everyone_reads_the_mark_on_their_own_decision",
             "mcp_server/test_attention.py::"
             "test_an_elicitation_is_shown_when_it_is_delivered_and_its_answer_is_timed_from_there",
         ),
