@@ -4,8 +4,10 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any, Final
 
-from hitlchat.gate.boxes import FOLD_AFTER, SHOWN_OF_FOLDED
+from hitlchat.gate import canonical
+from hitlchat.gate.boxes import FOLD_AFTER, FOLD_AFTER_LINES, SHOWN_OF_FOLDED
 from hitlchat.gate.card import MOST_FACTS, MOST_ROWS
+from hitlchat.gate.effect import ROWS_SHOWN
 
 # Silent reading of non-fiction in English, and the mean length of its words with the space after each: M. Brysbaert,
 # “How many words do we read per minute?”, Journal of Memory and Language 109 (2019), 104047.
@@ -39,16 +41,21 @@ def _texts(disclosure: dict[str, Any]) -> Iterator[str]:
         yield from _leaves(disclosure.get(name))
     yield from _leaves([disclosure.get("tool", {}).get(name) for name in ("name", "origin")])
     yield from _leaves(disclosure.get("facts", [])[:MOST_FACTS])
-    rows = disclosure.get("arguments", {}).items()
-    yield from _leaves([part for row in islice(rows, MOST_ROWS) for part in row])
+    for name, value in islice(disclosure.get("arguments", {}).items(), MOST_ROWS):
+        yield name
+        yield _before_fold(value if isinstance(value, str) else canonical.pretty(value, indent=2))
 
 
 def _leaves(value: Any) -> Iterator[str]:
     """Every text and number in JSON; of what folds, the part before the fold."""
     if isinstance(value, dict | list):
-        parts: Iterable[Any] = value.values() if isinstance(value, dict) else value
+        parts: Iterable[Any] = value.values() if isinstance(value, dict) else value[: ROWS_SHOWN + 2]
         for part in parts:
             yield from _leaves(part)
     elif value is not None and not isinstance(value, bool):
-        text = str(value)
-        yield text if len(text) <= FOLD_AFTER else text[:SHOWN_OF_FOLDED]
+        yield _before_fold(str(value))
+
+
+def _before_fold(text: str) -> str:
+    folds = len(text) > FOLD_AFTER or text.count("\n") >= FOLD_AFTER_LINES
+    return text[:SHOWN_OF_FOLDED] if folds else text

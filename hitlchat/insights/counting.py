@@ -13,7 +13,7 @@ from hitlchat.gate.models import Decision, Tool, ToolCall, Verdict
 from hitlchat.gate.status import STARTED, Status
 from hitlchat.insights.figures import Answers, Figures, OfPerson, OfTool, Tally, Why, cost
 from hitlchat.insights.period import Period
-from hitlchat.insights.sql import WholeSeconds, day_of, stretch
+from hitlchat.insights.sql import WAITING, WholeSeconds, day_of, stretch
 
 # Why calls ran unasked is read from so many of the latest, and so many reasons are told.
 LATEST_UNASKED: Final = 2000
@@ -34,20 +34,20 @@ Row = tuple[int, str, bool, int | None, int]
 def count(period: Period, user: User | None) -> Figures:
     """Of everyone; with a `user`, of the calls made for them and of their own answers."""
     since = period.since
-    calls = ToolCall.objects.filter(created_at__gte=since).order_by()
+    every = ToolCall.objects.order_by() if user is None else ToolCall.objects.filter(caller=user).order_by()
     decisions = Decision.objects.filter(decided_at__gte=since).order_by()
     if user is not None:
-        calls, decisions = calls.filter(caller=user), decisions.filter(person=user)
+        decisions = decisions.filter(person=user)
     # In these words, since they are those of the index. What executes in this moment is counted a moment later.
-    over = calls.filter(settled_at__isnull=False)
-    tools, people = _tools(over), _people(decisions)
-    people_found, answers = people
-    _add_edited_and_hurried(decisions, tools, people_found)
+    over = every.filter(created_at__gte=since, settled_at__isnull=False)
+    tools = _tools(over)
+    people, answers = _people(decisions)
+    _add_edited_and_hurried(decisions, tools, people)
     return Figures(
         period=period,
-        days=_days(period, since, over, calls.filter(status=Status.WAITING)),
+        days=_days(period, since, over, every.filter(status=WAITING)),
         tools=sorted(tools.values(), key=lambda tool: (-tool.tally.asked, -tool.unasked, tool.name)),
-        people=sorted(people_found.values(), key=lambda each: (-each.answered, each.name)),
+        people=sorted(people.values(), key=lambda each: (-each.answered, each.name)),
         answers=answers,
         whys=_whys(over),
     )
@@ -58,7 +58,7 @@ def _days(period: Period, since: datetime, over: QuerySet[ToolCall], waiting: Qu
     for rows in (over.filter(WAS_ASKED), waiting):
         found = rows.annotate(stretch=stretch("created_at", since)).values("stretch", "status")
         for row in found.annotate(count=Count("*")):
-            # The clocks of processes may differ, so a call may be of tomorrow.
+            # What waits may do so since before the period; and the clocks of processes may differ.
             if (tally := days.get(day_of(row["stretch"]))) is not None:
                 _add(tally, row["status"], row["count"])
     return days

@@ -7,10 +7,14 @@ from django.db.models import CharField, Expression, Func, IntegerField
 from django.db.models.functions import Cast, Substr
 from django.utils import timezone
 
+from hitlchat.gate.status import Status
+
 # Characters of “2026-11-22 14:53:11”: up to the hour, to ten minutes, to the minute.
 HOUR, TEN_MINUTES, MINUTE = 13, 15, 16
-ISO: Final = "%Y-%m-%d %H:%M"
 FILL: Final = "2000-01-01 00:00"
+
+# In the statement itself: of a parameter SQLite does not know in time that the index of what waits is for it.
+WAITING: Final = Func(template=f"'{Status.WAITING.value}'", output_field=CharField())
 
 
 class WholeSeconds(Func):
@@ -36,7 +40,7 @@ def stretch(column: str, since: datetime) -> Expression:
 
 def day_of(stretched: str) -> date:
     """The local day of a `stretch`."""
-    moment = datetime.strptime(stretched + FILL[len(stretched) :], ISO).replace(tzinfo=UTC)
+    moment = datetime.fromisoformat(stretched + FILL[len(stretched) :]).replace(tzinfo=UTC)
     return timezone.localtime(moment).date()
 
 
