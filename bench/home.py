@@ -29,7 +29,7 @@ SCHEMA = {
 # In an order in which no row is left without the one it points to.
 TABLES = {
     "mcp_server": ("submission",),
-    "gate": ("decision", "auditevent", "approval", "toolcall"),
+    "gate": ("decision", "showing", "auditevent", "approval", "toolcall"),
     "agent": ("message", "run", "conversation"),
 }
 

@@ -216,6 +216,20 @@ REQUIREMENTS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
             "gate/test_limits.py::test_many_at_once_do_not_pass_the_limit_by_one",
         ),
     ),
+    "SR-42": (
+        "How long an answer took since its card was shown, and whether all of it was opened, is kept and marked",
+        (
+            "gate/test_attention.py::test_the_first_display_is_kept_once_per_person_and_round",
+            "gate/test_attention.py::test_how_an_answer_came_about_is_on_the_decision_and_its_event",
+            "gate/test_attention.py::test_a_yes_faster_than_it_can_be_read_is_marked_in_plain_words",
+            "gate/test_attention.py::test_several_answered_together_are_timed_over_all_that_was_listed",
+            "approvals/test_attention.py::test_the_mark_is_on_the_record_and_not_hidden_from_its_person",
+            "insights/test_counting.py::test_edit_and_decline_rates_are_known_per_tool_and_per_person",
+            "insights/test_page.py::test_everyone_reads_the_mark_on_their_own_decision",
+            "mcp_server/test_attention.py::"
+            "test_an_elicitation_is_shown_when_it_is_delivered_and_its_answer_is_timed_from_there",
+        ),
+    ),
     "SR-43": (
         "A standing yes states its exact scope before the click, and never exists for the highest risk",
         (
@@ -230,6 +244,4 @@ REQUIREMENTS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
 }
 
 # Those that no test holds yet, each with the reason. The list may only shrink.
-PENDING: Final[dict[str, str]] = {
-    "SR-42": "how long an answer took is not kept",
-}
+PENDING: Final[dict[str, str]] = {}

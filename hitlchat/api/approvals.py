@@ -9,7 +9,7 @@ from ninja import Query, Router
 
 from hitlchat.api import grant_schemas, schemas, shapes
 from hitlchat.api.auth import ApiRequest, decider
-from hitlchat.gate import batch, decide, deciders, extending, taking_back
+from hitlchat.gate import attention, batch, decide, deciders, extending, taking_back
 from hitlchat.gate.models import Approval
 from hitlchat.gate.status import Status
 
@@ -32,7 +32,10 @@ def list_approvals(request: ApiRequest, wanted: Query[schemas.ApprovalFilter]) -
 
 @router.get("/{uuid:approval_id}", response=schemas.Approval)
 def read_approval(request: ApiRequest, approval_id: UUID) -> schemas.Approval:
-    return _standing(request, approval_id)
+    """As the card shows it. For who may decide by this credential, it counts as shown."""
+    found = get_object_or_404(_mine(request, [approval_id]), pk=approval_id)
+    attention.shown(found, request.auth.actor)
+    return shapes.approval(found)
 
 
 @router.post("/{uuid:approval_id}/approve", response=grant_schemas.Approved | schemas.Approval)

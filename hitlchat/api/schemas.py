@@ -160,6 +160,12 @@ class Decision(Shape):
     token: str | None = Field(description="The name of the token that was shown, if there was one and it has a name.")
     decided_at: datetime
     edited_arguments: Object | None
+    first_shown_at: datetime | None = Field(
+        description="When this person first had the card before them; null: hitlchat knows of no display."
+    )
+    shown_for_ms: int | None = Field(description="From first display to the answer.")
+    opened: bool | None = Field(description="Whether folded text was opened, as the page said; null: none was folded.")
+    hurried: bool = Field(description="A yes that came faster than what was shown can plausibly be read.")
 
 
 class Approval(Shape):

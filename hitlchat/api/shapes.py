@@ -9,7 +9,7 @@ from django.db.models import OuterRef, QuerySet, Subquery
 from hitlchat.agent import held
 from hitlchat.agent import models as agent
 from hitlchat.api import schemas
-from hitlchat.gate import deciders, joining, who
+from hitlchat.gate import attention, deciders, joining, who
 from hitlchat.gate import models as gate
 from hitlchat.gate.status import Status
 
@@ -182,6 +182,10 @@ def decisions(row: gate.Approval) -> list[schemas.Decision]:
             token=each.token_name or None,
             decided_at=each.decided_at,
             edited_arguments=each.edited_arguments,
+            first_shown_at=each.first_shown_at,
+            shown_for_ms=attention.shown_for_ms(each),
+            opened=each.opened,
+            hurried=each.hurried,
         )
         for each in row.decisions.all()
     ]

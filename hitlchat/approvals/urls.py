@@ -1,6 +1,7 @@
 from django.urls import path
 
 from hitlchat.approvals import (
+    attention_views,
     edit_views,
     grant_views,
     policies,
@@ -22,6 +23,7 @@ urlpatterns = [
     path("tools/<str:name>/texts/example", text_views.example, name="tool-texts-example"),
     path("approvals/", waiting_views.page, name="approvals"),
     path("approvals/waiting", waiting_views.live, name="approvals-live"),
+    path("approvals/shown", attention_views.shown, name="shown"),
     path("waiting", waiting_views.count, name="waiting-count"),
     path("approvals/<uuid:approval_id>", views.approval, name="approval"),
     path("approvals/<uuid:approval_id>/decide", views.answer, name="decide"),

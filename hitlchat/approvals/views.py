@@ -14,7 +14,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from hitlchat.accounts.people import person
 from hitlchat.approvals import answering
-from hitlchat.gate import canonical, decide, deciders, joining, known, quorum, reasons, taking_back
+from hitlchat.gate import attention, canonical, decide, deciders, joining, known, quorum, reasons, taking_back
 from hitlchat.gate.acting import actor_of
 from hitlchat.gate.card import Card, card
 from hitlchat.gate.edited import BadEdit
@@ -139,7 +139,7 @@ def _context(request: HttpRequest, found: Approval, note: str = "") -> dict[str,
         "moving": found.call.status in (Status.APPROVED, Status.EXECUTING),
         "note": note,
         "grants": [(each, words.sentence(each)) for each in found.grants.all()],
-        "decisions": [_said(decision) for decision in decisions],
+        "decisions": [_said(decision, found) for decision in decisions],
         "heading": OTHERS if others else HEADINGS.get(Status(found.call.status), "This call has its answer"),
     }
 
@@ -152,6 +152,7 @@ def _as_shown(found: Approval) -> Card | None:
         return None
 
 
-def _said(decision: Decision) -> tuple[str, datetime]:
+def _said(decision: Decision, found: Approval) -> tuple[str, datetime, str]:
     word = "Approved" if decision.verdict == Verdict.APPROVE else "Declined"
-    return f"{word} by {decision.person.get_username()}, {known.how(decision)}.", decision.decided_at
+    said = f"{word} by {decision.person.get_username()}, {known.how(decision)}."
+    return said, decision.decided_at, attention.words(decision, found.disclosure)

@@ -15,6 +15,7 @@ from hitlchat.chat import fragments
 from hitlchat.chat.commands import Command, Decide, DecideAll, Resolve, RevokeGrant, Say, Stop, StopCall, TakeBack
 from hitlchat.gate import batch, decide, editing, limits, resolve, stopping, taking_back
 from hitlchat.gate.actor import Actor, Caller
+from hitlchat.gate.attention import Looked
 from hitlchat.gate.deciders import NotEntitled
 from hitlchat.gate.edited import BadEdit
 from hitlchat.gate.grants import ending
@@ -85,14 +86,15 @@ def _answer(conversation_id: UUID, command: Decide | DecideAll | TakeBack | Revo
 
 
 def _decide(conversation_id: UUID, command: Decide, actor: Actor) -> str:
+    looked = Looked(command.opened)
     try:
         if command.verdict == "decline":
-            decide.decline(command.approval, actor, reason=command.reason)
+            decide.decline(command.approval, actor, reason=command.reason, looked=looked)
         elif command.edited is None:
-            decide.approve(command.approval, actor, digest=command.digest, grant=command.grant)
+            decide.approve(command.approval, actor, digest=command.digest, grant=command.grant, looked=looked)
         else:
-            asked, changed = command.digest, command.edited
-            editing.approve(command.approval, actor, digest=asked, edited=changed, shown=command.shown)
+            yes = {"digest": command.digest, "edited": command.edited, "shown": command.shown}
+            editing.approve(command.approval, actor, **yes, looked=looked)
     except decide.AlreadySettled as late:
         return fragments.too_late(late.call)
     except decide.OtherDigest as error:
@@ -104,7 +106,7 @@ def _decide(conversation_id: UUID, command: Decide, actor: Actor) -> str:
 
 def _decide_all(conversation_id: UUID, command: DecideAll, actor: Actor) -> str:
     try:
-        outcomes = batch.answer(command.items, command.verdict, actor)
+        outcomes = batch.answer(command.items, command.verdict, actor, opened=command.opened)
     except (batch.NotTogether, decide.NoSuchApproval, NotEntitled) as error:
         return fragments.asks(conversation_id) + fragments.flash(str(error))
     return fragments.asks(conversation_id) + fragments.outcomes(outcomes)

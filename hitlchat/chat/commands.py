@@ -7,6 +7,7 @@ from uuid import UUID
 
 from hitlchat.agent.models import LONGEST_MESSAGE
 from hitlchat.gate import canonical, reasons
+from hitlchat.gate.attention import claimed
 from hitlchat.gate.batch import Item
 from hitlchat.gate.grants import scope
 from hitlchat.gate.grants.scope import BadGrant, Scope
@@ -35,6 +36,8 @@ class Decide:
     edited: str | None = None
     shown: str = ""
     grant: Scope | None = None
+    # Whether folded text was opened, as the page claims.
+    opened: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,7 @@ class DecideAll:
 
     verdict: Literal["approve", "decline"]
     items: tuple[Item, ...]
+    opened: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -92,7 +96,7 @@ def parse(frame: str) -> Command:
         case "decide":
             return _decide(fields)
         case "decide-all":
-            return DecideAll(_one_of(fields, "verdict", VERDICTS), _items(fields))
+            return DecideAll(_one_of(fields, "verdict", VERDICTS), _items(fields), claimed(fields.get("opened")))
         case "stop":
             return Stop()
         case str(kind) if kind in OF_ONE:
@@ -108,6 +112,7 @@ def _decide(fields: dict[str, Any]) -> Decide:
     # Only these exact words: what is not "approve" to the letter is not a yes (SR-13).
     verdict = _one_of(fields, "verdict", VERDICTS)
     found = Decide(_uuid(fields, "approval"), verdict, _text(fields, "digest"), _reason(fields))
+    found = replace(found, opened=claimed(fields.get("opened")))
     if "grant" in fields:
         return replace(found, grant=_grant(fields))
     if "edited" not in fields:

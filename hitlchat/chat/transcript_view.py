@@ -11,7 +11,7 @@ from django.utils.safestring import SafeString
 from hitlchat.agent import held
 from hitlchat.agent.models import ACTIVE, Conversation, Message, MessageState, Role, Run
 from hitlchat.chat.markdown import render
-from hitlchat.gate import batch, canonical, deciders, failures, joining, known, stopping
+from hitlchat.gate import attention, batch, canonical, deciders, failures, joining, known, stopping
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.card import Card, card, key
 from hitlchat.gate.grants import listing, words
@@ -40,6 +40,8 @@ class CallView:
     card_key: str
     reason: str
     decided_at: datetime | None
+    # How long what was answered had been shown, in sentences.
+    looked: str
     questions: list[QuestionCard]
     can_stop: bool
 
@@ -179,6 +181,7 @@ def _call(row: ToolCall) -> CallView:
         card_key=key(approval.pk, row.round) if approval else "",
         reason=row.reason,
         decided_at=decisions[-1].decided_at if (decisions := _decisions(approval)) else None,
+        looked=attention.words(decisions[-1], approval.disclosure) if approval and decisions else "",
         questions=[question_card(question) for question in row.questions.all()],
         can_stop=stopping.can_stop(row) and not stopping.is_requested(row),
     )

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from typing import Literal
 from uuid import UUID
 
-from hitlchat.gate import canonical, decide
+from hitlchat.gate import attention, canonical, decide
 from hitlchat.gate.actor import Actor
+from hitlchat.gate.attention import Looked
 from hitlchat.gate.card import Card
 from hitlchat.gate.deciders import NotEntitled, sees
 from hitlchat.gate.models import Approval
@@ -53,11 +54,22 @@ class Group:
         """Names this very set on a page."""
         return canonical.sha256([card.key for card in self.cards])[:16]
 
+    @property
+    def hidden(self) -> int:
+        """Characters that are folded away in all of them."""
+        return sum(card.hidden for card in self.cards)
 
-def answer(items: Sequence[Item], verdict: Answer, actor: Actor, *, reason: str = "") -> list[Outcome]:
-    """Each of `items` answered on its own, in order. NotTogether, NoSuchApproval, NotEntitled: none was decided."""
-    prompts = _checked(items, actor)
-    return [_one(item, verdict, actor, prompts[item.approval], reason) for item in items]
+
+def answer(
+    items: Sequence[Item], verdict: Answer, actor: Actor, *, reason: str = "", opened: bool | None = None
+) -> list[Outcome]:
+    """Each of `items` answered on its own, in order. `opened`: whether folded text was, as the page claims.
+
+    NotTogether, NoSuchApproval, NotEntitled: none was decided.
+    """
+    rows = _checked(items, actor)
+    looked = Looked(opened, together=attention.together(rows.values(), actor))
+    return [_one(item, verdict, actor, rows[item.approval].prompt, reason=reason, looked=looked) for item in items]
 
 
 def groups(rows: Iterable[Approval], cards: Iterable[Card]) -> list[Group]:
@@ -76,7 +88,7 @@ def _definition(approval: Approval) -> str:
     return f"{tool['id']} {tool['definition']}"
 
 
-def _checked(items: Sequence[Item], actor: Actor) -> dict[UUID, str]:
+def _checked(items: Sequence[Item], actor: Actor) -> dict[UUID, Approval]:
     ids = {item.approval for item in items}
     if not 2 <= len(items) <= MOST_TOGETHER or len(ids) != len(items):
         raise NotTogether(f"Between 2 and {MOST_TOGETHER} different calls can be answered together.")
@@ -91,7 +103,7 @@ def _checked(items: Sequence[Item], actor: Actor) -> dict[UUID, str]:
         raise NotTogether(f"Calls of risk L{TOO_RISKY} and above are answered one by one. Nothing was decided.")
     if any(_asked_again(row) for row in rows):
         raise NotTogether("A call that is asked about again is answered by itself. Nothing was decided.")
-    return {row.pk: row.prompt for row in rows}
+    return {row.pk: row for row in rows}
 
 
 def _asked_again(row: Approval) -> bool:
@@ -105,13 +117,13 @@ def _risk(row: Approval) -> int:
     return max(int(row.disclosure["risk"]), row.call.risk_level, now)
 
 
-def _one(item: Item, verdict: Answer, actor: Actor, prompt: str, reason: str) -> Outcome:
+def _one(item: Item, verdict: Answer, actor: Actor, prompt: str, *, reason: str, looked: Looked) -> Outcome:
     try:
         if verdict == "approve":
-            if decide.approve(item.approval, actor, digest=item.digest).call.status == Status.WAITING:
+            if decide.approve(item.approval, actor, digest=item.digest, looked=looked).call.status == Status.WAITING:
                 return Outcome(item.approval, prompt, "Your yes counts. It needs more people's.", counted=True)
         else:
-            decide.decline(item.approval, actor, reason=reason)
+            decide.decline(item.approval, actor, reason=reason, looked=looked)
     except decide.AlreadySettled as late:
         word = Status(late.call.status).label.lower()
         return Outcome(item.approval, prompt, f"It was already answered ({word}); your answer did not count.")

@@ -7,8 +7,9 @@ from django.db import transaction
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from hitlchat.gate import disclosure, fresh, oversight, quorum, who
+from hitlchat.gate import attention, disclosure, fresh, oversight, quorum, who
 from hitlchat.gate.actor import SYSTEM, Actor
+from hitlchat.gate.attention import NOTHING_KNOWN, Looked
 from hitlchat.gate.deciders import NotEntitled, may_answer, sees, still_may_answer
 from hitlchat.gate.edited import checked, is_same
 from hitlchat.gate.grants import ending, giving
@@ -48,6 +49,7 @@ def approve(
     digest: str | None = None,
     edited: dict[str, Any] | None = None,
     grant: Scope | None = None,
+    looked: Looked = NOTHING_KNOWN,
 ) -> Approval:
     """Say yes to exactly this call, or to it with `edited` arguments; with a `grant`, also to calls like it.
 
@@ -58,7 +60,7 @@ def approve(
     """
     approval = _theirs(approval_id, actor)
     fresh.require(actor, approval)
-    decision = _decision(approval, actor, Verdict.APPROVE)
+    decision = _decision(approval, actor, Verdict.APPROVE, looked)
     # Once it was asked about again, an answer that does not say to what it is one may be a late one to the first time.
     if digest != approval.digest and (digest is not None or approval.call.round > 1):
         raise OtherDigest(LOOK_AGAIN)
@@ -75,13 +77,13 @@ def approve(
     return _decide(decision, Status.APPROVED, actor, only_if, columns, given=given)
 
 
-def decline(approval_id: UUID, actor: Actor, *, reason: str = "") -> Approval:
+def decline(approval_id: UUID, actor: Actor, *, reason: str = "", looked: Looked = NOTHING_KNOWN) -> Approval:
     """Say no; one is enough, whoever said yes. `reason` reaches the model as data.
 
     NoSuchApproval, NotEntitled, AlreadySettled; OtherDigest: asked again just now.
     """
     approval = _theirs(approval_id, actor)
-    decision = _decision(approval, actor, Verdict.DECLINE)
+    decision = _decision(approval, actor, Verdict.DECLINE, looked)
     decision.reason = storable(reason).strip()[:LONGEST_REASON]
     return _decide(decision, Status.DECLINED, actor, IN_TIME & still_may_answer(actor, approval.call), {})
 
@@ -104,10 +106,10 @@ def require(actor: Actor, approval: Approval) -> None:
         raise NotEntitled(f"You cannot decide this call. {who.sentences(approval)}")
 
 
-def _decision(approval: Approval, actor: Actor, verdict: Verdict) -> Decision:
+def _decision(approval: Approval, actor: Actor, verdict: Verdict, looked: Looked) -> Decision:
     if actor.user_id is None:
         raise NoSuchApproval("Only a person can decide.")
-    return Decision(
+    decision = Decision(
         approval=approval,
         person_id=actor.user_id,
         round=approval.call.round,
@@ -117,6 +119,7 @@ def _decision(approval: Approval, actor: Actor, verdict: Verdict) -> Decision:
         token_name=actor.token,
         digest=approval.digest,
     )
+    return attention.weigh(decision, looked)
 
 
 def _decide(
@@ -124,6 +127,7 @@ def _decide(
 ) -> Approval:
     approval, call = decision.approval, decision.approval.call
     data = {"approval": str(approval.pk), "digest": decision.digest, "reason": decision.reason}
+    data |= attention.facts(decision)
     if decision.edited_arguments is not None:
         data["edited"] = decision.edited_arguments
     try:

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from hitlchat.gate import canonical, decide, disclosure, schema
 from hitlchat.gate.actor import Actor
+from hitlchat.gate.attention import NOTHING_KNOWN, Looked
 from hitlchat.gate.boxes import Row, box
 from hitlchat.gate.card import TitlePiece
 from hitlchat.gate.changes import again
@@ -93,7 +94,9 @@ def read(text: str) -> dict[str, Any]:
         raise BadEdit(str(error)) from error
 
 
-def approve(approval_id: UUID, actor: Actor, *, digest: str, edited: str, shown: str) -> Approval:
+def approve(
+    approval_id: UUID, actor: Actor, *, digest: str, edited: str, shown: str, looked: Looked = NOTHING_KNOWN
+) -> Approval:
     """Yes to the call with `edited` (JSON text), whose review had the digest `shown`; `digest` is that of the question.
 
     NoSuchApproval, NotEntitled, AlreadySettled, BadEdit; OtherDigest: what was shown is not what would be approved.
@@ -105,7 +108,7 @@ def approve(approval_id: UUID, actor: Actor, *, digest: str, edited: str, shown:
     decide.require(actor, found)
     if found.call.status == Status.WAITING and review(found, arguments).digest != shown:
         raise decide.OtherDigest(SHOWN_ELSE)
-    return decide.approve(approval_id, actor, digest=digest, edited=arguments)
+    return decide.approve(approval_id, actor, digest=digest, edited=arguments, looked=looked)
 
 
 def _differs(name: str, old: dict[str, Any], new: dict[str, Any]) -> bool:

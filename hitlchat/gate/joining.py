@@ -14,6 +14,7 @@ from django.db.models import Count, QuerySet
 
 from hitlchat.gate import decide, withdraw
 from hitlchat.gate.actor import Actor
+from hitlchat.gate.attention import Looked
 from hitlchat.gate.deciders import NotEntitled
 from hitlchat.gate.models import Approval, Decision, Verdict
 from hitlchat.gate.status import Status
@@ -85,4 +86,5 @@ def _answer(other: Approval, approval: Approval, decision: Decision) -> None:
         return
     # Answered otherwise in the same moment, which stands; or not theirs, or not yet, who came in after some time.
     with suppress(decide.AlreadySettled, decide.OtherDigest, decide.NoSuchApproval, NotEntitled):
-        decide.decline(other.pk, actor, reason=decision.reason)
+        looked = Looked(decision.opened, decision.first_shown_at)
+        decide.decline(other.pk, actor, reason=decision.reason, looked=looked)

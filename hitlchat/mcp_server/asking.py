@@ -4,8 +4,9 @@ from typing import Final
 
 import mcp_types as types
 
-from hitlchat.gate import withdraw
+from hitlchat.gate import attention, withdraw
 from hitlchat.gate.crossing import in_db
+from hitlchat.gate.models import Approval
 from hitlchat.mcp_server import answers, older, states, tokens
 from hitlchat.mcp_server.answers import Answer
 from hitlchat.mcp_server.asked import Asked
@@ -26,6 +27,8 @@ async def ask(
     There the question is the result of the call; on older revisions it is a request of its own, and this waits.
     """
     request = _request(asked, question, chosen)
+    if chosen == Way.FORM and (given is None or not asked.is_modern):
+        await in_db(_delivered)(asked, question)
     if not asked.is_modern:
         answer = await older.answer(asked, question, request)
     elif given is None:
@@ -34,6 +37,12 @@ async def ask(
     else:
         answer = answers.read(given)
     return await in_db(_take)(asked, question, chosen, answer)
+
+
+def _delivered(asked: Asked, question: Question) -> None:
+    """As far as this server can tell: whether its user sees it, only the client knows."""
+    rows = Approval.objects.select_related("call").defer("disclosure")
+    attention.shown(rows.get(pk=question.approval_id), asked.word)
 
 
 def _take(asked: Asked, question: Question, chosen: Way, answer: Answer) -> Answer:

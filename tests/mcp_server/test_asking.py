@@ -38,6 +38,7 @@ async def test_a_gated_call_runs_once_its_user_has_said_yes(
     assert (decision.verdict, decision.means, decision.person_id) == ("approve", "elicitation", entered[0].caller_id)
     assert await in_thread(events)(entered[0]) == [
         "call.waiting",
+        "call.shown",
         "call.approved",
         "call.executing",
         "call.succeeded",

@@ -201,4 +201,4 @@ async def test_the_audit_of_a_yes_that_did_not_count_has_no_yes(url: str, token:
     state = (await client.call())["result"]["requestState"]
     await in_thread(turn)(True)
     await client.call(**answer(state))
-    assert [event.name async for event in AuditEvent.objects.all()] == ["call.waiting"]
+    assert [event.name async for event in AuditEvent.objects.all()] == ["call.waiting", "call.shown"]

@@ -58,6 +58,16 @@ class Decision(models.Model):
             models.UniqueConstraint(fields=["approval", "person", "round"], name="one_decision_per_person_and_round"),
             models.CheckConstraint(condition=Q(verdict__in=Verdict.values), name="decision_verdict_known"),
         ]
+        # For insights: everything that is counted of decisions, and the few of which more is read. None of it changes.
+        indexes = [
+            models.Index(
+                fields=["decided_at", "person", "verdict", "hurried", "first_shown_at"], name="decision_by_time"
+            ),
+            models.Index(fields=["decided_at"], condition=Q(hurried=True), name="decision_hurried"),
+            models.Index(
+                fields=["decided_at"], condition=Q(edited_arguments__isnull=False), name="decision_with_edits"
+            ),
+        ]
 
     def __str__(self) -> str:
         return f"{self.verdict} of {self.approval_id}"

@@ -97,6 +97,12 @@ class ToolCall(models.Model):
             ),
             # Healing runs whose call was settled by a process without a server loop.
             models.Index(fields=["settled_at"], name="call_by_settled_at"),
+            # For insights: all that is counted of calls that are over. Written once, when a call settles.
+            models.Index(
+                fields=["created_at", "deadline", "status", "tool_name", "risk_level", "settled_at"],
+                condition=Q(settled_at__isnull=False),
+                name="call_over_by_time",
+            ),
             models.Index(fields=["caller", "created_at"], condition=Q(status=Status.WAITING), name="call_waiting"),
             models.Index(fields=["deadline"], condition=Q(status=Status.WAITING), name="call_overdue"),
             # What approvers, or the people of a group, decide; and what others may decide after some time.

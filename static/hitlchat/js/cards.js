@@ -1,6 +1,7 @@
 // @ts-check
 /** Behaviour of approval cards wherever they stand: countdown, grace period, what must be looked at before approving. */
 
+import "./attention.js";
 import "./times.js";
 
 const GRACE_MS = 500;

@@ -1,0 +1,144 @@
+"""From the moment somebody has a card before them to their answer (SR-42).
+
+A log and no condition: an answer without a recorded display counts like any other, and the record says that there was
+none. What is kept is for everyone to see who it is about.
+"""
+
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from django.db import DatabaseError, transaction
+
+from hitlchat.gate import reading
+from hitlchat.gate.actor import Actor
+from hitlchat.gate.models import Approval, Decision, Showing, Verdict
+from hitlchat.gate.status import Status
+from hitlchat.gate.transition import note
+
+logger = logging.getLogger("hitlchat.gate")
+
+SHOWN: Final = "call.shown"
+# Whether folded text was opened, as a page says it of its own person. Anything else says nothing.
+CLAIMS: Final = {"yes": True, "no": False}
+
+
+@dataclass(frozen=True)
+class Together:
+    """Several questions answered at once. `since`: when the first of them was shown; `seconds`: to read them all."""
+
+    since: datetime | None
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Looked:
+    """What else is known of how an answer came about. `opened`: whether folded text was, as the page claims; None:
+    nothing was folded. `since`: first shown then, on the card of an identical call."""
+
+    opened: bool | None = None
+    since: datetime | None = None
+    together: Together | None = None
+
+
+NOTHING_KNOWN: Final = Looked()
+
+
+def shown(approval: Approval, actor: Actor) -> None:
+    """Keep that `actor`, who may see it, has the card of `approval` before them now; the first time in a round counts.
+
+    Any number of times, at the price of one query. For programs and consoles: in the moment they deliver it. Never
+    raises for the database's sake: nobody is kept from looking, nor from answering, since a log could not be written.
+    """
+    is_someone = actor.is_person or (actor.means == "elicitation" and actor.user_id is not None)
+    if not is_someone or approval.call.status != Status.WAITING:
+        return
+    first = {"approval_id": approval.pk, "person_id": actor.user_id, "round": approval.call.round}
+    try:
+        if not Showing.objects.filter(**first).exists():
+            _keep(approval, actor, first)
+    except DatabaseError:
+        logger.exception("That approval %s was shown could not be recorded", approval.pk)
+
+
+def _keep(approval: Approval, actor: Actor, first: dict[str, Any]) -> None:
+    with transaction.atomic():
+        more = {"means": actor.means, "digest": approval.digest}
+        _, is_first = Showing.objects.get_or_create(**first, defaults=more)
+        if is_first:
+            data = {"approval": str(approval.pk), "digest": approval.digest, "round": approval.call.round}
+            note(approval.call_id, SHOWN, actor=actor, data=data)
+
+
+def claimed(said: object) -> bool | None:
+    """What a page says of folded text; None if it says nothing, or nothing that makes sense."""
+    return CLAIMS.get(said) if isinstance(said, str) else None
+
+
+def together(approvals: Iterable[Approval], actor: Actor) -> Together:
+    """For answering all of `approvals` at once."""
+    rows = list(approvals)
+    kept = Showing.objects.filter(approval__in=rows, person_id=actor.user_id).values_list("approval", "round", "at")
+    rounds = {row.pk: row.call.round for row in rows}
+    times = [at for approval, number, at in kept if rounds[approval] == number]
+    return Together(min(times, default=None), sum(reading.seconds(row.disclosure) for row in rows))
+
+
+def weigh(decision: Decision, looked: Looked) -> Decision:
+    """Write into `decision`, which is about to be kept, what is known of how it came about; with one query."""
+    decision.first_shown_at = looked.since or _first_shown(decision)
+    decision.opened = looked.opened
+    since, seconds = decision.first_shown_at, 0.0
+    if looked.together is not None:
+        since, seconds = looked.together.since, looked.together.seconds
+    elif since is not None:
+        seconds = reading.seconds(decision.approval.disclosure)
+    # A no that comes fast lets nothing run.
+    if decision.verdict == Verdict.APPROVE and since is not None:
+        took = (decision.decided_at - since).total_seconds()
+        decision.hurried = took < reading.least(seconds)
+    return decision
+
+
+def _first_shown(decision: Decision) -> datetime | None:
+    rows = Showing.objects.filter(approval_id=decision.approval_id, person_id=decision.person_id, round=decision.round)
+    return rows.values_list("at", flat=True).first()
+
+
+def shown_for(decision: Decision) -> timedelta | None:
+    """From first display to the answer; None if hitlchat knows of no display."""
+    if decision.first_shown_at is None:
+        return None
+    return max(timedelta(0), decision.decided_at - decision.first_shown_at)
+
+
+def shown_for_ms(decision: Decision) -> int | None:
+    took = shown_for(decision)
+    return None if took is None else round(took.total_seconds() * 1000)
+
+
+def facts(decision: Decision) -> dict[str, Any]:
+    """For the audit event of the decision."""
+    return {"shownForMs": shown_for_ms(decision), "opened": decision.opened, "hurried": decision.hurried}
+
+
+def words(decision: Decision, disclosure: dict[str, Any]) -> str:
+    """The same in plain sentences, for whoever looks at the record, its person among them."""
+    took = shown_for(decision)
+    if took is None:
+        return "hitlchat has no record of showing it before the answer."
+    said = f"Answered {duration(took.total_seconds())} after it was shown"
+    if decision.hurried:
+        said += f"; reading it takes about {duration(max(1.0, reading.seconds(disclosure)))}"
+    return f"{said}." if decision.opened is not False else f"{said}. Not all of its folded text was opened."
+
+
+def duration(seconds: float) -> str:
+    """In the unit in which people would say it."""
+    if seconds < 9.95:
+        return f"{seconds:.1f}".removesuffix(".0") + " s"
+    if seconds < 90:
+        return f"{round(seconds)} s"
+    return f"{round(seconds / 60)} min" if seconds < 5400 else f"{round(seconds / 3600)} h"

@@ -1,0 +1,131 @@
+"""The figures, from a handful of queries whose cost is that of reading an index, not of reading calls."""
+
+from collections import Counter
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any, Final, cast
+
+from django.contrib.auth.models import User
+from django.db.models import BooleanField, Count, Max, Q, QuerySet
+from django.db.models.expressions import ExpressionWrapper
+
+from hitlchat.gate.models import Decision, Tool, ToolCall, Verdict
+from hitlchat.gate.status import STARTED, Status
+from hitlchat.insights.figures import Answers, Figures, OfPerson, OfTool, Tally, Why, cost
+from hitlchat.insights.period import Period
+from hitlchat.insights.sql import WAITING, WholeSeconds, day_of, stretch
+
+# Why calls ran unasked is read from so many of the latest, and so many reasons are told.
+LATEST_UNASKED: Final = 2000
+MOST_REASONS: Final = 6
+
+# What became of a question; what is neither was withdrawn.
+COLUMNS: Final = dict.fromkeys([Status.APPROVED, *STARTED], "approved") | {
+    Status.DECLINED: "declined",
+    Status.EXPIRED: "expired",
+}
+# A call has a deadline from when it is asked about on.
+WAS_ASKED: Final = Q(deadline__isnull=False)
+
+# Of answers: whose, which, hurried or not, after how many seconds if they are known, and how many of these.
+Row = tuple[int, str, bool, int | None, int]
+
+
+def count(period: Period, user: User | None) -> Figures:
+    """Of everyone; with a `user`, of the calls made for them and of their own answers."""
+    since = period.since
+    every = ToolCall.objects.order_by() if user is None else ToolCall.objects.filter(caller=user).order_by()
+    decisions = Decision.objects.filter(decided_at__gte=since).order_by()
+    if user is not None:
+        decisions = decisions.filter(person=user)
+    # In these words, since they are those of the index. What executes in this moment is counted a moment later.
+    over = every.filter(created_at__gte=since, settled_at__isnull=False)
+    tools = _tools(over)
+    people, answers = _people(decisions)
+    _add_edited_and_hurried(decisions, tools, people)
+    return Figures(
+        period=period,
+        days=_days(period, since, over, every.filter(status=WAITING)),
+        tools=sorted(tools.values(), key=lambda tool: (-tool.tally.asked, -tool.unasked, tool.name)),
+        people=sorted(people.values(), key=lambda each: (-each.answered, each.name)),
+        answers=answers,
+        whys=_whys(over),
+    )
+
+
+def _days(period: Period, since: datetime, over: QuerySet[ToolCall], waiting: QuerySet[ToolCall]) -> Any:
+    days = {day: Tally() for day in period.days}
+    for rows in (over.filter(WAS_ASKED), waiting):
+        found = rows.annotate(stretch=stretch("created_at", since)).values("stretch", "status")
+        for row in found.annotate(count=Count("*")):
+            # What waits may do so since before the period; and the clocks of processes may differ.
+            if (tally := days.get(day_of(row["stretch"]))) is not None:
+                _add(tally, row["status"], row["count"])
+    return days
+
+
+def _add(tally: Tally, status: str, number: int) -> None:
+    tally.asked += number
+    if (column := COLUMNS.get(Status(status))) is not None:
+        setattr(tally, column, getattr(tally, column) + number)
+
+
+def _tools(over: QuerySet[ToolCall]) -> dict[str, OfTool]:
+    found: dict[str, OfTool] = {}
+    asked = ExpressionWrapper(WAS_ASKED, output_field=BooleanField())
+    rows = over.annotate(asked=asked).values("tool_name", "asked", "status")
+    for row in rows.annotate(count=Count("*"), risk=Max("risk_level")):
+        if not row["asked"] and row["status"] not in STARTED:
+            # It never came to run, and nobody was asked: it was rejected or refused.
+            continue
+        tool = found.setdefault(row["tool_name"], OfTool(row["tool_name"]))
+        tool.risk = max(tool.risk, row["risk"])
+        if row["asked"]:
+            _add(tool.tally, row["status"], row["count"])
+        else:
+            tool.unasked += row["count"]
+    for name, source in Tool.objects.filter(name__in=found).values_list("name", "source"):
+        found[name].source = source
+    return found
+
+
+def _whys(over: QuerySet[ToolCall]) -> list[Why]:
+    unasked = over.filter(~WAS_ASKED, status__in=STARTED)
+    latest = unasked.order_by("-created_at").values("pk")[:LATEST_UNASKED]
+    rows = ToolCall.objects.filter(pk__in=latest).order_by().values("reason").annotate(count=Count("*"))
+    return [Why(row["reason"], row["count"]) for row in rows.order_by("-count", "reason")[:MOST_REASONS]]
+
+
+def _people(decisions: QuerySet[Decision]) -> tuple[dict[int, OfPerson], Answers]:
+    people: dict[int, OfPerson] = {}
+    seconds: Counter[tuple[int, bool]] = Counter()
+    unseen = 0
+    rows = decisions.annotate(seconds=WholeSeconds("decided_at", "first_shown_at"))
+    found = rows.values_list("person_id", "verdict", "hurried", "seconds").annotate(count=Count("*"))
+    for pk, verdict, hurried, took, number in cast("Iterable[Row]", found):
+        person = people.setdefault(pk, OfPerson(""))
+        if verdict == Verdict.APPROVE:
+            person.approved += number
+        else:
+            person.declined += number
+        if took is None:
+            unseen += number
+        else:
+            seconds[max(0, took), hurried] += number
+            person.seconds += cost(max(0, took)) * number
+    for pk, name in User.objects.filter(pk__in=people).values_list("pk", "username"):
+        people[pk].name = name
+    return people, Answers(seconds, unseen)
+
+
+def _add_edited_and_hurried(
+    decisions: QuerySet[Decision], tools: dict[str, OfTool], people: dict[int, OfPerson]
+) -> None:
+    """Few of all decisions, which have indexes of their own."""
+    for column, which in (("edited", Q(edited_arguments__isnull=False)), ("hurried", Q(hurried=True))):
+        rows = decisions.filter(which).values("person_id", "approval__call__tool_name").annotate(count=Count("*"))
+        for row in rows:
+            # A tool's call may have been made before the period.
+            name = row["approval__call__tool_name"]
+            for each in (tools.setdefault(name, OfTool(name)), people[row["person_id"]]):
+                setattr(each, column, getattr(each, column) + row["count"])

@@ -1,0 +1,78 @@
+"""What was asked, what people answered, and what it cost them. Everyone sees their own; administrators, all."""
+
+from typing import Any
+
+from django.contrib.auth.decorators import login_required
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_GET
+
+from hitlchat.accounts.people import person
+from hitlchat.accounts.roles import may_administer
+from hitlchat.gate import attention
+from hitlchat.gate.models import Decision
+from hitlchat.insights import advice, bars, counting, drawing
+from hitlchat.insights.figures import IDLE_SECONDS, Figures
+from hitlchat.insights.links import Links
+from hitlchat.insights.period import PERIODS, Period
+
+MOST_HURRIED = 5
+MOST_OWN = 10
+
+
+@login_required
+@never_cache
+@require_GET
+def page(request: HttpRequest) -> HttpResponse:
+    user, period = person(request), Period.of(request.GET.get("period", ""))
+    everyone = may_administer(user)
+    figures = counting.count(period, None if everyone else user)
+    own = _decisions(period).filter(person=user)
+    hurried = (_decisions(period) if everyone else own).filter(hurried=True)
+    shown = {
+        "section": "insights",
+        "everyone": everyone,
+        "period": period,
+        "periods": {key: words for key, (_, words) in PERIODS.items()},
+        "figures": figures,
+        "cost": _minutes(figures.answers.spent),
+        "median": "none" if figures.answers.median is None else attention.duration(figures.answers.median),
+        "idle": attention.duration(IDLE_SECONDS),
+        "latest": counting.LATEST_UNASKED,
+        "zone": timezone.get_current_timezone_name(),
+        "own": _listed(own, MOST_OWN),
+        "hurried": _listed(hurried, MOST_HURRIED),
+        **_pictures(figures, Links(user), everyone=everyone),
+    }
+    return render(request, "insights/page.html", shown)
+
+
+def _pictures(figures: Figures, links: Links, *, everyone: bool) -> dict[str, Any]:
+    tools, people, answers = figures.tools, figures.people, figures.answers
+    return {
+        "days": (drawing.days(figures), links.to(advice.of_days(figures))),
+        "tools": (bars.by_tool(tools), links.to(advice.of_tools(tools))),
+        "people": (bars.by_person(people), links.to(advice.of_people(people))) if everyone else None,
+        "times": (drawing.times(answers), links.to(advice.of_times(answers, tools))),
+        "unasked": (bars.unasked(tools), links.to(advice.of_unasked(tools))),
+        "spent": links.to(advice.of_cost(answers, tools)),
+    }
+
+
+def _decisions(period: Period) -> QuerySet[Decision]:
+    rows = Decision.objects.filter(decided_at__gte=period.since).select_related("approval__call", "person")
+    # Arguments and results may be long, and are not shown.
+    unread = ("approval__call__arguments", "approval__call__result", "approval__call__output")
+    return rows.defer(*unread, "edited_arguments").order_by("-decided_at")
+
+
+def _listed(rows: QuerySet[Decision], most: int) -> list[tuple[Decision, str]]:
+    return [(each, attention.words(each, each.approval.disclosure)) for each in rows[:most]]
+
+
+def _minutes(seconds: int) -> str:
+    hours, minutes = divmod(round(seconds / 60), 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min"

@@ -1,0 +1,92 @@
+"""The page of insights: whose figures it shows, and that everyone finds the marks on their own decisions."""
+
+import html
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from tests.insights.rows import answered, asked, ran
+
+pytestmark = pytest.mark.django_db
+
+
+def text_of(user: User, query: str = "") -> str:
+    client = Client()
+    client.force_login(user)
+    response = client.get(f"/insights/{query}")
+    assert response.status_code == 200
+    return html.unescape(response.content.decode())
+
+
+def test_a_stranger_is_asked_to_sign_in(client: Client, db: None) -> None:
+    assert client.get("/insights/")["Location"].startswith("/sign-in")
+    assert client.post("/insights/").status_code in (302, 405)
+
+
+def test_administrators_see_everybody_s_and_others_their_own_only(alice: User, bob: User, charlie: User) -> None:
+    answered(bob, "refund")
+    ran(charlie, "secret_tool", reason="A reason of charlie's.")
+    answered(charlie, "salaries", hurried=True, took=0.5)
+    everyone, own = text_of(alice), text_of(bob)
+    for name in ("refund", "secret_tool", "salaries", "charlie", "A reason of charlie's."):
+        assert name in everyone
+        assert (name in own) == (name == "refund")
+    assert "Answers, by person" in everyone
+    assert "Answers, by person" not in own
+
+
+def test_everyone_reads_the_mark_on_their_own_decision(bob: User) -> None:
+    decision = answered(bob, "refund", hurried=True, took=0.8)
+    shown = text_of(bob)
+    assert "Your decisions" in shown
+    assert "Answered 0.8 s after it was shown; reading it takes about" in shown
+    assert f'href="/approvals/{decision.approval_id}"' in shown
+
+
+def test_an_answer_without_a_display_is_told_of_and_called_nothing_worse(bob: User) -> None:
+    answered(bob, "refund", took=None)
+    shown = text_of(bob)
+    assert "1 answer came without a recorded display" in shown
+    assert "hitlchat has no record of showing it before the answer." in shown
+
+
+def test_before_anything_happened_it_says_what_will_stand_here(bob: User) -> None:
+    shown = text_of(bob)
+    assert "Nothing was called in the last 4 weeks" in shown
+    assert "You decided nothing in the last 4 weeks" in shown
+    assert '<svg class="plot' not in shown
+
+
+@pytest.mark.parametrize("query,days", [("", "4 weeks"), ("?period=7d", "7 days"), ("?period=%00'", "4 weeks")])
+def test_the_period_is_in_the_address(bob: User, query: str, days: str) -> None:
+    assert f'aria-current="page" href="/insights/?period={ {"4 weeks": "4w", "7 days": "7d"}[days] }"' in text_of(
+        bob, query
+    )
+
+
+def test_every_picture_says_what_it_shows_and_has_its_numbers(alice: User, bob: User) -> None:
+    answered(bob, "refund", edited_arguments={})
+    answered(bob, "refund", no=True)
+    asked(bob, "send", "expired")
+    ran(bob, "look")
+    shown = text_of(alice)
+    assert shown.count('<svg class="plot') == shown.count("<desc id=") == shown.count("<caption") == 5
+    assert "3 asked in 4 weeks: 1 approved, 1 declined, 1 expired." in shown
+    assert '<th scope="row">refund</th><td class="num">2</td><td class="num">1</td>' in shown
+    assert '<td class="num">50 %</td><td class="num">100 %</td>' in shown
+    assert shown.count("Nothing here asks for a change.") == 6
+
+
+def test_names_and_reasons_of_others_are_text_and_hide_nothing(alice: User) -> None:
+    eve = User.objects.create_user("<b>eve\u202e</b>" + "x" * 60)
+    answered(eve, "refund")
+    ran(eve, "look", reason="<script>\u200b")
+    client = Client()
+    client.force_login(alice)
+    shown = client.get("/insights/").content.decode()
+    assert "<b>eve" not in shown
+    assert "<script>\u200b" not in shown
+    assert "\u202e" not in shown
+    assert "U+202E" in shown
+    assert "U+200B" in shown
