@@ -58,6 +58,11 @@ class Decision(models.Model):
             models.UniqueConstraint(fields=["approval", "person", "round"], name="one_decision_per_person_and_round"),
             models.CheckConstraint(condition=Q(verdict__in=Verdict.values), name="decision_verdict_known"),
         ]
+        indexes = [
+            # The history, by who decided; and what was answered faster than it can be read, which is little.
+            models.Index(fields=["person", "approval"], name="decision_by_person"),
+            models.Index(fields=["approval"], condition=Q(hurried=True), name="decision_hurried"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.verdict} of {self.approval_id}"
