@@ -1,6 +1,7 @@
 """Who may look up which calls, and finding them: the newest first, page by page, however many there are."""
 
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -46,12 +47,15 @@ def page(
     """So many calls at most, the newest first, which come behind `before`. `rows`: with what is to be read along.
 
     Each way by itself, by its own index, and of each no more than fit: of alternatives no database uses the indexes.
+    Ids first: rows may be large, and what is left out of them at the end need not have been read.
     """
-    found: dict[UUID, ToolCall] = {}
-    for each in _each(among, wanted, ToolCall.objects.all() if rows is None else rows):
+    found: set[tuple[datetime, UUID]] = set()
+    for each in _each(among, wanted, ToolCall.objects.all()):
         narrowed = each if before is None else each.filter(older(before))
-        found |= {call.pk: call for call in narrowed.order_by(*ORDER)[:size]}
-    return sorted(found.values(), key=lambda call: (call.created_at, call.pk), reverse=True)[:size]
+        found |= {*narrowed.order_by(*ORDER).values_list("created_at", "pk")[:size]}
+    ids = [pk for _, pk in sorted(found, reverse=True)[:size]]
+    read = (ToolCall.objects.all() if rows is None else rows).in_bulk(ids)
+    return [read[pk] for pk in ids if pk in read]
 
 
 def count(among: tuple[Q, ...], wanted: Wanted, most: int | None = None) -> int:

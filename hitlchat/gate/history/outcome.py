@@ -4,12 +4,12 @@ from typing import Final
 
 from django.db.models import Q
 
-from hitlchat.gate import limits
+from hitlchat.gate import limits, results
 from hitlchat.gate.models import Approval, ToolCall
 from hitlchat.gate.status import Status
 
 # Refused by no policy: enough other questions were open, so that nobody could be asked.
-NOBODY_ASKED: Final = "nobody_asked"
+NOBODY_ASKED: Final = results.NOBODY_ASKED_STATUS
 LABELS: Final[dict[str, str]] = {
     **{status.value: status.label for status in Status if status != Status.REFUSED},
     Status.REFUSED.value: "Refused by a policy",
@@ -19,6 +19,7 @@ LABELS: Final[dict[str, str]] = {
 UNASKED: Final = "unasked"
 CHOICES: Final[dict[str, str]] = {**LABELS, UNASKED: "Ran without being asked"}
 # Without an approval, only what was allowed comes to these.
+NOT_RUN: Final = (Status.REJECTED, Status.REFUSED, Status.WITHDRAWN)
 RUNS_UNASKED: Final = (Status.ALLOWED, Status.EXECUTING, Status.SUCCEEDED, Status.FAILED, Status.UNKNOWN)
 
 
@@ -39,8 +40,9 @@ def ran_unasked(call: ToolCall) -> bool:
 def having(outcome: str) -> Q:
     """Of calls. ValueError: none of CHOICES."""
     if outcome == UNASKED:
-        # Only what is asked about has a deadline, of which there is an index.
-        return Q(deadline__isnull=True, approval__isnull=True, status__in=RUNS_UNASKED)
+        # Only what is asked about has a deadline: there is an index of the others. By what it is not, since the one of
+        # outcomes would lead to everything that ran.
+        return Q(deadline__isnull=True, approval__isnull=True) & ~Q(status__in=NOT_RUN)
     if outcome == NOBODY_ASKED:
         return Q(status=Status.REFUSED, reason__in=limits.REASONS)
     if outcome == Status.REFUSED:

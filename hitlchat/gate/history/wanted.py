@@ -21,6 +21,7 @@ class Wanted:
     """
 
     outcome: str | None = None
+    status: str | None = None
     tool: str | None = None
     source: str | None = None
     caller: str | None = None
@@ -41,8 +42,8 @@ class Wanted:
 
     def narrowed(self, rows: QuerySet[ToolCall]) -> QuerySet[ToolCall]:
         columns = {
-            "tool_name": self.tool, "source": self.source, "caller_kind": self.caller, "rule": self.rule,
-            "risk_level": self.risk, "created_at__gte": self.since, "created_at__lt": self.until,
+            "status": self.status, "tool_name": self.tool, "source": self.source, "caller_kind": self.caller,
+            "rule": self.rule, "risk_level": self.risk, "created_at__gte": self.since, "created_at__lt": self.until,
             "conversation_id": self.conversation,
         }  # fmt: skip
         rows = rows.filter(**{name: value for name, value in columns.items() if value is not None})
