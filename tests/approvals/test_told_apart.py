@@ -79,7 +79,7 @@ def test_each_way_not_to_run_is_a_value_of_its_own_everywhere(bob: User, client:
 
 
 def _exported(client: Client) -> dict[str, str]:
-    text = client.post("/history/export", {"format": "jsonl"}).getvalue().decode()  # type: ignore[attr-defined]
+    text = client.post("/history/export", {"format": "jsonl"}).getvalue().decode()
     return {row["id"]: row["outcome"] for row in map(json.loads, text.splitlines()[:-1])}
 
 

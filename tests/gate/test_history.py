@@ -6,12 +6,14 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import Group, User
 from django.db import connection
+from django.db.models import Q
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from pytest_django import Settings
 
 from hitlchat.gate import decide
 from hitlchat.gate.history import finding
+from hitlchat.gate.history.decided import decided, is_decided
 from hitlchat.gate.history.outcome import CHOICES, LABELS, NOBODY_ASKED, UNASKED, having, outcome_of
 from hitlchat.gate.history.wanted import Wanted
 from hitlchat.gate.models import Decision, Tool, ToolCall
@@ -161,18 +163,21 @@ PLANS = [
     (Wanted(source="studio"), "COVERING INDEX call_by_time (created_at<?)"),
     (Wanted(caller="mcp"), "COVERING INDEX call_by_time (created_at<?)"),
     (Wanted(rule="x"), "COVERING INDEX call_by_time (created_at<?)"),
-    (Wanted(decider="bob"), "decision_by_person (person_id=?)"),
-    (Wanted(hurried=True), "decision_hurried"),
+    # Few are answered so: they are named by their ids.
+    (Wanted(decider="bob"), "gate_toolcall USING INDEX sqlite_autoindex_gate_toolcall_1 (id=?)"),
+    (Wanted(hurried=True), "gate_toolcall USING INDEX sqlite_autoindex_gate_toolcall_1 (id=?)"),
 ]
 
 
 @SQLITE
-def test_a_page_is_found_by_an_index(alice: User, waiting: ToolCall) -> None:
+def test_a_page_is_found_by_an_index(alice: User, bob: User, tool: Tool, waiting: ToolCall) -> None:
+    approved(bob, tool)
+    Decision.objects.update(hurried=True)
     for wanted, index in PLANS:
         plan = plans(alice, wanted, waiting)
         assert index in plan
         assert "SCAN gate_toolcall" not in plan
-        if "decision" not in index:
+        if "(id=?)" not in index:
             assert "TEMP B-TREE FOR ORDER BY" not in plan
 
 
@@ -180,14 +185,31 @@ def test_a_page_is_found_by_an_index(alice: User, waiting: ToolCall) -> None:
 def test_each_way_to_see_a_call_is_found_by_its_own_index(bob: User, waiting: ToolCall) -> None:
     plan = plans(bob, Wanted(), waiting)
     assert "SCAN gate_toolcall" not in plan
-    for index in ("call_by_caller", "call_decided_by_time", "call_by_second_group", "decision_by_person"):
+    for index in ("call_by_caller", "call_decided_by_time", "call_by_second_group"):
         assert index in plan
 
 
-def plans(user: User, wanted: Wanted, before: ToolCall) -> str:
+def test_those_with_an_answer_are_found_alike_whether_they_are_few_or_most(bob: User, tool: Tool) -> None:
+    calls = [approved(bob, tool) for _ in range(3)]
+    ask(bob, tool)
+    Decision.objects.filter(approval__call=calls[0]).update(hurried=True)
+    for which, expected in (({"person": bob}, calls), ({"hurried": True}, calls[:1]), ({"person_id": 0}, [])):
+        for way in (decided(**which), is_decided(**which)):
+            assert {*finding.page((way,), Wanted(), 10)} == {*expected}
+
+
+@SQLITE
+def test_where_most_calls_have_such_an_answer_the_newest_are_looked_at_first(bob: User, waiting: ToolCall) -> None:
+    steps = plans(bob, Wanted(), waiting, among=(is_decided(person=bob),))
+    assert "gate_toolcall USING COVERING INDEX call_by_time (created_at<?)" in steps
+    assert "CORRELATED SCALAR SUBQUERY" in steps
+    assert "TEMP B-TREE" not in steps
+
+
+def plans(user: User, wanted: Wanted, before: ToolCall, among: tuple[Q, ...] | None = None) -> str:
     """Of the queries by which a page is found."""
     with CaptureQueriesContext(connection) as queries:
-        finding.page(finding.ways(user), wanted, 50, before=fresh(before))
+        finding.page(among or finding.ways(user), wanted, 50, before=fresh(before))
     listing = [each["sql"] for each in queries.captured_queries if "LIMIT 50" in each["sql"]]
     with connection.cursor() as cursor:
         steps = [cursor.execute(f"EXPLAIN QUERY PLAN {sql}").fetchall() for sql in listing]

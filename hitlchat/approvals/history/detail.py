@@ -52,7 +52,7 @@ class Round:
 
 
 def rows(calls: QuerySet[ToolCall]) -> QuerySet[ToolCall]:
-    return needed(calls).select_related("grant", "grant__person", "tool")
+    return needed(calls).defer(None).select_related("grant", "grant__person", "tool")
 
 
 def of(user: User, call: ToolCall) -> dict[str, Any]:

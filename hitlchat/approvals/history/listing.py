@@ -26,7 +26,7 @@ PAGE: Final = 50
 FIRST: Final = 5
 MOST_COUNTED: Final = 1000
 BEGINNING: Final = 160
-LARGE: Final = ("arguments", "result", "error", "output", "approval__disclosure")
+LARGE: Final = ("arguments", "result", "error", "output")
 UNKNOWN: Final = Wanted(outcome=Status.UNKNOWN.value)
 
 

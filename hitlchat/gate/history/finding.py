@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
 from django.contrib.auth.models import User
@@ -10,11 +9,11 @@ from django.db.models import Q, QuerySet
 
 from hitlchat.accounts.roles import may_administer
 from hitlchat.gate import deciders
+from hitlchat.gate.history.decided import decided, is_decided
 from hitlchat.gate.history.wanted import Wanted
-from hitlchat.gate.models import Decision, ToolCall
+from hitlchat.gate.models import ToolCall
 
 ORDER = ("-created_at", "-id")
-EVERYTHING = Wanted()
 
 
 def ways(user: User) -> tuple[Q, ...]:
@@ -22,7 +21,7 @@ def ways(user: User) -> tuple[Q, ...]:
     or could have decided, and that they decided, whatever they may decide by now."""
     if may_administer(user):
         return (Q(),)
-    return *deciders.seeing(user.pk), Q(pk__in=_decided_by(user))
+    return *deciders.seeing(user.pk), decided(person=user)
 
 
 def own(user: User) -> tuple[Q, ...]:
@@ -32,7 +31,8 @@ def own(user: User) -> tuple[Q, ...]:
 
 def one(user: User, call_id: UUID) -> QuerySet[ToolCall]:
     """The call with this id, if `user` may look at it. Costs the same however many others there are."""
-    first, *rest = (ToolCall.objects.filter(way, pk=call_id).order_by().values("pk") for way in ways(user))
+    every = (Q(),) if may_administer(user) else (*deciders.seeing(user.pk), is_decided(person=user))
+    first, *rest = (ToolCall.objects.filter(way, pk=call_id).order_by().values("pk") for way in every)
     return ToolCall.objects.filter(pk__in=first.union(*rest) if rest else first)
 
 
@@ -73,7 +73,3 @@ def older(call: ToolCall) -> Q:
 
 def _each(among: tuple[Q, ...], wanted: Wanted, rows: QuerySet[ToolCall]) -> Iterator[QuerySet[ToolCall]]:
     return (wanted.narrowed(rows.filter(way)) for way in among)
-
-
-def _decided_by(user: User) -> QuerySet[Decision, Any]:
-    return Decision.objects.filter(person=user).order_by().values("approval__call")

@@ -44,8 +44,9 @@ COLUMNS: Final[dict[str, str]] = {
 
 
 def needed(rows: QuerySet[ToolCall]) -> QuerySet[ToolCall]:
-    """`rows` with all that `row` and `decisions_of` read of each."""
-    return rows.select_related("caller", "approval").prefetch_related("approval__decisions__person")
+    """`rows` with all that `row` and `decisions_of` read of each; without what was shown, which may be long."""
+    found = rows.select_related("caller", "approval").prefetch_related("approval__decisions__person")
+    return found.defer("approval__disclosure")
 
 
 def row(call: ToolCall) -> dict[str, Any]:

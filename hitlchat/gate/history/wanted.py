@@ -8,8 +8,9 @@ from uuid import UUID
 from django.contrib.auth.models import User
 from django.db.models import Q, QuerySet
 
+from hitlchat.gate.history.decided import decided
 from hitlchat.gate.history.outcome import having
-from hitlchat.gate.models import Decision, ToolCall
+from hitlchat.gate.models import ToolCall
 
 
 @dataclass(frozen=True)
@@ -50,15 +51,15 @@ class Wanted:
         if self.outcome is not None:
             rows = rows.filter(having(self.outcome))
         if self.person is not None:
-            rows = rows.filter(caller_id=_id_of(self.person))
+            whose = _id_of(self.person)
+            rows = rows.filter(caller_id=whose) if whose else rows.none()
         return rows.filter(*self._decided())
 
     def _decided(self) -> list[Q]:
         which: dict[str, Any] = {"hurried": True} if self.hurried else {}
         if self.decider is not None:
             which["person_id"] = _id_of(self.decider)
-        found = Decision.objects.filter(**which).order_by().values("approval__call")
-        return [Q(pk__in=found)] if which else []
+        return [decided(**which)] if which else []
 
 
 def _id_of(username: str) -> int:
