@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from django.contrib.auth.models import User
 from django.db import OperationalError
 from django.test import AsyncClient, Client
 
+from hitlchat.approvals.history.form import Filters
 from hitlchat.gate import decide
 from hitlchat.gate.history import exporting
 from hitlchat.gate.history.row import COLUMNS
@@ -121,6 +123,13 @@ def test_secrets_leave_in_neither_kind(bobs: Client, bob: User) -> None:
         text = export(bobs, form)
         assert SECRET not in text
         assert text.count("•••") + text.count("\\u2022\\u2022\\u2022") >= 8
+
+
+def test_every_column_is_documented_in_its_order() -> None:
+    text = Path("docs/history.md").read_text(encoding="utf-8")
+    assert "\n".join(f"| `{name}` | {words} |" for name, words in COLUMNS.items()) in text
+    assert exporting.END in text
+    assert all(f"`{name}`" in text for name in Filters({}).fields)
 
 
 def test_a_cell_is_never_a_formula(bobs: Client, bob: User) -> None:
