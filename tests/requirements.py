@@ -241,6 +241,20 @@ REQUIREMENTS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
             "gate/test_grants_mutated.py::test_a_grant_covers_nothing_any_more_once_any_column_says_something_else",
         ),
     ),
+    "SR-44": (
+        "Secrets are masked in exports, and the tool still gets them as they are",
+        (
+            "gate/test_secrecy.py::test_what_looks_like_a_secret_is_masked_wherever_it_stands",
+            "approvals/test_history_export.py::test_secrets_leave_in_neither_kind",
+        ),
+    ),
+    "SR-48": (
+        "Timeout, cancel, decline, refusal by policy and nobody to ask are different values everywhere",
+        (
+            "approvals/test_told_apart.py::test_each_way_not_to_run_is_a_value_of_its_own_everywhere",
+            "gate/test_results.py::test_every_outcome_reads_differently",
+        ),
+    ),
 }
 
 # Those that no test holds yet, each with the reason. The list may only shrink.

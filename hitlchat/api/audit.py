@@ -1,10 +1,7 @@
 """The record of everything that happened, for administrators."""
 
-import csv
-import io
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 
-from django.core.handlers.asgi import ASGIRequest
 from django.db.models import QuerySet
 from django.http import StreamingHttpResponse
 from ninja import Query, Router
@@ -12,7 +9,7 @@ from ninja import Query, Router
 from hitlchat.api import schemas, shapes
 from hitlchat.api.auth import ApiRequest, auditor
 from hitlchat.gate import canonical
-from hitlchat.gate.crossing import in_db
+from hitlchat.gate.download import csv_text, download
 from hitlchat.gate.models import AuditEvent
 
 router = Router(tags=["audit"], by_alias=True)
@@ -29,7 +26,7 @@ def read_audit(
     auditor(request)
     rows = _wanted(wanted)
     if wanted.format == "csv":
-        return _download(request, rows)
+        return download(request, _lines(rows), name="audit.csv", kind="text/csv")
     return [shapes.event(row) for row in rows.order_by("-id")[: wanted.limit]]
 
 
@@ -39,40 +36,15 @@ def _wanted(wanted: schemas.AuditFilter) -> QuerySet[AuditEvent]:
     return rows.filter(**{name: value for name, value in columns.items() if value is not None})
 
 
-def _download(request: ApiRequest, rows: QuerySet[AuditEvent]) -> StreamingHttpResponse:
-    lines = _lines(rows)
-    # Each kind of server streams one kind of iterator only, and would hold all of the other in memory.
-    streamed = _later(lines) if isinstance(request, ASGIRequest) else lines
-    headers = {"Content-Disposition": 'attachment; filename="audit.csv"'}
-    return StreamingHttpResponse(streamed, content_type="text/csv; charset=utf-8", headers=headers)
-
-
 def _lines(rows: QuerySet[AuditEvent]) -> Iterator[str]:
-    yield _csv([COLUMNS])
+    yield csv_text([COLUMNS])
     last = 0
     while page := list(rows.filter(pk__gt=last).order_by("id")[:AT_ONCE]):
-        yield _csv([_cells(row) for row in page])
+        yield csv_text([_cells(row) for row in page])
         last = page[-1].pk
 
 
-async def _later(lines: Iterator[str]) -> AsyncIterator[str]:
-    while (chunk := await in_db(next)(lines, None)) is not None:
-        yield chunk
-
-
-def _cells(row: AuditEvent) -> list[str]:
+def _cells(row: AuditEvent) -> list[object]:
     given = shapes.event(row).model_dump(mode="json", by_alias=True)
     given["data"] = canonical.dumps(given["data"])
-    return [_cell(given[column]) for column in COLUMNS]
-
-
-def _cell(value: object) -> str:
-    """As text. Programs for tables take what begins like a formula for one, so that gets a quote in front."""
-    text = "" if value is None else str(value)
-    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
-
-
-def _csv(table: list[list[str]]) -> str:
-    text = io.StringIO()
-    csv.writer(text).writerows(table)
-    return text.getvalue()
+    return [given[column] for column in COLUMNS]

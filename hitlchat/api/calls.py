@@ -1,32 +1,43 @@
 """Tool calls: what was asked for, who decided, and what became of it."""
 
+from dataclasses import fields
 from uuid import UUID
 
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 from django.shortcuts import get_object_or_404
 from ninja import Query, Router
 
 from hitlchat.api import schemas, shapes
 from hitlchat.api.auth import ApiRequest
 from hitlchat.gate import stopping
+from hitlchat.gate.history import finding
+from hitlchat.gate.history.wanted import Wanted
 from hitlchat.gate.models import ToolCall
 
 router = Router(tags=["calls"], by_alias=True)
 
 
+FILTERS = {each.name for each in fields(Wanted)}
+
+
 @router.get("", response=list[schemas.Call])
 def list_calls(request: ApiRequest, wanted: Query[schemas.CallFilter]) -> list[schemas.Call]:
-    """Calls made on your behalf, the latest first; `before` the last of them, for more."""
-    columns = {"status": wanted.status, "tool_name": wanted.tool, "conversation_id": wanted.conversation}
-    rows = _mine(request).filter(**{name: value for name, value in columns.items() if value is not None})
+    """Calls made on your behalf, or with `scope=all` also of others, the latest first; `before` the last of them, for
+    more."""
+    user = request.auth.user
+    among = finding.own(user) if wanted.scope == "mine" else finding.ways(user)
+    before = None
     if wanted.before is not None:
-        rows = rows.filter(_older(get_object_or_404(_mine(request), pk=wanted.before)))
-    return [shapes.call(row) for row in rows.order_by("-created_at", "-id")[: wanted.limit]]
+        seen = finding.one(user, wanted.before)
+        before = get_object_or_404(seen if wanted.scope == "all" else seen.filter(caller=user))
+    narrowed = Wanted(**wanted.model_dump(include=FILTERS))
+    return [shapes.call(row) for row in finding.page(among, narrowed, wanted.limit, before=before, rows=shapes.calls())]
 
 
 @router.get("/{uuid:call_id}", response=schemas.Call)
 def read_call(request: ApiRequest, call_id: UUID) -> schemas.Call:
-    return shapes.call(get_object_or_404(_mine(request), pk=call_id))
+    """One that you may look at: made for you, yours to decide, decided by you; any, for administrators."""
+    return shapes.call(get_object_or_404(shapes.calls().filter(pk__in=finding.one(request.auth.user, call_id))))
 
 
 @router.post("/{uuid:call_id}/stop", response=schemas.Call)
@@ -39,7 +50,3 @@ def stop_call(request: ApiRequest, call_id: UUID) -> schemas.Call:
 
 def _mine(request: ApiRequest) -> QuerySet[ToolCall]:
     return shapes.calls().filter(caller=request.auth.user)
-
-
-def _older(call: ToolCall) -> Q:
-    return Q(created_at__lt=call.created_at) | Q(created_at=call.created_at, pk__lt=call.pk)

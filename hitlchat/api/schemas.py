@@ -8,6 +8,7 @@ from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from hitlchat.agent.models import LONGEST_MESSAGE
+from hitlchat.gate.history.outcome import CHOICES
 from hitlchat.gate.status import Status
 from hitlchat.gate.storable import storable
 
@@ -159,6 +160,10 @@ class Decision(Shape):
     client: str | None = Field(description="With elicitation: what the client calls itself, which is only a claim.")
     token: str | None = Field(description="The name of the token that was shown, if there was one and it has a name.")
     decided_at: datetime
+    round: int = Field(description="Which time it was asked about, from 1 on.")
+    first_shown_at: datetime | None = Field(description="When this person first had the card before them, if known.")
+    opened: bool | None = Field(description="Whether folded text was opened; null: nothing was folded, or not known.")
+    hurried: bool = Field(description="It was answered faster than the card can plausibly be read.")
     edited_arguments: Object | None
     first_shown_at: datetime | None = Field(
         description="When this person first had the card before them; null: hitlchat knows of no display."
@@ -209,12 +214,19 @@ class Call(Shape):
     source: str
     arguments: Object
     status: Status
+    outcome: str = Field(description="The status, and “nobody_asked” apart from “refused” by a policy.")
     reason: str
+    rule: str = Field(description="Fingerprint of the rules under which it was asked, not asked or refused.")
     risk_level: int
     caller: Literal["chat", "studio", "api", "mcp"]
+    person: str = Field(description="For whom it was made.")
     conversation_id: UUID | None
     approval_id: UUID | None
     grant_id: UUID | None = Field(description="The grant that it ran on without a person being asked.")
+    prompt: str | None = Field(description="The question, as it was put last.")
+    consent_digest: str | None
+    asked_at: datetime | None = Field(description="When people were asked first.")
+    seconds_to_decide: float | None = Field(description="From the first question to the last answer.")
     decisions: list[Decision]
     result: Any
     error: Object | None
@@ -231,8 +243,21 @@ class ApprovalFilter(Page):
 
 
 class CallFilter(BaseModel):
+    scope: Literal["mine", "all"] = Field(
+        "mine", description="Made for you; or all that you may look at: of everyone, for administrators."
+    )
     status: Status | None = None
+    outcome: Literal[tuple(CHOICES)] | None = None  # type: ignore[valid-type]
     tool: Text | None = None
+    source: Text | None = None
+    caller: Literal["chat", "studio", "api", "mcp"] | None = None
+    person: Text | None = Field(None, description="The username of whom it was made for.")
+    decider: Text | None = Field(None, description="The username of somebody who answered.")
+    rule: Text | None = None
+    risk: Annotated[int, Field(ge=0, le=5)] | None = None
+    since: AwareDatetime | None = None
+    until: AwareDatetime | None = Field(None, description="Only calls from before this moment.")
+    hurried: bool = Field(default=False, description="Only calls with an answer faster than the card can be read.")
     conversation: UUID | None = None
     before: UUID | None = Field(None, description="The id of the last call that you have: older ones follow.")
     limit: Limit = 50

@@ -11,6 +11,8 @@ from hitlchat.agent import models as agent
 from hitlchat.api import schemas
 from hitlchat.gate import attention, deciders, joining, who
 from hitlchat.gate import models as gate
+from hitlchat.gate.history import row as history
+from hitlchat.gate.history.outcome import outcome_of, ran_unasked
 from hitlchat.gate.status import Status
 
 # What became of the question; everything else comes after a yes.
@@ -20,8 +22,6 @@ QUESTION_ENDS: dict[str, schemas.ApprovalStatus] = {
     Status.EXPIRED: "expired",
     Status.WITHDRAWN: "withdrawn",
 }
-# Without an approval, only what was allowed comes to these.
-RUNS_UNASKED = (Status.ALLOWED, Status.EXECUTING, Status.SUCCEEDED, Status.FAILED, Status.UNKNOWN)
 
 
 def with_all(rows: QuerySet[gate.Approval]) -> QuerySet[gate.Approval]:
@@ -33,7 +33,7 @@ def with_all(rows: QuerySet[gate.Approval]) -> QuerySet[gate.Approval]:
 
 def calls() -> QuerySet[gate.ToolCall]:
     """With all that `call` needs."""
-    return gate.ToolCall.objects.select_related("approval").prefetch_related("approval__decisions__person")
+    return history.needed(gate.ToolCall.objects.all())
 
 
 def run(row: agent.Run) -> schemas.RunState:
@@ -153,12 +153,19 @@ def call(row: gate.ToolCall) -> schemas.Call:
         source=row.source,
         arguments=row.arguments,
         status=Status(row.status),
+        outcome=outcome_of(row),
         reason=row.reason,
+        rule=row.rule,
         risk_level=row.risk_level,
         caller=row.caller_kind,  # type: ignore[arg-type]
+        person=row.caller.get_username(),
         conversation_id=row.conversation_id,
         approval_id=approval_id(row),
         grant_id=row.grant_id,
+        prompt=asked.prompt if asked else None,
+        consent_digest=asked.digest if asked else None,
+        asked_at=asked.created_at if asked else None,
+        seconds_to_decide=history.seconds_to_decide(row),
         decisions=decisions(asked) if asked else [],
         result=row.result,
         error=error(row),
@@ -181,6 +188,10 @@ def decisions(row: gate.Approval) -> list[schemas.Decision]:
             client=each.client or None,
             token=each.token_name or None,
             decided_at=each.decided_at,
+            round=each.round,
+            first_shown_at=each.first_shown_at,
+            opened=each.opened,
+            hurried=each.hurried,
             edited_arguments=each.edited_arguments,
             first_shown_at=each.first_shown_at,
             shown_for_ms=attention.shown_for_ms(each),
@@ -193,7 +204,7 @@ def decisions(row: gate.Approval) -> list[schemas.Decision]:
 
 def is_automatic(row: gate.ToolCall) -> bool:
     """Whether it was started, or is about to be, without a person having been asked."""
-    return approval_id(row) is None and row.status in RUNS_UNASKED
+    return ran_unasked(row)
 
 
 def approval_id(row: gate.ToolCall) -> UUID | None:

@@ -1,4 +1,4 @@
-from django.urls import path
+from django.urls import include, path
 
 from hitlchat.approvals import (
     attention_views,
@@ -31,6 +31,7 @@ urlpatterns = [
     path("approvals/<uuid:approval_id>/time-left", time_views.left, name="time-left"),
     path("approvals/<uuid:approval_id>/extend", time_views.extend, name="extend"),
     path("approvals/<uuid:approval_id>/grant", grant_views.form, name="grant-form"),
+    path("history/", include("hitlchat.approvals.history.urls")),
     path("grants/", grant_views.page, name="grants"),
     path("grants/<uuid:grant_id>/revoke", grant_views.revoke, name="revoke-grant"),
     path("approvals/<uuid:approval_id>/take-back", views.take_back, name="take-back"),

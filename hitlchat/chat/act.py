@@ -3,18 +3,15 @@
 from typing import Any
 from uuid import UUID
 
-from asgiref.sync import async_to_sync
-from django.db import transaction
-
 from hitlchat.accounts import sessions
 from hitlchat.accounts.sessions import signed_in_user
-from hitlchat.agent import announce, runner, transcript
+from hitlchat.agent import runner, unknown
 from hitlchat.agent.models import ACTIVE, Conversation, Run
 from hitlchat.agent.runs import RunActive
 from hitlchat.chat import fragments
 from hitlchat.chat.commands import Command, Decide, DecideAll, Resolve, RevokeGrant, Say, Stop, StopCall, TakeBack
-from hitlchat.gate import batch, decide, editing, limits, resolve, stopping, taking_back
-from hitlchat.gate.actor import Actor, Caller
+from hitlchat.gate import batch, decide, editing, stopping, taking_back
+from hitlchat.gate.actor import Actor
 from hitlchat.gate.attention import Looked
 from hitlchat.gate.deciders import NotEntitled
 from hitlchat.gate.edited import BadEdit
@@ -22,7 +19,6 @@ from hitlchat.gate.grants import ending
 from hitlchat.gate.grants.scope import BadGrant
 from hitlchat.gate.models import ToolCall
 from hitlchat.gate.quorum import AlreadyCounted
-from hitlchat.gate.submit import CallRequest, admit, prepare
 
 
 def owns(user_id: int, conversation_id: UUID) -> bool:
@@ -132,43 +128,18 @@ def _resolve(conversation: Conversation, command: Resolve, actor: Actor, name: s
     if command.outcome == "again":
         return _again(conversation, command.call, actor, name)
     try:
-        call = resolve.resolve(command.call, command.outcome, actor)
+        unknown.mark(command.call, command.outcome, actor)
     except (decide.NoSuchApproval, decide.AlreadySettled) as error:
         return fragments.flash(str(error))
-    words = "did happen" if command.outcome == "done" else "did not happen"
-    transcript.add_note(
-        conversation.pk,
-        f"You marked {call.tool_name} as: it {words}.",
-        for_model=f"The user found out about the call {call.model_call_id} of {call.tool_name}: it {words}.",
-    )
-    announce.tell_soon(conversation.pk, "resync")
     return ""
 
 
 def _again(conversation: Conversation, call_id: UUID, actor: Actor, name: str) -> str:
-    """Submit the same call anew: a new call, judged and asked about like any other."""
     old = ToolCall.objects.filter(pk=call_id, caller_id=actor.user_id, conversation_id=conversation.pk).first()
-    if old is None or old.status != "unknown" or old.turn_id is None:
+    if old is None or old.turn_id is None:
         return fragments.flash("Only a call with unknown outcome can be run again.")
-    assert actor.user_id is not None
-    request = CallRequest(
-        tool_name=old.tool_name,
-        arguments=old.arguments,
-        caller=Caller("chat", actor.user_id, name),
-        conversation_id=conversation.pk,
-        turn_id=old.turn_id,
-        position=old.position,
-        model_call_id=old.model_call_id,
-    )
-    prepared = async_to_sync(prepare)(request)
-    with transaction.atomic():
-        # Locked: of two tabs that ask for it, one gets it.
-        list(ToolCall.objects.select_for_update().filter(pk=old.pk))
-        if ToolCall.objects.filter(turn_id=old.turn_id, model_call_id=old.model_call_id).exclude(pk=old.pk).exists():
-            return fragments.flash("It has been submitted again already; its new call is below.")
-        if (call := admit(prepared)).reason in limits.REASONS:
-            # Said instead of recorded: a refused call in its place would be the one time that it can be run again.
-            transaction.set_rollback(True)
-            return fragments.flash(call.reason)
-    announce.tell_soon(conversation.pk, "resync")
+    try:
+        unknown.again(old, actor, name)
+    except unknown.NotAgain as error:
+        return fragments.flash(str(error))
     return ""

@@ -121,10 +121,15 @@ def seen_by(user_id: int, among: Collection[UUID] | None = None) -> QuerySet[App
 
     `among`: of those with these ids only, which costs the same however many others there are.
     """
+    these = Q() if among is None else Q(approval__in=among)
+    return _approvals_of(*(way & these for way in seeing(user_id)))
+
+
+def seeing(user_id: int) -> tuple[Q, ...]:
+    """Of calls: the ways in which this person may look at one, each with an index of its own."""
     # Who was to decide later only, and was not needed, has not been let in.
     ways = _ways(user_id, user_id, "", Coalesce(F("settled_at"), Now()))
-    these = Q() if among is None else Q(approval__in=among)
-    return _approvals_of(*(way & these for way in (Q(caller_id=user_id), *ways[1:])))
+    return Q(caller_id=user_id), *ways[1:]
 
 
 def waiting_for(user_id: int) -> QuerySet[Approval]:

@@ -1,6 +1,7 @@
 """A call with its arguments changed by the person deciding: what they see of it before their yes, and that yes."""
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -70,20 +71,25 @@ def review(approval: Approval, edited: dict[str, Any]) -> Review:
     arguments, said = checked(edited, call)
     assert call.tool is not None
     before, shown = approval.disclosure, disclosure.with_edit(approval.disclosure, arguments, call.tool)
-    words = dict(before["fields"])
     old = before["arguments"]
-    names = [*arguments, *(name for name in old if name not in arguments)]
-    changes = [_change(name, words.get(name, ""), old, arguments) for name in names if _differs(name, old, arguments)]
+    found = changes(old, arguments, before["fields"])
     return Review(
         title=tuple(TitlePiece(see(text), is_value) for text, is_value in shown["promptPieces"]),
-        changes=tuple(changes),
-        unchanged=len(names) - len(changes),
+        changes=tuple(found),
+        unchanged=len({**old, **arguments}) - len(found),
         # In ASCII: nothing that cannot be seen travels through the page as it is.
         arguments=json.dumps(arguments),
         rule=see(said),
         digest=disclosure.digest(shown),
         asks_again=bool(before.get("preview")),
     )
+
+
+def changes(old: dict[str, Any], new: dict[str, Any], fields: Iterable[tuple[str, str]]) -> list[Change]:
+    """What is different in `new`, by argument; `fields` has their types in words, as a disclosure has them."""
+    words = dict(fields)
+    names = [*new, *(name for name in old if name not in new)]
+    return [_change(name, words.get(name, ""), old, new) for name in names if _differs(name, old, new)]
 
 
 def read(text: str) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from hitlchat.gate.texts import Texts, Told
 LONGEST = 16_000
 NEVER_RAN = "The call failed before it was run. It was not executed."
 NOBODY_ASKED = "Nobody was asked about this call, since enough other calls wait. It was not executed."
+NOBODY_ASKED_STATUS = "nobody_asked"
 STILL_RUNNING = "It was still executing when the run ended; its outcome is not known yet. Do not repeat it."
 
 MESSAGES = {
@@ -43,7 +44,7 @@ def for_model(call: Told, *, decline_reason: str = "", edited: bool = False, tem
         facts["reason"] = call.reason
     if call.reason in limits.REASONS:
         # No policy did.
-        facts["message"] = NOBODY_ASKED
+        facts |= {"status": NOBODY_ASKED_STATUS, "message": NOBODY_ASKED}
     elif words := texts.message(call, templates, feedback=decline_reason):
         # Last, as the longest: what is cut off is never a fact.
         facts |= {"fact": facts.pop("message"), "message": words}

@@ -135,7 +135,9 @@ def _run_on(grant: Grant, call: ToolCall, prepared: Prepared) -> ToolCall:
 def _said(prepared: Prepared) -> dict[str, Any]:
     """For the record: why, every rule that spoke, and whether it runs without a person being asked."""
     spoke = [each.as_json for each in prepared.spoke]
-    return {"reason": prepared.reason, "spoke": spoke, "isAutomatic": prepared.status == Status.ALLOWED}
+    said = {"reason": prepared.reason, "spoke": spoke, "isAutomatic": prepared.status == Status.ALLOWED}
+    # Refused by no policy: told apart on the record as well.
+    return said | ({"nobodyAsked": True} if prepared.reason in limits.REASONS else {})
 
 
 def _unless_deleted(prepared: Prepared) -> Prepared:

@@ -75,3 +75,51 @@ def test_someone_else_s_call_looks_like_none(bob: User, charlie: User, program_o
     assert theirs.content == none.content
     assert program.get("/calls").json() == []
     assert program.get("/calls", before=call_id).content == none.content
+
+
+def test_the_history_has_the_filters_of_the_page(
+    bob: User, bobs: Program, ask: Ask, make_tool: MakeTool, program_of: ProgramOf
+) -> None:
+    declined = ask(bob)
+    bobs.post(f"/approvals/{declined.pk}/reject", {"reason": "No."})
+    make_tool("quiet", hitl_mode="DISABLED")
+    quiet = called(bob, "quiet", {})
+    first, second = str(declined.call_id), str(quiet.pk)
+    wanted: list[tuple[dict[str, Any], list[str]]] = [
+        ({"outcome": "declined"}, [first]),
+        ({"outcome": "unasked"}, [second]),
+        ({"decider": "bob"}, [first]),
+        ({"person": "bob", "caller": "chat", "source": "studio", "risk": 0}, [second, first]),
+        ({"rule": quiet.rule}, [second]),
+        ({"since": quiet.created_at.isoformat()}, [second]),
+        ({"until": quiet.created_at.isoformat()}, [first]),
+        ({"hurried": "true"}, []),
+    ]
+    for filters, expected in wanted:
+        assert ids(bobs.get("/calls", **filters)) == expected, filters
+    for wrong in ({"outcome": "lost"}, {"caller": "x"}, {"risk": 6}, {"since": "yesterday"}, {"scope": "some"}):
+        assert problem(bobs.get("/calls", **wrong), 422)["errors"].keys() == wrong.keys()
+
+
+def test_all_that_one_may_look_at_is_asked_for(
+    alice: User, bob: User, charlie: User, program_of: ProgramOf, ask: Ask
+) -> None:
+    call = str(ask(bob).call_id)
+    alices, charlies = program_of(alice), program_of(charlie)
+    assert ids(alices.get("/calls")) == ids(charlies.get("/calls", scope="all")) == []
+    assert ids(alices.get("/calls", scope="all")) == [call]
+    assert ids(alices.get("/calls", scope="all", before=call)) == []
+    assert alices.get(f"/calls/{call}").json()["person"] == "bob"
+    problem(alices.get("/calls", before=call), 404)
+    problem(charlies.get("/calls", scope="all", before=call), 404)
+
+
+def test_a_call_tells_how_it_was_asked_and_how_long_the_answer_took(bob: User, bobs: Program, ask: Ask) -> None:
+    approval = ask(bob)
+    bobs.post(f"/approvals/{approval.pk}/approve")
+    found = bobs.get(f"/calls/{approval.call_id}").json()
+    assert (found["outcome"], found["person"], found["rule"]) == ("approved", "bob", approval.call.rule)
+    assert (found["prompt"], found["consentDigest"]) == (approval.prompt, approval.digest)
+    assert 0 <= found["secondsToDecide"] < 60
+    (decision,) = found["decisions"]
+    assert (decision["round"], decision["hurried"], decision["opened"]) == (1, False, None)

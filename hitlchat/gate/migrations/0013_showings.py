@@ -8,7 +8,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("gate", "0009_attention"),
+        ("gate", "0011_history"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

@@ -58,7 +58,8 @@ class Decision(models.Model):
             models.UniqueConstraint(fields=["approval", "person", "round"], name="one_decision_per_person_and_round"),
             models.CheckConstraint(condition=Q(verdict__in=Verdict.values), name="decision_verdict_known"),
         ]
-        # For insights: everything that is counted of decisions, and the few of which more is read. None of it changes.
+        # None of what they are over changes. For insights: everything that is counted of decisions, and the few of which
+        # more is read.
         indexes = [
             models.Index(
                 fields=["decided_at", "person", "verdict", "hurried", "first_shown_at"], name="decision_by_time"
@@ -67,6 +68,9 @@ class Decision(models.Model):
             models.Index(
                 fields=["decided_at"], condition=Q(edited_arguments__isnull=False), name="decision_with_edits"
             ),
+            # The history, by who decided; and what was answered faster than it can be read, which is little.
+            models.Index(fields=["person", "approval"], name="decision_by_person"),
+            models.Index(fields=["approval"], condition=Q(hurried=True), name="decision_hurried_approval"),
         ]
 
     def __str__(self) -> str:

@@ -114,6 +114,19 @@ class ToolCall(models.Model):
             models.Index(
                 fields=["escalates_to", "status"], condition=Q(escalates_to__isnull=False), name="call_by_second_group"
             ),
+            # The history, the newest first: of all, where what few calls differ in is read in the index itself; of one
+            # outcome; of one tool; of what ran unasked; of what others than the requester may decide.
+            models.Index(
+                fields=["created_at", "id", "risk_level", "caller_kind", "source", "rule"], name="call_by_time"
+            ),
+            models.Index(fields=["status", "created_at", "id"], name="call_by_outcome"),
+            models.Index(fields=["tool_name", "created_at", "id"], name="call_by_tool"),
+            models.Index(fields=["created_at", "id"], condition=Q(deadline__isnull=True), name="call_unasked"),
+            models.Index(
+                fields=["decided_by", "decider_group", "created_at"],
+                condition=~Q(decided_by=DecidedBy.REQUESTER),
+                name="call_decided_by_time",
+            ),
         ]
 
     def __str__(self) -> str:

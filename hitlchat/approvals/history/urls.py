@@ -1,0 +1,10 @@
+from django.urls import path
+
+from hitlchat.approvals.history import export_views, settle_views, views
+
+urlpatterns = [
+    path("", views.page, name="history"),
+    path("export", export_views.export, name="history-export"),
+    path("<uuid:call_id>", views.call, name="history-call"),
+    path("<uuid:call_id>/settle", settle_views.settle, name="history-settle"),
+]

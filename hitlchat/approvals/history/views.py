@@ -1,0 +1,84 @@
+"""The page of all calls with its filters, and the page of one."""
+
+from typing import Any
+from uuid import UUID
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.contrib.auth.models import User
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_GET
+
+from hitlchat.accounts.people import person
+from hitlchat.accounts.roles import may_administer
+from hitlchat.approvals.history import detail, listing
+from hitlchat.approvals.history.form import Filters
+from hitlchat.gate.history import finding
+from hitlchat.gate.models import Tool, ToolCall
+
+MOST_TOOLS = 500
+
+
+@login_required
+@never_cache
+@require_GET
+def page(request: HttpRequest) -> HttpResponse:
+    """The newest first; `before` is the last one of the page before. 422 with what is wrong at each field."""
+    user, form = person(request), Filters(request.GET)
+    is_valid = form.is_valid()
+    before = _before(user, request.GET.get("before", ""))
+    lines, more = listing.page(user, form.wanted, before) if is_valid else ([], False)
+    is_first = is_valid and not form.query and before is None
+    unknown, how_many = listing.unknown(user) if is_first else ([], 0)
+    context = {
+        "section": "history",
+        "form": form,
+        "chips": [*listing.chips(form)] if is_valid else [],
+        "query": form.query.urlencode(),
+        "sent": form.query,
+        "lines": lines,
+        "more": more,
+        "is_older": before is not None,
+        "unknown": unknown,
+        "how_many_unknown": how_many,
+        "most_counted": listing.MOST_COUNTED,
+        "sees_all": may_administer(user),
+        "tools": Tool.objects.values_list("name", flat=True)[:MOST_TOOLS],
+        "told": [str(each) for each in messages.get_messages(request)],
+    }
+    return render(request, "history/page.html", context, status=200 if is_valid else 422)
+
+
+@login_required
+@never_cache
+@require_GET
+def call(request: HttpRequest, call_id: UUID) -> HttpResponse:
+    return shown(request, call_id)
+
+
+def shown(
+    request: HttpRequest, call_id: UUID, *, problem: str = "", typed: str = "", status: int = 200
+) -> HttpResponse:
+    """The page of one call; `problem`: why it was not done what was asked, `typed`: the note that came with it."""
+    user = person(request)
+    found = get_object_or_404(detail.rows(finding.one(user, call_id)))
+    context: dict[str, Any] = {
+        "section": "history",
+        "problem": problem,
+        "typed": typed,
+        "told": [str(each) for each in messages.get_messages(request)],
+        **detail.of(user, found),
+    }
+    return render(request, "history/call.html", context, status=status)
+
+
+def _before(user: User, text: str) -> ToolCall | None:
+    """The call of the page before; 404 for what is none, or nothing for this person."""
+    if not text:
+        return None
+    try:
+        return get_object_or_404(finding.one(user, UUID(text)))
+    except ValueError:
+        raise Http404("“before” names no call.") from None

@@ -1,0 +1,26 @@
+"""Spans of time as people say them."""
+
+from datetime import datetime
+
+UNITS = ((86400, "day", "days"), (3600, "h", "h"), (60, "min", "min"))
+
+
+def span(seconds: float) -> str:
+    """In its two largest units; below ten seconds with a tenth, below one in milliseconds."""
+    if seconds < 1:
+        return f"{max(0, round(seconds * 1000))} ms"
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    said = []
+    for size, one, many in UNITS:
+        count, whole = divmod(whole, size)
+        if count:
+            said.append(f"{count} {one if count == 1 else many}")
+    said += [f"{whole} s"] if whole else []
+    return " ".join(said[:2])
+
+
+def between(earlier: datetime | None, later: datetime | None) -> str:
+    """Empty while one of them is not there."""
+    return span((later - earlier).total_seconds()) if earlier and later else ""

@@ -1,0 +1,130 @@
+"""One call as a row for other programs: everything that is on record about it, without what looks like a secret."""
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any, Final
+
+from django.db.models import QuerySet
+
+from hitlchat.gate.history.outcome import outcome_of, ran_unasked
+from hitlchat.gate.models import Approval, Decision, ToolCall
+from hitlchat.gate.secrecy import masked, masked_text
+
+# What each says; the order is that of the columns.
+COLUMNS: Final[dict[str, str]] = {
+    "id": "of the call",
+    "requestedAt": "when it was submitted (ISO 8601, with its time zone, as all times here)",
+    "outcome": "its status; “nobody_asked” apart from “refused” by a policy",
+    "toolName": "the tool, as it was called",
+    "source": "where the tool comes from: studio, project or upstream; empty for a tool that there is not",
+    "riskLevel": "of the tool when it was called, 0 to 5",
+    "caller": "what submitted it: chat, studio, api or mcp",
+    "person": "for whom it was made",
+    "reason": "why it was asked, not asked, refused or rejected, or why it came to nothing",
+    "rule": "fingerprint of the rules under which that was said",
+    "isAutomatic": "whether it was to run without a person being asked",
+    "grantId": "of the grant that it ran on",
+    "approvalId": "of the question to people",
+    "prompt": "the question, as it was put last",
+    "consentDigest": "SHA-256 of all that was shown with it",
+    "arguments": "what it was called with, after changes by who approved it",
+    "askedAt": "when people were asked first",
+    "deciders": "who answered, in their order",
+    "decisions": "their answers: person, verdict, means, reason, editedArguments, times, hurried",
+    "secondsToDecide": "from the first question to the last answer",
+    "hurried": "whether an answer came faster than the card can be read",
+    "startedAt": "when it started to execute",
+    "settledAt": "when it came to its end",
+    "durationMs": "how long it executed",
+    "result": "what the tool gave back",
+    "error": "what went wrong: kind, message, line",
+    "output": "what the tool printed",
+    "conversationId": "of the chat that it comes from",
+}
+
+
+def needed(rows: QuerySet[ToolCall]) -> QuerySet[ToolCall]:
+    """`rows` with all that `row` and `decisions_of` read of each; without what was shown, which may be long."""
+    found = rows.select_related("caller", "approval").prefetch_related("approval__decisions__person")
+    return found.defer("approval__disclosure")
+
+
+def row(call: ToolCall) -> dict[str, Any]:
+    """By the names of COLUMNS; values are JSON's own."""
+    asked, answers = approval_of(call), decisions_of(call)
+    return {
+        "id": str(call.pk),
+        "requestedAt": _moment(call.created_at),
+        "outcome": outcome_of(call),
+        "toolName": call.tool_name,
+        "source": call.source,
+        "riskLevel": call.risk_level,
+        "caller": call.caller_kind,
+        "person": call.caller.get_username(),
+        "reason": masked_text(call.reason),
+        "rule": call.rule,
+        "isAutomatic": ran_unasked(call),
+        "grantId": str(call.grant_id) if call.grant_id else None,
+        "approvalId": str(asked.pk) if asked else None,
+        "prompt": masked_text(asked.prompt) if asked else None,
+        "consentDigest": asked.digest if asked else None,
+        "arguments": masked(call.arguments),
+        "askedAt": _moment(asked.created_at) if asked else None,
+        "deciders": [each.person.get_username() for each in answers],
+        "decisions": [_decision(each) for each in answers],
+        "secondsToDecide": seconds_to_decide(call),
+        "hurried": any(each.hurried for each in answers),
+        "startedAt": _moment(call.started_at),
+        "settledAt": _moment(call.settled_at),
+        "durationMs": call.duration_ms,
+        "result": masked(call.result),
+        "error": masked(call.error),
+        "output": masked_text(call.output),
+        "conversationId": str(call.conversation_id) if call.conversation_id else None,
+    }
+
+
+def approval_of(call: ToolCall) -> Approval | None:
+    """None: nobody was asked."""
+    asked: Approval | None = getattr(call, "approval", None)
+    return asked
+
+
+def decisions_of(call: ToolCall) -> list[Decision]:
+    """In the order in which they were given."""
+    asked = approval_of(call)
+    return list(asked.decisions.all()) if asked else []
+
+
+def seconds_to_decide(call: ToolCall) -> float | None:
+    """From the first question to the last answer; None while there is none."""
+    asked, answers = approval_of(call), decisions_of(call)
+    if asked is None or not answers:
+        return None
+    return round(max(0.0, (_last(answers) - asked.created_at).total_seconds()), 3)
+
+
+def _last(answers: Iterable[Decision]) -> datetime:
+    return max(each.decided_at for each in answers)
+
+
+def _decision(each: Decision) -> dict[str, Any]:
+    return {
+        "person": each.person.get_username(),
+        "verdict": each.verdict,
+        "means": each.means,
+        "client": each.client or None,
+        "token": each.token_name or None,
+        "reason": masked_text(each.reason),
+        "round": each.round,
+        "consentDigest": each.digest,
+        "decidedAt": _moment(each.decided_at),
+        "firstShownAt": _moment(each.first_shown_at),
+        "opened": each.opened,
+        "hurried": each.hurried,
+        "editedArguments": masked(each.edited_arguments),
+    }
+
+
+def _moment(at: datetime | None) -> str | None:
+    return at.isoformat() if at else None

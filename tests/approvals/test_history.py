@@ -1,0 +1,240 @@
+"""The pages of the history: the list with its filters, and everything that is on record about one call."""
+
+import html
+from datetime import timedelta
+
+import pytest
+from asgiref.sync import async_to_sync
+from django.contrib.auth.models import User
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from hitlchat.approvals.history import listing
+from hitlchat.approvals.history.words import span
+from hitlchat.gate import again, decide
+from hitlchat.gate.models import Approval, AuditEvent, Decision, ToolCall
+from hitlchat.gate.preview import Shown
+from hitlchat.gate.settling import settled
+from tests.conftest import MakeTool, signed_in
+from tests.gate.asking import approval_of, approved, ask, fresh, recording
+from tests.gate.granting import conditional, granted
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("entered")]
+
+
+@pytest.fixture
+def page(bob: User, client: Client) -> Client:
+    client.force_login(bob)
+    return client
+
+
+def text(page: Client, path: str = "/history/", status: int = 200, **query: str) -> str:
+    response = page.get(path, query)
+    assert response.status_code == status
+    return html.unescape(response.content.decode())
+
+
+def of(page: Client, call: ToolCall) -> str:
+    return text(page, f"/history/{call.pk}")
+
+
+def test_before_there_is_a_call_it_says_what_will_be_here(page: Client) -> None:
+    assert "No call yet" in text(page)
+    assert "No call matches" in text(page, tool="refund")
+    assert '<a href="/history/" aria-current="page">' in text(page)
+
+
+def test_asked_or_not_every_call_is_a_line_with_who_and_what(page: Client, bob: User) -> None:
+    call = ask(bob, recording(prompt_template="Refund {args.text}"), {"text": "A-1"}, kind="mcp")
+    decide.decline(approval_of(call).pk, signed_in(bob))
+    Decision.objects.update(decided_at=approval_of(call).created_at + timedelta(seconds=75), hurried=True)
+    ask(bob, recording("free", mode="DISABLED"), {"text": "x" * 500})
+    shown = text(page)
+    for words in ("Refund A-1", "asked by an MCP client", "declined by <bdi>bob</bdi>", "after 1 min 15 s"):
+        assert words in shown
+    assert "faster than it can be read" in shown
+    assert "not asked" in shown
+    assert f"{'x' * 100}" in shown
+    assert "x" * 200 not in shown
+
+
+def test_filters_stand_in_the_address_and_can_be_taken_off_one_by_one(page: Client, bob: User) -> None:
+    ask(bob, recording())
+    shown = text(page, tool="refund", outcome="waiting", caller="chat")
+    assert "Outcome: <bdi>Waiting</bdi>" in shown
+    assert "Asked by: <bdi>the assistant</bdi>" in shown
+    assert 'href="/history/?outcome=waiting&caller=chat"' in shown
+    assert "Clear all" in shown
+
+
+@pytest.mark.parametrize(
+    "field,value,expected",
+    [
+        ("outcome", "lost", "Expected one of rejected, allowed"),
+        ("caller", "pigeon", "Expected one of chat, studio, api, mcp."),
+        ("risk", "9", "Expected one of 0, 1, 2, 3, 4, 5."),
+        ("since", "yesterday", "Expected a day such as 2026-11-22"),
+        ("since", "9999-99-99", "Expected a day such as 2026-11-22"),
+        ("until", "9999-12-31", "Expected a day such as 2026-11-22"),
+        ("tool", "x" * 65, "at most 64 characters"),
+        ("person", "a\x00b", "Null characters are not allowed"),
+    ],
+    ids=["outcome", "caller", "risk", "word", "no day", "no day after it", "long", "nul"],
+)
+def test_a_filter_that_is_not_understood_finds_nothing_and_says_what_is_expected(
+    page: Client, bob: User, field: str, value: str, expected: str
+) -> None:
+    ask(bob, recording())
+    shown = text(page, status=422, **{field: value})
+    assert expected in shown
+    assert f'id="id_{field}_error"' in shown
+    assert "history-list" not in shown
+
+
+def test_the_day_to_which_one_looks_is_in_it(page: Client, bob: User) -> None:
+    ask(bob, recording())
+    today = timezone.localdate()
+    assert "history-list" in text(page, since=str(today), until=str(today))
+    assert "No call matches" in text(page, until=str(today - timedelta(days=1)))
+    text(page, status=422, since=str(today), until=str(today - timedelta(days=1)))
+
+
+def test_older_calls_are_a_page_further_with_the_same_filters(page: Client, bob: User) -> None:
+    call = ask(bob, recording())
+    columns = ToolCall.objects.filter(pk=call.pk).values().get()
+    ToolCall.objects.bulk_create(
+        ToolCall(**{k: v for k, v in columns.items() if k != "id"}) for _ in range(listing.PAGE)
+    )
+    shown = text(page, tool="refund")
+    assert shown.count("history-head") == listing.PAGE
+    older = shown.partition('rel="next" href="')[2].partition('"')[0]
+    assert older.startswith("/history/?tool=refund&before=")
+    rest = text(page, older)
+    assert rest.count("history-head") == 1
+    assert "Newest" in rest
+    assert page.get("/history/?before=nonsense").status_code == 404
+
+
+def test_fifty_lines_take_as_many_queries_as_three(page: Client, bob: User) -> None:
+    tool = recording()
+
+    def queries() -> int:
+        with CaptureQueriesContext(connection) as captured:
+            text(page)
+        return len(captured)
+
+    for _ in range(3):
+        approved(bob, tool)
+    few = queries()
+    for _ in range(12):
+        approved(bob, tool)
+    assert queries() == few
+
+
+@pytest.mark.guarantee("audit:complete")
+def test_a_call_is_shown_with_its_card_who_decided_how_fast_and_what_was_changed(
+    page: Client, bob: User, make_tool: MakeTool
+) -> None:
+    call = ask(bob, make_tool("echo", prompt_template="Say {args.text}"), {"text": "hello there"})
+    asked = approval_of(call)
+    decide.approve(asked.pk, signed_in(bob), digest=asked.digest, edited={"text": "hello you"})
+    Decision.objects.update(
+        first_shown_at=asked.created_at + timedelta(seconds=3),
+        decided_at=asked.created_at + timedelta(seconds=5),
+        opened=False,
+        hurried=True,
+    )
+    async_to_sync(settled)(call.pk, 10)
+    shown = of(page, call)
+    for words in (
+        asked.digest,
+        "Asked because this tool asks every time.",
+        "Approved by <bdi>bob</bdi></b>, signed in",
+        "5.0 s after it was asked, 2.0 s after they first had it before them.",
+        "Faster than the card can plausibly be read.",
+        "They did not open the text that was folded away.",
+        "<mark>there</mark>",
+        "<mark>you</mark>",
+        Decision.objects.get().digest,
+        "Approved with changed arguments.",
+        "Ended: it succeeded.",
+        f'href="/approvals/{asked.pk}"',
+    ):
+        assert words in shown
+    assert f'href="/history/{call.pk}"' in text(page, f"/approvals/{asked.pk}")
+
+
+@pytest.mark.guarantee("audit:complete")
+def test_of_a_call_that_ran_unasked_it_says_on_which_rule_or_grant(page: Client, bob: User) -> None:
+    unasked = ask(bob, recording("free", mode="DISABLED"))
+    shown = of(page, unasked)
+    assert "Why nobody was asked" in shown
+    assert "Not asked because this tool is set to never ask." in shown
+    assert f'href="/history/?rule={unasked.rule}"' in shown
+    assert "Let run without asking" in shown
+    grant = granted(bob, tool := conditional(), calls=2)
+    covered = ask(bob, tool, conversation_id=grant.conversation_id or grant.approval.call.conversation_id)
+    assert f'href="/grants/#grant-{grant.pk}"' in of(page, covered)
+
+
+def test_each_time_that_it_was_asked_is_shown_as_it_was(page: Client, bob: User) -> None:
+    call = ask(bob, recording("pay"))
+    first = approval_of(call)
+    Approval.objects.filter(pk=first.pk).update(disclosure=first.disclosure | {"preview": shown_as("pays 1 EUR")})
+    call = ToolCall.objects.select_related("tool", "approval").get(pk=call.pk)
+    ToolCall.objects.filter(pk=call.pk).update(status="approved")
+    call.status = "approved"
+    again.ask(call, again.Look(call.round, shown_as("pays 9 EUR")))
+    shown = of(page, call)
+    assert "As it was shown the first time" in shown
+    assert "pays 1 EUR" in shown
+    assert "pays <mark>9</mark> EUR" in shown
+    assert "Asked about again: What it would do has changed since you approved it." in shown
+
+
+def shown_as(words: str) -> Shown:
+    return {"text": words, "table": None, "error": None, "cut": []}
+
+
+def test_a_record_that_was_altered_says_so(page: Client, bob: User) -> None:
+    asked = approval_of(ask(bob, recording()))
+    assert "is not what was shown" not in of(page, asked.call)
+    Approval.objects.filter(pk=asked.pk).update(disclosure=asked.disclosure | {"reason": "Harmless."})
+    assert "is not what was shown" in of(page, asked.call)
+
+
+@pytest.mark.guarantee("gate:only-people")
+def test_someone_elses_call_looks_like_none(bob: User, charlie: User, alice: User, client: Client) -> None:
+    call = ask(bob, recording(prompt_template="Refund {args.text}"), {"text": "A-1"})
+    client.force_login(charlie)
+    for path in (f"/history/{call.pk}", f"/history/?before={call.pk}"):
+        assert client.get(path).status_code == 404
+    assert "A-1" not in text(client)
+    client.force_login(alice)
+    shown = of(client, call)
+    assert "A-1" in shown
+    assert f"/approvals/{call.approval.pk}" not in shown
+    assert f"/chat/{call.conversation_id}" not in shown
+    assert "A-1" in text(client)
+    assert Client().get(f"/history/{call.pk}").status_code == 302
+
+
+def test_events_that_nobody_here_knows_are_told_by_their_names(page: Client, bob: User) -> None:
+    call = ask(bob, recording())
+    AuditEvent.objects.create(name="approval.first_shown", call=fresh(call), actor=bob, means="session")
+    assert "Approval: first shown." in of(page, call)
+
+
+def test_spans_are_said_in_their_two_largest_units() -> None:
+    said = {
+        0.0042: "4 ms",
+        7.25: "7.2 s",
+        59.6: "1 min",
+        75: "1 min 15 s",
+        3600: "1 h",
+        90_061: "1 day 1 h",
+        2e6: "23 days 3 h",
+    }
+    assert {seconds: span(seconds) for seconds in said} == said
