@@ -161,9 +161,6 @@ class Decision(Shape):
     token: str | None = Field(description="The name of the token that was shown, if there was one and it has a name.")
     decided_at: datetime
     round: int = Field(description="Which time it was asked about, from 1 on.")
-    first_shown_at: datetime | None = Field(description="When this person first had the card before them, if known.")
-    opened: bool | None = Field(description="Whether folded text was opened; null: nothing was folded, or not known.")
-    hurried: bool = Field(description="It was answered faster than the card can plausibly be read.")
     edited_arguments: Object | None
     first_shown_at: datetime | None = Field(
         description="When this person first had the card before them; null: hitlchat knows of no display."

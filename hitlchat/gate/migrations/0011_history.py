@@ -17,7 +17,9 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name="decision",
-            index=models.Index(condition=models.Q(("hurried", True)), fields=["approval"], name="decision_hurried_approval"),
+            index=models.Index(
+                condition=models.Q(("hurried", True)), fields=["approval"], name="decision_hurried_approval"
+            ),
         ),
         migrations.AddIndex(
             model_name="toolcall",

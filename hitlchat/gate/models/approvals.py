@@ -58,8 +58,7 @@ class Decision(models.Model):
             models.UniqueConstraint(fields=["approval", "person", "round"], name="one_decision_per_person_and_round"),
             models.CheckConstraint(condition=Q(verdict__in=Verdict.values), name="decision_verdict_known"),
         ]
-        # None of what they are over changes. For insights: everything that is counted of decisions, and the few of which
-        # more is read.
+        # None of what they are over changes. For insights: what is counted of decisions, and the few that are read.
         indexes = [
             models.Index(
                 fields=["decided_at", "person", "verdict", "hurried", "first_shown_at"], name="decision_by_time"
