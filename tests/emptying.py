@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from django.apps import apps
 from django.core.management.commands import flush
+from django.core.management.sql import sql_flush
 from django.db import connection, transaction
 from django.db.models import Model
 from pytest_django import DjangoDbBlocker
@@ -23,7 +24,7 @@ def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -
         left = _all_rows()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(flush, "emit_post_migrate_signal", _putting_back(left))
-        patch.setattr(flush, "sql_flush", _without_bolts(flush.sql_flush))
+        patch.setattr(flush, "sql_flush", _without_bolts(sql_flush))
         yield
 
 
@@ -33,10 +34,10 @@ def _all_rows() -> Rows:
     return [(model, found) for model, found in rows if found]
 
 
-def _without_bolts(sql_flush: Callable[..., list[str]]) -> Callable[..., list[str]]:
+def _without_bolts(emptying: Callable[..., list[str]]) -> Callable[..., list[str]]:
     """The record's own triggers keep even this from emptying it: so they come off for the moment that it takes."""
     off, on = bolts.off(connection.vendor), bolts.on(connection.vendor)
-    return lambda *arguments, **how: [*off, *sql_flush(*arguments, **how), *on]
+    return lambda *arguments, **how: [*off, *emptying(*arguments, **how), *on]
 
 
 def _putting_back(left: Rows) -> Callable[..., None]:

@@ -45,7 +45,7 @@ def node(value: Any, salt_of: SaltOf, path: str = "") -> bytes:
         made = hashlib.sha256(b"object")
         for key in sorted(value):
             made.update(canonical.dumps(key).encode("ascii"))
-            made.update(node(value[key], salt_of, f"{path}/{key}"))
+            made.update(node(value[key], salt_of, below(path, key)))
         return made.digest()
     if isinstance(value, list):
         made = hashlib.sha256(b"array")
@@ -58,10 +58,15 @@ def node(value: Any, salt_of: SaltOf, path: str = "") -> bytes:
 def paths(value: Any, path: str = "") -> list[str]:
     """Of the values that are not kept back."""
     if isinstance(value, dict):
-        return [] if HIDDEN in value else [each for key in value for each in paths(value[key], f"{path}/{key}")]
+        return [] if HIDDEN in value else [each for key in value for each in paths(value[key], below(path, key))]
     if isinstance(value, list):
         return [each for number, item in enumerate(value) for each in paths(item, f"{path}/{number}")]
     return [path]
+
+
+def below(path: str, key: str) -> str:
+    """As in a JSON pointer (RFC 6901): no two values have the same path."""
+    return f"{path}/{key.replace('~', '~0').replace('/', '~1')}"
 
 
 def _kept_back(value: dict[str, Any]) -> bytes:

@@ -9,7 +9,7 @@ from hitlchat.gate.models import AuditEvent, Drop, Seal
 from hitlchat.record import rows, tree
 from hitlchat.record.commitment import Row
 from hitlchat.record.findings import Finding
-from hitlchat.record.seals import within
+from hitlchat.record.seals import ids_of, within
 
 UNREADABLE = "is not even of the right kind any more"
 
@@ -65,12 +65,7 @@ def _against(seal: Seal, own: dict[int, Row]) -> Iterator[Finding]:
 
 def sealed_ids(seal: Seal) -> Iterator[int]:
     """The ids of a batch's events, in the order of their hashes."""
-    yield from seal.late
-    at = seal.first
-    for first, last in seal.gaps:
-        yield from range(at, first)
-        at = last + 1
-    yield from range(at, seal.last + 1)
+    return ids_of(rows.body_of(seal))
 
 
 def _there(seal: Seal) -> list[Row]:

@@ -155,3 +155,12 @@ def _pem(data: bytes, where: str) -> Ed25519PrivateKey:
     if not isinstance(key, Ed25519PrivateKey):
         raise BadKey(f"{where} holds a key of another kind; {EXPECTED}.")
     return key
+
+
+def put_in_place() -> None:
+    """After `rotate` into the data folder: the new key takes the place of the old one, which is kept beside it."""
+    fresh = file().with_name("record_key.new")
+    if file().exists():
+        old = file().with_name(f"record_key.{(own_fingerprint() or '')[:16]}")
+        file().replace(old)
+    fresh.replace(file())

@@ -11,7 +11,7 @@ from django.db.models.functions import Cast
 
 from hitlchat.gate.models import AuditEvent, Drop, Seal
 from hitlchat.record.commitment import Row, row_hash, salt_of_row, salts
-from hitlchat.record.seals import Body, Ranges, digest
+from hitlchat.record.seals import Body, Ranges, digest, within
 
 AT_ONCE = 500
 MARK = 16
@@ -107,3 +107,9 @@ def in_ranges(ranges: Ranges) -> Iterator[Q]:
 def newest_id(rows: "QuerySet[AuditEvent] | None" = None) -> int:
     events = AuditEvent.objects.all() if rows is None else rows
     return events.order_by("-pk").values_list("pk", flat=True).first() or 0
+
+
+def sealed(seal: Seal) -> list[Row]:
+    """The events of a batch in the order of their hashes, as far as they are there."""
+    wanted = Q(pk__range=(seal.first, seal.last))
+    return read_ids(seal.late) + [row for row in read(wanted) if not within(row["id"], seal.gaps)]

@@ -87,12 +87,10 @@ def _signed(made: Seal, key: RecordKey, private: Ed25519PrivateKey) -> bool:
 
 def _late(before: Seal) -> list[Row]:
     """What is now where there was a gap, and in no batch yet."""
-    found: list[Row] = []
-    sealed: set[int] = set()
-    for watched in rows.every_seal(before.watch):
-        sealed.update(watched.late)
-        for gaps in rows.in_ranges(watched.gaps):
-            found += rows.read(gaps)
+    watched = list(Seal.objects.filter(number__gte=before.watch).values_list("gaps", "late"))
+    sealed = {event_id for _, late in watched for event_id in late}
+    gaps = rows.in_ranges([each for gaps, _ in watched for each in gaps])
+    found = [row for where in gaps for row in rows.read(where)]
     return sorted((row for row in found if row["id"] not in sealed), key=lambda row: int(row["id"]))
 
 

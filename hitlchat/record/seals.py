@@ -1,6 +1,7 @@
 """What of a seal is hashed and signed. The hash of one is part of the next: that is the chain."""
 
 import hashlib
+from collections.abc import Iterator
 from typing import Any
 
 from hitlchat.gate import canonical
@@ -29,6 +30,16 @@ def gaps_in(ids: list[int], first: int, last: int) -> Ranges:
     if expected <= last:
         found.append([expected, last])
     return found
+
+
+def ids_of(body: Body) -> Iterator[int]:
+    """The ids of a batch's events, in the order of their hashes."""
+    yield from body["late"]
+    at = body["first"]
+    for first, last in body["gaps"]:
+        yield from range(at, first)
+        at = last + 1
+    yield from range(at, body["last"] + 1)
 
 
 def within(event_id: int, ranges: Ranges) -> bool:

@@ -11,8 +11,7 @@ from django.db.models import Q
 from hitlchat.gate import canonical
 from hitlchat.gate.models import Approval, AuditEvent, Seal
 from hitlchat.record.findings import Finding
-
-ASKED = "call.waiting"
+from hitlchat.record.receipts_checked import ASKED
 
 
 def compare(seal: Seal) -> Iterator[Finding]:

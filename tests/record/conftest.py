@@ -15,6 +15,9 @@ from hitlchat.gate.transition import note
 from hitlchat.record.findings import Report
 from hitlchat.record.sealing import seal
 from hitlchat.record.verifying import Known, verify
+from tests.gate.conftest import entered
+
+__all__ = ["entered"]
 
 Sql = Callable[..., None]
 
