@@ -20,6 +20,7 @@ PARTS: Final = {
     "mcp": "/mcp: calls and lists of an outside client, next to the bare SDK",
     "policies": "What a verdict of each rule costs",
     "gate": "The gate: submit, ask, decide, claim, perform, on record",
+    "record": "The record: sealing, verifying, exporting",
     "deciding": "One answer, with few and with very many questions open",
 }
 

@@ -14,6 +14,7 @@ Kind = Literal[
     "chain broken",
     "key not vouched for",
     "not what was shown",
+    "not what was called",
     "truncated",
 ]
 

@@ -1,39 +1,47 @@
-"""What people were shown: the disclosures that the events of asking name by their digest.
+"""What people were shown, and what ran unasked: kept beside the events, which name it by its digest.
 
-The last one of a call is kept with its question; earlier ones are in the event of asking again, which the seal covers.
+The last disclosure of a call is kept with its question; earlier ones are in the event of asking again, which the seal
+covers. Of a call that nobody was asked about, it is the arguments that are kept with it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
+from uuid import UUID
 
 from django.db.models import Q
 
 from hitlchat.gate import canonical
-from hitlchat.gate.models import Approval, AuditEvent, Seal
+from hitlchat.gate.models import Approval, AuditEvent, Seal, ToolCall
 from hitlchat.record.findings import Finding
 from hitlchat.record.receipts_checked import ASKED
 
+UNASKED = ("call.allowed", "call.refused", "call.rejected")
+
+Digests = dict[UUID, set[str]]
+Entry = tuple[int, UUID, str, Any]
+
 
 def compare(seal: Seal) -> Iterator[Finding]:
-    """Events of asking in this batch for which what was shown is not on record as it was."""
+    """Events of this batch for which what was shown, or called, is not on record as it was."""
     try:
-        asked = _asked(seal)
+        entries = _entries(seal)
     except ValueError:
         # That an event cannot be read is said of it already.
         return
-    if not asked:
-        return
     try:
-        kept = _kept([event.call_id for event in asked])
+        kept = _shown({call for _, call, name, _ in entries if name == ASKED})
+        called = _called({call for _, call, name, _ in entries if name != ASKED})
     except ValueError:
-        words = f"What was shown for an event of batch {seal.number} cannot even be read any more."
+        words = f"What was shown or called for an event of batch {seal.number} cannot even be read any more."
         yield Finding("not what was shown", words, seal.number)
         return
-    for event in asked:
-        digest = event.data.get("digest") if isinstance(event.data, dict) else None
-        if digest is not None and digest not in kept.get(event.call_id, ()):
-            words = f"What was shown for event {event.pk} is not on record as it was (call {event.call_id})."
-            yield Finding("not what was shown", words, seal.number, event.pk)
+    for event_id, call, name, data in entries:
+        if name == ASKED and not _holds(data, "digest", kept.get(call)):
+            words = f"What was shown for event {event_id} is not on record as it was (call {call})."
+            yield Finding("not what was shown", words, seal.number, event_id)
+        elif name != ASKED and not _holds(data, "argumentsDigest", called.get(call)):
+            words = f"The arguments of call {call} are not those of event {event_id}, when it was let run or refused."
+            yield Finding("not what was called", words, seal.number, event_id)
 
 
 def disclosures(call_id: Any) -> list[dict[str, Any]]:
@@ -43,26 +51,39 @@ def disclosures(call_id: Any) -> list[dict[str, Any]]:
     return before + list(Approval.objects.filter(call_id=call_id).values_list("disclosure", flat=True))
 
 
-def _asked(seal: Seal) -> list[AuditEvent]:
+def _entries(seal: Seal) -> list[Entry]:
     where = Q(pk__range=(seal.first, seal.last)) | Q(pk__in=seal.late)
-    return list(AuditEvent.objects.filter(where, name=ASKED).order_by("pk"))
+    rows = AuditEvent.objects.filter(where, name__in=(ASKED, *UNASKED), call__isnull=False).order_by("pk")
+    return [
+        (pk, call, name, data) for pk, call, name, data in rows.values_list("pk", "call_id", "name", "data") if call
+    ]
 
 
-def _kept(calls: list[Any]) -> dict[Any, set[str]]:
-    """The digests of what is kept of each call, made anew."""
-    found: dict[Any, set[str]] = {}
-    shown = Approval.objects.filter(call_id__in=calls).values_list("call_id", "disclosure")
-    again = AuditEvent.objects.filter(call_id__in=calls, name=ASKED).values_list("call_id", "data")
-    for call_id, disclosure in shown:
-        found.setdefault(call_id, set()).add(_digest(disclosure))
-    for call_id, data in again:
-        if isinstance(data, dict) and "before" in data:
-            found.setdefault(call_id, set()).add(_digest(data["before"]))
+def _holds(data: Any, name: str, kept: Iterable[str] | None) -> bool:
+    """Events from before there was such a digest in them say nothing."""
+    digest = data.get(name) if isinstance(data, dict) else None
+    return digest is None or digest in (kept or ())
+
+
+def _shown(calls: set[UUID]) -> Digests:
+    found: Digests = {}
+    last = Approval.objects.filter(call_id__in=calls).values_list("call_id", "disclosure")
+    for call, disclosure in last:
+        found.setdefault(call, set()).add(_digest(disclosure))
+    again = AuditEvent.objects.filter(call_id__in=calls, name=ASKED, data__contains='"before":')
+    for call, data in again.values_list("call_id", "data"):
+        if call and isinstance(data, dict) and "before" in data:
+            found.setdefault(call, set()).add(_digest(data["before"]))
     return found
 
 
-def _digest(disclosure: Any) -> str:
+def _called(calls: set[UUID]) -> Digests:
+    rows = ToolCall.objects.filter(pk__in=calls).values_list("pk", "arguments")
+    return {call: {_digest(arguments)} for call, arguments in rows}
+
+
+def _digest(value: Any) -> str:
     try:
-        return canonical.sha256(disclosure)
+        return canonical.sha256(value)
     except canonical.NotJson:
         return ""

@@ -165,3 +165,11 @@ def replace_key() -> None:
 
 def _id(call: ToolCall) -> object:
     return call.pk.hex if connection.vendor == "sqlite" else call.pk
+
+
+def test_what_ran_unasked_is_held_to_its_arguments(bob: User, tamper: Sql) -> None:
+    call = ask(bob, recording(mode="DISABLED"))
+    seal_all()
+    assert found() == []
+    tamper("UPDATE gate_toolcall SET arguments = replace(arguments, 'hello', 'hallo') WHERE id = %s", _id(call))
+    assert [(kind, batch) for kind, batch, _ in found()] == [("not what was called", 1)]
