@@ -7,6 +7,7 @@ database need the same one: the record knows which key is its own, and takes sea
 import base64
 import binascii
 import os
+import secrets
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +59,7 @@ def own_fingerprint() -> str | None:
 
 def write(path: Path, key: Ed25519PrivateKey) -> None:
     """For its owner only, and whole or not at all; one that another process has just written stays."""
-    draft = path.with_name(f"{path.name}.{os.getpid()}")
+    draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "wb") as handle:
         handle.write(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))

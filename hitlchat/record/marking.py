@@ -3,7 +3,7 @@ end, seals and all, is whole in itself; only what was noted elsewhere tells.
 """
 
 import json
-import os
+import secrets
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -50,6 +50,6 @@ def advance() -> Mark | None:
 
 
 def _write(mark: Mark) -> None:
-    draft = file().with_name(f"record_mark.{os.getpid()}")
+    draft = file().with_name(f"record_mark.{secrets.token_hex(8)}")
     draft.write_text(json.dumps({"number": mark.number, "hash": mark.hash}), encoding="ascii")
     draft.replace(file())

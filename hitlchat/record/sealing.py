@@ -46,11 +46,17 @@ def seal(up_to: int | None = None) -> Seal | None:
 
 
 def seal_all() -> int:
-    """Seal everything that is there; how many batches that took."""
+    """Seal everything that is there; how many batches that took, without those that other processes sealed."""
     count, last = 0, rows.newest_id()
-    while seal(up_to=last) is not None:
-        count += 1
-    return count
+    while True:
+        if seal(up_to=last) is not None:
+            count += 1
+        elif _sealed_up_to() >= last:
+            return count
+
+
+def _sealed_up_to() -> int:
+    return Seal.objects.order_by("-number").values_list("last", flat=True).first() or 0
 
 
 def _made(before: Seal | None, late: list[Row], fresh: list[Row], oldest: datetime | None) -> Seal:

@@ -53,10 +53,9 @@ def disclosures(call_id: Any) -> list[dict[str, Any]]:
 
 def _entries(seal: Seal) -> list[Entry]:
     where = Q(pk__range=(seal.first, seal.last)) | Q(pk__in=seal.late)
-    rows = AuditEvent.objects.filter(where, name__in=(ASKED, *UNASKED), call__isnull=False).order_by("pk")
-    return [
-        (pk, call, name, data) for pk, call, name, data in rows.values_list("pk", "call_id", "name", "data") if call
-    ]
+    rows = AuditEvent.objects.filter(where, name__in=(ASKED, *UNASKED)).order_by("pk")
+    columns = rows.values_list("pk", "call_id", "name", "data")
+    return [(pk, call, name, data) for pk, call, name, data in columns if call]
 
 
 def _holds(data: Any, name: str, kept: Iterable[str] | None) -> bool:

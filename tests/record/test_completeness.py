@@ -119,7 +119,9 @@ STORIES: dict[Callable[[User], ToolCall], tuple[Status, set[str]]] = {
 
 
 def last(call: ToolCall) -> AuditEvent:
-    return AuditEvent.objects.filter(call=call).latest("pk")
+    event: AuditEvent | None = AuditEvent.objects.filter(call=call).last()
+    assert event is not None
+    return event
 
 
 def first(call: ToolCall) -> dict[str, Any]:
