@@ -10,7 +10,7 @@ from django.utils import timezone
 from hitlchat.gate.actor import SYSTEM
 from hitlchat.gate.crossing import in_db
 from hitlchat.gate.models import Seal
-from hitlchat.record import marking, retention, rows
+from hitlchat.record import keys, marking, retention, rows
 from hitlchat.record.keys import BadKey, OtherKey
 from hitlchat.record.marking import BadMark
 from hitlchat.record.sealing import MOST, seal
@@ -26,11 +26,16 @@ class Keeper:
     def __init__(self) -> None:
         self._seen = 0
         self._said = ""
-        self._dropped_at = 0.0
+        self._dropped_at = -RETENTION_SECONDS
+        self._has_key = False
 
     def look(self, now: float) -> None:
         """Seal and drop what is due; `now`: seconds of a clock that only goes forward."""
         try:
+            if not self._has_key:
+                # At the start, and not only once there is something to seal.
+                keys.enrolled(keys.own())
+                self._has_key = True
             self._seal()
             if lost := marking.advance():
                 self._complain(f"Seal {lost.number} was here and is not in the record any more: see docs/record.md.")

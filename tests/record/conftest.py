@@ -16,8 +16,9 @@ from hitlchat.record.findings import Report
 from hitlchat.record.sealing import seal
 from hitlchat.record.verifying import Known, verify
 from tests.gate.conftest import entered
+from tests.processes import installation, migrated, servers
 
-__all__ = ["entered"]
+__all__ = ["entered", "installation", "migrated", "servers"]
 
 Sql = Callable[..., None]
 
