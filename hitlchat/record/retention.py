@@ -28,13 +28,14 @@ def drop(days: int, actor: Actor) -> int:
         return 0
     old = Seal.objects.filter(drop=None, sealed_at__lt=timezone.now() - timedelta(days=days), number__lt=newest.watch)
     numbers = list(old.order_by("number").values_list("number", flat=True))
-    dropped = [number for number in numbers if _dropped(number, days, actor)]
+    late = {event_id: seal.number for seal in Seal.objects.exclude(late=[]).iterator() for event_id in seal.late}
+    dropped = [number for number in numbers if _dropped(number, late, days, actor)]
     if dropped:
         logger.warning("Batches %s to %s of the record were dropped: older than %s days", numbers[0], numbers[-1], days)
     return len(dropped)
 
 
-def _dropped(number: int, days: int, actor: Actor) -> bool:
+def _dropped(number: int, late: dict[int, int], days: int, actor: Actor) -> bool:
     """One batch: its events go, its drop is signed and recorded, all of it or nothing."""
     private = keys.own()
     key = keys.enrolled(private)
@@ -45,7 +46,7 @@ def _dropped(number: int, days: int, actor: Actor) -> bool:
         with transaction.atomic():
             # What the database asks for before it lets an event of this batch go.
             made.save(force_insert=True)
-            _delete(batch)
+            _delete(batch, late)
             said = {"batch": number, "seal": batch.hash, "first": batch.first, "last": batch.last, "days": days}
             note(None, DROPPED, actor=actor, data={**said, "events": batch.count})
     except IntegrityError:
@@ -54,11 +55,10 @@ def _dropped(number: int, days: int, actor: Actor) -> bool:
     return True
 
 
-def _delete(batch: Seal) -> None:
+def _delete(batch: Seal, late: dict[int, int]) -> None:
     """Past the model, which knows no way. What another batch has, and what nobody sealed, stays."""
-    later = {late for seal in Seal.objects.filter(number__gt=batch.number).exclude(late=[]) for late in seal.late}
     ids = AuditEvent.objects.filter(pk__range=(batch.first, batch.last)).values_list("pk", flat=True)
     own = (event_id for event_id in ids if not within(event_id, batch.gaps))
-    gone = [(event_id,) for event_id in (*batch.late, *own) if event_id not in later]
+    gone = [(event_id,) for event_id in (*batch.late, *own) if late.get(event_id, batch.number) == batch.number]
     with connection.cursor() as cursor:
         cursor.executemany("DELETE FROM gate_auditevent WHERE id = %s", gone)

@@ -14,9 +14,11 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from hitlchat.accounts.models import Token, TokenKind
+from hitlchat.gate import decide
 from hitlchat.gate.models import AuditEvent, Seal
 from hitlchat.record.sealing import seal_all
 from tests.api.conftest import Ask, Program, ProgramOf, problem
+from tests.conftest import signed_in
 
 
 @pytest.fixture
@@ -123,3 +125,12 @@ def test_that_the_record_was_taken_out_is_on_record(alice: User, alices: Program
     alices.get("/audit", format="csv", name="call.declined")
     event = AuditEvent.objects.get(name="record.exported")
     assert (event.actor, event.data["format"], event.data["filters"]) == (alice, "csv", {"name": "call.declined"})
+
+
+def test_no_secret_is_in_the_csv(alices: Program, bob: User, ask: Ask) -> None:
+    approval = ask(bob, text="hello")
+    edited = {"text": "curl -H 'Authorization: Bearer s3cr3t-t0ken'"}
+    decide.approve(approval.pk, signed_in(bob), edited=edited)
+    text = alices.get("/audit", format="csv").getvalue().decode()
+    assert "s3cr3t-t0ken" not in text
+    assert "Authorization: Bearer" in text

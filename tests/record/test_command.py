@@ -7,6 +7,7 @@ from datetime import timedelta
 from io import StringIO
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 import time_machine
@@ -17,7 +18,9 @@ from pytest_django import Settings
 
 from hitlchat.gate.models import AuditEvent, Seal
 from hitlchat.record import keys
+from hitlchat.record.management.commands.audit import Command
 from hitlchat.record.sealing import seal
+from tests.architecture.source import ROOT
 from tests.gate.asking import approved, recording
 from tests.record.conftest import Sql, found, happen, report, sealed
 
@@ -151,3 +154,16 @@ def test_a_key_that_is_none_stops_the_start(given: str, settings: Settings) -> N
     (error,) = keys.check()
     assert error.id == "hitlchat.record.E001"
     assert "expected the path of a PEM file" in error.msg
+
+
+def test_every_command_of_the_documentation_is_one() -> None:
+    lines = (ROOT / "docs" / "record.md").read_text(encoding="utf-8").splitlines()
+    shown = [line.partition("#")[0].split()[2:] for line in lines if line.startswith("python manage.py audit")]
+    parser = Command().create_parser("manage.py", "audit")
+    assert [parser.parse_args(each[1:]).what for each in (_filled(line) for line in shown)] == [
+        *("key", "verify", "export", "receipt", "check"),
+    ]
+
+
+def _filled(words: list[str]) -> list[str]:
+    return [str(UUID(int=0)) if word == "<call>" else word for word in words]

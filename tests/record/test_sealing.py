@@ -21,6 +21,7 @@ from hitlchat.gate.models import AuditEvent, Seal
 from hitlchat.record import keys
 from hitlchat.record.comparing import sealed_ids
 from hitlchat.record.keeping import Keeper
+from hitlchat.record.membership import batches_of
 from hitlchat.record.sealing import MOST, seal, seal_all
 from tests.architecture.source import ROOT
 from tests.gate.racing import together
@@ -174,3 +175,15 @@ def test_a_look_with_nothing_to_do_costs_few_statements(settings: Settings) -> N
     with CaptureQueriesContext(connection) as statements:
         keeper.look(2.0)
     assert len(statements) <= 10
+
+
+@pytest.mark.embedded
+def test_the_batch_of_an_event_is_found_by_an_index() -> None:
+    ids = [event_id for batch in sealed(2, 1) for event_id in batch]
+    with CaptureQueriesContext(connection) as statements:
+        assert batches_of(ids) == dict(zip(ids, (1, 1, 2), strict=True))
+    assert len(statements) == 2
+    with connection.cursor() as cursor:
+        cursor.execute(f"EXPLAIN QUERY PLAN {statements[0]['sql']}")
+        plan = " ".join(str(row) for row in cursor.fetchall())
+    assert "seal_by_last" in plan
