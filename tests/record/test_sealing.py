@@ -17,9 +17,12 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from pytest_django import Settings
 
+from hitlchat.gate.actor import SYSTEM
 from hitlchat.gate.models import AuditEvent, Seal
-from hitlchat.record import keys
+from hitlchat.record import keys, retention
+from hitlchat.record.checking import check
 from hitlchat.record.comparing import sealed_ids
+from hitlchat.record.exporting import export
 from hitlchat.record.keeping import Keeper
 from hitlchat.record.membership import batches_of
 from hitlchat.record.sealing import MOST, seal, seal_all
@@ -46,7 +49,7 @@ def test_batches_follow_each_other_without_overlap_and_hold_at_most_so_many() ->
 
 
 @pytest.mark.postgres
-def test_what_commits_out_of_order_is_sealed_once_and_never_taken_for_put_in() -> None:
+def test_what_commits_out_of_order_is_sealed_once_and_never_taken_for_put_in(tmp_path: Path) -> None:
     with open_transaction() as slow:
         (before,) = happen(1)
         late = begin(slow)
@@ -61,6 +64,14 @@ def test_what_commits_out_of_order_is_sealed_once_and_never_taken_for_put_in() -
     assert (sealed_as_late(), found()) == ([late], [])
     assert every_sealed_id() == list(AuditEvent.objects.order_by("pk").values_list("pk", flat=True))
     assert report().late == 1
+    assert batches_of([before, late]) == {before: 1, late: 5}
+    export(tmp_path / "file", SYSTEM)
+    assert check((tmp_path / "file").read_bytes().splitlines(keepends=True)).wrong == ""
+    # Dropped with the batch that has it, and not with the one that its id is in the middle of.
+    with time_machine.travel(timezone.now() + timedelta(days=3)):
+        sealed(1, 1)
+        gone = retention.drop(1, SYSTEM)
+    assert (gone, found(), AuditEvent.objects.filter(pk__in=[before, late]).count()) == (6, [], 0)
 
 
 @pytest.mark.postgres
