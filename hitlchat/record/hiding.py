@@ -38,6 +38,7 @@ _PATTERNS = tuple(
         rf"\b(?P<secret>{_KEYS_BY_SIGHT})",
     )
 )
+SHORT = 100
 # Most texts have nothing of all this.
 _MAYBE = re.compile(rf"{_NAME}|private key|{_SCHEMES}\s|://|{_KEYS_BY_SIGHT}", re.IGNORECASE)
 
@@ -60,7 +61,7 @@ class Cover:
         return [self.value(item) for item in value] if isinstance(value, list) else value
 
     def text(self, text: str) -> str:
-        text = _without_secrets(text) if _MAYBE.search(text) else text
+        text = _without_secrets(text) if _may_hold_one(text) else text
         return self._mask.text(text) if self._mask else text
 
     def keep_back(self, value: Any, salt_of: SaltOf, path: str = "") -> Any:
@@ -87,8 +88,18 @@ class Cover:
         return {HIDDEN: node(value, salt_of, path).hex(), READS: shown}
 
 
+def _may_hold_one(text: str) -> bool:
+    return _is_known_to(text) if len(text) <= SHORT else bool(_MAYBE.search(text))
+
+
+@lru_cache(maxsize=4096)
+def _is_known_to(text: str) -> bool:
+    """Keys and reasons are the same in very many events."""
+    return bool(_MAYBE.search(text))
+
+
 def is_name_of_secret(key: str) -> bool:
-    return bool(_SECRET_KEY.search(_CAMEL.sub("_", key)))
+    return _may_hold_one(key) and bool(_SECRET_KEY.search(_CAMEL.sub("_", key)))
 
 
 def _is_told_by_name(key: str, item: Any) -> bool:
@@ -108,11 +119,10 @@ def _secrets(value: Any, *, told: bool = False) -> Iterator[str]:
             yield from _secrets(item, told=told)
     elif isinstance(value, str) and told:
         yield value
-    elif isinstance(value, str) and _MAYBE.search(value):
+    elif isinstance(value, str) and _may_hold_one(value):
         yield from (match["secret"] for pattern in _PATTERNS for match in pattern.finditer(value))
 
 
-@lru_cache(maxsize=1024)
 def _without_secrets(text: str) -> str:
     for pattern in _PATTERNS:
         text = "".join(_parts(pattern, text))
