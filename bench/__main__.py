@@ -21,6 +21,7 @@ PARTS: Final = {
     "policies": "What a verdict of each rule costs",
     "gate": "The gate: submit, ask, decide, claim, perform, on record",
     "insights": "The page of insights, with very many calls on record",
+    "record": "The record: sealing, verifying, exporting",
     "deciding": "One answer, with few and with very many questions open",
     "history": "The history of a hundred thousand calls",
 }

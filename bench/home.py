@@ -13,7 +13,10 @@ import django
 import psycopg
 from django.conf import settings
 from django.core.management import call_command
-from django.db import connection, connections
+from django.db import connection, connections, transaction
+
+# Nothing but texts, which needs no settings.
+from hitlchat.gate import bolts
 
 ARGUMENTS = {"order_id": "A-1042", "amount": 12.5, "reason": "It arrived damaged, the box was open."}
 SCHEMA = {
@@ -29,7 +32,7 @@ SCHEMA = {
 # In an order in which no row is left without the one it points to.
 TABLES = {
     "mcp_server": ("submission",),
-    "gate": ("decision", "showing", "auditevent", "approval", "toolcall"),
+    "gate": ("decision", "showing", "auditevent", "drop", "seal", "recordkey", "approval", "toolcall"),
     "agent": ("message", "run", "conversation"),
 }
 
@@ -63,10 +66,10 @@ def home() -> Iterator[Path]:
 
 def empty() -> None:
     """Every part begins without calls and conversations. Past the models: they know no way to lose an audit event."""
-    with connection.cursor() as cursor:
-        for app, tables in TABLES.items():
-            for table in tables:
-                cursor.execute(f"DELETE FROM {app}_{table}")
+    emptied = [f"DELETE FROM {app}_{table}" for app, tables in TABLES.items() for table in tables]
+    with transaction.atomic(), connection.cursor() as cursor:
+        for statement in (*bolts.off(connection.vendor), *emptied, *bolts.on(connection.vendor)):
+            cursor.execute(statement)
 
 
 def _leave() -> None:

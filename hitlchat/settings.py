@@ -38,6 +38,7 @@ INSTALLED_APPS = [
     "hitlchat",
     "hitlchat.accounts",
     "hitlchat.gate",
+    "hitlchat.record",
     "hitlchat.agent",
     "hitlchat.chat",
     "hitlchat.approvals",
@@ -193,6 +194,10 @@ TOOL_SOURCES = {
     "project": "hitlchat.project_tools.source.ProjectSource",
     "upstream": "hitlchat.upstreams.source.UpstreamSource",
 }
+# The key that the record is sealed with, as docs/record.md says; how often it is sealed; how many days it is kept.
+HITL_RECORD_KEY = env.text("HITL_RECORD_KEY")
+HITL_RECORD_SECONDS = env.integer("HITL_RECORD_SECONDS", 10, most=3600)
+HITL_RECORD_DAYS = env.integer("HITL_RECORD_DAYS", 0, least=0, most=36500)
 # How long a process may be silent before its work counts as abandoned. The heartbeat is a third of it.
 LEASE_SECONDS = env.integer("LEASE_SECONDS", 15, least=3, most=600)
 # How long a client may take nothing of an answer that is being sent to it, before its connection is given up.

@@ -255,6 +255,43 @@ REQUIREMENTS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
             "gate/test_results.py::test_every_outcome_reads_differently",
         ),
     ),
+    "SR-45": (
+        "Every step is on record, chained by hash; a command names the first broken row; nothing is deleted",
+        (
+            "record/test_completeness.py::test_each_step_is_on_record_with_why",
+            "record/test_verifying.py::test_an_edited_event_is_named",
+            "record/test_verifying.py::test_a_deleted_event_is_named",
+            "record/test_verifying.py::test_an_event_that_was_put_in_is_named",
+            "record/test_verifying.py::test_swapped_events_are_told_from_edited_ones",
+            "record/test_verifying.py::test_an_edited_seal_is_named",
+            "record/test_verifying.py::test_a_record_cut_off_at_its_end_is_found_by_what_was_noted_beside_it_or_elsewhere",
+            "record/test_sealing.py::test_what_commits_out_of_order_is_sealed_once_and_never_taken_for_put_in",
+            "record/test_sealing.py::test_of_many_that_seal_at_once_each_event_is_sealed_by_one",
+            "record/test_sealing.py::test_a_process_killed_while_it_seals_leaves_a_chain_to_go_on_from",
+            "record/test_exporting.py::test_every_line_that_is_edited_removed_moved_or_put_in_is_named",
+            "record/test_bolts.py::test_no_model_of_the_record_is_changed_or_deleted",
+            "record/test_bolts.py::test_nor_by_what_goes_past_the_models",
+            "record/test_bolts.py::test_nor_by_emptying_the_whole_database",
+            "record/test_command.py::test_old_batches_are_dropped_whole_with_their_seals_left_and_a_word_on_record",
+        ),
+    ),
+    "SR-46": (
+        "The record holds what was shown, with its digest",
+        (
+            "record/test_completeness.py::test_each_step_is_on_record_with_why",
+            "record/test_completeness.py::test_what_was_shown_the_first_time_can_be_proven_after_asking_again",
+            "record/test_verifying.py::test_what_was_shown_is_held_to_the_digest_in_the_record",
+            "record/test_exporting.py::test_a_receipt_tells_what_was_shown_said_and_run",
+        ),
+    ),
+    "SR-47": (
+        "What ran unasked names the rule or grant that let it",
+        (
+            "record/test_completeness.py::test_what_is_not_asked_names_what_allowed_or_refused_it",
+            "record/test_completeness.py::test_what_runs_on_a_grant_names_it",
+            "record/test_verifying.py::test_what_ran_unasked_is_held_to_its_arguments",
+        ),
+    ),
 }
 
 # Those that no test holds yet, each with the reason. The list may only shrink.

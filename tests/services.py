@@ -29,6 +29,7 @@ ON_SERVERS: Final = (
     "tests/mcp_server",
     "tests/people",
     "tests/insights",
+    "tests/record",
 )
 # And of these folders only what stands right in them: the rest needs no database.
 ONLY_ITSELF_ON_SERVERS: Final = ("tests/tools_studio", "tests/upstreams")

@@ -216,7 +216,7 @@ def error(row: gate.ToolCall) -> schemas.Object | None:
     return cast("schemas.Object | None", row.error)
 
 
-def event(row: gate.AuditEvent) -> schemas.AuditEvent:
+def event(row: gate.AuditEvent, batch: int | None) -> schemas.AuditEvent:
     return schemas.AuditEvent(
         id=row.pk,
         name=row.name,
@@ -226,4 +226,22 @@ def event(row: gate.AuditEvent) -> schemas.AuditEvent:
         actor=row.actor.get_username() if row.actor else None,
         means=row.means,
         data=row.data,
+        batch=batch,
+    )
+
+
+def seal(row: gate.Seal) -> schemas.AuditSeal:
+    dropped: gate.Drop | None = getattr(row, "drop", None)
+    return schemas.AuditSeal(
+        number=row.number,
+        first_event=row.first,
+        last_event=row.last,
+        count=row.count,
+        late_events=row.late,
+        hash=row.hash,
+        previous=row.previous,
+        key=row.key_id,
+        signature=row.signature,
+        sealed_at=row.sealed_at,
+        dropped_at=dropped.dropped_at if dropped else None,
     )

@@ -22,6 +22,7 @@ from hitlchat.gate.transition import StaleCall, move
 LONGEST_REASON = 500
 NOT_YOURS = "There is no approval with this id for you to decide."
 LOOK_AGAIN = "The call that is waiting is not the one that was shown. Reload and look again."
+UNANSWERED = "nobody answered in time"
 # The database's clock judges, so that a late yes is refused even if no sweeper ran and clocks differ.
 IN_TIME = Q(deadline__gt=Now())
 
@@ -173,7 +174,8 @@ def void_if_changed(call: ToolCall) -> bool:
 def expire(call: ToolCall) -> bool:
     """Close a waiting call whose deadline has passed by the database's clock; False if it was closed otherwise."""
     try:
-        move(call, Status.EXPIRED, actor=SYSTEM, only_if=~IN_TIME)
+        data = {"reason": UNANSWERED, "deadline": call.deadline.isoformat() if call.deadline else None}
+        move(call, Status.EXPIRED, actor=SYSTEM, only_if=~IN_TIME, data=data)
     except StaleCall:
         return False
     return True

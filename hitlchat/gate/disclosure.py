@@ -76,6 +76,12 @@ def caller_of(shown: Disclosure) -> Caller:
     return Caller(caller["kind"], caller["user"], caller["name"])
 
 
+def undisclosed(call: ToolCall) -> dict[str, Any]:
+    """For the record of a call that nobody is shown: which one it is, as the digest of a disclosure says of others."""
+    tool = {"name": call.tool_name, "source": call.source, "definition": call.definition_hash}
+    return {"tool": tool, "argumentsDigest": canonical.sha256(call.arguments)}
+
+
 def with_edit(disclosure: Disclosure, edited: dict[str, Any], tool: Tool) -> Disclosure:
     """The same question about other arguments; an edit changes nothing else, least of all the tool."""
     template = tool.prompt_template or DEFAULT_PROMPT

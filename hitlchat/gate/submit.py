@@ -120,14 +120,15 @@ def admit(prepared: Prepared, instead: Prepared | None = None) -> ToolCall:
             prepared = _unless_full(instead or prepared)
             call = _call(prepared)
         if prepared.status != Status.WAITING:
-            return enter(call, prepared.status, actor=prepared.request.caller.actor, data=_said(prepared))
+            data = _said(prepared) | disclosure.undisclosed(call)
+            return enter(call, prepared.status, actor=prepared.request.caller.actor, data=data)
         return _ask(call, prepared)
 
 
 def _run_on(grant: Grant, call: ToolCall, prepared: Prepared) -> ToolCall:
     call.grant, call.reason = grant, storable(words.reason(grant))
     said = {**_said(prepared), "reason": call.reason, "isAutomatic": True, "grant": str(grant.pk)}
-    enter(call, Status.ALLOWED, actor=prepared.request.caller.actor, data=said)
+    enter(call, Status.ALLOWED, actor=prepared.request.caller.actor, data=said | disclosure.undisclosed(call))
     covering.record(grant, call)
     return call
 

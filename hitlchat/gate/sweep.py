@@ -15,6 +15,7 @@ from hitlchat.gate.transition import StaleCall, move
 GRACE = timedelta(seconds=3)
 # An allowed call that belongs to no turn has a caller waiting for it; after this long the caller is gone.
 ABANDONED = timedelta(seconds=60)
+GONE = "whoever asked for it has gone"
 
 
 def sweep() -> None:
@@ -36,6 +37,7 @@ def _withdraw_abandoned() -> None:
     gone = ToolCall.objects.filter(status=Status.ALLOWED, turn_id=None, created_at__lt=timezone.now() - ABANDONED)
     for call in gone[:100]:
         try:
-            move(call, Status.WITHDRAWN, actor=SYSTEM, reason="Not run: whoever asked for it has gone.")
+            data = {"reason": GONE}
+            move(call, Status.WITHDRAWN, actor=SYSTEM, data=data, reason=f"Not run: {GONE}.")
         except StaleCall:
             continue

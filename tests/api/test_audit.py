@@ -3,6 +3,7 @@
 import csv
 import io
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,10 +11,14 @@ from asgiref.sync import sync_to_async
 from django.contrib.auth.models import User
 from django.test import AsyncClient
 from django.utils import timezone
+from pytest_django import Settings
 
 from hitlchat.accounts.models import Token, TokenKind
-from hitlchat.gate.models import AuditEvent
+from hitlchat.gate import decide
+from hitlchat.gate.models import AuditEvent, Seal
+from hitlchat.record.sealing import seal_all
 from tests.api.conftest import Ask, Program, ProgramOf, problem
+from tests.conftest import signed_in
 
 
 @pytest.fixture
@@ -45,7 +50,7 @@ def test_the_record_has_what_was_asked_and_who_answered(
     assert (declined["actor"], declined["means"], declined["toolName"]) == ("bob", "token", "echo")
     assert declined["callId"] == str(approval.call_id)
     assert declined["data"]["reason"] == "No."
-    assert declined.keys() == {"id", "name", "at", "callId", "toolName", "actor", "means", "data"}
+    assert declined.keys() == {"id", "name", "at", "callId", "toolName", "actor", "means", "data", "batch"}
 
 
 def test_the_record_is_filtered(bob: User, alices: Program, program_of: ProgramOf, ask: Ask) -> None:
@@ -99,3 +104,33 @@ async def test_the_csv_streams_under_asgi_too(alice: User) -> None:
     assert response.is_async
     text = "".join([chunk.decode() async for chunk in response.streaming_content])
     assert len(table(text)) == 600
+
+
+def test_an_event_says_which_batch_seals_it_and_the_seals_can_be_read(
+    bob: User, alices: Program, program_of: ProgramOf, ask: Ask, settings: Settings, tmp_path: Path
+) -> None:
+    settings.DATA_DIR = tmp_path
+    ask(bob)
+    seal_all()
+    ask(bob, text="b")
+    assert [event["batch"] for event in alices.get("/audit").json()] == [None, 1]
+    (one,) = alices.get("/audit/seals").json()
+    row = Seal.objects.get()
+    assert (one["number"], one["count"], one["hash"], one["previous"], one["droppedAt"]) == (1, 1, row.hash, "", None)
+    assert alices.get("/audit/seals", before=1).json() == []
+    problem(program_of(bob).get("/audit/seals"), 403)
+
+
+def test_that_the_record_was_taken_out_is_on_record(alice: User, alices: Program) -> None:
+    alices.get("/audit", format="csv", name="call.declined")
+    event = AuditEvent.objects.get(name="record.exported")
+    assert (event.actor, event.data["format"], event.data["filters"]) == (alice, "csv", {"name": "call.declined"})
+
+
+def test_no_secret_is_in_the_csv(alices: Program, bob: User, ask: Ask) -> None:
+    approval = ask(bob, text="hello")
+    edited = {"text": "curl -H 'Authorization: Bearer s3cr3t-t0ken'"}
+    decide.approve(approval.pk, signed_in(bob), edited=edited)
+    text = alices.get("/audit", format="csv").getvalue().decode()
+    assert "s3cr3t-t0ken" not in text
+    assert "Authorization: Bearer" in text

@@ -54,6 +54,7 @@ CONTRACT = {
     "/api/servers/{name}/tools/{tool}/history": {"get"},
     "/api/exposure": {"get", "put"},
     "/api/audit": {"get"},
+    "/api/audit/seals": {"get"},
     "/api/policies/simulate": {"post"},
 }
 

@@ -19,6 +19,7 @@ BROAD_EXCEPTS: Final[dict[str, str]] = {
     "hitlchat/mcp_server/changes.py": "the outermost frame of the watch for changes, which must outlive any failure",
     "hitlchat/mcp_server/holding.py": "the outermost frame of what looks after waiting calls, which must outlive them",
     "hitlchat/project_tools/running.py": "around the operator's own functions: a call always ends in a result",
+    "hitlchat/record/keeping.py": "the outermost frame of what seals the record, which must outlive any failure",
     "hitlchat/sandbox/check.py": "around other people's code: the author is told that the check failed",
     "hitlchat/sandbox/helping.py": "around helper functions: what one makes of a tool's arguments ends no keeper",
     "hitlchat/sandbox/hosting.py": "around a host function: tool code must not read its host's errors",

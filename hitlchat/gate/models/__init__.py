@@ -6,6 +6,7 @@ from hitlchat.gate.models.calls import CallerKind, ToolCall
 from hitlchat.gate.models.grants import Grant
 from hitlchat.gate.models.ids import new_id
 from hitlchat.gate.models.oversight import DecidedBy, Oversight
+from hitlchat.gate.models.seals import Drop, RecordKey, Seal
 from hitlchat.gate.models.showings import Showing
 from hitlchat.gate.models.texts import ModelText, Outcome
 from hitlchat.gate.models.tools import DEFAULT_PROMPT, LONGEST_DEADLINE, NAME_PATTERN, TOOL_NAME, HitlMode, Tool
@@ -20,11 +21,14 @@ __all__ = [
     "CallerKind",
     "DecidedBy",
     "Decision",
+    "Drop",
     "Grant",
     "HitlMode",
     "ModelText",
     "Outcome",
     "Oversight",
+    "RecordKey",
+    "Seal",
     "Showing",
     "Tool",
     "ToolCall",

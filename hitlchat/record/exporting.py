@@ -1,0 +1,178 @@
+"""One signed file of the record, or of a single call, which `checking` verifies without the database."""
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from django.contrib.auth.models import User
+from django.db.models import Max, Min
+from django.utils import timezone
+
+from hitlchat.gate.actor import Actor
+from hitlchat.gate.models import AuditEvent, Drop, RecordKey, Seal, ToolCall
+from hitlchat.gate.transition import note
+from hitlchat.record import keys, receipts, rows, sealing, tree
+from hitlchat.record.commitment import Row, paths, salt_of_row, salts
+from hitlchat.record.hiding import Cover
+from hitlchat.record.lines import FORMAT, Body, Writer
+from hitlchat.record.receipts_checked import DECIDED
+from hitlchat.record.seals import EXPORT
+from hitlchat.record.signing import sign
+
+EXPORTED = "record.exported"
+
+
+class NothingThere(LookupError):
+    """The record has nothing of what was asked for."""
+
+
+@dataclass
+class _Counts:
+    """Of what is in a file, and which events of which call."""
+
+    batches: int = 0
+    events: int = 0
+    receipts: int = 0
+    calls: dict[str, list[int]] = field(default_factory=dict)
+    decided: dict[str, None] = field(default_factory=dict)
+
+    def add(self, row: Row) -> None:
+        self.events += 1
+        if row["call"] is not None:
+            self.calls.setdefault(row["call"], []).append(row["id"])
+            if row["name"] in DECIDED:
+                self.decided[row["call"]] = None
+
+    @property
+    def as_json(self) -> dict[str, int]:
+        return {"batches": self.batches, "events": self.events, "receipts": self.receipts}
+
+
+def export(to: Path, actor: Actor, *, since: datetime | None = None, until: datetime | None = None) -> dict[str, int]:
+    """Write all batches with events from `since` up to `until` into the new file `to`; how much of what is in it.
+
+    That it was exported is on record before, and in the file if it goes up to now. Whole batches, so that there may be
+    events from before and after. NothingThere, BadKey, OtherKey, OSError.
+    """
+    span = {"from": _iso(since), "to": _iso(until)}
+    note(None, EXPORTED, actor=actor, data={"format": "file", **span})
+    sealing.seal_all()
+    batches = _batches(since, until)
+    return _write(to, {"what": "export", **span}, lambda counts: _whole(batches, counts))
+
+
+def receipt(to: Path, call_id: UUID, actor: Actor) -> dict[str, int]:
+    """The same for one call: its events, each with a proof that it is in its batch."""
+    if not ToolCall.objects.filter(pk=call_id).exists():
+        raise NothingThere(f"There is no call {call_id}.")
+    note(call_id, EXPORTED, actor=actor, data={"format": "receipt"})
+    sealing.seal_all()
+    return _write(to, {"what": "receipt", "call": str(call_id)}, lambda counts: _of_one_call(call_id, counts))
+
+
+def _write(to: Path, about: Body, content: Any) -> dict[str, int]:
+    """Whole or not at all, and for its owner only."""
+    private = keys.own()
+    key = keys.enrolled(private)
+    counts, writer = _Counts(), Writer()
+    if to.exists():
+        raise FileExistsError(f"{to} exists: name a file that does not.")
+    draft = to.with_name(f"{to.name}.part")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as handle:
+            handle.write(writer.line("header", {"format": FORMAT, "at": _iso(timezone.now()), **about, **_keys(key)}))
+            for kind, body in content(counts):
+                handle.write(writer.line(kind, body))
+            said = {"counts": counts.as_json, "lines": writer.count, "over": writer.sum}
+            handle.write(writer.line("trailer", {**said, "signature": sign(private, EXPORT, said)}))
+        draft.replace(to)
+    finally:
+        draft.unlink(missing_ok=True)
+    return counts.as_json
+
+
+def _keys(key: RecordKey) -> Body:
+    every = RecordKey.objects.filter(number__lte=key.number).order_by("number")
+    return {"key": key.pk, "keys": list(every.values("id", "public", "number", "endorsement"))}
+
+
+def _batches(since: datetime | None, until: datetime | None) -> Iterable[Seal]:
+    span = AuditEvent.objects.all()
+    span = span.filter(at__gte=since) if since is not None else span
+    span = span.filter(at__lte=until) if until is not None else span
+    ends = span.aggregate(first=Min("pk"), last=Max("pk"))
+    if ends["first"] is None:
+        raise NothingThere("Nothing is on record from that time.")
+    # What was dropped counts as older.
+    first = _batch_of(ends["first"]) if since is not None else 1
+    return rows.every_seal(first or 1, _batch_of(ends["last"]) if until is not None else None)
+
+
+def _batch_of(event_id: int) -> int | None:
+    return Seal.objects.filter(last__gte=event_id).order_by("last").values_list("number", flat=True).first()
+
+
+def _whole(batches: Iterable[Seal], counts: _Counts) -> Iterator[tuple[str, Body]]:
+    for seal in batches:
+        counts.batches += 1
+        drop = Drop.objects.filter(pk=seal.number).first()
+        yield "seal", _seal(seal, whole=drop is None, drop=drop)
+        if drop is None:
+            there = rows.sealed(seal)
+            yield from (("event", each) for each in _events(seal, there, counts))
+    yield from _receipts(counts)
+
+
+def _of_one_call(call_id: UUID, counts: _Counts) -> Iterator[tuple[str, Body]]:
+    ids = set(AuditEvent.objects.filter(call_id=call_id).values_list("pk", flat=True))
+    late = {event_id: seal.number for seal in Seal.objects.exclude(late=[]) for event_id in seal.late}
+    for number in sorted({late.get(event_id) or _batch_of(event_id) or 0 for event_id in ids}):
+        seal = Seal.objects.get(pk=number)
+        counts.batches += 1
+        yield "seal", _seal(seal, whole=False)
+        there = rows.sealed(seal)
+        hashes = [rows.hashed(row, seal.salt) for row in there]
+        mine = [(place, row) for place, row in enumerate(there) if row["id"] in ids]
+        for (place, _), body in zip(mine, _events(seal, [row for _, row in mine], counts), strict=True):
+            yield "event", {**body, "index": place, "proof": [each.hex() for each in tree.proof(hashes, place)]}
+    yield from _receipts(counts, also=str(call_id))
+
+
+def _receipts(counts: _Counts, also: str = "") -> Iterator[tuple[str, Body]]:
+    wanted = {**counts.decided, **({also: None} if also else {})}
+    for body in receipts.of({call_id: counts.calls.get(call_id, []) for call_id in wanted}):
+        counts.receipts += 1
+        yield "receipt", body
+
+
+def _seal(seal: Seal, *, whole: bool, drop: Drop | None = None) -> Body:
+    said: Body = {"seal": rows.body_of(seal), "hash": seal.hash, "signature": seal.signature, "whole": whole}
+    if whole:
+        said["marks"] = seal.marks
+    if drop is not None:
+        said["drop"] = {"drop": rows.body_of_drop(drop, seal), "signature": drop.signature}
+    return said
+
+
+def _events(seal: Seal, there: list[Row], counts: _Counts) -> Iterator[Body]:
+    """With secrets kept back, and what it takes to hash the rest."""
+    arguments = dict(ToolCall.objects.filter(pk__in={row["call"] for row in there}).values_list("pk", "arguments"))
+    names = dict(User.objects.filter(pk__in={row["actor"] for row in there}).values_list("pk", "username"))
+    for row in there:
+        counts.add(row)
+        salt = salt_of_row(seal.salt, row["id"])
+        said = arguments.get(UUID(row["call"])) if row["call"] else None
+        data = Cover(row["data"], said).keep_back(row["data"], salts(salt))
+        opened: Body = {"salt": salt}
+        if data != row["data"]:
+            opened = {"salts": {path: salts(salt)(path).hex() for path in paths(data)}}
+        yield {"batch": seal.number, "row": {**row, "data": data}, "who": names.get(row["actor"]), **opened}
+
+
+def _iso(at: datetime | None) -> str | None:
+    return rows.iso(at) if at is not None else None

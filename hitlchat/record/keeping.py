@@ -1,0 +1,78 @@
+"""The keeper of the record in a server process, in any number of them: seals what is settled, drops what is old."""
+
+import asyncio
+import logging
+from datetime import timedelta
+
+from django.conf import settings
+from django.utils import timezone
+
+from hitlchat.gate.actor import SYSTEM
+from hitlchat.gate.crossing import in_db
+from hitlchat.gate.models import Seal
+from hitlchat.record import keys, marking, retention, rows
+from hitlchat.record.keys import BadKey, OtherKey
+from hitlchat.record.marking import BadMark
+from hitlchat.record.sealing import MOST, seal
+
+logger = logging.getLogger(__name__)
+
+RETENTION_SECONDS = 3600.0
+
+
+class Keeper:
+    """Of one process. An event is sealed once it was there at the look before, when those that come with it are too."""
+
+    def __init__(self) -> None:
+        self._seen = 0
+        self._said = ""
+        self._dropped_at = -RETENTION_SECONDS
+        self._has_key = False
+
+    def look(self, now: float) -> None:
+        """Seal and drop what is due; `now`: seconds of a clock that only goes forward."""
+        try:
+            if not self._has_key:
+                # At the start, and not only once there is something to seal.
+                keys.enrolled(keys.own())
+                self._has_key = True
+            self._seal()
+            if lost := marking.advance():
+                self._complain(f"Seal {lost.number} was here and is not in the record any more: see docs/record.md.")
+            elif settings.HITL_RECORD_DAYS and now - self._dropped_at >= RETENTION_SECONDS:
+                self._dropped_at = now
+                retention.drop(settings.HITL_RECORD_DAYS, SYSTEM)
+        except (BadKey, OtherKey, BadMark) as error:
+            self._complain(str(error))
+
+    def _seal(self) -> None:
+        seen, self._seen = self._seen, rows.newest_id()
+        while _is_due(seen) and seal(up_to=seen) is not None:
+            continue
+
+    def _complain(self, words: str) -> None:
+        # Once, and not at every look.
+        if words != self._said:
+            self._said = words
+            logger.error("%s", words)
+
+
+def _is_due(seen: int) -> bool:
+    """Not what another process has just sealed the most of, unless that makes a whole batch again."""
+    last = Seal.objects.order_by("-number").first()
+    if last is None:
+        return seen > 0
+    pause = timedelta(seconds=settings.HITL_RECORD_SECONDS / 2)
+    return bool(seen - last.last >= MOST or last.sealed_at <= timezone.now() - pause)
+
+
+async def keep() -> None:
+    """For the server process; ends only by being cancelled."""
+    keeper, clock = Keeper(), asyncio.get_running_loop().time
+    while True:
+        try:
+            await in_db(keeper.look)(clock())
+        except Exception:
+            # The database may be restarting, or a row be unreadable: neither may end the keeping.
+            logger.exception("The record could not be sealed; it is tried again")
+        await asyncio.sleep(settings.HITL_RECORD_SECONDS)

@@ -1,0 +1,148 @@
+"""`manage.py audit verify|export|receipt|check|retain|key|rotate`: the record, and whether it is what it was."""
+
+import argparse
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.utils import timezone
+from django.utils.dateparse import parse_date, parse_datetime
+
+from hitlchat.gate.actor import Actor
+from hitlchat.record import console, exporting, keys, retention, sealing
+from hitlchat.record.checking import check
+from hitlchat.record.console import Style
+from hitlchat.record.marking import BadMark
+from hitlchat.record.signing import spaced
+from hitlchat.record.verifying import Known, verify
+from hitlchat.record.words import plural
+
+# Whoever can run commands here is the operator, and nobody in particular.
+CONSOLE = Actor(None, "console")
+DAY = timedelta(days=1)
+
+
+class Command(BaseCommand):
+    help = "Verify, export and check the record of what happened. Exit code 1 if it is not as it was."
+    # Checking a file needs none of what they look at.
+    requires_system_checks = ()
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        actions = parser.add_subparsers(dest="what", required=True)
+        walk = actions.add_parser("verify", help="look at every event and seal, and name the first that is not right")
+        walk.add_argument("--expect", default="", help="the hash of a seal that must be there, noted elsewhere before")
+        walk.add_argument("--key", default="", help="the fingerprint of the record's key, as noted elsewhere")
+        whole = actions.add_parser("export", help="write a signed file that “check” verifies without the database")
+        whole.add_argument("--from", dest="since", type=_begin, help="a day or time, such as 2026-01-31")
+        whole.add_argument("--to", dest="until", type=_end, help="a day, with all of it, or a time")
+        whole.add_argument("file", type=Path)
+        one = actions.add_parser("receipt", help="the same for one call")
+        one.add_argument("call", type=UUID)
+        one.add_argument("file", type=Path)
+        look = actions.add_parser("check", help="check such a file; no database is needed")
+        look.add_argument("file", type=Path)
+        look.add_argument("--key", default="", help="the fingerprint that the key must have, as noted elsewhere")
+        drop = actions.add_parser("retain", help="drop the events of batches older than HITL_RECORD_DAYS; seals stay")
+        drop.add_argument("--days", type=int, help="instead of HITL_RECORD_DAYS")
+        actions.add_parser("key", help="the fingerprint of the key: note it where nobody can change it")
+        fresh = actions.add_parser("rotate", help="make a new key, which the old one vouches for")
+        fresh.add_argument("--to", type=Path, help="a new file for it, where HITL_RECORD_KEY is set")
+        fresh.add_argument("--lost", action="store_true", help="the old key is gone, and cannot vouch for it")
+        for each in (walk, look):
+            style = each.add_mutually_exclusive_group()
+            style.add_argument("--plain", dest="style", action="store_const", const="plain", default="rich")
+            style.add_argument("--json", dest="style", action="store_const", const="json")
+
+    def handle(self, *args: Any, what: str, **options: Any) -> str:
+        try:
+            return str(getattr(self, f"_{what}")(options))
+        except (keys.BadKey, keys.OtherKey, BadMark, exporting.NothingThere, OSError) as error:
+            raise CommandError(str(error)) from error
+
+    def _verify(self, options: dict[str, Any]) -> str:
+        known = Known(key=_digits(options["key"]), seal=_digits(options["expect"]))
+        report = verify(known)
+        return self._end(console.verified(report, options["style"]), good=report.is_whole, style=options["style"])
+
+    def _check(self, options: dict[str, Any]) -> str:
+        noted = _digits(options["key"])
+        with options["file"].open("rb") as lines:
+            found = check(lines, noted)
+        told = console.checked(found, noted, options["style"])
+        return self._end(told, good=found.is_genuine, style=options["style"])
+
+    def _end(self, told: str, *, good: bool, style: Style) -> str:
+        if good:
+            return told
+        if style == "json":
+            self.stdout.write(told)
+            raise CommandError("It is not as it was.", returncode=1)
+        raise CommandError(told, returncode=1)
+
+    def _export(self, options: dict[str, Any]) -> str:
+        since, until = options["since"], options["until"]
+        return _written(exporting.export(options["file"], CONSOLE, since=since, until=until), options["file"])
+
+    def _receipt(self, options: dict[str, Any]) -> str:
+        return _written(exporting.receipt(options["file"], options["call"], CONSOLE), options["file"])
+
+    def _retain(self, options: dict[str, Any]) -> str:
+        days = settings.HITL_RECORD_DAYS if options["days"] is None else options["days"]
+        if days < 1:
+            raise CommandError("HITL_RECORD_DAYS is not set, so that the record is kept for ever; or give --days.")
+        dropped = retention.drop(days, CONSOLE)
+        return f"Dropped: {plural(dropped, 'batch', 'batches')} sealed more than {plural(days, 'day')} ago."
+
+    def _key(self, options: dict[str, Any]) -> str:
+        known, own = keys.current(), keys.own_fingerprint()
+        if known is None and own is None:
+            raise CommandError("Nothing was sealed yet: the first start of the server makes a key.")
+        if known is not None and own != known.pk:
+            mine = f"has {spaced(own)}" if own else "has none"
+            raise CommandError(f"The record is sealed with {spaced(known.pk)}\nThis process {mine}")
+        return spaced(own or "")
+
+    def _rotate(self, options: dict[str, Any]) -> str:
+        # Up to now with the old key.
+        if not options["lost"]:
+            sealing.seal_all()
+        to = options["to"]
+        if settings.HITL_RECORD_KEY and to is None:
+            raise CommandError("HITL_RECORD_KEY is set: say with --to in which new file the new key is to be.")
+        made = keys.rotate(to or keys.file().with_name("record_key.new"), CONSOLE, lost=options["lost"])
+        if to is None:
+            keys.put_in_place()
+            sealing.seal_all()
+            return f"From now on the record is sealed with {spaced(made.pk)}\nNote it elsewhere."
+        return f"The record is sealed with {spaced(made.pk)}\nSet HITL_RECORD_KEY to {to} for every process."
+
+
+def _written(counts: dict[str, int], to: Path) -> str:
+    return f"{to}: {plural(counts['events'], 'event')}, {plural(counts['receipts'], 'receipt')}."
+
+
+def _digits(text: str) -> str:
+    return "".join(text.split()).lower()
+
+
+def _begin(text: str) -> datetime:
+    return _time(text, timedelta(0))
+
+
+def _end(text: str) -> datetime:
+    return _time(text, DAY)
+
+
+def _time(text: str, more: timedelta) -> datetime:
+    """A day as its beginning and `more`; a time without a zone as one in TIME_ZONE."""
+    try:
+        day = parse_date(text)
+        found = datetime.combine(day, datetime.min.time()) + more if day else parse_datetime(text)
+    except ValueError:
+        found = None
+    if found is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is no day and no time; expected one such as 2026-01-31")
+    return found if timezone.is_aware(found) else timezone.make_aware(found)

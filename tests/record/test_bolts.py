@@ -1,0 +1,82 @@
+"""There is no way to change or remove what is recorded: not by the models, not by a command, not by SQL."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.core.management.commands import flush
+from django.core.management.sql import sql_flush
+from django.db import IntegrityError, connection, transaction
+
+from hitlchat.gate.actor import SYSTEM
+from hitlchat.gate.models import AuditEvent, Drop, RecordKey, Seal
+from hitlchat.record import retention
+from tests.record.conftest import found, sealed
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.guarantee("audit:complete")]
+
+
+def refused(work: Callable[[], Any], *, by: type[Exception]) -> None:
+    with pytest.raises(by), transaction.atomic():
+        work()
+
+
+@pytest.mark.parametrize("model", [AuditEvent, Seal, RecordKey])
+def test_no_model_of_the_record_is_changed_or_deleted(model: Any) -> None:
+    sealed(2)
+    row = model.objects.first()
+    for work in (
+        row.save,
+        row.delete,
+        lambda: model.objects.update(pk=9),
+        lambda: model.objects.all().delete(),
+        lambda: model.objects.bulk_update([row], [next(iter(_columns(model)))]),
+    ):
+        refused(work, by=PermissionError)
+    assert found() == []
+
+
+@pytest.mark.parametrize("model", [AuditEvent, Seal, RecordKey])
+def test_nor_by_what_goes_past_the_models(model: Any) -> None:
+    sealed(2)
+    rows = model._base_manager.all()
+    refused(lambda: rows._raw_delete(connection.alias), by=IntegrityError)
+    table, column = model._meta.db_table, next(iter(_columns(model)))
+    refused(lambda: _run(f"UPDATE {table} SET {column} = {column}"), by=IntegrityError)
+    refused(lambda: _run(f"DELETE FROM {table}"), by=IntegrityError)
+    assert found() == []
+
+
+def test_nor_by_emptying_the_whole_database(monkeypatch: pytest.MonkeyPatch) -> None:
+    sealed(2)
+    # As it is without the tests' own way around it.
+    monkeypatch.setattr(flush, "sql_flush", sql_flush)
+    with pytest.raises(CommandError, match="couldn't be flushed"):
+        call_command("flush", interactive=False, verbosity=0)
+    assert found() == []
+
+
+def test_a_drop_that_is_on_record_frees_the_events_of_its_batch_and_no_others() -> None:
+    first, second = sealed(2, 2)
+    key = RecordKey.objects.get()
+    Drop(seal=Seal.objects.get(pk=1), key=key, signature="0" * 128).save(force_insert=True)
+    refused(lambda: _run("DELETE FROM gate_auditevent WHERE id = %s", second[0]), by=IntegrityError)
+    _run("DELETE FROM gate_auditevent WHERE id = %s", first[0])
+    # And whoever says so without the key is found out.
+    assert found() == [("missing", 1, None)]
+
+
+def test_retention_of_nothing_old_drops_nothing() -> None:
+    sealed(2, 2)
+    assert retention.drop(1, SYSTEM) == 0
+    assert not Drop.objects.exists()
+
+
+def _columns(model: Any) -> list[str]:
+    return [field.column for field in model._meta.concrete_fields if not field.primary_key]
+
+
+def _run(sql: str, *values: Any) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(sql, values or None)

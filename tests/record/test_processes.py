@@ -1,0 +1,47 @@
+"""Several servers keep one record, one of them is killed, and one has another key."""
+
+import base64
+import json
+
+import pytest
+
+from tests.processes import Installation, Person, Servers
+from tests.waiting import until
+
+pytestmark = [pytest.mark.processes, pytest.mark.guarantee("audit:complete"), pytest.mark.timeout(240)]
+
+OFTEN = {"HITL_RECORD_SECONDS": "1"}
+
+
+def verified(home: Installation) -> None:
+    said = json.loads(home.manage("audit", "verify", "--json"))
+    assert said["whole"], said["findings"]
+
+
+def sealed(person: Person) -> int:
+    """How many events."""
+    return sum(seal["count"] for seal in person.get("/api/audit/seals").json())
+
+
+def something_happens(people: list[Person]) -> None:
+    """Taking the record out is on record."""
+    for person in people:
+        assert person.get("/api/audit", format="csv").status_code == 200
+
+
+def test_two_servers_seal_one_chain_through_a_kill_and_a_third_with_another_key_seals_nothing(servers: Servers) -> None:
+    first, second = servers.start(**OFTEN), servers.start(**OFTEN)
+    people = [server.sign_in("alice") for server in (first, second)]
+    for _ in range(3):
+        something_happens(people)
+    until(lambda: sealed(people[0]) >= 6, "what happened is sealed")
+    second.kill()
+    something_happens(people[:1])
+    until(lambda: sealed(people[0]) >= 7, "what happened after the kill is sealed too")
+    stranger = servers.start(**OFTEN, HITL_RECORD_KEY=base64.b64encode(bytes(32)).decode())
+    until(lambda: "it seals nothing" in stranger.log, "the server says that its key is another one")
+    assert "it seals nothing" not in first.log
+    verified(servers.home)
+    seals = people[0].get("/api/audit/seals").json()
+    assert len({seal["key"] for seal in seals}) == 1
+    assert [seal["number"] for seal in seals] == list(range(len(seals), 0, -1))
