@@ -23,6 +23,7 @@ from hitlchat.gate.background import background  # noqa: E402
 from hitlchat.mcp_server import holding  # noqa: E402
 from hitlchat.mcp_server import serving as mcp  # noqa: E402
 from hitlchat.mcp_server.inspector.sessions import sessions  # noqa: E402
+from hitlchat.notices import keeping as notices  # noqa: E402
 from hitlchat.upstreams import keeping  # noqa: E402
 
 Scope = dict[str, Any]
@@ -45,7 +46,7 @@ class Household:
         if self._loop is not loop:
             self._loop = loop
             background.adopt(loop)
-            keepers = (runner.keep_house, keeping.serve, holding.keep)
+            keepers = (runner.keep_house, keeping.serve, holding.keep, notices.keep)
             self._keepers = [loop.create_task(keep()) for keep in keepers]
 
     async def end(self) -> None:

@@ -1,0 +1,40 @@
+"""Receivers that really listen, and no waiting for bursts."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.notices.receivers import Inbound, receiving
+from tests.tools_studio.mailbox import Mailbox, listening
+
+SMTP = "django.core.mail.backends.smtp.EmailBackend"
+
+
+@pytest.fixture(autouse=True)
+def at_once(settings: Any) -> None:
+    """Nothing is collected, and there is an address for links."""
+    settings.NOTICE_COLLECT_SECONDS = settings.NOTICE_INTERVAL_SECONDS = 0
+    settings.HITL_PUBLIC_URL = "https://hitl.example.com"
+
+
+@pytest.fixture
+def inbound() -> Iterator[Inbound]:
+    with receiving() as listening_there:
+        yield listening_there
+
+
+@pytest.fixture
+def other() -> Iterator[Inbound]:
+    with receiving() as listening_there:
+        yield listening_there
+
+
+@pytest.fixture
+def mailbox(settings: Any) -> Iterator[Mailbox]:
+    """A mail server, and settings that name it."""
+    with listening() as box:
+        settings.EMAIL_BACKEND = SMTP
+        settings.EMAIL_HOST, settings.EMAIL_PORT, settings.EMAIL_TIMEOUT = "127.0.0.1", box.port, 2
+        settings.DEFAULT_FROM_EMAIL = "hitl@example.com"
+        yield box
