@@ -212,6 +212,8 @@ HITL_PUBLIC_URL = env.address("HITL_PUBLIC_URL")
 # What comes within so many seconds is one notice, and to one receiver there is at most one in so many.
 NOTICE_COLLECT_SECONDS = env.integer("NOTICE_COLLECT_SECONDS", 5, least=0, most=600)
 NOTICE_INTERVAL_SECONDS = env.integer("NOTICE_INTERVAL_SECONDS", 60, least=0, most=3600)
+# How long sending to a webhook may take in all, from looking up its name to the last of its answer.
+NOTICE_TIMEOUT_SECONDS = env.integer("NOTICE_TIMEOUT_SECONDS", 10, least=1, most=60)
 # Whether webhooks may go to this machine or a private network, where an administrator says so.
 NOTICE_ALLOW_PRIVATE = env.flag("NOTICE_ALLOW_PRIVATE", default=True)
 

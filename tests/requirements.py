@@ -147,6 +147,22 @@ REQUIREMENTS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
             "chat/test_commands.py::test_nobody_decides_about_the_calls_of_another",
         ),
     ),
+    "SR-22": (
+        "Links decide nothing: a page shows the card, and a signed-in person posts the answer there",
+        (
+            "notices/test_links.py::test_scanners_that_follow_every_link_decide_nothing",
+            "notices/test_links.py::test_a_link_asks_to_sign_in_and_then_shows_the_card",
+            "notices/test_telling.py::test_who_may_decide_hears_with_a_link_and_without_arguments",
+        ),
+    ),
+    "SR-23": (
+        "No answer comes by webhook; what we send can be verified, and a replay refused",
+        (
+            "notices/test_links.py::test_no_address_takes_an_answer_from_whoever_is_not_signed_in",
+            "notices/test_documented.py::test_it_takes_each_message_once_and_refuses_what_was_replayed_changed_or_is_old",
+            "notices/test_documented.py::test_the_example_of_the_specification_is_signed_as_it_says",
+        ),
+    ),
     "SR-25": (
         "What matters most is decided by others than the requester, by two people, who have just signed in",
         (
@@ -225,6 +241,17 @@ REQUIREMENTS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
             "gate/test_grants.py::test_any_change_voids_it_keeps_what_it_let_in_from_starting_and_is_recorded",
             "gate/test_grants_races.py::test_of_many_calls_that_want_the_last_use_one_runs_and_the_others_ask",
             "gate/test_grants_mutated.py::test_a_grant_covers_nothing_any_more_once_any_column_says_something_else",
+        ),
+    ),
+    "SR-44": (
+        "Secrets are masked in notices and logs, and notices carry no arguments unless an administrator allows it",
+        (
+            "notices/test_arguments.py::test_what_looks_like_a_secret_is_hidden_by_its_name_or_its_shape",
+            "notices/test_arguments.py::test_the_tool_gets_what_a_notice_hides",
+            "notices/test_telling.py::test_who_may_decide_hears_with_a_link_and_without_arguments",
+            "notices/test_telling.py::test_arguments_are_told_only_if_an_administrator_allows_it_and_without_secrets",
+            "notices/test_sending.py::test_neither_secrets_nor_arguments_reach_the_log_or_the_record",
+            "notices/test_mail.py::test_one_mail_says_what_waits_where_to_look_and_no_arguments",
         ),
     ),
 }

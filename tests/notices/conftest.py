@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from hitlchat.gate.models import ToolCall
+from tests.gate import sources_for_tests
 from tests.notices.receivers import Inbound, receiving
 from tests.tools_studio.mailbox import Mailbox, listening
 
@@ -12,10 +14,15 @@ SMTP = "django.core.mail.backends.smtp.EmailBackend"
 
 
 @pytest.fixture(autouse=True)
-def at_once(settings: Any) -> None:
-    """Nothing is collected, and there is an address for links."""
+def at_once(settings: Any) -> Iterator[list[ToolCall]]:
+    """Nothing is collected, there is an address for links, and tools whose source is one of the tests'; the calls that
+    reached one."""
+    settings.TOOL_SOURCES = {**settings.TOOL_SOURCES, **sources_for_tests.SOURCES}
     settings.NOTICE_COLLECT_SECONDS = settings.NOTICE_INTERVAL_SECONDS = 0
     settings.HITL_PUBLIC_URL = "https://hitl.example.com"
+    sources_for_tests.entered.clear()
+    yield sources_for_tests.entered
+    sources_for_tests.entered.clear()
 
 
 @pytest.fixture

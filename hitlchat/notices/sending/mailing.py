@@ -6,7 +6,7 @@ import smtplib
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
-from django.core.mail import BadHeaderError, EmailMessage
+from django.core.mail import EmailMessage
 
 from hitlchat.notices.audience import mail_is_off
 from hitlchat.notices.models import Notice
@@ -41,7 +41,7 @@ def sent(message: EmailMessage) -> Result:
     except smtplib.SMTPRecipientsRefused as refused:
         codes = [code for code, _ in refused.recipients.values()]
         return Result("The mail server refused the address.", final=all(code >= 500 for code in codes))
-    except BadHeaderError:
+    except ValueError:
         return Result("The address or the subject cannot stand in a mail.", final=True)
     except smtplib.SMTPAuthenticationError:
         return Result("The mail server refused our user name and password.")

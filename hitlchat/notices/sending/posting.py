@@ -1,4 +1,4 @@
-"""One POST to a webhook: to checked addresses only, no further than the first answer, within ten seconds in all."""
+"""One POST to a webhook: to checked addresses only, no further than the first answer, within so many seconds in all."""
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
@@ -21,7 +21,6 @@ from hitlchat.sealing import Unsealable
 from hitlchat.upstreams.wire.http import as_sent, tls
 from hitlchat.upstreams.wire.reach import CheckedNetwork, NotReachable
 
-SECONDS = 10.0
 MOST_BYTES = 16 * 1024
 LONGEST_ANSWER = 200
 # Looking up a name cannot be stopped: those of webhooks must not fill the threads that upstream servers need.
@@ -50,10 +49,10 @@ async def post(notice: Notice) -> Result:
     except Unsealable as error:
         return Result(str(error), final=True)
     try:
-        async with asyncio.timeout(SECONDS), _pool(receiver) as pool:
+        async with asyncio.timeout(settings.NOTICE_TIMEOUT_SECONDS), _pool(receiver) as pool:
             return await _exchange(pool, notice, opened)
     except TimeoutError:
-        return Result(f"It gave no whole answer within {SECONDS:g} seconds.")
+        return Result(f"It gave no whole answer within {settings.NOTICE_TIMEOUT_SECONDS} seconds.")
     except NotReachable as error:
         return Result(f"{error}.")
     except httpcore2.ConnectError as error:

@@ -13,6 +13,8 @@ from hitlchat.masking import HIDDEN
 MOST_ENTRIES = 20
 LONGEST_VALUE = 200
 DEEPEST = 4
+# No more of a value is looked at: some shapes take the square of a text's length to be looked for.
+LOOKED_AT = 1000
 
 # Of names, wherever these stand in them, and where they are a word of it.
 _WITHIN = (
@@ -23,7 +25,7 @@ _AS_WORD = r"pwd|auth|cookies?|session(?:[_-]?id)?|jwt|otp|pin|cvv|cvc|dsn|key"
 _NAME = re.compile(rf"{_WITHIN}|(?<![a-z])(?:{_AS_WORD})(?![a-z])")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _VALUE = r"(?:\"(?:[^\"\\]|\\.)*\"?|'(?:[^'\\]|\\.)*'?|[^\s,;&'\"]+)"
-_SPELT = rf"(?:[\w.-]*(?:{_WITHIN})[\w.-]*|\b(?:{_AS_WORD}))"
+_SPELT = rf"(?:(?:{_WITHIN})[\w.-]{{0,40}}|\b(?:{_AS_WORD}))"
 _HEADER = r"(?:proxy-)?authorization|(?:set-)?cookie|x-[a-z-]*(?:key|token)"
 _BEGINNINGS = r"sk|pk|rk|ghp|gho|ghs|github_pat|glpat|xox[a-z]|AKIA|ASIA|AIza|whsec|hitl|eyJ"
 _UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
@@ -35,8 +37,8 @@ _SHAPES: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(rf"(?i)\b({_HEADER})\s*[:=]\s*[^\n]+"), rf"\1: {HIDDEN}"),
     (re.compile(r"(?i)\b(bearer|basic)\s+[\w.~+/=-]{4,}"), rf"\1 {HIDDEN}"),
     (re.compile(r"(://)[^/\s@]+@"), rf"\1{HIDDEN}@"),
-    (re.compile(rf"(?i)({_SPELT}['\"]?\s*(?:=>|[:=])\s*){_VALUE}"), rf"\1{HIDDEN}"),
-    (re.compile(rf"(?i)(--?[\w-]*(?:{_WITHIN}|{_AS_WORD})[\w-]*\s+){_VALUE}"), rf"\1{HIDDEN}"),
+    (re.compile(rf"(?i)({_SPELT}['\"]?\s{{0,5}}(?:=>|[:=])\s{{0,5}}){_VALUE}"), rf"\1{HIDDEN}"),
+    (re.compile(rf"(?i)(--?[\w-]{{0,40}}?(?:{_WITHIN}|{_AS_WORD})[\w-]{{0,40}}\s+){_VALUE}"), rf"\1{HIDDEN}"),
     (re.compile(rf"(?i)\b(pass(?:word|phrase|code)\s+(?:is\s+)?){_VALUE}"), rf"\1{HIDDEN}"),
     (re.compile(rf"\b(?:{_BEGINNINGS})[\w.-]{{8,}}"), HIDDEN),
     # A long run of letters and digits mixed, save ids.
@@ -54,7 +56,7 @@ def masked(arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def hidden(text: str) -> str:
-    """`text` without what in it looks like a secret."""
+    """`text`, which is short, without what in it looks like a secret."""
     for shape, stays in _SHAPES:
         text = shape.sub(stays, text)
     return text
@@ -78,6 +80,8 @@ def _value(name: str, value: Any, depth: int) -> Any:
 
 def _text(text: str) -> str:
     # Hidden before it is cut: of a secret that a cut went through, the rest would not be known again.
-    shown = see(hidden(text[: 50 * LONGEST_VALUE])).plain
-    rest = max(0, len(text) - LONGEST_VALUE)
-    return shown if len(shown) <= LONGEST_VALUE else f"{shown[:LONGEST_VALUE]}… ({rest:,} more)"
+    looked_at = text if len(text) <= LOOKED_AT else text[:LOOKED_AT].rpartition(" ")[0]
+    shown = see(hidden(looked_at)).plain
+    if len(text) <= LOOKED_AT and len(shown) <= LONGEST_VALUE:
+        return shown
+    return f"{shown[:LONGEST_VALUE]}… ({max(0, len(text) - LONGEST_VALUE):,} more)"
