@@ -28,7 +28,7 @@ class AddressForm(forms.Form):
 class WishesForm(forms.Form):
     """For one's own e-mail and webhooks."""
 
-    least_risk = forms.TypedChoiceField(label="Risk", choices=LEVELS, coerce=int)
+    least_risk = forms.TypedChoiceField(label="From which risk on", choices=LEVELS, coerce=int)
     tools = forms.CharField(
         label="Only these tools",
         required=False,
@@ -85,7 +85,7 @@ class WebhookForm(forms.Form):
         ],
     )
     whose = forms.ChoiceField(label="For")
-    least_risk = forms.TypedChoiceField(label="Risk", choices=LEVELS, coerce=int, initial=0)
+    least_risk = forms.TypedChoiceField(label="From which risk on", choices=LEVELS, coerce=int, initial=0)
     tells_decided = forms.BooleanField(
         label="Tell also when a call has been decided or expired", required=False, initial=True
     )
