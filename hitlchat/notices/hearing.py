@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from django.db import transaction
-from django.db.models import Exists, OuterRef, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from hitlchat.gate.models import Approval, AuditEvent, ToolCall
@@ -17,38 +17,55 @@ from hitlchat.notices.audience import Audience
 from hitlchat.notices.models import Heard, Installation, Item, ItemKind, Receiver
 
 LATE_COMMIT = timedelta(minutes=2)
+NOTED_EVERY = timedelta(minutes=1)
 # Others use the same thread to reach the database: no batch keeps them waiting for long.
 AT_ONCE = 100
 ASKED = "call.waiting"
 OUTCOMES = {f"call.{each.value}" for each in (Status.APPROVED, Status.DECLINED, Status.EXPIRED, Status.WITHDRAWN)}
 
 
-def listen(audience: Audience) -> bool:
-    """Turn a batch of what happened into items; whether there may be more. One process at a time does."""
-    if not audience.receivers:
-        return False
-    begun = timezone.now()
-    # Looked at before it is locked: most of the time nothing happened, and nobody else has to wait for that.
-    since = _since(Installation.row(), audience)
-    if not (_events(since).exists() or _escalated(since, begun).exists()):
-        return False
-    with transaction.atomic():
-        row = Installation.objects.select_for_update(skip_locked=True).filter(pk=1).first()
-        if row is None:
+class Reading:
+    """One look through the record, a batch at a time."""
+
+    def __init__(self, audience: Audience) -> None:
+        self._audience = audience
+        self._begun = timezone.now()
+        # The last event that was taken in: the next batch need not look at all those before it again.
+        self._after: AuditEvent | None = None
+
+    def go_on(self) -> bool:
+        """Turn what happened into items; whether there may be more. Of several processes one does at a time."""
+        if not self._audience.receivers:
             return False
-        since = _since(row, audience)
-        events = list(_events(since)[:AT_ONCE])
-        _asked([each for each in events if each.name == ASKED], audience)
+        # Looked at before it is locked: most of the time nothing happened, and nobody else has to wait for that.
+        row = Installation.row()
+        since = _since(row, self._audience)
+        if not (_events(since, self._after).exists() or _escalated(since, self._begun).exists()):
+            self._note_silence(row)
+            return False
+        with transaction.atomic():
+            locked = Installation.objects.select_for_update(skip_locked=True).filter(pk=1).first()
+            return locked is not None and self._take_in(_since(locked, self._audience))
+
+    def _note_silence(self, row: Installation) -> None:
+        """So that what is read again and again stays short, where much happens that nobody is asked about."""
+        if row.looked_at is None or row.looked_at < self._begun - NOTED_EVERY:
+            Installation.objects.filter(pk=row.pk, looked_at=row.looked_at).update(looked_at=self._begun)
+
+    def _take_in(self, since: datetime) -> bool:
+        events = list(_events(since, self._after)[:AT_ONCE])
+        calls = list(_escalated(since, self._begun)[:AT_ONCE])
+        _asked([each for each in events if each.name == ASKED], self._audience)
         _decided([each for each in events if each.name != ASKED])
-        calls = list(_escalated(since, begun)[:AT_ONCE])
-        _let_others_in(calls, audience)
+        _let_others_in(calls, self._audience)
         Heard.objects.bulk_create([Heard(event_id=each.pk) for each in events])
         Heard.objects.bulk_create([Heard(call_id=each.pk, round=each.round) for each in calls])
-        more = AT_ONCE in (len(events), len(calls))
-        if not more:
-            Heard.objects.filter(at__lt=since - LATE_COMMIT).delete()
-            Installation.objects.filter(pk=1).update(looked_at=begun)
-    return more
+        if AT_ONCE in (len(events), len(calls)):
+            self._after = events[-1] if events else self._after
+            return True
+        Heard.objects.filter(at__lt=since - LATE_COMMIT).delete()
+        Installation.objects.filter(pk=1).update(looked_at=self._begun)
+        return False
 
 
 def _since(row: Installation, audience: Audience) -> datetime:
@@ -56,9 +73,10 @@ def _since(row: Installation, audience: Audience) -> datetime:
     return max(row.looked_at or first, first) - LATE_COMMIT
 
 
-def _events(since: datetime) -> QuerySet[AuditEvent]:
+def _events(since: datetime, after: AuditEvent | None) -> QuerySet[AuditEvent]:
     heard = Heard.objects.filter(event_id=OuterRef("pk"))
-    rows: QuerySet[AuditEvent] = AuditEvent.objects.filter(at__gt=since, name__in=[ASKED, *OUTCOMES])
+    begin = Q(at__gt=since) if after is None else Q(at__gte=after.at) & (Q(at__gt=after.at) | Q(pk__gt=after.pk))
+    rows: QuerySet[AuditEvent] = AuditEvent.objects.filter(begin, name__in=[ASKED, *OUTCOMES])
     return rows.filter(~Exists(heard)).defer("data").order_by("at", "pk")
 
 

@@ -9,8 +9,9 @@ from django.utils import timezone
 
 from hitlchat.gate.crossing import in_db
 from hitlchat.gate.waker import Waker
-from hitlchat.notices import composing, hearing
+from hitlchat.notices import composing
 from hitlchat.notices.audience import Audience
+from hitlchat.notices.hearing import Reading
 from hitlchat.notices.models import Notice
 from hitlchat.notices.sending import outbox
 from hitlchat.notices.sending.mailing import mail
@@ -52,7 +53,8 @@ class Keeper:
     async def look(self, *, tidy: bool = False) -> None:
         """Take in what happened, make the notices whose time has come, and begin to send what is due."""
         audience = await in_db(Audience)()
-        while await in_db(hearing.listen)(audience):
+        reading = Reading(audience)
+        while await in_db(reading.go_on)():
             # A batch at a time: others need the thread of the database too.
             continue
         await in_db(composing.compose)(audience)

@@ -8,7 +8,10 @@ import pytest
 from hitlchat.gate.models import ToolCall
 from tests.gate import sources_for_tests
 from tests.notices.receivers import Inbound, receiving
+from tests.processes import installation, migrated, servers
 from tests.tools_studio.mailbox import Mailbox, listening
+
+__all__ = ["installation", "migrated", "servers"]
 
 SMTP = "django.core.mail.backends.smtp.EmailBackend"
 

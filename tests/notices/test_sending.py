@@ -21,7 +21,6 @@ from hitlchat.notices import changing
 from hitlchat.notices.changing import Refused
 from hitlchat.notices.models import Kind, Notice, NoticeKind, Receiver, State
 from hitlchat.notices.sending import outbox
-from hitlchat.notices.sending.outbox import LEASE
 from tests.conftest import signed_in
 from tests.gate.asking import ask, recording, say_yes
 from tests.notices.noticing import look, made, webhook
@@ -205,14 +204,15 @@ def test_receivers_that_hang_delay_neither_others_nor_answers(
 def test_what_a_process_left_that_died_another_one_sends_under_the_same_id(
     alice: User, bob: User, inbound: Inbound
 ) -> None:
-    webhook(alice, inbound)
+    receiver, _ = webhook(alice, inbound)
     ask(bob, recording(deadline_seconds=86400))
     look()
+    until = timezone.now() + outbox.lease(receiver)
     # As it is when a process dies after it sent, and before it noted that.
-    Notice.objects.update(state=State.DUE, done_at=None, owner="another process", lease_until=timezone.now() + LEASE)
+    Notice.objects.update(state=State.DUE, done_at=None, owner="another process", lease_until=until)
     look()
     assert len(inbound.got) == 1
-    with time_machine.travel(timezone.now() + LEASE + timedelta(seconds=1), tick=False):
+    with time_machine.travel(until + timedelta(seconds=1), tick=False):
         look()
     first, second = inbound.got
     assert (first.id, first.body) == (second.id, second.body)

@@ -178,6 +178,7 @@ def test_without_an_address_of_its_own_notices_say_so_in_words(
     assert inbound.got[0].json["data"]["approvals"][0]["url"] is None
 
 
+@pytest.mark.embedded
 def test_ten_thousand_approvals_make_one_notice_for_each_receiver(alice: User, bob: User, inbound: Inbound) -> None:
     webhook(alice, inbound, person=bob)
     storm(ask(bob, recording()), 10_000)

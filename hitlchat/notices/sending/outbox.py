@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from uuid import UUID
 
+from django.conf import settings
 from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
@@ -23,8 +24,8 @@ from hitlchat.notices.sending.result import Result
 
 logger = logging.getLogger(__name__)
 
-# Longer than any attempt takes.
-LEASE = timedelta(minutes=3)
+# A mail takes several exchanges with its server, each of which may take its time-out.
+MAIL_EXCHANGES = 10
 FIRST_PAUSE = timedelta(seconds=5)
 LONGEST_PAUSE = timedelta(hours=6)
 GROWTH = 4
@@ -61,9 +62,15 @@ def _free(now: datetime) -> Q:
     return Q(lease_until=None) | Q(lease_until__lt=now)
 
 
+def lease(receiver: Receiver) -> timedelta:
+    """Longer than an attempt takes: so long others leave it to the process that has it."""
+    longest = MAIL_EXCHANGES * settings.EMAIL_TIMEOUT if receiver.is_mail else settings.NOTICE_TIMEOUT_SECONDS
+    return timedelta(seconds=longest + settings.LEASE_SECONDS)
+
+
 def _take(notice: Notice, now: datetime) -> bool:
     rows = Notice.objects.filter(_free(now), pk=notice.pk, state=State.DUE)
-    return rows.update(owner=ME, lease_until=now + LEASE) == 1
+    return rows.update(owner=ME, lease_until=now + lease(notice.receiver)) == 1
 
 
 def release(notice: Notice) -> None:
