@@ -33,13 +33,13 @@ def ask_for(person: User, address: str, actor: Actor) -> bool:
         changing.switch(known, actor, on=True)
         Wishes.objects.filter(person=person).update(pending="")
         return False
+    if mail_is_off():
+        raise Refused(mailing.MAIL_OFF)
     wishes, _ = Wishes.objects.get_or_create(person=person)
     now = timezone.now()
     free = Wishes.objects.filter(pk=wishes.pk).exclude(code_sent_at__gt=now - BETWEEN_CODES)
-    if not free.update(pending=address, code_sent_at=now):
+    if not free.update(pending="", code_sent_at=now):
         raise Refused(f"A code was sent just now. Another one can be in {BETWEEN_CODES.seconds} seconds.")
-    if mail_is_off():
-        raise Refused(mailing.MAIL_OFF)
     body = (
         f"The code is {_code(person, address, 0)}\n\nEnter it in hitlchat under Notices to get notices at this address."
         "\nIf you did not ask for them, somebody mistyped an address: nothing more will come.\n"
@@ -47,6 +47,7 @@ def ask_for(person: User, address: str, actor: Actor) -> bool:
     result = mailing.sent(mailing.message_to(address, "confirm your address", body, f"code_{now.timestamp():.0f}"))
     if result.trouble:
         raise Refused(result.trouble)
+    Wishes.objects.filter(pk=wishes.pk).update(pending=address)
     return True
 
 

@@ -134,6 +134,16 @@ def test_an_address_counts_once_the_code_that_was_sent_there_came_back(
     assert len(mailbox.messages) == 2
 
 
+def test_a_code_that_could_not_be_sent_is_not_waited_for(bob: User, client: Client, mailbox: Mailbox) -> None:
+    mailbox.answers["RCPT"] = "550 no such user at 10.0.0.7"
+    client.force_login(bob)
+    page = client.post("/notices/email", {"address": "nobody@example.com"})
+    assert page.status_code == 422
+    assert "The mail server refused the address." in page.content.decode()
+    assert "Code from the mail" not in page.content.decode()
+    assert client.post("/notices/email/confirm", {"code": ""}).status_code == 422
+
+
 def test_a_code_is_good_for_one_person_one_address_and_a_day(
     bob: User, charlie: User, client: Client, mailbox: Mailbox
 ) -> None:
