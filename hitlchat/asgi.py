@@ -23,7 +23,8 @@ from hitlchat.gate.background import background  # noqa: E402
 from hitlchat.mcp_server import holding  # noqa: E402
 from hitlchat.mcp_server import serving as mcp  # noqa: E402
 from hitlchat.mcp_server.inspector.sessions import sessions  # noqa: E402
-from hitlchat.record.keeping import keep as keep_record  # noqa: E402
+from hitlchat.notices import keeping as notices  # noqa: E402
+from hitlchat.record import keeping as record  # noqa: E402
 from hitlchat.upstreams import keeping  # noqa: E402
 
 Scope = dict[str, Any]
@@ -46,7 +47,7 @@ class Household:
         if self._loop is not loop:
             self._loop = loop
             background.adopt(loop)
-            keepers = (runner.keep_house, keeping.serve, holding.keep, keep_record)
+            keepers = (runner.keep_house, keeping.serve, holding.keep, notices.keep, record.keep)
             self._keepers = [loop.create_task(keep()) for keep in keepers]
 
     async def end(self) -> None:

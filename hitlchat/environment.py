@@ -69,6 +69,14 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
+def address(name: str) -> str:
+    """Of a server, as people type it, without a slash at its end; empty if there is none."""
+    value = text(name).rstrip("/")
+    if value and not re.fullmatch(r"https?://[^\s/?#@\\]+(/[^\s?#\\]*)?", value):
+        raise ImproperlyConfigured(f"{name} is {value!r}; expected an address such as https://hitl.example.com")
+    return value
+
+
 def words(name: str, default: list[str]) -> list[str]:
     value = text(name)
     return [word.strip() for word in value.split(",") if word.strip()] if value else default

@@ -48,6 +48,7 @@ INSTALLED_APPS = [
     "hitlchat.upstreams",
     "hitlchat.mcp_server",
     "hitlchat.people",
+    "hitlchat.notices",
     # The operator's own: what their `tools.py` declares with @tool can be called.
     *env.words("PROJECT_APPS", []),
 ]
@@ -223,7 +224,18 @@ MCP_INBOX_SECONDS = env.integer("MCP_INBOX_SECONDS", 50, most=3600)
 # How long a server's question waits for the person whose call it is; the time of the call does not go on meanwhile.
 MCP_QUESTION_SECONDS = env.integer("MCP_QUESTION_SECONDS", 300, most=86400)
 
-# -- E-mail that tools send: without EMAIL_HOST there is none --------------------------------------------------------
+# -- Notices: docs/notices.md ------------------------------------------------------------------------------------------
+# Where people reach this server, for links; without it notices have none, save where only this machine is answered.
+HITL_PUBLIC_URL = env.address("HITL_PUBLIC_URL")
+# What comes within so many seconds is one notice, and to one receiver there is at most one in so many.
+NOTICE_COLLECT_SECONDS = env.integer("NOTICE_COLLECT_SECONDS", 5, least=0, most=600)
+NOTICE_INTERVAL_SECONDS = env.integer("NOTICE_INTERVAL_SECONDS", 60, least=0, most=3600)
+# How long sending to a webhook may take in all, from looking up its name to the last of its answer.
+NOTICE_TIMEOUT_SECONDS = env.integer("NOTICE_TIMEOUT_SECONDS", 10, least=1, most=60)
+# Whether webhooks may go to this machine or a private network, where an administrator says so.
+NOTICE_ALLOW_PRIVATE = env.flag("NOTICE_ALLOW_PRIVATE", default=True)
+
+# -- E-mail, of tools and of notices: without EMAIL_HOST there is none --------------------------------------------
 EMAIL_HOST = env.text("EMAIL_HOST")
 EMAIL_USE_TLS = env.flag("EMAIL_USE_TLS", default=False)
 EMAIL_USE_SSL = env.flag("EMAIL_USE_SSL", default=False)

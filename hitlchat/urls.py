@@ -11,6 +11,7 @@ urlpatterns = [
     path("", include("hitlchat.people.urls")),
     path("", include("hitlchat.approvals.urls")),
     path("insights/", include("hitlchat.insights.urls")),
+    path("notices/", include("hitlchat.notices.urls")),
     path("studio/project/", include("hitlchat.project_tools.urls")),
     path("studio/", include("tools_studio.urls")),
     path("servers/", include("hitlchat.upstreams.urls")),

@@ -147,6 +147,22 @@ REQUIREMENTS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
             "chat/test_commands.py::test_nobody_decides_about_the_calls_of_another",
         ),
     ),
+    "SR-22": (
+        "Links decide nothing: a page shows the card, and a signed-in person posts the answer there",
+        (
+            "notices/test_links.py::test_scanners_that_follow_every_link_decide_nothing",
+            "notices/test_links.py::test_a_link_asks_to_sign_in_and_then_shows_the_card",
+            "notices/test_telling.py::test_who_may_decide_hears_with_a_link_and_without_arguments",
+        ),
+    ),
+    "SR-23": (
+        "No answer comes by webhook; what we send can be verified, and a replay refused",
+        (
+            "notices/test_links.py::test_no_address_takes_an_answer_from_whoever_is_not_signed_in",
+            "notices/test_documented.py::test_it_takes_each_message_once_and_refuses_what_was_replayed_changed_or_is_old",
+            "notices/test_documented.py::test_the_example_of_the_specification_is_signed_as_it_says",
+        ),
+    ),
     "SR-25": (
         "What matters most is decided by others than the requester, by two people, who have just signed in",
         (
@@ -242,17 +258,16 @@ REQUIREMENTS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
         ),
     ),
     "SR-44": (
-        "Secrets are masked in exports, and the tool still gets them as they are",
+        "Secrets are masked in notices, exports and logs; notices carry no arguments unless an administrator allows it",
         (
             "gate/test_secrecy.py::test_what_looks_like_a_secret_is_masked_wherever_it_stands",
             "approvals/test_history_export.py::test_secrets_leave_in_neither_kind",
-        ),
-    ),
-    "SR-48": (
-        "Timeout, cancel, decline, refusal by policy and nobody to ask are different values everywhere",
-        (
-            "approvals/test_told_apart.py::test_each_way_not_to_run_is_a_value_of_its_own_everywhere",
-            "gate/test_results.py::test_every_outcome_reads_differently",
+            "notices/test_arguments.py::test_what_looks_like_a_secret_is_hidden_by_its_name_or_its_shape",
+            "notices/test_arguments.py::test_the_tool_gets_what_a_notice_hides",
+            "notices/test_telling.py::test_who_may_decide_hears_with_a_link_and_without_arguments",
+            "notices/test_telling.py::test_arguments_are_told_only_if_an_administrator_allows_it_and_without_secrets",
+            "notices/test_sending.py::test_neither_secrets_nor_arguments_reach_the_log_or_the_record",
+            "notices/test_mail.py::test_one_mail_says_what_waits_where_to_look_and_no_arguments",
         ),
     ),
     "SR-45": (
@@ -290,6 +305,13 @@ REQUIREMENTS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
             "record/test_completeness.py::test_what_is_not_asked_names_what_allowed_or_refused_it",
             "record/test_completeness.py::test_what_runs_on_a_grant_names_it",
             "record/test_verifying.py::test_what_ran_unasked_is_held_to_its_arguments",
+        ),
+    ),
+    "SR-48": (
+        "Timeout, cancel, decline, refusal by policy and nobody to ask are different values everywhere",
+        (
+            "approvals/test_told_apart.py::test_each_way_not_to_run_is_a_value_of_its_own_everywhere",
+            "gate/test_results.py::test_every_outcome_reads_differently",
         ),
     ),
 }

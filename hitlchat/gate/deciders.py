@@ -158,10 +158,10 @@ def counted(**which: Any) -> QuerySet[Decision]:
     return rows.filter(**which)
 
 
-def people(call: ToolCall) -> QuerySet[User]:
-    """Everyone who may decide it, by now or before its deadline."""
+def people(call: ToolCall, *, by: Any = None) -> QuerySet[User]:
+    """Everyone who may decide it, by now or before its deadline; or until the moment `by`."""
     person, inner = OuterRef("pk"), OuterRef(OuterRef("pk"))
-    rows = ToolCall.objects.filter(entitled(person, inner=inner, by=F("deadline")), pk=call.pk)
+    rows = ToolCall.objects.filter(entitled(person, inner=inner, by=F("deadline") if by is None else by), pk=call.pk)
     return User.objects.filter(Exists(rows))
 
 

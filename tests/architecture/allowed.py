@@ -18,6 +18,7 @@ BROAD_EXCEPTS: Final[dict[str, str]] = {
     "hitlchat/mcp_server/server.py": "the outermost frame of every other request over MCP: no insides are told",
     "hitlchat/mcp_server/changes.py": "the outermost frame of the watch for changes, which must outlive any failure",
     "hitlchat/mcp_server/holding.py": "the outermost frame of what looks after waiting calls, which must outlive them",
+    "hitlchat/notices/keeping.py": "the outermost frame of the notices, which must outlive any single failure",
     "hitlchat/project_tools/running.py": "around the operator's own functions: a call always ends in a result",
     "hitlchat/record/keeping.py": "the outermost frame of what seals the record, which must outlive any failure",
     "hitlchat/sandbox/check.py": "around other people's code: the author is told that the check failed",

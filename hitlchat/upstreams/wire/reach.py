@@ -22,13 +22,15 @@ class NotReachable(Exception):
     """The name leads nowhere, or to where nobody may ask; in words for the administrator."""
 
 
-async def addresses(host: str, port: int, rules: AddressRules, *, allow_private: bool) -> list[str]:
+async def addresses(
+    host: str, port: int, rules: AddressRules, *, allow_private: bool, threads: ThreadPoolExecutor = _THREADS
+) -> list[str]:
     """Where to connect to, every one of them allowed. NotReachable."""
     if rules.is_metadata_name(host.lower().rstrip(".")):
         raise NotReachable(f"{host} is where a cloud keeps its keys: nobody may ask there")
     loop = asyncio.get_running_loop()
     try:
-        found = await loop.run_in_executor(_THREADS, _look_up, host, port)
+        found = await loop.run_in_executor(threads, _look_up, host, port)
     except (OSError, ValueError):
         found = []
     if not found:
@@ -47,10 +49,14 @@ def _look_up(host: str, port: int) -> list[Address]:
 
 
 class CheckedNetwork(AsyncNetworkBackend):
-    """Connects only to addresses that were checked right before, so that no name changes its meaning in between."""
+    """Connects only to addresses that were checked right before, so that no name changes its meaning in between.
 
-    def __init__(self, rules: AddressRules, *, allow_private: bool) -> None:
+    `threads`: in which names are looked up.
+    """
+
+    def __init__(self, rules: AddressRules, *, allow_private: bool, threads: ThreadPoolExecutor = _THREADS) -> None:
         self._rules, self._allow_private, self._network = rules, allow_private, AnyIOBackend()
+        self._threads = threads
 
     async def connect_tcp(
         self,
@@ -60,7 +66,7 @@ class CheckedNetwork(AsyncNetworkBackend):
         local_address: str | None = None,  # noqa: ARG002
         socket_options: Iterable[SOCKET_OPTION] | None = None,  # noqa: ARG002
     ) -> AsyncNetworkStream:
-        found = await addresses(host, port, self._rules, allow_private=self._allow_private)
+        found = await addresses(host, port, self._rules, allow_private=self._allow_private, threads=self._threads)
         *others, last = found[:MOST_ATTEMPTS]
         for address in others:
             try:

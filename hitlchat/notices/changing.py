@@ -1,0 +1,149 @@
+"""Every change to who hears of what, each on record."""
+
+from datetime import timedelta
+from urllib.parse import urlsplit
+
+from django.conf import settings
+from django.contrib.auth.models import Group, User
+from django.db import transaction
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from hitlchat import addresses
+from hitlchat.accounts.roles import may_administer
+from hitlchat.gate.actor import Actor
+from hitlchat.gate.transition import note
+from hitlchat.notices import keeping, secrets
+from hitlchat.notices.models import Installation, Item, Kind, Notice, NoticeKind, Receiver, State
+from hitlchat.notices.sending import outbox, standard
+from hitlchat.notices.wording import tested
+
+MOST_EACH = 10
+LONGEST_URL = 2000
+# Receivers have so long to take over the new key.
+FORMER_FOR = timedelta(hours=24)
+
+
+class Refused(ValueError):
+    """Nothing was changed; the message says why."""
+
+
+def manageable(person: User) -> QuerySet[Receiver]:
+    """One's own, and for administrators those of groups and of the installation."""
+    rows = Receiver.objects.filter(person=person)
+    if may_administer(person):
+        rows |= Receiver.objects.filter(person=None)
+    return rows.select_related("group", "person")
+
+
+def place_in(url: str, *, allow_private: bool) -> str:
+    """The host of a webhook's address, with its port unless that is the usual one. Refused.
+
+    What a name leads to is checked whenever something is sent there.
+    """
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        raise Refused("It is no address such as https://hooks.example.com/in.") from None
+    if len(url) > LONGEST_URL or not url.isascii() or not url.isprintable() or " " in url or not host or port == 0:
+        raise Refused("It is no address such as https://hooks.example.com/in.")
+    if parts.username is not None or parts.fragment:
+        raise Refused("It has a user name, a password or a fragment, which no webhook needs.")
+    if parts.scheme != "https" and not (parts.scheme == "http" and allow_private):
+        raise Refused("It does not begin with https://: what is told would travel openly.")
+    address = addresses.literal(host.strip("[]"))
+    is_nobodys = address is not None and not addresses.is_public(address)
+    if is_nobodys and not (allow_private and address is not None and addresses.is_local(address)):
+        raise Refused(f"{host} is no public address, where nobody may send notices.")
+    return host if port in (None, 443) else f"{host}:{port}"
+
+
+def add(receiver: Receiver, url: str, actor: Actor) -> str:
+    """Keep a new webhook; the key that it is signed with, which is never told again. Refused."""
+    receiver.allow_private = receiver.allow_private and settings.NOTICE_ALLOW_PRIVATE
+    receiver.place = place_in(url, allow_private=receiver.allow_private)
+    key = standard.new_secret()
+    receiver.url, receiver.secret = secrets.sealed_url(url), secrets.sealed_key(key)
+    receiver.made_by_id = actor.user_id
+    with transaction.atomic():
+        others = Receiver.objects.filter(person=receiver.person, group=receiver.group).exclude(kind=Kind.EMAIL)
+        if others.count() >= MOST_EACH:
+            raise Refused(f"There are {MOST_EACH} webhooks here already, which is the most.")
+        receiver.save(force_insert=True)
+        _note("webhook_added", receiver, actor)
+    return key
+
+
+def remove(receiver: Receiver, actor: Actor) -> None:
+    with transaction.atomic():
+        _note("webhook_removed", receiver, actor)
+        receiver.delete()
+
+
+def switch(receiver: Receiver, actor: Actor, *, on: bool) -> None:
+    """What was not sent yet when it is switched off is not sent any more, and what came meanwhile is not told later."""
+    with transaction.atomic():
+        if (
+            Receiver.objects.filter(pk=receiver.pk)
+            .exclude(enabled=on)
+            .update(enabled=on, since=timezone.now(), off_why="")
+        ):
+            outbox.drop(receiver.pk)
+            Item.objects.filter(receiver=receiver, notice=None).delete()
+            what = "mail" if receiver.is_mail else "webhook"
+            _note(f"{what}_{'on' if on else 'off'}", receiver, actor)
+
+
+def new_key(receiver: Receiver, actor: Actor) -> str:
+    """Another key; for a day each message is signed with the one before, too."""
+    key = standard.new_secret()
+    with transaction.atomic():
+        rows = Receiver.objects.filter(pk=receiver.pk, secret=receiver.secret)
+        if not rows.update(
+            secret=secrets.sealed_key(key), former_secret=receiver.secret, former_until=timezone.now() + FORMER_FOR
+        ):
+            raise Refused("Its key was changed just now. Reload and look again.")
+        _note("webhook_key_changed", receiver, actor)
+    return key
+
+
+def test(receiver: Receiver, person: User, actor: Actor) -> Notice:
+    """Put a message on its way that says that it is a test. Refused."""
+    if Notice.objects.filter(receiver=receiver, kind=NoticeKind.TEST, state=State.DUE).exists():
+        raise Refused("A test is on its way there already.")
+    text = tested(receiver, person.get_username())
+    notice = Notice(receiver=receiver, kind=NoticeKind.TEST, subject=text.subject)
+    notice.body = text.body(notice)
+    with transaction.atomic():
+        notice.save(force_insert=True)
+        _note("tested", receiver, actor)
+    transaction.on_commit(keeping.wake)
+    return notice
+
+
+def allow_arguments(actor: Actor, *, allowed: bool) -> None:
+    """Whether notices carry arguments, for everyone."""
+    row = Installation.row()
+    with transaction.atomic():
+        if Installation.objects.filter(pk=row.pk).exclude(arguments=allowed).update(arguments=allowed):
+            note(None, f"notice.arguments_{'allowed' if allowed else 'withheld'}", actor=actor)
+
+
+def for_whom(receiver: Receiver) -> str:
+    if receiver.person is not None:
+        return receiver.person.get_username()
+    group: Group | None = receiver.group
+    return f"the group {group.name}" if group else "the installation"
+
+
+def _note(name: str, receiver: Receiver, actor: Actor) -> None:
+    about = {
+        "receiver": str(receiver.pk),
+        "kind": receiver.kind,
+        "name": receiver.name,
+        "place": receiver.place,
+        "for": for_whom(receiver),
+        "allow_private": receiver.allow_private,
+    }
+    note(None, f"notice.{name}", actor=actor, data=about)

@@ -1,0 +1,90 @@
+"""Arguments in notices, where an administrator allows them: without what looks like a secret."""
+
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+
+from hitlchat.gate.models import ToolCall
+from hitlchat.masking import HIDDEN
+from hitlchat.notices.models import Installation
+from hitlchat.notices.wording.arguments import masked
+from tests.gate.asking import approved, recording, run
+from tests.notices.noticing import look, webhook
+from tests.notices.receivers import Inbound
+
+SECRET = "hunter2-Zq9"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"password": SECRET}, {"dbPassword": SECRET}, {"DB_PASSWORD": SECRET}, {"API-Key": SECRET}, {"apiKey": SECRET},
+        {"auth": SECRET},
+        {"x": {"y": {"clientSecret": SECRET}}}, {"list": [{"token": [SECRET]}]}, {"sessionId": SECRET},
+        {"text": f"Authorization: Bearer {SECRET}"}, {"text": f"curl -H 'Authorization: Basic {SECRET}' x"},
+        {"text": f"bearer {SECRET}"}, {"text": f"Cookie: a=b; session={SECRET}"}, {"text": f"X-Api-Key: {SECRET}"},
+        {"url": f"postgres://app:{SECRET}@db.internal/x"}, {"url": f"https://{SECRET}@example.com/"},
+        {"url": f"https://example.com/?access_token={SECRET}&x=1"},
+        {"text": f"Server=db;User Id=app;Password={SECRET};Timeout=3"}, {"text": f"mysql --password {SECRET} -h db"},
+        {"text": f"mysql --password='{SECRET} x' -h db"}, {"text": f'{{"password": "{SECRET}"}}'},
+        {"text": f"the password is {SECRET}"}, {"text": f"export AWS_SECRET_ACCESS_KEY={SECRET}"},
+        {"script": f"cat > .env <<EOF\nHOST=db\nVALUE {SECRET}\nEOF\necho done"}, {"script": f"cat <<-'X'\n{SECRET}"},
+        {"text": f"-----BEGIN PRIVATE KEY-----\n{SECRET}\n-----END PRIVATE KEY-----"}, {"text": f"sk-{SECRET}-aaaa"},
+        {"text": f"ghp_{SECRET}aaaaaaaaaaaa"}, {"text": f"eyJhbGci.{SECRET}.x"},
+        {"text": f"see {SECRET}abcdefghijklmnop"},
+        {"text": "x" * 190 + f" password={SECRET}"},
+    ],
+    ids=lambda arguments: ascii(arguments)[:50],
+)  # fmt: skip
+def test_what_looks_like_a_secret_is_hidden_by_its_name_or_its_shape(arguments: dict[str, Any]) -> None:
+    told = repr(masked(arguments))
+    assert "hunter2" not in told
+    assert "Zq9" not in told
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"order": "A-1234", "amount": 12.5, "note": "author: Bob pinned it", "dry_run": True, "none": None},
+        {"id": "01a203d5-e846-720c-8faa-f2a629b2bd7c", "url": "https://example.com/orders/7?page=2"},
+        {"text": "Please send the keys to the office", "monkey": "banana", "author": "bob", "keyboard": "de"},
+    ],
+)
+def test_what_does_not_stays_as_it_is(arguments: dict[str, Any]) -> None:
+    assert masked(arguments) == arguments
+
+
+def test_long_and_many_values_are_cut_and_the_cut_is_counted() -> None:
+    told = masked({"text": "a " * 500, **{f"n{number}": number for number in range(30)}})
+    assert told["text"].endswith("… (800 more)")
+    assert told["…"] == "11 more"
+    assert masked({"a": {"b": {"c": {"d": {"e": 1}}}}}) == {"a": {"b": {"c": {"d": "…"}}}}
+
+
+@pytest.mark.timeout(30)
+def test_hiding_takes_no_longer_for_texts_that_were_made_for_it() -> None:
+    for text in (
+        "password" * 1250,
+        "a=" * 5000,
+        "<<A\n" * 2500,
+        "-----BEGIN " * 900,
+        "x-" * 5000,
+        "a1" * 5000,
+        "://" * 3000,
+    ):
+        assert len(masked({"text": text})["text"]) <= 220
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_tool_gets_what_a_notice_hides(alice: User, bob: User, inbound: Inbound, at_once: list[ToolCall]) -> None:
+    Installation.objects.update_or_create(pk=1, defaults={"arguments": True})
+    webhook(alice, inbound, person=bob)
+    call = approved(bob, recording(input_schema={"type": "object"}), {"password": SECRET})
+    look()
+    assert run(call)
+    look()
+    assert ToolCall.objects.get(pk=call.pk).arguments == {"password": SECRET}
+    assert [entered.arguments for entered in at_once] == [{"password": SECRET}]
+    assert all(SECRET not in got.body.decode() for got in inbound.got)
+    assert HIDDEN not in str(at_once[0].arguments)
