@@ -1,0 +1,66 @@
+"""The facts on a terminal: with colours and boxes, or plain, one fact a line."""
+
+from collections.abc import Iterable
+from io import StringIO
+
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from hitlchat.approvals.console.text import Fact, Line, printable
+
+NARROW = 20
+ESCAPED = "bold reverse"
+STYLES = {"Warning": "bold yellow", "Question": "bold", "Hidden": "italic", "Digest": "dim", "Approval": "dim"}
+
+
+def in_plain(facts: Iterable[Fact]) -> str:
+    return printable("\n".join(line for fact in facts for line in fact.plain))
+
+
+def in_boxes(facts: Iterable[Fact], *, colours: bool, width: int | None = None) -> str:
+    """Nothing of anybody's is read as markup: every text is put together from pieces."""
+    return drawn(Group(*map(_drawn, facts)), colours=colours, width=width)
+
+
+def listed(columns: Iterable[str], rows: Iterable[Iterable[str]], *, colours: bool, width: int | None = None) -> str:
+    table = Table(*columns, box=None, pad_edge=False, header_style="bold")
+    for row in rows:
+        table.add_row(*(Text(printable(cell), overflow="fold") for cell in row))
+    return drawn(table, colours=colours, width=width)
+
+
+def drawn(what: RenderableType, *, colours: bool, width: int | None = None) -> str:
+    out = StringIO()
+    # Colours only: whether a NO_COLOR is set is for the library to see.
+    screen = Console(
+        file=out,
+        force_terminal=colours,
+        color_system="auto" if colours else None,
+        markup=False,
+        highlight=False,
+        emoji=False,
+        width=width,
+    )
+    screen.print(what)
+    return out.getvalue().rstrip("\n")
+
+
+def _drawn(fact: Fact) -> RenderableType:
+    label = Text(f"{fact.label}:", style=STYLES.get(fact.label, "cyan"))
+    if fact.kind != "value":
+        return Text(" ").join([label, Text("\n").join(map(_text, fact.lines))])
+    grid = Table.grid(padding=(0, 1))
+    grid.add_column(width=1)
+    grid.add_column(overflow="fold", min_width=NARROW)
+    for line in fact.lines:
+        grid.add_row(Text("│", style="cyan"), _text(line))
+    return Group(label, Padding(grid, (0, 0, 0, 2)))
+
+
+def _text(line: Line) -> Text:
+    text = Text(overflow="fold")
+    for piece in line:
+        text.append(printable(f"<{piece.text}>" if piece.hidden else piece.text), ESCAPED if piece.hidden else "")
+    return text
