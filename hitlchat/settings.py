@@ -45,6 +45,7 @@ INSTALLED_APPS = [
     "hitlchat.upstreams",
     "hitlchat.mcp_server",
     "hitlchat.people",
+    "hitlchat.telemetry",
     # The operator's own: what their `tools.py` declares with @tool can be called.
     *env.words("PROJECT_APPS", []),
 ]
@@ -222,6 +223,10 @@ OPENAI_BASE_URL = env.text("OPENAI_BASE_URL")
 OPENAI_API_KEY = env.text("OPENAI_API_KEY")
 OPENAI_MODEL = env.text("OPENAI_MODEL")
 MODEL_TIMEOUT_SECONDS = env.integer("MODEL_TIMEOUT_SECONDS", 120, most=3600)
+
+# -- For operators ----------------------------------------------------------------------------------------------------
+# Reads /metrics, and nothing else, without being an administrator.
+HITL_METRICS_TOKEN = env.text("HITL_METRICS_TOKEN")
 
 LOGGING = {
     "version": 1,
