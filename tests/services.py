@@ -28,6 +28,7 @@ ON_SERVERS: Final = (
     "tests/project_tools",
     "tests/mcp_server",
     "tests/people",
+    "tests/telemetry",
 )
 # And of these folders only what stands right in them: the rest needs no database.
 ONLY_ITSELF_ON_SERVERS: Final = ("tests/tools_studio", "tests/upstreams")

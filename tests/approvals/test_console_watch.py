@@ -1,4 +1,4 @@
-"""The console at a real terminal, which is a pseudo-terminal with the command behind it; and a server that performs."""
+"""The console at a real terminal, which is a pseudo-terminal with the command behind it."""
 
 import json
 import os
@@ -21,10 +21,10 @@ from hitlchat.gate.models import Approval, Decision
 from tests.conftest import signed_in
 from tests.gate.asking import ask, recording, status
 from tests.gate.conftest import entered
-from tests.processes import ROOT, Servers, installation, migrated, servers
+from tests.processes import ROOT
 from tests.waiting import until
 
-__all__ = ["entered", "installation", "migrated", "servers"]
+__all__ = ["entered"]
 pytestmark = pytest.mark.django_db(transaction=True)
 
 SECONDS = 20.0
@@ -174,19 +174,3 @@ def test_as_json_it_tells_what_begins_and_ends_to_wait_and_asks_nothing(at: At, 
     assert "Type" not in desk.screen
     os.killpg(desk.process.pid, signal.SIGINT)
     assert desk.ends() == 0
-
-
-@pytest.mark.processes
-def test_what_is_approved_at_the_console_is_performed_by_a_server(servers: Servers) -> None:
-    code = 'def run(text: str = "hello") -> str:\n    """Say it back."""\n    return text\n'
-    servers.home.add_tool("echo", code, hitl_mode="REQUIRED")
-    server = servers.start()
-    bob = server.sign_in("bob")
-    bob.begin('Call echo with {"text": "from the console"}')
-    (waiting,) = until(lambda: bob.get("/api/approvals").json(), "the question")
-    manage = servers.home.manage
-    assert waiting["id"] in manage("approvals", "list", "--plain")
-    assert "from the console" in manage("approvals", "show", waiting["id"], "--plain")
-    told = manage("approvals", "approve", waiting["id"], "--as", "bob", "--digest", waiting["consentDigest"][:12])
-    assert "A server performs it" in told
-    until(lambda: bob.get(f"/api/calls/{waiting['callId']}").json()["status"] == "succeeded", "the call")
