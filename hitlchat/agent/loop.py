@@ -8,6 +8,7 @@ from uuid import UUID
 
 from django.db import transaction
 
+from hitlchat import tracing
 from hitlchat.agent import held, llm, runs, transcript
 from hitlchat.agent.announce import tell
 from hitlchat.agent.endpoint import Endpoint, endpoint
@@ -172,13 +173,15 @@ async def _listen(claim: Claim, turn: Turn) -> llm.Answer:
     flusher = asyncio.create_task(writing.run())
     try:
         # Closed with us, so that the server stops writing what nobody wants.
-        async with aclosing(llm.ask(turn.endpoint, turn.body)) as pieces:
-            async for piece in pieces:
-                if isinstance(piece, llm.Answer):
-                    return piece
-                writing.feed(piece)
-                if flusher.done():
-                    flusher.result()
+        with tracing.ask(turn.endpoint.model, turn.endpoint.provider) as span:
+            async with aclosing(llm.ask(turn.endpoint, turn.body)) as pieces:
+                async for piece in pieces:
+                    if isinstance(piece, llm.Answer):
+                        span.attributes |= llm.ends(piece)
+                        return piece
+                    writing.feed(piece)
+                    if flusher.done():
+                        flusher.result()
     except ModelTrouble:
         await in_db(_cut_off)(claim, turn.message, writing.text)
         raise

@@ -58,5 +58,6 @@ def log(found: Fields) -> None:
 
 
 def _approval(call: ToolCall) -> str | None:
-    """Where it was read along with the call."""
-    return str(call.approval.pk) if ToolCall.approval.is_cached(call) else None
+    """Where it was read along with the call; that there is none may have been read, too."""
+    asked = getattr(call, "approval", None) if ToolCall.approval.is_cached(call) else None
+    return str(asked.pk) if asked is not None else None

@@ -82,6 +82,14 @@ def test_every_other_end_has_a_name_too(bob: User, caplog: pytest.LogCaptureFixt
     assert not [word for word in WORDS if word in caplog.text]
 
 
+def test_what_runs_unasked_is_logged_without_an_approval(bob: User, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    call = ask(bob, recording(mode="DISABLED"))
+    assert run(call)
+    assert [line["event"] for line in lines(caplog)] == ["call.allowed", "tool.exec.start", "tool.exec.done"]
+    assert [line for line in lines(caplog) if "approval" in line] == []
+
+
 def test_a_name_that_a_model_made_up_is_not_logged(bob: User, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     async_to_sync(submit)(CallRequest("SECRETSEVEN\nhitl.approved", {}, caller(bob)))
