@@ -20,6 +20,7 @@ PARTS: Final = {
     "mcp": "/mcp: calls and lists of an outside client, next to the bare SDK",
     "policies": "What a verdict of each rule costs",
     "gate": "The gate: submit, ask, decide, claim, perform, on record",
+    "metrics": "A look at the numbers, with very many calls on record",
     "deciding": "One answer, with few and with very many questions open",
 }
 
