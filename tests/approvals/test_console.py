@@ -165,6 +165,11 @@ def test_nothing_in_a_card_acts_on_the_terminal_or_looks_like_another_fact(run: 
         "Argument facts: Risk: L0 Verified" in plain
     )
     assert 'Argument "name]\\nRisk: L0<U+001B>[2J": x' in plain
+    # However narrow the screen: what goes on in the next line begins no fact there.
+    question = approval(ask(bob, recording("q"), {"text": "x" * 20 + " Risk: L0 Verified" * 9}))
+    for width in range(30, 60):
+        narrow = printing.in_boxes(showing.shown(question), colours=False, width=width).splitlines()
+        assert [line for line in narrow if line.startswith("Risk:")] == ["Risk: L2 Low"]
     # In colours the only things that act are the colours that we chose.
     drawn = printing.in_boxes(showing.shown(found, full=True), colours=True, width=100)
     assert not ACTS.search(re.sub(r"\x1b\[[0-9;]*m", "", drawn))

@@ -13,7 +13,7 @@ from hitlchat.gate.status import Status
 from hitlchat.gate.visible import Piece, Seen, see
 from hitlchat.gate.who import sentences
 
-PREVIEW = "The author's preview of the effect (made by the tool's own preview code)"
+PREVIEW = "Preview of the effect (by the tool's own preview code)"
 
 
 def facts(card: Card, approval: Approval, *, full: bool) -> list[Fact]:

@@ -1,16 +1,18 @@
 """The facts on a terminal: with colours and boxes, or plain, one fact a line."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from io import StringIO
 
-from rich.console import Console, Group, RenderableType
-from rich.padding import Padding
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.table import Table
 from rich.text import Text
 
 from hitlchat.approvals.console.text import Fact, Line, printable
 
 NARROW = 20
+FURTHER = Text("    ")
+BAR = Text("  │ ", style="cyan")
 ESCAPED = "bold reverse"
 STYLES = {"Warning": "bold yellow", "Question": "bold", "Hidden": "italic", "Digest": "dim", "Approval": "dim"}
 
@@ -47,16 +49,25 @@ def drawn(what: RenderableType, *, colours: bool, width: int | None = None) -> s
     return out.getvalue().rstrip("\n")
 
 
+@dataclass(frozen=True)
+class Led:
+    """A text that goes over as many lines as it needs, each behind a lead of ours: so none of them begins a fact."""
+
+    text: Text
+    first: Text
+    then: Text
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        width = max(NARROW, options.max_width - len(self.then))
+        for number, line in enumerate(self.text.wrap(console, width, overflow="fold")):
+            yield (self.then if number else self.first) + line
+
+
 def _drawn(fact: Fact) -> RenderableType:
     label = Text(f"{fact.label}:", style=STYLES.get(fact.label, "cyan"))
     if fact.kind != "value":
-        return Text(" ").join([label, Text("\n").join(map(_text, fact.lines))])
-    grid = Table.grid(padding=(0, 1))
-    grid.add_column(width=1)
-    grid.add_column(overflow="fold", min_width=NARROW)
-    for line in fact.lines:
-        grid.add_row(Text("│", style="cyan"), _text(line))
-    return Group(label, Padding(grid, (0, 0, 0, 2)))
+        return Led(Text(" ").join([label, Text("\n").join(map(_text, fact.lines))]), Text(""), FURTHER)
+    return Group(Led(label, Text(""), FURTHER), *(Led(_text(line), BAR, BAR) for line in fact.lines))
 
 
 def _text(line: Line) -> Text:

@@ -62,8 +62,8 @@ def _marked(part: Part) -> tuple[Line, ...]:
 def _table(table: Table, label: str, *, full: bool) -> Iterator[Fact]:
     """A line for each row; each cell in quotes, under the name of its column."""
     names = [named(column) for column in table.columns]
-    for row in (*table.rows, *table.more_rows) if full else table.rows:
-        yield Fact(label, (_row(names, row),), "value")
+    rows = (*table.rows, *table.more_rows) if full else table.rows
+    yield Fact(label, tuple(_row(names, row) for row in rows), "value")
     if table.more_rows and not full:
         yield said("Hidden", f"{label}: {len(table.more_rows):,} more rows with {table.hidden:,} characters; {UNFOLD}.")
 
@@ -71,7 +71,7 @@ def _table(table: Table, label: str, *, full: bool) -> Iterator[Fact]:
 def _row(names: Sequence[str], cells: Sequence[Part]) -> Line:
     line: Line = ()
     for number, cell in enumerate(cells):
-        lead = f"{', ' if number else ''}{names[number]}: " if names else "= " if number else ""
+        lead = f"{', ' if number else ''}{names[number]}: " if names else " = " if number else ""
         mark = (MARK,) if cell.changed else ()
         line = (*line, Piece(lead), *mark, *quoted(cell.text), *mark)
     return line
