@@ -227,10 +227,10 @@ MODEL_TIMEOUT_SECONDS = env.integer("MODEL_TIMEOUT_SECONDS", 120, most=3600)
 # -- For operators ----------------------------------------------------------------------------------------------------
 # Reads /metrics, and nothing else, without being an administrator.
 HITL_METRICS_TOKEN = env.text("HITL_METRICS_TOKEN")
-# Where traces go, by OTLP over HTTP; without it there are none. The others are read by the library.
+# Where traces go, by OTLP over HTTP; without it there are none. The library reads the last of them itself.
 OTEL_EXPORTER_OTLP_ENDPOINT = env.text("OTEL_EXPORTER_OTLP_ENDPOINT")
 OTEL_SERVICE_NAME = env.text("OTEL_SERVICE_NAME", "hitlchat")
-env.ASKED |= {"OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS"}
+OTEL_EXPORTER_OTLP_HEADERS = env.text("OTEL_EXPORTER_OTLP_HEADERS")
 
 LOG_LEVEL = env.text("LOG_LEVEL", "INFO").upper()
 LOG_FORMAT = env.text("LOG_FORMAT", "line")

@@ -17,15 +17,17 @@ from hitlchat.telemetry.models import Mark, Total
 
 # No transaction of ours stays open for longer.
 LATE_COMMIT = timedelta(minutes=2)
-# So many events behind the mark are counted faster than folded.
+# So many events behind the mark are counted faster than folded, unless they are as old as this: old ones may be dropped
+# from the record some day, and what was counted stays.
 FEW = 1000
+OLD = timedelta(hours=1)
 
 
 def read() -> Totals:
     """The totals as of now. Whoever reads them keeps them short, which changes nothing about what is read."""
     with transaction.atomic():
         mark = _locked()
-        if (until := _settled_until()) - mark.event_id > FEW:
+        if (until := _settled_until()) - mark.event_id > FEW or _has_old(mark):
             _fold(mark, until)
         totals = count(AuditEvent.objects.filter(pk__gt=mark.event_id))
         for name, labels, value in Total.objects.values_list("name", "labels", "value"):
@@ -45,6 +47,12 @@ def _settled_until() -> int:
     latest = old.order_by("-at").values("pk")[:1]
     found: int | None = AuditEvent.objects.filter(pk__in=latest).aggregate(latest=Max("pk"))["latest"]
     return found or 0
+
+
+def _has_old(mark: Mark) -> bool:
+    """Whether the first event behind the mark is old."""
+    first = AuditEvent.objects.filter(pk__gt=mark.event_id).order_by("pk").values_list("at", flat=True).first()
+    return first is not None and first < timezone.now() - OLD
 
 
 def _fold(mark: Mark, until: int) -> None:

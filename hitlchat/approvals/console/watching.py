@@ -45,13 +45,10 @@ class Watch:
         if not self._is_due():
             return
         now = set(looking.unseen(self.rows(), set()))
-        for key in sorted(self.seen - now):
-            yield {"event": _end(found := looking.approval(key[0]), key[1]), **shapes.line(found)}
-        new = sorted(now - self.seen)
-        for start in range(0, len(new), looking.AT_ONCE):
-            ids = [key[0] for key in new[start : start + looking.AT_ONCE]]
-            for found in looking.among(ids):
-                yield {"event": "waiting", **shapes.line(found)}
+        for found, round_ in _read(self.seen - now):
+            yield {"event": _end(found, round_), **shapes.line(found)}
+        for found, _ in _read(now - self.seen):
+            yield {"event": "waiting", **shapes.line(found)}
         self.seen = now
 
     def _is_due(self) -> bool:
@@ -60,6 +57,15 @@ class Watch:
         if is_due:
             self._latest, self._looked = latest, time.monotonic()
         return is_due
+
+
+def _read(keys: set[Key]) -> Iterator[tuple[Approval, int]]:
+    """Each with the round that was meant, in the order in which they were asked."""
+    ordered = sorted(keys)
+    for start in range(0, len(ordered), looking.AT_ONCE):
+        rounds = dict(ordered[start : start + looking.AT_ONCE])
+        for found in looking.among([*rounds]):
+            yield found, rounds[found.pk]
 
 
 def _end(found: Approval, round_: int) -> str:
