@@ -37,7 +37,6 @@ def line(row: Approval) -> dict[str, Any]:
         "riskLevel": row.call.risk_level,
         "caller": row.call.caller_kind,
         "requester": row.call.caller.get_username(),
-        "consentDigest": row.digest,
         "status": ENDS.get(Status(row.call.status), "approved"),
         "quorum": row.call.quorum,
         "callStatus": row.call.status,
@@ -57,6 +56,8 @@ def whole(row: Approval) -> dict[str, Any]:
         "riskLevel": shown["risk"],
         "reason": shown["reason"],
         "preview": shown.get("preview"),
+        # Only here, where all that it stands for is.
+        "consentDigest": row.digest,
         "askedTimes": joining.times([row])[row.pk] if waits else 1,
         "askedAgain": shown.get("again"),
         "grantId": _first(str(given) for given in row.grants.values_list("pk", flat=True)[:1]),
