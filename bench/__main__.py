@@ -22,6 +22,7 @@ PARTS: Final = {
     "gate": "The gate: submit, ask, decide, claim, perform, on record",
     "insights": "The page of insights, with very many calls on record",
     "record": "The record: sealing, verifying, exporting",
+    "metrics": "A look at the numbers, with very many calls on record",
     "deciding": "One answer, with few and with very many questions open",
     "history": "The history of a hundred thousand calls",
 }

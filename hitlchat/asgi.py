@@ -8,7 +8,9 @@ from typing import Any
 from channels.auth import AuthMiddlewareStack
 from channels.routing import ProtocolTypeRouter, URLRouter
 from channels.security.websocket import AllowedHostsOriginValidator
+from django.conf import settings
 from django.core.asgi import get_asgi_application
+from django.utils.module_loading import import_string
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "hitlchat.settings")
 django_application = get_asgi_application()
@@ -41,12 +43,15 @@ class Household:
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._keepers: list[asyncio.Task[None]] = []
+        self._traces: Any = None
 
     def start(self) -> None:
         loop = asyncio.get_running_loop()
         if self._loop is not loop:
             self._loop = loop
             background.adopt(loop)
+            if settings.OTEL_EXPORTER_OTLP_ENDPOINT:
+                self._traces = import_string("hitlchat.telemetry.traces.Traces")()
             keepers = (runner.keep_house, keeping.serve, holding.keep, notices.keep, record.keep)
             self._keepers = [loop.create_task(keep()) for keep in keepers]
 
@@ -61,7 +66,9 @@ class Household:
         background.adopt(None)
         await keeping.end()
         await sandbox.close()
-        self._loop = None
+        if self._traces is not None:
+            await asyncio.to_thread(self._traces.end)
+        self._loop, self._traces = None, None
 
 
 household = Household()

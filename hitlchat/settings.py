@@ -49,6 +49,7 @@ INSTALLED_APPS = [
     "hitlchat.mcp_server",
     "hitlchat.people",
     "hitlchat.notices",
+    "hitlchat.telemetry",
     # The operator's own: what their `tools.py` declares with @tool can be called.
     *env.words("PROJECT_APPS", []),
 ]
@@ -253,11 +254,30 @@ OPENAI_API_KEY = env.text("OPENAI_API_KEY")
 OPENAI_MODEL = env.text("OPENAI_MODEL")
 MODEL_TIMEOUT_SECONDS = env.integer("MODEL_TIMEOUT_SECONDS", 120, most=3600)
 
+# -- For operators ----------------------------------------------------------------------------------------------------
+# Reads /metrics, and nothing else, without being an administrator.
+HITL_METRICS_TOKEN = env.text("HITL_METRICS_TOKEN")
+# Where traces go, by OTLP over HTTP; without it there are none. The library reads the last of them itself.
+OTEL_EXPORTER_OTLP_ENDPOINT = env.text("OTEL_EXPORTER_OTLP_ENDPOINT")
+OTEL_SERVICE_NAME = env.text("OTEL_SERVICE_NAME", "hitlchat")
+OTEL_EXPORTER_OTLP_HEADERS = env.text("OTEL_EXPORTER_OTLP_HEADERS")
+
+LOG_LEVEL = env.text("LOG_LEVEL", "INFO").upper()
+LOG_FORMAT = env.text("LOG_FORMAT", "line")
+if LOG_FORMAT not in ("line", "json"):
+    raise ImproperlyConfigured(f"LOG_FORMAT is {LOG_FORMAT!r}; expected line or json")
+# Libraries that log at DEBUG what they send and receive, which is what calls are about: their DEBUG is never on.
+TALKATIVE = ("asyncio", "channels", "django.db", "django.template", "mcp", "openai", "opentelemetry", "urllib3")
+QUIET = ("httpx2", "httpcore2", "daphne")
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"line": {"format": "{asctime} {levelname} {name} {message}", "style": "{"}},
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
-    "root": {"handlers": ["stderr"], "level": env.text("LOG_LEVEL", "INFO").upper()},
-    "loggers": {"httpx2": {"level": "WARNING"}, "httpcore2": {"level": "WARNING"}, "daphne": {"level": "WARNING"}},
+    "formatters": {
+        "line": {"format": "{asctime} {levelname} {name} {message}", "style": "{"},
+        "json": {"()": "hitlchat.telemetry.logs.Formatter"},
+    },
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": LOG_FORMAT}},
+    "root": {"handlers": ["stderr"], "level": LOG_LEVEL},
+    "loggers": {name: {"level": "WARNING"} for name in QUIET}
+    | {name: {"level": "INFO" if LOG_LEVEL == "DEBUG" else LOG_LEVEL} for name in TALKATIVE},
 }

@@ -6,6 +6,7 @@ from hitlchat.api.root import api
 urlpatterns = [
     path("healthz", health.healthz),
     path("readyz", health.readyz),
+    path("", include("hitlchat.telemetry.urls")),
     path("api/", api.urls),
     path("", include("hitlchat.accounts.urls")),
     path("", include("hitlchat.people.urls")),

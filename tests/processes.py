@@ -44,7 +44,7 @@ STEADY: Final = {"LEASE_SECONDS": "60"}
 
 # What a developer's shell may have set, and a server of a test must not inherit.
 OURS: Final = re.compile(
-    r"OPENAI_|DATABASE|REDIS|HITL|HOST$|PORT$|DEBUG$|HTTPS$|SECRET_KEY$|LEASE|TEST_|DJANGO_|ALLOWED_"
+    r"OPENAI_|DATABASE|REDIS|HITL|HOST$|PORT$|DEBUG$|HTTPS$|SECRET_KEY$|LEASE|LOG_|OTEL_|TEST_|DJANGO_|ALLOWED_"
 )
 
 PEOPLE: Final = f"""

@@ -268,6 +268,9 @@ REQUIREMENTS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
             "notices/test_telling.py::test_arguments_are_told_only_if_an_administrator_allows_it_and_without_secrets",
             "notices/test_sending.py::test_neither_secrets_nor_arguments_reach_the_log_or_the_record",
             "notices/test_mail.py::test_one_mail_says_what_waits_where_to_look_and_no_arguments",
+            "telemetry/test_logs.py::test_a_server_logs_json_without_secrets_and_performs_and_counts_what_the_console_approves",
+            "telemetry/test_logs.py::test_every_other_end_has_a_name_too",
+            "telemetry/test_logs.py::test_a_name_that_a_model_made_up_is_not_logged",
         ),
     ),
     "SR-45": (

@@ -31,6 +31,7 @@ ON_SERVERS: Final = (
     "tests/insights",
     "tests/record",
     "tests/notices",
+    "tests/telemetry",
 )
 # And of these folders only what stands right in them: the rest needs no database.
 ONLY_ITSELF_ON_SERVERS: Final = ("tests/tools_studio", "tests/upstreams")

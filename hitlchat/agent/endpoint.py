@@ -29,6 +29,11 @@ class Endpoint:
         return (f"{scheme}://{shown}" if scheme else shown) or "api.openai.com"
 
     @property
+    def provider(self) -> str:
+        """For traces: every server that speaks its API goes by this name."""
+        return "hitlchat.demo" if self.is_demo else "openai"
+
+    @property
     def secrets(self) -> list[str]:
         """The key, and what the address says about who asks, as written and as meant; the longest first."""
         userinfo = self.base_url.partition("://")[2].partition("/")[0].rpartition("@")[0]

@@ -15,6 +15,8 @@ from hitlchat.gate import canonical
 from hitlchat.gate.storable import storable
 
 LONGEST_ID = 200
+# Why an answer ended, as Chat Completions have it.
+REASONS = frozenset({"content_filter", "function_call", "length", "stop", "tool_calls"})
 # What one answer may hold; beyond it, it is cut off: a model server must not be able to fill this one.
 MOST_CALLS = 32
 LONGEST_ANSWER = 1_000_000
@@ -105,6 +107,12 @@ async def ask(endpoint: Endpoint, body: bytes) -> AsyncGenerator[str | Answer, N
     if not reason:
         raise ModelTrouble("The model server ended its answer before it was complete. Send the message again.")
     yield Answer("".join(text), _named(calls.found), reason)
+
+
+def ends(answer: Answer) -> dict[str, Any]:
+    """What a trace tells of it."""
+    reason = answer.finish_reason if answer.finish_reason in REASONS else "other"
+    return {"gen_ai.response.finish_reasons": [reason], "hitlchat.calls": len(answer.calls)}
 
 
 def _written(delta: dict[str, Any]) -> int:

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from django.db import transaction
 
+from hitlchat import tracing
 from hitlchat.agent import held, llm, runs, transcript
 from hitlchat.agent.announce import tell
 from hitlchat.agent.endpoint import Endpoint, endpoint
@@ -23,6 +24,7 @@ from hitlchat.gate.grants import covering
 from hitlchat.gate.models import ToolCall, new_id
 from hitlchat.gate.status import Status
 from hitlchat.gate.submit import CallRequest, Prepared, admit, prepare_all
+from hitlchat.gate.transition import note
 
 logger = logging.getLogger(__name__)
 
@@ -34,6 +36,10 @@ TOO_MANY_TURNS = (
     f"The assistant was stopped after {HARD_TURNS} turns without a final answer. Ask again, in smaller steps."
 )
 REPEATED = f"The assistant was stopped because it asked for the same call {SAME_CALL} times."
+
+WRAPPED_UP, HARD_STOP, STUCK = "run.wrapped_up", "run.hard_stop", "run.repeated"
+# On record as these; what each is called among the numbers.
+GUARDED = {WRAPPED_UP: "wrap-up", HARD_STOP: "hard-stop", STUCK: "repeated"}
 
 
 @dataclass(frozen=True)
@@ -129,10 +135,10 @@ def _next_turn(claim: Claim) -> Turn | None:
         if run.turn_id is not None:
             transcript.answer_calls(run.conversation, run, run.turn_id)
             if _stuck(run.turn_id):
-                _give_up(claim, REPEATED)
+                _give_up(claim, REPEATED, STUCK)
                 return None
         if run.turns >= HARD_TURNS:
-            _give_up(claim, TOO_MANY_TURNS)
+            _give_up(claim, TOO_MANY_TURNS, HARD_STOP)
             return None
         return _turn(run)
 
@@ -145,6 +151,8 @@ def _turn(run: Run) -> Turn:
     messages = [canonical.pretty({"role": "system", "content": INSTRUCTIONS}), *transcript.wires(conversation.pk)]
     if run.turns >= SOFT_TURNS:
         messages.append(canonical.pretty({"role": "user", "content": WRAP_UP}))
+    if run.turns == SOFT_TURNS:
+        _guarded(run.pk, WRAPPED_UP)
     # None on the last turn: nobody should be asked about a call whose result would not be read any more.
     offered = catalog.tools_for(caller, conversation.tools) if run.turns + 1 < HARD_TURNS else ()
     tools = [canonical.pretty(catalog.definition(tool)) for tool in offered]
@@ -165,13 +173,15 @@ async def _listen(claim: Claim, turn: Turn) -> llm.Answer:
     flusher = asyncio.create_task(writing.run())
     try:
         # Closed with us, so that the server stops writing what nobody wants.
-        async with aclosing(llm.ask(turn.endpoint, turn.body)) as pieces:
-            async for piece in pieces:
-                if isinstance(piece, llm.Answer):
-                    return piece
-                writing.feed(piece)
-                if flusher.done():
-                    flusher.result()
+        with tracing.ask(turn.endpoint.model, turn.endpoint.provider) as span:
+            async with aclosing(llm.ask(turn.endpoint, turn.body)) as pieces:
+                async for piece in pieces:
+                    if isinstance(piece, llm.Answer):
+                        span.attributes |= llm.ends(piece)
+                        return piece
+                    writing.feed(piece)
+                    if flusher.done():
+                        flusher.result()
     except ModelTrouble:
         await in_db(_cut_off)(claim, turn.message, writing.text)
         raise
@@ -239,9 +249,14 @@ def _stuck(turn_id: UUID) -> bool:
     return ToolCall.objects.filter(turn_id=turn_id, status=Status.REJECTED, reason=REPEATED).exists()
 
 
-def _give_up(claim: Claim, why: str) -> None:
+def _give_up(claim: Claim, why: str, guard: str) -> None:
+    _guarded(claim.run_id, guard)
     transcript.add_notice(claim.conversation_id, claim.run_id, why)
     runs.finish(claim, RunStatus.FAILED, why)
+
+
+def _guarded(run_id: UUID, guard: str) -> None:
+    note(None, guard, actor=SYSTEM, data={"run": str(run_id)})
 
 
 def _cut_off(claim: Claim, message: Message, text: str) -> None:

@@ -10,6 +10,7 @@ from uuid import UUID
 from django.conf import settings
 from django.utils import timezone
 
+from hitlchat import tracing
 from hitlchat.agent import announce, runs, transcript, writing
 from hitlchat.agent.loop import advance
 from hitlchat.agent.models import Conversation, Message
@@ -36,7 +37,7 @@ _driving: dict[Claim, asyncio.Task[Any]] = {}
 def say(conversation: Conversation, content: str) -> tuple[Message, UUID]:
     """The user says something: store it and let the assistant begin. RunActive while a run goes on."""
     message, claim = runs.start(conversation, content)
-    _start(claim)
+    _start(claim, begins=True)
     announce.tell_soon(conversation.pk, "message", message=str(message.pk))
     return message, claim.run_id
 
@@ -85,8 +86,8 @@ async def let_go() -> None:
         await asyncio.wait(tasks, timeout=5)
 
 
-def _start(claim: Claim) -> None:
-    background.spawn(_drive, claim)
+def _start(claim: Claim, *, begins: bool = False) -> None:
+    background.spawn(_drive, claim, begins)
 
 
 async def _abandon(run_id: UUID) -> None:
@@ -96,12 +97,13 @@ async def _abandon(run_id: UUID) -> None:
             task.cancel()
 
 
-async def _drive(claim: Claim) -> None:
+async def _drive(claim: Claim, begins: bool) -> None:
     task = asyncio.current_task()
     assert task is not None
     _driving[claim] = task
     try:
-        await advance(claim)
+        with tracing.work(claim.run_id, claim.conversation_id, begins=begins):
+            await advance(claim)
     except asyncio.CancelledError:
         await asyncio.shield(in_db(runs.release)(claim))
         raise

@@ -1,6 +1,5 @@
 """The one place that writes a call's status: the move, its audit event and its announcement belong together."""
 
-import logging
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -10,11 +9,10 @@ from django.db.models import Q
 from django.dispatch import Signal
 from django.utils import timezone
 
+from hitlchat.gate import events
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import AuditEvent, ToolCall
 from hitlchat.gate.status import ENTRIES, MOVES, SETTLED, Status
-
-logger = logging.getLogger("hitlchat.gate")
 
 # Sent after the commit with call_id, status, conversation_id and turn_id, and with whether it was asked about again:
 # ids only. Who listens reads the row again.
@@ -82,14 +80,15 @@ def note(call_id: UUID | None, name: str, *, actor: Actor, data: dict[str, Any] 
 def remark(call: ToolCall, name: str, *, actor: Actor, data: dict[str, Any] | None = None) -> None:
     """Put on record what happened to a call without moving it, and have those look again who look at it."""
     note(call.pk, name, actor=actor, data=data)
+    logged = events.fields(call, name, actor, data)
     more = {"asked_again": call.round > 1, "conversation_id": call.conversation_id, "turn_id": call.turn_id}
-    transaction.on_commit(partial(_announce, call.pk, Status(call.status), **more), robust=True)
+    transaction.on_commit(partial(_announce, call.pk, Status(call.status), logged, **more), robust=True)
 
 
 def _record(call: ToolCall, actor: Actor, data: dict[str, Any] | None) -> None:
     remark(call, f"call.{Status(call.status).value}", actor=actor, data=data)
 
 
-def _announce(call_id: UUID, status: Status, **more: Any) -> None:
-    logger.info("call.%s %s", status.value, call_id)
+def _announce(call_id: UUID, status: Status, logged: events.Fields, **more: Any) -> None:
+    events.log(logged)
     call_moved.send_robust(sender=ToolCall, call_id=call_id, status=status, **more)

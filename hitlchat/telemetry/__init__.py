@@ -1,0 +1,1 @@
+"""What operators see of it from outside: numbers, logs, traces."""

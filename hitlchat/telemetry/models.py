@@ -1,0 +1,26 @@
+"""Totals of what is on record, so that a look at them costs the same however long the record is."""
+
+from django.db import models
+
+
+class Mark(models.Model):
+    """How far the totals go: every event up to this one is in them, and none behind it. One row."""
+
+    event_id = models.BigIntegerField(default=0)
+
+    def __str__(self) -> str:
+        return f"totals up to event {self.event_id}"
+
+
+class Total(models.Model):
+    """One number, under its name and the values of its labels."""
+
+    name = models.CharField(max_length=64)
+    labels = models.CharField(max_length=200, help_text="Their values, in order, with spaces between.")
+    value = models.FloatField(default=0)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["name", "labels"], name="one_total_per_name_and_labels")]
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.labels}: {self.value:g}"

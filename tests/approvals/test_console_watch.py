@@ -1,0 +1,176 @@
+"""The console at a real terminal, which is a pseudo-terminal with the command behind it."""
+
+import json
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import connection
+
+from hitlchat.gate import decide
+from hitlchat.gate.models import Approval, Decision
+from tests.conftest import signed_in
+from tests.gate.asking import ask, recording, status
+from tests.gate.conftest import entered
+from tests.processes import ROOT
+from tests.waiting import until
+
+__all__ = ["entered"]
+pytestmark = pytest.mark.django_db(transaction=True)
+
+SECONDS = 20.0
+
+
+class Typist:
+    """`manage.py approvals` at a terminal of its own, on the database of this test run."""
+
+    def __init__(self, environment: dict[str, str], *arguments: str) -> None:
+        ours, theirs = pty.openpty()
+        command = [sys.executable, "manage.py", "approvals", *arguments]
+        streams: dict[str, Any] = {"stdin": theirs, "stdout": theirs, "stderr": theirs}
+        self._ours, self.screen = ours, ""
+        self.process = subprocess.Popen(command, cwd=ROOT, env=environment, start_new_session=True, **streams)
+        os.close(theirs)
+
+    def reads(self, words: str) -> str:
+        """What stands on the screen once `words` do."""
+        return until(lambda: self.screen if words in self._look() else "", words, seconds=SECONDS)
+
+    def type(self, text: str) -> None:
+        os.write(self._ours, text.encode())
+
+    def ends(self) -> int:
+        until(lambda: (self._look(), self.process.poll() is not None)[1], "its end", seconds=SECONDS)
+        self._look()
+        return self.process.returncode
+
+    def close(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait(SECONDS)
+        os.close(self._ours)
+
+    def _look(self) -> str:
+        while select.select([self._ours], [], [], 0)[0]:
+            # A terminal whose program has ended cannot be read.
+            try:
+                read = os.read(self._ours, 65536)
+            except OSError:
+                break
+            if not read:
+                break
+            self.screen += re.sub(r"\x1b\[[0-9;]*m", "", read.decode()).replace("\r\n", "\n")
+        return self.screen
+
+
+At = Callable[..., Typist]
+
+
+@pytest.fixture
+def at(tmp_path: Path) -> Iterator[At]:
+    """Start the command with these arguments."""
+    started: list[Typist] = []
+    names = connection.settings_dict
+    url = (
+        f"sqlite:///{names['NAME']}"
+        if connection.vendor == "sqlite"
+        else f"postgresql://{names['USER']}@{names['HOST']}:{names['PORT']}/{names['NAME']}"
+    )
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("TEST_", "REDIS", "OPENAI_"))}
+    own = {"DATABASE_URL": url, "HITLCHAT_DATA": str(tmp_path), "TERM": "xterm", "COLUMNS": "100"}
+
+    def start(*arguments: str) -> Typist:
+        started.append(Typist(kept | own, *arguments))
+        return started[-1]
+
+    yield start
+    for each in started:
+        each.close()
+
+
+def test_it_shows_what_comes_and_takes_approve_decline_and_later(at: At, bob: User) -> None:
+    desk = at("watch", "--as", "bob", "--for", "bob")
+    desk.reads("Waiting for questions")
+    calls = [ask(bob, recording(f"tool{number}"), {"text": f"hello {number}"}) for number in range(3)]
+    # In the order in which their time runs out.
+    for typed, told in (("approve", "A server performs it"), ("decline", "Reason"), ("later", "it waits on")):
+        desk.reads("later")
+        desk.screen = desk.screen.replace('Type "approve", "decline" or "later":', "asked", 1)
+        desk.type(f"{typed}\n")
+        desk.reads(told)
+        if typed == "decline":
+            desk.type("Too risky\n")
+            desk.reads("It does not run")
+    assert [status(call).value for call in calls] == ["approved", "declined", "waiting"]
+    assert [each.means for each in Decision.objects.all()] == ["console", "console"]
+    assert Decision.objects.get(verdict="decline").reason == "Too risky"
+    assert "hello 0" in desk.screen
+    assert "Digest:" in desk.screen
+    os.killpg(desk.process.pid, signal.SIGINT)
+    assert desk.ends() == 0
+    assert "Stopped" in desk.screen
+    assert "Traceback" not in desk.screen
+
+
+def test_only_the_whole_word_approves_and_what_was_typed_before_the_card_does_not_count(at: At, bob: User) -> None:
+    call = ask(bob, recording())
+    desk = at("watch", "--as", "bob")
+    desk.type("approve\n")
+    desk.reads("Type")
+    for typed in ("", "y", "yes", "Approved", "a"):
+        desk.screen = ""
+        desk.type(f"{typed}\n")
+        desk.reads("none of the three")
+    assert status(call).value == "waiting"
+    desk.type("\x04")
+    assert desk.ends() == 0
+    assert Decision.objects.count() == 0
+
+
+def test_what_is_decided_elsewhere_is_said_and_the_next_one_comes(at: At, bob: User) -> None:
+    first, second = ask(bob, recording("first")), ask(bob, recording("second"))
+    desk = at("watch", "--as", "bob")
+    desk.reads("Type")
+    decide.decline(Approval.objects.get(call=first).pk, signed_in(bob))
+    desk.reads("It has its outcome meanwhile. Declined. Declined by bob, signed in.")
+    desk.reads(str(Approval.objects.get(call=second).pk))
+    assert status(second).value == "waiting"
+
+
+def test_approve_at_a_terminal_shows_all_that_is_risky_and_wants_the_word(at: At, bob: User) -> None:
+    call = ask(bob, recording(risk_level=4), {"text": "z" * 3000 + "END"})
+    found = Approval.objects.get(call=call)
+    for typed, code, words in (
+        ("\n", 0, "it waits on"),
+        ("\x04", 1, "Nothing was decided"),
+        ("approve\n", 0, "Approved"),
+    ):
+        desk = at("approve", str(found.pk), "--as", "bob", "--plain")
+        assert "END" in desk.reads("to leave it")
+        desk.type(typed)
+        assert desk.ends() == code
+        assert words in desk.screen
+    assert status(call).value == "approved"
+
+
+def test_as_json_it_tells_what_begins_and_ends_to_wait_and_asks_nothing(at: At, bob: User) -> None:
+    call = ask(bob, recording(), {"text": "\x1b[31mred"})
+    desk = at("watch", "--json")
+    desk.reads('"waiting"')
+    decide.decline(Approval.objects.get(call=call).pk, signed_in(bob))
+    desk.reads('"declined"')
+    events = [json.loads(line) for line in desk.screen.splitlines() if line.startswith("{")]
+    assert [event["event"] for event in events] == ["waiting", "declined"]
+    assert {event["callId"] for event in events} == {str(call.pk)}
+    assert "Type" not in desk.screen
+    os.killpg(desk.process.pid, signal.SIGINT)
+    assert desk.ends() == 0
