@@ -6,7 +6,7 @@ from django.db.models import QuerySet
 from django.http import StreamingHttpResponse
 from ninja import Query, Router
 
-from hitlchat.api import schemas, shapes
+from hitlchat.api import audit_schemas, shapes
 from hitlchat.api.auth import ApiRequest, auditor
 from hitlchat.gate import canonical
 from hitlchat.gate.download import csv_text, download
@@ -20,13 +20,13 @@ from hitlchat.record.rows import newest_id
 router = Router(tags=["audit"], by_alias=True)
 
 AT_ONCE = 500
-COLUMNS = list(schemas.AuditEvent.model_json_schema(by_alias=True)["properties"])
+COLUMNS = list(audit_schemas.AuditEvent.model_json_schema(by_alias=True)["properties"])
 
 
-@router.get("", response=list[schemas.AuditEvent])
+@router.get("", response=list[audit_schemas.AuditEvent])
 def read_audit(
-    request: ApiRequest, wanted: Query[schemas.AuditFilter]
-) -> list[schemas.AuditEvent] | StreamingHttpResponse:
+    request: ApiRequest, wanted: Query[audit_schemas.AuditFilter]
+) -> list[audit_schemas.AuditEvent] | StreamingHttpResponse:
     """The latest events first, `before` the last of them for more; as CSV, all of them in the order they happened."""
     auditor(request)
     rows = _wanted(wanted)
@@ -37,8 +37,8 @@ def read_audit(
     return [shapes.event(row, batches.get(row.pk)) for row in found]
 
 
-@router.get("/seals", response=list[schemas.AuditSeal])
-def read_seals(request: ApiRequest, wanted: Query[schemas.SealFilter]) -> list[schemas.AuditSeal]:
+@router.get("/seals", response=list[audit_schemas.AuditSeal])
+def read_seals(request: ApiRequest, wanted: Query[audit_schemas.SealFilter]) -> list[audit_schemas.AuditSeal]:
     """The latest seals first: note a hash elsewhere, and `manage.py audit verify --expect` proves that it is there."""
     auditor(request)
     rows = Seal.objects.select_related("drop").order_by("-number")
@@ -46,13 +46,15 @@ def read_seals(request: ApiRequest, wanted: Query[schemas.SealFilter]) -> list[s
     return [shapes.seal(row) for row in rows[: wanted.limit]]
 
 
-def _wanted(wanted: schemas.AuditFilter) -> QuerySet[AuditEvent]:
+def _wanted(wanted: audit_schemas.AuditFilter) -> QuerySet[AuditEvent]:
     columns = {"name": wanted.name, "call_id": wanted.call, "at__gte": wanted.since, "id__lt": wanted.before}
     rows = AuditEvent.objects.select_related("call", "actor")
     return rows.filter(**{name: value for name, value in columns.items() if value is not None})
 
 
-def _taken_out(request: ApiRequest, wanted: schemas.AuditFilter, rows: QuerySet[AuditEvent]) -> QuerySet[AuditEvent]:
+def _taken_out(
+    request: ApiRequest, wanted: audit_schemas.AuditFilter, rows: QuerySet[AuditEvent]
+) -> QuerySet[AuditEvent]:
     """What is there now, after putting on record that it is being exported."""
     asked = wanted.model_dump(mode="json", exclude={"limit", "format"}, exclude_none=True)
     last = newest_id()

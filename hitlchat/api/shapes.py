@@ -8,7 +8,7 @@ from django.db.models import OuterRef, QuerySet, Subquery
 
 from hitlchat.agent import held
 from hitlchat.agent import models as agent
-from hitlchat.api import schemas
+from hitlchat.api import audit_schemas, schemas
 from hitlchat.gate import attention, deciders, joining, who
 from hitlchat.gate import models as gate
 from hitlchat.gate.history import row as history
@@ -216,8 +216,8 @@ def error(row: gate.ToolCall) -> schemas.Object | None:
     return cast("schemas.Object | None", row.error)
 
 
-def event(row: gate.AuditEvent, batch: int | None) -> schemas.AuditEvent:
-    return schemas.AuditEvent(
+def event(row: gate.AuditEvent, batch: int | None) -> audit_schemas.AuditEvent:
+    return audit_schemas.AuditEvent(
         id=row.pk,
         name=row.name,
         at=row.at,
@@ -230,9 +230,9 @@ def event(row: gate.AuditEvent, batch: int | None) -> schemas.AuditEvent:
     )
 
 
-def seal(row: gate.Seal) -> schemas.AuditSeal:
+def seal(row: gate.Seal) -> audit_schemas.AuditSeal:
     dropped: gate.Drop | None = getattr(row, "drop", None)
-    return schemas.AuditSeal(
+    return audit_schemas.AuditSeal(
         number=row.number,
         first_event=row.first,
         last_event=row.last,
