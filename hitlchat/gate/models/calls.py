@@ -97,7 +97,18 @@ class ToolCall(models.Model):
             ),
             # Healing runs whose call was settled by a process without a server loop.
             models.Index(fields=["settled_at"], name="call_by_settled_at"),
-            models.Index(fields=["caller", "created_at"], condition=Q(status=Status.WAITING), name="call_waiting"),
+            # What waits for one person, the soonest deadline first, by each of the ways to decide (queue.py).
+            models.Index(fields=["caller", "deadline"], condition=Q(status=Status.WAITING), name="call_waiting"),
+            models.Index(
+                fields=["decided_by", "decider_group", "deadline"],
+                condition=Q(status=Status.WAITING) & ~Q(decided_by=DecidedBy.REQUESTER),
+                name="call_by_deciders_waiting",
+            ),
+            models.Index(
+                fields=["escalates_to", "deadline"],
+                condition=Q(status=Status.WAITING, escalates_to__isnull=False),
+                name="call_by_second_group_waiting",
+            ),
             models.Index(fields=["deadline"], condition=Q(status=Status.WAITING), name="call_overdue"),
             # What approvers, or the people of a group, decide; and what others may decide after some time.
             models.Index(
