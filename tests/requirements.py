@@ -147,6 +147,21 @@ REQUIREMENTS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
             "chat/test_commands.py::test_nobody_decides_about_the_calls_of_another",
         ),
     ),
+    "SR-22": (
+        "No GET decides: links that mail scanners and chats follow change nothing, and need sign-in",
+        (
+            "approvals/inbox/test_mail_scanners.py::test_links_that_are_followed_by_a_program_decide_nothing_and_lead_to_sign_in",
+            "approvals/test_pages.py::test_looking_changes_nothing",
+        ),
+    ),
+    "SR-24": (
+        "No other site's page opens a socket here, sends an answer, or frames the page that takes one",
+        (
+            "approvals/inbox/test_socket.py::test_a_hostile_page_gets_no_socket",
+            "approvals/test_pages.py::test_an_answer_without_a_csrf_token_is_refused",
+            "approvals/test_pages.py::test_the_page_cannot_be_framed",
+        ),
+    ),
     "SR-25": (
         "What matters most is decided by others than the requester, by two people, who have just signed in",
         (

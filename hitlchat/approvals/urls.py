@@ -1,15 +1,6 @@
-from django.urls import path
+from django.urls import include, path
 
-from hitlchat.approvals import (
-    edit_views,
-    grant_views,
-    policies,
-    rules_views,
-    text_views,
-    time_views,
-    views,
-    waiting_views,
-)
+from hitlchat.approvals import edit_views, grant_views, policies, rules_views, text_views, time_views, views
 
 urlpatterns = [
     path("policies", policies.page, name="policies"),
@@ -20,9 +11,7 @@ urlpatterns = [
     path("texts/example", text_views.example, name="texts-example"),
     path("tools/<str:name>/texts", text_views.page, name="tool-texts"),
     path("tools/<str:name>/texts/example", text_views.example, name="tool-texts-example"),
-    path("approvals/", waiting_views.page, name="approvals"),
-    path("approvals/waiting", waiting_views.live, name="approvals-live"),
-    path("waiting", waiting_views.count, name="waiting-count"),
+    path("", include("hitlchat.approvals.inbox.urls")),
     path("approvals/<uuid:approval_id>", views.approval, name="approval"),
     path("approvals/<uuid:approval_id>/decide", views.answer, name="decide"),
     path("approvals/<uuid:approval_id>/edit", edit_views.edit, name="edit-arguments"),
