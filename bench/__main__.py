@@ -21,6 +21,7 @@ PARTS: Final = {
     "policies": "What a verdict of each rule costs",
     "gate": "The gate: submit, ask, decide, claim, perform, on record",
     "deciding": "One answer, with few and with very many questions open",
+    "inbox": "The inbox, with few and with very many calls waiting",
 }
 
 

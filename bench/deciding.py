@@ -47,19 +47,19 @@ class Person:
 def measure() -> Iterator[Figure]:
     people.ready()
     bob, ann = Person.of(people.bob()), Person.of(User.objects.create_user("ann", password=PASSWORD))
-    _fill(bob, FEW)
+    fill(bob, FEW)
     yield from _figures(f"{FEW} waiting", bob)
     with Stopwatch() as watch:
-        _fill(ann, MANY)
+        fill(ann, MANY)
         with connection.cursor() as cursor:
             cursor.execute("ANALYZE")
     yield Figure(f"put {MANY:,} questions on record, for this bench", watch.wall, "s", note=f"{watch.cpu:.0f} s CPU")
     yield from _figures(f"{MANY:,} more of somebody else's", bob)
     yield from _figures(f"{MANY:,} of one's own", ann)
-    yield from _figures(f"{MANY:,} of somebody else's that one may decide", _let_decide(bob, ann))
+    yield from _figures(f"{MANY:,} of somebody else's that one may decide", let_decide(bob, ann))
 
 
-def _let_decide(approver: Person, requester: Person) -> Person:
+def let_decide(approver: Person, requester: Person) -> Person:
     """What waits for `requester` is for approvers to decide from now on, and `approver` is one."""
     roles.give(approver.user, Role.APPROVER)
     ToolCall.objects.filter(caller=requester.user, status=Status.WAITING).update(
@@ -121,7 +121,7 @@ def _listed(person: Person) -> Callable[[], None]:
     return work
 
 
-def _fill(person: Person, count: int) -> None:
+def fill(person: Person, count: int) -> None:
     """So many questions like one that the gate put, as rows: one by one it would take half an hour."""
     if not count:
         return

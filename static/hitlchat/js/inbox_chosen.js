@@ -74,7 +74,7 @@ export async function showChosen(id) {
 // An answer to a look of the card that was here before.
 slot.addEventListener("htmx:beforeSwap", (event) => {
   const { requestConfig, target } = /** @type {CustomEvent} */ (event).detail;
-  const isOfOther = !requestConfig.path.includes(chosenId) && /\/(outcome|who|decide|take-back)\b/.test(requestConfig.path);
+  const isOfOther = Boolean(chosenId) && !requestConfig.path.includes(chosenId) && /\/(outcome|who|decide|take-back)\b/.test(requestConfig.path);
   if (target === slot && isOfOther) /** @type {CustomEvent} */ (event).detail.shouldSwap = false;
 });
 
@@ -129,9 +129,12 @@ export function leave() {
   if (link instanceof HTMLElement) link.focus();
 }
 
-/** Nothing is left to be chosen. */
+/** No single call is chosen. */
 export function forget() {
   chosenId = "";
+  clearTimeout(timer);
+  timer = 0;
+  for (const link of list.querySelectorAll("[aria-current]")) link.removeAttribute("aria-current");
   delete slot.dataset.shows;
   history.replaceState(null, "", address(""));
 }

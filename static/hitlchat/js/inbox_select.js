@@ -1,7 +1,7 @@
 // @ts-check
 /** Several calls selected, to be answered together once they are listed. */
 
-import { fill, slot } from "./inbox_chosen.js";
+import { fill, forget, slot } from "./inbox_chosen.js";
 
 const OTHER_TOOL = "Only calls of the same tool, as those that are selected.";
 const MOST = 50;
@@ -79,7 +79,7 @@ async function listThem() {
   const url = new URL(review.dataset.review ?? "", window.location.href);
   for (const box of chosenBoxes()) url.searchParams.append("call", line(box).dataset.call ?? "");
   main.setAttribute("data-picked", "");
-  delete slot.dataset.shows;
+  forget();
   await fill(url.pathname + url.search);
   const title = /** @type {HTMLElement} */ (document.querySelector("#card-title"));
   title.focus({ preventScroll: true });
