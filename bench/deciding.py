@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import cache
 
 from asgiref.sync import async_to_sync
@@ -128,7 +129,10 @@ def fill(person: Person, count: int) -> None:
     like = person.asked()
     columns = ToolCall.objects.filter(pk=like.call_id).values().get()
     for start in range(0, count, AT_ONCE):
-        calls = [ToolCall(**columns | {"id": new_id()}) for _ in range(min(AT_ONCE, count - start))]
+        many = range(start, min(start + AT_ONCE, count))
+        # Asked one after the other, as they would have been.
+        later = [{"id": new_id(), "deadline": columns["deadline"] + timedelta(milliseconds=n)} for n in many]
+        calls = [ToolCall(**columns | each) for each in later]
         ToolCall.objects.bulk_create(calls)
         Approval.objects.bulk_create(
             Approval(call=call, prompt=like.prompt, disclosure=like.disclosure, digest=like.digest) for call in calls

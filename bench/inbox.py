@@ -1,5 +1,5 @@
-"""The inbox with ten calls waiting, and with a hundred thousand: its page, its refresh, the count of every page, and what
-its socket reads for one event."""
+"""The inbox with ten calls waiting, and with a hundred thousand: its page, its refresh, the count that every page has,
+and what the socket reads for an event."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -24,16 +24,16 @@ GOAL_MS = 200.0
 
 def measure() -> Iterator[Figure]:
     people.ready()
-    bob, ann = Person.of(people.bob()), Person.of(User.objects.create_user("ann", password=PASSWORD))
+    bob, eve = Person.of(people.bob()), Person.of(User.objects.create_user("eve", password=PASSWORD))
     fill(bob, FEW)
     yield from _figures(f"{FEW} waiting", bob)
     with Stopwatch() as watch:
-        fill(ann, MANY)
+        fill(eve, MANY)
         _analyze()
     yield Figure(f"put {MANY:,} questions on record, for this bench", watch.wall, "s", note=f"{watch.cpu:.0f} s CPU")
     yield from _figures(f"{MANY:,} more of somebody else's", bob)
-    yield from _figures(f"{MANY:,} of one's own", ann)
-    approver = let_decide(bob, ann)
+    yield from _figures(f"{MANY:,} of one's own", eve)
+    approver = let_decide(bob, eve)
     _analyze()
     yield from _figures(f"{MANY:,} of somebody else's that one may decide", approver)
 

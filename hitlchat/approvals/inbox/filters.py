@@ -16,7 +16,7 @@ from hitlchat.gate.models import CallerKind, ToolCall
 # PostgreSQL knows no NUL.
 STORABLE: Final = ProhibitNullCharactersValidator()
 # What there is to choose from is taken from so many of the most urgent calls.
-LOOKED_AT: Final = 500
+LOOKED_AT: Final = 200
 AGES: Final = {"1": "1 minute", "5": "5 minutes", "15": "15 minutes", "60": "1 hour", "1440": "1 day"}
 KINDS: Final = {
     CallerKind.CHAT.value: "The assistant",
