@@ -128,10 +128,12 @@ def fill(person: Person, count: int) -> None:
         return
     like = person.asked()
     columns = ToolCall.objects.filter(pk=like.call_id).values().get()
+    until = like.call.deadline
+    assert until is not None
     for start in range(0, count, AT_ONCE):
         many = range(start, min(start + AT_ONCE, count))
         # Asked one after the other, as they would have been.
-        later = [{"id": new_id(), "deadline": columns["deadline"] + timedelta(milliseconds=n)} for n in many]
+        later = [{"id": new_id(), "deadline": until + timedelta(milliseconds=n)} for n in many]
         calls = [ToolCall(**columns | each) for each in later]
         ToolCall.objects.bulk_create(calls)
         Approval.objects.bulk_create(

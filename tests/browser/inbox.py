@@ -1,5 +1,7 @@
 """Calls that wait for bob without a page of his, and his inbox."""
 
+from typing import Any
+
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.chatting import GRACE_MS
@@ -15,7 +17,7 @@ class Asking:
         self._house, self._model = house, model
         self._runs: list[str] = []
 
-    def __call__(self, *wanted: tuple[str, dict[str, object]]) -> None:
+    def __call__(self, *wanted: tuple[str, dict[str, Any]]) -> None:
         """All in one turn; they wait when this returns."""
         before = len(self._house.bob.pending())
         self._model.enqueue(calls(*wanted))

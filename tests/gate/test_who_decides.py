@@ -520,6 +520,8 @@ def test_of_the_queue_no_more_is_read_and_nothing_sorted_beyond_what_is_shown(
     for index in ("call_waiting", "call_by_deciders_waiting", "call_by_second_group_waiting"):
         assert index in plan
     assert "SCAN gate_toolcall" not in plan
+    # Each of the four ways comes in the order of its index: at most equal deadlines are sorted.
+    assert plan.count("USE TEMP B-TREE FOR RIGHT PART OF ORDER BY") == 4
 
 
 @pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL reads small tables whole")
