@@ -14,7 +14,6 @@ from bench.figures import Figure
 from bench.measure import Stopwatch, median, percentile
 from hitlchat.approvals.inbox import counting, lines
 from hitlchat.approvals.inbox.socket import News
-from hitlchat.gate.models import ToolCall, new_id
 from tests.conftest import PASSWORD
 
 WARM, TIMES = 3, 20
@@ -46,14 +45,15 @@ def _analyze() -> None:
 def _figures(where: str, person: Person) -> Iterator[Figure]:
     client = Client(SERVER_NAME="127.0.0.1")
     client.force_login(person.user)
-    mark = lines.of(person.user.pk).mark
+    listed = lines.of(person.user.pk)
+    mark, asked = listed.mark, str(listed.lines[0].approval.call_id)
     ways: dict[str, Callable[[], object]] = {
         "the page": partial(_get, client, "/approvals/"),
         "the page, with a filter that nothing passes": partial(_get, client, "/approvals/?kind=studio"),
         "a refresh that finds nothing new": partial(_get, client, f"/approvals/waiting?was={mark}"),
         "a refresh that lists anew": partial(_get, client, "/approvals/waiting"),
         "the count": partial(counting.waiting, person.user.pk),
-        "what the socket reads for an event": partial(_looked, client, person),
+        "what the socket reads for an event": partial(_looked, client, person, asked),
     }
     for what, way in ways.items():
         watches = [_timed(way) for _ in range(WARM + TIMES)][WARM:]
@@ -72,9 +72,8 @@ def _get(client: Client, path: str) -> None:
     assert client.get(path).status_code in (200, 204)
 
 
-def _looked(client: Client, person: Person) -> None:
+def _looked(client: Client, person: Person, asked: str) -> None:
     """With one call that has just been asked about."""
     news = News(person.user.pk, client.session.session_key)
-    asked = ToolCall.objects.filter(caller=person.user).values_list("pk", flat=True)[:1]
-    news.hear([str(each) for each in asked] or [str(new_id())])
+    news.hear([asked])
     assert news.look() is not None
