@@ -25,6 +25,7 @@ PARTS: Final = {
     "metrics": "A look at the numbers, with very many calls on record",
     "deciding": "One answer, with few and with very many questions open",
     "history": "The history of a hundred thousand calls",
+    "inbox": "The inbox, with few and with very many calls waiting",
 }
 
 

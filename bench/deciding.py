@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import cache
 
 from asgiref.sync import async_to_sync
@@ -47,19 +48,19 @@ class Person:
 def measure() -> Iterator[Figure]:
     people.ready()
     bob, ann = Person.of(people.bob()), Person.of(User.objects.create_user("ann", password=PASSWORD))
-    _fill(bob, FEW)
+    fill(bob, FEW)
     yield from _figures(f"{FEW} waiting", bob)
     with Stopwatch() as watch:
-        _fill(ann, MANY)
+        fill(ann, MANY)
         with connection.cursor() as cursor:
             cursor.execute("ANALYZE")
     yield Figure(f"put {MANY:,} questions on record, for this bench", watch.wall, "s", note=f"{watch.cpu:.0f} s CPU")
     yield from _figures(f"{MANY:,} more of somebody else's", bob)
     yield from _figures(f"{MANY:,} of one's own", ann)
-    yield from _figures(f"{MANY:,} of somebody else's that one may decide", _let_decide(bob, ann))
+    yield from _figures(f"{MANY:,} of somebody else's that one may decide", let_decide(bob, ann))
 
 
-def _let_decide(approver: Person, requester: Person) -> Person:
+def let_decide(approver: Person, requester: Person) -> Person:
     """What waits for `requester` is for approvers to decide from now on, and `approver` is one."""
     roles.give(approver.user, Role.APPROVER)
     ToolCall.objects.filter(caller=requester.user, status=Status.WAITING).update(
@@ -121,14 +122,19 @@ def _listed(person: Person) -> Callable[[], None]:
     return work
 
 
-def _fill(person: Person, count: int) -> None:
+def fill(person: Person, count: int) -> None:
     """So many questions like one that the gate put, as rows: one by one it would take half an hour."""
     if not count:
         return
     like = person.asked()
     columns = ToolCall.objects.filter(pk=like.call_id).values().get()
+    until = like.call.deadline
+    assert until is not None
     for start in range(0, count, AT_ONCE):
-        calls = [ToolCall(**columns | {"id": new_id()}) for _ in range(min(AT_ONCE, count - start))]
+        many = range(start, min(start + AT_ONCE, count))
+        # Asked one after the other, as they would have been.
+        later = [{"id": new_id(), "deadline": until + timedelta(milliseconds=n)} for n in many]
+        calls = [ToolCall(**columns | each) for each in later]
         ToolCall.objects.bulk_create(calls)
         Approval.objects.bulk_create(
             Approval(call=call, prompt=like.prompt, disclosure=like.disclosure, digest=like.digest) for call in calls

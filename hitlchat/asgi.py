@@ -19,8 +19,9 @@ from hitlchat import sandbox  # noqa: E402
 from hitlchat.agent import runner  # noqa: E402
 from hitlchat.agent.demo_model.server import demo_model  # noqa: E402
 from hitlchat.agent.endpoint import DEMO_PATH, own_address  # noqa: E402
+from hitlchat.approvals.inbox.routing import websocket_urlpatterns as of_inbox  # noqa: E402
 from hitlchat.chat.origin import OwnOriginOnly  # noqa: E402
-from hitlchat.chat.routing import websocket_urlpatterns  # noqa: E402
+from hitlchat.chat.routing import websocket_urlpatterns as of_chat  # noqa: E402
 from hitlchat.gate.background import background  # noqa: E402
 from hitlchat.mcp_server import holding  # noqa: E402
 from hitlchat.mcp_server import serving as mcp  # noqa: E402
@@ -105,7 +106,7 @@ async def lifespan(_scope: Scope, receive: Receive, send: Send) -> None:
 protocols = ProtocolTypeRouter(
     {
         "http": http,
-        "websocket": AllowedHostsOriginValidator(OwnOriginOnly(AuthMiddlewareStack(URLRouter(websocket_urlpatterns)))),
+        "websocket": AllowedHostsOriginValidator(OwnOriginOnly(AuthMiddlewareStack(URLRouter(of_chat + of_inbox)))),
         "lifespan": lifespan,
     }
 )

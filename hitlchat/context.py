@@ -1,5 +1,6 @@
 """What every page's frame shows."""
 
+from functools import partial
 from typing import Any
 
 from django.conf import settings
@@ -7,7 +8,7 @@ from django.http import HttpRequest
 
 from hitlchat.accounts.roles import may_administer, may_author
 from hitlchat.agent.endpoint import uses_demo
-from hitlchat.gate import deciders
+from hitlchat.approvals.inbox import counting
 from hitlchat.upstreams import attention
 from hitlchat.upstreams.asking import questions
 
@@ -28,6 +29,6 @@ def shell(request: HttpRequest) -> dict[str, Any]:
         "gate_is_off": not settings.HITL_ENABLED,
         # Asked only where it is shown.
         "servers_attention": attention.count,
-        "approvals_waiting": deciders.waiting_for(user.pk).count,
+        "approvals_waiting": partial(counting.waiting, user.pk),
         "open_questions": questions.open_for(user.pk).count,
     }

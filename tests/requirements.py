@@ -153,6 +153,8 @@ REQUIREMENTS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
             "notices/test_links.py::test_scanners_that_follow_every_link_decide_nothing",
             "notices/test_links.py::test_a_link_asks_to_sign_in_and_then_shows_the_card",
             "notices/test_telling.py::test_who_may_decide_hears_with_a_link_and_without_arguments",
+            "approvals/inbox/test_mail_scanners.py::test_links_that_are_followed_by_a_program_decide_nothing_and_lead_to_sign_in",
+            "approvals/test_pages.py::test_looking_changes_nothing",
         ),
     ),
     "SR-23": (
@@ -161,6 +163,14 @@ REQUIREMENTS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
             "notices/test_links.py::test_no_address_takes_an_answer_from_whoever_is_not_signed_in",
             "notices/test_documented.py::test_it_takes_each_message_once_and_refuses_what_was_replayed_changed_or_is_old",
             "notices/test_documented.py::test_the_example_of_the_specification_is_signed_as_it_says",
+        ),
+    ),
+    "SR-24": (
+        "No other site's page opens a socket here, sends an answer, or frames the page that takes one",
+        (
+            "approvals/inbox/test_socket.py::test_a_hostile_page_gets_no_socket",
+            "approvals/test_pages.py::test_an_answer_without_a_csrf_token_is_refused",
+            "approvals/test_pages.py::test_the_page_cannot_be_framed",
         ),
     ),
     "SR-25": (

@@ -25,6 +25,7 @@ ON_SERVERS: Final = (
     "tests/agent",
     "tests/chat",
     "tests/api",
+    "tests/approvals/inbox",
     "tests/project_tools",
     "tests/mcp_server",
     "tests/people",

@@ -9,7 +9,6 @@ from hitlchat.approvals import (
     text_views,
     time_views,
     views,
-    waiting_views,
 )
 
 urlpatterns = [
@@ -21,10 +20,8 @@ urlpatterns = [
     path("texts/example", text_views.example, name="texts-example"),
     path("tools/<str:name>/texts", text_views.page, name="tool-texts"),
     path("tools/<str:name>/texts/example", text_views.example, name="tool-texts-example"),
-    path("approvals/", waiting_views.page, name="approvals"),
-    path("approvals/waiting", waiting_views.live, name="approvals-live"),
     path("approvals/shown", attention_views.shown, name="shown"),
-    path("waiting", waiting_views.count, name="waiting-count"),
+    path("", include("hitlchat.approvals.inbox.urls")),
     path("approvals/<uuid:approval_id>", views.approval, name="approval"),
     path("approvals/<uuid:approval_id>/decide", views.answer, name="decide"),
     path("approvals/<uuid:approval_id>/edit", edit_views.edit, name="edit-arguments"),

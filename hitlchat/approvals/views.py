@@ -114,16 +114,17 @@ def _fragment(request: HttpRequest, found: Approval, note: str = "", *, stays: b
     """For the Studio's page too, which has a heading of its own. `stays`: the card does that is on the page."""
     shown_on = urlsplit(request.headers.get("HX-Current-URL", "")).path
     on_its_page = shown_on == reverse("approval", args=[found.pk])
-    context = _context(request, found, note) | {"on_its_page": on_its_page, "whole": on_its_page, "who_anew": stays}
+    context = card_context(request, found, note) | {"on_its_page": on_its_page, "whole": on_its_page, "who_anew": stays}
     return render(request, "approvals/_answered.html", context)
 
 
 def _page(request: HttpRequest, found: Approval, note: str = "") -> HttpResponse:
-    context = {"section": "approvals", "whole": True, **_context(request, found, note)}
+    context = {"section": "approvals", "whole": True, **card_context(request, found, note)}
     return render(request, "approvals/page.html", context, status=409 if note else 200)
 
 
-def _context(request: HttpRequest, found: Approval, note: str = "") -> dict[str, object]:
+def card_context(request: HttpRequest, found: Approval, note: str = "") -> dict[str, object]:
+    """For _answered.html."""
     waiting = found.call.status == Status.WAITING
     shown = card(found, actor_of(request)) if waiting else None
     others = shown is not None and shown.who is not None and shown.who.stance != "may"

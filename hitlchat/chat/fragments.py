@@ -98,7 +98,7 @@ def flash(text: str) -> str:
 def outcomes(told: list[Outcome]) -> str:
     """What came of each of several answers."""
     all_counted = all(outcome.counted for outcome in told)
-    html = render_to_string("chat/_outcomes.html", {"outcomes": told, "all_counted": all_counted})
+    html = render_to_string("approvals/_outcomes.html", {"outcomes": told, "all_counted": all_counted})
     return f'<div id="flash" hx-swap-oob="innerHTML">{html}</div>'
 
 

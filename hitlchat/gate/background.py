@@ -32,6 +32,11 @@ class Background:
     def running(self) -> bool:
         return self._loop is not None and self._loop.is_running()
 
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop | None:
+        """The one that was adopted: what was begun on another one may never end."""
+        return self._loop
+
     def spawn(self, work: Work, *arguments: Any) -> None:
         """Start `work` soon; thread-safe. A failure is logged, never lost."""
         if self._loop is not None and self.running:

@@ -33,6 +33,14 @@ def entitled(person: Any, *, inner: Any = None, call: str = "", by: Any = None) 
     return ways[0] | ways[1] | ways[2] | ways[3]
 
 
+def waiting_ways(user_id: int) -> tuple[Q, Q, Q, Q]:
+    """Of a ToolCall: it waits and this person may decide it now, as its requester, an approver, one of a group, or
+    one who came in after some time."""
+    waits = Q(status=Status.WAITING)
+    first, second, third, fourth = (way & waits for way in _ways(user_id, user_id, "", Now()))
+    return first, second, third, fourth
+
+
 def _ways(person: Any, inner: Any, call: str, by: Any) -> tuple[Q, Q, Q, Q]:
     """In which somebody may come to decide: each has an index of its own."""
     groups = Membership.objects.filter(user_id=inner).values("group_id")
@@ -132,11 +140,11 @@ def seeing(user_id: int) -> tuple[Q, ...]:
     return Q(caller_id=user_id), *ways[1:]
 
 
-def waiting_for(user_id: int) -> QuerySet[Approval]:
-    """What waits for an answer of this person: what they may decide, and have not said yes to."""
+def waiting_for(user_id: int, only: Q | None = None) -> QuerySet[Approval]:
+    """What waits for an answer of this person: what they may decide, and have not said yes to. `only`: what else is
+    asked of a ToolCall."""
     said = Decision.objects.filter(approval=OuterRef("pk"), person_id=user_id, round=OuterRef("call__round"))
-    waits = Q(status=Status.WAITING)
-    rows = _approvals_of(*(way & waits for way in _ways(user_id, user_id, "", Now())))
+    rows = _approvals_of(*(way & (only or Q()) for way in waiting_ways(user_id)))
     return rows.filter(call__status=Status.WAITING).exclude(Exists(said))
 
 

@@ -1,6 +1,4 @@
-"""The page of everything that waits: it keeps itself up to date, by keyboard too, and every page counts what waits."""
-
-import re
+"""Every page counts what waits, and a page of several cards shows first what stands above them."""
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -22,48 +20,10 @@ def elsewhere(chat: Chat, model: SharedModel) -> Chat:
     return chat
 
 
-@pytest.fixture
-def inbox(visit: Visit, house: House, elsewhere: Chat) -> Page:
-    page = visit(house.server, house.bob)
-    page.goto(f"{house.server.url}/approvals/")
-    expect(page.locator(".waiting > li")).to_have_count(3)
-    return page
-
-
 def end(chat: Chat) -> None:
     """Leave nothing that waits."""
     chat.modal.get_by_role("button", name="Stop").click()
     expect(chat.modal).to_be_hidden()
-
-
-def test_what_waits_is_listed_counted_and_fits_every_window(inbox: Page, elsewhere: Chat) -> None:
-    expect(inbox).to_have_title("(3) Approvals · hitlchat")
-    expect(inbox.get_by_role("link", name=re.compile(r"Approvals.*waiting for you:\s*3"))).to_be_visible()
-    expect(inbox.locator(".waiting > li").first).to_contain_text("left")
-    looking.check(inbox)
-    end(elsewhere)
-    expect(inbox.get_by_text("Nothing waits for you")).to_be_visible()
-    expect(inbox).to_have_title("Approvals · hitlchat")
-    looking.check(inbox)
-
-
-def test_what_is_answered_elsewhere_leaves_the_list_without_throwing_anyone_off(inbox: Page, elsewhere: Chat) -> None:
-    lines = inbox.locator(".waiting-head > a")
-    second = str(lines.nth(1).get_attribute("id"))
-    lines.first.focus()
-    inbox.keyboard.press("Tab")
-    lines.first.focus()
-    elsewhere.decline(elsewhere.cards.first)
-    expect(lines).to_have_count(2)
-    # The line that had the focus is gone; the one that took its place has it.
-    expect(inbox.locator(f"[id='{second}']")).to_be_focused()
-    expect(inbox.get_by_role("status")).to_contain_text("Say one no longer waits.")
-    expect(inbox.get_by_role("status").locator("[data-status=declined]")).to_be_visible()
-    expect(inbox).to_have_title("(2) Approvals · hitlchat")
-    inbox.keyboard.press("Enter")
-    expect(inbox.get_by_role("heading", level=1)).to_have_text("A call needs your answer")
-    looking.check(inbox)
-    end(elsewhere)
 
 
 def test_every_page_counts_what_waits_by_itself(author: Page, visit: Visit, house: House, elsewhere: Chat) -> None:

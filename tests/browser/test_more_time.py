@@ -27,7 +27,7 @@ def test_five_minutes_are_added_with_one_press_and_every_open_page_shows_them(
     card = chat.asked()
     other = visit(house.server, house.bob)
     other.goto(f"{house.server.url}/approvals/")
-    line = other.locator(".waiting > li", has_text="soon")
+    line = other.locator("[data-line]", has_text="soon")
     expect(more(line)).to_be_visible()
     check(chat.page)
     check(other)

@@ -57,9 +57,9 @@ def set_rules(alice: Page, server: Server) -> None:
 
 def open_call(page: Page, server: Server) -> None:
     page.goto(f"{server.url}/approvals/")
-    expect(page.get_by_text("for bob")).to_be_visible()
-    page.locator(".waiting-head > a").click()
-    expect(page.get_by_role("heading", level=1)).to_have_text("A call needs your answer")
+    expect(page.locator("[data-line]").get_by_text("for bob")).to_be_visible()
+    page.locator("[data-line] a").first.click()
+    expect(page.locator("#card-slot [data-ask]")).to_be_visible()
     page.wait_for_timeout(GRACE_MS)
 
 

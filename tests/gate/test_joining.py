@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 
-from hitlchat.approvals import waiting as waiting_list
+from hitlchat.approvals.inbox import lines
 from hitlchat.chat import fragments, transcript_view
 from hitlchat.gate import batch, decide, joining, results
 from hitlchat.gate.batch import Item
@@ -64,8 +64,8 @@ def test_they_are_one_card_and_one_line_that_say_how_often_it_was_asked(bob: Use
     # Not the card of the first alone, which a page would keep as it is.
     assert f'id="ask-{approval_of(twins[0]).pk}-2x"' in shown
     assert transcript_view.run(here).waiting == 1
-    listed = waiting_list.of(bob.pk)
-    assert ([line.times for line in listed.lines], listed.count) == ([2], 2)
+    listed = lines.of(bob.pk)
+    assert ([line.times for line in listed.lines], listed.waiting.number, listed.more) == ([2], 2, "")
     assert [*joining.times(approval_of(call) for call in twins).values()] == [2, 2]
 
 

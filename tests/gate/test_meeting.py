@@ -8,7 +8,7 @@ import time_machine
 from django.contrib.auth.models import Group, User
 from django.utils import timezone
 
-from hitlchat.approvals import waiting
+from hitlchat.approvals.inbox import lines
 from hitlchat.gate import decide, extending, reasons, who
 from hitlchat.gate.grants.scope import Scope
 from hitlchat.gate.models import DecidedBy, Decision, Grant, Tool, ToolCall, new_id
@@ -105,4 +105,4 @@ def test_more_time_is_for_all_calls_of_one_card(bob: User, tool: Tool) -> None:
     assert until == soon + extending.MORE
     assert [fresh(call).deadline for call in (second, other)] == [until, soon + timedelta(seconds=2)]
     assert events(second) == ["call.waiting", "call.extended"]
-    assert [(line.approval.call_id, line.times) for line in waiting.of(bob.pk).lines] == [(other.pk, 1), (first.pk, 2)]
+    assert [(line.approval.call_id, line.times) for line in lines.of(bob.pk).lines] == [(other.pk, 1), (first.pk, 2)]

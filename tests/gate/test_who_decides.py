@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import Group, User
 from django.db import connection, connections
+from django.db.models import Q
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from hitlchat.gate import decide, deciders, disclosure, oversight, ruling, who
+from hitlchat.gate import decide, deciders, disclosure, oversight, queue, ruling, who
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.decide import AlreadySettled, NoSuchApproval
 from hitlchat.gate.deciders import NotEntitled
@@ -173,6 +175,8 @@ def test_the_question_who_may_decide_has_one_answer_however_it_is_asked(
     for call, user in product(ToolCall.objects.all(), (alice, bob, charlie, dora, erik)):
         may = deciders.may_decide(signed_in(user), call)
         assert may == deciders.waiting_for(user.pk).filter(call=call).exists()
+        assert may == (call.pk in queue.first(user.pk, 20)) == queue.among(user.pk, [call.pk]).exists()
+        assert may == bool(queue.count(user.pk, 20, Q(pk=call.pk)))
         assert may == deciders.people(call).filter(pk=user.pk).exists()
         sees = deciders.sees(signed_in(user), approval_of(call))
         assert sees == deciders.seen_by(user.pk).filter(call=call).exists()
@@ -472,6 +476,22 @@ def test_a_yes_of_before_the_rules_is_not_remembered_under_them(alice: User, bob
     assert not approved_before(tool, call.arguments, bob.pk)
 
 
+def test_in_the_queue_the_soonest_deadline_comes_first_and_what_one_said_yes_to_is_out_of_it(
+    alice: User, bob: User, dora: User, finance: Group, by_two: Tool
+) -> None:
+    finance.user_set.add(dora)
+    grouped, own = recording("grouped"), recording("own")
+    rule(grouped, alice, group=finance)
+    calls = [ask(user, each) for user, each in ((bob, by_two), (bob, grouped), (dora, own), (bob, by_two))]
+    for call, seconds in zip(calls, (40, 20, 30, 10), strict=True):
+        ToolCall.objects.filter(pk=call.pk).update(deadline=timezone.now() + timedelta(seconds=seconds))
+    assert queue.first(dora.pk, 9) == [calls[number].pk for number in (3, 1, 2, 0)]
+    assert queue.first(dora.pk, 2) == [calls[3].pk, calls[1].pk]
+    say_yes(dora, calls[3])
+    assert queue.first(dora.pk, 9) == [calls[number].pk for number in (1, 2, 0)]
+    assert (queue.count(dora.pk, 9), queue.count(dora.pk, 2), queue.count(bob.pk, 9)) == (3, 2, 0)
+
+
 # -- what it costs -----------------------------------------------------------------------------------------------------
 
 
@@ -483,6 +503,25 @@ def test_what_waits_for_a_person_is_found_by_indexes(bob: User) -> None:
         for index in ("call_waiting", "call_by_deciders", "call_by_second_group"):
             assert index in plan
     assert "union" in plan or "append" in plan
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL reads small tables whole")
+def test_of_the_queue_no_more_is_read_and_nothing_sorted_beyond_what_is_shown(
+    bob: User, finance: Group, django_assert_num_queries: Any
+) -> None:
+    finance.user_set.add(bob)
+    with CaptureQueriesContext(connection) as first:
+        queue.first(bob.pk, 50)
+    with django_assert_num_queries(1):
+        queue.count(bob.pk, 1000)
+    with connection.cursor() as cursor:
+        cursor.execute("EXPLAIN QUERY PLAN " + first.captured_queries[-1]["sql"])
+        plan = "\n".join(row[-1] for row in cursor.fetchall())
+    for index in ("call_waiting", "call_by_deciders_waiting", "call_by_second_group_waiting"):
+        assert index in plan
+    assert "SCAN gate_toolcall" not in plan
+    # Each of the four ways comes in the order of its index: at most equal deadlines are sorted.
+    assert plan.count("USE TEMP B-TREE FOR RIGHT PART OF ORDER BY") == 4
 
 
 @pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL reads small tables whole")

@@ -50,7 +50,7 @@ class Desk:
 
     def _show(self, found: Approval) -> Card:
         card = looking.card_of(found, self.actor)
-        told = showing.presented(found, card, full=must_unfold(card))
+        told = showing.presented(found, card, viewer=self.actor, full=must_unfold(card))
         self.write(f"{self.style.text(told)}\n")
         self.terminal.settle()
         return card

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from hitlchat.approvals.console import looking, printing
 from hitlchat.approvals.console.facts import facts
 from hitlchat.approvals.console.text import Fact, fact, one_line, plain, said
-from hitlchat.gate import canonical, failures, known
+from hitlchat.gate import attention, canonical, failures, known
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.card import Card
 from hitlchat.gate.models import Approval, Decision, Verdict
@@ -28,12 +28,14 @@ class Style:
 def shown(found: Approval, *, viewer: Actor | None = None, full: bool = False) -> list[Fact]:
     """For whoever looks, who may be nobody in particular."""
     if found.call.status == Status.WAITING:
-        return presented(found, looking.card_of(found, viewer), full=full)
+        return presented(found, looking.card_of(found, viewer), viewer=viewer, full=full)
     return [*became(found), *_as_shown(found, full=full)]
 
 
-def presented(found: Approval, card: Card, *, full: bool) -> list[Fact]:
+def presented(found: Approval, card: Card, *, viewer: Actor | None, full: bool) -> list[Fact]:
     """The card of a question that waits, about to be before its person: the one place at the console that shows one."""
+    if viewer is not None:
+        attention.shown(found, viewer)
     return facts(card, found, full=full)
 
 

@@ -103,7 +103,18 @@ class ToolCall(models.Model):
                 condition=Q(settled_at__isnull=False),
                 name="call_over_by_time",
             ),
-            models.Index(fields=["caller", "created_at"], condition=Q(status=Status.WAITING), name="call_waiting"),
+            # What waits for one person, the soonest deadline first, by each of the ways to decide (queue.py).
+            models.Index(fields=["caller", "deadline"], condition=Q(status=Status.WAITING), name="call_waiting"),
+            models.Index(
+                fields=["decided_by", "decider_group", "deadline"],
+                condition=Q(status=Status.WAITING) & ~Q(decided_by=DecidedBy.REQUESTER),
+                name="call_by_deciders_waiting",
+            ),
+            models.Index(
+                fields=["escalates_to", "deadline"],
+                condition=Q(status=Status.WAITING, escalates_to__isnull=False),
+                name="call_by_second_group_waiting",
+            ),
             models.Index(fields=["deadline"], condition=Q(status=Status.WAITING), name="call_overdue"),
             # What approvers, or the people of a group, decide; and what others may decide after some time.
             models.Index(

@@ -151,7 +151,7 @@ function goOn(event) {
   if (!place || verb !== "post" || (document.activeElement && document.activeElement !== document.body)) return;
   const title = place.closest("[data-ask]")?.querySelector("h3");
   title?.setAttribute("tabindex", "-1");
-  const next = title ?? place.closest("li, .call")?.querySelector("[data-answer], .waiting-head > a");
+  const next = title ?? place.closest("li, .call")?.querySelector("[data-answer], :scope > div > a");
   if (next instanceof HTMLElement) next.focus();
 }
 

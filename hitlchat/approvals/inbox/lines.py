@@ -1,0 +1,188 @@
+"""The list of the inbox: what waits, the most urgent first, bursts as one, and what became of the last ones."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+from uuid import UUID
+
+from django.utils import timezone
+
+from hitlchat.agent.models import Conversation
+from hitlchat.approvals.inbox import counting
+from hitlchat.approvals.inbox.counting import Count
+from hitlchat.approvals.inbox.filters import Filter
+from hitlchat.gate import batch, canonical, card, joining, queue
+from hitlchat.gate.models import Approval
+
+# So many are listed; of the rest it is said how many they are.
+MOST: Final = 50
+# What runs out within this stands apart.
+SOON: Final = timedelta(minutes=1)
+# Calls of one tool by one caller in one place, each asked within this after another one, are one burst.
+BURST: Final = timedelta(seconds=10)
+# What may be long, and no line needs.
+LONG: Final = ("disclosure", "call__arguments", "call__result", "call__output", "call__error")
+
+
+@dataclass(frozen=True)
+class Line:
+    """One question. `conversation` is the chat it comes from, if that is the person's own."""
+
+    approval: Approval
+    conversation: Conversation | None = None
+    times: int = 1
+
+    @property
+    def mark(self) -> str:
+        """Names this very question: asked again, it is another one."""
+        return card.key(self.approval.pk, self.approval.call.round)
+
+    @property
+    def version(self) -> str:
+        """Of the question as the list shows it: its deadline may be put off."""
+        return f"{self.mark}@{self.deadline.timestamp():.0f}*{self.times}"
+
+    @property
+    def deadline(self) -> datetime:
+        assert self.approval.call.deadline is not None
+        return self.approval.call.deadline
+
+    @property
+    def together(self) -> str:
+        """Names what it may be answered together with; empty if it is answered by itself."""
+        call = self.approval.call
+        return "" if self.alone else canonical.sha256([str(call.tool_id), call.definition_hash])[:16]
+
+    @property
+    def alone(self) -> str:
+        """Why it cannot be answered together with others, as far as a line knows; empty if it may be."""
+        if self.approval.call.risk_level >= batch.TOO_RISKY:
+            return f"From L{batch.TOO_RISKY} up each call is answered by itself."
+        return "A call that is asked about again is answered by itself." if self.approval.call.round > 1 else ""
+
+
+@dataclass(frozen=True)
+class Burst:
+    """Lines that belong together, or a single one."""
+
+    lines: list[Line]
+
+    @property
+    def key(self) -> str:
+        """Stays while it grows: that of its first question."""
+        return f"burst-{min(line.mark for line in self.lines)}"
+
+    @property
+    def together(self) -> str:
+        """Names what all of it may be answered together with, which is less if there is too much of it."""
+        kinds = {line.together for line in self.lines}
+        return kinds.pop() if len(kinds) == 1 else ""
+
+
+@dataclass(frozen=True)
+class Section:
+    title: str
+    bursts: list[Burst]
+    urgent: bool = False
+
+    @property
+    def count(self) -> int:
+        return sum(line.times for burst in self.bursts for line in burst.lines)
+
+
+@dataclass(frozen=True)
+class Listed:
+    """What is listed, of how much. `found`: how many the filter leaves."""
+
+    sections: list[Section]
+    waiting: Count
+    found: Count
+
+    @property
+    def lines(self) -> list[Line]:
+        return [line for section in self.sections for burst in section.bursts for line in burst.lines]
+
+    @property
+    def more(self) -> str:
+        """How many are not listed, of those that the filter leaves; empty if all are."""
+        left = self.found.number - sum(line.times for line in self.lines)
+        return f"{left:,}{'+' if self.found.over else ''}" if left > 0 else ""
+
+    @property
+    def hidden(self) -> str:
+        """How many the filter hides; empty if none."""
+        if self.waiting.over:
+            # Whether there are more than were counted behind it, nobody knows.
+            return "" if self.found.over else f"{self.waiting.number - self.found.number:,}+"
+        left = self.waiting.number - self.found.number
+        return f"{left:,}" if left > 0 else ""
+
+    @property
+    def mark(self) -> str:
+        """Changes with whatever of it is shown."""
+        sections = [
+            [section.title, *(line.version for b in section.bursts for line in b.lines)] for section in self.sections
+        ]
+        return canonical.sha256([sections, str(self.waiting), str(self.found)])[:16]
+
+
+def of(user_id: int, shown: Filter | None = None) -> Listed:
+    """What waits for this person, and passes the filter."""
+    only = shown.only if shown else None
+    rows = _rows(queue.first(user_id, MOST, only))
+    waiting = counting.waiting(user_id)
+    found = waiting
+    if shown and shown.count:
+        number = queue.count(user_id, counting.MOST + 1, only)
+        found = Count(min(number, counting.MOST), number > counting.MOST)
+    return Listed(_sections(_lines(rows, user_id)), waiting, found)
+
+
+def _rows(call_ids: list[UUID]) -> list[Approval]:
+    """In this order."""
+    rows = Approval.objects.filter(call__in=call_ids).select_related("call__caller").defer(*LONG)
+    place = {call_id: number for number, call_id in enumerate(call_ids)}
+    return sorted(rows, key=lambda row: place[row.call_id])
+
+
+def _lines(rows: list[Approval], user_id: int) -> list[Line]:
+    # Of a chat of somebody else's nobody is told more than the call.
+    own = {row.call.conversation_id for row in rows if row.call.conversation_id and row.call.caller_id == user_id}
+    chats = Conversation.objects.in_bulk(own)
+    return [Line(row, chats.get(row.call.conversation_id), times) for row, times in joining.leads(rows)]
+
+
+def _sections(lines: list[Line]) -> list[Section]:
+    soon = timezone.now() + SOON
+    urgent = [line for line in lines if line.deadline <= soon]
+    rest = [line for line in lines if line.deadline > soon]
+    sections = [
+        Section("Less than a minute left", _bursts(urgent), urgent=True),
+        Section("Soonest first", _bursts(rest)),
+    ]
+    return [section for section in sections if section.bursts]
+
+
+def _bursts(lines: Iterable[Line]) -> list[Burst]:
+    """Each where the most urgent of its lines would be."""
+    of_one_kind: dict[tuple[object, ...], list[Line]] = {}
+    for line in lines:
+        call = line.approval.call
+        kind = (call.tool_name, call.caller_kind, call.caller_id, call.conversation_id, call.token_id)
+        of_one_kind.setdefault(kind, []).append(line)
+    bursts = [Burst(burst) for same in of_one_kind.values() for burst in _in_time(same)]
+    return sorted(bursts, key=lambda burst: burst.lines[0].deadline)
+
+
+def _in_time(lines: list[Line]) -> list[list[Line]]:
+    """Split wherever nothing was asked for longer than BURST; the most urgent first within each."""
+    found: list[list[Line]] = []
+    last: datetime | None = None
+    for line in sorted(lines, key=lambda line: line.approval.created_at):
+        at = line.approval.created_at
+        if last is None or at - last > BURST:
+            found.append([])
+        found[-1].append(line)
+        last = at
+    return [sorted(burst, key=lambda line: line.deadline) for burst in found]

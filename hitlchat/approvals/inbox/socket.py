@@ -1,0 +1,127 @@
+"""The websocket of every page: how many calls wait for its person, and which have just come. It takes no commands, and
+reads the database at most twice a second, however much happens."""
+
+import asyncio
+import json
+import logging
+from datetime import datetime, timedelta
+from typing import Any, Final
+from uuid import UUID
+
+import django.db
+from channels.generic.websocket import AsyncWebsocketConsumer
+from django.utils import timezone
+
+from hitlchat.accounts.sessions import signed_in_user
+from hitlchat.approvals.inbox import counting
+from hitlchat.approvals.inbox.telling import EVERYONE, MOST_IDS, group
+from hitlchat.gate import card, queue
+from hitlchat.gate.crossing import in_db
+
+logger = logging.getLogger(__name__)
+
+# As the chat does: accepted first, then closed with a code, since a refused handshake would be tried again for ever.
+CLOSE_SIGNED_OUT: Final = 4401
+# What happens within this after a look is in the next one.
+BETWEEN_SECONDS: Final = 0.5
+# Clocks of several processes differ.
+CLOCKS: Final = timedelta(seconds=5)
+LOOK: Final = "look"
+
+
+class InboxConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
+    async def connect(self) -> None:
+        await self.accept()
+        user = self.scope["user"]
+        self.news: News | None = None
+        self.looking: asyncio.Task[None] | None = None
+        self.due = asyncio.Event()
+        if not user.is_authenticated:
+            await self.close(CLOSE_SIGNED_OUT)
+            return
+        self.news = News(user.pk, self.scope["session"].session_key)
+        # Before the first look, so that nothing can happen unseen in between.
+        for name in (EVERYONE, group(user.pk)):
+            await self.channel_layer.group_add(name, self.channel_name)
+        self.due.set()
+        self.looking = asyncio.create_task(self._look_on())
+
+    async def disconnect(self, _code: int) -> None:
+        if self.looking is not None:
+            self.looking.cancel()
+        if self.news is not None:
+            for name in (EVERYONE, group(self.news.user_id)):
+                await self.channel_layer.group_discard(name, self.channel_name)
+
+    async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:  # noqa: ARG002
+        """The page asks now and then, as events may have been lost."""
+        if text_data == LOOK:
+            self.due.set()
+
+    async def inbox_changed(self, event: dict[str, Any]) -> None:
+        if self.news is not None:
+            self.news.hear(event["asked"])
+            self.due.set()
+
+    async def _look_on(self) -> None:
+        """One look for everything that came since the last one."""
+        while True:
+            await self.due.wait()
+            self.due.clear()
+            try:
+                told = await in_db(self.news.look)() if self.news else None
+            except django.db.Error:
+                logger.exception("Looking for what waits failed; it is tried again when something happens")
+            else:
+                if told is None:
+                    await self.close(CLOSE_SIGNED_OUT)
+                    return
+                await self.send(json.dumps(told))
+            await asyncio.sleep(BETWEEN_SECONDS)
+
+
+class News:
+    """What one page was told, and what there is to tell. Used by one look at a time."""
+
+    def __init__(self, user_id: int, session_key: str | None) -> None:
+        self.user_id = user_id
+        self._session_key = session_key
+        self._since: datetime = timezone.now() - CLOCKS
+        self._heard: dict[str, None] = {}
+        # By the name of the question, as it may be asked again: the call.
+        self._told: dict[str, UUID] = {}
+
+    def hear(self, asked: list[str]) -> None:
+        """Calls that wait, not necessarily for this person or since just now."""
+        self._heard |= dict.fromkeys(asked)
+        while len(self._heard) > MOST_IDS:
+            del self._heard[next(iter(self._heard))]
+
+    def look(self) -> dict[str, Any] | None:
+        """`waiting`: how many, as shown; `came`: what is new, as [{id, tool}]; `gone`: ids of what was told as new
+        before and no longer waits. None: the person is signed out."""
+        if signed_in_user(self._session_key) is None:
+            return None
+        came, gone = self._came(), self._gone()
+        return {"waiting": str(counting.waiting(self.user_id)), "came": came, "gone": gone}
+
+    def _came(self) -> list[dict[str, str]]:
+        heard, self._heard = [UUID(each) for each in self._heard], {}
+        rows = queue.among(self.user_id, heard).only("call") if heard else []
+        found = []
+        for row in rows:
+            mark = card.key(row.pk, row.call.round)
+            is_new = row.call.created_at > self._since or row.call.round > 1
+            if is_new and mark not in self._told and len(self._told) < MOST_IDS:
+                self._told[mark] = row.call_id
+                found.append({"id": str(row.pk), "tool": row.call.tool_name})
+        return found
+
+    def _gone(self) -> list[str]:
+        if not self._told:
+            return []
+        waits = set(queue.among(self.user_id, [*self._told.values()]).values_list("call_id", flat=True))
+        gone = [mark for mark, call_id in self._told.items() if call_id not in waits]
+        for mark in gone:
+            del self._told[mark]
+        return [mark[:36] for mark in gone]

@@ -1,0 +1,294 @@
+"""The inbox: everything that waits for a person, whoever asked for it, in the order in which it runs out."""
+
+import re
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.utils import timezone
+
+from hitlchat.agent.models import Conversation
+from hitlchat.approvals.inbox import counting, lines
+from hitlchat.gate import decide
+from hitlchat.gate.models import Approval, ToolCall, new_id
+from hitlchat.gate.status import Status
+from tests.approvals.inbox.conftest import Asked
+from tests.conftest import signed_in
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+HTMX = {"HX-Request": "true"}
+HOUR = timedelta(hours=1)
+
+
+def shown(page: Client, query: str = "") -> str:
+    answer = page.get(f"/approvals/{query}")
+    assert answer.status_code == 200
+    return answer.content.decode()
+
+
+def listed(html: str) -> list[str]:
+    """The ids of the lines, in their order."""
+    return re.findall(r'data-call="([^"]+)"', html)
+
+
+def mark(html: str) -> str:
+    found = re.search(r'name="was" id="list-was" value="(\w+)"', html)
+    assert found
+    return found[1]
+
+
+def put(approval: Approval, **columns: Any) -> Approval:
+    ToolCall.objects.filter(pk=approval.call_id).update(**columns)
+    return approval
+
+
+def apart(*approvals: Approval) -> list[Approval]:
+    """As if a minute had passed between them: no burst."""
+    for minutes, approval in enumerate(approvals):
+        Approval.objects.filter(pk=approval.pk).update(created_at=timezone.now() - timedelta(minutes=minutes))
+    return [*approvals]
+
+
+def test_calls_of_every_kind_of_caller_are_listed_and_nobody_elses(
+    page: Client, bob: User, charlie: User, asked: Asked
+) -> None:
+    for kind in ("chat", "mcp", "api", "studio"):
+        asked(bob, f"from {kind}", kind)
+    asked(charlie, "private")
+    html = shown(page)
+    for words in ("the assistant", "an MCP client", "an API client", "a test in the Tool Studio"):
+        assert f"</code> · {words}" in html
+    assert len(listed(html)) == 4
+    assert "private" not in html
+    assert "<span data-number>4</span>" in html
+    assert "4 wait for you" in html
+
+
+def test_what_runs_out_within_a_minute_stands_apart_and_the_soonest_comes_first(
+    page: Client, bob: User, asked: Asked
+) -> None:
+    later, soon, sooner = apart(*(asked(bob, word) for word in ("later", "soon", "sooner")))
+    put(later, deadline=timezone.now() + HOUR)
+    put(soon, deadline=timezone.now() + timedelta(seconds=50))
+    put(sooner, deadline=timezone.now() + timedelta(seconds=20))
+    html = shown(page)
+    assert listed(html) == [str(each.pk) for each in (sooner, soon, later)]
+    urgent, rest = html.split("Less than a minute left")[1].split("Soonest first")
+    assert (len(listed(urgent)), len(listed(rest))) == (2, 1)
+
+
+def test_calls_of_one_tool_and_caller_asked_at_once_are_one_group_with_its_number(
+    page: Client, bob: User, asked: Asked
+) -> None:
+    for word in ("one", "two", "three"):
+        asked(bob, word, "mcp")
+    asked(bob, "by another", "api")
+    before = asked(bob, "long before", "mcp")
+    Approval.objects.filter(pk=before.pk).update(created_at=timezone.now() - timedelta(minutes=1))
+    html = shown(page)
+    assert len(listed(html)) == 5
+    (group,) = re.findall(r"<details class=\"burst\".*?</details>", html, re.DOTALL)
+    assert "<b>3</b> of <code>echo</code>" in group
+    assert len(listed(group)) == 3
+
+
+def test_the_card_is_that_of_the_most_urgent_call_or_of_the_one_that_is_picked(
+    page: Client, bob: User, charlie: User, asked: Asked
+) -> None:
+    first, second = put(asked(bob, "one"), deadline=timezone.now() + HOUR), asked(bob, "two")
+    assert f'id="ask-{second.pk}"' in shown(page)
+    html = shown(page, f"?call={first.pk}")
+    assert f'id="ask-{first.pk}"' in html
+    assert "data-picked" in html
+    for nothing in ("nonsense", str(asked(charlie, "private").pk)):
+        html = shown(page, f"?call={nothing}")
+        assert f'id="ask-{second.pk}"' in html
+        assert "private" not in html
+
+
+def test_the_chat_that_asks_is_named_to_its_person(page: Client, bob: User, asked: Asked) -> None:
+    chat = Conversation.objects.create(owner=bob, title="Refunds of May")
+    asked(bob, "hi", conversation_id=chat.pk)
+    html = shown(page)
+    assert "Refunds of May" in html
+    assert f"/chat/{chat.pk}" in html
+
+
+def test_where_nothing_waits_the_page_says_what_would(page: Client) -> None:
+    html = shown(page)
+    assert "Nothing waits for you" in html
+    assert "stands here, with how it ended" in html
+    assert page.get("/waiting").content == b"0"
+
+
+# -- filters -----------------------------------------------------------------------------------------------------------
+
+
+def test_filters_show_what_fits_and_say_how_much_they_hide(page: Client, bob: User, asked: Asked) -> None:
+    old, by_mcp, risky, other_source = (
+        asked(bob, w, k) for w, k in zip("abcd", ("chat", "mcp", "api", "api"), strict=True)
+    )
+    put(old, created_at=timezone.now() - HOUR)
+    put(risky, risk_level=4)
+    put(other_source, source="upstream", tool_name="search")
+    for query, found in (
+        ("kind=mcp", by_mcp),
+        ("risk=4", risky),
+        ("source=upstream", other_source),
+        ("tool=search", other_source),
+        ("age=15", old),
+        ("kind=api&caller=bob&risk=4", risky),
+    ):
+        html = shown(page, f"?{query}")
+        assert listed(html) == [str(found.pk)], query
+        assert "4 wait for you, the filter hides 3" in html
+    html = shown(page, "?kind=studio")
+    assert "Nothing matches" in html
+    assert "the filter hides all of them" in html
+
+
+def test_a_filter_that_is_none_is_named_and_hides_nothing(page: Client, bob: User, asked: Asked) -> None:
+    asked(bob, "one")
+    html = shown(page, "?risk=9&age=-1&tool=%00&kind=mcp")
+    assert html.count('class="problem small"') == 3
+    assert "the filter hides 1" in html
+
+
+# -- refreshes ---------------------------------------------------------------------------------------------------------
+
+
+def test_nothing_comes_anew_while_nothing_has_changed(page: Client, bob: User, asked: Asked) -> None:
+    asked(bob, "one")
+    was = mark(shown(page))
+    assert page.get("/approvals/waiting", {"was": was}, headers=HTMX).status_code == 204
+    later = put(asked(bob, "two"), deadline=timezone.now() + HOUR)
+    fresh = page.get("/approvals/waiting", {"was": was}, headers=HTMX).content.decode()
+    assert listed(fresh)[-1] == str(later.pk)
+    was = mark(fresh)
+    # Put off by somebody, it is the same question, and yet not as it is shown.
+    put(later, deadline=timezone.now() + 2 * HOUR)
+    assert page.get("/approvals/waiting", {"was": was}, headers=HTMX).status_code == 200
+
+
+def test_what_was_settled_goes_and_it_is_said_how_it_ended_by_whom_and_after_how_long(
+    page: Client, bob: User, charlie: User, asked: Asked
+) -> None:
+    one, two, gone = asked(bob, "one"), asked(bob, "two"), asked(charlie, "private")
+    Approval.objects.filter(pk=one.pk).update(created_at=timezone.now() - timedelta(seconds=75))
+    was = mark(shown(page))
+    decide.decline(one.pk, signed_in(bob))
+    decide.decline(gone.pk, signed_in(charlie))
+    answer = page.get("/approvals/waiting", {"was": was}, headers=HTMX).content.decode()
+    assert listed(answer) == [str(two.pk)]
+    row = answer.split('id="lately"')[1]
+    for words in ("Say one", 'data-status="declined"', "<bdi>bob</bdi>", "1 min 15 s"):
+        assert words in row.replace("“one”", "one")
+    assert "private" not in answer
+
+
+def test_an_approved_call_is_followed_until_it_is_over(page: Client, bob: User, asked: Asked) -> None:
+    one = asked(bob, "one")
+    decide.approve(one.pk, signed_in(bob), digest=one.digest)
+    assert 'hx-trigger="load delay:1s"' in page.get("/approvals/decided").content.decode()
+    put(one, status=Status.SUCCEEDED, settled_at=timezone.now())
+    ended = page.get("/approvals/decided").content.decode()
+    assert 'data-status="succeeded"' in ended
+    assert "hx-trigger" not in ended
+
+
+# -- together ----------------------------------------------------------------------------------------------------------
+
+
+def test_calls_are_answered_together_only_as_they_were_listed_each_by_itself(
+    page: Client, bob: User, asked: Asked
+) -> None:
+    one, two = asked(bob, "one"), asked(bob, "two")
+    html = page.get("/approvals/together", {"call": [str(one.pk), str(two.pk)]}, headers=HTMX).content.decode()
+    items = sorted(set(re.findall(r'name="items" value="([^"]+)"', html)))
+    assert items == sorted(f"{each.pk}:{each.digest}" for each in (one, two))
+    assert html.count('class="args"') == 2
+    late = decide.decline(two.pk, signed_in(bob))
+    answer = page.post("/approvals/together", {"verdict": "approve", "items": items}, headers=HTMX).content.decode()
+    assert "Not every answer counted" in answer
+    assert late.call.status == Status.DECLINED
+    assert [each.verdict for each in one.decisions.all()] == ["approve"]
+
+
+@pytest.mark.guarantee("gate:no-yes-no-run")
+def test_what_cannot_be_together_is_not_listed_and_no_answer_to_it_counts(
+    page: Client, bob: User, charlie: User, asked: Asked
+) -> None:
+    one, risky, theirs = asked(bob, "one"), put(asked(bob, "two"), risk_level=4), asked(charlie, "private")
+    html = shown(page)
+    box = html.split(f'id="pick-{risky.pk}"')[1].partition(">")[0]
+    assert "disabled" in box
+    assert "From L4 up each call is answered by itself." in box
+    for some in ([one], [one, theirs], []):
+        listing = page.get(
+            "/approvals/together", {"call": [str(each.pk) for each in some] or "nonsense"}, headers=HTMX
+        ).content.decode()
+        assert 'name="items"' not in listing
+        assert "private" not in listing
+    digests = [f"{each.pk}:{each.digest}" for each in (one, risky, theirs)]
+    for fields in (
+        {"verdict": "approve", "items": digests[:2]},
+        {"verdict": "approve", "items": [digests[0], digests[2]]},
+        {"verdict": ["approve", "decline"], "items": digests[:1]},
+        {"verdict": "yes", "items": digests},
+        {"verdict": "approve", "items": [str(one.pk)]},
+    ):
+        page.post("/approvals/together", fields, headers=HTMX)
+    assert ToolCall.objects.filter(status=Status.WAITING).count() == 3
+
+
+# -- much of it --------------------------------------------------------------------------------------------------------
+
+
+def test_a_long_list_is_cut_and_says_how_many_more_there_are(
+    page: Client, bob: User, asked: Asked, django_assert_max_num_queries: Any
+) -> None:
+    many = lines.MOST + 2
+    for number in range(many):
+        asked(bob, f"number {number}")
+    shown(page)
+    with django_assert_max_num_queries(18):
+        html = shown(page)
+    assert "And 2 more" in html
+    assert len(listed(html)) == lines.MOST
+
+
+def test_beyond_a_thousand_it_is_said_that_there_are_more(page: Client, bob: User, asked: Asked) -> None:
+    like = asked(bob, "one")
+    columns = ToolCall.objects.values().get(pk=like.call_id)
+    calls = ToolCall.objects.bulk_create([ToolCall(**columns | {"id": new_id()}) for _ in range(counting.MOST)])
+    Approval.objects.bulk_create(
+        [Approval(call=call, prompt="p", disclosure=like.disclosure, digest=like.digest) for call in calls]
+    )
+    assert page.get("/waiting").content == b"1,000+"
+    html = shown(page)
+    assert "<span data-number>1,000+</span>" in html
+    assert "And 950+ more" in html
+    html = shown(page, "?kind=mcp")
+    assert "the filter hides 1,000+" in html
+
+
+def test_the_number_is_that_of_what_one_may_decide(page: Client, bob: User, charlie: User, asked: Asked) -> None:
+    mine = asked(bob, "mine")
+    asked(charlie, "private")
+    assert page.get("/waiting").content == b"1"
+    decide.decline(mine.pk, signed_in(bob))
+    assert page.get("/waiting").content == b"0"
+    assert ToolCall.objects.filter(status=Status.WAITING).count() == 1
+
+
+def test_whoever_is_not_signed_in_gets_no_number_and_no_list(client: Client) -> None:
+    assert client.get("/waiting").status_code == 204
+    for path in ("", "waiting", "decided", "together"):
+        assert client.get(f"/approvals/{path}").status_code == 302
+
+
+def test_without_its_last_slash_the_address_leads_there_too(page: Client) -> None:
+    assert page.get("/approvals", follow=True).status_code == 200

@@ -1,0 +1,238 @@
+"""The inbox in a browser: live in every tab, by keyboard alone, several together, on a phone, and in notifications."""
+
+import re
+from collections.abc import Iterator
+from functools import partial
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser import looking
+from tests.browser.chatting import approve_button, decline_button
+from tests.browser.conftest import NARROW, House, SharedModel, Visit
+from tests.browser.inbox import Asking, Inbox
+from tests.waiting import until
+
+pytestmark = pytest.mark.browser
+
+# Keeps what would be shown, and lets a test say whether its page is in front.
+NOTICES = """
+window.shown = [];
+window.inFront = true;
+Object.defineProperty(Document.prototype, "hasFocus", { value: () => window.inFront });
+window.Notification = class extends EventTarget {
+  static permission = location.protocol === "http:" ? localStorage.getItem("allowed") ?? "default" : "default";
+  static async requestPermission() {
+    localStorage.setItem("allowed", "granted");
+    return (this.permission = "granted");
+  }
+  constructor(title, options) {
+    super();
+    Object.assign(this, { title, ...options, closed: false });
+    window.shown.push(this);
+  }
+  close() { this.closed = true; }
+};
+"""
+
+
+@pytest.fixture
+def ask(house: House, model: SharedModel) -> Iterator[Asking]:
+    asking = Asking(house, model)
+    yield asking
+    asking.end()
+
+
+@pytest.fixture
+def inbox(page: Page, house: House) -> Inbox:
+    return Inbox(page, house.server.url)
+
+
+def test_a_call_comes_and_goes_by_itself_in_every_tab_and_the_card_at_hand_stays(
+    inbox: Inbox, visit: Visit, house: House, ask: Asking
+) -> None:
+    other = Inbox(visit(house.server, house.bob), house.server.url).open()
+    inbox.open()
+    for one in (inbox, other):
+        expect(one.page.get_by_text("Nothing waits for you")).to_be_visible()
+    ask(("echo", {"text": "one"}), ("wipe", {"note": "two"}))
+    for one in (inbox, other):
+        expect(one.lines).to_have_count(2)
+        expect(one.page).to_have_title("(2) Inbox · hitlchat")
+        expect(one.page.get_by_role("link", name=re.compile(r"Inbox.*waiting for you:\s*2"))).to_be_visible()
+    other.line("Say").get_by_role("link").first.click()
+    other.shows("Say one")
+    other.card.get_by_label("Decline with a reason", exact=True).click()
+    other.card.get_by_role("textbox").fill("Not before Friday")
+    # What comes meanwhile takes neither the card nor the words, nor the focus.
+    ask(("echo", {"text": "three"}))
+    expect(other.lines).to_have_count(3)
+    expect(other.card.get_by_role("textbox")).to_have_value("Not before Friday")
+    expect(other.card.get_by_role("textbox")).to_be_focused()
+    inbox.line("Say “one”").or_(inbox.line("Say one")).get_by_role("link").first.click()
+    decline_button(inbox.shows("Say one")).click()
+    expect(inbox.lines).to_have_count(2)
+    expect(inbox.lately.get_by_role("row").nth(1)).to_contain_text("Declined")
+    # The other tab says what became of it, where its card was.
+    expect(other.page.locator("#card-slot")).to_contain_text("It was not executed")
+    expect(other.lines).to_have_count(2)
+    looking.check(inbox.page)
+
+
+def test_by_keyboard_alone_from_the_arrival_to_the_decision(inbox: Inbox, house: House, ask: Asking) -> None:
+    page, keys = inbox.page, inbox.page.keyboard
+    inbox.open()
+    ask(("echo", {"text": "one"}), ("note", {"note": "two"}), ("wipe", {"note": "all"}))
+    expect(inbox.lines).to_have_count(3)
+    keys.press("j")
+    inbox.shows("Say one")
+    keys.press("j")
+    inbox.shows("Keep the note two")
+    keys.press("k")
+    inbox.shows("Say one")
+    keys.press("a")
+    # The next one is chosen, and what was pressed twice does not answer it too.
+    keys.press("a")
+    inbox.shows("Keep the note two")
+    expect(inbox.lines).to_have_count(2)
+    keys.press("r")
+    reason = inbox.card.get_by_role("textbox")
+    expect(reason).to_be_focused()
+    keys.type("a jar of jam, x")
+    expect(reason).to_have_value("a jar of jam, x")
+    keys.press("Escape")
+    expect(inbox.line("Keep the note").get_by_role("link").first).to_be_focused()
+    keys.press("r")
+    keys.press("Tab")
+    expect(inbox.card.get_by_role("button", name="Decline with this reason")).to_be_focused()
+    keys.press("Enter")
+    # At the highest levels a key decides nothing: it leads to what is to be confirmed, and then to the button.
+    card = inbox.shows("wipe")
+    keys.press("a")
+    expect(card.get_by_role("checkbox")).to_be_focused()
+    keys.press("Space")
+    keys.press("a")
+    expect(approve_button(card)).to_be_focused()
+    expect(inbox.lines).to_have_count(1)
+    assert [call["toolName"] for call in house.bob.pending()] == ["wipe"]
+    keys.press("?")
+    expect(page.get_by_role("dialog", name="Keys of the inbox")).to_be_visible()
+    page.get_by_role("switch", name="Single keys").uncheck()
+    keys.press("Escape")
+    expect(page.get_by_text("Single keys are off.")).to_be_visible()
+    keys.press("?")
+    keys.press("r")
+    expect(page.get_by_role("dialog")).to_be_hidden()
+    page.reload()
+    expect(page.get_by_text("Single keys are off.")).to_be_visible()
+
+
+def test_several_calls_are_answered_together_once_they_are_listed(inbox: Inbox, ask: Asking) -> None:
+    page = inbox.page
+    inbox.open()
+    three = (("echo", {"text": word}) for word in ("one", "two", "three"))
+    ask(*three, ("note", {"note": "n"}), ("wipe", {"note": "w"}))
+    expect(inbox.lines).to_have_count(5)
+    group = page.locator("[data-burst] > summary")
+    expect(group).to_contain_text("3 of echo asked at once")
+    group.click()
+    expect(inbox.line("wipe").get_by_role("checkbox")).to_be_disabled()
+    inbox.line("one").get_by_role("checkbox").check()
+    expect(inbox.selected).to_contain_text("1 selected")
+    # Of another tool: not with these.
+    expect(inbox.line("Keep the note").get_by_role("checkbox")).to_be_disabled()
+    page.get_by_role("button", name="Select all 3").click()
+    # What is selected and unfolded outlives a refresh.
+    ask(("note", {"note": "later"}))
+    expect(inbox.lines).to_have_count(6)
+    expect(inbox.selected).to_contain_text("3 selected")
+    inbox.line("two").get_by_role("checkbox").uncheck()
+    inbox.selected.get_by_role("button", name="List these 2 to answer").click()
+    together = page.locator("#card-slot [data-batch]")
+    expect(together.locator("ol > li")).to_have_count(2)
+    expect(together.locator("ol")).not_to_contain_text("two")
+    looking.check(page)
+    looking.wear(page, "wide light")
+    expect(together).not_to_have_attribute("data-fresh", "")
+    together.get_by_role("button", name=re.compile("^Decline these 2")).click()
+    expect(page.locator("#card-slot")).to_contain_text("Every answer counted.")
+    expect(inbox.lines).to_have_count(4)
+    expect(inbox.line("two")).to_be_visible()
+    expect(inbox.selected).to_be_hidden()
+
+
+def test_filters_say_what_they_hide_and_hold_while_calls_come(inbox: Inbox, ask: Asking) -> None:
+    page = inbox.page
+    inbox.open()
+    ask(("echo", {"text": "one"}), ("note", {"note": "two"}))
+    inbox.open()
+    page.get_by_text("Filter", exact=True).click()
+    page.get_by_label("Tool").select_option("note")
+    page.get_by_role("button", name="Show these").click()
+    expect(inbox.lines).to_have_count(1)
+    expect(page.get_by_text("2 wait for you, the filter hides 1")).to_be_visible()
+    ask(("echo", {"text": "three"}))
+    expect(page.get_by_text("3 wait for you, the filter hides 2")).to_be_visible()
+    expect(inbox.lines).to_have_count(1)
+    looking.check(page)
+    looking.wear(page, "wide light")
+    inbox.open("?tool=note&kind=mcp")
+    expect(page.get_by_text("Nothing matches")).to_be_visible()
+    page.get_by_role("link", name="Clear the filter").first.click()
+    expect(inbox.lines).to_have_count(3)
+
+
+def test_on_a_phone_the_list_leads_to_the_card_and_back(inbox: Inbox, ask: Asking) -> None:
+    inbox.page.set_viewport_size(NARROW)
+    inbox.open()
+    ask(("echo", {"text": "one"}), ("note", {"note": "two"}))
+    expect(inbox.lines).to_have_count(2)
+    expect(inbox.card).to_be_hidden()
+    inbox.line("Keep the note two").get_by_role("link").first.click()
+    card = inbox.shows("Keep the note two")
+    expect(inbox.lines.first).to_be_hidden()
+    expect(approve_button(card)).to_be_in_viewport()
+    inbox.page.get_by_role("link", name="All that waits").click()
+    expect(inbox.line("Keep the note two").get_by_role("link").first).to_be_focused()
+    expect(inbox.card).to_be_hidden()
+    inbox.line("Say").get_by_role("link").first.click()
+    inbox.shows("Say one")
+    inbox.page.go_back()
+    expect(inbox.lines.first).to_be_visible()
+    expect(inbox.card).to_be_hidden()
+
+
+def test_one_notification_for_a_burst_while_no_page_is_in_front_and_none_before_it_was_asked_for(
+    inbox: Inbox, house: House, ask: Asking
+) -> None:
+    page = inbox.page
+    page.context.add_init_script(NOTICES)
+    inbox.open()
+    page.get_by_role("button", name="Notify me").click()
+    expect(page.get_by_role("button", name="Notifying you")).to_have_attribute("aria-pressed", "true")
+    behind = page.context.new_page()
+    behind.goto(f"{house.server.url}/policies")
+    behind.evaluate("window.inFront = false")
+    # One page is in front.
+    ask(("echo", {"text": "seen"}))
+    expect(inbox.lines).to_have_count(1)
+    ask.end()
+    expect(inbox.lines).to_have_count(0)
+    page.evaluate("window.inFront = false")
+    ask(("note", {"note": "secret words"}), ("echo", {"text": "two"}))
+    for each in (page, behind):
+        until(partial(each.evaluate, "window.shown.length"))
+        (told,) = each.evaluate("window.shown.map(({title, body, tag}) => [title, body, tag])")
+        assert told[0] == "2 calls wait for your answer"
+        assert told[1] in ("note and 1 other tool", "echo and 1 other tool")
+        assert "secret" not in "".join(told)
+        assert told[2] == "hitlchat-inbox"
+    behind.evaluate("window.shown[0].dispatchEvent(new Event('click'))")
+    behind.wait_for_url(re.compile(r"/approvals/\?call="))
+    expect(Inbox(behind, house.server.url).card).to_be_visible()
+    ask.end()
+    until(partial(page.evaluate, "window.shown[0].closed"))
+    page.get_by_role("button", name="Notifying you").click()
+    ask(("echo", {"text": "unseen"}))
+    expect(inbox.lines).to_have_count(1)
+    assert page.evaluate("window.shown.length") == 1
