@@ -17,7 +17,7 @@ from hitlchat.gate.history.decided import decided, is_decided
 from hitlchat.gate.history.outcome import CHOICES, LABELS, NOBODY_ASKED, UNASKED, having, outcome_of
 from hitlchat.gate.history.wanted import Wanted
 from hitlchat.gate.models import Decision, Tool, ToolCall
-from hitlchat.gate.status import Status
+from hitlchat.gate.status import SETTLED, Status
 from tests.conftest import signed_in
 from tests.gate.asking import approval_of, approved, ask, fresh, recording
 from tests.gate.deciding_people import approver, escalated, members, rule
@@ -119,7 +119,8 @@ def test_each_call_has_exactly_one_outcome_and_is_found_by_it(
 ) -> None:
     for status in Status:
         call = ask(bob, tool)
-        ToolCall.objects.filter(pk=call.pk).update(status=status)
+        settled_at = timezone.now() if status in SETTLED else None
+        ToolCall.objects.filter(pk=call.pk).update(status=status, settled_at=settled_at)
     settings.HITL_MAX_WAITING_PER_CALLER = 1
     assert outcome_of(ask(bob, tool)) == NOBODY_ASKED
     for outcome in LABELS:

@@ -6,7 +6,7 @@ from django.db.models import Q
 
 from hitlchat.gate import limits, results
 from hitlchat.gate.models import Approval, ToolCall
-from hitlchat.gate.status import Status
+from hitlchat.gate.status import SETTLED, Status
 
 # Refused by no policy: enough other questions were open, so that nobody could be asked.
 NOBODY_ASKED: Final = results.NOBODY_ASKED_STATUS
@@ -44,7 +44,13 @@ def having(outcome: str) -> Q:
         # outcomes would lead to everything that ran.
         return Q(deadline__isnull=True, approval__isnull=True) & ~Q(status__in=NOT_RUN)
     if outcome == NOBODY_ASKED:
-        return Q(status=Status.REFUSED, reason__in=limits.REASONS)
+        return _settled_as(Status.REFUSED) & Q(reason__in=limits.REASONS)
     if outcome == Status.REFUSED:
-        return Q(status=Status.REFUSED) & ~Q(reason__in=limits.REASONS)
-    return Q(status=Status(outcome))
+        return _settled_as(Status.REFUSED) & ~Q(reason__in=limits.REASONS)
+    status = Status(outcome)
+    return _settled_as(status) if status in SETTLED else Q(status=status)
+
+
+def _settled_as(status: Status) -> Q:
+    # Said twice for the index of outcomes, which has only what is settled.
+    return Q(status=status, settled_at__isnull=False)

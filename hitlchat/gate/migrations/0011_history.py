@@ -29,7 +29,11 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name="toolcall",
-            index=models.Index(fields=["status", "created_at", "id"], name="call_by_outcome"),
+            index=models.Index(
+                fields=["status", "created_at", "id"],
+                condition=models.Q(("settled_at__isnull", False)),
+                name="call_by_outcome",
+            ),
         ),
         migrations.AddIndex(
             model_name="toolcall",

@@ -130,7 +130,12 @@ class ToolCall(models.Model):
             models.Index(
                 fields=["created_at", "id", "risk_level", "caller_kind", "source", "rule"], name="call_by_time"
             ),
-            models.Index(fields=["status", "created_at", "id"], name="call_by_outcome"),
+            # Without what is open, which has indexes of its own that this one must not come before.
+            models.Index(
+                fields=["status", "created_at", "id"],
+                condition=Q(settled_at__isnull=False),
+                name="call_by_outcome",
+            ),
             models.Index(fields=["tool_name", "created_at", "id"], name="call_by_tool"),
             models.Index(fields=["created_at", "id"], condition=Q(deadline__isnull=True), name="call_unasked"),
             models.Index(
