@@ -23,14 +23,15 @@ _SECRET_KEY = re.compile(rf"(?:^|[^a-z]){_NAME}s?(?:$|[^a-z])", re.IGNORECASE)
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _KEYS_BY_SIGHT = (
     r"(?:sk|pk|rk|ghp|gho|ghs|ghu|glpat|xox[abprs]|hf|npm|pypi)[-_][a-z0-9_-]{16,}"
-    r"|AKIA[0-9A-Z]{16}|AIza[\w-]{30,}|eyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?"
+    # Of any length where it begins; within a longer word bounded, as one may be made of nothing but beginnings.
+    r"|AKIA[0-9A-Z]{16}|AIza[\w-]{30,}|(?:(?<![\w-])eyJ[\w-]{8,}|eyJ[\w-]{8,300})\.[\w-]{8,}(?:\.[\w-]*)?"
 )
 _SCHEMES = r"(?:bearer|basic|digest|negotiate)"
 # Each with the part to hide as the group `secret`; each quantifier is bounded, or cannot meet what follows it.
 _PATTERNS = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
-        r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----(?P<secret>[\s\S]{1,8000}?)(?:-----END|\Z)",
+        r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----(?P<secret>(?:(?!-----BEGIN)[\s\S]){1,8000}?)(?:-----END|\Z)",
         rf"\b{_SCHEMES}\s+(?P<secret>[a-z0-9._~+/=:-]{{6,}})",
         r"\b[a-z][a-z0-9+.-]{1,20}://[^\s/:@]{0,200}:(?P<secret>[^\s@/]{1,200})@",
         rf"{_NAME}(?:[-_]\w{{1,20}})?[\"']?\s{{0,3}}(?:=>?|:)\s{{0,3}}[\"']?(?!{_SCHEMES}\b)(?P<secret>[^\s\"',;&•]{{3,}})",

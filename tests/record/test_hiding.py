@@ -1,5 +1,6 @@
 """What looks like a secret does not leave with an export, and what only sounds like one does."""
 
+import time
 from typing import Any
 
 import pytest
@@ -45,6 +46,19 @@ def test_what_a_key_names_as_secret_is_hidden_at_any_depth_and_wherever_else_it_
 def test_names_of_secrets_are_told_from_names_like_them() -> None:
     assert all(map(is_name_of_secret, ("password", "apiKey", "X-Api-Key", "user_token", "clientSecret", "Cookie")))
     assert not any(map(is_name_of_secret, ("author", "authorId", "keys", "passage", "tokenizer", "monkey")))
+
+
+def test_a_token_is_found_within_a_longer_word_too() -> None:
+    token = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.c2lnbmF0dXJl"
+    assert Cover().text(f"-{token} {token}") == "-••• •••"
+
+
+@pytest.mark.parametrize("part", ["eyJ", "eyJ-", "-eyJa", "-----BEGIN PRIVATE KEY-----"])
+def test_a_text_of_nothing_but_beginnings_of_tokens_is_read_in_seconds(part: str) -> None:
+    text = part * (100_000 // len(part))
+    begun = time.process_time()
+    Cover(text).value(text)
+    assert time.process_time() - begun < 3
 
 
 def test_a_text_made_to_take_long_does_not() -> None:
