@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
+from hitlchat.gate import secrecy
 from hitlchat.masking import HIDDEN as DOTS
 from hitlchat.masking import Mask
 from hitlchat.record.commitment import HIDDEN, READS, SaltOf, below, node
@@ -62,7 +63,8 @@ class Cover:
         return [self.value(item) for item in value] if isinstance(value, list) else value
 
     def text(self, text: str) -> str:
-        text = _without_secrets(text) if _may_hold_one(text) else text
+        # Also what the exports of the history hide: it does not go by one way because it is kept back on the other.
+        text = secrecy.masked_text(_without_secrets(text)) if _may_hold_one(text) else text
         return self._mask.text(text) if self._mask else text
 
     def keep_back(self, value: Any, salt_of: SaltOf, path: str = "") -> Any:
@@ -90,17 +92,22 @@ class Cover:
 
 
 def _may_hold_one(text: str) -> bool:
-    return _is_known_to(text) if len(text) <= SHORT else bool(_MAYBE.search(text))
+    return _is_known_to(text) if len(text) <= SHORT else _is_suspect(text)
 
 
 @lru_cache(maxsize=4096)
 def _is_known_to(text: str) -> bool:
     """Keys and reasons are the same in very many events."""
-    return bool(_MAYBE.search(text))
+    return _is_suspect(text)
 
 
+def _is_suspect(text: str) -> bool:
+    return secrecy.may_hold_one(text) or bool(_MAYBE.search(text))
+
+
+@lru_cache(maxsize=4096)
 def is_name_of_secret(key: str) -> bool:
-    return _may_hold_one(key) and bool(_SECRET_KEY.search(_CAMEL.sub("_", key)))
+    return secrecy.is_name_of_secret(key) or bool(_SECRET_KEY.search(_CAMEL.sub("_", key)))
 
 
 def _is_told_by_name(key: str, item: Any) -> bool:
