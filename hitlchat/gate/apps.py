@@ -1,4 +1,5 @@
 from django.apps import AppConfig
+from django.db.models.signals import post_migrate
 
 
 class GateConfig(AppConfig):
@@ -7,6 +8,7 @@ class GateConfig(AppConfig):
 
     def ready(self) -> None:
         # Identical calls that wait have one answer, whoever gives it wherever.
-        from hitlchat.gate import joining  # noqa: PLC0415
+        from hitlchat.gate import bolts, joining  # noqa: PLC0415
 
         joining.listen()
+        post_migrate.connect(bolts.put_on_again, sender=self, dispatch_uid="bolts")

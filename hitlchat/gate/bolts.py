@@ -2,14 +2,25 @@
 events of a batch whose drop is on record (hitlchat/record/retention.py). A bolt against mistakes and other programs:
 who owns the database can take it off.
 
-A migration that makes one of these tables anew (on SQLite, any change of a column) has to put the bolts on again.
+A migration that makes one of these tables anew (on SQLite, any change of a column) takes them off with the table: so
+`migrate` puts on at its end what is missing.
 """
 
-from typing import Any
+from typing import Any, Final
+
+from django.db import connections
 
 EVENTS = "gate_auditevent"
 FOREVER = ("gate_seal", "gate_drop", "gate_recordkey")
 TABLES = (EVENTS, *FOREVER)
+# SQLite's INSERT OR REPLACE removes the row that was there without asking triggers about deletions.
+KEYS: Final = {EVENTS: ("id",), "gate_seal": ("number",), "gate_drop": ("seal_id",), "gate_recordkey": ("id", "number")}
+KINDS: Final = {"sqlite": ("update", "delete", "insert"), "postgresql": ("update", "delete", "truncate")}
+ON_SQLITE: Final = "SELECT name FROM sqlite_master WHERE type = 'trigger'"
+ON_POSTGRESQL: Final = """
+SELECT tgname FROM pg_trigger JOIN pg_class ON pg_class.oid = tgrelid
+ WHERE NOT tgisinternal AND tgenabled IN ('O', 'A') AND pg_table_is_visible(tgrelid)
+"""
 
 _IS_DROPPED = (
     "EXISTS (SELECT 1 FROM gate_drop JOIN gate_seal ON gate_seal.number = gate_drop.seal_id"
@@ -38,10 +49,29 @@ def on(vendor: str) -> list[str]:
 
 def off(vendor: str) -> list[str]:
     """For tests and benches, which empty the tables; the program itself never does."""
-    if vendor == "sqlite":
-        return [f"DROP TRIGGER IF EXISTS {table}_{what}" for table in TABLES for what in ("update", "delete")]
-    each = [(table, what) for table in TABLES for what in ("update", "delete", "truncate")]
-    return [f"DROP TRIGGER IF EXISTS {table}_{what} ON {table}" for table, what in each]
+    where = {table: "" if vendor == "sqlite" else f" ON {table}" for table in TABLES}
+    each = [(table, what) for table in TABLES for what in KINDS[vendor]]
+    return [f"DROP TRIGGER IF EXISTS {table}_{what}{where[table]}" for table, what in each]
+
+
+def missing(using: str = "default") -> list[str]:
+    """The names of those that are not on, or are switched off."""
+    connection = connections[using]
+    with connection.cursor() as cursor:
+        cursor.execute(ON_SQLITE if connection.vendor == "sqlite" else ON_POSTGRESQL)
+        there = {name for (name,) in cursor.fetchall()}
+    every = (f"{table}_{what}" for table in TABLES for what in KINDS[connection.vendor])
+    return [name for name in every if name not in there]
+
+
+def put_on_again(*, using: str, **_: Any) -> None:
+    """At the end of `migrate`."""
+    connection = connections[using]
+    if not missing(using) or not {*TABLES} <= {*connection.introspection.table_names()}:
+        return
+    with connection.schema_editor() as editor:
+        for statement in (*off(connection.vendor), *on(connection.vendor)):
+            editor.execute(statement, params=None)
 
 
 def put_on(_: Any, editor: Any) -> None:
@@ -58,6 +88,10 @@ def _sqlite() -> list[str]:
     refuse = "BEGIN SELECT RAISE(ABORT, 'the record is neither changed nor deleted'); END"
     found = [f"CREATE TRIGGER {table}_update BEFORE UPDATE ON {table} {refuse}" for table in TABLES]
     found += [f"CREATE TRIGGER {table}_delete BEFORE DELETE ON {table} {refuse}" for table in FOREVER]
+    for table, keys in KEYS.items():
+        same = " OR ".join(f"{key} = NEW.{key}" for key in keys)
+        there = f"EXISTS (SELECT 1 FROM {table} WHERE {same})"  # noqa: S608 - names of our own
+        found.append(f"CREATE TRIGGER {table}_insert BEFORE INSERT ON {table} WHEN {there} {refuse}")
     return [*found, f"CREATE TRIGGER {EVENTS}_delete BEFORE DELETE ON {EVENTS} WHEN NOT {_IS_DROPPED} {refuse}"]
 
 

@@ -3,11 +3,14 @@
 import csv
 import io
 from collections.abc import AsyncIterator, Iterable, Iterator
+from typing import Final
 
 from django.core.handlers.asgi import ASGIRequest
 from django.http import HttpRequest, StreamingHttpResponse
 
 from hitlchat.gate.crossing import in_db
+
+FORMULAS: Final = frozenset("=+-@＝＋－＠")  # noqa: RUF001
 
 
 def download(request: HttpRequest, pieces: Iterator[str], *, name: str, kind: str) -> StreamingHttpResponse:
@@ -26,9 +29,10 @@ def csv_text(table: Iterable[Iterable[object]]) -> str:
 
 
 def cell(value: object) -> str:
-    """As text. Programs for tables take what begins like a formula for one, so that gets a quote in front."""
+    """As text. Programs for tables take what begins like a formula for one, also behind blanks and in full width, so
+    that gets a quote in front."""
     text = "" if value is None else str(value)
-    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
+    return f"'{text}" if text.startswith(("\t", "\r", "\n")) or text.lstrip()[:1] in FORMULAS else text
 
 
 async def _later(pieces: Iterator[str]) -> AsyncIterator[str]:

@@ -3,6 +3,7 @@
 from datetime import timedelta
 from urllib.parse import urlsplit
 
+import httpx2
 from django.conf import settings
 from django.contrib.auth.models import Group, User
 from django.db import transaction
@@ -46,7 +47,8 @@ def place_in(url: str, *, allow_private: bool) -> str:
         host, port = parts.hostname or "", parts.port
     except ValueError:
         raise Refused("It is no address such as https://hooks.example.com/in.") from None
-    if len(url) > LONGEST_URL or not url.isascii() or not url.isprintable() or " " in url or not host or port == 0:
+    is_spelled = len(url) <= LONGEST_URL and url.isascii() and url.isprintable() and " " not in url
+    if not is_spelled or not _can_be_sent_to(url) or not host or port == 0:
         raise Refused("It is no address such as https://hooks.example.com/in.")
     if parts.username is not None or parts.fragment:
         raise Refused("It has a user name, a password or a fragment, which no webhook needs.")
@@ -57,6 +59,14 @@ def place_in(url: str, *, allow_private: bool) -> str:
     if is_nobodys and not (allow_private and address is not None and addresses.is_local(address)):
         raise Refused(f"{host} is no public address, where nobody may send notices.")
     return host if port in (None, 443) else f"{host}:{port}"
+
+
+def _can_be_sent_to(url: str) -> bool:
+    """By what sends it, which takes fewer for an address."""
+    try:
+        return bool(httpx2.URL(url).host)
+    except httpx2.InvalidURL:
+        return False
 
 
 def add(receiver: Receiver, url: str, actor: Actor) -> str:

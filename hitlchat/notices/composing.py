@@ -11,6 +11,7 @@ from django.db import transaction
 from django.db.models import Count, Q, QuerySet
 from django.utils import timezone
 
+from hitlchat.gate import deciders
 from hitlchat.gate.status import Status
 from hitlchat.notices.audience import Audience
 from hitlchat.notices.models import Installation, Item, ItemKind, Notice, NoticeKind, Receiver, State
@@ -75,7 +76,7 @@ def _compose(receiver: Receiver, kind: ItemKind, make: Callable[[Receiver, Query
 def _waiting(receiver: Receiver, items: QuerySet[Item]) -> Text | None:
     """None where all of it has been answered: nobody missed anything."""
     now = timezone.now()
-    waits = Q(approval__call__status=Status.WAITING, approval__call__deadline__gt=now)
+    waits = Q(approval__call__status=Status.WAITING, approval__call__deadline__gt=now) & _still_theirs(receiver)
     late = Q(approval__call__status=Status.WAITING, approval__call__deadline__lte=now)
     expired = Q(approval__call__status=Status.EXPIRED) | late
     count = items.aggregate(
@@ -98,6 +99,13 @@ def _waiting(receiver: Receiver, items: QuerySet[Item]) -> Text | None:
     return waiting(receiver, burst)
 
 
+def _still_theirs(receiver: Receiver) -> Q:
+    """Of items: who left a group, or said yes, since the item was made has nothing to answer."""
+    if receiver.person_id is None:
+        return Q()
+    return Q(approval__in=deciders.waiting_for(receiver.person_id).values("pk"))
+
+
 def _quiet(receiver: Receiver, items: QuerySet[Item]) -> str:
     """Which quiet hours held it back, if they did."""
     quiet = quiet_hours(receiver)
@@ -106,9 +114,20 @@ def _quiet(receiver: Receiver, items: QuerySet[Item]) -> str:
 
 
 def _decided(receiver: Receiver, items: QuerySet[Item]) -> Text | None:
-    count = items.count()
-    shown = list(items.select_related("approval__call", "by").order_by("-pk")[:MOST_LISTED])
+    """None where all of it is about calls that they may not look at any more."""
+    listed = list(items.select_related("approval__call", "by").order_by("-pk")[:MOST_LISTED])
+    shown = _seen(receiver, listed)
+    if not shown:
+        return None
+    count = items.count() - len(listed) + len(shown)
     ids = [each.approval_id for each in shown]
     told = Item.objects.filter(receiver=receiver, approval__in=ids, kind=ItemKind.WAITING, notice__isnull=False)
     notices = {each.approval_id: each.notice for each in told.select_related("notice").order_by("pk")}
     return decided(receiver, shown, count, notices)
+
+
+def _seen(receiver: Receiver, items: list[Item]) -> list[Item]:
+    if receiver.person_id is None:
+        return items
+    seen = set(deciders.seen_by(receiver.person_id, [each.approval_id for each in items]).values_list("pk", flat=True))
+    return [each for each in items if each.approval_id in seen]

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
+from hitlchat.gate import secrecy
 from hitlchat.masking import HIDDEN as DOTS
 from hitlchat.masking import Mask
 from hitlchat.record.commitment import HIDDEN, READS, SaltOf, below, node
@@ -23,14 +24,15 @@ _SECRET_KEY = re.compile(rf"(?:^|[^a-z]){_NAME}s?(?:$|[^a-z])", re.IGNORECASE)
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _KEYS_BY_SIGHT = (
     r"(?:sk|pk|rk|ghp|gho|ghs|ghu|glpat|xox[abprs]|hf|npm|pypi)[-_][a-z0-9_-]{16,}"
-    r"|AKIA[0-9A-Z]{16}|AIza[\w-]{30,}|eyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?"
+    # Of any length where it begins; within a longer word bounded, as one may be made of nothing but beginnings.
+    r"|AKIA[0-9A-Z]{16}|AIza[\w-]{30,}|(?:(?<![\w-])eyJ[\w-]{8,}|eyJ[\w-]{8,300})\.[\w-]{8,}(?:\.[\w-]*)?"
 )
 _SCHEMES = r"(?:bearer|basic|digest|negotiate)"
 # Each with the part to hide as the group `secret`; each quantifier is bounded, or cannot meet what follows it.
 _PATTERNS = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
-        r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----(?P<secret>[\s\S]{1,8000}?)(?:-----END|\Z)",
+        r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----(?P<secret>(?:(?!-----BEGIN)[\s\S]){1,8000}?)(?:-----END|\Z)",
         rf"\b{_SCHEMES}\s+(?P<secret>[a-z0-9._~+/=:-]{{6,}})",
         r"\b[a-z][a-z0-9+.-]{1,20}://[^\s/:@]{0,200}:(?P<secret>[^\s@/]{1,200})@",
         rf"{_NAME}(?:[-_]\w{{1,20}})?[\"']?\s{{0,3}}(?:=>?|:)\s{{0,3}}[\"']?(?!{_SCHEMES}\b)(?P<secret>[^\s\"',;&•]{{3,}})",
@@ -61,7 +63,8 @@ class Cover:
         return [self.value(item) for item in value] if isinstance(value, list) else value
 
     def text(self, text: str) -> str:
-        text = _without_secrets(text) if _may_hold_one(text) else text
+        # Also what the exports of the history hide: it does not go by one way because it is kept back on the other.
+        text = secrecy.masked_text(_without_secrets(text)) if _may_hold_one(text) else text
         return self._mask.text(text) if self._mask else text
 
     def keep_back(self, value: Any, salt_of: SaltOf, path: str = "") -> Any:
@@ -89,17 +92,22 @@ class Cover:
 
 
 def _may_hold_one(text: str) -> bool:
-    return _is_known_to(text) if len(text) <= SHORT else bool(_MAYBE.search(text))
+    return _is_known_to(text) if len(text) <= SHORT else _is_suspect(text)
 
 
 @lru_cache(maxsize=4096)
 def _is_known_to(text: str) -> bool:
     """Keys and reasons are the same in very many events."""
-    return bool(_MAYBE.search(text))
+    return _is_suspect(text)
 
 
+def _is_suspect(text: str) -> bool:
+    return secrecy.may_hold_one(text) or bool(_MAYBE.search(text))
+
+
+@lru_cache(maxsize=4096)
 def is_name_of_secret(key: str) -> bool:
-    return _may_hold_one(key) and bool(_SECRET_KEY.search(_CAMEL.sub("_", key)))
+    return secrecy.is_name_of_secret(key) or bool(_SECRET_KEY.search(_CAMEL.sub("_", key)))
 
 
 def _is_told_by_name(key: str, item: Any) -> bool:

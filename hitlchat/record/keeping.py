@@ -7,6 +7,7 @@ from datetime import timedelta
 from django.conf import settings
 from django.utils import timezone
 
+from hitlchat.gate import bolts
 from hitlchat.gate.actor import SYSTEM
 from hitlchat.gate.crossing import in_db
 from hitlchat.gate.models import Seal
@@ -18,6 +19,7 @@ from hitlchat.record.sealing import MOST, seal
 logger = logging.getLogger(__name__)
 
 RETENTION_SECONDS = 3600.0
+BOLTS_OFF = "Not all triggers that keep the record from being changed are on: “manage.py migrate” puts them on again."
 
 
 class Keeper:
@@ -36,6 +38,8 @@ class Keeper:
                 # At the start, and not only once there is something to seal.
                 keys.enrolled(keys.own())
                 self._has_key = True
+                if bolts.missing():
+                    self._complain(BOLTS_OFF)
             self._seal()
             if lost := marking.advance():
                 self._complain(f"Seal {lost.number} was here and is not in the record any more: see docs/record.md.")

@@ -137,6 +137,9 @@ def test_a_cell_is_never_a_formula(bobs: Client, bob: User) -> None:
     ToolCall.objects.filter(pk=call.pk).update(reason="=1+1", output="@SUM(A1)", tool_name="-2")
     (row, _) = table(export(bobs, "csv"))
     assert (row["reason"], row["output"], row["toolName"]) == ("'=1+1", "'@SUM(A1)", "'-2")
+    ToolCall.objects.filter(pk=call.pk).update(reason="  =1+1", output="\n=1", tool_name="\uff1d2")
+    (row, _) = table(export(bobs, "csv"))
+    assert (row["reason"], row["output"], row["toolName"]) == ("'  =1+1", "'\n=1", "'\uff1d2")
 
 
 async def test_it_goes_beyond_one_page_and_streams_under_asgi(bob: User) -> None:

@@ -160,7 +160,8 @@ def test_where_the_installation_forbids_private_addresses_no_administrator_opens
 @pytest.mark.parametrize(
     "url", ["", "ftp://example.com/x", "https://", "http://example.com/x", "https://user:pass@example.com/",
             "https://example.com/#x", "https://example.com:0/", "https://exämple.com/", "https://example.com/a b",
-            "https://example.com/\r\nX: y", "https://2130706433/", "https://[::ffff:127.0.0.1]/"],
+            "https://example.com/\r\nX: y", "https://2130706433/", "https://[::ffff:127.0.0.1]/",
+            "https://256.1.1.1/", "https://[v1.x]/"],
 )  # fmt: skip
 def test_what_is_no_address_for_a_webhook_is_refused_or_leads_nowhere(alice: User, url: str) -> None:
     if url == "https://2130706433/":

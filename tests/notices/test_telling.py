@@ -12,7 +12,7 @@ from django.utils import timezone
 from hitlchat.gate import decide
 from hitlchat.gate.models import Approval, AuditEvent, ToolCall
 from hitlchat.gate.status import Status
-from hitlchat.notices.models import Heard, Installation, Item, Kind, NoticeKind, Wishes
+from hitlchat.notices.models import Heard, Installation, Item, Kind, NoticeKind, State, Wishes
 from tests.conftest import signed_in
 from tests.gate.asking import approval_of, ask, recording, say_yes
 from tests.gate.deciding_people import escalated, members, rule
@@ -166,6 +166,43 @@ def test_somebody_who_was_deactivated_hears_nothing(alice: User, bob: User, inbo
     User.objects.filter(pk=bob.pk).update(is_active=False)
     look()
     assert (inbound.got, call.status) == ([], Status.WAITING)
+
+
+def test_what_was_to_be_tried_again_is_not_once_somebody_is_deactivated(
+    alice: User, bob: User, inbound: Inbound
+) -> None:
+    webhook(alice, inbound, person=bob)
+    inbound.status = 500
+    ask(bob, recording())
+    look()
+    User.objects.filter(pk=bob.pk).update(is_active=False)
+    inbound.status = 200
+    with time_machine.travel(timezone.now() + timedelta(minutes=5), tick=False):
+        look()
+    assert ([each.state for each in made()], len(inbound.got)) == ([State.DROPPED], 1)
+
+
+@pytest.mark.parametrize("decided", [False, True])
+def test_who_left_the_group_before_the_notice_was_made_is_told_nothing_of_its_calls(
+    alice: User, inbound: Inbound, settings: Any, *, decided: bool
+) -> None:
+    group = of_group("ops")
+    dora, erik = members(group, "dora", "erik")
+    webhook(alice, inbound, person=dora)
+    tool = recording()
+    rule(tool, alice, group=group)
+    settings.NOTICE_COLLECT_SECONDS = 0 if decided else 60
+    call = ask(alice, tool)
+    look()
+    settings.NOTICE_COLLECT_SECONDS = 60
+    if decided:
+        decide.approve(approval_of(call).pk, signed_in(erik))
+        look()
+    assert (len(inbound.got), Item.objects.filter(notice=None).count()) == (int(decided), 1)
+    group.user_set.remove(dora)
+    settings.NOTICE_COLLECT_SECONDS = 0
+    look()
+    assert (len(inbound.got), Item.objects.filter(notice=None).count()) == (int(decided), 0)
 
 
 def test_without_an_address_of_its_own_notices_say_so_in_words(

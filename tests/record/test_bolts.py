@@ -9,9 +9,10 @@ from django.core.management.commands import flush
 from django.core.management.sql import sql_flush
 from django.db import IntegrityError, connection, transaction
 
+from hitlchat.gate import bolts
 from hitlchat.gate.actor import SYSTEM
 from hitlchat.gate.models import AuditEvent, Drop, RecordKey, Seal
-from hitlchat.record import retention
+from hitlchat.record import keeping, retention
 from tests.record.conftest import found, sealed
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.guarantee("audit:complete")]
@@ -46,6 +47,33 @@ def test_nor_by_what_goes_past_the_models(model: Any) -> None:
     refused(lambda: _run(f"UPDATE {table} SET {column} = {column}"), by=IntegrityError)
     refused(lambda: _run(f"DELETE FROM {table}"), by=IntegrityError)
     assert found() == []
+
+
+@pytest.mark.parametrize("model", [AuditEvent, Seal, RecordKey])
+def test_nor_by_putting_another_row_in_its_place(model: Any) -> None:
+    sealed(2)
+    table, key = model._meta.db_table, model._meta.pk.column
+    columns = [key, *_columns(model)]
+    values = ", ".join(columns)
+    row = f"SELECT {values} FROM {table} ORDER BY {key} LIMIT 1"
+    before = model.objects.count()
+    how = "INSERT OR REPLACE INTO" if connection.vendor == "sqlite" else "INSERT INTO"
+    refused(lambda: _run(f"{how} {table} ({values}) {row}"), by=IntegrityError)
+    assert model.objects.count() == before
+    assert found() == []
+
+
+def test_a_migration_that_takes_them_off_with_its_table_leaves_them_on(caplog: pytest.LogCaptureFixture) -> None:
+    assert bolts.missing() == []
+    for statement in bolts.off(connection.vendor)[:4]:
+        _run(statement)
+    assert len(bolts.missing()) == 4
+    keeping.Keeper().look(0.0)
+    assert keeping.BOLTS_OFF in caplog.messages
+    call_command("migrate", verbosity=0)
+    assert bolts.missing() == []
+    sealed(1)
+    refused(lambda: _run("DELETE FROM gate_auditevent"), by=IntegrityError)
 
 
 def test_nor_by_emptying_the_whole_database(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,9 +1,12 @@
 """What looks like a secret does not leave with an export, and what only sounds like one does."""
 
+import time
 from typing import Any
 
 import pytest
 
+from hitlchat.gate import secrecy
+from hitlchat.notices.wording import arguments as noticed
 from hitlchat.record.hiding import Cover, is_name_of_secret
 
 HIDES = {
@@ -45,6 +48,37 @@ def test_what_a_key_names_as_secret_is_hidden_at_any_depth_and_wherever_else_it_
 def test_names_of_secrets_are_told_from_names_like_them() -> None:
     assert all(map(is_name_of_secret, ("password", "apiKey", "X-Api-Key", "user_token", "clientSecret", "Cookie")))
     assert not any(map(is_name_of_secret, ("author", "authorId", "keys", "passage", "tokenizer", "monkey")))
+
+
+SECRET = "Zq9XkPw72LmN4v"
+ALL_WAYS: list[Any] = [
+    *({name: SECRET} for name in ("auth", "connectionString", "dsn", "jwt", "otp", "pin", "cvv", "sessionId")),
+    *({name: SECRET} for name in ("signature", "signing_key", "encryptionKey", "accesstoken", "userpassword", "pass")),
+    *({name: SECRET} for name in ("database_url", "passcode", "bearer", "sshKey", "passwort", "authtoken")),
+    *(f"{begin}{SECRET * 3}" for begin in ("hitl_api_", "hitl_approver_", "github_pat_", "whsec_", "sk_live_")),
+    *(f"{before}{SECRET}" for before in ("--password ", "export DB_PASS=", "AccountKey=", "Token ", "X-Api-Key: ")),
+    f'{{\\"apiKey\\": \\"{SECRET}\\"}}',
+]
+
+
+@pytest.mark.parametrize("value", ALL_WAYS, ids=str)
+def test_a_secret_leaves_by_none_of_the_ways_on_which_a_call_is_given_away(value: Any) -> None:
+    arguments = value if isinstance(value, dict) else {"text": value}
+    for given_away in (secrecy.masked(arguments), Cover(arguments).value(arguments), noticed.masked(arguments)):
+        assert SECRET not in str(given_away)
+
+
+def test_a_token_is_found_within_a_longer_word_too() -> None:
+    token = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.c2lnbmF0dXJl"
+    assert Cover().text(f"-{token} {token}") == "-••• •••"
+
+
+@pytest.mark.parametrize("part", ["eyJ", "eyJ-", "-eyJa", "-----BEGIN PRIVATE KEY-----"])
+def test_a_text_of_nothing_but_beginnings_of_tokens_is_read_in_seconds(part: str) -> None:
+    text = part * (100_000 // len(part))
+    begun = time.process_time()
+    Cover(text).value(text)
+    assert time.process_time() - begun < 3
 
 
 def test_a_text_made_to_take_long_does_not() -> None:

@@ -1,9 +1,10 @@
 """The websocket of every page: how many calls wait for its person, and which have just come. It takes no commands, and
-reads the database at most twice a second, however much happens."""
+reads the database at most twice a second for one person, however much happens and however many pages they have."""
 
 import asyncio
 import json
 import logging
+from collections import Counter
 from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
@@ -22,8 +23,10 @@ logger = logging.getLogger(__name__)
 
 # As the chat does: accepted first, then closed with a code, since a refused handshake would be tried again for ever.
 CLOSE_SIGNED_OUT: Final = 4401
-# What happens within this after a look is in the next one.
+# What happens within this after a look is in the next one; for so long times the pages that their person has here.
 BETWEEN_SECONDS: Final = 0.5
+# The pages of each person in this process. All looks are made in one thread, as is much that others wait for.
+_pages: Counter[int] = Counter()
 # Clocks of several processes differ.
 CLOCKS: Final = timedelta(seconds=5)
 LOOK: Final = "look"
@@ -44,7 +47,7 @@ class InboxConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         for name in (EVERYONE, group(user.pk)):
             await self.channel_layer.group_add(name, self.channel_name)
         self.due.set()
-        self.looking = asyncio.create_task(self._look_on())
+        self.looking = asyncio.create_task(self._look_on(self.news))
 
     async def disconnect(self, _code: int) -> None:
         if self.looking is not None:
@@ -63,21 +66,31 @@ class InboxConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             self.news.hear(event["asked"])
             self.due.set()
 
-    async def _look_on(self) -> None:
+    async def _look_on(self, news: "News") -> None:
         """One look for everything that came since the last one."""
-        while True:
-            await self.due.wait()
-            self.due.clear()
-            try:
-                told = await in_db(self.news.look)() if self.news else None
-            except django.db.Error:
-                logger.exception("Looking for what waits failed; it is tried again when something happens")
-            else:
-                if told is None:
-                    await self.close(CLOSE_SIGNED_OUT)
+        _pages[news.user_id] += 1
+        try:
+            while True:
+                await self.due.wait()
+                self.due.clear()
+                if not await self._look(news):
                     return
-                await self.send(json.dumps(told))
-            await asyncio.sleep(BETWEEN_SECONDS)
+                await asyncio.sleep(BETWEEN_SECONDS * _pages[news.user_id])
+        finally:
+            _pages[news.user_id] -= 1
+
+    async def _look(self, news: "News") -> bool:
+        """False: the person is signed out, and the socket closed."""
+        try:
+            told = await in_db(news.look)()
+        except django.db.Error:
+            logger.exception("Looking for what waits failed; it is tried again when something happens")
+            return True
+        if told is None:
+            await self.close(CLOSE_SIGNED_OUT)
+            return False
+        await self.send(json.dumps(told))
+        return True
 
 
 class News:

@@ -50,12 +50,20 @@ def claim(most: int, busy: Mapping[str, int]) -> list[Notice]:
     if MAIL in full:
         rows = rows.exclude(receiver__kind=Kind.EMAIL)
     found: list[Notice] = []
-    for notice in rows.select_related("receiver").order_by("next_try_at", "pk")[: 2 * most]:
+    for notice in rows.select_related("receiver__person").order_by("next_try_at", "pk")[: 2 * most]:
+        if _is_gone(notice.receiver):
+            drop(notice.receiver_id)
+            continue
         place = place_of(notice.receiver)
         if len(found) < most and taken[place] < MOST_PER_PLACE and _take(notice, now):
             taken[place] += 1
             found.append(notice)
     return found
+
+
+def _is_gone(receiver: Receiver) -> bool:
+    """Deactivated since the notice was made."""
+    return receiver.person is not None and not receiver.person.is_active
 
 
 def _free(now: datetime) -> Q:

@@ -59,6 +59,8 @@ async def post(notice: Notice) -> Result:
         return Result(opened.mask.text(f"It could not be reached: {error}.")[:300])
     except (httpcore2.TimeoutException, httpcore2.NetworkError):
         return Result("The connection broke.")
+    except httpx2.InvalidURL:
+        return Result("Its address is none.", final=True)
     except (httpcore2.ProtocolError, httpcore2.UnsupportedProtocol):
         return Result("What answers there does not speak HTTP.")
 

@@ -7,6 +7,7 @@ mail servers and chats for years. The call itself gets its arguments as they are
 import re
 from typing import Any
 
+from hitlchat.gate import secrecy
 from hitlchat.gate.visible import see
 from hitlchat.masking import HIDDEN
 
@@ -59,11 +60,11 @@ def hidden(text: str) -> str:
     """`text`, which is short, without what in it looks like a secret."""
     for shape, stays in _SHAPES:
         text = shape.sub(stays, text)
-    return text
+    return secrecy.masked_text(text)
 
 
 def _value(name: str, value: Any, depth: int) -> Any:
-    if _NAME.search(_CAMEL.sub("_", name).lower()):
+    if _NAME.search(_CAMEL.sub("_", name).lower()) or secrecy.is_name_of_secret(name):
         return HIDDEN
     match value:
         case str():

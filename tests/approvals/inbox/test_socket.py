@@ -144,6 +144,24 @@ async def test_a_page_that_asks_is_told_also_what_no_event_told(bob: User, open_
     assert await bar.socket.receive_nothing(timeout=2 * BETWEEN_SECONDS)
 
 
+async def test_many_pages_of_one_person_look_no_more_often_than_one(
+    bob: User, charlie: User, open_bar: OpenBar
+) -> None:
+    bars = [await open_bar(bob) for _ in range(6)]
+    for bar in bars:
+        await bar.news()
+    await bars[-1].socket.send_to(text_data="look")
+    # Its last look was when all of them were open: now it is somebody else's turn six times.
+    assert await bars[-1].socket.receive_nothing(timeout=4 * BETWEEN_SECONDS)
+    assert (await bars[-1].news())["waiting"] == "0"
+    # Others pay nothing for it.
+    other = await open_bar(charlie)
+    for _ in range(2):
+        assert (await other.news())["waiting"] == "0"
+        await other.socket.send_to(text_data="look")
+    assert not await other.socket.receive_nothing(timeout=4 * BETWEEN_SECONDS)
+
+
 @pytest.mark.parametrize("origin", [b"https://evil.example", b"http://127.0.0.1:9000", b"null", None])
 async def test_a_hostile_page_gets_no_socket(served: None, bob: User, sign_in: SignIn, origin: bytes | None) -> None:
     bar = Bar(await in_database(sign_in)(bob), origin)
