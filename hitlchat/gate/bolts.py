@@ -8,7 +8,7 @@ A migration that makes one of these tables anew (on SQLite, any change of a colu
 
 from typing import Any, Final
 
-from django.db import connections
+from django.db import connections, transaction
 
 EVENTS = "gate_auditevent"
 FOREVER = ("gate_seal", "gate_drop", "gate_recordkey")
@@ -69,19 +69,22 @@ def put_on_again(*, using: str, **_: Any) -> None:
     connection = connections[using]
     if not missing(using) or not {*TABLES} <= {*connection.introspection.table_names()}:
         return
-    with connection.schema_editor() as editor:
-        for statement in (*off(connection.vendor), *on(connection.vendor)):
-            editor.execute(statement, params=None)
+    with transaction.atomic(using=using):
+        _carry_out([*off(connection.vendor), *on(connection.vendor)], connection)
 
 
 def put_on(_: Any, editor: Any) -> None:
-    for statement in on(editor.connection.vendor):
-        editor.execute(statement, params=None)
+    _carry_out(on(editor.connection.vendor), editor.connection)
 
 
 def take_off(_: Any, editor: Any) -> None:
-    for statement in off(editor.connection.vendor):
-        editor.execute(statement, params=None)
+    _carry_out(off(editor.connection.vendor), editor.connection)
+
+
+def _carry_out(statements: list[str], connection: Any) -> None:
+    with connection.cursor() as cursor:
+        for statement in statements:
+            cursor.execute(statement)
 
 
 def _sqlite() -> list[str]:

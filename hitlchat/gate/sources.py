@@ -95,6 +95,10 @@ def source(key: str) -> Source:
     return made
 
 
+def is_registered(key: str) -> bool:
+    return key in settings.TOOL_SOURCES
+
+
 def hears_of_stopping(key: str) -> bool:
     """Whether the source registered under `key` can stop a call that it executes."""
-    return key in settings.TOOL_SOURCES and bool(getattr(source(key), "can_stop", False))
+    return is_registered(key) and bool(getattr(source(key), "can_stop", False))

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
-from django.conf import settings
 from django.db.models import Case, OuterRef, QuerySet, Subquery, When
 
 from hitlchat.agent.loop import GUARDED
 from hitlchat.gate.models import AuditEvent, CallerKind
 from hitlchat.gate.quorum import COUNTED
+from hitlchat.gate.sources import is_registered
 from hitlchat.gate.status import SETTLED, Status
 
 # Name, and the values of its labels.
@@ -104,7 +104,7 @@ def _seconds(row: Row) -> float | None:
 
 
 def _known(source: str) -> str:
-    return source if source in settings.TOOL_SOURCES else "none"
+    return source if is_registered(source) else "none"
 
 
 def _kind(failure: Any) -> str:
