@@ -1,5 +1,6 @@
-"""What whoever guessed at a password too often is told."""
+"""Guesses at passwords: where they come from, and what whoever guessed too often is told."""
 
+import ipaddress
 from typing import Any
 
 from django.conf import settings
@@ -18,3 +19,14 @@ def page(
     response = render(request, "accounts/locked_out.html", shown, status=TOO_MANY_REQUESTS)
     response["Retry-After"] = str(int(pause.total_seconds()))
     return response
+
+
+def address(request: HttpRequest) -> str | None:
+    """Of the client. What it says of itself counts only as far as TRUSTED_PROXIES added it, counted from the end."""
+    peer: str | None = request.META.get("REMOTE_ADDR")
+    seen = [*request.headers.get("X-Forwarded-For", "").split(","), peer or ""]
+    at = seen[max(-len(seen), -1 - settings.TRUSTED_PROXIES)].strip()
+    try:
+        return str(ipaddress.ip_address(at))
+    except ValueError:
+        return peer

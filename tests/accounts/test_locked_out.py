@@ -3,12 +3,14 @@
 from datetime import timedelta
 
 import pytest
-from django.conf import settings
+from django.conf import settings as in_force
 from django.contrib.auth.models import User
-from django.test import Client
+from django.test import Client, RequestFactory
 from django.utils import timezone
+from pytest_django import Settings
 from time_machine import travel
 
+from hitlchat.accounts.locked_out import address
 from tests.conftest import PASSWORD
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -16,13 +18,13 @@ pytestmark = pytest.mark.django_db(transaction=True)
 HERE, ELSEWHERE = "192.0.2.1", "192.0.2.2"
 
 
-def attempt(password: str, *, username: str = "bob", address: str = HERE) -> int:
+def attempt(password: str, *, username: str = "bob", address: str = HERE, forwarded: str = "") -> int:
     form = {"username": username, "password": password}
-    return Client().post("/sign-in", form, REMOTE_ADDR=address).status_code
+    return Client().post("/sign-in", form, REMOTE_ADDR=address, headers={"X-Forwarded-For": forwarded}).status_code
 
 
 def guess_too_often(username: str = "bob") -> None:
-    for _ in range(settings.AXES_FAILURE_LIMIT - 1):
+    for _ in range(in_force.AXES_FAILURE_LIMIT - 1):
         assert attempt("a guess", username=username) == 200
     assert attempt("a guess", username=username) == 429
 
@@ -50,7 +52,7 @@ def test_after_the_wait_the_right_password_lets_in_again(bob: User) -> None:
 
 def test_a_right_password_makes_former_guesses_count_no_more(bob: User) -> None:
     for _ in range(2):
-        for _ in range(settings.AXES_FAILURE_LIMIT - 1):
+        for _ in range(in_force.AXES_FAILURE_LIMIT - 1):
             assert attempt("a guess") == 200
         assert attempt(PASSWORD) == 302
 
@@ -62,7 +64,36 @@ def test_nobody_learns_who_exists(bob: User) -> None:
 def test_who_has_a_session_cannot_guess_at_the_password_that_a_risky_yes_needs(bob: User) -> None:
     client = Client(REMOTE_ADDR=HERE)
     client.force_login(bob)
-    for _ in range(settings.AXES_FAILURE_LIMIT - 1):
+    for _ in range(in_force.AXES_FAILURE_LIMIT - 1):
         assert client.post("/sign-in/again", {"password": "a guess"}).status_code == 422
     assert client.post("/sign-in/again", {"password": "a guess"}).status_code == 429
     assert client.post("/sign-in/again", {"password": PASSWORD}).status_code == 429
+
+
+@pytest.mark.parametrize(
+    "proxies, forwarded, known_as",
+    [
+        (0, "198.51.100.7", HERE),
+        (1, "198.51.100.7", "198.51.100.7"),
+        (1, "203.0.113.9, 198.51.100.7", "198.51.100.7"),
+        (2, "203.0.113.9, 198.51.100.7", "203.0.113.9"),
+        (1, "", HERE),
+        (1, "nonsense", HERE),
+        (1, "2001:db8::1", "2001:db8::1"),
+    ],
+)
+def test_a_client_is_known_by_what_trusted_proxies_say_and_by_nothing_it_says_itself(
+    settings: Settings, rf: RequestFactory, proxies: int, forwarded: str, known_as: str
+) -> None:
+    settings.TRUSTED_PROXIES = proxies
+    assert address(rf.get("/", REMOTE_ADDR=HERE, headers={"X-Forwarded-For": forwarded})) == known_as
+
+
+def test_behind_a_proxy_guesses_at_a_name_keep_nobody_out_who_comes_from_elsewhere(
+    settings: Settings, bob: User
+) -> None:
+    settings.TRUSTED_PROXIES = 1
+    for _ in range(settings.AXES_FAILURE_LIMIT):
+        guessed = attempt("a guess", forwarded="203.0.113.9")
+    assert guessed == 429
+    assert attempt(PASSWORD, forwarded=ELSEWHERE) == 302
