@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.chatting import Chat
 from tests.browser.conftest import House, SharedModel, Visit
-from tests.browser.looking import LOOKS, check, wear
+from tests.browser.looking import LOOKS, check, in_view, wear
 from tests.processes import STEADY, Servers
 from tests.scripted_model import ScriptedModel, calls, text
 
@@ -61,6 +61,18 @@ def test_what_was_decided_in_the_chat_is_found_read_and_exported(
     expect(page.get_by_text("It was declined, and not executed.")).to_be_visible()
     check(page)
     pictured(page, "call")
+
+
+@pytest.mark.parametrize("look", ["wide light", "narrow dark"])
+def test_the_menu_of_the_export_is_whole_and_in_sight(page: Page, house: House, look: str) -> None:
+    page.goto(f"{house.server.url}/history/")
+    wear(page, look)
+    page.get_by_text("Export…").click()
+    for button in ("CSV, for tables", "JSON, one call a line"):
+        assert in_view(page.get_by_role("button", name=button))
+    with page.expect_download() as download:
+        page.get_by_role("button", name="CSV, for tables").click()
+    assert download.value.suggested_filename == "calls.csv"
 
 
 @pytest.mark.processes
