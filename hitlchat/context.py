@@ -27,8 +27,8 @@ def shell(request: HttpRequest) -> dict[str, Any]:
         "uses_demo": uses_demo(),
         "model_name": settings.OPENAI_MODEL,
         "gate_is_off": not settings.HITL_ENABLED,
-        # Asked only where it is shown.
-        "servers_attention": attention.count,
+        # Asked only where it is shown, and of whom it is shown to.
+        "servers_attention": attention.count if may_administer(user) else 0,
         "approvals_waiting": partial(counting.waiting, user.pk),
         "open_questions": questions.open_for(user.pk).count,
     }

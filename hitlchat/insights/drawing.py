@@ -79,7 +79,7 @@ def _told(answers: Answers) -> str:
     if answers.median is None:
         return "Nothing was answered after a recorded display."
     return (
-        f"Half of {answers.count} answers came within {answers.median} seconds of the first display;"
+        f"Half of {answers.count} answers came within {max(1, answers.median)} seconds of the first display;"
         f" {answers.hurried} were yeses that came faster than the card can be read."
     )
 

@@ -39,7 +39,7 @@ def page(request: HttpRequest) -> HttpResponse:
         "periods": {key: words for key, (_, words) in PERIODS.items()},
         "figures": figures,
         "cost": _minutes(figures.answers.spent),
-        "median": "none" if figures.answers.median is None else attention.duration(figures.answers.median),
+        "median": _median(figures.answers.median),
         "idle": attention.duration(IDLE_SECONDS),
         "latest": counting.LATEST_UNASKED,
         "zone": timezone.get_current_timezone_name(),
@@ -71,6 +71,11 @@ def _decisions(period: Period) -> QuerySet[Decision]:
 
 def _listed(rows: QuerySet[Decision], most: int) -> list[tuple[Decision, str]]:
     return [(each, attention.words(each, each.approval.disclosure)) for each in rows[:most]]
+
+
+def _median(seconds: int | None) -> str:
+    # Counted in whole seconds, of which the first is 0.
+    return "none" if seconds is None else attention.duration(seconds) if seconds else "under 1 s"
 
 
 def _minutes(seconds: int) -> str:

@@ -106,6 +106,13 @@ def test_the_list_has_what_waits_the_most_urgent_first(run: Run, alice: User, bo
     assert "Time left" in run("list")
 
 
+def test_ids_stand_whole_in_the_list_of_a_usual_terminal(
+    run: Run, waits: ToolCall, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert str(approval(waits).pk) in run("list")
+
+
 def test_the_list_as_json_has_a_line_each_with_the_names_of_the_rest_api(run: Run, waits: ToolCall) -> None:
     (line,) = run("list", "--json").splitlines()
     assert json.loads(line)["id"] == str(approval(waits).pk)

@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.chatting import Chat
 from tests.browser.conftest import House, SharedModel, Visit
-from tests.browser.looking import LOOKS, check, wear
+from tests.browser.looking import LOOKS, check, in_view, wear
 from tests.processes import STEADY, Servers
 from tests.scripted_model import ScriptedModel, calls, text
 
@@ -63,6 +63,18 @@ def test_what_was_decided_in_the_chat_is_found_read_and_exported(
     pictured(page, "call")
 
 
+@pytest.mark.parametrize("look", ["wide light", "narrow dark"])
+def test_the_menu_of_the_export_is_whole_and_in_sight(page: Page, house: House, look: str) -> None:
+    page.goto(f"{house.server.url}/history/")
+    wear(page, look)
+    page.get_by_text("Export…").click()
+    for button in ("CSV, for tables", "JSON, one call a line"):
+        assert in_view(page.get_by_role("button", name=button))
+    with page.expect_download() as download:
+        page.get_by_role("button", name="CSV, for tables").click()
+    assert download.value.suggested_filename == "calls.csv"
+
+
 @pytest.mark.processes
 @pytest.mark.guarantee("gate:truth")
 def test_a_call_whose_server_was_killed_is_marked_by_a_person(own: Servers, visit: Visit) -> None:
@@ -74,6 +86,8 @@ def test_a_call_whose_server_was_killed_is_marked_by_a_person(own: Servers, visi
     chat.say()
     chat.approve()
     bob.wait_for_call(chat.conversation, "executing")
+    # It would look for its server as long as it is away, which is no fault of the page.
+    chat.page.close()
     first.kill()
     model.enqueue(text("I do not know."))
     second = own.start(**model.environment, **STEADY)

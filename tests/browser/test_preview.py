@@ -132,6 +132,10 @@ def test_a_call_that_would_do_something_else_by_now_asks_again_in_every_tab(
     line = chat.call("succeeded")
     line.locator("summary").click()
     expect(line).to_contain_text("It was asked about again, since its preview was another one by then.")
+    call = shop.bob.calls(chat.conversation)[0]["id"]
+    chat.page.goto(f"{shop.server.url}/history/{call}")
+    expect(chat.page.get_by_role("heading", name="The author\u2019s preview of the effect").first).to_be_visible()
+    looking.check(chat.page)
 
 
 def test_asking_again_brings_the_modal_back_also_to_who_put_the_first_card_off(chat: Chat, shop: Shop) -> None:

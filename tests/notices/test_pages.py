@@ -111,6 +111,30 @@ def test_only_administrators_add_for_others_or_to_private_addresses(
     assert Receiver.objects.count() == 1
 
 
+def test_every_button_of_the_page_is_taken_from_a_browser(alice: User, inbound: Inbound) -> None:
+    own, _ = webhook(alice, inbound, person=alice)
+    webhook(alice, inbound, name="of all")
+    browser = Client(enforce_csrf_checks=True)
+    browser.force_login(alice)
+    page = browser.get("/notices/").content.decode().partition("<main")[2]
+    forms = re.findall(r'<form[^>]*method="post".*?</form>', page, re.DOTALL)
+    assert len(forms) == 9
+    for form in forms:
+        (path,) = re.findall(r'action="([^"]+)"', form)
+        (token,) = re.findall(r'name="csrfmiddlewaretoken" value="([^"]+)"', form)
+        assert browser.post(path, {"csrfmiddlewaretoken": token, "on": "no"}).status_code != 403
+    own.refresh_from_db()
+    assert not own.enabled
+
+
+def test_a_form_that_does_not_come_from_the_page_says_what_to_do(alice: User) -> None:
+    browser = Client(enforce_csrf_checks=True)
+    browser.force_login(alice)
+    answer = browser.post("/notices/wishes", {})
+    assert answer.status_code == 403
+    assert "reload the page and try again" in answer.content.decode()
+
+
 def test_no_more_than_ten_webhooks_of_one(alice: User, bob: User) -> None:
     browser = signed_in(bob)
     answers = [browser.post("/notices/webhooks/new", FORM).status_code for _ in range(11)]

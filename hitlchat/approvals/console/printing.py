@@ -1,16 +1,19 @@
 """The facts on a terminal: with colours and boxes, or plain, one fact a line."""
 
+import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass
 from io import StringIO
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from hitlchat.approvals.console.text import Fact, Line, printable
 
 NARROW = 20
+# From so many columns on, an id stands whole in its line, to be copied.
+ROOMY = 64
 FURTHER = Text("    ")
 BAR = Text("  │ ", style="cyan")
 ESCAPED = "bold reverse"
@@ -27,7 +30,9 @@ def in_boxes(facts: Iterable[Fact], *, colours: bool, width: int | None = None) 
 
 
 def listed(columns: Iterable[str], rows: Iterable[Iterable[str]], *, colours: bool, width: int | None = None) -> str:
-    table = Table(*columns, box=None, pad_edge=False, header_style="bold")
+    first, *others = columns
+    is_roomy = (width or shutil.get_terminal_size().columns) >= ROOMY
+    table = Table(Column(first, no_wrap=is_roomy), *others, box=None, pad_edge=False, header_style="bold")
     for row in rows:
         table.add_row(*(Text(printable(cell), overflow="fold") for cell in row))
     return drawn(table, colours=colours, width=width)

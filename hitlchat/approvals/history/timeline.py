@@ -52,6 +52,7 @@ WORDS: Final[dict[str, Callable[[Data], str]]] = {
     "call.rejected": _reason("Rejected, and nobody was asked"),
     "call.approved": lambda data: "Approved with changed arguments." if data.get("edited") else "Approved.",
     "call.declined": _reason("Declined"),
+    "call.shown": lambda _: "First shown.",
     "call.expired": lambda _: "Expired: nobody answered in time.",
     "call.withdrawn": _reason("Withdrawn"),
     "call.executing": lambda _: "Started.",
@@ -88,4 +89,6 @@ def _who(event: AuditEvent) -> str:
     if event.actor is None:
         return ""
     name = event.actor.get_username()
+    if event.name == "call.shown":
+        return f"to {name}"
     return f"for {name}" if event.means == "system" else f"by {name}"

@@ -1,5 +1,5 @@
 // @ts-check
-/** How many calls wait for the person: on the link to them in the bar, and in the title of the tab. */
+/** The bar: how many calls wait for the person, on the link to them and in the title of the tab; and its menu. */
 
 import { listen, look } from "./news.js";
 import "./notices.js";
@@ -25,3 +25,18 @@ document.body.addEventListener("htmx:afterRequest", (event) => {
   if (/** @type {CustomEvent} */ (event).detail?.requestConfig?.verb === "post") look();
 });
 listen(badge.dataset.approvalsCount ?? "");
+
+const more = document.querySelector("[data-nav-more]");
+if (more instanceof HTMLDetailsElement) {
+  // A menu is left like any other: by a click elsewhere, by going on with Tab, by Escape.
+  document.addEventListener("click", (event) => event.target instanceof Node && !more.contains(event.target) && (more.open = false));
+  more.addEventListener("focusout", (event) => {
+    if (event.relatedTarget instanceof Node && !more.contains(event.relatedTarget)) more.open = false;
+  });
+  more.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape" || !more.open) return;
+    event.stopPropagation();
+    more.open = false;
+    more.querySelector("summary")?.focus();
+  });
+}

@@ -1,0 +1,91 @@
+"""The bar at the top, and at the bottom of a telephone: whatever a person may go to is in reach."""
+
+from typing import Final
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser import looking
+from tests.browser.conftest import NARROW, House
+
+pytestmark = pytest.mark.browser
+
+ALL: Final = ["Chat", "Inbox", "History", "Studio", "Servers", "Policies", "Insights", "People"]
+FIRST: Final = ALL[:4]
+#: Of windows in which all links stand beside each other, and of some in which they do not.
+ROOMY: Final = (1280, 1100, 1024)
+CROWDED: Final = (1023, 800, 704, 703, 390, 320)
+#: A copy, since the page keeps its own badge at what really waits.
+BADGE: Final = """() => {
+  const badge = document.querySelector("[data-approvals-count]");
+  const copy = badge.cloneNode(true);
+  copy.hidden = false;
+  copy.querySelector("[data-number]").textContent = "1,000+";
+  badge.after(copy);
+}"""
+
+
+def links(page: Page) -> list[str]:
+    """As they are seen, in their order, without what is counted on them."""
+    found = page.get_by_role("navigation", name="Main").get_by_role("link").all_inner_texts()
+    return [words.split()[0] for words in found]
+
+
+def outside(page: Page) -> list[str]:
+    """What of the bar is cut off, or under something else."""
+    shown = page.locator(".bar a:visible, .bar button:visible, .bar summary:visible, .bar .count:visible").all()
+    return [item.inner_text() or str(item.get_attribute("aria-label")) for item in shown if not looking.in_view(item)]
+
+
+@pytest.mark.parametrize("width", ROOMY)
+def test_a_wide_window_has_every_page_in_its_bar(author: Page, house: House, width: int) -> None:
+    author.set_viewport_size({"width": width, "height": 800})
+    author.goto(f"{house.server.url}/policies")
+    author.evaluate(BADGE)
+    assert links(author) == ALL
+    assert not outside(author) + looking.overflow(author)
+
+
+@pytest.mark.parametrize("width", CROWDED)
+def test_a_narrower_one_has_the_lesser_pages_under_more(author: Page, house: House, width: int) -> None:
+    author.set_viewport_size({"width": width, "height": 800})
+    author.goto(f"{house.server.url}/policies")
+    author.evaluate(BADGE)
+    assert links(author) == FIRST
+    assert not outside(author) + looking.overflow(author)
+    author.get_by_role("navigation", name="Main").locator("summary").click()
+    assert links(author) == ALL
+    assert not outside(author) + looking.overflow(author)
+    expect(author.get_by_role("navigation").get_by_role("link", name="Policies")).to_have_attribute(
+        "aria-current", "page"
+    )
+
+
+def test_more_is_opened_and_left_by_keyboard_and_by_a_click_elsewhere(author: Page, house: House) -> None:
+    author.set_viewport_size(NARROW)
+    author.goto(f"{house.server.url}/history/")
+    summary, menu = author.get_by_role("navigation", name="Main").locator("summary"), author.locator("[data-nav-more]")
+    summary.press("Enter")
+    expect(menu).to_have_attribute("open", "")
+    assert not looking.violations(author)
+    author.keyboard.press("Tab")
+    expect(author.get_by_role("navigation").get_by_role("link", name="Servers")).to_be_focused()
+    author.keyboard.press("Escape")
+    expect(menu).not_to_have_attribute("open", "")
+    expect(summary).to_be_focused()
+    author.keyboard.press("Space")
+    author.keyboard.press("Shift+Tab")
+    expect(menu).not_to_have_attribute("open", "")
+    summary.click()
+    author.get_by_role("heading", name="History", level=1).click()
+    expect(menu).not_to_have_attribute("open", "")
+    summary.click()
+    author.get_by_role("navigation").get_by_role("link", name="People").click()
+    expect(author.get_by_role("heading", name="People", level=1)).to_be_visible()
+
+
+def test_who_has_few_pages_has_them_all_on_a_telephone_too(page: Page, house: House) -> None:
+    page.set_viewport_size(NARROW)
+    page.goto(f"{house.server.url}/history/")
+    assert links(page) == ["Chat", "Inbox", "History", "Policies", "Insights"]
+    assert not outside(page) + looking.overflow(page)
