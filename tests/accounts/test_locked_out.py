@@ -93,6 +93,7 @@ def test_behind_a_proxy_guesses_at_a_name_keep_nobody_out_who_comes_from_elsewhe
     settings: Settings, bob: User
 ) -> None:
     settings.TRUSTED_PROXIES = 1
+    guessed = 0
     for _ in range(settings.AXES_FAILURE_LIMIT):
         guessed = attempt("a guess", forwarded="203.0.113.9")
     assert guessed == 429
