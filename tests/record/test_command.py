@@ -79,6 +79,11 @@ def test_export_and_check_and_a_receipt(bob: User, tmp_path: Path) -> None:
         audit("export", "--from", "yesterday", tmp_path / "none")
 
 
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(CommandError, match="/nothing: No such file or directory$"):
+        audit("check", tmp_path / "nothing")
+
+
 def test_old_batches_are_dropped_whole_with_their_seals_left_and_a_word_on_record(settings: Settings) -> None:
     settings.HITL_RECORD_DAYS = 30
     now = timezone.now()

@@ -9,7 +9,8 @@ from hitlchat.gate.oversight import HIGHEST_RISK
 
 MOST = 1000
 WATCHING = "Waiting for questions. Ctrl-C ends it."
-ONLY_SHOWN = "Waiting for questions, which are only shown: to answer, be at a terminal and say who you are with --as."
+ONLY_SHOWN = "Waiting for questions, which are only shown: to answer, say who you are with --as."
+NO_TERMINAL = "Waiting for questions, which are only shown: they are answered at a terminal, and this is none."
 
 
 def add(parser: CommandParser) -> None:

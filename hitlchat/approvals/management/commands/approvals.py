@@ -88,7 +88,8 @@ class Command(BaseCommand):
     def _attend(self, watch: watching.Watch, person: str | None, *, plain: bool) -> None:
         """Ask, where there is somebody to ask; else show only."""
         desk = self._desk(self._actor(person), plain=plain) if person and self._is_terminal() else None
-        self.stdout.write(arguments.WATCHING if desk else arguments.ONLY_SHOWN)
+        unasked = arguments.NO_TERMINAL if person else arguments.ONLY_SHOWN
+        self.stdout.write(arguments.WATCHING if desk else unasked)
         while True:
             found = watch.next()
             if found is None:

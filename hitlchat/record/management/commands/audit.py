@@ -59,8 +59,10 @@ class Command(BaseCommand):
     def handle(self, *args: Any, what: str, **options: Any) -> str:
         try:
             return str(getattr(self, f"_{what}")(options))
-        except (keys.BadKey, keys.OtherKey, BadMark, exporting.NothingThere, OSError) as error:
+        except (keys.BadKey, keys.OtherKey, BadMark, exporting.NothingThere) as error:
             raise CommandError(str(error)) from error
+        except OSError as error:
+            raise CommandError(f"{error.filename}: {error.strerror}") from error
 
     def _verify(self, options: dict[str, Any]) -> str:
         known = Known(key=_digits(options["key"]), seal=_digits(options["expect"]))
