@@ -80,7 +80,7 @@ def test_export_and_check_and_a_receipt(bob: User, tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(CommandError, match="/nothing: No such file or directory$"):
+    with pytest.raises(CommandError, match=r"/nothing: No such file or directory$"):
         audit("check", tmp_path / "nothing")
 
 

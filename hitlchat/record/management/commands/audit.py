@@ -62,7 +62,7 @@ class Command(BaseCommand):
         except (keys.BadKey, keys.OtherKey, BadMark, exporting.NothingThere) as error:
             raise CommandError(str(error)) from error
         except OSError as error:
-            raise CommandError(f"{error.filename}: {error.strerror}") from error
+            raise CommandError(f"{error.filename}: {error.strerror}" if error.filename else str(error)) from error
 
     def _verify(self, options: dict[str, Any]) -> str:
         known = Known(key=_digits(options["key"]), seal=_digits(options["expect"]))
