@@ -13,9 +13,9 @@ from hitlchat.gate.download import csv_text, download
 from hitlchat.gate.models import AuditEvent, Seal
 from hitlchat.gate.transition import note
 from hitlchat.record.exporting import EXPORTED
-from hitlchat.record.hiding import Cover
 from hitlchat.record.membership import batches_of
 from hitlchat.record.rows import newest_id
+from hitlchat.secrecy import Cover
 
 router = Router(tags=["audit"], by_alias=True)
 

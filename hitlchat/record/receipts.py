@@ -9,8 +9,8 @@ from typing import Any
 
 from hitlchat.gate import canonical
 from hitlchat.gate.models import Approval, AuditEvent, ToolCall
-from hitlchat.record.hiding import Cover
 from hitlchat.record.receipts_checked import ASKED, DECIDED
+from hitlchat.secrecy import Cover
 
 STARTED = "call.executing"
 AT_ONCE = 200

@@ -125,6 +125,19 @@ def test_secrets_leave_in_neither_kind(bobs: Client, bob: User) -> None:
         assert text.count("•••") + text.count("\\u2022\\u2022\\u2022") >= 8
 
 
+def test_what_is_secret_by_its_name_is_hidden_wherever_else_the_call_has_it(bobs: Client, bob: User) -> None:
+    tool = recording(
+        "free",
+        prompt_template="Sign in with {args.password}",
+        input_schema={"type": "object", "properties": {"password": {"type": "string"}}},
+    )
+    call = ask(bob, tool, {"password": SECRET})
+    ToolCall.objects.filter(pk=call.pk).update(output=f"Signed in with {SECRET} as bob")
+    row, _ = lines(export(bobs, "jsonl"))
+    assert (row["prompt"], row["output"]) == ("Sign in with •••", "Signed in with ••• as bob")
+    assert SECRET not in export(bobs, "csv")
+
+
 def test_every_column_is_documented_in_its_order() -> None:
     text = Path("docs/history.md").read_text(encoding="utf-8")
     assert "\n".join(f"| `{name}` | {words} |" for name, words in COLUMNS.items()) in text
