@@ -9,7 +9,7 @@ from ninja import Query, Router
 from hitlchat.api import audit_schemas, shapes
 from hitlchat.api.auth import ApiRequest, auditor
 from hitlchat.gate import canonical
-from hitlchat.gate.download import csv_text, download
+from hitlchat.gate.download import csv_end, csv_text, download
 from hitlchat.gate.models import AuditEvent, Seal
 from hitlchat.gate.transition import note
 from hitlchat.record.exporting import EXPORTED
@@ -64,11 +64,12 @@ def _taken_out(
 
 def _lines(rows: QuerySet[AuditEvent]) -> Iterator[str]:
     yield csv_text([COLUMNS])
-    last = 0
+    last = count = 0
     while page := list(rows.filter(pk__gt=last).order_by("id")[:AT_ONCE]):
         batches = batches_of(row.pk for row in page)
         yield csv_text([_cells(row, batches.get(row.pk)) for row in page])
-        last = page[-1].pk
+        last, count = page[-1].pk, count + len(page)
+    yield csv_end(count, COLUMNS)
 
 
 def _cells(row: AuditEvent, batch: int | None) -> list[object]:
