@@ -32,12 +32,6 @@ from tests.gate.granting import conditional, granted
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("entered")]
 
 
-@pytest.fixture
-def page(bob: User, client: Client) -> Client:
-    client.force_login(bob)
-    return client
-
-
 def text(page: Client, path: str = "/history/", status: int = 200, **query: str) -> str:
     response = page.get(path, query)
     assert response.status_code == status
