@@ -62,7 +62,7 @@ WORDS: Final[dict[str, Callable[[Data], str]]] = {
     "call.yes_taken_back": lambda _: "An approval was taken back.",
     "call.stop_requested": lambda _: "Told to stop.",
     "call.extended": lambda _: "Given more time to answer.",
-    "call.shown": lambda _: "Shown for the first time.",
+    "call.shown": lambda _: "Seen for the first time.",
     "call.question_asked": lambda _: "Its server asked a question.",
     "call.question_answered": lambda _: "The question of its server was answered.",
     "call.question_declined": _reason("The question of its server was declined"),
