@@ -68,6 +68,8 @@ _IN_DOUBT: Final = tuple(
         r"(?sm:<<-?[ \t]{0,8}(?P<q>['\"]?)(?P<end>\w{1,40})(?P=q)(?P<s>[^\n]{0,500}\n.*?)(?:^\s{0,40}(?P=end)\b|\Z))",
         r"://(?P<s>[^/\s@]{1,700})@",
         rf"(?i:\b(?:key|session|otp|pin|cvv|cvc|dsn|jwt)[\"']?\s{{0,5}}{_IS}\s{{0,5}})(?P<s>[^\s,;&]+)",
+        r"(?i:\b(?:bearer|basic)\s{1,5})(?P<s>[\w.~+/=-]{4,})",
+        r"\b(?P<s>(?:[spr]k[-_]|gh[pousr]_|github_pat_|glpat-|xox[a-z]-|A[KS]IA|AIza|whsec_|hitl_|eyJ)[\w.-]{6,})",
         r"(?i:\bpass(?:word|phrase|code)\s{1,5}(?:is\s{1,5})?)(?P<s>[^\s,;&]+)",
         # A long run of letters and digits mixed, save ids.
         rf"(?<![\w+/=-])(?P<s>(?!{_UUID}(?![\w-]))(?=[\w+/=-]{{0,500}}[0-9])(?=[\w+/=-]{{0,500}}[A-Za-z])[\w+/=-]{{20,}})",

@@ -25,6 +25,7 @@ SECRET = "hunter2-Zq9"
         {"key": SECRET}, {"session": SECRET}, {"url": f"https://{SECRET}@example.com/"}, {"text": f"key={SECRET}"},
         {"text": f"the password is {SECRET}"}, {"text": f"see {SECRET}abcdefghijklmnop"},
         {"text": f"ghp_{SECRET}aaaaaaaaaaaa"},
+        {"text": f"sk-{SECRET}"}, {"text": f"hitl_{SECRET}"}, {"text": f"basic {SECRET[:7]}"}, {"auth": SECRET},
         {"script": f"cat > .env <<EOF\nHOST=db\nVALUE {SECRET}\nEOF\necho done"}, {"script": f"cat <<-'X'\n{SECRET}"},
     ],
     ids=lambda arguments: ascii(arguments)[:50],
