@@ -270,7 +270,7 @@ REQUIREMENTS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "SR-44": (
         "Secrets are masked in notices, exports and logs; notices carry no arguments unless an administrator allows it",
         (
-            "gate/test_secrecy.py::test_what_looks_like_a_secret_is_masked_wherever_it_stands",
+            "test_secrecy.py::test_what_looks_like_a_secret_is_hidden_wherever_it_stands",
             "approvals/test_history_export.py::test_secrets_leave_in_neither_kind",
             "notices/test_arguments.py::test_what_looks_like_a_secret_is_hidden_by_its_name_or_its_shape",
             "notices/test_arguments.py::test_the_tool_gets_what_a_notice_hides",

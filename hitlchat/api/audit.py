@@ -9,13 +9,13 @@ from ninja import Query, Router
 from hitlchat.api import audit_schemas, shapes
 from hitlchat.api.auth import ApiRequest, auditor
 from hitlchat.gate import canonical
-from hitlchat.gate.download import csv_text, download
+from hitlchat.gate.download import csv_end, csv_text, download
 from hitlchat.gate.models import AuditEvent, Seal
 from hitlchat.gate.transition import note
 from hitlchat.record.exporting import EXPORTED
-from hitlchat.record.hiding import Cover
 from hitlchat.record.membership import batches_of
 from hitlchat.record.rows import newest_id
+from hitlchat.secrecy import Cover
 
 router = Router(tags=["audit"], by_alias=True)
 
@@ -27,7 +27,8 @@ COLUMNS = list(audit_schemas.AuditEvent.model_json_schema(by_alias=True)["proper
 def read_audit(
     request: ApiRequest, wanted: Query[audit_schemas.AuditFilter]
 ) -> list[audit_schemas.AuditEvent] | StreamingHttpResponse:
-    """The latest events first, `before` the last of them for more; as CSV, all of them in the order they happened."""
+    """The latest events first, `before` the last of them for more; as CSV, all of them in the order they happened, and
+    a last row `end-of-export` that says how many they are."""
     auditor(request)
     rows = _wanted(wanted)
     if wanted.format == "csv":
@@ -64,11 +65,12 @@ def _taken_out(
 
 def _lines(rows: QuerySet[AuditEvent]) -> Iterator[str]:
     yield csv_text([COLUMNS])
-    last = 0
+    last = count = 0
     while page := list(rows.filter(pk__gt=last).order_by("id")[:AT_ONCE]):
         batches = batches_of(row.pk for row in page)
         yield csv_text([_cells(row, batches.get(row.pk)) for row in page])
-        last = page[-1].pk
+        last, count = page[-1].pk, count + len(page)
+    yield csv_end(count, COLUMNS)
 
 
 def _cells(row: AuditEvent, batch: int | None) -> list[object]:

@@ -14,6 +14,7 @@ from hitlchat.chat.markdown import render
 from hitlchat.gate import attention, batch, canonical, deciders, failures, joining, known, stopping
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.card import Card, card, key
+from hitlchat.gate.durations import about
 from hitlchat.gate.grants import listing, words
 from hitlchat.gate.models import Approval, Decision, ToolCall
 from hitlchat.gate.status import Status
@@ -210,7 +211,7 @@ def fate(row: ToolCall, approval: Approval | None) -> str:
 def _said(decision: Decision, row: ToolCall) -> str:
     seconds = (decision.decided_at - row.created_at).total_seconds()
     word = "Approved" if decision.verdict == "approve" else "Declined"
-    said = f"{word} by {decision.person.get_username()}, {known.how(decision)}, after {_duration(seconds)}."
+    said = f"{word} by {decision.person.get_username()}, {known.how(decision)}, after {about(seconds)}."
     if decision.edited_arguments is not None:
         said += " The arguments were changed first."
     if decision.reason:
@@ -252,9 +253,3 @@ def _summary(arguments: dict[str, Any]) -> str:
         f"{name} {value if isinstance(value, str) else canonical.pretty(value)}" for name, value in arguments.items()
     )
     return text if len(text) <= 160 else text[:159] + "…"
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 90:
-        return f"{max(0, round(seconds))} s"
-    return f"{round(seconds / 60)} min" if seconds < 5400 else f"{round(seconds / 3600)} h"

@@ -14,6 +14,7 @@ from django.db import DatabaseError, transaction
 
 from hitlchat.gate import reading
 from hitlchat.gate.actor import Actor
+from hitlchat.gate.durations import about
 from hitlchat.gate.models import Approval, Decision, Showing, Verdict
 from hitlchat.gate.status import Status
 from hitlchat.gate.transition import note
@@ -129,16 +130,7 @@ def words(decision: Decision, disclosure: dict[str, Any]) -> str:
     took = shown_for(decision)
     if took is None:
         return "hitlchat has no record of showing it before the answer."
-    said = f"Answered {duration(took.total_seconds())} after it was shown"
+    said = f"Answered {about(took.total_seconds())} after it was shown"
     if decision.hurried:
-        said += f"; reading it takes about {duration(max(1.0, reading.seconds(disclosure)))}"
+        said += f"; reading it takes about {about(max(1.0, reading.seconds(disclosure)))}"
     return f"{said}." if decision.opened is not False else f"{said}. Not all of its folded text was opened."
-
-
-def duration(seconds: float) -> str:
-    """In the unit in which people would say it."""
-    if seconds < 9.95:
-        return f"{seconds:.1f}".removesuffix(".0") + " s"
-    if seconds < 90:
-        return f"{round(seconds)} s"
-    return f"{round(seconds / 60)} min" if seconds < 5400 else f"{round(seconds / 3600)} h"

@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator
 from typing import Final
 
 from django.core.handlers.asgi import ASGIRequest
@@ -11,6 +11,8 @@ from django.http import HttpRequest, StreamingHttpResponse
 from hitlchat.gate.crossing import in_db
 
 FORMULAS: Final = frozenset("=+-@＝＋－＠")  # noqa: RUF001
+# The last line of a whole file begins with it; no id does.
+END: Final = "end-of-export"
 
 
 def download(request: HttpRequest, pieces: Iterator[str], *, name: str, kind: str) -> StreamingHttpResponse:
@@ -26,6 +28,11 @@ def csv_text(table: Iterable[Iterable[object]]) -> str:
     text = io.StringIO()
     csv.writer(text).writerows([cell(each) for each in row] for row in table)
     return text.getvalue()
+
+
+def csv_end(count: int, columns: Collection[str]) -> str:
+    """The last row of a table with so many rows: without it the file was cut short."""
+    return csv_text([[END, count, *[""] * (len(columns) - 2)]])
 
 
 def cell(value: object) -> str:

@@ -47,6 +47,8 @@ def fields(call: ToolCall, name: str, actor: Actor, data: dict[str, Any] | None)
         "means": actor.means,
         "rule": call.rule or None,
         "status": Status(call.status).value,
+        # Refused by no policy.
+        "nobodyAsked": (data or {}).get("nobodyAsked"),
         "errorKind": failed,
         "durationMs": call.duration_ms if name in ("call.succeeded", "call.failed", "call.unknown") else None,
     }

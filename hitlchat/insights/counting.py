@@ -10,10 +10,11 @@ from django.db.models import BooleanField, Count, Max, Q, QuerySet
 from django.db.models.expressions import ExpressionWrapper
 
 from hitlchat.gate.models import Decision, Tool, ToolCall, Verdict
+from hitlchat.gate.results import NOT_EXECUTED
 from hitlchat.gate.status import STARTED, Status
 from hitlchat.insights.figures import Answers, Figures, OfPerson, OfTool, Tally, Why, cost
 from hitlchat.insights.period import Period
-from hitlchat.insights.sql import WAITING, WholeSeconds, day_of, stretch
+from hitlchat.insights.sql import AS_TEXT, WAITING, WholeSeconds, day_of, stretch
 
 # Why calls ran unasked is read from so many of the latest, and so many reasons are told.
 LATEST_UNASKED: Final = 2000
@@ -56,11 +57,11 @@ def count(period: Period, user: User | None) -> Figures:
 def _days(period: Period, since: datetime, over: QuerySet[ToolCall], waiting: QuerySet[ToolCall]) -> Any:
     days = {day: Tally() for day in period.days}
     for rows in (over.filter(WAS_ASKED), waiting):
-        found = rows.annotate(stretch=stretch("created_at", since)).values("stretch", "status")
+        found = rows.annotate(stretch=stretch("created_at", since), outcome=AS_TEXT).values("stretch", "outcome")
         for row in found.annotate(count=Count("*")):
             # What waits may do so since before the period; and the clocks of processes may differ.
             if (tally := days.get(day_of(row["stretch"]))) is not None:
-                _add(tally, row["status"], row["count"])
+                _add(tally, row["outcome"], row["count"])
     return days
 
 
@@ -90,7 +91,8 @@ def _tools(over: QuerySet[ToolCall]) -> dict[str, OfTool]:
 
 
 def _whys(over: QuerySet[ToolCall]) -> list[Why]:
-    unasked = over.filter(~WAS_ASKED, status__in=STARTED)
+    # By what it is not: the index of outcomes, which is narrower, would come before the one of times.
+    unasked = over.filter(~WAS_ASKED).exclude(status__in=NOT_EXECUTED)
     latest = unasked.order_by("-created_at").values("pk")[:LATEST_UNASKED]
     rows = ToolCall.objects.filter(pk__in=latest).order_by().values("reason").annotate(count=Count("*"))
     return [Why(row["reason"], row["count"]) for row in rows.order_by("-count", "reason")[:MOST_REASONS]]

@@ -1,7 +1,8 @@
 """A picture as plain geometry, which a template writes down as SVG, with its numbers as a table."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Final
 
 from hitlchat.gate.visible import see
@@ -59,7 +60,8 @@ class Words:
 
 @dataclass(frozen=True)
 class Plot:
-    """`told`: what it shows, for whoever does not see it. `more`: rows of the table that are not in the picture."""
+    """`told`: what it shows, for whoever does not see it. `more`: rows of the table that are not in the picture.
+    `links`: where the calls behind each row are, if at all."""
 
     name: str
     title: str
@@ -74,10 +76,15 @@ class Plot:
     words: Sequence[Words] = ()
     more: int = 0
     kinds: Sequence[str] = ()
+    links: Sequence[str] = ()
 
     @property
     def key(self) -> list[tuple[str, str]]:
         return [(kind, KEY[kind]) for kind in self.kinds]
+
+    @property
+    def linked_rows(self) -> Iterator[tuple[Sequence[str], str]]:
+        return zip_longest(self.rows, self.links, fillvalue="")
 
     @property
     def is_wide(self) -> bool:

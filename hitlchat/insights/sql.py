@@ -16,6 +16,9 @@ FILL: Final = "2000-01-01 00:00"
 # In the statement itself: of a parameter SQLite does not know in time that the index of what waits is for it.
 WAITING: Final = Func(template=f"'{Status.WAITING.value}'", output_field=CharField())
 
+# To group by: for the column itself SQLite would read all there ever was, by the index of outcomes, and not the period.
+AS_TEXT: Final = Func("status", template="%(expressions)s || ''", output_field=CharField())
+
 
 class WholeSeconds(Func):
     """From the second of two moments to the first, rounded down."""

@@ -13,6 +13,8 @@ from django.views.decorators.http import require_GET
 from hitlchat.accounts.people import person
 from hitlchat.accounts.roles import may_administer
 from hitlchat.gate import attention
+from hitlchat.gate.durations import about
+from hitlchat.gate.history.outcome import UNASKED
 from hitlchat.gate.models import Decision
 from hitlchat.insights import advice, bars, counting, drawing
 from hitlchat.insights.figures import IDLE_SECONDS, Figures
@@ -32,6 +34,7 @@ def page(request: HttpRequest) -> HttpResponse:
     figures = counting.count(period, None if everyone else user)
     own = _decisions(period).filter(person=user)
     hurried = (_decisions(period) if everyone else own).filter(hurried=True)
+    links = Links(user, period)
     shown = {
         "section": "insights",
         "everyone": everyone,
@@ -40,24 +43,36 @@ def page(request: HttpRequest) -> HttpResponse:
         "figures": figures,
         "cost": _minutes(figures.answers.spent),
         "median": _median(figures.answers.median),
-        "idle": attention.duration(IDLE_SECONDS),
+        "idle": about(IDLE_SECONDS),
         "latest": counting.LATEST_UNASKED,
         "zone": timezone.get_current_timezone_name(),
+        "all_hurried": links.answers(hurried="1"),
+        "all_unasked": links.history(outcome=UNASKED),
         "own": _listed(own, MOST_OWN),
         "hurried": _listed(hurried, MOST_HURRIED),
-        **_pictures(figures, Links(user), everyone=everyone),
+        **_pictures(figures, links, everyone=everyone),
     }
     return render(request, "insights/page.html", shown)
 
 
 def _pictures(figures: Figures, links: Links, *, everyone: bool) -> dict[str, Any]:
     tools, people, answers = figures.tools, figures.people, figures.answers
+
+    def of_tool(name: str) -> str:
+        return links.history(tool=name)
+
+    def of_person(name: str) -> str:
+        return links.answers(decider=name)
+
+    def of_unasked(name: str) -> str:
+        return links.history(tool=name, outcome=UNASKED)
+
     return {
         "days": (drawing.days(figures), links.to(advice.of_days(figures))),
-        "tools": (bars.by_tool(tools), links.to(advice.of_tools(tools))),
-        "people": (bars.by_person(people), links.to(advice.of_people(people))) if everyone else None,
+        "tools": (bars.by_tool(tools, of_tool), links.to(advice.of_tools(tools))),
+        "people": (bars.by_person(people, of_person), links.to(advice.of_people(people))) if everyone else None,
         "times": (drawing.times(answers), links.to(advice.of_times(answers, tools))),
-        "unasked": (bars.unasked(tools), links.to(advice.of_unasked(tools))),
+        "unasked": (bars.unasked(tools, of_unasked), links.to(advice.of_unasked(tools))),
         "spent": links.to(advice.of_cost(answers, tools)),
     }
 
@@ -75,7 +90,7 @@ def _listed(rows: QuerySet[Decision], most: int) -> list[tuple[Decision, str]]:
 
 def _median(seconds: int | None) -> str:
     # Counted in whole seconds, of which the first is 0.
-    return "none" if seconds is None else attention.duration(seconds) if seconds else "under 1 s"
+    return "none" if seconds is None else about(seconds) if seconds else "under 1 s"
 
 
 def _minutes(seconds: int) -> str:

@@ -7,6 +7,7 @@ from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
@@ -93,7 +94,7 @@ def email_test(request: HttpRequest) -> HttpResponse:
         changing.test(row, person(request), actor_of(request))
     except Refused as refused:
         return shown(request, problem=str(refused))
-    return redirect(f"{redirect(PAGE).url}#log")
+    return redirect(f"{reverse(PAGE)}#log")
 
 
 @login_required

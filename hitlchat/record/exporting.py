@@ -17,11 +17,12 @@ from hitlchat.gate.models import AuditEvent, Drop, RecordKey, Seal, ToolCall
 from hitlchat.gate.transition import note
 from hitlchat.record import keys, receipts, rows, sealing, tree
 from hitlchat.record.commitment import Row, paths, salt_of_row, salts
-from hitlchat.record.hiding import Cover
+from hitlchat.record.hiding import keep_back
 from hitlchat.record.lines import FORMAT, Body, Writer
 from hitlchat.record.receipts_checked import DECIDED
 from hitlchat.record.seals import EXPORT
 from hitlchat.record.signing import sign
+from hitlchat.secrecy import Cover
 
 EXPORTED = "record.exported"
 
@@ -167,7 +168,7 @@ def _events(seal: Seal, there: list[Row], counts: _Counts) -> Iterator[Body]:
         counts.add(row)
         salt = salt_of_row(seal.salt, row["id"])
         said = arguments.get(UUID(row["call"])) if row["call"] else None
-        data = Cover(row["data"], said).keep_back(row["data"], salts(salt))
+        data = keep_back(Cover(row["data"], said), row["data"], salts(salt))
         opened: Body = {"salt": salt}
         if data != row["data"]:
             opened = {"salts": {path: salts(salt)(path).hex() for path in paths(data)}}

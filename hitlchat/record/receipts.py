@@ -1,4 +1,4 @@
-"""For each call that somebody decided about: what they were shown, what they said, and what ran.
+"""For each call that somebody decided about: what was asked, who had it before them, what they said, and what ran.
 
 All of it is in the record's events but what was shown and the arguments, which these events name by their digest.
 """
@@ -9,8 +9,8 @@ from typing import Any
 
 from hitlchat.gate import canonical
 from hitlchat.gate.models import Approval, AuditEvent, ToolCall
-from hitlchat.record.hiding import Cover
-from hitlchat.record.receipts_checked import ASKED, DECIDED
+from hitlchat.record.receipts_checked import ASKED, SAID, SEEN
+from hitlchat.secrecy import Cover
 
 STARTED = "call.executing"
 AT_ONCE = 200
@@ -43,7 +43,8 @@ def _receipt(call: ToolCall, approval: Approval | None, events: list[AuditEvent]
         "caller": {"kind": call.caller_kind, "user": call.caller_id, "name": call.caller.get_username()},
         "events": [event.pk for event in own],
         "shown": [_shown(event, disclosures, cover) for event in own if event.name == ASKED],
-        "said": [_said(event, cover) for event in own if event.name in DECIDED],
+        "seen": [_by(event) for event in own if event.name == SEEN],
+        "said": [_said(event, cover) for event in own if event.name in SAID],
         "ran": cover.value(call.arguments) if any(event.name == STARTED for event in own) else None,
         "status": call.status,
     }
@@ -59,6 +60,10 @@ def _shown(event: AuditEvent, disclosures: list[Any], cover: Cover) -> Body:
 
 
 def _said(event: AuditEvent, cover: Cover) -> Body:
+    return {**_by(event), "name": event.name, "reason": cover.text(str(event.data.get("reason") or ""))}
+
+
+def _by(event: AuditEvent) -> Body:
     by = event.actor.get_username() if event.actor else None
-    said = {"event": event.pk, "name": event.name, "by": by, "means": event.means, "digest": event.data.get("digest")}
-    return {**said, "reason": cover.text(str(event.data.get("reason") or "")), "at": event.at.isoformat()}
+    told = {"event": event.pk, "by": by, "means": event.means, "digest": event.data.get("digest")}
+    return {**told, "at": event.at.isoformat()}

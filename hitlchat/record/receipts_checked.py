@@ -4,7 +4,10 @@ from hitlchat.gate import canonical
 from hitlchat.record.lines import Body, WrongLine
 
 ASKED = "call.waiting"
+# Put before one person for the first time.
+SEEN = "call.shown"
 DECIDED = frozenset({"call.approved", "call.declined", "call.counted"})
+SAID = DECIDED | {"call.yes_taken_back"}
 
 
 class Calls:
@@ -29,9 +32,9 @@ class Calls:
         if sorted(events) != sorted(receipt["events"]):
             raise WrongLine(f"is the receipt of call {call}, and names other events than there are of it")
         self._same(call, ASKED, {each["event"]: each["digest"] for each in receipt["shown"]}, events)
-        said = {each["event"]: each["digest"] for each in receipt["said"]}
-        for name in DECIDED:
-            mine = {each["event"]: said[each["event"]] for each in receipt["said"] if each["name"] == name}
+        self._same(call, SEEN, {each["event"]: each["digest"] for each in receipt["seen"]}, events)
+        for name in SAID:
+            mine = {each["event"]: each["digest"] for each in receipt["said"] if each["name"] == name}
             self._same(call, name, mine, events)
         for each in receipt["shown"]:
             if each["whole"] and canonical.sha256(each["disclosure"]) != each["digest"]:

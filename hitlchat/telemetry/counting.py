@@ -3,15 +3,17 @@
 import json
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
-from django.db.models import Case, OuterRef, QuerySet, Subquery, When
+from django.db.models import BooleanField, Case, OuterRef, QuerySet, Subquery, When
 
 from hitlchat.agent.loop import GUARDED
+from hitlchat.gate import limits
 from hitlchat.gate.models import AuditEvent, CallerKind
 from hitlchat.gate.quorum import COUNTED
+from hitlchat.gate.results import NOBODY_ASKED_STATUS
 from hitlchat.gate.sources import is_registered
 from hitlchat.gate.status import SETTLED, Status
 
@@ -42,7 +44,10 @@ BLOCKED: Final = frozenset({"limit", "denied", "crash"})
 BOUNDS: Final = (1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600, 4 * 3600, 24 * 3600, 3 * 24 * 3600)
 NAMES: Final = frozenset({*OUTCOMES, *VERDICTS, *ENDS, *GUARDED})
 
-COLUMNS: Final = ("name", "means", "at", "asked_at", "call__caller_kind", "call__source", "call__risk_level", "failure")
+COLUMNS: Final = (
+    "name", "means", "at", "asked_at", "call__caller_kind", "call__source", "call__risk_level", "failure",
+    "nobody_asked",
+)  # fmt: skip
 
 
 class Row(NamedTuple):
@@ -56,6 +61,11 @@ class Row(NamedTuple):
     source: str
     risk: int
     failure: Any
+    nobody_asked: bool
+
+    def told(self, outcomes: Mapping[str, str]) -> str:
+        """What ended with this event; what no policy refused apart from what one did."""
+        return NOBODY_ASKED_STATUS if self.nobody_asked else outcomes[self.name]
 
 
 def count(events: QuerySet[AuditEvent]) -> Totals:
@@ -65,6 +75,9 @@ def count(events: QuerySet[AuditEvent]) -> Totals:
         # In the same query, but looked for only where it says something.
         asked_at=Case(When(name__in=[*OUTCOMES], then=Subquery(asked.values("at")[:1]))),
         failure=Case(When(name="call.failed", then="call__error")),
+        nobody_asked=Case(
+            When(name=REFUSED, call__reason__in=limits.REASONS, then=True), default=False, output_field=BooleanField()
+        ),
     )
     totals: Totals = defaultdict(float)
     for row in map(Row._make, rows.order_by().values_list(*COLUMNS).iterator(chunk_size=2000)):
@@ -80,13 +93,13 @@ def _counts(row: Row) -> Iterator[Key]:
         yield GUARDS, GUARDED[row.name]
         return
     if row.name in OUTCOMES and (row.asked_at is not None or row.name == REFUSED):
-        yield DECISIONS, f"{_side(row.kind)} {OUTCOMES[row.name]}"
+        yield DECISIONS, f"{_side(row.kind)} {row.told(OUTCOMES)}"
     if (taken := _seconds(row)) is not None:
         yield SECONDS, f"{OUTCOMES[row.name]} {bisect_left(BOUNDS, taken)}"
     if row.name in VERDICTS:
         yield ANSWERS, f"{VERDICTS[row.name]} {row.means}"
     if row.name in ENDS:
-        yield CALLS, f"{ENDS[row.name]} {_known(row.source)} L{row.risk}"
+        yield CALLS, f"{row.told(ENDS)} {_known(row.source)} L{row.risk}"
     if (why := _kind(row.failure)) in BLOCKED:
         yield BLOCKS, why
 

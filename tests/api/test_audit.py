@@ -15,6 +15,7 @@ from pytest_django import Settings
 
 from hitlchat.accounts.models import Token, TokenKind
 from hitlchat.gate import decide
+from hitlchat.gate.download import END
 from hitlchat.gate.models import AuditEvent, Seal
 from hitlchat.record.sealing import seal_all
 from tests.api.conftest import Ask, Program, ProgramOf, problem
@@ -31,7 +32,9 @@ def names(response: Any) -> list[str]:
 
 
 def table(text: str) -> list[dict[str, str]]:
-    return list(csv.DictReader(io.StringIO(text)))
+    *rows, end = csv.DictReader(io.StringIO(text))
+    assert (end["id"], end["name"]) == (END, str(len(rows)))
+    return rows
 
 
 def test_only_an_administrator_reads_the_record(bob: User, program_of: ProgramOf) -> None:

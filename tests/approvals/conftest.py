@@ -1,12 +1,20 @@
-"""The sources of tests/gate, for pages that show what became of calls."""
+"""bob, signed in; and the sources of tests/gate, for pages that show what became of calls."""
 
 from collections.abc import Iterator
 
 import pytest
+from django.contrib.auth.models import User
+from django.test import Client
 from pytest_django import Settings
 
 from hitlchat.gate.models import ToolCall
 from tests.gate import sources_for_tests
+
+
+@pytest.fixture
+def page(bob: User, client: Client) -> Client:
+    client.force_login(bob)
+    return client
 
 
 @pytest.fixture

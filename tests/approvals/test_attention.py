@@ -21,12 +21,6 @@ LONG = "A long note that nobody reads to its end at once. " * 40
 
 
 @pytest.fixture
-def page(bob: User, client: Client) -> Client:
-    client.force_login(bob)
-    return client
-
-
-@pytest.fixture
 def tool(make_tool: MakeTool) -> Tool:
     return make_tool("echo")
 

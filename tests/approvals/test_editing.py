@@ -30,12 +30,6 @@ def approval(make_tool: MakeTool, bob: User) -> Approval:
     return asked(bob, ASKED)
 
 
-@pytest.fixture
-def page(bob: User, client: Client) -> Client:
-    client.force_login(bob)
-    return client
-
-
 def asked(user: User, arguments: dict[str, Any]) -> Approval:
     call = async_to_sync(submit)(CallRequest("pay", arguments, caller(user)))
     return Approval.objects.select_related("call").get(call=call)

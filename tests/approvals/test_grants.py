@@ -25,12 +25,6 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture
-def page(bob: User, client: Client) -> Client:
-    client.force_login(bob)
-    return client
-
-
-@pytest.fixture
 def approval(bob: User) -> Approval:
     return approval_of(ask(bob, conditional()))
 

@@ -11,23 +11,25 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from hitlchat.agent.unknown import RUN_AGAIN
 from hitlchat.approvals.history import listing
-from hitlchat.approvals.history.words import span
+from hitlchat.approvals.history.timeline import WORDS
 from hitlchat.gate import again, decide
+from hitlchat.gate.attention import SHOWN
+from hitlchat.gate.durations import span
 from hitlchat.gate.models import Approval, AuditEvent, Decision, ToolCall
 from hitlchat.gate.preview import Shown
+from hitlchat.gate.quorum import COUNTED, TAKEN_BACK
 from hitlchat.gate.settling import settled
+from hitlchat.gate.status import Status
+from hitlchat.gate.stopping import REQUESTED
+from hitlchat.record.exporting import EXPORTED
+from hitlchat.upstreams.asking.questions import EVENTS
 from tests.conftest import MakeTool, signed_in
 from tests.gate.asking import approval_of, approved, ask, fresh, recording
 from tests.gate.granting import conditional, granted
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("entered")]
-
-
-@pytest.fixture
-def page(bob: User, client: Client) -> Client:
-    client.force_login(bob)
-    return client
 
 
 def text(page: Client, path: str = "/history/", status: int = 200, **query: str) -> str:
@@ -152,9 +154,9 @@ def test_a_call_is_shown_with_its_card_who_decided_how_fast_and_what_was_changed
         asked.digest,
         "Asked because this tool asks every time.",
         "Approved by <bdi>bob</bdi></b>, signed in",
-        "5.0 s after it was asked, 2.0 s after they first had it before them.",
-        "Faster than the card can plausibly be read.",
-        "They did not open the text that was folded away.",
+        "5.0 s after it was asked.",
+        "Answered 2 s after it was shown; reading it takes about ",
+        "Not all of its folded text was opened.",
         "<mark>there</mark>",
         "<mark>you</mark>",
         Decision.objects.get().digest,
@@ -225,6 +227,12 @@ def test_events_that_nobody_here_knows_are_told_by_their_names(page: Client, bob
     call = ask(bob, recording())
     AuditEvent.objects.create(name="approval.first_shown", call=fresh(call), actor=bob, means="session")
     assert "Approval: first shown." in of(page, call)
+
+
+def test_every_event_of_a_call_that_this_program_records_has_words() -> None:
+    moves = {f"call.{status}" for status in Status} - {"call.submitted"}
+    others = {SHOWN, COUNTED, TAKEN_BACK, REQUESTED, RUN_AGAIN, EXPORTED, *EVENTS.values()}
+    assert {*moves, *others} - WORDS.keys() == set()
 
 
 def test_spans_are_said_in_their_two_largest_units() -> None:

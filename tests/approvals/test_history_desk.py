@@ -19,12 +19,6 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("
 
 
 @pytest.fixture
-def page(bob: User, client: Client) -> Client:
-    client.force_login(bob)
-    return client
-
-
-@pytest.fixture
 def tool(db: None) -> Tool:
     return recording()
 

@@ -13,6 +13,7 @@ from django.test import AsyncClient, Client
 
 from hitlchat.approvals.history.form import Filters
 from hitlchat.gate import decide
+from hitlchat.gate.download import END
 from hitlchat.gate.history import exporting
 from hitlchat.gate.history.row import COLUMNS
 from hitlchat.gate.models import AuditEvent, Decision, ToolCall, new_id
@@ -53,7 +54,7 @@ def test_both_kinds_have_all_that_the_filter_finds_and_say_where_they_end(bobs: 
     ask(bob, recording("free", mode="DISABLED"))
     *rows, end = lines(export(bobs, "jsonl", tool="refund"))
     assert [row["id"] for row in rows] == [str(second.pk), str(first.pk)]
-    assert end == {"id": exporting.END, "rows": 2}
+    assert end == {"id": END, "rows": 2}
     declined = rows[0]
     assert declined.keys() == COLUMNS.keys()
     assert (declined["outcome"], declined["deciders"], declined["person"]) == ("declined", ["bob"], "bob")
@@ -62,7 +63,7 @@ def test_both_kinds_have_all_that_the_filter_finds_and_say_where_they_end(bobs: 
     *cells, last = table(export(bobs, "csv", tool="refund"))
     assert [row["id"] for row in cells] == [row["id"] for row in rows]
     assert json.loads(cells[0]["decisions"]) == declined["decisions"]
-    assert (last["id"], last["requestedAt"]) == (exporting.END, "2")
+    assert (last["id"], last["requestedAt"]) == (END, "2")
 
 
 @pytest.mark.guarantee("audit:complete")
@@ -125,10 +126,23 @@ def test_secrets_leave_in_neither_kind(bobs: Client, bob: User) -> None:
         assert text.count("•••") + text.count("\\u2022\\u2022\\u2022") >= 8
 
 
+def test_what_is_secret_by_its_name_is_hidden_wherever_else_the_call_has_it(bobs: Client, bob: User) -> None:
+    tool = recording(
+        "free",
+        prompt_template="Sign in with {args.password}",
+        input_schema={"type": "object", "properties": {"password": {"type": "string"}}},
+    )
+    call = ask(bob, tool, {"password": SECRET})
+    ToolCall.objects.filter(pk=call.pk).update(output=f"Signed in with {SECRET} as bob")
+    row, _ = lines(export(bobs, "jsonl"))
+    assert (row["prompt"], row["output"]) == ("Sign in with •••", "Signed in with ••• as bob")
+    assert SECRET not in export(bobs, "csv")
+
+
 def test_every_column_is_documented_in_its_order() -> None:
     text = Path("docs/history.md").read_text(encoding="utf-8")
     assert "\n".join(f"| `{name}` | {words} |" for name, words in COLUMNS.items()) in text
-    assert exporting.END in text
+    assert END in text
     assert all(f"`{name}`" in text for name in Filters({}).fields)
 
 

@@ -33,12 +33,6 @@ def approval(make_tool: MakeTool, bob: User) -> Approval:
     return Approval.objects.select_related("call").get(call=call)
 
 
-@pytest.fixture
-def page(bob: User, client: Client) -> Client:
-    client.force_login(bob)
-    return client
-
-
 def deadline(approval: Approval) -> Any:
     return ToolCall.objects.get(pk=approval.call_id).deadline
 

@@ -22,12 +22,6 @@ def approval(make_tool: MakeTool, bob: User) -> Approval:
     return call.approval
 
 
-@pytest.fixture
-def page(bob: User, client: Client) -> Client:
-    client.force_login(bob)
-    return client
-
-
 def answer(page: Client, approval: Approval, **fields: Any) -> Any:
     return page.post(f"/approvals/{approval.pk}/decide", {"digest": approval.digest} | fields)
 

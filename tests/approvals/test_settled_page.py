@@ -25,12 +25,6 @@ REFUND = '''def run(order: str, reason: str = "") -> str:
 
 
 @pytest.fixture
-def page(bob: User, client: Client) -> Client:
-    client.force_login(bob)
-    return client
-
-
-@pytest.fixture
 def approval(make_tool: MakeTool, bob: User) -> Approval:
     make_tool("refund", code=REFUND)
     return asked(bob)

@@ -32,6 +32,12 @@ def check(page: Page) -> None:
     assert not found, "\n".join(found)
 
 
+def check_and_go_on(page: Page) -> None:
+    """For a story that goes on in a wide window."""
+    check(page)
+    wear(page, "wide light")
+
+
 def violations(page: Page) -> list[str]:
     if not page.evaluate("'axe' in window"):
         page.evaluate(AXE)

@@ -10,6 +10,7 @@ from playwright.sync_api import Page, expect
 from tests.browser.chatting import Chat
 from tests.browser.conftest import House, SharedModel, Visit
 from tests.browser.looking import LOOKS, check, in_view, wear
+from tests.browser.watching import AWAY
 from tests.processes import STEADY, Servers
 from tests.scripted_model import ScriptedModel, calls, text
 
@@ -86,8 +87,7 @@ def test_a_call_whose_server_was_killed_is_marked_by_a_person(own: Servers, visi
     chat.say()
     chat.approve()
     bob.wait_for_call(chat.conversation, "executing")
-    # It would look for its server as long as it is away, which is no fault of the page.
-    chat.page.close()
+    visit.watch(chat.page).expect(AWAY)
     first.kill()
     model.enqueue(text("I do not know."))
     second = own.start(**model.environment, **STEADY)

@@ -52,7 +52,9 @@ def test_whatever_a_value_holds_the_card_keeps_its_shape(
     assert card.locator(".value *:not(.esc, .quiet)").count() == 0
     assert card.locator("img, a, script:not([src]), style, #injected").count() == 0
     assert chat.page.evaluate("typeof window.pwned") == "undefined"
-    assert not [url for url in visit.watch(chat.page).requests if "evil" in url or "/approvals" in url]
+    # But for what the page itself reports: that the card is before its person.
+    asked_for = [url for url in visit.watch(chat.page).requests if not url.endswith("/approvals/shown")]
+    assert not [url for url in asked_for if "evil" in url or "/approvals" in url]
     end(chat)
 
 

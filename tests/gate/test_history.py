@@ -25,7 +25,8 @@ from tests.gate.granting import conditional, granted
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-SQLITE = pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL reads small tables whole")
+# PostgreSQL reads small tables whole.
+SQLITE = pytest.mark.embedded
 
 
 def found(user: User, **wanted: Any) -> list[ToolCall]:

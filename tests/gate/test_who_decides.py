@@ -505,7 +505,7 @@ def test_what_waits_for_a_person_is_found_by_indexes(bob: User) -> None:
     assert "union" in plan or "append" in plan
 
 
-@pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL reads small tables whole")
+@pytest.mark.embedded  # PostgreSQL reads small tables whole.
 def test_of_the_queue_no_more_is_read_and_nothing_sorted_beyond_what_is_shown(
     bob: User, finance: Group, django_assert_num_queries: Any
 ) -> None:
@@ -524,7 +524,7 @@ def test_of_the_queue_no_more_is_read_and_nothing_sorted_beyond_what_is_shown(
     assert plan.count("USE TEMP B-TREE FOR RIGHT PART OF ORDER BY") == 4
 
 
-@pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL reads small tables whole")
+@pytest.mark.embedded  # PostgreSQL reads small tables whole.
 def test_one_approval_is_found_without_a_look_at_the_others_of_its_person(bob: User, tool: Tool) -> None:
     one = approval_of(ask(bob, tool))
     found = deciders.seen_by(bob.pk, [one.pk])

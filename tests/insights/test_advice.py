@@ -133,4 +133,4 @@ def test_it_leads_to_where_it_can_be_done_if_one_may(
 ) -> None:
     roles.give(bob, role)
     person = User.objects.get(pk=bob.pk)
-    assert Links(person).to(Advice("", "", tool(source=source), place)).address == address
+    assert Links(person, Period.of("")).to(Advice("", "", tool(source=source), place)).address == address

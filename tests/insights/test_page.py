@@ -6,6 +6,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
+from hitlchat.insights.period import Period
 from tests.insights.rows import answered, asked, ran
 
 pytestmark = pytest.mark.django_db
@@ -73,9 +74,33 @@ def test_every_picture_says_what_it_shows_and_has_its_numbers(alice: User, bob: 
     shown = text_of(alice)
     assert shown.count('<svg class="plot') == shown.count("<desc id=") == shown.count("<caption") == 5
     assert "3 asked in 4 weeks: 1 approved, 1 declined, 1 expired." in shown
-    assert '<th scope="row">refund</th><td class="num">2</td><td class="num">1</td>' in shown
+    since = Period.of("").days[0]
+    refund = f'<th scope="row"><a href="/history/?tool=refund&since={since}">refund</a></th>'
+    assert f'{refund}<td class="num">2</td><td class="num">1</td>' in shown
     assert '<td class="num">50 %</td><td class="num">100 %</td>' in shown
     assert shown.count("Nothing here asks for a change.") == 6
+
+
+def test_each_figure_leads_to_the_calls_behind_it(alice: User, bob: User) -> None:
+    refund = answered(bob, "refund", hurried=True).approval.call
+    look = ran(bob, "look")
+    since = Period.of("").days[0]
+    for user, everyone in ((alice, True), (bob, False)):
+        shown = text_of(user)
+        own, said = ("", "") if everyone else ("person=bob&", "decider=bob&")
+        leads = {
+            f"/history/?{said}hurried=1&since={since}": {refund.pk},
+            f"/history/?{own}outcome=unasked&since={since}": {look.pk},
+            f"/history/?{own}tool=refund&since={since}": {refund.pk},
+            f"/history/?{own}tool=look&outcome=unasked&since={since}": {look.pk},
+        }
+        leads |= {f"/history/?decider=bob&since={since}": {refund.pk}} if everyone else {}
+        client = Client()
+        client.force_login(user)
+        for address, calls in leads.items():
+            assert f'href="{address}"' in shown
+            page = client.get(address).content.decode()
+            assert {pk for pk in (refund.pk, look.pk) if f"/history/{pk}" in page} == calls, address
 
 
 def test_names_and_reasons_of_others_are_text_and_hide_nothing(alice: User) -> None:

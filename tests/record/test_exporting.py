@@ -12,9 +12,12 @@ import time_machine
 from django.contrib.auth.models import User
 from django.utils import timezone
 
-from hitlchat.gate import decide
+from hitlchat.accounts.models import Role
+from hitlchat.accounts.roles import give
+from hitlchat.gate import attention, decide
 from hitlchat.gate.actor import SYSTEM
-from hitlchat.gate.models import AuditEvent, Seal, ToolCall
+from hitlchat.gate.models import AuditEvent, Oversight, Seal, ToolCall
+from hitlchat.gate.taking_back import take_back
 from hitlchat.record import keys, retention
 from hitlchat.record.checking import check
 from hitlchat.record.exporting import NothingThere, export, receipt
@@ -73,6 +76,29 @@ def test_a_receipt_tells_what_was_shown_said_and_run(story: ToolCall, tmp_path: 
     assert [(each["digest"], each["disclosure"]) for each in mine["shown"]] == [(approval.digest, approval.disclosure)]
     assert [(each["name"], each["by"], each["means"]) for each in mine["said"]] == [("call.approved", "bob", "session")]
     assert (mine["ran"], mine["status"]) == ({"text": "hello", "amount": 1}, "succeeded")
+
+
+def test_a_receipt_tells_who_had_it_before_them_and_who_took_back_what_they_said(
+    alice: User, bob: User, tmp_path: Path
+) -> None:
+    for person in (alice, bob):
+        give(person, Role.ADMINISTRATOR)
+    tool = recording()
+    Oversight.objects.create(tool=tool, decided_by="approvers", quorum=2, digest="d" * 64)
+    approval = approval_of(ask(bob, tool))
+    him = signed_in(User.objects.get(pk=bob.pk))
+    attention.shown(approval, him)
+    decide.approve(approval.pk, him)
+    take_back(approval.call_id, him)
+    bodies = [json.loads(line) for line in exported(tmp_path)]
+    (mine,) = [body for body in bodies if body["kind"] == "receipt"]
+    assert [(each["by"], each["digest"]) for each in mine["seen"]] == [("bob", approval.digest)]
+    assert [each["name"] for each in mine["said"]] == ["call.counted", "call.yes_taken_back"]
+    assert wrong(again(bodies)) is None
+    for part in ("seen", "said"):
+        kept = mine[part].pop()
+        assert wrong(again(bodies)) == bodies.index(mine) + 1
+        mine[part].append(kept)
 
 
 def test_every_line_that_is_edited_removed_moved_or_put_in_is_named(story: ToolCall, tmp_path: Path) -> None:

@@ -77,6 +77,17 @@ def test_every_decision_counts_once_wherever_it_was_made(
     assert numbers()["mcp_hitl_decision_total"] == found["mcp_hitl_decision_total"]
 
 
+def test_what_nobody_could_be_asked_about_is_told_from_what_a_policy_refused(
+    bob: User, tool: Tool, settings: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "hitlchat.gate")
+    settings.HITL_MAX_WAITING_PER_CALLER = 0
+    ask(bob, tool)
+    assert decisions() == {"nobody_asked chat": 1}
+    assert numbers()["hitlchat_calls_total"] == {"nobody_asked L2 recording": 1}
+    assert [vars(line)["nobodyAsked"] for line in caplog.records if vars(line).get("event") == "hitl.refused"] == [True]
+
+
 def test_one_of_several_yeses_is_an_answer_and_only_the_last_a_decision(bob: User, alice: User, tool: Tool) -> None:
     for person in (alice, bob):
         give(person, Role.ADMINISTRATOR)

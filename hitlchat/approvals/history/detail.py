@@ -12,9 +12,9 @@ from django.db.models import QuerySet
 from hitlchat.accounts.roles import may_administer
 from hitlchat.approvals.history import listing
 from hitlchat.approvals.history.timeline import timeline
-from hitlchat.approvals.history.words import between
-from hitlchat.gate import deciders, disclosure, editing, known
+from hitlchat.gate import attention, deciders, disclosure, editing, known
 from hitlchat.gate.card import Card, card
+from hitlchat.gate.durations import between
 from hitlchat.gate.editing import Change
 from hitlchat.gate.grants import words
 from hitlchat.gate.history.row import approval_of, decisions_of, needed
@@ -25,7 +25,7 @@ MOST_EVENTS: Final = 200
 
 @dataclass(frozen=True)
 class Answer:
-    """What one person said. `took`: from the question, `looked`: from when they first had the card before them."""
+    """What one person said. `took`: from the question, `looked`: what is known of how they read it."""
 
     decision: Decision
     how: str
@@ -117,6 +117,6 @@ def _answer(decision: Decision, asked_at: datetime, shown: dict[str, Any]) -> An
         decision=decision,
         how=known.how(decision),
         took=between(asked_at, decision.decided_at),
-        looked=between(decision.first_shown_at, decision.decided_at),
+        looked=attention.words(decision, shown),
         changes=() if edited is None else editing.changes(shown["arguments"], edited, shown["fields"]),
     )

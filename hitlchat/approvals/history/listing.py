@@ -13,7 +13,7 @@ from django.http import QueryDict
 from hitlchat.accounts.roles import may_administer
 from hitlchat.agent.unknown import RUN_AGAIN
 from hitlchat.approvals.history.form import Filters
-from hitlchat.approvals.history.words import span
+from hitlchat.gate.durations import span
 from hitlchat.gate.history import finding
 from hitlchat.gate.history.outcome import label_of, outcome_of, ran_unasked
 from hitlchat.gate.history.row import approval_of, decisions_of, needed, seconds_to_decide

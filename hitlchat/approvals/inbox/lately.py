@@ -7,6 +7,7 @@ from typing import Final
 from uuid import UUID
 
 from hitlchat.gate import deciders
+from hitlchat.gate.durations import span
 from hitlchat.gate.models import Approval, ToolCall, Verdict
 from hitlchat.gate.status import Status
 
@@ -32,7 +33,7 @@ class Ended:
     @property
     def took_words(self) -> str:
         """From when it was asked to the answer."""
-        return in_words(self.took) if self.took is not None else ""
+        return span(self.took.total_seconds()) if self.took is not None else ""
 
 
 def of(user_id: int) -> list[Ended]:
@@ -66,15 +67,3 @@ def _ended(row: Approval) -> tuple[datetime, Ended]:
     at = answers[-1].decided_at if answers else row.call.settled_at
     took = at - row.created_at if at else None
     return at or row.created_at, Ended(row, [each.person.get_username() for each in answers], took)
-
-
-def in_words(time: timedelta) -> str:
-    """Seconds up to an hour, minutes up to a day, then days."""
-    seconds = max(0, round(time.total_seconds()))
-    if seconds < 60:
-        return f"{seconds} s"
-    if seconds < 3600:
-        return f"{seconds // 60} min {seconds % 60:02} s"
-    if seconds < 86400:
-        return f"{seconds // 3600} h {seconds % 3600 // 60:02} min"
-    return f"{seconds // 86400} d {seconds % 86400 // 3600} h"

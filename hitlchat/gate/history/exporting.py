@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from hitlchat.gate import canonical
 from hitlchat.gate.actor import Actor
-from hitlchat.gate.download import csv_text
+from hitlchat.gate.download import END, csv_end, csv_text
 from hitlchat.gate.history import finding
 from hitlchat.gate.history.row import COLUMNS, needed, row
 from hitlchat.gate.history.wanted import Wanted
@@ -21,8 +21,6 @@ Format = Literal["csv", "jsonl"]
 FORMATS: Final[dict[Format, str]] = {"csv": "text/csv", "jsonl": "application/x-ndjson"}
 # Their results may be large, and are all in memory at a time.
 AT_ONCE: Final = 200
-# The last line of a whole file begins with it; no id of a call does.
-END: Final = "end-of-export"
 
 
 def export(among: tuple[Q, ...], wanted: Wanted, form: Format, actor: Actor) -> Iterator[str]:
@@ -52,7 +50,7 @@ def _csv(pages: Iterable[list[dict[str, Any]]]) -> Iterator[str]:
     for page in pages:
         count += len(page)
         yield csv_text([_cell(each[name]) for name in COLUMNS] for each in page)
-    yield csv_text([[END, count, *[""] * (len(COLUMNS) - 2)]])
+    yield csv_end(count, COLUMNS)
 
 
 def _cell(value: Any) -> Any:

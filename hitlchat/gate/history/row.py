@@ -8,7 +8,7 @@ from django.db.models import QuerySet
 
 from hitlchat.gate.history.outcome import outcome_of, ran_unasked
 from hitlchat.gate.models import Approval, Decision, ToolCall
-from hitlchat.gate.secrecy import masked, masked_text
+from hitlchat.secrecy import Cover
 
 # What each says; the order is that of the columns.
 COLUMNS: Final[dict[str, str]] = {
@@ -52,6 +52,8 @@ def needed(rows: QuerySet[ToolCall]) -> QuerySet[ToolCall]:
 def row(call: ToolCall) -> dict[str, Any]:
     """By the names of COLUMNS; values are JSON's own."""
     asked, answers = approval_of(call), decisions_of(call)
+    # What is secret in one of them is hidden in all: arguments come back in questions and results.
+    cover = Cover(call.arguments, call.result, *(each.edited_arguments for each in answers))
     return {
         "id": str(call.pk),
         "requestedAt": _moment(call.created_at),
@@ -61,25 +63,25 @@ def row(call: ToolCall) -> dict[str, Any]:
         "riskLevel": call.risk_level,
         "caller": call.caller_kind,
         "person": call.caller.get_username(),
-        "reason": masked_text(call.reason),
+        "reason": cover.text(call.reason),
         "rule": call.rule,
         "isAutomatic": ran_unasked(call),
         "grantId": str(call.grant_id) if call.grant_id else None,
         "approvalId": str(asked.pk) if asked else None,
-        "prompt": masked_text(asked.prompt) if asked else None,
+        "prompt": cover.text(asked.prompt) if asked else None,
         "consentDigest": asked.digest if asked else None,
-        "arguments": masked(call.arguments),
+        "arguments": cover.value(call.arguments),
         "askedAt": _moment(asked.created_at) if asked else None,
         "deciders": [each.person.get_username() for each in answers],
-        "decisions": [_decision(each) for each in answers],
+        "decisions": [_decision(each, cover) for each in answers],
         "secondsToDecide": seconds_to_decide(call),
         "hurried": any(each.hurried for each in answers),
         "startedAt": _moment(call.started_at),
         "settledAt": _moment(call.settled_at),
         "durationMs": call.duration_ms,
-        "result": masked(call.result),
-        "error": masked(call.error),
-        "output": masked_text(call.output),
+        "result": cover.value(call.result),
+        "error": cover.value(call.error),
+        "output": cover.text(call.output),
         "conversationId": str(call.conversation_id) if call.conversation_id else None,
     }
 
@@ -108,21 +110,21 @@ def _last(answers: Iterable[Decision]) -> datetime:
     return max(each.decided_at for each in answers)
 
 
-def _decision(each: Decision) -> dict[str, Any]:
+def _decision(each: Decision, cover: Cover) -> dict[str, Any]:
     return {
         "person": each.person.get_username(),
         "verdict": each.verdict,
         "means": each.means,
         "client": each.client or None,
         "token": each.token_name or None,
-        "reason": masked_text(each.reason),
+        "reason": cover.text(each.reason),
         "round": each.round,
         "consentDigest": each.digest,
         "decidedAt": _moment(each.decided_at),
         "firstShownAt": _moment(each.first_shown_at),
         "opened": each.opened,
         "hurried": each.hurried,
-        "editedArguments": masked(each.edited_arguments),
+        "editedArguments": cover.value(each.edited_arguments),
     }
 
 

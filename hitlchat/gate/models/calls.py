@@ -116,12 +116,7 @@ class ToolCall(models.Model):
                 name="call_by_second_group_waiting",
             ),
             models.Index(fields=["deadline"], condition=Q(status=Status.WAITING), name="call_overdue"),
-            # What approvers, or the people of a group, decide; and what others may decide after some time.
-            models.Index(
-                fields=["decided_by", "decider_group", "status"],
-                condition=~Q(decided_by=DecidedBy.REQUESTER),
-                name="call_by_deciders",
-            ),
+            # What others may decide after some time.
             models.Index(
                 fields=["escalates_to", "status"], condition=Q(escalates_to__isnull=False), name="call_by_second_group"
             ),

@@ -5,7 +5,6 @@ from typing import Any, Protocol
 import pytest
 from asgiref.sync import async_to_sync
 from django.contrib.auth.models import User
-from django.test import Client
 
 from hitlchat.gate.models import Approval
 from hitlchat.gate.submit import CallRequest, submit
@@ -18,12 +17,6 @@ __all__ = ["scripted_model", "served", "sign_in"]
 
 class Asked(Protocol):
     def __call__(self, user: User, text: str, kind: str = "chat", **more: Any) -> Approval: ...
-
-
-@pytest.fixture
-def page(bob: User, client: Client) -> Client:
-    client.force_login(bob)
-    return client
 
 
 @pytest.fixture

@@ -1,8 +1,18 @@
 """Spans of time as people say them."""
 
 from datetime import datetime
+from typing import Final
 
-UNITS = ((86400, "day", "days"), (3600, "h", "h"), (60, "min", "min"))
+UNITS: Final = ((86400, "day", "days"), (3600, "h", "h"), (60, "min", "min"))
+
+
+def about(seconds: float) -> str:
+    """In one unit."""
+    if seconds < 9.95:
+        return f"{max(0.0, seconds):.1f}".removesuffix(".0") + " s"
+    if seconds < 90:
+        return f"{round(seconds)} s"
+    return f"{round(seconds / 60)} min" if seconds < 5400 else f"{round(seconds / 3600)} h"
 
 
 def span(seconds: float) -> str:
