@@ -119,7 +119,7 @@ def _status(run_id: UUID) -> str:
 
 
 async def _floor(talk: Conversation) -> Stopwatch:
-    history = await in_db(wires)(talk.pk)
+    history = await in_db(wires)(talk.pk, to="")
     floor = await in_db(Floor)()
     rounds = []
     async with httpx2.AsyncClient(timeout=30, trust_env=False) as http:

@@ -9,4 +9,4 @@ class HitlchatConfig(AppConfig):
     label = "hitlchat"
 
     def ready(self) -> None:
-        register(check_settings)
+        register(check_settings, "hitlchat")

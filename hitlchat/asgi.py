@@ -15,7 +15,7 @@ from django.utils.module_loading import import_string
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "hitlchat.settings")
 django_application = get_asgi_application()
 
-from hitlchat import sandbox  # noqa: E402
+from hitlchat import sandbox, scratch  # noqa: E402
 from hitlchat.agent import runner  # noqa: E402
 from hitlchat.agent.demo_model.server import demo_model  # noqa: E402
 from hitlchat.agent.endpoint import DEMO_PATH, own_address  # noqa: E402
@@ -23,6 +23,8 @@ from hitlchat.approvals.inbox.routing import websocket_urlpatterns as of_inbox  
 from hitlchat.chat.origin import OwnOriginOnly  # noqa: E402
 from hitlchat.chat.routing import websocket_urlpatterns as of_chat  # noqa: E402
 from hitlchat.gate.background import background  # noqa: E402
+from hitlchat.gate.crossing import in_db  # noqa: E402
+from hitlchat.gate.weakening import record_settings  # noqa: E402
 from hitlchat.mcp_server import holding  # noqa: E402
 from hitlchat.mcp_server import serving as mcp  # noqa: E402
 from hitlchat.mcp_server.inspector.sessions import sessions  # noqa: E402
@@ -34,7 +36,6 @@ Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[Any]]
 Send = Callable[[Any], Awaitable[None]]
 
-DRAIN_SECONDS = 5.0
 LARGEST_BODY = 20 * 2**20
 
 
@@ -55,21 +56,31 @@ class Household:
                 self._traces = import_string("hitlchat.telemetry.traces.Traces")()
             keepers = (runner.keep_house, keeping.serve, holding.keep, notices.keep, record.keep)
             self._keepers = [loop.create_task(keep()) for keep in keepers]
+            self._keepers.append(loop.create_task(_swept()))
 
     async def end(self) -> None:
         """Hand runs back, let executing calls end, close what runs beside. Nothing new is started afterwards."""
         for keeper in self._keepers:
             keeper.cancel()
         await runner.let_go()
-        await background.drain(DRAIN_SECONDS)
+        # Else others would count what still executes here as lost.
+        beating = asyncio.create_task(runner.keep_beating())
+        await background.drain(settings.DRAIN_SECONDS)
+        beating.cancel()
         await sessions.close()
         await mcp.serving.end()
         background.adopt(None)
         await keeping.end()
+        await record.seal_what_is_left()
         await sandbox.close()
         if self._traces is not None:
             await asyncio.to_thread(self._traces.end)
         self._loop, self._traces = None, None
+
+
+async def _swept() -> None:
+    """Remove what servers that were killed left in the temporary folder."""
+    await asyncio.to_thread(scratch.sweep)
 
 
 household = Household()
@@ -96,6 +107,7 @@ async def lifespan(_scope: Scope, receive: Receive, send: Send) -> None:
         event = await receive()
         if event["type"] == "lifespan.startup":
             household.start()
+            await in_db(record_settings)()
             await send({"type": "lifespan.startup.complete"})
         elif event["type"] == "lifespan.shutdown":
             await household.end()

@@ -1,16 +1,25 @@
 """Reading settings from environment variables; a value that does not parse stops the start and names the variable."""
 
 import json
+import logging
 import os
 import re
 import secrets
+import stat
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
 YES = {"1", "true", "yes", "on"}
 NO = {"0", "false", "no", "off"}
+
+# The rights of everyone but the user who runs this.
+OTHERS = 0o077
+
+logger = logging.getLogger(__name__)
 
 # Every variable that was read here: hitlchat's own, some of them secret, which no tool may refer to.
 ASKED: set[str] = set()
@@ -86,7 +95,44 @@ def data_dir(default: Path) -> Path:
     """The folder that holds everything this installation keeps; made private to the user who runs it."""
     folder = Path(text("HITLCHAT_DATA") or default).resolve()
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    keep_private(folder)
     return folder
+
+
+def keep_private(folder: Path) -> None:
+    """Take from everyone else what they may do with `folder` and whatever is directly in it; all of it, if they could
+    enter. Told in the log."""
+    was_open = bool(folder.stat().st_mode & OTHERS)
+    found = [path for path in (folder, *(folder.rglob("*") if was_open else folder.iterdir())) if _is_open(path)]
+    for path in found:
+        _close(path)
+
+
+def private_file(file: Path) -> Path:
+    """`file`, made empty for this user alone if it is not there: what creates it otherwise would let others read it."""
+    with suppress(FileExistsError, FileNotFoundError):
+        os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    return file
+
+
+def _is_open(path: Path) -> bool:
+    try:
+        mode = path.lstat().st_mode
+    except OSError:  # just gone, as a journal is
+        return False
+    return bool(mode & OTHERS) and not stat.S_ISLNK(mode)
+
+
+def _close(path: Path) -> None:
+    try:
+        mode = stat.S_IMODE(path.lstat().st_mode)
+        path.chmod(mode & ~OTHERS)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        logger.warning("%s can be reached by other users, and its mode cannot be changed: %s", path, error)
+    else:
+        logger.warning("%s could be reached by other users (mode %04o): now only by this one", path, mode)
 
 
 def secret_key(folder: Path) -> str:
@@ -105,3 +151,8 @@ def secret_key(folder: Path) -> str:
     if len(key) < 32:
         raise ImproperlyConfigured(f"{file} holds no usable key; delete it to have a new one made, or set SECRET_KEY")
     return key
+
+
+def channel_prefix(redis_url: str) -> str:
+    """Return the prefix of the channels of an installation, which holds the number of its Redis database."""
+    return f"hitlchat{urlsplit(redis_url).path.strip('/') or '0'}"

@@ -1,8 +1,37 @@
-"""Is the process up; can it do its work."""
+"""Is the process up; can it do its work, and if not, why."""
 
-from django.db import DatabaseError, connection
-from django.db.migrations.executor import MigrationExecutor
-from django.http import HttpRequest, JsonResponse
+import logging
+import os
+import sys
+import threading
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from inspect import iscoroutinefunction
+from typing import Any, Final, cast
+
+from asgiref.sync import sync_to_async
+from django.conf import settings
+from django.db import DatabaseError, connection, transaction
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.template.loader import get_template
+from django.utils.decorators import sync_and_async_middleware
+from django.views.decorators.csrf import requires_csrf_token
+
+from hitlchat import database, migrated
+from hitlchat.record import sealing
+
+logger = logging.getLogger(__name__)
+
+# However often it is asked, a write is tried no more often than that; where it failed, sooner again.
+FRESH_SECONDS: Final = {True: 5.0, False: 1.0}
+# What asks gives up soon itself; a database that hangs does not answer at all.
+PATIENCE_SECONDS: Final = 0.8
+LOCK_MILLISECONDS: Final = 500
+LEAST_FREE_BYTES: Final = 2**22
+AS_IT_IS: Final = "UPDATE django_migrations SET name = name WHERE id = (SELECT min(id) FROM django_migrations)"
+
+Handler = Callable[[HttpRequest], HttpResponse] | Callable[[HttpRequest], Awaitable[HttpResponse]]
 
 
 def healthz(_request: HttpRequest) -> JsonResponse:
@@ -10,12 +39,110 @@ def healthz(_request: HttpRequest) -> JsonResponse:
 
 
 def readyz(_request: HttpRequest) -> JsonResponse:
-    """503 while the database is away or not migrated."""
-    try:
-        executor = MigrationExecutor(connection)
-        behind = bool(executor.migration_plan(executor.loader.graph.leaf_nodes()))
-    except DatabaseError:
-        return JsonResponse({"status": "unavailable", "database": "unreachable"}, status=503)
-    if behind:
-        return JsonResponse({"status": "unavailable", "database": "not migrated"}, status=503)
-    return JsonResponse({"status": "ok"})
+    """Answer 503 while the database is away, of another version, or takes no writes.
+
+    Else with the age of the oldest event that is not sealed.
+    """
+    found = prober.look()
+    if found.trouble:
+        return JsonResponse({"status": "unavailable", "database": found.trouble}, status=503)
+    record = {"oldestUnsealedSeconds": round(found.unsealed, 1), "overdue": sealing.is_overdue(found.unsealed)}
+    return JsonResponse({"status": "ok", "record": record})
+
+
+PROBES: Final = {"/healthz": healthz, "/readyz": readyz}
+
+
+@sync_and_async_middleware
+def answer_probes(get_response: Handler) -> Handler:
+    """Answer who looks after the process before anything else does: by whatever name they call it."""
+    if iscoroutinefunction(get_response):
+
+        async def async_middleware(request: HttpRequest) -> HttpResponse:
+            if (probe := PROBES.get(request.path)) is not None:
+                return await sync_to_async(probe, thread_sensitive=False)(request)
+            return cast("HttpResponse", await get_response(request))
+
+        return async_middleware
+
+    def middleware(request: HttpRequest) -> HttpResponse:
+        probe = PROBES.get(request.path)
+        return probe(request) if probe is not None else cast("HttpResponse", get_response(request))
+
+    return middleware
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a look at the database found; `unsealed`: how old its oldest unsealed event is, in seconds."""
+
+    trouble: str = ""
+    unsealed: float = 0.0
+
+
+class Prober:
+    """Looks in a thread of its own, one at a time, so that a database that hangs costs one thread and no answer."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._looking: threading.Thread | None = None
+        self._found, self._at = Found(), float("-inf")
+
+    def look(self) -> Found:
+        """Return in a few words what keeps the database from its work; nothing if nothing does."""
+        with self._lock:
+            if time.monotonic() - self._at < FRESH_SECONDS[not self._found.trouble]:
+                return self._found
+            if self._looking is None or not self._looking.is_alive():
+                self._looking = threading.Thread(target=self._look, name="readyz", daemon=True)
+                self._looking.start()
+            looking = self._looking
+        looking.join(PATIENCE_SECONDS)
+        return Found("does not answer") if looking.is_alive() else self._found
+
+    def _look(self) -> None:
+        try:
+            found = _find()
+        except DatabaseError as error:
+            logger.warning("The database is not ready: %s", error)
+            found = Found(database.trouble(error) or "unreachable")
+        finally:
+            connection.close()
+        self._found, self._at = found, time.monotonic()
+
+
+def _find() -> Found:
+    if connection.vendor == "sqlite" and _free_bytes() < LEAST_FREE_BYTES:
+        return Found(database.FULL)
+    fault, _ = migrated.fault()
+    if fault:
+        return Found(fault)
+    _write()
+    return Found(unsealed=sealing.unsealed_seconds())
+
+
+def _free_bytes() -> int:
+    found = os.statvfs(settings.DATA_DIR)
+    return found.f_bavail * found.f_frsize
+
+
+def _write() -> None:
+    """Write a row as it is: that takes the lock and the log of a decision, and tells nobody anything."""
+    with connection.cursor() as cursor:
+        if connection.vendor == "sqlite":
+            cursor.execute(f"PRAGMA busy_timeout={LOCK_MILLISECONDS}")
+        with transaction.atomic():
+            if connection.vendor == "postgresql":
+                cursor.execute(f"SET LOCAL lock_timeout = {LOCK_MILLISECONDS}")
+            cursor.execute(AS_IT_IS)
+
+
+prober = Prober()
+
+
+@requires_csrf_token
+def server_error(_request: HttpRequest, *_args: Any) -> HttpResponse:
+    """Say on the page what is wrong, where that is known."""
+    trouble = database.trouble(sys.exc_info()[1])
+    page = get_template("500.html").render({"trouble": database.SENTENCES.get(trouble, "")})
+    return HttpResponse(page, status=503 if trouble else 500)

@@ -1,5 +1,6 @@
 """All settings, from the environment. README has the table of variables."""
 
+import math
 import os
 from datetime import timedelta
 from pathlib import Path
@@ -54,6 +55,8 @@ INSTALLED_APPS = [
     *env.words("PROJECT_APPS", []),
 ]
 MIDDLEWARE = [
+    # First, since those after it refuse what comes by another name than ALLOWED_HOSTS has.
+    "hitlchat.health.answer_probes",
     "hitlchat.headers.content_security_policy",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
@@ -93,14 +96,19 @@ SQLITE_OPTIONS: dict[str, Any] = {
     "timeout": 20,
     # Small pages: most of what is written are small rows, and a changed page is written whole. Counts for new files.
     "init_command": (
-        "PRAGMA page_size=1024; PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA journal_size_limit=27103364"
+        "PRAGMA page_size=1024; PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; "
+        "PRAGMA journal_size_limit=27103364; "
+        # Only macOS knows it, where a disk may otherwise say that it has written what it still holds.
+        "PRAGMA fullfsync=ON"
     ),
 }
 DATABASES: dict[str, dict[str, Any]]
 if DATABASE_URL:
     DATABASES = {"default": dict(dj_database_url.parse(DATABASE_URL))}
 else:
-    DATABASES = {"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": DATA_DIR / "hitlchat.sqlite3"}}
+    DATABASES = {
+        "default": {"ENGINE": "django.db.backends.sqlite3", "NAME": env.private_file(DATA_DIR / "hitlchat.sqlite3")}
+    }
 if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
     DATABASES["default"] |= {
         "CONN_MAX_AGE": None,
@@ -120,8 +128,9 @@ CHANNEL_LAYERS: dict[str, Any] = {"default": IN_MEMORY}
 if REDIS_URL:
     CHANNEL_LAYERS["default"] = {
         "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
-        # redis-py's default read time-out of 5 s would end every idle websocket.
-        "CONFIG": {"hosts": [{"address": REDIS_URL, "socket_timeout": None}]},
+        # redis-py's default read time-out of 5 s would end every idle websocket. Redis publishes across its numbered
+        # databases: without a prefix, installations that share a server would hear each other.
+        "CONFIG": {"hosts": [{"address": REDIS_URL, "socket_timeout": None}], "prefix": env.channel_prefix(REDIS_URL)},
     }
 
 # -- People and browsers ----------------------------------------------------------------------------------------------
@@ -189,6 +198,8 @@ TOOL_ARGUMENT_KIB = env.integer("TOOL_ARGUMENT_KIB", 256, most=4096)
 TOOL_RESULT_KIB = env.integer("TOOL_RESULT_KIB", 256, most=4096)
 TOOL_OUTPUT_KIB = env.integer("TOOL_OUTPUT_KIB", 64, most=1024)
 TOOL_WORKERS = env.integer("TOOL_WORKERS", max(4, os.cpu_count() or 1), most=64)
+# How long an approved or allowed call waits for a free worker; then it is withdrawn.
+TOOL_QUEUE_SECONDS = env.integer("TOOL_QUEUE_SECONDS", 900, least=5, most=86400)
 # Patterns of environment variables that tools may refer to, such as SHOP_*; empty: all but hitlchat's own.
 TOOLS_ENV = env.words("TOOLS_ENV", [])
 # Below it, one folder for each name that a tool's capability `files` has.
@@ -205,6 +216,8 @@ HITL_RECORD_SECONDS = env.integer("HITL_RECORD_SECONDS", 10, most=3600)
 HITL_RECORD_DAYS = env.integer("HITL_RECORD_DAYS", 0, least=0, most=36500)
 # How long a process may be silent before its work counts as abandoned. The heartbeat is a third of it.
 LEASE_SECONDS = env.integer("LEASE_SECONDS", 15, least=3, most=600)
+# How long the server, told to end, waits for tools that execute: as long as one of ours may take, unless set otherwise.
+DRAIN_SECONDS = env.integer("DRAIN_SECONDS", math.ceil(TOOL_WALL_SECONDS), most=3600)
 # How long a client may take nothing of an answer that is being sent to it, before its connection is given up.
 STALL_SECONDS = env.integer("STALL_SECONDS", 60, most=3600)
 
@@ -220,11 +233,14 @@ MCP_CONNECT_SECONDS = env.integer("MCP_CONNECT_SECONDS", 30, least=1, most=300)
 
 # -- The MCP server at /mcp -------------------------------------------------------------------------------------------
 # Up to this risk level an MCP client may say what its user said; of riskier calls a signed-in person decides.
-HITL_ELICITATION_MAX_RISK = env.integer("HITL_ELICITATION_MAX_RISK", 4, least=0, most=5)
+HITL_ELICITATION_MAX_RISK = env.integer("HITL_ELICITATION_MAX_RISK", 1, least=0, most=5)
 # How long a client of an older revision may hold a question open, which holds its request open too.
 MCP_ELICITATION_SECONDS = env.integer("MCP_ELICITATION_SECONDS", 600, most=3600)
 # How long a call that waits for the inbox keeps its client waiting, before it is told to come back.
 MCP_INBOX_SECONDS = env.integer("MCP_INBOX_SECONDS", 50, most=3600)
+# How many sessions and streams one token, and one person with all their tokens, may have open at /mcp.
+MCP_TOKEN_SESSIONS = env.integer("MCP_TOKEN_SESSIONS", 20, least=1, most=500)
+MCP_PERSON_SESSIONS = env.integer("MCP_PERSON_SESSIONS", 60, least=1, most=500)
 # How long a server's question waits for the person whose call it is; the time of the call does not go on meanwhile.
 MCP_QUESTION_SECONDS = env.integer("MCP_QUESTION_SECONDS", 300, most=86400)
 
@@ -256,6 +272,8 @@ OPENAI_BASE_URL = env.text("OPENAI_BASE_URL")
 OPENAI_API_KEY = env.text("OPENAI_API_KEY")
 OPENAI_MODEL = env.text("OPENAI_MODEL")
 MODEL_TIMEOUT_SECONDS = env.integer("MODEL_TIMEOUT_SECONDS", 120, most=3600)
+MODEL_TOOLS = env.integer("MODEL_TOOLS", 128, least=1, most=10_000)
+MODEL_ANSWER_SECONDS = env.integer("MODEL_ANSWER_SECONDS", 600, least=1, most=86400)
 
 # -- For operators ----------------------------------------------------------------------------------------------------
 # Reads /metrics, and nothing else, without being an administrator.

@@ -3,6 +3,8 @@ from django.urls import include, path
 from hitlchat import health
 from hitlchat.api.root import api
 
+handler500 = "hitlchat.health.server_error"
+
 urlpatterns = [
     path("healthz", health.healthz),
     path("readyz", health.readyz),
@@ -11,6 +13,7 @@ urlpatterns = [
     path("", include("hitlchat.accounts.urls")),
     path("", include("hitlchat.people.urls")),
     path("", include("hitlchat.approvals.urls")),
+    path("record/", include("hitlchat.record.urls")),
     path("insights/", include("hitlchat.insights.urls")),
     path("notices/", include("hitlchat.notices.urls")),
     path("studio/project/", include("hitlchat.project_tools.urls")),

@@ -1,5 +1,7 @@
 """The people and tools that tests speak of: alice authors, bob approves his own calls, charlie must see nothing."""
 
+import os
+import signal
 from collections.abc import Callable
 from typing import Any
 
@@ -17,16 +19,21 @@ from hitlchat.gate.settling import settled
 from hitlchat.gate.status import Status
 from hitlchat.gate.submit import CallRequest, submit
 from tests.emptying import django_db_setup
+from tests.template import django_db_keepdb
 from tools_studio import authoring
 from tools_studio.authoring import Draft
 
-__all__ = ["django_db_setup"]
+__all__ = ["django_db_keepdb", "django_db_setup"]
 
-pytest_plugins = ["tests.services"]
+pytest_plugins = ["tests.services", "tests.selecting", "tests.costs"]
 
 
 def pytest_configure() -> None:
     """Passwords are hashed as fast as possible: their strength is Django's to test. No test has to be fast."""
+    # Django makes the test database with the mode that this leaves, and each new program would tighten it, and say so.
+    os.umask(0o077)
+    # A shell that starts us in the background has us, and whatever we start, ignore it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     hypothesis.settings.register_profile("tests", deadline=None)
     hypothesis.settings.load_profile("tests")
     # Each test client is a program that begins anew: it would list all static files first.

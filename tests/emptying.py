@@ -1,50 +1,69 @@
-"""Emptying the database after a test that committed, at a tenth of the cost: what `migrate` leaves in an empty database
-is put back row by row, instead of having its handlers find out again what to write.
+"""Emptying the database after a test that committed, at a tenth of the cost: only tables that hold something are
+emptied, and what `migrate` leaves in an empty database stays where the test has not touched it.
 """
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, Final
 
 import pytest
 from django.apps import apps
 from django.core.management.commands import flush
-from django.core.management.sql import sql_flush
-from django.db import connection, transaction
+from django.db import connection, connections, transaction
 from django.db.models import Model
 from pytest_django import DjangoDbBlocker
 
 from hitlchat.gate import bolts
+from tests import clock
 
-Rows = list[tuple[type[Model], list[Model]]]
+Rows = list[tuple[Any, ...]]
+
+DJANGOS: Final = flush.Command.handle
 
 
 @pytest.fixture(scope="session")
 def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
     with django_db_blocker.unblock():
-        left = _all_rows()
+        clock.make_movable()
+        emptying = Emptying()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(flush, "emit_post_migrate_signal", _putting_back(left))
-        patch.setattr(flush, "sql_flush", _without_bolts(sql_flush))
+        patch.setattr(flush.Command, "handle", emptying.flush)
         yield
 
 
-def _all_rows() -> Rows:
-    models = apps.get_models(include_auto_created=True)
-    rows = ((model, list(model._base_manager.all())) for model in models)
-    return [(model, found) for model, found in rows if found]
+class Emptying:
+    """Does what Django's `flush` does, for a database that is as it is when this is made once it is empty."""
 
+    def __init__(self) -> None:
+        models = {model._meta.db_table: model for model in apps.get_models(include_auto_created=True)}
+        self._left = {table: list(model._base_manager.all()) for table, model in models.items()}
+        self._left = {table: rows for table, rows in self._left.items() if rows}
+        self._rows = {table: _rows(table) for table in self._left}
+        empty = connection.introspection.django_table_names(only_existing=True, include_views=False)
+        each = (f"SELECT '{table}' WHERE EXISTS (SELECT 1 FROM {table})" for table in empty if table not in self._left)
+        self._filled = " UNION ALL ".join(each)
 
-def _without_bolts(emptying: Callable[..., list[str]]) -> Callable[..., list[str]]:
-    """The record's own triggers keep even this from emptying it: so they come off for the moment that it takes."""
-    off, on = bolts.off(connection.vendor), bolts.on(connection.vendor)
-    return lambda *arguments, **how: [*off, *emptying(*arguments, **how), *on]
-
-
-def _putting_back(left: Rows) -> Callable[..., None]:
-    def put_back(verbosity: int, interactive: bool, db: str, **_: Any) -> None:
+    def flush(self, *, database: str, **_options: Any) -> None:
+        connection = connections[database]
         # In one transaction, at whose end references are checked: so the order does not matter.
-        with transaction.atomic(using=db):
-            for model, rows in left:
-                model._base_manager.using(db).bulk_create(rows)
+        with transaction.atomic(using=database), connection.cursor() as cursor:
+            cursor.execute(self._filled)
+            filled = {table for (table,) in cursor.fetchall()}
+            touched = {table for table, rows in self._rows.items() if _rows(table) != rows}
+            # The record's own triggers keep even this from emptying it: so they come off for the moment that it takes.
+            has_record = not filled.isdisjoint(bolts.TABLES)
+            deleting = [f"DELETE FROM {table}" for table in filled | touched]
+            off, on = bolts.off(connection.vendor), bolts.on(connection.vendor)
+            for statement in [*off, *deleting, *on] if has_record else deleting:
+                cursor.execute(statement)
+            for table in touched:
+                _put_back(self._left[table], database)
 
-    return put_back
+
+def _rows(table: str) -> Rows:
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT * FROM {table} ORDER BY 1")
+        return [tuple(row) for row in cursor.fetchall()]
+
+
+def _put_back(rows: list[Model], database: str) -> None:
+    type(rows[0])._base_manager.using(database).bulk_create(rows)

@@ -24,8 +24,12 @@ GUARANTEES: Final[dict[str, str]] = {
     ),
     "gate:fail-closed": ('An error in policy, store, channel, renderer or clock means "not run", recorded as such'),
     "gate:only-people": (
-        "No agent, tool, or MCP/API credential can decide; the decider is the signed-in person, or for calls of an MCP"
-        " client, where the operator lets that do, the person who that client says said yes"
+        "No agent, tool, or MCP/API credential can decide; the decider is the signed-in person. The word of an MCP"
+        " client counts only where an administrator said that a person sits at it, and up to L1 unless set otherwise"
+    ),
+    "gate:seen": (
+        "No yes counts for a card whose head and unfolded arguments have not been in view of who gave it, nor one that"
+        " came from a press begun before the card stood still"
     ),
     "gate:truth": (
         "Declined, expired, withdrawn, refused, failed and unknown are different everywhere,"
@@ -33,6 +37,10 @@ GUARANTEES: Final[dict[str, str]] = {
     ),
     "run:survives": (
         "A waiting conversation survives reload, restart and another process answering; nothing is held in memory"
+    ),
+    "record:proves": (
+        "Nobody who holds the database but not the key can change, remove, add or reorder what people read without"
+        " `audit verify` naming it; nothing that a model or tool writes can stop the sealing"
     ),
     "audit:complete": (
         "Every ask, decision, expiry, automatic permission, start and end has an append-only record of what was shown"

@@ -33,18 +33,22 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection, connect
 from websockets.typing import Origin
 
+from tests import forks, template
 from tests.conftest import PASSWORD
 from tests.waiting import until
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 START_SECONDS: Final = 60.0
 STOP_SECONDS: Final = 40.0
+SERVE: Final = ("manage.py", "serve", "--port")
+# The same in an interpreter of its own instead of a fork.
+TRULY_SERVE: Final = ("./manage.py", "serve", "--port")
 # For a server that no test ends: on a busy machine nobody shall take over its runs either.
 STEADY: Final = {"LEASE_SECONDS": "60"}
 
 # What a developer's shell may have set, and a server of a test must not inherit.
 OURS: Final = re.compile(
-    r"OPENAI_|DATABASE|REDIS|HITL|HOST$|PORT$|DEBUG$|HTTPS$|SECRET_KEY$|LEASE|LOG_|OTEL_|TEST_|DJANGO_|ALLOWED_"
+    r"OPENAI_|DATABASE|REDIS|HITL|HOST$|PORT$|DEBUG$|HTTPS$|SECRET_KEY$|LEASE|DRAIN_|LOG_|OTEL_|TEST_|DJANGO_|ALLOWED_"
 )
 
 PEOPLE: Final = f"""
@@ -76,23 +80,17 @@ class Installation:
 
     def variables(self, **more: str) -> dict[str, str]:
         kept = {name: value for name, value in os.environ.items() if not OURS.match(name)}
-        own = {"HITLCHAT_DATA": str(self.folder), "LEASE_SECONDS": "3", "PYTHONUNBUFFERED": "1"}
+        # It would have each program compile all modules anew.
+        kept.pop("PYTHONDONTWRITEBYTECODE", None)
+        own = {"HITLCHAT_DATA": str(self.folder), "LEASE_SECONDS": "3", "DRAIN_SECONDS": "5", "PYTHONUNBUFFERED": "1"}
         services = {"DATABASE_URL": self.database, "REDIS_URL": settings.REDIS_URL if self.database else ""}
         return kept | own | services | self.environment | more
 
     def manage(self, *arguments: str, **environment: str) -> str:
         """Run a command of manage.py to its end; what it printed. AssertionError with its complaint if it failed."""
-        done = subprocess.run(
-            [sys.executable, "manage.py", *arguments],
-            cwd=ROOT,
-            env=self.variables(**environment),
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
-        assert done.returncode == 0, f"manage.py {arguments[0]} failed:\n{done.stderr}"
-        return done.stdout
+        code, output, errors = forks.run(("manage.py", *arguments), self.variables(**environment), timeout=120)
+        assert code == 0, f"manage.py {arguments[0]} failed:\n{errors}"
+        return output
 
     def add_tool(self, name: str, code: str, **draft: Any) -> None:
         """A published tool of alice; keyword arguments are those of a Draft."""
@@ -238,14 +236,12 @@ class Server:
     """One server process. `start` again after `stop` or `kill`: the same port and the same data. `program`: what Python
     is to run, with the port after it."""
 
-    def __init__(
-        self, home: Installation, environment: dict[str, str], program: Sequence[str] = ("manage.py", "serve", "--port")
-    ) -> None:
+    def __init__(self, home: Installation, environment: dict[str, str], program: Sequence[str] = SERVE) -> None:
         self.home = home
         self._program = program
         self.port = _free_port()
         self._environment = environment
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: subprocess.Popen[bytes] | forks.Forked | None = None
         self._people: list[Person] = []
         self._log = home.folder / f"server-{self.port}.log"
 
@@ -260,16 +256,22 @@ class Server:
     def start(self) -> None:
         """Start, and wait until the server is ready."""
         with self._log.open("ab") as log:
-            self._process = subprocess.Popen(
-                [sys.executable, *self._program, str(self.port)],
-                cwd=ROOT,
-                env=self.home.variables(**self._environment),
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
+            self._process = self._started([*self._program, str(self.port)], log.fileno())
         until(self._ready, "the server is ready", seconds=START_SECONDS)
+
+    def _started(self, arguments: list[str], log: int) -> "subprocess.Popen[bytes] | forks.Forked":
+        variables = self.home.variables(**self._environment)
+        if arguments[0] == "manage.py":
+            return forks.Forked(arguments, variables, log, log)
+        return subprocess.Popen(
+            [sys.executable, *arguments],
+            cwd=ROOT,
+            env=variables,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
 
     def stop(self) -> int:
         """SIGTERM; the exit code."""
@@ -317,8 +319,8 @@ class Servers:
         self.home = home
         self._servers: list[Server] = []
 
-    def start(self, **environment: str) -> Server:
-        server = Server(self.home, environment)
+    def start(self, program: Sequence[str] = SERVE, **environment: str) -> Server:
+        server = Server(self.home, environment, program)
         self._servers.append(server)
         server.start()
         return server
@@ -335,7 +337,9 @@ class Servers:
 def migrated() -> Iterator[Installation]:
     """An empty installation with the people that tests speak of: alice is the administrator."""
     with tempfile.TemporaryDirectory(prefix="hitlchat-processes-") as folder:
-        home = Installation(Path(folder) / "template", _new_database(template=""))
+        home = Installation(Path(folder) / "template", _new_database(like=""))
+        if not home.database:
+            template.copy_to(home.folder / "hitlchat.sqlite3")
         home.manage("migrate", "-v", "0")
         administrator = {"USERNAME": "alice", "PASSWORD": PASSWORD, "EMAIL": "alice@example.com"}
         variables = {f"DJANGO_SUPERUSER_{name}": value for name, value in administrator.items()}
@@ -353,6 +357,15 @@ def installation(migrated: Installation, tmp_path: Path) -> Iterator[Installatio
 
 
 @pytest.fixture
+def unmigrated(tmp_path: Path) -> Iterator[Installation]:
+    """An installation whose database has no table yet."""
+    (tmp_path / "unmigrated").mkdir()
+    home = Installation(tmp_path / "unmigrated", _new_database(like=""))
+    yield home
+    _drop_database(home.database)
+
+
+@pytest.fixture
 def servers(installation: Installation) -> Iterator[Servers]:
     """Starts server processes on an installation of their own; all are ended with the test."""
     started = Servers(installation)
@@ -363,7 +376,7 @@ def servers(installation: Installation) -> Iterator[Servers]:
 def copy_of(home: Installation, folder: Path) -> Installation:
     """An installation that begins where `home` stands. No server may be running on that."""
     shutil.copytree(home.folder, folder)
-    return Installation(folder, _new_database(template=home.database))
+    return Installation(folder, _new_database(like=home.database))
 
 
 def _free_port() -> int:
@@ -372,12 +385,12 @@ def _free_port() -> int:
         return int(found.getsockname()[1])
 
 
-def _new_database(template: str) -> str:
+def _new_database(like: str) -> str:
     """The URL of a new PostgreSQL database beside that of the test run; empty when that is on SQLite."""
     if not settings.DATABASE_URL.startswith("postgres"):
         return ""
     name = f"hitlchat_{uuid4().hex[:12]}"
-    _postgres(f'CREATE DATABASE "{name}"' + (f' TEMPLATE "{template.rpartition("/")[2]}"' if template else ""))
+    _postgres(f'CREATE DATABASE "{name}"' + (f' TEMPLATE "{like.rpartition("/")[2]}"' if like else ""))
     return settings.DATABASE_URL.rpartition("/")[0] + f"/{name}"
 
 

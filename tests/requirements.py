@@ -4,6 +4,66 @@ from typing import Final
 
 # By number: what is asked in a few words, and the tests.
 REQUIREMENTS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
+    "SR-1": (
+        "The card is built from the stored call alone; nothing that a model says stands on it",
+        (
+            "gate/test_card.py::test_the_card_shows_the_call_and_not_what_the_model_says_of_it",
+            "gate/test_card.py::test_a_later_change_of_the_tool_does_not_change_the_card",
+            "gate/test_card.py::test_the_digest_covers_every_part_of_what_is_shown",
+            "browser/test_hostile.py::test_what_the_assistant_says_beside_a_call_is_not_on_its_card",
+        ),
+    ),
+    "SR-2": (
+        "Arguments, names, descriptions and prompts are text, and become no element, request or style",
+        (
+            "gate/test_card.py::test_no_argument_becomes_an_element_or_an_attribute",
+            "gate/test_card.py::test_nothing_of_the_tool_becomes_an_element",
+            "gate/test_card.py::test_escape_codes_of_a_terminal_are_shown_not_followed",
+            "browser/test_hostile.py::test_whatever_a_value_holds_the_card_keeps_its_shape",
+        ),
+    ),
+    "SR-3": (
+        "Every character that cannot be seen or misleads is shown as an escape with a warning",
+        (
+            "gate/test_visible.py::test_a_character_that_cannot_be_seen_is_shown_as_its_code",
+            "gate/test_visible.py::test_a_text_smuggled_in_tag_characters_is_shown",
+            "gate/test_visible.py::test_a_direction_override_is_called_one",
+            "gate/test_visible.py::test_a_single_right_to_left_letter_is_pointed_out",
+            "gate/test_visible.py::test_alphabets_mixed_in_one_word_are_pointed_out",
+            "gate/test_visible.py::test_an_encoded_host_name_is_pointed_out",
+            "gate/test_visible.py::test_whatever_the_text_nothing_unseen_is_left_in_it",
+            "gate/test_card.py::test_hidden_characters_are_shown_in_keys_and_values_with_a_warning",
+            "gate/test_card.py::test_in_title_name_value_and_raw_json_misleading_order_is_shown_as_stored",
+            "browser/test_hostile.py::test_characters_that_cannot_be_seen_are_shown_as_codes_with_a_warning",
+        ),
+    ),
+    "SR-4": (
+        "Each value has a box of its own, and imitates neither labels nor buttons",
+        (
+            "gate/test_card.py::test_a_value_of_10000_lines_leaves_the_rest_in_sight",
+            "gate/test_card.py::test_a_value_in_the_cards_own_words_stays_in_its_box",
+            "gate/test_card.py::test_a_value_in_the_title_stands_in_a_box_of_its_own",
+            "browser/test_hostile.py::test_whatever_a_value_holds_the_card_keeps_its_shape",
+        ),
+    ),
+    "SR-5": (
+        "What is folded says how much it is, and keeps a dangerous call from being approved until it was unfolded",
+        (
+            "gate/test_card.py::test_of_a_thousand_arguments_each_is_there_and_the_folding_adds_up",
+            "gate/test_card.py::test_a_value_folds_after_some_characters_or_lines",
+            "gate/test_card.py::test_approve_is_out_of_reach_until_the_script_of_the_page_has_looked",
+            "browser/test_hostile.py::test_what_is_folded_says_how_much_it_is_and_opens_whole",
+            "browser/test_hostile.py::test_a_critical_call_can_be_approved_only_after_all_was_unfolded_and_reviewed",
+        ),
+    ),
+    "SR-6": (
+        "What cannot be laid out whole does not run, and no yes counts for it",
+        (
+            "gate/test_card.py::test_a_card_with_a_part_missing_is_no_card",
+            "gate/test_card.py::test_a_call_that_cannot_be_laid_out_takes_no_yes_and_never_runs",
+            "gate/test_card.py::test_a_call_that_cannot_be_laid_out_can_be_declined",
+        ),
+    ),
     "SR-7": (
         "No argument reaches the tool that was not on the card",
         (
@@ -211,6 +271,105 @@ REQUIREMENTS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
             "approvals/test_more_time.py::test_over_rest_only_who_may_decide_can",
             "api/test_grants.py::test_an_api_token_neither_gives_nor_revokes",
             "gate/test_grants.py::test_only_a_signed_in_person_or_their_token_gives_one",
+        ),
+    ),
+    "SR-28": (
+        "A proxied tool is pinned whole: any change withholds it, shows a diff, voids grants and asks again",
+        (
+            "upstreams/judge/test_fingerprint.py::test_every_change_gives_another_fingerprint_and_is_named",
+            "upstreams/test_hostile_changes.py::test_one_character_changed_between_list_and_call_stops_the_call",
+            "upstreams/test_hostile_changes.py::"
+            "test_one_character_changed_with_a_notice_withholds_the_tool_and_voids_what_waits",
+            "upstreams/test_hostile_changes.py::test_a_change_that_was_announced_counts_before_the_list_was_read_again",
+            "upstreams/test_servers.py::test_a_changed_credential_is_another_identity_and_shows_nothing",
+            "upstreams/test_ledger.py::test_a_changed_tool_is_shown_side_by_side",
+            "gate/test_grants.py::test_any_change_voids_it_keeps_what_it_let_in_from_starting_and_is_recorded",
+        ),
+    ),
+    "SR-29": (
+        "A yes for a tool of one server is none for a tool of that name on another",
+        (
+            "upstreams/test_discovering.py::test_the_same_name_on_another_server_is_another_tool",
+            "upstreams/test_hostile_changes.py::"
+            "test_a_yes_for_one_server_is_none_for_another_with_a_tool_of_the_same_name",
+        ),
+    ),
+    "SR-30": (
+        "A new tool on a known server is not offered, and then asks",
+        (
+            "upstreams/test_discovering.py::test_new_tools_are_not_offered",
+            "upstreams/test_hostile_changes.py::test_a_tool_that_appears_on_a_known_server_is_not_offered_and_then_asks",
+        ),
+    ),
+    "SR-31": (
+        "What a server says of its tools may raise their risk, never lower it",
+        (
+            "upstreams/test_hostile_changes.py::test_hints_may_raise_the_risk_and_never_lower_it",
+            "upstreams/judge/test_rubric.py::test_no_hint_ever_lowers_the_level",
+        ),
+    ),
+    "SR-32": (
+        "Every route into a tool passes the one gate",
+        (
+            "gate/test_one_funnel.py::test_only_the_gates_performing_file_executes_a_tool_of_a_source",
+            "gate/test_one_funnel.py::test_only_the_gate_claims_and_executes_calls",
+            "gate/test_one_funnel.py::test_a_second_way_in_would_be_seen",
+            "upstreams/test_faults.py::test_whoever_calls_is_asked_and_the_server_is_called_once_after_the_yes",
+            "project_tools/test_through_the_gate.py::test_a_function_that_asks_runs_after_a_yes_and_not_before",
+            "tools_studio/test_trying.py::test_a_test_of_a_gated_tool_asks_like_every_other_call",
+            "api/test_tools.py::test_trying_a_tool_that_asks_waits_for_a_yes",
+        ),
+    ),
+    "SR-33": (
+        "A sealed state survives new keys and restarts, and counts for nobody and nothing else",
+        (
+            "mcp_server/test_state.py::test_a_yes_to_one_call_is_none_to_another",
+            "mcp_server/test_state.py::test_a_yes_after_the_deadline_is_too_late",
+            "mcp_server/test_state.py::test_a_tool_that_changed_meanwhile_is_not_run",
+            "mcp_server/test_state.py::test_a_revoked_token_answers_nothing",
+            "mcp_server/test_state.py::test_keys_may_change_without_dropping_what_waits",
+        ),
+    ),
+    "SR-34": (
+        "Only an accept runs the tool; every other answer is told apart",
+        (
+            "mcp_server/test_asking.py::test_whatever_is_not_a_plain_yes_does_not_run_it_and_is_told_apart",
+            "mcp_server/test_asking.py::test_a_client_that_answers_with_an_error_does_not_run_it",
+            "mcp_server/test_older.py::test_an_answer_that_is_none_withdraws_the_call",
+            "mcp_server/test_older.py::test_a_client_that_dies_with_the_question_open_withdraws_the_call",
+            "mcp_server/test_state.py::test_what_is_not_exactly_a_yes_runs_nothing",
+            "mcp_server/test_attacks.py::test_every_way_of_not_saying_yes_reads_differently",
+        ),
+    ),
+    "SR-35": (
+        "A client that cannot ask is never let through",
+        (
+            "mcp_server/test_attacks.py::"
+            "test_a_client_that_did_not_say_it_can_ask_is_not_asked_and_its_answer_counts_for_nothing",
+            "mcp_server/test_third_party.py::test_a_gated_call_of_the_inspector_which_cannot_ask_is_refused",
+            "mcp_server/test_inbox.py::"
+            "test_a_form_only_client_waits_for_the_inbox_where_a_signed_in_person_has_to_decide",
+        ),
+    ),
+    "SR-36": (
+        "A question of an upstream server is named as its own, and looks like no card",
+        (
+            "upstreams/test_questions_pages.py::test_the_servers_words_are_text_in_a_box_that_names_it",
+            "browser/test_questions.py::test_it_does_not_look_or_read_like_a_card_of_ours_whatever_it_says",
+            "upstreams/test_questions.py::test_answering_a_question_decides_nothing_at_the_gate",
+        ),
+    ),
+    "SR-37": (
+        "What its provider executes cannot be flagged as gated",
+        ("upstreams/test_hostile_changes.py::test_what_only_its_server_would_run_cannot_be_flagged_as_gated",),
+    ),
+    "SR-38": (
+        "Words of people reach the model as data, and no longer than so",
+        (
+            "gate/test_results.py::test_the_reason_of_a_decline_is_data_and_nothing_else",
+            "gate/test_results.py::test_a_notice_of_edited_arguments_is_data_and_has_a_bound",
+            "gate/test_texts.py::test_what_the_person_said_is_added_where_they_said_something_and_stays_data",
+            "mcp_server/test_attacks.py::test_a_reason_for_declining_is_data_whatever_it_says",
         ),
     ),
     "SR-39": (

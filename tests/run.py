@@ -1,8 +1,9 @@
-"""What `make test` runs: the whole suite as hitlchat comes (SQLite, one process) and, where PostgreSQL and Redis are
-found, at the same time the tests that depend on them again on those. Arguments go to pytest.
+"""What `make test`, `make test-quick` and `make test-all` run: passes of pytest at the same time, each with workers,
+data, ports and databases of its own. tests/selecting.py says which test belongs to which pass. Arguments go to pytest.
 """
 
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -10,31 +11,48 @@ import time
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 from xml.etree import ElementTree as ET
 
 import pytest
 
+from tests import costs
+from tests.selecting import IN_BROWSER, touched
 from tests.services import ServiceMissing, postgres_url, redis_url
 
-NOTHING_SELECTED = int(pytest.ExitCode.NO_TESTS_COLLECTED)
-LOOK_EVERY = 0.2
-OF_A_PASS = {"DATABASE_URL", "REDIS_URL", "TEST_PASS"}
+ROOT: Final = Path(__file__).resolve().parent.parent
+NOTHING_SELECTED: Final = int(pytest.ExitCode.NO_TESTS_COLLECTED)
+LOOK_EVERY: Final = 0.2
+# The last one would have each program of a test compile all modules anew.
+OF_A_PASS: Final = {"DATABASE_URL", "REDIS_URL", "TEST_PASS", "HITLCHAT_DATA", "PYTHONDONTWRITEBYTECODE"}
+TITLES: Final = {
+    "quick": "The quick ones: SQLite, no browser",
+    "embedded": "SQLite, one process",
+    "browser": "In a browser",
+    "servers": "PostgreSQL and Redis: what depends on them",
+    "every": "PostgreSQL and Redis: everything that touches the database",
+}
+ON_POSTGRES: Final = ("servers", "every")
 
 
 @dataclass(frozen=True)
 class Pass:
-    """One run of pytest. `name` is its TEST_PASS, or empty where there is only one."""
+    """One run of pytest. `name` is its TEST_PASS, `folder` where all of its tests are."""
 
     name: str
-    title: str
+    workers: int = 1
     environment: dict[str, str] = field(default_factory=dict)
+    folder: str = ""
 
     def start(self, folder: Path, arguments: list[str], output: Path | None) -> subprocess.Popen[bytes]:
         """Begin it, with data of its own, so that a run leaves ./var alone and two runs leave each other alone."""
         folder.mkdir()
         kept = {key: value for key, value in os.environ.items() if key not in OF_A_PASS}
         own = {"TEST_PASS": self.name, "HITLCHAT_DATA": str(folder / "var"), **self.environment}
-        command = [sys.executable, "-m", "pytest", f"--junitxml={folder / 'report.xml'}", *arguments]
+        workers = [f"--numprocesses={self.workers}", "--dist=worksteal"] if self.workers > 1 else []
+        command = [sys.executable, "-m", "pytest", f"--junitxml={folder / 'report.xml'}", *workers, *arguments]
+        if self.folder and not named(arguments):
+            command.append(self.folder)
         if output is None:
             return subprocess.Popen(command, env=kept | own)
         # Only one of them can have the terminal.
@@ -42,28 +60,26 @@ class Pass:
             return subprocess.Popen(command, env=kept | own, stdin=subprocess.DEVNULL, stdout=file, stderr=file)
 
 
-def run(passes: list[Pass], arguments: list[str], folder: Path) -> tuple[list[int], Counter[str]]:
-    """All `passes` at once: most tests wait more than they work. What they print comes one after the other.
+def run(passes: list[Pass], arguments: list[str], folder: Path) -> list[int]:
+    """Run all `passes` at once: most tests wait more than they work. What they print comes one after the other.
 
-    The exit code of each, and how many tests ended how.
+    The exit code of each; each leaves a report below `folder`.
     """
     outputs = [None, *(folder / f"{each.name}.txt" for each in passes[1:])]
-    started = [
-        each.start(folder / str(number), arguments, output)
-        for number, (each, output) in enumerate(zip(passes, outputs, strict=True))
-    ]
+    started: list[subprocess.Popen[bytes]] = []
     try:
-        codes = [show(*one) for one in zip(passes, started, outputs, strict=True)]
+        for each, output in zip(passes, outputs, strict=True):
+            started.append(each.start(folder / each.name, arguments, output))
+        return [show(*one) for one in zip(passes, started, outputs, strict=True)]
     finally:
         for process in started:
             process.terminate()
             process.wait()
-    return codes, sum((count(folder / str(number) / "report.xml") for number in range(len(passes))), Counter())
 
 
 def show(which: Pass, process: subprocess.Popen[bytes], output: Path | None) -> int:
     """Print what it printed so far and goes on to print; its exit code."""
-    print(f"\n--- {which.title}\n", flush=True)
+    print(f"\n--- {TITLES[which.name]}\n", flush=True)
     if output is None:
         return process.wait()
     with output.open("rb") as file:
@@ -87,27 +103,54 @@ def count(report: Path) -> Counter[str]:
     return Counter(passed=said["tests"] - failed - said["skipped"], failed=failed, skipped=said["skipped"])
 
 
-def planned() -> list[Pass]:
-    """ServiceMissing."""
+def planned(kind: str, paths: list[Path]) -> list[Pass]:
+    """Plan the passes of this kind of run, and how many workers each gets.
+
+    Twice as many as there are processors in all, since most tests wait more than they work; a few named files need
+    none. Raises: ServiceMissing.
+    """
+    cores = 1 if paths else os.cpu_count() or 1
+    if kind == "quick":
+        return [Pass("quick", cores)]
+    passes = [Pass("embedded", cores), Pass("browser", max(1, cores // 2), folder=IN_BROWSER)]
     database, channel = postgres_url(), redis_url()
-    if database is None or channel is None:
-        return [Pass("", "SQLite, one process")]
-    addresses = {"DATABASE_URL": database, "REDIS_URL": channel}
-    return [Pass("embedded", "SQLite, one process"), Pass("servers", "PostgreSQL and Redis", addresses)]
+    if database is not None and channel is not None:
+        addresses = {"DATABASE_URL": database, "REDIS_URL": channel}
+        # Its servers have databases for so many workers, as a Redis comes.
+        workers = min(4, max(1, cores // 2))
+        passes.append(Pass("every" if kind == "all" else "servers", workers, addresses))
+    if not paths:
+        return passes
+    wanted = touched(paths, ROOT) | ({"every"} if kind == "all" else set())
+    return [each for each in passes if each.name in wanted]
+
+
+def named(arguments: list[str]) -> list[Path]:
+    """Return the files and folders among the arguments, other than the whole of tests/."""
+    found = [Path(each.partition("::")[0]) for each in arguments if not each.startswith("-")]
+    return [path for path in found if path.exists() and path.resolve() not in {ROOT, ROOT / "tests"}]
 
 
 def main(arguments: list[str]) -> int:
+    began = time.monotonic()
+    kind = arguments.pop(0)[2:] if arguments[:1] in (["--quick"], ["--all"]) else ""
     try:
-        passes = planned()
+        passes = planned(kind, named(arguments))
     except ServiceMissing as error:
         print(error, file=sys.stderr)
         return 1
     with tempfile.TemporaryDirectory() as folder:
-        codes, counts = run(passes, arguments, Path(folder))
-    # A selection by name may leave nothing for one of the passes, but not for all.
+        codes = run(passes, arguments, Path(folder))
+        reports = [Path(folder) / each.name / "report.xml" for each in passes]
+        counts = sum((count(report) for report in reports), Counter[str]())
+        spent = costs.read(reports)
+    if len(spent) > costs.SLOWEST:
+        print(f"\n{costs.table(spent)}")
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    print(f"\n{time.monotonic() - began:.0f} s, {used.ru_utime + used.ru_stime:.0f} s of processor time")
+    print(f"{counts['passed']} passed, {counts['failed']} failed, {counts['skipped']} skipped")
+    # A selection by name may leave nothing for one of the passes, but not for all. A killed one's code is below 0.
     codes = [code for code in codes if code != NOTHING_SELECTED] or codes
-    print(f"\n{counts['passed']} passed, {counts['failed']} failed, {counts['skipped']} skipped")
-    # Also of one that was killed, whose code is below 0.
     return next(filter(None, codes), 0)
 
 

@@ -252,8 +252,33 @@ class _Server(ThreadingHTTPServer):
         """A client that hangs up is no error here: stopping a run does just that."""
 
 
-def _wrong(messages: list[Json]) -> str:
-    """What OpenAI says, in short, of a history that cannot be; empty if it can."""
+# Who may speak after whom, as the strictest servers have it.
+AFTER: Final = {
+    "": {"system", "user"},
+    "system": {"user"},
+    "user": {"assistant"},
+    "assistant": {"user", "tool"},
+    "tool": {"tool", "assistant"},
+}
+
+
+def wrong(messages: list[Json]) -> str:
+    """What the strictest server says, in short, of a history that cannot be; empty if it can."""
+    return _wrong_turns(messages) or _wrong_calls(messages)
+
+
+def _wrong_turns(messages: list[Json]) -> str:
+    before = ""
+    for message in messages:
+        if message["role"] not in AFTER[before]:
+            return f"{message['role']} cannot speak after {before or 'nobody'}"
+        before = message["role"]
+        if not (message["content"] or "").strip() and not (message["content"] is None and message.get("tool_calls")):
+            return f"the message of {before} is empty"
+    return ""
+
+
+def _wrong_calls(messages: list[Json]) -> str:
     open_ids: list[str] = []
     for message in messages:
         if message["role"] == "tool":
@@ -318,9 +343,9 @@ class ScriptedModel:
         with self._lock:
             self.requests.append(body)
             self.keys.append(key)
-            if wrong := _wrong(body["messages"]):
-                self._invalid.append(wrong)
-                return status(400, {"message": wrong})
+            if why := wrong(body["messages"]):
+                self._invalid.append(why)
+                return status(400, {"message": why})
             if path == "/v1/chat/completions" and self._script:
                 return self._script.popleft()
         if self.otherwise is not None:

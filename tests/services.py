@@ -18,30 +18,6 @@ import pytest
 import redis
 from django.db import connection
 
-# Everything that races, resumes or announces: run on SQLite like all others, and, as far as it touches the database at
-# all and is not marked `embedded`, again on PostgreSQL and Redis.
-ON_SERVERS: Final = (
-    "tests/gate",
-    "tests/agent",
-    "tests/chat",
-    "tests/api",
-    "tests/approvals/inbox",
-    "tests/project_tools",
-    "tests/mcp_server",
-    "tests/people",
-    "tests/insights",
-    "tests/record",
-    "tests/notices",
-    "tests/telemetry",
-)
-# And of these folders only what stands right in them: the rest needs no database.
-ONLY_ITSELF_ON_SERVERS: Final = ("tests/tools_studio", "tests/upstreams")
-
-TOUCHES_DATABASE: Final = frozenset({"db", "transactional_db", "installation"})
-
-# Which of the two passes of `make test` this is, where there are two: "embedded" or "servers".
-PASS: Final = os.environ.get("TEST_PASS", "")
-
 # How to start Chromium on a machine without a network: the switches stop it from looking up its maker's hosts.
 CHROMIUM_ARGS: Final = (
     "--disable-background-networking",
@@ -56,6 +32,7 @@ CHROMIUM_ARGS: Final = (
 MISSING: Final = {
     "PostgreSQL": "gate, agent, websocket and API tests ran on SQLite only. Set TEST_DATABASE_URL or start one.",
     "Redis": "gate, agent, websocket and API tests ran in one process only. Set TEST_REDIS_URL or start one.",
+    "strace": "no power was cut. Install it to have that tried.",
     "Chromium": "browser tests did not run. `make chromium` installs one, CHROMIUM names one.",
 }
 
@@ -78,12 +55,15 @@ def postgres_url() -> str | None:
 
 @cache
 def redis_url() -> str | None:
-    """A Redis: TEST_REDIS_URL, else the last database of one on its usual port, else None."""
+    """A Redis: TEST_REDIS_URL, else the last four databases of one on its usual port, else None.
+
+    It names the first of several databases: each worker takes one.
+    """
     if url := os.environ.get("TEST_REDIS_URL"):
         if not _answers_redis(url):
             raise ServiceMissing("TEST_REDIS_URL names a Redis that does not answer")
         return url
-    url = "redis://127.0.0.1:6379/15"
+    url = "redis://127.0.0.1:6379/12"
     return _found("Redis", url if _answers_redis(url) else None)
 
 
@@ -91,6 +71,12 @@ def redis_url() -> str | None:
 def chromium_path() -> str | None:
     """A Chromium to start: CHROMIUM, else one on the path, else Playwright's own, else None."""
     return _found("Chromium", _find_chromium())
+
+
+@cache
+def strace_path() -> str | None:
+    """A strace, which tells what a process waited for to be on the disk."""
+    return _found("strace", shutil.which("strace"))
 
 
 def _found(name: str, place: str | None) -> str | None:
@@ -121,7 +107,8 @@ def _answers_redis(url: str) -> bool:
 def _find_chromium() -> str | None:
     if named := os.environ.get("CHROMIUM"):
         return named
-    names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+    # The first is the engine without the windows around it, which cost as much again.
+    names = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
     if found := next(filter(None, map(shutil.which, names)), None):
         return found
     places = (
@@ -140,41 +127,18 @@ def _builds(place: Path, binary: str) -> list[Path]:
 
 def missing() -> list[str]:
     """A line for each service that was looked for in vain, saying what that means."""
-    found = {"PostgreSQL": postgres_url(), "Redis": redis_url(), "Chromium": chromium_path()}
+    found = {"PostgreSQL": postgres_url(), "Redis": redis_url(), "Chromium": chromium_path(), "strace": strace_path()}
     return [f"{name}: not found, {MISSING[name]}" for name, place in found.items() if place is None]
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     on_postgres = connection.vendor == "postgresql"
     for item in items:
         if item.get_closest_marker("postgres") and not on_postgres:
             item.add_marker(pytest.mark.skip(reason="needs PostgreSQL (DATABASE_URL)"))
         if item.get_closest_marker("browser") and chromium_path() is None:
             item.add_marker(pytest.mark.skip(reason="needs Chromium"))
-    left_out = [item for item in items if not _belongs(item, config.rootpath)]
-    if left_out:
-        items[:] = [item for item in items if item not in set(left_out)]
-        config.hook.pytest_deselected(items=left_out)
-
-
-def _belongs(item: pytest.Item, root: Path) -> bool:
-    """Does `item` run in this pass of `make test`? Outside of it, everything does."""
-    needs_postgres = item.get_closest_marker("postgres") is not None
-    if PASS == "embedded":
-        return not needs_postgres and item.get_closest_marker("processes") is None
-    if PASS == "servers":
-        folder = item.path.parent.relative_to(root).as_posix()
-        belongs = folder.startswith(ON_SERVERS) or folder in ONLY_ITSELF_ON_SERVERS
-        return needs_postgres or (belongs and _touches_database(item))
-    return True
-
-
-def _touches_database(item: pytest.Item) -> bool:
-    if item.get_closest_marker("browser") or item.get_closest_marker("embedded"):
-        return False
-    fixtures = TOUCHES_DATABASE.intersection(getattr(item, "fixturenames", ()))
-    return bool(fixtures) or item.get_closest_marker("django_db") is not None
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -6,15 +6,16 @@ from typing import Any
 
 from asgiref.sync import async_to_sync
 from django.db import IntegrityError, transaction
-from django.utils import timezone
+from django.db.models import Q
 
-from hitlchat.gate import withdraw
+from hitlchat.gate import tools, withdraw
 from hitlchat.gate.actor import Actor
+from hitlchat.gate.loosening import NotConfirmed
 from hitlchat.gate.models import Tool
 from tools_studio import capabilities, checking, columns, snapshots, trials, variables, versions
 from tools_studio.columns import draft_of
 from tools_studio.drafts import SOURCE, AuthoringError, Checked, Draft, check
-from tools_studio.loosening import OnlyPeople, check_change, check_deletion, check_new, lowers, trusts_clients
+from tools_studio.loosening import OnlyPeople, check_change, check_deletion, check_new, check_publishing, is_program
 from tools_studio.models import Script
 from tools_studio.variables import Kept
 
@@ -24,6 +25,7 @@ __all__ = [
     "Checked",
     "Draft",
     "NameTaken",
+    "NotConfirmed",
     "NotTested",
     "OnlyPeople",
     "amend",
@@ -32,9 +34,7 @@ __all__ = [
     "create",
     "delete",
     "draft_of",
-    "lowers",
     "publish",
-    "trusts_clients",
     "unpublish",
 ]
 
@@ -54,13 +54,15 @@ class NotTested(AuthoringError):
 
 
 def create(draft: Draft, actor: Actor) -> Tool:
-    """A new tool, not published. AuthoringError, OnlyPeople."""
+    """A new tool, not published; under a name that another tool had it asks at least as much as that one did.
+
+    AuthoringError, OnlyPeople.
+    """
     sound = check(draft)
     check_new(sound, actor)
     try:
         with transaction.atomic():
-            tool = Tool(source=SOURCE, **columns.of_tool(sound, version=1))
-            tool.save(force_insert=True)
+            tool = tools.add(Tool(source=SOURCE, **columns.of_tool(sound, version=1)), actor)
             script = Script.objects.create(tool=tool, author_id=actor.user_id, **columns.of_script(sound, version=1))
             columns.keep_variables(script, sound.variables)
             versions.record(script, draft_of(tool), sound.definition_hash, actor.user_id)
@@ -69,17 +71,20 @@ def create(draft: Draft, actor: Actor) -> Tool:
     return tool
 
 
-def change(tool: Tool, draft: Draft, actor: Actor) -> Tool:
-    """Save a new version and withdraw what waits for an answer about the old definition. AuthoringError, OnlyPeople."""
-    return _save(tool, lambda _: draft, actor)
+def change(tool: Tool, draft: Draft, actor: Actor, *, confirmed: bool = False) -> Tool:
+    """Save a new version and withdraw what waits for an answer about the old definition.
+
+    `confirmed`: a person said that the tool may ask less. AuthoringError, OnlyPeople, NotConfirmed.
+    """
+    return _save(tool, lambda _: draft, actor, confirmed=confirmed)
 
 
-def amend(tool: Tool, fields: dict[str, Any], actor: Actor) -> Tool:
+def amend(tool: Tool, fields: dict[str, Any], actor: Actor, *, confirmed: bool = False) -> Tool:
     """The same for the given fields of a Draft alone; the others stay as they are then, not as the caller saw them."""
-    return _save(tool, lambda standing: replace(standing, **fields), actor)
+    return _save(tool, lambda standing: replace(standing, **fields), actor, confirmed=confirmed)
 
 
-def _save(tool: Tool, edit: Callable[[Draft], Draft], actor: Actor) -> Tool:
+def _save(tool: Tool, edit: Callable[[Draft], Draft], actor: Actor, *, confirmed: bool) -> Tool:
     name = tool.name
     try:
         with transaction.atomic():
@@ -88,7 +93,7 @@ def _save(tool: Tool, edit: Callable[[Draft], Draft], actor: Actor) -> Tool:
             draft = edit(draft_of(standing))
             name = draft.name
             sound = check(draft, columns.kept(standing.script))
-            check_change(standing, sound, actor)
+            check_change(standing, sound, actor, confirmed=confirmed)
             _store(standing, sound, actor)
     except IntegrityError as error:
         raise NameTaken(name) from error
@@ -111,7 +116,7 @@ def _store(tool: Tool, sound: Checked, actor: Actor) -> None:
     content = (sound.draft.code, sound.capabilities.as_json())
     is_edited = content != (script.code, script.capabilities) and actor.user_id is not None
     own = {"shipped": "", **({"revoked": ""} if actor.is_person else {})} if is_edited else {}
-    Tool.objects.filter(pk=tool.pk).update(**columns.of_tool(sound, version), updated_at=timezone.now())
+    tools.change(tool.pk, columns.of_tool(sound, version), actor)
     Script.objects.filter(tool=tool).update(author_id=actor.user_id, **columns.of_script(sound, version), **own)
     versions.forget(script, _secret(sound.variables) - _secret(columns.kept(script).values()))
     columns.keep_variables(script, sound.variables)
@@ -129,17 +134,21 @@ def _secret(kept: Iterable[Kept]) -> set[str]:
 
 
 def _keep_untested_out(tool: Tool, actor: Actor) -> None:
-    """What was changed leaves the catalog until a test of it has passed; the library's own tools come tested."""
-    if tool.published and actor.user_id is not None and trials.passed(tool) is None:
-        Tool.objects.filter(pk=tool.pk).update(published=False)
+    """What was changed leaves the catalog until a test of it has passed; the library's own tools come tested.
+
+    What a program changed leaves it in any case: a person publishes.
+    """
+    if tool.published and actor.user_id is not None and (is_program(actor) or trials.passed(tool) is None):
+        tools.change(tool.pk, {"published": False}, actor)
 
 
-def publish(tool: Tool) -> Tool:
+def publish(tool: Tool, actor: Actor) -> Tool:
     """Put the tool into the catalog.
 
-    NotTested: no test of it as it is now has passed. AuthoringError: its code does not pass the check, a variable has
-    no value, or it was revoked.
+    OnlyPeople. NotTested: no test of it as it is now has passed. AuthoringError: its code does not pass the check, a
+    variable has no value, or it was revoked.
     """
+    check_publishing(actor)
     script: Script = tool.script
     if script.revoked:
         raise AuthoringError({"code": f"This tool was revoked: {script.revoked}"})
@@ -149,8 +158,7 @@ def publish(tool: Tool) -> Tool:
     if trials.passed(tool) is None:
         raise NotTested
     # What was checked, or nothing: it may have been saved anew meanwhile.
-    same = Tool.objects.filter(pk=tool.pk, definition_hash=tool.definition_hash)
-    if same.update(published=True, updated_at=timezone.now()) != 1:
+    if not tools.change(tool.pk, {"published": True}, actor, only_if=Q(definition_hash=tool.definition_hash)):
         raise AuthoringError({"code": "The tool was changed while it was checked. Publish it again."})
     return Tool.objects.get(pk=tool.pk)
 
@@ -165,7 +173,7 @@ def _check_code(script: Script) -> None:
 def unpublish(tool: Tool, actor: Actor) -> Tool:
     """Take the tool out of the catalog; what waits is withdrawn."""
     with transaction.atomic():
-        Tool.objects.filter(pk=tool.pk).update(published=False, updated_at=timezone.now())
+        tools.change(tool.pk, {"published": False}, actor)
         withdraw.withdraw_tool(tool.pk, actor=actor, why="the tool was unpublished")
     return Tool.objects.get(pk=tool.pk)
 
@@ -175,4 +183,4 @@ def delete(tool: Tool, actor: Actor) -> None:
     check_deletion(tool, actor)
     with transaction.atomic():
         withdraw.withdraw_tool(tool.pk, actor=actor, why="the tool was deleted")
-        tool.delete()
+        tools.remove([tool], actor)

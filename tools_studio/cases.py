@@ -51,7 +51,7 @@ def problems(case: Case) -> dict[str, str]:
         found["expectation"] = f"Expected one of {', '.join(Expectation.values)}."
     elif said := _wrong_expected(case):
         found["expected"] = said
-    if too_large := _too_large(case.arguments, canonical.MAX_ARGUMENT_BYTES):
+    if too_large := _too_large(case.arguments, canonical.most_argument_bytes()):
         found["arguments"] = too_large
     if too_large := _too_large(case.expected, LONGEST_EXPECTED_BYTES):
         found["expected"] = too_large

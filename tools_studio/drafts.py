@@ -71,7 +71,9 @@ class Checked:
     def facts(self) -> list[str]:
         """What the tool can do, for the person who decides; also that the server adds secrets to what it sends."""
         secrets = tuple(kept.name for kept in self.variables if kept.secret)
-        return self.capabilities.sentences() + ([f"The server keeps {listed(secrets)} for it."] if secrets else [])
+        return self.capabilities.sentences() + (
+            [f"It uses {listed(secrets)}, kept secret on this server."] if secrets else []
+        )
 
     @property
     def definition_hash(self) -> str:

@@ -3,7 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-from hitlchat.gate import schema
+from django.db.models import Q
+
+from hitlchat.gate import schema, tools
+from hitlchat.gate.actor import SYSTEM
 from hitlchat.gate.models import Tool
 from tools_studio import signature
 from tools_studio.signature import SignatureError
@@ -14,7 +17,8 @@ def keep(tool: Tool, arguments: Mapping[str, Any]) -> None:
 
     That is no version of its own: an example changes nothing of what the tool does, and what was tested stays tested.
     """
-    Tool.objects.filter(pk=tool.pk, definition_hash=tool.definition_hash).update(example=dict(arguments))
+    same = Q(definition_hash=tool.definition_hash)
+    tools.change(tool.pk, {"example": dict(arguments)}, SYSTEM, only_if=same)
 
 
 def fitting(example: dict[str, Any] | None, code: str) -> dict[str, Any] | None:

@@ -6,10 +6,12 @@ from typing import Any
 from django import forms
 from django_ace import AceWidget
 
+from hitlchat.gate import loosening
 from hitlchat.gate.deciders import what_signed_in_only_means
+from hitlchat.gate.loosening import Guard, guard_of
 from hitlchat.gate.models import DEFAULT_PROMPT, LONGEST_DEADLINE, HitlMode, Tool
 from tools_studio import columns, examples, powers_form, variable_rows
-from tools_studio.authoring import Draft, lowers, trusts_clients
+from tools_studio.authoring import Draft
 from tools_studio.drafts import MOST_TAGS
 from tools_studio.models import Category
 from tools_studio.powers_form import PowersForm, declared
@@ -49,7 +51,7 @@ class ToolForm(PowersForm):
     )
     # Only a place for errors: the rows are read as they were posted, see variable_rows.
     variables = forms.CharField(required=False)
-    hitl_mode = forms.ChoiceField(choices=HitlMode.choices, widget=forms.RadioSelect, required=False)
+    hitl_mode = forms.ChoiceField(label="HITL mode", choices=HitlMode.choices, widget=forms.RadioSelect, required=False)
     condition = forms.CharField(
         required=False,
         max_length=2000,
@@ -99,12 +101,18 @@ class ToolForm(PowersForm):
         return cleaned
 
     def _ask_to_lower(self, tool: Tool, cleaned: dict[str, Any]) -> None:
-        if lowers(tool, cleaned.get("hitl_mode")):
+        mode, condition = cleaned.get("hitl_mode"), cleaned.get("condition", "").replace("\r\n", "\n")
+        before = guard_of(tool)
+        after = Guard(mode or before.mode, condition, cleaned["signed_in_only"])
+        if loosening.asks_otherwise(before, after):
+            self.asks_to_lower = True
+            self.add_error("condition", "Calls that ask now may run unseen. Confirm it below, then save.")
+        if loosening.lowers(before, after):
             self.asks_to_lower = True
             self.add_error(
                 "hitl_mode", "This tool would be asked about less often than now. Confirm it below, then save."
             )
-        if trusts_clients(tool, signed_in_only=cleaned["signed_in_only"]):
+        if loosening.trusts(before, after):
             self.asks_to_lower = True
             self.add_error("signed_in_only", "The word of an MCP client would be enough. Confirm it below, then save.")
 

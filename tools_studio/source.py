@@ -1,7 +1,7 @@
 """Authored tools, as the gate executes them: code in the sandbox, with the host functions it was granted."""
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
@@ -13,8 +13,8 @@ from hitlchat.gate.crossing import in_db
 from hitlchat.gate.models import Tool, ToolCall
 from hitlchat.gate.sources import Preview, ToolResult
 from hitlchat.masking import Mask
-from hitlchat.sandbox import Fault, HostFunction, Limits, Report
-from tools_studio import capabilities, columns, host_functions, previews, signature, variables
+from hitlchat.sandbox import Fault, HostFunction, Limits, Report, Share, shares
+from tools_studio import capabilities, columns, host_functions, integrity, neighbours, previews, signature, variables
 from tools_studio.capabilities import ALL_NAMES, Capabilities
 from tools_studio.models import Script
 from tools_studio.variables import Resolved
@@ -26,11 +26,12 @@ PREVIEW_SECONDS = 4.5
 
 @dataclass(frozen=True)
 class Loaded:
-    """A tool with everything its code runs with."""
+    """A tool with everything its code runs with. `hidden` is masked in whatever it says."""
 
     script: Script
     granted: Capabilities
     values: Resolved
+    hidden: tuple[str, ...] = ()
 
     @property
     def obstacle(self) -> str | None:
@@ -61,15 +62,27 @@ class Loaded:
         code, entry = signature.runnable(self.script.code, name)
         given = signature.coerce(self.script.tool.input_schema, dict(arguments))
         report = await sandbox.run(
-            code, given, entry=entry, grants=grants, powers=powers.powers(), known=ALL_NAMES, limits=limits
+            code,
+            given,
+            entry=entry,
+            grants=grants,
+            powers=powers.powers(),
+            known=ALL_NAMES,
+            limits=limits,
         )
-        if not self.values.hidden:
+        if not self.hidden:
             return report
-        return await asyncio.to_thread(_masked, report, self.values.hidden)
+        return await asyncio.to_thread(_masked, report, self.hidden)
 
 
 class StudioSource:
     can_stop = True
+
+    def place_now(self, call: ToolCall) -> Share | None:
+        return shares.now(str(call.caller_id))
+
+    async def next_place(self, call: ToolCall, seconds: float, since: float) -> Share | None:
+        return await shares.soon(str(call.caller_id), seconds, since=since)
 
     def __init__(self) -> None:
         # Definitions without a preview: asking about a call of theirs needs no look at the code.
@@ -93,7 +106,7 @@ class StudioSource:
             return ToolResult.failure(fault.kind, fault.message, fault.line, report.output)
         return ToolResult(value=report.result, output=report.output)
 
-    async def preview(self, tool: Tool, arguments: dict[str, Any], caller: Caller) -> Preview | None:  # noqa: ARG002
+    async def preview(self, tool: Tool, arguments: dict[str, Any], caller: Caller) -> Preview | None:
         """What the tool's own `preview` says; None if its code has none."""
         if tool.definition_hash in self._plain:
             return None
@@ -105,11 +118,15 @@ class StudioSource:
             return None
         if loaded.obstacle:
             return Preview(error=loaded.obstacle)
+        sandbox.on_behalf.set(str(caller.user_id))
         try:
             report = await loaded.preview(arguments)
         except ValueError as error:
             return Preview(error=str(error))
         return Preview(error=_in_words(report.fault)) if report.fault else _shown(report.result)
+
+    def altered(self) -> Iterator[str]:
+        return integrity.altered()
 
     def _remember_plain(self, definition_hash: str) -> None:
         if len(self._plain) >= MOST_REMEMBERED:
@@ -149,4 +166,5 @@ def _loaded(tool_id: UUID | None, definition_hash: str) -> Loaded | None:
     # Code and variables are read one after the other: a save in between would mix two versions.
     if not standing.filter(version=script.version).exists():
         return None
-    return Loaded(script, capabilities.parse(script.capabilities), variables.resolve(kept.values()))
+    granted, values = capabilities.parse(script.capabilities), variables.resolve(kept.values())
+    return Loaded(script, granted, values, (*values.hidden, *neighbours.secrets(script, granted)))

@@ -44,6 +44,14 @@ class Token(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
     expires_at = models.DateTimeField(null=True, blank=True)
     last_used_at = models.DateTimeField(null=True, editable=False)
+    attended = models.BooleanField(
+        default=False, help_text="A person sits at its MCP client, says an administrator: its word may count as a yes."
+    )
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(condition=Q(attended=False) | Q(kind=TokenKind.MCP), name="only_mcp_is_attended")
+        ]
 
     def __str__(self) -> str:
         return self.name or f"{self.kind} token of {self.user_id}"
@@ -62,6 +70,11 @@ class Token(models.Model):
         """Those that have not expired, of active people."""
         unexpired = Q(expires_at=None) | Q(expires_at__gt=timezone.now())
         return cls.objects.select_related("user").filter(unexpired, user__is_active=True)
+
+    @classmethod
+    def attended_now(cls) -> "QuerySet[Token]":
+        """Valid tokens at whose client a person sits, as an administrator says."""
+        return cls.valid().filter(attended=True, kind=TokenKind.MCP)
 
     @classmethod
     def find(cls, secret: str) -> "Token | None":

@@ -11,13 +11,15 @@ from django.contrib.sessions.backends.base import SessionBase
 from django.contrib.sessions.models import Session
 from django.utils import timezone
 
+from hitlchat import database
+
 SIGNED_IN_AT = "signed_in_at"
 
 
 def note_sign_in(*, request: Any, **_: Any) -> None:
     """The person behind this request has just proved who they are."""
     if request is not None:
-        request.session[SIGNED_IN_AT] = timezone.now().isoformat()
+        request.session[SIGNED_IN_AT] = database.now().isoformat()
 
 
 def signed_in_at(session: SessionBase) -> datetime | None:

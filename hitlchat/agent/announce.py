@@ -5,9 +5,8 @@ from typing import Any
 from uuid import UUID
 
 from channels.layers import get_channel_layer
-from redis import RedisError
 
-from hitlchat.gate.background import background
+from hitlchat.gate.background import background, layer_errors
 
 logger = logging.getLogger(__name__)
 
@@ -23,7 +22,7 @@ async def tell(conversation_id: UUID, kind: str, **event: Any) -> None:
         return
     try:
         await layer.group_send(group(conversation_id), {"type": f"conversation.{kind}", **event})
-    except (OSError, RedisError) as error:
+    except layer_errors() as error:
         logger.warning("The channel layer could not be reached: %s", error)
 
 

@@ -11,9 +11,11 @@ from django.db import transaction
 from hitlchat import tracing
 from hitlchat.agent import held, llm, runs, transcript
 from hitlchat.agent.announce import tell
+from hitlchat.agent.answer import CUT_SHORT, Answer
 from hitlchat.agent.endpoint import Endpoint, endpoint
 from hitlchat.agent.instructions import INSTRUCTIONS, WRAP_UP
 from hitlchat.agent.models import Message, MessageState, Role, Run, RunStatus
+from hitlchat.agent.offering import TOLD, offered
 from hitlchat.agent.runs import Claim, LostClaim
 from hitlchat.agent.trouble import ModelTrouble
 from hitlchat.agent.writing import Writing
@@ -36,6 +38,10 @@ TOO_MANY_TURNS = (
     f"The assistant was stopped after {HARD_TURNS} turns without a final answer. Ask again, in smaller steps."
 )
 REPEATED = f"The assistant was stopped because it asked for the same call {SAME_CALL} times."
+
+INCOMPLETE = (
+    "The answer ended before it was complete ({reason}): its calls may not be what was meant. None was executed."
+)
 
 WRAPPED_UP, HARD_STOP, STUCK = "run.wrapped_up", "run.hard_stop", "run.repeated"
 # On record as these; what each is called among the numbers.
@@ -86,7 +92,7 @@ async def _step(claim: Claim) -> bool:
         return False
     await tell(claim.conversation_id, "message", message=str(turn.message.pk))
     answer = await _listen(claim, turn)
-    prepared = await prepare_all(_requests(turn, answer))
+    prepared = await _prepared(_requests(turn, answer), answer)
     go_on = await in_db(_store)(claim, turn, answer, prepared)
     await tell(claim.conversation_id, "message", message=str(turn.message.pk))
     if not go_on:
@@ -148,26 +154,32 @@ def _turn(run: Run) -> Turn:
     owner = conversation.owner
     caller = Caller("chat", owner.pk, owner.get_username())
     where = endpoint(conversation.model)
-    messages = [canonical.pretty({"role": "system", "content": INSTRUCTIONS}), *transcript.wires(conversation.pk)]
-    if run.turns >= SOFT_TURNS:
-        messages.append(canonical.pretty({"role": "user", "content": WRAP_UP}))
     if run.turns == SOFT_TURNS:
         _guarded(run.pk, WRAPPED_UP)
-    # None on the last turn: nobody should be asked about a call whose result would not be read any more.
-    offered = catalog.tools_for(caller, conversation.tools) if run.turns + 1 < HARD_TURNS else ()
-    tools = [canonical.pretty(catalog.definition(tool)) for tool in offered]
+    body = _body(run, caller, where)
     prompt = Message.objects.filter(run=run, role=Role.USER).values_list("content", flat=True).first() or ""
     return Turn(
         message=transcript.open_answer(conversation.pk, run.pk, new_id()),
         caller=caller,
         among=conversation.tools,
         endpoint=where,
-        body=llm.request_body(where, messages, tools),
+        body=body,
         user_prompt=prompt,
     )
 
 
-async def _listen(claim: Claim, turn: Turn) -> llm.Answer:
+def _body(run: Run, caller: Caller, where: Endpoint) -> bytes:
+    conversation = run.conversation
+    # None on the last turn: nobody should be asked about a call whose result would not be read any more.
+    is_last = run.turns + 1 >= HARD_TURNS
+    tools, count = ([], 0) if is_last else offered(caller, conversation.tools, conversation.pk)
+    told = TOLD.format(some=len(tools), all=count) if count > len(tools) else ""
+    system = canonical.pretty({"role": "system", "content": INSTRUCTIONS + told})
+    said = transcript.wires(conversation.pk, to=where.name, last=WRAP_UP if run.turns >= SOFT_TURNS else "")
+    return llm.request_body(where, [system, *said], [canonical.pretty(catalog.definition(tool)) for tool in tools])
+
+
+async def _listen(claim: Claim, turn: Turn) -> Answer:
     """Stream the model's answer to the pages; returns it whole. What was written before a failure stays, marked cut."""
     writing = Writing(claim, turn.message)
     flusher = asyncio.create_task(writing.run())
@@ -176,7 +188,7 @@ async def _listen(claim: Claim, turn: Turn) -> llm.Answer:
         with tracing.ask(turn.endpoint.model, turn.endpoint.provider) as span:
             async with aclosing(llm.ask(turn.endpoint, turn.body)) as pieces:
                 async for piece in pieces:
-                    if isinstance(piece, llm.Answer):
+                    if isinstance(piece, Answer):
                         span.attributes |= llm.ends(piece)
                         return piece
                     writing.feed(piece)
@@ -191,7 +203,7 @@ async def _listen(claim: Claim, turn: Turn) -> llm.Answer:
     raise ModelTrouble("The model server sent no answer.")
 
 
-def _requests(turn: Turn, answer: llm.Answer) -> list[CallRequest]:
+def _requests(turn: Turn, answer: Answer) -> list[CallRequest]:
     return [
         CallRequest(
             tool_name=call.name,
@@ -208,11 +220,18 @@ def _requests(turn: Turn, answer: llm.Answer) -> list[CallRequest]:
     ]
 
 
-def _store(claim: Claim, turn: Turn, answer: llm.Answer, prepared: list[Prepared]) -> bool:
+async def _prepared(requests: list[CallRequest], answer: Answer) -> list[Prepared]:
+    if answer.finish_reason not in CUT_SHORT:
+        return await prepare_all(requests)
+    why = INCOMPLETE.format(reason=answer.finish_reason)
+    return [Prepared(request, Status.REJECTED, why) for request in requests]
+
+
+def _store(claim: Claim, turn: Turn, answer: Answer, prepared: list[Prepared]) -> bool:
     """The answer and its calls, in one transaction. False when the run is finished with it, or waits for the calls."""
     with transaction.atomic():
         runs.hold(claim, turn_id=turn.message.pk if prepared else None)
-        transcript.close_answer(turn.message.pk, answer)
+        transcript.close_answer(turn.message.pk, answer, by=turn.endpoint.name)
         statuses = _admit(claim, prepared)
         if not prepared:
             runs.finish(claim, RunStatus.DONE)
@@ -262,8 +281,8 @@ def _guarded(run_id: UUID, guard: str) -> None:
 def _cut_off(claim: Claim, message: Message, text: str) -> None:
     with transaction.atomic():
         runs.hold(claim)
-        if text:
-            transcript.close_answer(message.pk, llm.Answer(text), state=MessageState.CUT)
+        if text.strip():
+            transcript.close_answer(message.pk, Answer(text), state=MessageState.CUT)
         else:
             Message.objects.filter(pk=message.pk).delete()
 

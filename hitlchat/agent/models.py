@@ -94,6 +94,9 @@ class Message(models.Model):
     content = models.TextField(blank=True)
     # As sent to the model, already serialised: a turn's cost must not grow with re-encoding what came before.
     wire = models.TextField(blank=True)
+    # The same with what the model's server added, for that endpoint alone; empty if it added nothing.
+    echo = models.TextField(blank=True, default="")
+    echo_to = models.TextField(blank=True, default="")
     state = models.CharField(max_length=10, choices=MessageState.choices, default=MessageState.COMPLETE)
     created_at = models.DateTimeField(default=timezone.now)
 
@@ -103,3 +106,19 @@ class Message(models.Model):
 
     def __str__(self) -> str:
         return f"{self.role} {self.seq}"
+
+
+class SentMessage(models.Model):
+    """A message that a program sent with an Idempotency-Key; `digest` is of its conversation and content."""
+
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    key = models.CharField(max_length=200)
+    digest = models.CharField(max_length=64)
+    message = models.ForeignKey(Message, on_delete=models.CASCADE, related_name="+")
+    made_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["owner", "key"], name="one_message_for_a_key")]
+
+    def __str__(self) -> str:
+        return self.key

@@ -8,12 +8,13 @@ from typing import Any
 from uuid import UUID
 
 from django.conf import settings
-from django.utils import timezone
+from django.db import DatabaseError
 
-from hitlchat import tracing
+from hitlchat import database, tracing
 from hitlchat.agent import announce, runs, transcript, writing
 from hitlchat.agent.loop import advance
 from hitlchat.agent.models import Conversation, Message
+from hitlchat.agent.once import SaidBefore
 from hitlchat.agent.runs import Claim
 from hitlchat.gate import perform, stopping
 from hitlchat.gate.actor import Actor
@@ -34,9 +35,15 @@ ENDED = frozenset({Status.SUCCEEDED, Status.FAILED})
 _driving: dict[Claim, asyncio.Task[Any]] = {}
 
 
-def say(conversation: Conversation, content: str) -> tuple[Message, UUID]:
-    """The user says something: store it and let the assistant begin. RunActive while a run goes on."""
-    message, claim = runs.start(conversation, content)
+def say(conversation: Conversation, content: str, key: str = "") -> tuple[Message, UUID]:
+    """Store what the user says and let the assistant begin; nothing more where `key` has said it before.
+
+    Raises: RunActive while a run goes on, KeyReused.
+    """
+    try:
+        message, claim = runs.start(conversation, content, key)
+    except SaidBefore as before:
+        return before.message, before.run_id
     _start(claim, begins=True)
     announce.tell_soon(conversation.pk, "message", message=str(message.pk))
     return message, claim.run_id
@@ -66,13 +73,21 @@ async def keep_house() -> None:
             if time.monotonic() - last_beat >= beat_every:
                 last_beat = time.monotonic()
                 await _beat()
-            begun = timezone.now()
-            await in_db(_sweep)(swept)
-            swept = begun
+            swept = await in_db(_sweep)(swept)
         except Exception:
             # The database may be restarting, or one row be unreadable: neither may end the housekeeping.
             logger.exception("The sweeper failed; it tries again")
         await asyncio.sleep(SWEEP_SECONDS)
+
+
+async def keep_beating() -> None:
+    """The heartbeat alone, while a server that ends waits for its tools; ends only by being cancelled."""
+    while True:
+        try:
+            await _beat()
+        except DatabaseError:
+            logger.exception("The heartbeat failed; it tries again")
+        await asyncio.sleep(settings.LEASE_SECONDS / 3)
 
 
 async def let_go() -> None:
@@ -120,12 +135,14 @@ async def _beat() -> None:
             _driving[claim].cancel()
 
 
-def _sweep(last: datetime | None) -> None:
+def _sweep(last: datetime | None) -> datetime:
+    begun = database.now()
     sweep()
-    for claim in runs.claim_lapsed():
+    for claim in runs.claim_lapsed([claim.token for claim in list(_driving)]):
         _start(claim)
     for turn_id in runs.parked_but_settled(last and last - LATE_COMMIT):
         _wake(turn_id)
+    return begun
 
 
 def _wake(turn_id: UUID) -> None:

@@ -11,13 +11,15 @@ from django.db import IntegrityError, transaction
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
-from hitlchat.agent import held, transcript
+from hitlchat import database
+from hitlchat.agent import held, once, transcript
 from hitlchat.agent.models import ACTIVE, Conversation, Message, Run, RunStatus
-from hitlchat.gate import stopping, withdraw
+from hitlchat.gate import lease, stopping, withdraw
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import ToolCall
-from hitlchat.gate.perform import lease
 from hitlchat.gate.status import SETTLED, Status
+
+_leases = lease.Leases()
 
 
 class RunActive(Exception):
@@ -38,28 +40,40 @@ class Claim:
         return Run.objects.filter(pk=self.run_id, owner=self.token, status__in=ACTIVE)
 
 
-def start(conversation: Conversation, content: str) -> tuple[Message, Claim]:
-    """Add the user's message and begin a run for it, claimed by this process. RunActive if one goes on."""
+def start(conversation: Conversation, content: str, key: str = "") -> tuple[Message, Claim]:
+    """Add the user's message and begin a run for it, claimed by this process.
+
+    Raises: RunActive if a run goes on; SaidBefore, KeyReused by the `key` of the message.
+    """
+    once.check(conversation, content, key)
     token = uuid4().hex
     try:
         with transaction.atomic():
-            run = Run.objects.create(conversation=conversation, owner=token, lease_until=timezone.now() + lease())
+            run = Run.objects.create(conversation=conversation, owner=token, lease_until=lease.renewed())
             message = transcript.add_user(conversation, run, content)
+            if key:
+                once.keep(conversation, content, key, message)
             title = conversation.title or _title(content)
             Conversation.objects.filter(pk=conversation.pk).update(updated_at=timezone.now(), title=title)
     except IntegrityError as error:
+        # The same may have been sent twice at once.
+        once.check(conversation, content, key)
         raise RunActive("The assistant is still working on the last message.") from error
     return message, Claim(run.pk, conversation.pk, token)
 
 
-def claim_lapsed() -> list[Claim]:
-    """Take over active, unparked runs whose process fell silent."""
-    lapsed = Run.objects.filter(status__in=ACTIVE, parked=False, lease_until__lt=timezone.now())
+def claim_lapsed(mine: Collection[str] = ()) -> list[Claim]:
+    """Take over active, unparked runs whose process fell silent; not those of the tokens `mine`, which did not."""
+    active = Run.objects.filter(status__in=ACTIVE, parked=False).exclude(owner__in=mine)
     found = []
-    for run in lapsed[:50]:
+    for pk, still_lapsed in _leases.lapsed(active, 50):
+        # Another process may have taken it since: the condition is that of the first look.
+        run = active.filter(still_lapsed, pk=pk).first()
+        if run is None:
+            continue
         token = uuid4().hex
-        rows = Run.objects.filter(pk=run.pk, owner=run.owner, status__in=ACTIVE, lease_until=run.lease_until)
-        if rows.update(owner=token, lease_until=timezone.now() + lease()) == 1:
+        rows = Run.objects.filter(still_lapsed, pk=pk, owner=run.owner, status__in=ACTIVE, lease_until=run.lease_until)
+        if rows.update(owner=token, lease_until=lease.renewed()) == 1:
             found.append(Claim(run.pk, run.conversation_id, token))
     return found
 
@@ -75,7 +89,7 @@ def wake(turn_id: UUID) -> Claim | None:
             return None
         token = uuid4().hex
         Run.objects.filter(pk=run.pk).update(
-            parked=False, status=RunStatus.RUNNING, owner=token, lease_until=timezone.now() + lease()
+            parked=False, status=RunStatus.RUNNING, owner=token, lease_until=lease.renewed()
         )
     return Claim(run.pk, run.conversation_id, token)
 
@@ -117,18 +131,18 @@ def refresh_status(turn_id: UUID) -> None:
 def renew(tokens: list[str]) -> set[str]:
     """Prolong the leases of these claims; returns those that are still held."""
     rows = Run.objects.filter(owner__in=tokens, status__in=ACTIVE)
-    rows.update(lease_until=timezone.now() + lease())
+    rows.update(lease_until=lease.renewed())
     return set(rows.values_list("owner", flat=True))
 
 
 def hold(claim: Claim, **columns: Any) -> None:
     """Write `columns` of a run that this process still holds, renewing the lease. LostClaim otherwise."""
-    _update(claim, lease_until=timezone.now() + lease(), **columns)
+    _update(claim, lease_until=lease.renewed(), **columns)
 
 
 def release(claim: Claim) -> None:
     """Hand the run back at once, for any process to take over; for a clean shutdown."""
-    claim.rows().update(lease_until=timezone.now())
+    claim.rows().update(lease_until=database.now())
 
 
 def finish(claim: Claim, status: RunStatus, error: str = "") -> None:

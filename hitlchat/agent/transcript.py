@@ -1,18 +1,20 @@
 """Messages as rows, and as the model server reads them (Chat Completions); the only file that knows both."""
 
+from collections.abc import Iterable
 from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Max, Value
+from django.db.models import Case, Max, Value, When
 from django.db.models.functions import Concat
 
-from hitlchat.agent.llm import Answer
+from hitlchat.agent.answer import Answer
 from hitlchat.agent.models import ACTIVE, Conversation, Message, MessageState, Role, Run
 from hitlchat.gate import canonical, reasons, results, texts
 from hitlchat.gate.actor import SYSTEM
 from hitlchat.gate.models import ToolCall
 from hitlchat.gate.status import Status
+from hitlchat.gate.storable import storable
 
 
 def add_user(conversation: Conversation, run: Run, content: str) -> Message:
@@ -45,12 +47,18 @@ def append(message_id: UUID, token: str, text: str) -> bool:
     return rows.update(content=Concat("content", Value(text))) == 1
 
 
-def close_answer(message_id: UUID, answer: Answer, *, state: MessageState = MessageState.COMPLETE) -> None:
-    wire: dict[str, Any] = {"role": "assistant", "content": answer.text}
-    if answer.calls:
-        wire["tool_calls"] = [call.wire() for call in answer.calls]
-    rows = Message.objects.filter(pk=message_id)
-    rows.update(content=answer.text, wire=canonical.pretty(wire), state=state)
+def close_answer(
+    message_id: UUID, answer: Answer, *, by: str = "", state: MessageState = MessageState.COMPLETE
+) -> None:
+    """Store the answer as it ended. `by`: the endpoint that wrote it, and that gets back what it added."""
+    echo = storable(canonical.pretty(answer.wire(with_extra=True))) if by and answer.has_extra else ""
+    Message.objects.filter(pk=message_id).update(
+        content=answer.text,
+        wire=canonical.pretty(answer.wire()),
+        echo=echo,
+        echo_to=by if echo else "",
+        state=state,
+    )
 
 
 def drop_unfinished(run_id: UUID) -> None:
@@ -61,7 +69,7 @@ def drop_unfinished(run_id: UUID) -> None:
 def keep_partial(run: Run, written: str) -> None:
     """What was written of a stopped answer, `written` or as stored, stays, marked as cut off; an empty one goes."""
     for message in Message.objects.filter(run=run, state=MessageState.STREAMING):
-        if text := written or message.content:
+        if (text := written or message.content).strip():
             close_answer(message.pk, Answer(text), state=MessageState.CUT)
         else:
             message.delete()
@@ -91,16 +99,56 @@ def correct(call_id: UUID) -> Message | None:
     return add_note(told.conversation_id, f"{call.tool_name} has ended since: {status}.", for_model=for_model)
 
 
-def wires(conversation_id: UUID) -> list[str]:
-    """All that the model has to read, each message serialised, tool messages right behind the turn they answer."""
+def wires(conversation_id: UUID, *, to: str, last: str = "") -> list[str]:
+    """Return all that the model has to read, each message serialised, as the strictest server takes it.
+
+    `to`: the endpoint that is asked. `last`: what hitlchat says at the end.
+    """
     rows = Message.objects.filter(conversation_id=conversation_id).exclude(wire="")
+    text = Case(When(echo_to=to, then="echo"), default="wire")
     ordered: list[tuple[str, str]] = []
-    for role, wire in rows.order_by("seq").values_list("role", "wire"):
+    for role, wire in rows.order_by("seq").values_list("role", text):
         notices = []
         while role == Role.TOOL and ordered and ordered[-1][0] == Role.NOTICE:
             notices.append(ordered.pop())
         ordered += [(role, wire), *reversed(notices)]
-    return [wire for _, wire in ordered]
+    if last:
+        ordered.append((Role.USER, canonical.pretty({"role": "user", "content": last})))
+    return acceptable(ordered)
+
+
+# Between the results of calls and what is said next, where the run ended before the model came to speak.
+NO_ANSWER = canonical.pretty({"role": "assistant", "content": "[No answer was given here.]"})
+# As rows have them from before.
+EMPTY = canonical.pretty({"role": "assistant", "content": ""})
+EMPTY_WITH_CALLS = '{"role": "assistant", "content": "", "tool_calls"'
+NULL_WITH_CALLS = '{"role": "assistant", "content": null, "tool_calls"'
+
+
+def acceptable(messages: Iterable[tuple[str, str]]) -> list[str]:
+    """Return serialised messages that the strictest server takes: no empty text, people and model in turns.
+
+    `messages`: role and text of each, with tool messages right behind the turn they answer.
+    """
+    found: list[str] = []
+    before = ""
+    for role, wire in messages:
+        if wire == EMPTY:
+            continue
+        speaker = Role.USER if role == Role.NOTICE else role
+        if speaker == before == Role.USER:
+            found[-1] = _joined(found[-1], wire)
+            continue
+        if speaker == Role.USER and before == Role.TOOL:
+            found.append(NO_ANSWER)
+        found.append(wire.replace(EMPTY_WITH_CALLS, NULL_WITH_CALLS, 1) if wire.startswith(EMPTY_WITH_CALLS) else wire)
+        before = speaker
+    return found
+
+
+def _joined(first: str, second: str) -> str:
+    both = (canonical.loads(each)["content"] for each in (first, second))
+    return canonical.pretty({"role": "user", "content": "\n\n".join(both)})
 
 
 def _tool_message(call: ToolCall) -> Message | None:

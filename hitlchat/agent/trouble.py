@@ -1,8 +1,14 @@
 """What went wrong with the model server, in words that say what to do."""
 
-import openai
+from typing import TYPE_CHECKING
 
+from django.conf import settings
+
+from hitlchat.agent.answer_bytes import OutOfBounds
 from hitlchat.agent.endpoint import Endpoint
+
+if TYPE_CHECKING:
+    import openai
 
 LONGEST_DETAIL = 300
 # How the common servers say it; there is no code that all of them use.
@@ -14,7 +20,16 @@ class ModelTrouble(Exception):
 
 
 def explain(error: Exception, endpoint: Endpoint) -> ModelTrouble:
+    import openai  # noqa: PLC0415 - loading it takes a third of a second
+
     match error:
+        case OutOfBounds():
+            return ModelTrouble(f"{error} The rest was not read.")
+        case TimeoutError():
+            return ModelTrouble(
+                f"The model server at {endpoint.shown_url} did not end its answer within"
+                f" {settings.MODEL_ANSWER_SECONDS} seconds. Try again, or set MODEL_ANSWER_SECONDS higher."
+            )
         case openai.APITimeoutError():
             return ModelTrouble(
                 f"The model server at {endpoint.shown_url} took too long. Try again, or check its load."
@@ -36,7 +51,7 @@ def explain(error: Exception, endpoint: Endpoint) -> ModelTrouble:
             )
 
 
-def _status(error: openai.APIStatusError, endpoint: Endpoint) -> str:
+def _status(error: "openai.APIStatusError", endpoint: Endpoint) -> str:
     detail = _detail(error, endpoint)
     match error.status_code:
         case 401 | 403:
@@ -53,12 +68,12 @@ def _status(error: openai.APIStatusError, endpoint: Endpoint) -> str:
             return f"The model server refused the request ({status}). {detail}"
 
 
-def _too_long(error: openai.APIStatusError) -> bool:
+def _too_long(error: "openai.APIStatusError") -> bool:
     text = f"{error.code} {error.message}".lower()
     return error.status_code == 413 or any(words in text for words in TOO_LONG)
 
 
-def _detail(error: openai.APIError, endpoint: Endpoint) -> str:
+def _detail(error: "openai.APIError", endpoint: Endpoint) -> str:
     """What the server says, without what belongs to the operator: some servers repeat the key."""
     body = error.body if isinstance(error.body, dict) else {}
     text = " ".join(str(body.get("message") or error.message or "").split())

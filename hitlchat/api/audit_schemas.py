@@ -17,6 +17,7 @@ class AuditEvent(Shape):
     tool_name: str | None
     actor: str | None
     means: str
+    words: str = Field(description="What was changed, in one sentence; empty for events of calls.")
     data: Object
     batch: int | None = Field(description="The batch that it is sealed in; null: not yet.")
 

@@ -29,7 +29,8 @@ class Credential:
 
     @property
     def actor(self) -> Actor:
-        return Actor(self.user.pk, self.means, token=self.token, signed_in_at=self.signed_in_at)
+        name = self.user.get_username()
+        return Actor(self.user.pk, self.means, token=self.token, signed_in_at=self.signed_in_at, name=name)
 
     @property
     def caller(self) -> Caller:

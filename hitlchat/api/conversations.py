@@ -1,10 +1,11 @@
 """Conversations of the signed-in person, and what they say in them."""
 
+from typing import Annotated
 from uuid import UUID
 
 from django.db.models import QuerySet
 from django.shortcuts import get_object_or_404
-from ninja import Query, Router
+from ninja import Header, Query, Router
 from ninja.errors import ValidationError
 
 from hitlchat.agent import runner
@@ -12,6 +13,10 @@ from hitlchat.agent.models import Conversation
 from hitlchat.api import schemas, shapes
 from hitlchat.api.auth import ApiRequest
 from hitlchat.gate import catalog
+
+IdempotencyKey = Annotated[
+    str | None, Header(alias="Idempotency-Key", min_length=1, max_length=200, pattern="^[!-~]+$")
+]
 
 router = Router(tags=["conversations"], by_alias=True)
 
@@ -38,9 +43,17 @@ def read_conversation(request: ApiRequest, conversation_id: UUID) -> schemas.Con
 
 
 @router.post("/{uuid:conversation_id}/messages", response={202: schemas.Accepted})
-def say(request: ApiRequest, conversation_id: UUID, body: schemas.NewMessage) -> schemas.Accepted:
-    """Say something. The assistant begins to work on it; 409 while it still works on the last message."""
-    message, run_id = runner.say(get_object_or_404(_mine(request), pk=conversation_id), body.content)
+def say(
+    request: ApiRequest, conversation_id: UUID, body: schemas.NewMessage, idempotency_key: IdempotencyKey = None
+) -> schemas.Accepted:
+    """Say something. The assistant begins to work on it; 409 while it still works on the last message.
+
+    With an `Idempotency-Key` the same can be sent again for 24 hours, which says nothing twice and gets the same
+    answer; 422 for another message with that key. Keys are each person's own.
+    """
+    message, run_id = runner.say(
+        get_object_or_404(_mine(request), pk=conversation_id), body.content, idempotency_key or ""
+    )
     return schemas.Accepted(message_id=message.pk, run_id=run_id)
 
 

@@ -17,11 +17,13 @@ from ninja.errors import AuthenticationError, HttpError, ValidationError
 from ninja.responses import NinjaJSONEncoder
 from pydantic.alias_generators import to_camel
 
+from hitlchat import database
+from hitlchat.agent.once import KeyReused
 from hitlchat.agent.runs import RunActive
 from hitlchat.api import shapes
 from hitlchat.api.auth import UNKNOWN
 from hitlchat.api.server_changes import BadChange
-from hitlchat.gate import ruling
+from hitlchat.gate import loosening, ruling
 from hitlchat.gate.batch import NotTogether
 from hitlchat.gate.canonical import NotJson
 from hitlchat.gate.decide import AlreadySettled, NoSuchApproval, OtherDigest
@@ -42,7 +44,6 @@ from hitlchat.upstreams.servers import BadServer, NotConfirmed
 from hitlchat.upstreams.servers import NameTaken as ServerNameTaken
 from tools_studio.authoring import AuthoringError, NameTaken, OnlyPeople
 from tools_studio.exchange import BadFile, TooMuch
-from tools_studio.restoring import WouldLower
 from tools_studio.snapshots import Unreadable
 
 logger = logging.getLogger(__name__)
@@ -145,6 +146,9 @@ def _bad_file(error: BadFile) -> HttpResponse:
 
 
 def _unforeseen(error: Exception) -> HttpResponse:
+    if trouble := database.trouble(error):
+        logger.error("An API request failed: the database is %s", trouble, exc_info=error)
+        return problem(503, database.SENTENCES[trouble])
     logger.error("An API request failed", exc_info=error)
     return problem(500, "Something went wrong here. It has been logged.")
 
@@ -172,6 +176,7 @@ HANDLERS: Final[dict[type[Exception], Handler]] = {
     BadGrant: lambda error: _fields({_of_grant(name): said for name, said in error.errors.items()}),
     NoSuchGrant: lambda _: problem(404, NOT_FOUND),
     NotTogether: lambda error: _fields({"items": str(error)}),
+    KeyReused: lambda error: _fields({"Idempotency-Key": str(error)}),
     RunActive: lambda error: problem(409, str(error)),
     NoSuchCall: lambda _: problem(404, NOT_FOUND),
     NoSuchQuestion: lambda _: problem(404, NOT_FOUND),
@@ -179,7 +184,7 @@ HANDLERS: Final[dict[type[Exception], Handler]] = {
     BadAnswer: lambda error: _fields({f"content.{name}": said for name, said in error.errors.items()}),
     AuthoringError: _authoring,
     OnlyPeople: lambda error: problem(403, str(error)),
-    WouldLower: lambda error: problem(409, f"{error} Send lowerAnyway to restore it all the same."),
+    loosening.NotConfirmed: lambda error: _fields({"confirmLowering": f"{error} Send true to have it so."}, 409),
     Unreadable: lambda error: problem(409, str(error)),
     BadFile: _bad_file,
     TooMuch: lambda error: problem(422, str(error)),

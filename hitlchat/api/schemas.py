@@ -9,6 +9,7 @@ from pydantic.alias_generators import to_camel
 
 from hitlchat.agent.models import LONGEST_MESSAGE
 from hitlchat.gate.history.outcome import CHOICES
+from hitlchat.gate.history.wanted import MEANS
 from hitlchat.gate.status import Status
 from hitlchat.gate.storable import storable
 
@@ -117,6 +118,10 @@ class Approve(Body):
 
 class Reject(Body):
     reason: Reason = ""
+
+
+class RejectQuery(BaseModel):
+    reason: Reason = Field("", description="Why, for programs that send no body.")
 
 
 class Extend(Body):
@@ -229,6 +234,7 @@ class Call(Shape):
     error: Object | None
     output: str
     requested_at: datetime
+    queued_since: datetime | None = Field(description="Since when it waits for a free worker; it may start then.")
     started_at: datetime | None
     settled_at: datetime | None
     duration_ms: float | None
@@ -250,6 +256,9 @@ class CallFilter(BaseModel):
     caller: Literal["chat", "studio", "api", "mcp"] | None = None
     person: Text | None = Field(None, description="The username of whom it was made for.")
     decider: Text | None = Field(None, description="The username of somebody who answered.")
+    means: Literal[tuple(MEANS)] | None = Field(  # type: ignore[valid-type]
+        None, description="How somebody who answered was known; elicitation: by no more than the word of an MCP client."
+    )
     rule: Text | None = None
     risk: Annotated[int, Field(ge=0, le=5)] | None = None
     since: AwareDatetime | None = None

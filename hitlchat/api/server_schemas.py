@@ -70,6 +70,7 @@ class ServerChange(Body):
     enabled: bool = True
     allow_private: bool = Field(default=False, description="Its public name may lead to a private address.")
     call_seconds: int = Field(default=60, description="How long one call may take: 1 to 3,600.")
+    older_protocol: bool = Field(default=False, description="Speak 2025-11-25 or before: its newest is broken.")
     docs_url: Text = ""
     docs_adequate: bool = Field(
         default=True, description="A person found its documentation good enough, or none has looked."
@@ -121,6 +122,7 @@ class Server(Shape):
     enabled: bool
     allow_private: bool
     call_seconds: int
+    older_protocol: bool
     docs_url: str
     docs_adequate: bool
     gallery_entry: str

@@ -39,8 +39,9 @@ class ComposedTool(Shape):
     condition: str
     deadline_seconds: int | None = Field(description="To answer; null: as many as the installation gives.")
     signed_in_only: bool
-    risk_level: int
-    effective_risk_level: int
+    risk_level: int = Field(description="With which its calls are asked about, as cards and `/api/tools` say it.")
+    inherent_risk_level: int = Field(description="Without what asking takes off; the ceiling is held against this one.")
+    effective_risk_level: int = Field(description="The same as `riskLevel`.")
     state: ToolStateName
     reason: str
     warnings: list[Warned]

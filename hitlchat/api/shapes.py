@@ -9,10 +9,12 @@ from django.db.models import OuterRef, QuerySet, Subquery
 from hitlchat.agent import held
 from hitlchat.agent import models as agent
 from hitlchat.api import audit_schemas, schemas
-from hitlchat.gate import attention, deciders, joining, who
+from hitlchat.gate import attention, deciders, joining, risk, who
 from hitlchat.gate import models as gate
+from hitlchat.gate.history import changes
 from hitlchat.gate.history import row as history
 from hitlchat.gate.history.outcome import outcome_of, ran_unasked
+from hitlchat.gate.placing import queued_since
 from hitlchat.gate.status import Status
 
 # What became of the question; everything else comes after a yes.
@@ -109,7 +111,7 @@ def _approval(row: gate.Approval, times: int, yes: list[gate.Decision] | None) -
         deadline=row.call.deadline or shown["deadline"],
         session_id=shown["conversation"],
         user_prompt=shown["userPrompt"],
-        risk_level=shown["risk"],
+        risk_level=risk.said(row),
         consent_digest=row.digest,
         status=QUESTION_ENDS.get(row.call.status, "approved"),
         reason=shown["reason"],
@@ -171,6 +173,7 @@ def call(row: gate.ToolCall) -> schemas.Call:
         error=error(row),
         output=row.output,
         requested_at=row.created_at,
+        queued_since=queued_since(row),
         started_at=row.started_at,
         settled_at=row.settled_at,
         duration_ms=row.duration_ms,
@@ -225,6 +228,7 @@ def event(row: gate.AuditEvent, batch: int | None) -> audit_schemas.AuditEvent:
         tool_name=row.call.tool_name if row.call else None,
         actor=row.actor.get_username() if row.actor else None,
         means=row.means,
+        words=changes.words(row),
         data=row.data,
         batch=batch,
     )

@@ -40,11 +40,11 @@ def read_version(request: ApiRequest, name: str, number: int) -> tool_schemas.Ve
 def restore_version(
     request: ApiRequest, name: str, number: int, body: tool_schemas.Restore | None = None
 ) -> tool_schemas.Tool:
-    """Save this version's content again, as the newest. 409: it asks less often; confirm with `lowerAnyway`."""
+    """Save this version's content again, as the newest. 409: it asks less; send `confirmLowering`."""
     author(request)
     version = get_object_or_404(_versions(authored(name)), number=number)
-    lower_anyway = body is not None and body.lower_anyway
-    tool = restoring.restore(version, request.auth.actor, lower_anyway=lower_anyway)
+    confirmed = body is not None and (body.confirm_lowering or body.lower_anyway)
+    tool = restoring.restore(version, request.auth.actor, confirmed=confirmed)
     return tool_shapes.tool(tool_shapes.tools().get(pk=tool.pk), for_author=True)
 
 

@@ -41,6 +41,12 @@ class ToolChange(Body):
     example: Object | None = None
 
 
+class ToolPatch(ToolChange):
+    """`confirmLowering`: what gets weaker was shown to a person, who wants it so."""
+
+    confirm_lowering: bool = False
+
+
 class NewTool(ToolChange):
     name: str = Field(...)
     code: str = Field(...)
@@ -125,7 +131,8 @@ class Version(VersionSummary):
 
 
 class Restore(Body):
-    lower_anyway: bool = Field(default=False, description="Also where it asks less often than the tool does now.")
+    confirm_lowering: bool = Field(default=False, description="Also where it asks less than the tool does now.")
+    lower_anyway: bool = Field(default=False, description="The former name of `confirmLowering`.")
 
 
 class NewCase(Body):

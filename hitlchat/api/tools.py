@@ -32,7 +32,10 @@ def list_tools(request: ApiRequest) -> list[tool_schemas.Tool]:
 
 @router.post("", response={201: tool_schemas.Tool})
 def create_tool(request: ApiRequest, body: tool_schemas.NewTool) -> tool_schemas.Tool:
-    """A new tool, not published yet. Its schema, risk level and source follow from its code and capabilities."""
+    """A new tool, not published yet; under a name that another tool had it asks at least as much as that one.
+
+    Its schema, risk level and source follow from its code and capabilities.
+    """
     author(request)
     return _again(request, authoring.create(Draft(**_fields(body.model_dump())), request.auth.actor))
 
@@ -43,11 +46,15 @@ def read_tool(request: ApiRequest, name: str) -> tool_schemas.Tool:
 
 
 @router.patch("/{name}", response=tool_schemas.Tool)
-def change_tool(request: ApiRequest, name: str, body: tool_schemas.ToolChange) -> tool_schemas.Tool:
-    """Change the fields that are given. What waits for an answer about the old definition is withdrawn."""
+def change_tool(request: ApiRequest, name: str, body: tool_schemas.ToolPatch) -> tool_schemas.Tool:
+    """Change the fields that are given. What waits for an answer about the old definition is withdrawn.
+
+    409: it would ask less (`confirmLowering`). Only a person's session or a token of kind “approver” may have it so.
+    """
     author(request)
     fields = _fields(body.model_dump(exclude_unset=True))
-    return _again(request, authoring.amend(authored(name), fields, request.auth.actor))
+    confirmed = fields.pop("confirm_lowering", False)
+    return _again(request, authoring.amend(authored(name), fields, request.auth.actor, confirmed=confirmed))
 
 
 @router.delete("/{name}", response={204: None})
@@ -63,11 +70,12 @@ def publish_tool(
 ) -> tool_schemas.Tool | Status[TrialResult]:
     """Put the tool into the catalog, if its code passes the check and a test run has passed since its last edit.
 
+    403: with a token of kind “api”; a person publishes, signed in or with a token of kind “approver”.
     Where none has, one is made first. 202: that one asks; approve it, then publish again.
     """
-    user, tool = author(request), authored(name)
+    user, tool, actor = author(request), authored(name), request.auth.actor
     try:
-        return _again(request, authoring.publish(tool))
+        return _again(request, authoring.publish(tool, actor))
     except NotTested:
         arguments = _to_try(tool, body.arguments if body else None)
     call = _try(tool.name, arguments, Caller("studio", user.pk, user.get_username()))
@@ -77,7 +85,7 @@ def publish_tool(
     if result.error is not None:
         line = f"Line {result.error.line}: " if result.error.line else ""
         raise AuthoringError({"test": f"The test run did not pass. {line}{result.error.message}"})
-    return _again(request, authoring.publish(authored(name)))
+    return _again(request, authoring.publish(authored(name), actor))
 
 
 @router.post("/{name}/unpublish", response=tool_schemas.Tool)

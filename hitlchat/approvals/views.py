@@ -141,7 +141,7 @@ def card_context(request: HttpRequest, found: Approval, note: str = "") -> dict[
         "note": note,
         "grants": [(each, words.sentence(each)) for each in found.grants.all()],
         "decisions": [_said(decision, found) for decision in decisions],
-        "heading": OTHERS if others else HEADINGS.get(Status(found.call.status), "This call has its answer"),
+        "heading": OTHERS if others else HEADINGS.get(Status(found.call.status), "This call has been answered"),
     }
 
 

@@ -32,7 +32,7 @@ def act(session: Any, conversation_id: UUID, command: Command) -> str:
     if user is None or conversation is None:
         return fragments.flash("You are signed out. Sign in again in another tab, then reload this page.")
     signed_in_at = sessions.signed_in_at(sessions.stored(session.session_key))
-    actor = Actor(user.pk, "session", signed_in_at=signed_in_at)
+    actor = Actor(user.pk, "session", signed_in_at=signed_in_at, name=user.get_username())
     match command:
         case Say(content):
             return say(conversation, content)

@@ -9,6 +9,7 @@ from uuid import UUID
 from channels.consumer import get_handler_name
 from channels.generic.websocket import AsyncWebsocketConsumer
 
+from hitlchat import database
 from hitlchat.accounts.sessions import is_still_active, signed_in_user
 from hitlchat.agent.announce import group
 from hitlchat.chat import act, commands, fragments, streams
@@ -71,9 +72,10 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             html = await in_db(act.act)(self.scope["session"], self.conversation_id, command)
         except commands.BadFrame as error:
             html = fragments.flash(str(error))
-        except Exception:
+        except Exception as error:
             logger.exception("A command of conversation %s failed", self.conversation_id)
-            html = fragments.flash("Something went wrong on the server. Reload the page to see what stands.")
+            known = database.SENTENCES.get(database.trouble(error), "Something went wrong on the server.")
+            html = fragments.flash(f"{known} Reload the page to see what was stored.")
         if html:
             await self.send(html)
 

@@ -1,13 +1,15 @@
 """What goes on at upstream servers while a call executes, and with grants, for the pages of a conversation."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from hitlchat.agent import announce
 from hitlchat.gate.grants.telling import grant_changed
 from hitlchat.upstreams.asking.questions import question_changed
-from hitlchat.upstreams.source import progressed
-from hitlchat.upstreams.wire import Step
+from hitlchat.upstreams.waking import progressed
+
+if TYPE_CHECKING:
+    from hitlchat.upstreams.wire import Step
 
 LONGEST_MESSAGE = 200
 
@@ -18,7 +20,7 @@ def listen() -> None:
     grant_changed.connect(_on_grant, dispatch_uid="chat")
 
 
-def _on_progress(*, call_id: UUID, conversation_id: UUID | None, step: Step, **_: Any) -> None:
+def _on_progress(*, call_id: UUID, conversation_id: UUID | None, step: "Step", **_: Any) -> None:
     if conversation_id is not None:
         said = {"done": step.progress, "total": step.total, "message": step.message[:LONGEST_MESSAGE]}
         announce.tell_soon(conversation_id, "progress", call=str(call_id), **said)

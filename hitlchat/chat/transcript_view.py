@@ -11,7 +11,7 @@ from django.utils.safestring import SafeString
 from hitlchat.agent import held
 from hitlchat.agent.models import ACTIVE, Conversation, Message, MessageState, Role, Run
 from hitlchat.chat.markdown import render
-from hitlchat.gate import attention, batch, canonical, deciders, failures, joining, known, stopping
+from hitlchat.gate import attention, batch, canonical, contents, deciders, failures, joining, known, placing, stopping
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.card import Card, card, key
 from hitlchat.gate.durations import about
@@ -168,8 +168,7 @@ def _calls(which: Q) -> dict[UUID | None, list[CallView]]:
 
 def _call(row: ToolCall) -> CallView:
     approval: Approval | None = getattr(row, "approval", None)
-    result = row.result if isinstance(row.result, str) else canonical.pretty(row.result, indent=2)
-    text = "" if row.status != Status.SUCCEEDED else result
+    text = contents.text(row) if row.status == Status.SUCCEEDED else ""
     return CallView(
         call=row,
         summary=approval.prompt if approval else _summary(row.arguments),
@@ -233,8 +232,8 @@ def _ending(row: ToolCall) -> str:
             return f"{_why_unknown(row)} It may or may not have happened. It will not be repeated by itself."
         case Status.FAILED:
             return failures.sentence(row.error or {})
-        case Status.APPROVED:
-            return "It starts in a moment."
+        case Status.APPROVED | Status.ALLOWED:
+            return placing.outlook(row)
         case Status.EXECUTING:
             who = stopping.requested_by(row)
             return f"{who} told it to stop. It may still go on." if who else "It is executing now."

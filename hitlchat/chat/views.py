@@ -5,6 +5,7 @@ from hashlib import sha256
 from typing import Any
 from uuid import UUID
 
+from django.conf import settings
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import User
 from django.db.models import Count, IntegerField, OuterRef, Q, QuerySet, Subquery
@@ -65,6 +66,7 @@ def conversation(request: HttpRequest, conversation_id: UUID) -> HttpResponse:
         **transcript_view.grants(shown.pk),
         "conversation": shown,
         "tool_count": catalog.tools_for(_caller(user), shown.tools).count(),
+        "most_tools": settings.MODEL_TOOLS,
     }
     return render(request, "chat/page.html", context)
 

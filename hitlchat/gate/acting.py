@@ -9,4 +9,5 @@ from hitlchat.gate.actor import Actor
 
 def actor_of(request: HttpRequest) -> Actor:
     """Known by their session, with when they gave their password for it last."""
-    return Actor(person(request).pk, "session", signed_in_at=signed_in_at(request.session))
+    user = person(request)
+    return Actor(user.pk, "session", signed_in_at=signed_in_at(request.session), name=user.get_username())

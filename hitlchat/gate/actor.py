@@ -1,6 +1,6 @@
 """Who did something, and how they were known."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
@@ -12,13 +12,16 @@ Means = Literal["session", "token", "console", "elicitation", "system"]
 class Actor:
     """A person (`user_id`) known by session, personal approver token or console, or vouched for by their MCP client; or
     the system itself. `client`: what that client calls itself, which may be anything. `token`: the name of the token
-    that was shown. `signed_in_at`: when they gave their password for their session last."""
+    that was shown, and of an MCP client `token_id`, its number. `signed_in_at`: when they gave their password for their
+    session last. `name`: of the person, where it is at hand; the record looks it up otherwise."""
 
     user_id: int | None
     means: Means
     client: str = ""
     token: str = ""
     signed_in_at: datetime | None = None
+    name: str = field(default="", compare=False)
+    token_id: int | None = None
 
     @property
     def is_person(self) -> bool:
@@ -44,4 +47,4 @@ class Caller:
 
     @property
     def actor(self) -> Actor:
-        return Actor(self.user_id, "system")
+        return Actor(self.user_id, "system", name=self.user_name)

@@ -84,7 +84,11 @@ def ask(call: ToolCall, seen: Look) -> None:
     digest = disclosure.digest(shown)
     data = {"approval": str(approval.pk), "digest": digest, "reason": why, "before": before}
     with transaction.atomic():
-        columns: dict[str, Any] = {"deadline": call.deadline, "escalates_at": call.escalates_at}
+        columns: dict[str, Any] = {
+            "deadline": call.deadline,
+            "escalates_at": call.escalates_at,
+            "risk_level": shown["risk"],
+        }
         move(call, Status.WAITING, actor=SYSTEM, data=data, round=call.round + 1, **columns)
         Approval.objects.filter(pk=approval.pk).update(
             prompt=storable(shown["prompt"]), disclosure=shown, digest=digest, same=""

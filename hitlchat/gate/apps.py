@@ -1,5 +1,5 @@
 from django.apps import AppConfig
-from django.db.models.signals import post_migrate
+from django.db.models.signals import post_migrate, pre_migrate
 
 
 class GateConfig(AppConfig):
@@ -8,7 +8,8 @@ class GateConfig(AppConfig):
 
     def ready(self) -> None:
         # Identical calls that wait have one answer, whoever gives it wherever.
-        from hitlchat.gate import bolts, joining  # noqa: PLC0415
+        from hitlchat.gate import bolts, joining, schema_repair  # noqa: PLC0415
 
         joining.listen()
+        pre_migrate.connect(schema_repair.repair, sender=self, dispatch_uid="schema repair")
         post_migrate.connect(bolts.put_on_again, sender=self, dispatch_uid="bolts")

@@ -3,16 +3,35 @@
 import asyncio
 import contextvars
 import logging
+import os
+import sys
 from collections.abc import Awaitable, Callable
+from functools import cache
 from typing import Any
 from uuid import uuid4
 
 logger = logging.getLogger(__name__)
 
-# Names this process in leases.
-ME = uuid4().hex
-
 Work = Callable[..., Awaitable[Any]]
+
+
+@cache
+def me() -> str:
+    """Return the name of this process in leases."""
+    return uuid4().hex
+
+
+# Servers that load the application once and then fork are several processes.
+os.register_at_fork(after_in_child=me.cache_clear)
+
+
+def layer_errors() -> tuple[type[Exception], ...]:
+    """Return what a channel layer raises that cannot be reached."""
+    if "redis" not in sys.modules:
+        return (OSError,)  # Whoever has not loaded it raises none of its errors.
+    from redis import RedisError  # noqa: PLC0415 - it loads OpenTelemetry, for nothing where there is no Redis
+
+    return OSError, RedisError
 
 
 class Background:

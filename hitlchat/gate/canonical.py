@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
+from django.conf import settings
 from django.db import models
 
 if TYPE_CHECKING:
@@ -16,9 +17,13 @@ else:
 Json = Any
 Object = dict[str, Any]
 
-MAX_ARGUMENT_BYTES = 256 * 1024
 # Far below where reading a value again, in a deeper stack than the one that wrote it, would fail.
 MAX_DEPTH = 200
+
+
+def most_argument_bytes() -> int:
+    """Return how large the arguments of one call may be, in canonical JSON."""
+    return int(settings.TOOL_ARGUMENT_KIB) * 1024
 
 
 class NotJson(ValueError):

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from hitlchat.gate import canonical
+from hitlchat.gate import canonical, risk
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.boxes import Row, box
 from hitlchat.gate.changes import Again, again
@@ -101,7 +101,7 @@ def card(approval: Approval, viewer: Actor | None = None) -> Card:
     the stored disclosure lacks a part."""
     shown: dict[str, Any] = approval.disclosure
     rows, until = _rows(shown), datetime.fromisoformat(shown["deadline"])
-    facts = tuple(map(see, shown["facts"]))
+    facts = tuple(map(see, filter(None, [shown.get("ranBefore"), *shown["facts"]])))
     preview, asked = shown.get("preview"), shown.get("again")
     changes = again(asked, preview) if asked and preview else None
     return Card(
@@ -115,7 +115,7 @@ def card(approval: Approval, viewer: Actor | None = None) -> Card:
         origin=see(shown["tool"]["origin"]),
         asked_by=CallerKind(shown["caller"]["kind"]).label,
         for_whom=see(shown["caller"]["name"]),
-        risk=shown["risk"],
+        risk=risk.said(approval),
         reason=see(shown["reason"]),
         facts=facts[:MOST_FACTS],
         more_facts=facts[MOST_FACTS:],

@@ -2,6 +2,8 @@
 
 import unicodedata
 from collections.abc import Iterable
+from functools import cache
+from typing import NamedTuple
 
 HIDDEN_CATEGORIES = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp", "Zs"}
 # Nothing is drawn for these either, although Unicode counts them as letters, marks or symbols: fillers, the braille
@@ -34,9 +36,19 @@ def _ranges(chars: Iterable[str]) -> str:
     return "".join(f"\\U{first:08x}-\\U{last:08x}" for first, last in found)
 
 
-_CHARS = [*map(chr, range(_UNSEEN_PLANES))]
-_MARKS = [char for char in _CHARS if unicodedata.category(char) in {"Mn", "Me"} and char not in BLANKS]
-HIDDEN = _ranges(filter(is_hidden, _CHARS)) + rf"\U{_UNSEEN_PLANES:08x}-\U0010ffff"
-OVERLAY = _ranges(filter(_is_overlay, _MARKS))
-MARK = _ranges(char for char in _MARKS if not _is_overlay(char))
-del _CHARS, _MARKS
+class Sets(NamedTuple):
+    hidden: str
+    overlay: str
+    mark: str
+
+
+@cache
+def sets() -> Sets:
+    """Return the insides for hidden characters, overlays and other marks. Looking at all of Unicode takes a while."""
+    chars = [*map(chr, range(_UNSEEN_PLANES))]
+    marks = [char for char in chars if unicodedata.category(char) in {"Mn", "Me"} and char not in BLANKS]
+    return Sets(
+        _ranges(filter(is_hidden, chars)) + rf"\U{_UNSEEN_PLANES:08x}-\U0010ffff",
+        _ranges(filter(_is_overlay, marks)),
+        _ranges(char for char in marks if not _is_overlay(char)),
+    )

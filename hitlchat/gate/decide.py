@@ -1,13 +1,15 @@
 """A person's answer to an approval: exactly one outcome is recorded, the others are told so."""
 
+import logging
+from contextlib import suppress
 from typing import Any, NoReturn
 from uuid import UUID
 
-from django.db import transaction
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from hitlchat.gate import attention, disclosure, fresh, oversight, quorum, who
+from hitlchat.database import durable
+from hitlchat.gate import attention, card, disclosure, facts, fresh, oversight, quorum, who
 from hitlchat.gate.actor import SYSTEM, Actor
 from hitlchat.gate.attention import NOTHING_KNOWN, Looked
 from hitlchat.gate.deciders import NotEntitled, may_answer, sees, still_may_answer
@@ -19,7 +21,10 @@ from hitlchat.gate.status import Status
 from hitlchat.gate.storable import storable
 from hitlchat.gate.transition import StaleCall, move
 
+logger = logging.getLogger(__name__)
+
 LONGEST_REASON = 500
+UNSEEN = "it could not be fully inspected"
 NOT_YOURS = "There is no approval with this id for you to decide."
 LOOK_AGAIN = "The call that is waiting is not the one that was shown. Reload and look again."
 UNANSWERED = "nobody answered in time"
@@ -60,6 +65,7 @@ def approve(
     waiting one's, or missing although the call was asked about more than once.
     """
     approval = _theirs(approval_id, actor)
+    _require_whole(approval)
     fresh.require(actor, approval)
     decision = _decision(approval, actor, Verdict.APPROVE, looked)
     # Once it was asked about again, an answer that does not say to what it is one may be a late one to the first time.
@@ -73,6 +79,8 @@ def approve(
         assert approval.call.tool is not None
         shown = disclosure.with_edit(approval.disclosure, columns["arguments"], approval.call.tool)
         decision.digest = disclosure.digest(shown)
+        # What everyone reads from now on is what runs.
+        approval.prompt = storable(shown["prompt"])
     runs: Any = columns.get("arguments", approval.call.arguments)
     given = giving.planned(approval, grant, actor, runs) if grant is not None else None
     return _decide(decision, Status.APPROVED, actor, only_if, columns, given=given)
@@ -97,6 +105,18 @@ def _theirs(approval_id: UUID, actor: Actor) -> Approval:
         raise AlreadySettled(found.call)
     require(actor, found)
     return found
+
+
+def _require_whole(approval: Approval) -> None:
+    """Withdraw a call whose card cannot be laid out: nobody can say yes to what nobody can see. AlreadySettled."""
+    try:
+        card.card(approval)
+    except (LookupError, TypeError, ValueError, AttributeError):
+        logger.exception("The card of call %s cannot be laid out", approval.call_id)
+        with suppress(StaleCall):
+            data = {"reason": UNSEEN}
+            move(approval.call, Status.WITHDRAWN, actor=SYSTEM, data=data, reason=f"Not run: {UNSEEN}.")
+        raise AlreadySettled(ToolCall.objects.get(pk=approval.call_id)) from None
 
 
 def require(actor: Actor, approval: Approval) -> None:
@@ -128,11 +148,11 @@ def _decide(
 ) -> Approval:
     approval, call = decision.approval, decision.approval.call
     data = {"approval": str(approval.pk), "digest": decision.digest, "reason": decision.reason}
-    data |= attention.facts(decision)
+    data |= attention.facts(decision) | facts.of_decision(decision)
     if decision.edited_arguments is not None:
-        data["edited"] = decision.edited_arguments
+        data |= {"edited": decision.edited_arguments, "prompt": approval.prompt}
     try:
-        with transaction.atomic():
+        with durable():
             if to == Status.APPROVED and call.quorum > 1:
                 if quorum.add(decision, actor, only_if=only_if, data=data):
                     move(call, to, actor=actor, only_if=only_if, data=data)
@@ -140,6 +160,8 @@ def _decide(
             move(call, to, actor=actor, only_if=only_if, data=data, **columns)
             quorum.replace(decision)
             decision.save(force_insert=True)
+            if decision.edited_arguments is not None:
+                approval.save(update_fields=["prompt"])
             if given is not None:
                 giving.give(given, actor)
             if to == Status.DECLINED:

@@ -10,6 +10,7 @@ from django.db.models import Exists, F, OuterRef, Q, QuerySet
 from django.db.models.functions import Coalesce, Now
 
 from hitlchat.accounts import roles
+from hitlchat.accounts.models import Token
 from hitlchat.gate import oversight
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import Approval, CallerKind, DecidedBy, Decision, Tool, ToolCall, Verdict
@@ -77,6 +78,8 @@ def may_answer(actor: Actor, approval: Approval) -> bool:
     if actor.means != "elicitation":
         return may_decide(actor, call)
     is_its_own = call.caller_id == actor.user_id and call.caller_kind == CallerKind.MCP
+    # Another client of the same person may be one at which nobody sits.
+    is_its_own = is_its_own and actor.token_id is not None and call.token_id == actor.token_id
     return is_its_own and call.tool is not None and will_do(call.tool, approval)
 
 
@@ -87,27 +90,40 @@ def sees(actor: Actor, approval: Approval) -> bool:
 
 def will_do(tool: Tool, asked: Approval | None = None) -> bool:
     """Whether the word of an MCP client is enough, both by what holds for `tool` now and by what held when it was
-    `asked`; else a signed-in person decides."""
+    `asked`; else a signed-in person decides.
+
+    Of an approval that is open also whether a person sat at its client then, and does now. Before it is asked, whoever
+    calls this knows the client's token.
+    """
     # What others decide, or several, is not for the client of one of them to say.
     if tool.signed_in_only or tool.risk_level > settings.HITL_ELICITATION_MAX_RISK or hasattr(tool, "oversight"):
         return False
     if asked is None:
         return True
-    if not _is_plain(asked.call):
-        return False
+    return was_enough(asked) and is_attended(asked.call.token_id)
+
+
+def was_enough(asked: Approval) -> bool:
+    """Whether the word of the MCP client that called was enough by what held when it was asked."""
     shown = asked.disclosure
-    # Questions from before there was the setting say nothing of it.
-    if shown.get("signedInOnly"):
+    # Questions from before there was the mark say nothing of it: nobody was said to sit there. Those from before there
+    # was the setting say nothing of that either.
+    if not _is_plain(asked.call) or shown.get("attended") is not True or shown.get("signedInOnly"):
         return False
     risk = max(asked.call.risk_level, int(shown.get("risk", HIGHEST_RISK)))
     return risk <= settings.HITL_ELICITATION_MAX_RISK
+
+
+def is_attended(token_id: int | None) -> bool:
+    """Whether a person sits at the client that shows this token, as an administrator says, as of now."""
+    return token_id is not None and Token.attended_now().filter(pk=token_id).exists()
 
 
 def what_signed_in_only_means() -> str:
     """The setting of a tool, for whoever sets it."""
     most = settings.HITL_ELICITATION_MAX_RISK
     always = f" Above L{most} it is always so." if most < HIGHEST_RISK else ""
-    return f"An MCP client cannot say yes for its user: it sends them to a page of this server.{always}"
+    return f"No MCP client can say yes for its user: it sends them to a page of this server.{always}"
 
 
 def still_may_answer(actor: Actor, call: ToolCall) -> Q:
@@ -118,7 +134,9 @@ def still_may_answer(actor: Actor, call: ToolCall) -> Q:
     """
     if actor.means == "elicitation":
         enough = Tool.objects.filter(signed_in_only=False, risk_level__lte=settings.HITL_ELICITATION_MAX_RISK)
-        return Q(tool_id__in=enough.values("pk"), oversight_digest="") & oversight.stands()
+        attended = Token.attended_now().filter(pk=actor.token_id or 0)
+        its_own = Q(tool_id__in=enough.values("pk"), token_id__in=attended.values("pk"), oversight_digest="")
+        return its_own & oversight.stands()
     if _is_plain(call):
         return Q(oversight_digest="", caller_id=actor.user_id) & oversight.stands()
     return entitled(actor.user_id) & oversight.stands()

@@ -6,21 +6,33 @@ from typing import Any
 from django.conf import settings
 from django.utils import timezone
 
-from hitlchat.gate import canonical, oversight
+from hitlchat import database
+from hitlchat.gate import canonical, deciders, oversight
 from hitlchat.gate.actor import Caller
 from hitlchat.gate.models import DEFAULT_PROMPT, Approval, Tool, ToolCall
 from hitlchat.gate.prompt import pieces, render
+from hitlchat.gate.status import Status
 
 Disclosure = dict[str, Any]
 
 LONGEST_USER_PROMPT = 2000
+# How long a call is told of whose like is asked for again, and what became of it.
+REPEATED = timedelta(hours=1)
+# It may have waited for its yes for so long before.
+ASKED = timedelta(days=1)
+HOW_IT_RAN = {
+    Status.EXECUTING: "and has not ended",
+    Status.SUCCEEDED: "and succeeded",
+    Status.FAILED: "and failed",
+    Status.UNKNOWN: "and nobody knows what became of it",
+}
 
 
 def deadline_of(tool: Tool, at_most: int | None = None) -> datetime:
     seconds = tool.deadline_seconds or settings.HITL_TIMEOUT_SECONDS
     if at_most is not None:
         seconds = min(seconds, at_most)
-    return timezone.now() + timedelta(seconds=seconds)
+    return database.now() + timedelta(seconds=seconds)
 
 
 def disclose(
@@ -56,30 +68,43 @@ def disclose(
         "rule": call.rule,
         "risk": tool.risk_level,
         "signedInOnly": tool.signed_in_only,
+        "attended": deciders.is_attended(call.token_id),
         "whoDecides": decides,
         "facts": tool.facts,
         "deadline": call.deadline.isoformat(),
         "userPrompt": user_prompt[:LONGEST_USER_PROMPT],
     }
+    if ran := _ran_before(call):
+        shown["ranBefore"] = ran
     return shown if preview is None else {**shown, "preview": preview}
+
+
+def _ran_before(call: ToolCall) -> str:
+    """That the same call ran lately: whoever asked for it may have given up waiting, and ask for it once more."""
+    now = database.now()
+    rows = ToolCall.objects.filter(tool_name=call.tool_name, caller_id=call.caller_id, created_at__gt=now - ASKED)
+    same = rows.filter(arguments=call.arguments).exclude(pk=call.pk)
+    ran = same.filter(started_at__gt=now - REPEATED, status__in=HOW_IT_RAN)
+    last = ran.order_by("-started_at").values_list("started_at", "status").first()
+    if last is None:
+        return ""
+    at = timezone.localtime(last[0], timezone.get_default_timezone())
+    return f"The same call, with the same arguments, ran at {at:%H:%M %Z} {HOW_IT_RAN[Status(last[1])]}."
 
 
 def renewed(before: Disclosure, call: ToolCall, tool: Tool, *, preview: dict[str, Any], why: str) -> Disclosure:
     """For asking again about `call` as it is now: with what it would do now, why it asks, and what was shown before."""
     decides = oversight.again(before.get("whoDecides"), call)
     shown = disclose(call, tool, caller_of(before), user_prompt=before["userPrompt"], preview=preview, decides=decides)
-    return {**shown, "again": {"round": call.round + 1, "why": why, "before": before["preview"]}}
+    # Marking a client as attended later lets its word count for no question that was asked before.
+    attended = shown["attended"] and before.get("attended") is True
+    again = {"round": call.round + 1, "why": why, "before": before["preview"]}
+    return {**shown, "attended": attended, "again": again}
 
 
 def caller_of(shown: Disclosure) -> Caller:
     caller = shown["caller"]
     return Caller(caller["kind"], caller["user"], caller["name"])
-
-
-def undisclosed(call: ToolCall) -> dict[str, Any]:
-    """For the record of a call that nobody is shown: which one it is, as the digest of a disclosure says of others."""
-    tool = {"name": call.tool_name, "source": call.source, "definition": call.definition_hash}
-    return {"tool": tool, "argumentsDigest": canonical.sha256(call.arguments)}
 
 
 def with_edit(disclosure: Disclosure, edited: dict[str, Any], tool: Tool) -> Disclosure:

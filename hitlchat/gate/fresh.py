@@ -6,8 +6,8 @@ from django.conf import settings
 from django.db.models import DateTimeField, Q, Value
 from django.db.models.functions import Now
 from django.db.models.lookups import GreaterThan, LessThan
-from django.utils import timezone
 
+from hitlchat import database
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.deciders import NotEntitled
 from hitlchat.gate.models import Approval, Tool
@@ -22,7 +22,9 @@ class SignInAgain(NotEntitled):
 
     def __init__(self) -> None:
         minutes = settings.HITL_FRESH_SIGN_IN_MINUTES
-        super().__init__(f"A call of risk L{HIGHEST_RISK} is approved within {minutes} minutes of signing in.")
+        super().__init__(
+            f"To approve a call of risk L{HIGHEST_RISK} you must have signed in within the last {minutes} minutes."
+        )
 
 
 class OnlySignedIn(NotEntitled):
@@ -30,7 +32,7 @@ class OnlySignedIn(NotEntitled):
 
     def __init__(self) -> None:
         super().__init__(
-            f"A call of risk L{HIGHEST_RISK} is approved by a person who has just signed in on a page here."
+            f"Only a person who has just signed in on a page here can approve a call of risk L{HIGHEST_RISK}."
         )
 
 
@@ -52,7 +54,7 @@ def is_asked_of(approval: Approval) -> bool:
 
 
 def is_fresh(actor: Actor) -> bool:
-    at, now = actor.signed_in_at, timezone.now()
+    at, now = actor.signed_in_at, database.now()
     return at is not None and now - lasts() < at < now + SLACK
 
 

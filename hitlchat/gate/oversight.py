@@ -8,8 +8,8 @@ from django.conf import settings
 from django.contrib.auth.models import Group
 from django.db.models import Exists, OuterRef, Q, Value
 from django.db.models.functions import Coalesce
-from django.utils import timezone
 
+from hitlchat import database
 from hitlchat.gate import canonical
 from hitlchat.gate.models import DecidedBy, Oversight, Tool, ToolCall
 from hitlchat.gate.rows import only
@@ -140,7 +140,7 @@ def _number(group: Group | None) -> int | None:
 
 
 def _from_now(seconds: int | None) -> datetime | None:
-    return timezone.now() + timedelta(seconds=seconds) if seconds is not None else None
+    return database.now() + timedelta(seconds=seconds) if seconds is not None else None
 
 
 def _iso(at: datetime | None) -> str | None:

@@ -2,35 +2,40 @@
 
 import asyncio
 import logging
-from datetime import timedelta
+from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
-from django.conf import settings
 from django.db.models import Q
-from django.utils import timezone
+from django.db.models.functions import Now
 
-from hitlchat.gate import again, canonical, stopping, underway, void
+from hitlchat import database
+from hitlchat.gate import again, canonical, contents, lease, placing, stopping, underway, void
 from hitlchat.gate.actor import SYSTEM
 from hitlchat.gate.again import Look, LookFirst
-from hitlchat.gate.background import ME, background
+from hitlchat.gate.background import background, me
 from hitlchat.gate.crossing import in_db
 from hitlchat.gate.grants import standing
 from hitlchat.gate.models import ToolCall
+from hitlchat.gate.placing import ANYWHERE, READY, NoPlace, Place
 from hitlchat.gate.rows import only
-from hitlchat.gate.sources import OutcomeUnknown, ToolResult, source
+from hitlchat.gate.sources import OutcomeUnknown, Source, ToolResult, source
 from hitlchat.gate.status import Status
 from hitlchat.gate.storable import storable
 from hitlchat.gate.transition import StaleCall, call_moved, move
 
 logger = logging.getLogger(__name__)
 
-READY = (Status.ALLOWED, Status.APPROVED)
 LEAVES_RESULT = Q(status__in=[Status.EXECUTING, Status.UNKNOWN])
 
-# Of this process: what is looked at once more, and what `claim` gave out, each good for one `execute`.
+# Gives a call a place to run in. NoPlace.
+Admit = Callable[[ToolCall], Place]
+
+# Of this process: what waits for its turn or is looked at once more, and what `claim` gave out, each good for one
+# `execute`, with its place and when its lease was taken, by a clock that nobody sets.
 _looking: set[UUID] = set()
-_claimed: set[UUID] = set()
+_claimed: dict[UUID, tuple[Place, float]] = {}
+_leases = lease.Leases()
 
 
 class NotClaimed(Exception):
@@ -38,50 +43,79 @@ class NotClaimed(Exception):
 
 
 def begin(call_id: UUID) -> None:
-    """Claim a ready call for this process and start executing it; nothing without a server loop, or if it is taken."""
+    """Claim a ready call for this process and start executing it, now or when it is its turn; nothing without a server
+    loop, or if it is taken."""
     if not background.running:
         return
     try:
-        call = claim(call_id)
-    except LookFirst as first:
-        background.spawn(_look_and_execute, first.call)
+        call = claim(call_id, admit=_place)
+    except (LookFirst, NoPlace) as later:
+        background.spawn(_execute_in_turn, later.call)
         return
     if call is not None:
         background.spawn(execute, call)
 
 
-async def start(call_id: UUID) -> ToolCall | None:
-    """`claim`, once the preview that the call was approved with, if there is one, has been made again."""
+async def start(call_id: UUID, seconds: float | None = None) -> ToolCall | None:
+    """`claim`, once there is a place for the call, and once the preview that it was approved with, if there is one, has
+    been made again. None also when that takes longer than `seconds`."""
     try:
-        return await in_db(claim)(call_id)
-    except LookFirst as first:
-        return await _look_and_claim(first.call)
+        return await in_db(claim)(call_id, admit=_place)
+    except (LookFirst, NoPlace) as later:
+        return await _claim_in_turn(later.call, seconds)
 
 
-async def _look_and_execute(call: ToolCall) -> None:
-    if (claimed := await _look_and_claim(call)) is not None:
+async def _execute_in_turn(call: ToolCall) -> None:
+    if (claimed := await _claim_in_turn(call, None)) is not None:
         await execute(claimed)
 
 
-async def _look_and_claim(call: ToolCall) -> ToolCall | None:
+async def _claim_in_turn(call: ToolCall, seconds: float | None) -> ToolCall | None:
     if call.pk in _looking:
         return None
     _looking.add(call.pk)
     try:
-        return await in_db(claim)(call.pk, await again.look(call))
-    except LookFirst:
-        logger.info("Call %s was asked about and approved again meanwhile: the sweeper starts it", call.pk)
-        return None
+        if (place := await placing.turn(_source(call), call, seconds)) is None:
+            return None
+        return await _look_and_claim(call, place)
     finally:
         _looking.discard(call.pk)
 
 
-def claim(call_id: UUID, seen: Look | None = None) -> ToolCall | None:
+async def _look_and_claim(call: ToolCall, place: Place) -> ToolCall | None:
+    claimed = None
+    try:
+        with place.used():
+            seen = await again.look(call) if again.is_due(call) else None
+        claimed = await in_db(claim)(call.pk, seen, admit=lambda _: place)
+    except LookFirst:
+        logger.info("Call %s was asked about and approved again meanwhile: the sweeper starts it", call.pk)
+    finally:
+        if claimed is None:
+            place.leave()
+    return claimed
+
+
+def _place(call: ToolCall) -> Place:
+    return placing.now(_source(call), call)
+
+
+def _source(call: ToolCall) -> Source | None:
+    """None if it can't be had: the call fails when it is entered."""
+    try:
+        return source(call.source)
+    except Exception:
+        logger.exception("The source of tool %s is missing, call %s", call.tool_name, call.pk)
+        return None
+
+
+def claim(call_id: UUID, seen: Look | None = None, *, admit: Admit = lambda _: ANYWHERE) -> ToolCall | None:
     """Move a ready call to executing, for this process alone; None when it is not ready or no longer what was shown.
 
-    The move comes before the tool is entered: a crash after it leaves the outcome unknown, never a second run.
+    The move is on the disk before the tool is entered: a crash or power cut after it leaves the outcome unknown, never
+    a second run.
     LookFirst: it was approved with a preview, and `seen` does not say how that looks now. If it looks different, the
-    call is asked about again.
+    call is asked about again. NoPlace, from `admit`: it stays as it is until there is one.
     """
     rows = ToolCall.objects.select_related("tool", "approval", "caller")
     call = only(rows.filter(pk=call_id, status__in=READY))
@@ -93,12 +127,20 @@ def claim(call_id: UUID, seen: Look | None = None) -> ToolCall | None:
             return None
         if again.is_due(call) and not _stands(call, seen):
             return None
-        now = timezone.now()
-        mine: dict[str, Any] = {"owner": ME, "started_at": now, "lease_until": now + lease()}
-        move(call, Status.EXECUTING, actor=SYSTEM, only_if=standing.still_stands(call), **mine)
+        return _taken(call, admit(call))
     except StaleCall:
         return None
-    _claimed.add(call.pk)
+
+
+def _taken(call: ToolCall, place: Place) -> ToolCall:
+    now = database.now()
+    mine: dict[str, Any] = {"owner": me(), "started_at": now, "lease_until": now + lease.length()}
+    try:
+        move(call, Status.EXECUTING, actor=SYSTEM, only_if=standing.still_stands(call), **mine)
+    except BaseException:
+        place.leave()
+        raise
+    _claimed[call.pk] = place, lease.uptime()
     underway.begins(call.pk)
     return call
 
@@ -116,22 +158,23 @@ async def execute(call: ToolCall) -> None:
     """Execute a call that `claim` returned, once, and record what happened. NotClaimed for any other call."""
     if call.pk not in _claimed:
         raise NotClaimed(f"call {call.pk} was not claimed for execution")
-    _claimed.remove(call.pk)
+    place, since = _claimed.pop(call.pk)
     with stopping.hearing(call.pk):
         try:
             with underway.ends(call.pk):
-                result = await _enter(call)
+                result = await _enter(call, place, since)
             await in_db(_record)(call, result)
         except OutcomeUnknown as unknown:
             await in_db(_lost)(call.pk, str(unknown))
 
 
-async def _enter(call: ToolCall) -> ToolResult:
-    if call.lease_until is None or call.lease_until <= timezone.now():
-        # Others may count it as lost by now, and act on that.
-        return ToolResult.failure("late", "It was not run: it could not be started in time.")
+async def _enter(call: ToolCall, place: Place, since: float) -> ToolResult:
     try:
-        return await source(call.source).execute(call)
+        if not (lease.is_young(since) or await in_db(_is_in_time)(call)):
+            # Others may count it as lost by now, and act on that.
+            return ToolResult.failure("late", "It was not run: it could not be started in time.")
+        with place.used():
+            return await source(call.source).execute(call)
     except asyncio.CancelledError:
         await asyncio.shield(in_db(_lost)(call.pk, "the server stopped while it was executing"))
         raise
@@ -140,11 +183,17 @@ async def _enter(call: ToolCall) -> ToolResult:
     except Exception:
         logger.exception("Tool %s failed outside the tool itself, call %s", call.tool_name, call.pk)
         return ToolResult.failure("internal", "An error in hitlchat, not in the tool, ended the call.")
+    finally:
+        place.leave()
+
+
+def _is_in_time(call: ToolCall) -> bool:
+    return ToolCall.objects.filter(pk=call.pk, owner=me(), status=Status.EXECUTING, lease_until__gt=Now()).exists()
 
 
 def settle(call_id: UUID, result: ToolResult) -> None:
     """Record what came back, once; also when the call had been given up for lost meanwhile."""
-    while call := ToolCall.objects.filter(LEAVES_RESULT, pk=call_id, owner=ME).first():
+    while call := ToolCall.objects.filter(LEAVES_RESULT, pk=call_id, owner=me()).first():
         # Not recorded: given up for lost, or marked by a person, since it was read.
         if _recorded(call, result):
             return
@@ -162,7 +211,8 @@ def _recorded(call: ToolCall, result: ToolResult) -> bool:
     to = Status.SUCCEEDED if result.error is None else Status.FAILED
     columns: dict[str, Any] = {"result": result.value, "error": result.error, "output": storable(result.output)}
     try:
-        move(call, to, actor=SYSTEM, only_if=Q(owner=ME), lease_until=None, **columns)
+        with contents.kept(call, result.attachments):
+            move(call, to, actor=SYSTEM, only_if=Q(owner=me()), lease_until=None, **columns)
     except StaleCall:
         return False
     return True
@@ -179,21 +229,17 @@ def _keepable(result: ToolResult) -> ToolResult:
 
 def lose_overdue() -> list[UUID]:
     """Calls whose process fell silent while executing: their outcome is unknown. Never run again by itself."""
-    silent = Q(lease_until__lt=timezone.now())
-    ids = list(ToolCall.objects.filter(silent, status=Status.EXECUTING).values_list("pk", flat=True)[:100])
-    for call_id in ids:
+    # Of what this process executes it knows better, whatever happened to the clock.
+    rows = ToolCall.objects.filter(status=Status.EXECUTING).exclude(pk__in=stopping.executing())
+    for call_id, silent in (found := _leases.lapsed(rows, 100)):
         _lost(call_id, "the process that was executing it stopped", only_if=silent)
-    return ids
+    return [call_id for call_id, _ in found]
 
 
 def beat() -> None:
     """Renew the leases of everything this process executes; not of a call whose result it could not record."""
-    rows = ToolCall.objects.filter(pk__in=stopping.executing(), owner=ME, status=Status.EXECUTING)
-    rows.update(lease_until=timezone.now() + lease())
-
-
-def lease() -> timedelta:
-    return timedelta(seconds=settings.LEASE_SECONDS)
+    rows = ToolCall.objects.filter(pk__in=stopping.executing(), owner=me(), status=Status.EXECUTING)
+    rows.update(lease_until=lease.renewed())
 
 
 async def give_up(call_id: UUID, why: str) -> None:

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from django.db import transaction
 from django.db.models import F, Q, QuerySet
 
+from hitlchat.database import durable
 from hitlchat.gate import deciders
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import Approval, Decision, ToolCall, Verdict
@@ -53,7 +53,7 @@ def take_back(call: ToolCall, actor: Actor) -> bool:
     """Undo the own yes to a call that waits for more of them; False if it does not, or there is none."""
     if call.status != Status.WAITING or actor.user_id is None:
         return False
-    with transaction.atomic():
+    with durable():
         try:
             _lock(call, Q())
         except StaleCall:

@@ -1,5 +1,6 @@
 """What the model reads about a call: the truth, with every outcome told apart (a contract; the words are ours)."""
 
+from dataclasses import dataclass
 from typing import Any
 
 from hitlchat.gate import canonical, failures, limits, texts
@@ -7,7 +8,6 @@ from hitlchat.gate.models import Outcome
 from hitlchat.gate.status import Status
 from hitlchat.gate.texts import Texts, Told
 
-LONGEST = 16_000
 NEVER_RAN = "The call failed before it was run. It was not executed."
 NOBODY_ASKED = "Nobody was asked about this call, since enough other calls wait. It was not executed."
 NOBODY_ASKED_STATUS = "nobody_asked"
@@ -29,12 +29,33 @@ NOT_EXECUTED = (Status.DECLINED, Status.EXPIRED, Status.WITHDRAWN, Status.REFUSE
 OURS: Texts = {}
 
 
-def for_model(call: Told, *, decline_reason: str = "", edited: bool = False, templates: Texts = OURS) -> str:
+@dataclass(frozen=True)
+class Bound:
+    """How much of a text is told, in characters, and the setting that says so, if there is one."""
+
+    characters: int
+    setting: str = ""
+
+    def cut(self, text: str) -> str:
+        hidden = len(text) - self.characters
+        by = f" by {self.setting}" if self.setting else ""
+        told = f"\n[cut here{by}: {hidden:,} more characters are kept in the record]"
+        return text if hidden <= 0 else text[: self.characters] + told
+
+
+# What a model in the chat reads of a result.
+IN_CHAT = Bound(16_000)
+
+
+def for_model(
+    call: Told, *, decline_reason: str = "", edited: bool = False, templates: Texts = OURS, bound: Bound = IN_CHAT
+) -> str:
     """The text of the tool message: the result itself, or a JSON object with `status` and `message`. Where the message
-    is an operator's template, what it must not change stands beside it, as `executed` and as `fact`."""
+    is an operator's template, what it must not change stands beside it, as `executed` and as `fact`. `bound`: what
+    is beyond it is cut off, and the text says so."""
     status = Status(call.status)
     if status == Status.SUCCEEDED:
-        return cut(_success(call, edited, templates))
+        return bound.cut(_success(call, edited, templates))
     facts: dict[str, object] = {"status": status.value, "message": MESSAGES.get(status, "It was not executed.")}
     if status in NOT_EXECUTED:
         facts["executed"] = False
@@ -50,18 +71,13 @@ def for_model(call: Told, *, decline_reason: str = "", edited: bool = False, tem
         facts |= {"fact": facts.pop("message"), "message": words}
     if status == Status.FAILED and call.error:
         facts |= _failed(call.error)
-    return cut(canonical.pretty({name: fact for name, fact in facts.items() if fact is not None}))
+    return bound.cut(canonical.pretty({name: fact for name, fact in facts.items() if fact is not None}))
 
 
 def _failed(error: dict[str, Any]) -> dict[str, object]:
     has_run = failures.ran(error)
     told = {} if has_run is not False else {"message": NEVER_RAN}
     return {**told, "executed": has_run, "error": error.get("message"), "line": error.get("line")}
-
-
-def cut(text: str) -> str:
-    hidden = len(text) - LONGEST
-    return text if hidden <= 0 else f"{text[:LONGEST]}\n[cut here: {hidden:,} more characters are kept in the record]"
 
 
 def _success(call: Told, edited: bool, templates: Texts) -> str:

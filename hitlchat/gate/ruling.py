@@ -2,10 +2,10 @@
 
 from django.conf import settings
 from django.contrib.auth.models import User
-from django.db import transaction
 from django.db.models import Q, QuerySet
 
 from hitlchat.accounts import roles
+from hitlchat.database import durable
 from hitlchat.gate import oversight, withdraw
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import DecidedBy, Oversight, Tool
@@ -46,7 +46,7 @@ def change(tool: Tool, rules: Rules, actor: Actor, *, seen: str | None = None) -
     """
     require_administrator(actor)
     check(tool, rules)
-    with transaction.atomic():
+    with durable():
         # Of two changes at a time the second sees the first.
         tool = Tool.objects.select_for_update().get(pk=tool.pk)
         before = oversight.of(tool)

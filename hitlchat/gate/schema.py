@@ -33,8 +33,9 @@ def parse_arguments(text: str) -> dict[str, Any]:
 
     BadArguments: malformed JSON, not an object, or over the size limit.
     """
-    if len(text) > canonical.MAX_ARGUMENT_BYTES:
-        raise BadArguments(f"The arguments are {len(text):,} characters long; at most 262,144 are accepted.")
+    most = canonical.most_argument_bytes()
+    if len(text) > most:
+        raise BadArguments(f"The arguments are {len(text):,} characters long; at most {most:,} are accepted.")
     try:
         value = canonical.loads(text or "{}")
     except canonical.NotJson as error:
@@ -66,8 +67,8 @@ def validate(schema: dict[str, Any], arguments: dict[str, Any]) -> None:
         size = len(canonical.dumps(arguments))
     except canonical.NotJson as error:
         raise BadArguments(f"The arguments are not valid JSON: {_cut(str(error))}.") from error
-    if size > canonical.MAX_ARGUMENT_BYTES:
-        raise BadArguments(f"The arguments are {size:,} bytes long; at most 262,144 are accepted.")
+    if size > (most := canonical.most_argument_bytes()):
+        raise BadArguments(f"The arguments are {size:,} bytes long; at most {most:,} are accepted.")
     try:
         errors = _validator(canonical.dumps(schema)).iter_errors(arguments)
         problems = [_sentence(error) for error in islice(errors, MOST_PROBLEMS + 1)]

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
-from hitlchat.gate import perform, underway
+from hitlchat.gate import perform, placing, underway
 from hitlchat.gate.crossing import in_db
 from hitlchat.gate.models import ToolCall
 from hitlchat.gate.status import SETTLED, Status
@@ -25,7 +25,7 @@ async def settled(call_id: UUID, seconds: float) -> ToolCall:
     event = Waker()
     _waiters[call_id].add(event)
     try:
-        if (claimed := await perform.start(call_id)) is not None:
+        if (claimed := await perform.start(call_id, seconds)) is not None:
             await perform.execute(claimed)
         return await _wait(call_id, event, seconds, _read)
     finally:
@@ -79,7 +79,7 @@ def _read(call_id: UUID) -> ToolCall:
 def _begun(related: tuple[str, ...], call_id: UUID) -> ToolCall:
     """The call as it is, and started if it is ready."""
     call = ToolCall.objects.select_related(*(related or [None])).get(pk=call_id)
-    if call.status in perform.READY:
+    if call.status in placing.READY:
         perform.begin(call_id)
     return call
 

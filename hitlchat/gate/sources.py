@@ -1,6 +1,8 @@
 """Where tools come from, as far as the gate knows: something that can execute a call it has cleared, and that may be
 able to say beforehand what the call would do."""
 
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Protocol, runtime_checkable
@@ -15,11 +17,13 @@ from hitlchat.gate.models import Tool, ToolCall
 
 @dataclass(frozen=True)
 class ToolResult:
-    """What came back. `error` is None on success, else {kind, message, line?}; `output` is what the tool printed."""
+    """What came back. `error` is None on success, else {kind, message, line?}; `output` is what the tool printed;
+    `attachments` are the bytes of content blocks by their SHA-256 (contents.py)."""
 
     value: Any = None
     output: str = ""
     error: dict[str, Any] | None = field(default=None)
+    attachments: dict[str, bytes] = field(default_factory=dict)
 
     @classmethod
     def failure(cls, kind: str, message: str, line: int | None = None, output: str = "") -> "ToolResult":
@@ -76,7 +80,8 @@ class Source(Protocol):
         """Run the tool of `call` with its arguments, once. Only perform.py calls this, after the gate said yes.
 
         OutcomeUnknown: it was entered, and what became of it will never be told. A source that hears when a call is to
-        stop (stopping.py) says so by an attribute `can_stop`.
+        stop (stopping.py) says so by an attribute `can_stop`, one whose results may be content blocks (contents.py) by
+        `gives_blocks`.
         """
 
 
@@ -86,6 +91,13 @@ class PreviewingSource(Protocol):
 
     async def preview(self, tool: Tool, arguments: dict[str, Any], caller: Caller) -> Preview | None:
         """What a call of `tool` would do; None if that tool has no preview. Only preview.py calls this."""
+
+
+class DefiningSource(Protocol):
+    """A source may offer this too, if it keeps what its tools do: for whoever verifies the record."""
+
+    def altered(self) -> Iterator[str]:
+        """A sentence for each tool that is kept otherwise than the hash of its definition says."""
 
 
 @cache
@@ -102,3 +114,15 @@ def is_registered(key: str) -> bool:
 def hears_of_stopping(key: str) -> bool:
     """Whether the source registered under `key` can stop a call that it executes."""
     return is_registered(key) and bool(getattr(source(key), "can_stop", False))
+
+
+def altered() -> Iterator[str]:
+    """What each source that has tools and can tell says of them. One that cannot is not even made."""
+    used = set(Tool.objects.values_list("source", flat=True).distinct())
+    for key in used & settings.TOOL_SOURCES.keys():
+        path = settings.TOOL_SOURCES[key]
+        with suppress(ImportError):
+            # Of what is not installed no tool runs either.
+            if hasattr(import_string(path), "altered"):
+                made: Any = source(key)
+                yield from made.altered()

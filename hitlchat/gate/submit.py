@@ -9,7 +9,8 @@ from uuid import UUID
 
 from django.db import transaction
 
-from hitlchat.gate import canonical, catalog, disclosure, limits, oversight, policy, preview, same, schema
+from hitlchat import database
+from hitlchat.gate import canonical, catalog, disclosure, facts, limits, oversight, policy, preview, same, schema
 from hitlchat.gate.actor import Caller
 from hitlchat.gate.crossing import in_db
 from hitlchat.gate.grants import covering, words
@@ -120,7 +121,7 @@ def admit(prepared: Prepared, instead: Prepared | None = None) -> ToolCall:
             prepared = _unless_full(instead or prepared)
             call = _call(prepared)
         if prepared.status != Status.WAITING:
-            data = _said(prepared) | disclosure.undisclosed(call)
+            data = _said(prepared) | facts.undisclosed(call, prepared.request.caller)
             return enter(call, prepared.status, actor=prepared.request.caller.actor, data=data)
         return _ask(call, prepared)
 
@@ -128,7 +129,8 @@ def admit(prepared: Prepared, instead: Prepared | None = None) -> ToolCall:
 def _run_on(grant: Grant, call: ToolCall, prepared: Prepared) -> ToolCall:
     call.grant, call.reason = grant, storable(words.reason(grant))
     said = {**_said(prepared), "reason": call.reason, "isAutomatic": True, "grant": str(grant.pk)}
-    enter(call, Status.ALLOWED, actor=prepared.request.caller.actor, data=said | disclosure.undisclosed(call))
+    said |= facts.undisclosed(call, prepared.request.caller)
+    enter(call, Status.ALLOWED, actor=prepared.request.caller.actor, data=said)
     covering.record(grant, call)
     return call
 
@@ -174,6 +176,7 @@ def _ask(call: ToolCall, prepared: Prepared) -> ToolCall:
         same=same.sameness(shown),
     )
     data = {**_said(prepared), "approval": str(approval.pk), "digest": approval.digest, "reason": call.reason}
+    data |= facts.of_origin(call, request.caller)
     enter(call, Status.WAITING, actor=request.caller.actor, data=data)
     approval.save(force_insert=True)
     return call
@@ -190,6 +193,7 @@ def _call(prepared: Prepared) -> ToolCall:
         arguments=prepared.arguments if prepared.arguments is not None else _best_reading(request.arguments),
         caller_kind=request.caller.kind,
         caller_id=request.caller.user_id,
+        created_at=database.now(),
         conversation_id=request.conversation_id,
         turn_id=request.turn_id,
         position=request.position,
@@ -210,7 +214,7 @@ def _best_reading(given: str | dict[str, Any]) -> dict[str, Any]:
     """For the record of a rejected call; what can't be read as an object is kept as text, cut at 2,000 characters."""
     try:
         arguments = schema.parse_arguments(given) if isinstance(given, str) else given
-        if len(canonical.dumps(arguments)) <= canonical.MAX_ARGUMENT_BYTES:
+        if len(canonical.dumps(arguments)) <= canonical.most_argument_bytes():
             return arguments
     except (schema.BadArguments, canonical.NotJson):
         pass

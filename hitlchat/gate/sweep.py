@@ -2,9 +2,7 @@
 
 from datetime import timedelta
 
-from django.utils import timezone
-
-from hitlchat.gate import decide, perform, stopping
+from hitlchat.gate import decide, lease, perform, placing, stopping
 from hitlchat.gate.actor import SYSTEM
 from hitlchat.gate.grants import ending
 from hitlchat.gate.models import ToolCall
@@ -16,6 +14,7 @@ GRACE = timedelta(seconds=3)
 # An allowed call that belongs to no turn has a caller waiting for it; after this long the caller is gone.
 ABANDONED = timedelta(seconds=60)
 GONE = "whoever asked for it has gone"
+NO_WORKER = "no worker was free while its caller waited"
 
 
 def sweep() -> None:
@@ -28,16 +27,16 @@ def sweep() -> None:
 
 
 def _begin_what_was_left() -> None:
-    left = ToolCall.objects.filter(status__in=perform.READY, created_at__lt=timezone.now() - GRACE)
+    left = ToolCall.objects.filter(lease.is_older(GRACE), status__in=placing.READY)
     for call_id in left.exclude(status=Status.ALLOWED, turn_id=None).values_list("pk", flat=True)[:100]:
         perform.begin(call_id)
 
 
 def _withdraw_abandoned() -> None:
-    gone = ToolCall.objects.filter(status=Status.ALLOWED, turn_id=None, created_at__lt=timezone.now() - ABANDONED)
+    gone = ToolCall.objects.filter(lease.is_older(ABANDONED), status=Status.ALLOWED, turn_id=None)
     for call in gone[:100]:
         try:
-            data = {"reason": GONE}
-            move(call, Status.WITHDRAWN, actor=SYSTEM, data=data, reason=f"Not run: {GONE}.")
+            why = NO_WORKER if placing.queued_since(call) else GONE
+            move(call, Status.WITHDRAWN, actor=SYSTEM, data={"reason": why}, reason=f"Not run: {why}.")
         except StaleCall:
             continue

@@ -2,8 +2,7 @@
 
 from uuid import UUID
 
-from django.db import transaction
-
+from hitlchat.database import durable
 from hitlchat.gate import quorum, stopping
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.decide import NOT_YOURS, AlreadySettled, NoSuchApproval
@@ -36,7 +35,7 @@ def take_back(call_id: UUID, actor: Actor) -> ToolCall:
     if call.status != Status.APPROVED:
         raise TooLate(call)
     try:
-        with transaction.atomic():
+        with durable():
             move(call, Status.WITHDRAWN, actor=actor, data={"reason": WHY}, reason=f"Not run: {WHY}.")
             ending.revoke_given_with(call_id, actor)
     except StaleCall as stale:

@@ -1,5 +1,6 @@
 """The one place that writes a call's status: the move, its audit event and its announcement belong together."""
 
+from collections.abc import Iterable
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -7,16 +8,21 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import Q
 from django.dispatch import Signal
-from django.utils import timezone
 
-from hitlchat.gate import events
+from hitlchat import database
+from hitlchat.gate import events, facts
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import AuditEvent, ToolCall
 from hitlchat.gate.status import ENTRIES, MOVES, SETTLED, Status
 
+AT_A_TIME = 500
+
 # Sent after the commit with call_id, status, conversation_id and turn_id, and with whether it was asked about again:
 # ids only. Who listens reads the row again.
 call_moved = Signal()
+
+
+RETURNED = frozenset({Status.SUCCEEDED, Status.FAILED})
 
 
 class IllegalMove(Exception):
@@ -35,7 +41,7 @@ def enter(call: ToolCall, status: Status, *, actor: Actor, data: dict[str, Any] 
     if status not in ENTRIES:
         raise IllegalMove(f"a call cannot begin as {status.value!r}")
     call.status = status
-    call.settled_at = timezone.now() if status in SETTLED else None
+    call.settled_at = database.now() if status in SETTLED else None
     with transaction.atomic(savepoint=False):
         call.save(force_insert=True)
         _record(call, actor, data)
@@ -59,8 +65,9 @@ def move(
     if to not in MOVES[Status(call.status)]:
         raise IllegalMove(f"call {call.pk} cannot go from {Status(call.status).value!r} to {to.value!r}")
     if to in SETTLED:
-        columns["settled_at"] = timezone.now()
-    with transaction.atomic():
+        columns["settled_at"] = database.now()
+    # What starts must be known to have started, also after a power cut.
+    with database.durable() if to == Status.EXECUTING else transaction.atomic():
         rows = ToolCall.objects.filter(only_if or Q(), pk=call.pk, status=call.status, round=call.round)
         if rows.update(status=to, **columns) != 1:
             raise StaleCall(f"call {call.pk} is no longer {call.status!r}")
@@ -72,9 +79,16 @@ def move(
 
 
 def note(call_id: UUID | None, name: str, *, actor: Actor, data: dict[str, Any] | None = None) -> None:
-    """Put on record what happened to a call without moving it; None: to none."""
-    whole = {**(data or {}), **actor.known_by}
+    """Put on record what happened to a call without moving it; None: to none. With who did it, by id and name."""
+    whole = {**(data or {}), **actor.known_by, **facts.by(actor)}
     AuditEvent.objects.create(name=name, call_id=call_id, actor_id=actor.user_id, means=actor.means, data=whole)
+
+
+def note_all(name: str, each: Iterable[dict[str, Any]], *, actor: Actor) -> None:
+    """Put on record many events of one name that are about no call, with one statement for some hundreds."""
+    known = {**actor.known_by, **facts.by(actor)}
+    events = [AuditEvent(name=name, actor_id=actor.user_id, means=actor.means, data={**data, **known}) for data in each]
+    AuditEvent.objects.bulk_create(events, batch_size=AT_A_TIME)
 
 
 def remark(call: ToolCall, name: str, *, actor: Actor, data: dict[str, Any] | None = None) -> None:
@@ -86,7 +100,14 @@ def remark(call: ToolCall, name: str, *, actor: Actor, data: dict[str, Any] | No
 
 
 def _record(call: ToolCall, actor: Actor, data: dict[str, Any] | None) -> None:
-    remark(call, f"call.{Status(call.status).value}", actor=actor, data=data)
+    status = Status(call.status)
+    # What else is known of it then, so that nobody can change the row without the record telling.
+    known = facts.of_call(call)
+    if status == Status.EXECUTING:
+        known |= facts.of_arguments(call)
+    if status in RETURNED:
+        known |= facts.of_result(call)
+    remark(call, f"call.{status.value}", actor=actor, data={**(data or {}), **known})
 
 
 def _announce(call_id: UUID, status: Status, logged: events.Fields, **more: Any) -> None:

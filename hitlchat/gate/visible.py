@@ -8,10 +8,11 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import islice
 
-from hitlchat.gate.characters import HIDDEN, MARK, OVERLAY, is_hidden
+from hitlchat.gate import characters
+from hitlchat.gate.characters import is_hidden
 
 MIXABLE = {"LATIN", "CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE"}
 MOST_MARKS = 2
@@ -31,16 +32,6 @@ _EMOJI = (
     r"\xa9\xae\u203c\u2049\u2122\u2139\u2194-\u21aa\u231a-\u23ff\u24c2\u25aa-\u25fe\u2600-\u27bf\u2934\u2935"
     r"\u2b05-\u2b55\u3030\u303d\u3297\u3299\U0001f000-\U0001faff"
 )
-_ONE_EMOJI = rf"(?![{HIDDEN}])[{_EMOJI}][\ufe0e\ufe0f]?"
-_UNSEEN, _REST = rf"[{HIDDEN}{OVERLAY}]", rf"[{HIDDEN}{OVERLAY}{MARK}]*"
-# Either an emoji with what belongs to it, or a run to be escaped: hidden characters, and marks that have enough of
-# their kind before them or nothing to stand on.
-_TOKEN = re.compile(
-    rf"{_ONE_EMOJI}(?:\u200d{_ONE_EMOJI})*|[0-9#*]\ufe0f\u20e3"
-    rf"|(?![ -~\n\t])(?P<escaped>{_UNSEEN}{_REST}|[{MARK}](?<=[{MARK}]{{{MOST_MARKS + 1}}}){_REST}"
-    rf"|[{MARK}](?<![^\n{HIDDEN}{OVERLAY}].){_REST})"
-)
-_HIDDEN_RUN = re.compile(f"[{HIDDEN}]+")
 _DIRECTION = re.compile(r"[\u202a-\u202e\u2066-\u2069]")
 _RTL = re.compile(r"[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefe\U00010800-\U00010fff\U0001e800-\U0001efff]")
 # A line in which nothing but right-to-left letters has a direction of its own: no display order can mislead.
@@ -50,10 +41,38 @@ _RTL_LINE = re.compile(
 )
 _ASCII = re.compile(r"[\x20-\x7e\n\t]*\Z")
 _WORD = re.compile(r"[^\W\d_]+")
-_HOSTLIKE = re.compile(rf"[\w.{MARK}-]+")
-_TOP_LEVEL = re.compile(rf"[^\W\d_][^\W\d_{MARK}]*[^\W\d_]")
 _PUNYCODE = re.compile(r"\bxn--[a-z0-9-]+", re.IGNORECASE)
 _WIDE_ALONE = re.compile(rf"[{_WIDE}](?<![{_EAST_ASIAN}].)(?![{_EAST_ASIAN}])")
+
+
+@dataclass(frozen=True)
+class _Patterns:
+    """What asks for the tables of Unicode; made when the first text that is not plain ASCII is shown."""
+
+    token: re.Pattern[str]
+    hidden_run: re.Pattern[str]
+    hostlike: re.Pattern[str]
+    top_level: re.Pattern[str]
+
+
+@cache
+def _patterns() -> _Patterns:
+    hidden, overlay, mark = characters.sets()
+    emoji = rf"(?![{hidden}])[{_EMOJI}][\ufe0e\ufe0f]?"
+    unseen, rest = rf"[{hidden}{overlay}]", rf"[{hidden}{overlay}{mark}]*"
+    # Either an emoji with what belongs to it, or a run to be escaped: hidden characters, and marks that have enough of
+    # their kind before them or nothing to stand on.
+    token = re.compile(
+        rf"{emoji}(?:\u200d{emoji})*|[0-9#*]\ufe0f\u20e3"
+        rf"|(?![ -~\n\t])(?P<escaped>{unseen}{rest}|[{mark}](?<=[{mark}]{{{MOST_MARKS + 1}}}){rest}"
+        rf"|[{mark}](?<![^\n{hidden}{overlay}].){rest})"
+    )
+    return _Patterns(
+        token,
+        re.compile(f"[{hidden}]+"),
+        re.compile(rf"[\w.{mark}-]+"),
+        re.compile(rf"[^\W\d_][^\W\d_{mark}]*[^\W\d_]"),
+    )
 
 
 @dataclass(frozen=True)
@@ -88,7 +107,7 @@ def see(text: str, *, stored: bool = False) -> Seen:
     that is shown in stored order."""
     if _ASCII.match(text):
         return Seen((Piece(text),), _punycode(text), stored=stored)
-    runs = [match for match in _TOKEN.finditer(text) if match.lastgroup]
+    runs = [match for match in _patterns().token.finditer(text) if match.lastgroup]
     right_to_left = bool(_RTL.search(text))
     stored = stored or (right_to_left and (bool(runs) or not all(map(_reads_well, text.split("\n")))))
     warnings = (*_warnings(text, "".join(run[0] for run in runs), stored=stored and right_to_left), *_punycode(text))
@@ -99,12 +118,14 @@ def pieces(text: str) -> tuple[Piece, ...]:
     """`text` with its hidden characters as escapes, without the warnings that belong to it."""
     if _ASCII.match(text):
         return (Piece(text),)
-    return tuple(_pieces(text, [match for match in _TOKEN.finditer(text) if match.lastgroup]))
+    return tuple(_pieces(text, [match for match in _patterns().token.finditer(text) if match.lastgroup]))
 
 
 def escaped(text: str) -> str:
     """`text` with each hidden character as plain U+ and code, where nothing can be marked as an escape."""
-    return _TOKEN.sub(lambda match: _codes(match[0]) if match.lastgroup else match[0], text)
+    if _ASCII.match(text):
+        return text
+    return _patterns().token.sub(lambda match: _codes(match[0]) if match.lastgroup else match[0], text)
 
 
 def _pieces(text: str, runs: list[re.Match[str]]) -> Iterator[Piece]:
@@ -132,7 +153,7 @@ def _reads_well(line: str) -> bool:
 def _warnings(text: str, escaped: str, *, stored: bool) -> Iterator[str]:
     if _DIRECTION.search(escaped):
         yield "Contains a direction override: elsewhere this text may look different."
-    if hidden := sum(map(len, _HIDDEN_RUN.findall(escaped))):
+    if hidden := sum(map(len, _patterns().hidden_run.findall(escaped))):
         many = f"{hidden:,} characters" if hidden > 1 else "a character"
         yield f"Contains {many} that cannot be seen, shown here as U+ and a code."
     if marks := len(escaped) - hidden:
@@ -157,9 +178,9 @@ def _mixed_word(text: str) -> str | None:
 
 
 def _foreign_host(text: str) -> str | None:
-    for match in _HOSTLIKE.finditer(text):
+    for match in _patterns().hostlike.finditer(text):
         host = match.group().strip(".-_")
-        if not host.isascii() and "." in host and _TOP_LEVEL.match(host.rpartition(".")[2]):
+        if not host.isascii() and "." in host and _patterns().top_level.match(host.rpartition(".")[2]):
             return host[:LONGEST_NAMED]
     return None
 

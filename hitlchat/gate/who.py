@@ -58,13 +58,14 @@ def told(approval: Approval) -> Seen | None:
     """The sentences, unless they would say no more than that the person decides for whom it is called."""
     rules = approval.disclosure.get("whoDecides")
     is_plain = rules is None or (rules["digest"] == "" and rules["freshSignInMinutes"] is None)
-    return None if is_plain else see(sentences(approval))
+    return None if is_plain and not deciders.was_enough(approval) else see(sentences(approval))
 
 
 def sentences(approval: Approval) -> str:
     """As it was shown when it was asked."""
     name = approval.disclosure["caller"]["name"]
-    return words(approval.disclosure.get("whoDecides"), name)
+    said = words(approval.disclosure.get("whoDecides"), name)
+    return f"{said} {_client(name)}" if deciders.was_enough(approval) else said
 
 
 def words(rules: dict[str, Any] | None, requester: str) -> str:
@@ -80,6 +81,10 @@ def words(rules: dict[str, Any] | None, requester: str) -> str:
     if minutes := rules.get("freshSignInMinutes"):
         said.append(f"Whoever approves has to have signed in within the last {minutes} minutes.")
     return " ".join(said)
+
+
+def _client(name: str) -> str:
+    return f"The MCP client that asks may pass on the answer of {name}: a person sits at it, an administrator says."
 
 
 def _deciding(rules: dict[str, Any], requester: str) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import anyio
+from django.conf import settings
 from mcp.server.streamable_http import MCP_SESSION_ID_HEADER
 from mcp.shared.inbound import MCP_METHOD_HEADER, MCP_PROTOCOL_VERSION_HEADER
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
@@ -17,8 +18,6 @@ from hitlchat.mcp_server.door import ACCESS, refuse
 from hitlchat.mcp_server.streams import Asgi, is_stream
 from hitlchat.mcp_server.tokens import Access
 
-MOST_OF_TOKEN = 20
-MOST_OF_PERSON = 60
 # The SDK closes a session that has had no request and no stream for as long as that.
 IDLE_SECONDS = 300.0
 QUIET_SECONDS = 2.0
@@ -132,12 +131,13 @@ class Allotment:
 
     def _is_full(self, access: Access) -> bool:
         of_person = sum(each.access.user_id == access.user_id for each in self._places)
-        return len(self._of_token(access)) >= MOST_OF_TOKEN or of_person >= MOST_OF_PERSON
+        most_of_token, most_of_person = settings.MCP_TOKEN_SESSIONS, settings.MCP_PERSON_SESSIONS
+        return len(self._of_token(access)) >= most_of_token or of_person >= most_of_person
 
     def _said(self, access: Access) -> str:
-        whose, most = ("token", MOST_OF_TOKEN)
-        if len(self._of_token(access)) < MOST_OF_TOKEN:
-            whose, most = ("person, with all their tokens,", MOST_OF_PERSON)
+        whose, most = ("token", settings.MCP_TOKEN_SESSIONS)
+        if len(self._of_token(access)) < most:
+            whose, most = ("person, with all their tokens,", settings.MCP_PERSON_SESSIONS)
         return f"One {whose} may have {most} sessions and streams open at once, and none that could be closed is idle."
 
 

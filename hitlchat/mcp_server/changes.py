@@ -75,7 +75,8 @@ class Audience(InMemorySubscriptionBus):
         token_id = _opening.get()
 
         def heard(event: Any) -> None:
-            if self._concerns(token_id):
+            # Whose list of tools changed says nothing of what else is told.
+            if not isinstance(event, ToolsListChanged) or self._concerns(token_id):
                 listener(event)
 
         leave = super().subscribe(heard)

@@ -5,14 +5,16 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import datetime, timedelta
+from datetime import timedelta
 from uuid import UUID
 
 import anyio
 from django.conf import settings
-from django.utils import timezone
+from django.db.models.expressions import CombinedExpression
+from django.db.models.functions import Now
 
-from hitlchat.gate import withdraw
+from hitlchat import database
+from hitlchat.gate import lease, withdraw
 from hitlchat.gate.actor import SYSTEM
 from hitlchat.gate.background import background
 from hitlchat.gate.crossing import in_db
@@ -30,9 +32,16 @@ SECONDS = 5.0
 _held: set[UUID] = set()
 
 
-def until() -> datetime:
+def _longest() -> timedelta:
+    return 2 * lease.length()
+
+
+_leases = lease.Leases("held_until", _longest)
+
+
+def until() -> CombinedExpression:
     """So long others believe that a process still has the client, without hearing from it."""
-    return timezone.now() + timedelta(seconds=2 * settings.LEASE_SECONDS)
+    return Now() + _longest()
 
 
 @asynccontextmanager
@@ -48,16 +57,16 @@ async def held(call: ToolCall) -> AsyncIterator[None]:
         yield
     except (Exception, asyncio.CancelledError):
         # Others need not wait for what this process knows: its clients are gone when it ends.
-        await _let_go(call.pk, timezone.now() if background.leaving else None)
+        await _let_go(call.pk, is_lost=background.leaving)
         raise
     else:
-        await _let_go(call.pk, None)
+        await _let_go(call.pk)
 
 
-async def _let_go(call_id: UUID, end: datetime | None) -> None:
+async def _let_go(call_id: UUID, *, is_lost: bool = False) -> None:
     _held.discard(call_id)
     with anyio.move_on_after(SECONDS, shield=True):
-        await in_db(_note)(call_id, end)
+        await in_db(_note)(call_id, is_lost=is_lost)
 
 
 def outlives(call_id: UUID) -> None:
@@ -76,23 +85,25 @@ async def keep() -> None:
         await asyncio.sleep(settings.LEASE_SECONDS / 3)
 
 
-def _note(call_id: UUID, end: datetime | None) -> None:
-    Submission.objects.filter(pk=call_id).update(held_until=end)
+def _note(call_id: UUID, end: CombinedExpression | None = None, *, is_lost: bool = False) -> None:
+    held_until = database.now() if is_lost else end
+    Submission.objects.filter(pk=call_id).update(held_until=held_until)
 
 
 def _look() -> None:
     if _held:
         # Not those let go of in this moment.
         Submission.objects.filter(pk__in=tuple(_held), held_until__isnull=False).update(held_until=until())
-    left = Submission.objects.filter(held_until__lt=timezone.now()).select_related("call")
-    for row in left.order_by("held_until")[:AT_ONCE]:
+    rows = Submission.objects.filter(held_until__isnull=False).exclude(pk__in=tuple(_held)).select_related("call")
+    gone = [pk for pk, _ in _leases.lapsed(rows, AT_ONCE)]
+    for row in rows.filter(pk__in=gone).order_by("held_until"):
         _leave(row)
     _expire()
 
 
 def _expire() -> None:
     """What waits does not outlast the token that it came in with, as when that is revoked."""
-    rows = Submission.objects.filter(call__status=Status.WAITING, token__expires_at__lte=timezone.now())
+    rows = Submission.objects.filter(call__status=Status.WAITING, token__expires_at__lte=Now())
     for call_id in rows.values_list("call_id", flat=True)[:AT_ONCE]:
         withdraw.withdraw_call(call_id, actor=SYSTEM, why=EXPIRED)
 
@@ -103,4 +114,4 @@ def _leave(row: Submission) -> None:
         withdraw.withdraw_question(row.call_id, row.call.round, actor=SYSTEM, why=LOST)
         rows.update(held_until=None)
     else:
-        rows.update(held_until=None, parked_at=timezone.now())
+        rows.update(held_until=None, parked_at=database.now())

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 import mcp_types as types
 from django.conf import settings
 from django.db.models import Q
+from django.db.models.functions import Now
 from django.utils import timezone
 
 from hitlchat.gate.crossing import in_db
@@ -27,7 +28,7 @@ STANDS = timedelta(hours=1)
 
 def pick_up(asked: Asked) -> ToolCall | None:
     """The call like this one that its client was told to come back for; it is this request's from now on."""
-    recent = Q(call__settled_at=None) | Q(call__settled_at__gt=timezone.now() - STANDS)
+    recent = Q(call__settled_at=None) | Q(call__settled_at__gt=Now() - STANDS)
     rows = Submission.objects.filter(recent, token_id=asked.access.token_id, request=asked.digest)
     parked = rows.filter(parked_at__isnull=False).order_by("parked_at").values_list("pk", "parked_at")
     for call_id, since in parked[:10]:

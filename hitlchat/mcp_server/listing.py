@@ -47,11 +47,15 @@ def _page(access: Access, cursor: str | None) -> types.ListToolsResult:
     following = _cursor(found[PAGE - 1].name) if len(found) > PAGE else None
     # Of one person's list nobody else may keep a copy, and it may change at any time.
     return types.ListToolsResult(
-        tools=[described(tool) for tool in found[:PAGE]], next_cursor=following, ttl_ms=0, cache_scope="private"
+        tools=[described(tool, attended=access.attended) for tool in found[:PAGE]],
+        next_cursor=following,
+        ttl_ms=0,
+        cache_scope="private",
     )
 
 
-def described(tool: Tool) -> types.Tool:
+def described(tool: Tool, *, attended: bool = False) -> types.Tool:
+    """`attended`: whether a person sits at the client that it is described to."""
     # What the tool does is judged here: hints of whoever made it are none.
     reads = tool.risk_level <= 1
     return types.Tool(
@@ -69,7 +73,7 @@ def described(tool: Tool) -> types.Tool:
             "hitlchat/riskLevel": tool.risk_level,
             "hitlchat/risk": RISK_LABELS[tool.risk_level],
             "hitlchat/approval": APPROVAL[HitlMode(tool.hitl_mode)],
-            "hitlchat/signedInOnly": not deciders.will_do(tool),
+            "hitlchat/signedInOnly": not (attended and deciders.will_do(tool)),
         },
     )
 

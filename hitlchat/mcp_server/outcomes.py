@@ -7,7 +7,7 @@ from uuid import UUID
 
 import mcp_types as types
 
-from hitlchat.gate import canonical, reasons, results, schema, texts
+from hitlchat.gate import canonical, contents, reasons, results, schema, texts
 from hitlchat.gate.crossing import in_db
 from hitlchat.gate.models import Decision, ToolCall
 from hitlchat.gate.status import Status
@@ -40,10 +40,11 @@ async def of(call: ToolCall) -> types.CallToolResult:
         call = await in_db(_read)(call.pk)
     matter = texts.matter(call, edited=_is_edited(call))
     templates = await in_db(texts.in_force)(call.tool_id) if matter else results.OURS
-    if canonical.is_short(call.result, SMALL):
-        return _told(call, templates)
+    data = await in_db(contents.data)(call) if contents.attached(call) else {}
+    if canonical.is_short(call.result, SMALL) and not data:
+        return _told(call, templates, data)
     # Results may be large, and checking them must keep nobody waiting.
-    return await asyncio.to_thread(_told, call, templates)
+    return await asyncio.to_thread(_told, call, templates, data)
 
 
 def pending(call_id: UUID, address_of: Callable[[UUID], str]) -> types.CallToolResult | None:
@@ -90,13 +91,14 @@ def _is_edited(call: ToolCall) -> bool:
     return any(decision.edited_arguments is not None for decision in _decisions(call))
 
 
-def _told(call: ToolCall, templates: texts.Texts) -> types.CallToolResult:
+def _told(call: ToolCall, templates: texts.Texts, data: dict[str, bytes]) -> types.CallToolResult:
     decisions = _decisions(call)
     text = results.for_model(
         call,
         decline_reason=reasons.given(decisions),
         edited=_is_edited(call),
         templates=templates,
+        bound=shapes.most_text(),
     )
     if call.status == Status.REFUSED and call.reason in NOT_HERE:
         # No policy did, which is what it says elsewhere.
@@ -110,7 +112,17 @@ def _told(call: ToolCall, templates: texts.Texts) -> types.CallToolResult:
         return _error(MISFIT + text, call)
     if declared is None and not _fits({}, value):
         value = None
-    return types.CallToolResult(content=[_text(text)], structured_content=value, _meta=_meta(call))
+    return types.CallToolResult(content=_content(call, text, data), structured_content=value, _meta=_meta(call))
+
+
+def _content(call: ToolCall, text: str, data: dict[str, bytes]) -> list[types.ContentBlock]:
+    """The blocks as they came; where a person changed the arguments, `text` says so and holds what is text in them."""
+    blocks = contents.blocks(call)
+    if blocks is None:
+        return [_text(text)]
+    is_edited = _is_edited(call)
+    others = [shapes.block(block, data) for block in blocks if not (is_edited and block["type"] == "text")]
+    return [_text(text), *others] if is_edited else others
 
 
 def _fits(declared: dict[str, Any], value: dict[str, Any] | None) -> bool:

@@ -1,4 +1,4 @@
-"""A person's own tokens, of all kinds: made, listed and revoked."""
+"""A person's own tokens, of all kinds: made, listed and revoked; and which MCP clients a person sits at."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,6 +22,13 @@ class NoSuchToken(LookupError):
     """This person has no token with that id."""
 
 
+class OnlyAdministrators(PermissionError):
+    """Whether a person sits at an MCP client is for an administrator to say, whoever owns its token."""
+
+    def __init__(self) -> None:
+        super().__init__("Only an administrator says whether a person sits at an MCP client.")
+
+
 @dataclass(frozen=True)
 class Held:
     """One token, with its limits if it is for /mcp."""
@@ -35,19 +42,54 @@ class Held:
 
 
 def make(
-    user: User, kind: TokenKind, actor: Actor, name: str = "", expires_at: datetime | None = None, **limits: Any
+    user: User,
+    kind: TokenKind,
+    actor: Actor,
+    name: str = "",
+    expires_at: datetime | None = None,
+    *,
+    attended_by: Actor | None = None,
+    **limits: Any,
 ) -> str:
     """A new token, made by `actor`: the only time its text is known. `limits`: columns of McpToken, for kind mcp.
 
-    ValidationError names what does not fit.
+    `attended_by`: the administrator who says that a person sits at its client.
+    Raises: ValidationError, OnlyAdministrators, NoSuchToken (`attended_by`, of another kind than mcp).
     """
     with transaction.atomic():
         if kind == TokenKind.MCP:
             secret = tokens.make(user, name, expires_at, **limits)
         else:
             secret = Token.make(user, kind, name, expires_at)
-        _record("token.made", Token.objects.select_related("mcp").get(digest=hashed(secret)), actor)
+        made = Token.objects.select_related("mcp").get(digest=hashed(secret))
+        _record("token.made", made, actor)
+        if attended_by is not None:
+            mark(made.pk, attended_by, attended=True)
     return secret
+
+
+def mark(token_id: int, actor: Actor, *, attended: bool) -> Token:
+    """Say as an administrator whether a person sits at the client that shows this MCP token, from now on.
+
+    A mark counts for what is asked from now on; its end also for what is open.
+    Raises: NoSuchToken, OnlyAdministrators.
+    """
+    with transaction.atomic():
+        _require_administrator(actor)
+        found = Token.objects.select_for_update(of=("self",)).select_related("user", "mcp")
+        token = found.filter(pk=token_id, kind=TokenKind.MCP).first()
+        if token is None:
+            raise NoSuchToken
+        if token.attended != attended:
+            token.attended = attended
+            token.save(update_fields=["attended"])
+            _record("token.marked_attended" if attended else "token.unmarked_attended", token, actor)
+    return token
+
+
+def of_clients() -> Iterator[Token]:
+    """Valid MCP tokens of everyone: first those at whose client a person sits, then the newest."""
+    yield from Token.valid().filter(kind=TokenKind.MCP).order_by("-attended", "-pk")
 
 
 def held(user: User) -> Iterator[Held]:
@@ -89,6 +131,12 @@ def revoke(user: User, token_id: int, actor: Actor) -> int:
     return len(calls)
 
 
+def _require_administrator(actor: Actor) -> None:
+    rows = User.objects.select_for_update().filter(pk=actor.user_id or 0, is_superuser=True, is_active=True)
+    if actor.means not in ("session", "console") or not rows.exists():
+        raise OnlyAdministrators
+
+
 def _record(name: str, token: Token, actor: Actor) -> None:
     """Everything about it but its text, and what that could be told from."""
     data = {
@@ -98,6 +146,8 @@ def _record(name: str, token: Token, actor: Actor) -> None:
         "name": token.name,
         "expires_at": token.expires_at and token.expires_at.isoformat(),
     }
+    if token.kind == TokenKind.MCP:
+        data["attended"] = token.attended
     if (limits := getattr(token, "mcp", None)) is not None:
         data |= {column: getattr(limits, column) for column in ("tools", "ceiling", "without_elicitation")}
     transition.note(None, name, actor=actor, data=data)

@@ -10,7 +10,7 @@ from weakref import WeakValueDictionary
 import anyio
 from mcp.server.session import ServerSession
 
-from hitlchat.upstreams.source import progressed
+from hitlchat.upstreams.waking import progressed
 from hitlchat.upstreams.wire import Step
 
 _following: WeakValueDictionary[UUID, "Progress"] = WeakValueDictionary()

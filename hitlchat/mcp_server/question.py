@@ -60,6 +60,8 @@ def message(approval: Approval) -> str:
     if asked := approval.disclosure.get("again"):
         lines.append(f"Asked again: {_line(see(asked['why']))}")
     lines += [f"Tool: {_line(shown.tool_name)}, from {_line(shown.origin)}", f"Arguments: {_arguments(approval)}"]
+    if ran := approval.disclosure.get("ranBefore"):
+        lines.append(f"Note: {ran}")
     lines += _effect(approval.disclosure.get("preview"))
     return "\n".join([*lines, *_warnings(shown)])
 

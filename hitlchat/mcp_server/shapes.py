@@ -1,11 +1,18 @@
 """Results and schemas as MCP wants them: always objects, so that any other result stands in one, as `result`."""
 
-from collections.abc import Iterator
+import base64
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+import mcp_types as types
+from django.conf import settings
 from mcp.shared.inbound import X_MCP_HEADER_KEY
+from pydantic import TypeAdapter
 
+from hitlchat.gate import contents, results
 from hitlchat.gate.models import Tool, ToolCall
+
+_BLOCK: TypeAdapter[types.ContentBlock] = TypeAdapter(types.ContentBlock)
 
 DEFINITIONS = ("$defs", "definitions")
 # Of what stands in them, the keys are names, or it is no schema at all.
@@ -37,9 +44,30 @@ def output_schema(tool: Tool) -> dict[str, Any] | None:
 def structured(call: ToolCall) -> dict[str, Any] | None:
     """The result of a call that succeeded, as an object; None if it is none and nobody was told that it would be."""
     schema = call.tool.output_schema if call.tool is not None else None
+    value = contents.structured(call)
     if isinstance(schema, dict) and not _is_object(schema):
-        return {"result": call.result}
-    return call.result if isinstance(call.result, dict) else None
+        return {"result": value}
+    return value if isinstance(value, dict) else None
+
+
+def most_text() -> results.Bound:
+    """Of one text in a result: as much as the result of a tool may have at all."""
+    return results.Bound(int(settings.TOOL_RESULT_KIB) * 1024, "TOOL_RESULT_KIB")
+
+
+def block(kept: contents.Block, data: Mapping[str, bytes]) -> types.ContentBlock:
+    """The block as it came, or in words where its bytes are not there."""
+    whole = dict(kept)
+    is_resource = kept["type"] == "resource"
+    if "text" in kept:
+        whole["text"] = most_text().cut(str(kept["text"]))
+    if "bytes" in kept:
+        if (found := data.get(kept.get("sha256", ""))) is None:
+            return types.TextContent(type="text", text=f"[{contents.in_words(kept)}]")
+        whole["blob" if is_resource else "data"] = base64.b64encode(found).decode()
+    if is_resource:
+        whole = {"type": "resource", "resource": whole, "annotations": kept.get("annotations")}
+    return _BLOCK.validate_python(whole)
 
 
 def _without_headers(part: Any, *, is_named: bool = False) -> Any:

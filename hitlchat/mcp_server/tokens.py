@@ -16,7 +16,8 @@ from hitlchat.mcp_server.models import McpToken, WithoutElicitation
 
 @dataclass(frozen=True)
 class Access:
-    """What a request may do that showed a valid token. `tools`: None for all of them."""
+    """What a request may do that showed a valid token. `tools`: None for all of them. `attended`: a person sits at its
+    client, as an administrator says."""
 
     token_id: int
     user_id: int
@@ -25,6 +26,7 @@ class Access:
     ceiling: int = 5
     without_elicitation: WithoutElicitation = WithoutElicitation.DENY
     token_name: str = ""
+    attended: bool = False
 
     @property
     def caller(self) -> Caller:
@@ -32,7 +34,7 @@ class Access:
 
     def word(self, client: str) -> Actor:
         """The user, as far as a client says so that calls itself `client`."""
-        return Actor(self.user_id, "elicitation", client=client, token=self.token_name)
+        return Actor(self.user_id, "elicitation", client=client, token=self.token_name, token_id=self.token_id)
 
 
 def make(user: User, name: str = "", expires_at: datetime | None = None, **limits: Any) -> str:
@@ -77,4 +79,5 @@ def _access(token: Token) -> Access:
         limits.ceiling,
         WithoutElicitation(limits.without_elicitation),
         token.name,
+        token.attended,
     )

@@ -22,7 +22,10 @@ class Way(StrEnum):
 def way(asked: Asked, tool: Tool, question: Question | None = None) -> Way:
     """By what the client can do, what the call may be decided by, and what its token says for when neither helps.
     `question`: the one that is open, if the call is on record already."""
-    enough = deciders.will_do(tool) if question is None else question.fits and question.word_will_do
+    if question is None:
+        enough = asked.access.attended and deciders.will_do(tool)
+    else:
+        enough = question.fits and question.word_will_do
     if asked.asks_forms and enough:
         return Way.FORM
     if asked.opens_urls:

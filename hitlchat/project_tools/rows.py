@@ -5,11 +5,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from django.apps import apps
-from django.db import DEFAULT_DB_ALIAS, transaction
+from django.db import DEFAULT_DB_ALIAS, IntegrityError, transaction
 from django.db.models import Model, Q
-from django.utils import timezone
 
-from hitlchat.gate import withdraw
+from hitlchat.gate import tools, withdraw
 from hitlchat.gate.actor import SYSTEM
 from hitlchat.gate.models import Tool
 from hitlchat.project_tools import catalogue
@@ -51,7 +50,7 @@ def _keep(made: ProjectTool, row: Tool | None) -> None:
     columns = made.columns
     if row is None:
         # Not `create`: another process may be starting too.
-        row, is_new = Tool.objects.get_or_create(name=made.name, defaults=columns)
+        row, is_new = _get_or_add(made.name, columns)
         if is_new:
             logger.info("Function %s is now the tool %s", made.path, made.name)
             return
@@ -61,12 +60,21 @@ def _keep(made: ProjectTool, row: Tool | None) -> None:
         _change(row, columns)
 
 
+def _get_or_add(name: str, columns: dict[str, Any]) -> tuple[Tool, bool]:
+    try:
+        with transaction.atomic():
+            # What the operator's code says holds; only who decides is inherited from an earlier tool of the name.
+            return tools.add(Tool(**columns), SYSTEM, inherits=False), True
+    except IntegrityError:
+        return Tool.objects.get(name=name), False
+
+
 def _change(row: Tool, columns: dict[str, Any]) -> None:
     with transaction.atomic():
         standing = Tool.objects.select_for_update().filter(pk=row.pk, source=SOURCE).first()
         if standing is None or not _differs(standing, columns):
             return
-        Tool.objects.filter(pk=row.pk).update(**columns, updated_at=timezone.now())
+        tools.change(row.pk, columns, SYSTEM)
         if standing.definition_hash != columns["definition_hash"]:
             withdraw.withdraw_tool(row.pk, actor=SYSTEM, why="the function was changed")
         if (standing.hitl_mode, standing.condition) != (columns["hitl_mode"], columns["condition"]):
@@ -77,7 +85,7 @@ def _change(row: Tool, columns: dict[str, Any]) -> None:
 def _remove(row: Tool) -> None:
     with transaction.atomic():
         withdraw.withdraw_tool(row.pk, actor=SYSTEM, why="the function was removed from this server's project")
-        Tool.objects.filter(pk=row.pk, source=SOURCE).delete()
+        tools.remove(Tool.objects.filter(pk=row.pk, source=SOURCE), SYSTEM)
     logger.info("The tool %s is gone with its function", row.name)
 
 

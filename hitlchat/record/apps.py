@@ -9,4 +9,4 @@ class RecordConfig(AppConfig):
     def ready(self) -> None:
         from hitlchat.record import keys  # noqa: PLC0415
 
-        register(keys.check)
+        register(keys.check, "hitlchat")

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from hitlchat.record import tree
-from hitlchat.record.commitment import SaltOf, row_hash, salts
+from hitlchat.record.commitment import NOTHING, SaltOf, row_hash, salts, unreadable_hash
 from hitlchat.record.lines import Body, WrongLine
 from hitlchat.record.seals import DROP, SEAL, digest, hash_of, ids_of
 from hitlchat.record.signing import is_signed
@@ -37,7 +37,7 @@ class Batch:
         row, number = body["row"], self.seal["number"]
         if body["batch"] != number:
             raise WrongLine(f"is an event of batch {body['batch']} among those of batch {number}")
-        made = row_hash(row, _salt_of(body))
+        made = _hash(body, self.seal.get("format", 1))
         if not self._is_whole:
             self._require_proof(body, made)
             return
@@ -71,6 +71,14 @@ class Batch:
         about_this = (drop["number"], drop["seal"]) == (self.seal["number"], self.hash)
         if self._is_whole or not (about_this and is_signed(keys.get(drop["key"], ""), said["signature"], DROP, drop)):
             raise WrongLine(f"says that batch {self.seal['number']} was dropped, and that is not signed")
+
+
+def _hash(body: Body, form: int) -> bytes:
+    row = body["row"]
+    if "unreadable" in body:
+        return unreadable_hash(row["id"], body["unreadable"])
+    hidden = body.get("hidden", NOTHING)
+    return row_hash(row, _salt_of(body), form, text=body.get("text", ""), hidden=hidden)
 
 
 def _salt_of(body: Body) -> SaltOf:

@@ -6,11 +6,9 @@ compared with the one that was noted when the record was begun.
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
 
 from hitlchat.record import batches, trust
-from hitlchat.record.commitment import HIDDEN
-from hitlchat.record.lines import FORMAT, Body, Reader, WrongLine
+from hitlchat.record.lines import FORMAT, OLDER, Body, Reader, WrongLine
 from hitlchat.record.receipts_checked import Calls
 from hitlchat.record.seals import EXPORT
 from hitlchat.record.signing import is_signed
@@ -27,6 +25,7 @@ class Checked:
     events: int = 0
     receipts: int = 0
     hidden: int = 0
+    unreadable: int = 0
     what: str = ""
     at: str = ""
     key: str = ""
@@ -80,6 +79,11 @@ def _take(state: _State, body: Body, before: str) -> None:
 
 
 def _header(state: _State, body: Body, _: str) -> None:
+    if body["format"] in OLDER:
+        raise WrongLine(
+            "says that an older version of hitlchat wrote the file, and such a file could be made of a forged record."
+            " Export it again with this version"
+        )
     if body["format"] != FORMAT:
         raise WrongLine(f"says that the file is {body['format']!r}, and not {FORMAT!r}")
     known = [PublicKey(each["id"], each["public"], each["number"], each["endorsement"]) for each in body["keys"]]
@@ -106,9 +110,12 @@ def _event(state: _State, body: Body, _: str) -> None:
     if state.batch is None:
         raise WrongLine("is an event before any seal")
     state.batch.take(body)
-    state.calls.take(body["row"])
     state.checked.events += 1
-    state.checked.hidden += _hidden(body["row"]["data"])
+    if "unreadable" in body:
+        state.checked.unreadable += 1
+        return
+    state.calls.take(body["row"])
+    state.checked.hidden += len(body.get("hidden", ()))
 
 
 def _receipt(state: _State, body: Body, _: str) -> None:
@@ -138,9 +145,3 @@ def _close(state: _State) -> None:
     if state.batch is not None:
         state.batch.close()
         state.before, state.batch = state.batch, None
-
-
-def _hidden(value: Any) -> int:
-    if isinstance(value, dict):
-        return 1 if HIDDEN in value else sum(map(_hidden, value.values()))
-    return sum(map(_hidden, value)) if isinstance(value, list) else 0

@@ -4,34 +4,29 @@ from collections.abc import Iterator
 
 from django.db.models import Q
 
-from hitlchat.gate import canonical
 from hitlchat.gate.models import AuditEvent, Drop, Seal
 from hitlchat.record import rows, tree
 from hitlchat.record.commitment import Row
 from hitlchat.record.findings import Finding
 from hitlchat.record.seals import ids_of, within
 
-UNREADABLE = "is not even of the right kind any more"
 
-
-def compare(seal: Seal, late: dict[int, int], still_open: int) -> Iterator[Finding]:
-    """What is wrong with the events of one batch; nothing if they are those that were sealed.
+def compare(seal: Seal, there: list[Row], late: dict[int, int], still_open: int) -> Iterator[Finding]:
+    """What is wrong with the events of one batch, which are `there`; nothing if they are those that were sealed.
 
     `late`: of ids that came late, the batch that has them. `still_open`: from this batch on, what is in a gap has come
     late and will be sealed.
     """
-    try:
-        there = _there(seal)
-    except ValueError:
-        yield from _unreadable(seal)
-        return
     strangers = [row for row in there if not _belongs(row["id"], seal)]
     for row in strangers:
         if row["id"] not in late and not (seal.number >= still_open and within(row["id"], seal.gaps)):
             words = f"Event {row['id']} was put in: batch {seal.number} was sealed without it."
             yield Finding("inserted", words, seal.number, row["id"])
     own = {row["id"]: row for row in there if _belongs(row["id"], seal)}
-    yield from _against(seal, own)
+    broken = list(_against(seal, own))
+    yield from broken
+    named = {each.event for each in broken}
+    yield from (_unreadable(seal, row) for row in own.values() if rows.RAW in row and row["id"] not in named)
 
 
 def left_over(seal: Seal, late: dict[int, int]) -> Iterator[Finding]:
@@ -68,7 +63,7 @@ def sealed_ids(seal: Seal) -> Iterator[int]:
     return ids_of(rows.body_of(seal))
 
 
-def _there(seal: Seal) -> list[Row]:
+def there(seal: Seal) -> list[Row]:
     """Everything in the range of ids, and what came late."""
     return rows.read_ids(seal.late) + rows.read(Q(pk__range=(seal.first, seal.last)))
 
@@ -80,10 +75,7 @@ def _belongs(event_id: int, seal: Seal) -> bool:
 
 
 def _hash(row: Row, seal: Seal) -> bytes:
-    try:
-        return rows.hashed(row, seal.salt)
-    except canonical.NotJson:
-        return bytes(32)
+    return rows.hashed(row, seal.salt, rows.form_of(seal))
 
 
 def _changed(seal: Seal, row: Row, ids: dict[str, int]) -> Finding:
@@ -105,10 +97,6 @@ def _missing(seal: Seal, event_id: int) -> Finding:
     return Finding("missing", words, seal.number, event_id)
 
 
-def _unreadable(seal: Seal) -> Iterator[Finding]:
-    for event_id in sealed_ids(seal):
-        try:
-            rows.read(Q(pk=event_id))
-        except ValueError:
-            words = f"Event {event_id} was edited: it {UNREADABLE}."
-            yield Finding("edited", words, seal.number, event_id)
+def _unreadable(seal: Seal, row: Row) -> Finding:
+    words = f"Event {row['id']} cannot be read as an event, and was sealed as such in batch {seal.number}."
+    return Finding("unreadable", words, seal.number, row["id"])

@@ -31,17 +31,20 @@ def checked(found: Checked, noted: str, style: Style) -> str:
 def _verified(report: Report) -> Iterable[str]:
     counts = f"{plural(report.events, 'event')} in {plural(report.batches, 'batch', 'batches')}"
     if report.is_whole:
-        yield f"Whole: {counts}, as they were sealed."
+        yield f"Whole: {counts}, as they were sealed. {plural(report.calls, 'call')}, as their events say."
     else:
         first, *others = report.findings
         yield f"Broken: {first.words}"
         yield from (each.words for each in others[: MOST - 1])
         if len(others) >= MOST:
             yield f"… and {plural(len(others) - MOST + 1, 'thing')} more."
-        yield f"Looked at {counts}."
+        yield f"Looked at {counts}, and at {plural(report.calls, 'call')}."
     yield from (f"Batch {each['batch']}: dropped by retention on {each['at']}, seal stands." for each in report.dropped)
     if report.late:
         yield f"{plural(report.late, 'event')} came late, and {'is' if report.late == 1 else 'are'} sealed as such."
+    if report.uncovered:
+        count = plural(report.uncovered, "call")
+        yield f"Not covered by the record: what is kept of {count}, made before {report.uncovered_until} or up to then."
     if report.tail:
         yield f"Not sealed yet: the last {plural(report.tail, 'event')}. Of these nothing can be told."
     yield from report.notes

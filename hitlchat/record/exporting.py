@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from django.contrib.auth.models import User
 from django.db.models import Max, Min
 from django.utils import timezone
 
@@ -16,8 +15,8 @@ from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import AuditEvent, Drop, RecordKey, Seal, ToolCall
 from hitlchat.gate.transition import note
 from hitlchat.record import keys, receipts, rows, sealing, tree
-from hitlchat.record.commitment import Row, paths, salt_of_row, salts
-from hitlchat.record.hiding import keep_back
+from hitlchat.record.commitment import COLUMNS, Row, SaltOf, paths, salt_of_row, salts, text_digest, unreadable_inner
+from hitlchat.record.hiding import Hiding
 from hitlchat.record.lines import FORMAT, Body, Writer
 from hitlchat.record.receipts_checked import DECIDED
 from hitlchat.record.seals import EXPORT
@@ -137,7 +136,7 @@ def _of_one_call(call_id: UUID, counts: _Counts) -> Iterator[tuple[str, Body]]:
         counts.batches += 1
         yield "seal", _seal(seal, whole=False)
         there = rows.sealed(seal)
-        hashes = [rows.hashed(row, seal.salt) for row in there]
+        hashes = [rows.hashed(row, seal.salt, rows.form_of(seal)) for row in there]
         mine = [(place, row) for place, row in enumerate(there) if row["id"] in ids]
         for (place, _), body in zip(mine, _events(seal, [row for _, row in mine], counts), strict=True):
             yield "event", {**body, "index": place, "proof": [each.hex() for each in tree.proof(hashes, place)]}
@@ -146,7 +145,9 @@ def _of_one_call(call_id: UUID, counts: _Counts) -> Iterator[tuple[str, Body]]:
 
 def _receipts(counts: _Counts, also: str = "") -> Iterator[tuple[str, Body]]:
     wanted = {**counts.decided, **({also: None} if also else {})}
-    for body in receipts.of({call_id: counts.calls.get(call_id, []) for call_id in wanted}):
+    # In a receipt the salts do not matter, as no hash is made anew of what it says.
+    ids = {call_id: counts.calls.get(call_id, []) for call_id in wanted}
+    for body in receipts.of(ids, lambda row, arguments: _hidden(row, arguments, salts("00" * 32)).data):
         counts.receipts += 1
         yield "receipt", body
 
@@ -162,17 +163,42 @@ def _seal(seal: Seal, *, whole: bool, drop: Drop | None = None) -> Body:
 
 def _events(seal: Seal, there: list[Row], counts: _Counts) -> Iterator[Body]:
     """With secrets kept back, and what it takes to hash the rest."""
-    arguments = dict(ToolCall.objects.filter(pk__in={row["call"] for row in there}).values_list("pk", "arguments"))
-    names = dict(User.objects.filter(pk__in={row["actor"] for row in there}).values_list("pk", "username"))
+    calls = {row["call"] for row in there if rows.is_readable(row) and row["call"]}
+    arguments = receipts.kept(ToolCall, [UUID(each) for each in calls], "pk", "arguments")
     for row in there:
-        counts.add(row)
         salt = salt_of_row(seal.salt, row["id"])
-        said = arguments.get(UUID(row["call"])) if row["call"] else None
-        data = keep_back(Cover(row["data"], said), row["data"], salts(salt))
-        opened: Body = {"salt": salt}
-        if data != row["data"]:
-            opened = {"salts": {path: salts(salt)(path).hex() for path in paths(data)}}
-        yield {"batch": seal.number, "row": {**row, "data": data}, "who": names.get(row["actor"]), **opened}
+        # Also one whose JSON cannot be hashed is found out by hashing it.
+        rows.hashed(row, seal.salt, rows.form_of(seal))
+        if not rows.is_readable(row):
+            counts.events += 1
+            inner = unreadable_inner(row[rows.RAW], salts(salt))
+            yield {"batch": seal.number, "row": {"id": row["id"]}, "unreadable": inner}
+            continue
+        counts.add(row)
+        yield {"batch": seal.number, **_event(row, rows.form_of(seal), salt, arguments.get(row["call"] or ""))}
+
+
+@dataclass(frozen=True)
+class _Hidden:
+    data: Any
+    hidden: dict[str, str]
+
+
+def _hidden(row: Row, arguments: Any, salt_of: SaltOf) -> _Hidden:
+    hiding = Hiding(Cover(row["data"], arguments), salt_of)
+    return _Hidden(hiding.of(row["data"]), hiding.hidden)
+
+
+def _event(row: Row, form: int, salt: str, arguments: Any) -> Body:
+    salt_of = salts(salt)
+    made = _hidden(row, arguments, salt_of)
+    opened: Body = {"salt": salt}
+    if made.hidden:
+        left = paths(made.data, made.hidden)
+        opened = {"salts": {path: salt_of(path).hex() for path in left}, "hidden": made.hidden}
+    if form != 1:
+        opened["text"] = text_digest(row[rows.TEXT], salt_of)
+    return {"row": {**{name: row[name] for name in COLUMNS}, "data": made.data}, **opened}
 
 
 def _iso(at: datetime | None) -> str | None:

@@ -7,31 +7,35 @@ of it reads beside it. The record itself keeps what was said; an export goes fur
 from typing import Any
 
 from hitlchat.masking import HIDDEN as DOTS
-from hitlchat.record.commitment import HIDDEN, READS, SaltOf, below, node
+from hitlchat.record.commitment import SaltOf, below, node
 from hitlchat.secrecy import Cover, told
 
 
-def keep_back(cover: Cover, value: Any, salt_of: SaltOf, path: str = "") -> Any:
-    """`value`, which is the data of an event, with what stands for a value that is hidden, as commitment.py has it.
+class Hiding:
+    """Of one event: `hidden` are the hashes of what is kept back, by path, once `of` went over its data."""
 
-    Its own keys, at the top, are hitlchat's, and say nothing of what is secret.
-    """
-    if isinstance(value, dict):
-        if any(key.startswith("$") or cover.text(key) != key for key in value):
-            return _stand_in(value, salt_of, path, cover.value(value))
-        return {key: _member(cover, key, item, salt_of, path) for key, item in value.items()}
-    if isinstance(value, list):
-        return [keep_back(cover, item, salt_of, f"{path}/{number}") for number, item in enumerate(value)]
-    shown = cover.value(value)
-    return value if shown == value else _stand_in(value, salt_of, path, shown)
+    def __init__(self, cover: Cover, salt_of: SaltOf) -> None:
+        self._cover, self._salt_of = cover, salt_of
+        self.hidden: dict[str, str] = {}
 
+    def of(self, value: Any, path: str = "") -> Any:
+        """How `value`, which is the data of an event, reads with its secrets hidden.
 
-def _member(cover: Cover, key: str, item: Any, salt_of: SaltOf, path: str) -> Any:
-    where = below(path, key)
-    if path and told(key, item):
-        return _stand_in(item, salt_of, where, DOTS)
-    return keep_back(cover, item, salt_of, where)
+        Its own keys, at the top, are hitlchat's, and say nothing of what is secret.
+        """
+        if isinstance(value, dict):
+            if any(self._cover.text(key) != key for key in value):
+                return self._keep_back(value, path, self._cover.value(value))
+            return {key: self._member(key, item, path) for key, item in value.items()}
+        if isinstance(value, list):
+            return [self.of(item, f"{path}/{number}") for number, item in enumerate(value)]
+        shown = self._cover.value(value)
+        return value if shown == value else self._keep_back(value, path, shown)
 
+    def _member(self, key: str, item: Any, path: str) -> Any:
+        where = below(path, key)
+        return self._keep_back(item, where, DOTS) if path and told(key, item) else self.of(item, where)
 
-def _stand_in(value: Any, salt_of: SaltOf, path: str, reads: Any) -> dict[str, Any]:
-    return {HIDDEN: node(value, salt_of, path).hex(), READS: reads}
+    def _keep_back(self, value: Any, path: str, reads: Any) -> Any:
+        self.hidden[path] = node(value, self._salt_of, path=path).hex()
+        return reads

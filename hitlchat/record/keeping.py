@@ -5,6 +5,7 @@ import logging
 from datetime import timedelta
 
 from django.conf import settings
+from django.db import DatabaseError
 from django.utils import timezone
 
 from hitlchat.gate import bolts
@@ -14,7 +15,7 @@ from hitlchat.gate.models import Seal
 from hitlchat.record import keys, marking, retention, rows
 from hitlchat.record.keys import BadKey, OtherKey
 from hitlchat.record.marking import BadMark
-from hitlchat.record.sealing import MOST, seal
+from hitlchat.record.sealing import MOST, seal, seal_all
 
 logger = logging.getLogger(__name__)
 
@@ -67,16 +68,27 @@ def _is_due(seen: int) -> bool:
     if last is None:
         return seen > 0
     pause = timedelta(seconds=settings.HITL_RECORD_SECONDS / 2)
-    return bool(seen - last.last >= MOST or last.sealed_at <= timezone.now() - pause)
+    # A clock that was set back makes it a time to come.
+    return bool(seen - last.last >= MOST or abs(timezone.now() - last.sealed_at) >= pause)
 
 
 async def keep() -> None:
     """For the server process; ends only by being cancelled."""
+    # What a process before left, which may have died; and this one may die as soon.
+    await seal_what_is_left()
     keeper, clock = Keeper(), asyncio.get_running_loop().time
     while True:
         try:
             await in_db(keeper.look)(clock())
         except Exception:
-            # The database may be restarting, or a row be unreadable: neither may end the keeping.
+            # The database may be restarting: that may not end the keeping.
             logger.exception("The record could not be sealed; it is tried again")
         await asyncio.sleep(settings.HITL_RECORD_SECONDS)
+
+
+async def seal_what_is_left() -> None:
+    """At once, whoever was to seal it: when a server starts, and when it has ended everything else."""
+    try:
+        await in_db(seal_all)()
+    except (BadKey, OtherKey, DatabaseError):
+        logger.exception("What was left of the record could not be sealed; it is tried again")

@@ -10,7 +10,9 @@ from hitlchat.gate import canonical
 
 Body = dict[str, Any]
 
-FORMAT = "hitlchat record 1"
+FORMAT = "hitlchat record 2"
+# Could be made of a record that had been changed without `check` saying so.
+OLDER = ("hitlchat record 1",)
 
 
 class Writer:

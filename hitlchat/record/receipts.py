@@ -1,69 +1,81 @@
 """For each call that somebody decided about: what was asked, who had it before them, what they said, and what ran.
 
-All of it is in the record's events but what was shown and the arguments, which these events name by their digest.
+All of it is in the record's events but what was shown and the arguments: these are taken from where they are kept only
+if their digest is the one that the events name.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from typing import Any
+from uuid import UUID
+
+from django.db.models import Q
 
 from hitlchat.gate import canonical
-from hitlchat.gate.models import Approval, AuditEvent, ToolCall
-from hitlchat.record.receipts_checked import ASKED, SAID, SEEN
+from hitlchat.gate.models import Approval, ToolCall
+from hitlchat.record import rows
+from hitlchat.record.commitment import Row
+from hitlchat.record.receipts_checked import ASKED, entry, receipt
 from hitlchat.secrecy import Cover
 
-STARTED = "call.executing"
 AT_ONCE = 200
 
 Body = dict[str, Any]
 
 
-def of(calls: dict[str, list[int]]) -> Iterator[Body]:
-    """A receipt for each of these calls, from these of its events. A call that is gone has none."""
+def of(calls: Mapping[str, list[int]], hide: Callable[[Row, Any], Body]) -> Iterator[Body]:
+    """A receipt for each of these calls, from these of its events, of which `hide` gives the data as it is in the
+    file, knowing the arguments of the call."""
     left = iter(calls.items())
     while some := dict(islice(left, AT_ONCE)):
-        found = {str(call.pk): call for call in ToolCall.objects.filter(pk__in=list(some)).select_related("caller")}
-        shown = {str(row.call_id): row for row in Approval.objects.filter(call_id__in=list(some))}
-        events: dict[str, list[AuditEvent]] = {}
-        for event in AuditEvent.objects.filter(call_id__in=list(some)).select_related("actor").order_by("pk"):
-            events.setdefault(str(event.call_id), []).append(event)
-        for call_id, ids in some.items():
-            if call_id in found:
-                yield _receipt(found[call_id], shown.get(call_id), events.get(call_id, []), set(ids))
+        ids = [UUID(call_id) for call_id in some]
+        arguments = kept(ToolCall, ids, "pk", "arguments")
+        shown = kept(Approval, ids, "call_id", "disclosure")
+        events: dict[str, list[Row]] = {}
+        for row in rows.read(Q(call_id__in=ids)):
+            if rows.is_readable(row):
+                events.setdefault(row["call"], []).append(row)
+        for call_id, wanted in some.items():
+            own = [row for row in events.get(call_id, []) if row["id"] in set(wanted)]
+            yield _receipt(call_id, own, arguments.get(call_id), shown.get(call_id), hide)
 
 
-def _receipt(call: ToolCall, approval: Approval | None, events: list[AuditEvent], ids: set[int]) -> Body:
-    disclosures = [event.data["before"] for event in events if event.name == ASKED and "before" in event.data]
-    disclosures += [approval.disclosure] if approval else []
-    cover = Cover(call.arguments, *disclosures)
-    own = [event for event in events if event.pk in ids]
-    return {
-        "call": str(call.pk),
-        "tool": {"name": call.tool_name, "source": call.source, "definition": call.definition_hash},
-        "caller": {"kind": call.caller_kind, "user": call.caller_id, "name": call.caller.get_username()},
-        "events": [event.pk for event in own],
-        "shown": [_shown(event, disclosures, cover) for event in own if event.name == ASKED],
-        "seen": [_by(event) for event in own if event.name == SEEN],
-        "said": [_said(event, cover) for event in own if event.name in SAID],
-        "ran": cover.value(call.arguments) if any(event.name == STARTED for event in own) else None,
-        "status": call.status,
-    }
+def kept(model: Any, ids: list[UUID], key: str, column: str) -> dict[str, Any]:
+    """What is in this column, by call; nothing where it cannot be read."""
+    where = model.objects.filter(**{f"{key}__in": ids})
+    try:
+        return {str(call_id): value for call_id, value in where.values_list(key, column)}
+    except rows.UNREADABLE:
+        return kept(model, ids[:1], key, column) | kept(model, ids[1:], key, column) if len(ids) > 1 else {}
 
 
-def _shown(event: AuditEvent, disclosures: list[Any], cover: Cover) -> Body:
+def _receipt(
+    call_id: str, events: list[Row], arguments: Any, disclosure: Any, hide: Callable[[Row, Any], Body]
+) -> Body:
+    disclosures = [row["data"]["before"] for row in events if row["name"] == ASKED and "before" in row["data"]]
+    disclosures += [disclosure] if disclosure is not None else []
+    cover = Cover(arguments, *disclosures)
+    made = receipt(call_id, [entry({**row, "data": hide(row, arguments)}) for row in events])
+    shown = [each | _shown(each["digest"], disclosures, cover) for each in made["shown"]]
+    return {**made, "shown": shown, **_ran(made["ranDigest"], arguments, cover)}
+
+
+def _shown(digest: str | None, disclosures: list[Any], cover: Cover) -> Body:
     """`whole`: nothing was hidden of it, so that its digest can be made anew. `matches`: it was here, when exported."""
-    digest = event.data.get("digest")
-    found = next((each for each in disclosures if canonical.sha256(each) == digest), None)
+    found = next((each for each in disclosures if _digest(each) == digest), None)
     shown = cover.value(found)
-    said = {"event": event.pk, "digest": digest, "matches": found is not None}
-    return {**said, "disclosure": shown, "whole": found is not None and shown == found}
+    return {"matches": found is not None, "disclosure": shown, "whole": found is not None and shown == found}
 
 
-def _said(event: AuditEvent, cover: Cover) -> Body:
-    return {**_by(event), "name": event.name, "reason": cover.text(str(event.data.get("reason") or ""))}
+def _ran(digest: str | None, arguments: Any, cover: Cover) -> Body:
+    if digest is None or _digest(arguments) != digest:
+        return {"ran": None, "ranWhole": False}
+    ran = cover.value(arguments)
+    return {"ran": ran, "ranWhole": ran == arguments}
 
 
-def _by(event: AuditEvent) -> Body:
-    by = event.actor.get_username() if event.actor else None
-    told = {"event": event.pk, "by": by, "means": event.means, "digest": event.data.get("digest")}
-    return {**told, "at": event.at.isoformat()}
+def _digest(value: Any) -> str:
+    try:
+        return canonical.sha256(value)
+    except canonical.NotJson:
+        return ""

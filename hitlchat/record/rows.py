@@ -6,15 +6,26 @@ from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
 
+from django.db import DatabaseError, connection
 from django.db.models import Q, QuerySet, TextField
 from django.db.models.functions import Cast
 
+from hitlchat.gate import canonical
 from hitlchat.gate.models import AuditEvent, Drop, Seal
+from hitlchat.record import commitment
 from hitlchat.record.commitment import Row, row_hash, salt_of_row, salts
 from hitlchat.record.seals import Body, Ranges, digest, within
 
 AT_ONCE = 500
 MARK = 16
+# Beside the columns of a row: the text that its data is stored as; and of one that is no event, all that is stored.
+TEXT, RAW = "text", "raw"
+# Whatever Django, a driver or JSON make of values that are not of the kind that they should be.
+UNREADABLE = (ValueError, TypeError, AttributeError, OverflowError, RecursionError, DatabaseError)
+_COLUMN = {
+    "sqlite": "typeof({0}) || ' ' || hex(CAST({0} AS BLOB))",
+    "postgresql": "encode(convert_to(CAST({0} AS text), 'UTF8'), 'hex')",
+}
 
 
 def iso(at: datetime) -> str:
@@ -22,11 +33,14 @@ def iso(at: datetime) -> str:
 
 
 def read(*where: Q, most: int | None = None) -> list[Row]:
-    """Events as JSON, by id. ValueError: one of them is not even of the right kind."""
-    columns = ("pk", "name", "call_id", "actor_id", "means", "at", "text")
-    # The text, and not what Django makes of it: that of a changed row may be no JSON.
-    rows = AuditEvent.objects.filter(*where).annotate(text=Cast("data", TextField())).order_by("pk")
-    return [_row(values) for values in rows.values(*columns)[:most]]
+    """Events as JSON, by id. One that is not even of the right kind has its id, and RAW, and raises nothing."""
+    found = AuditEvent.objects.filter(*where).order_by("pk")
+    try:
+        return _rows(found, most)
+    except UNREADABLE:
+        # One of them; or it is the database that fails, and does so again.
+        ids = list(found.values_list("pk", flat=True)[:most])
+        return [_one(event_id) for event_id in ids]
 
 
 def read_ids(ids: Iterable[int]) -> list[Row]:
@@ -37,21 +51,64 @@ def read_ids(ids: Iterable[int]) -> list[Row]:
     return found
 
 
+def is_readable(row: Row) -> bool:
+    return RAW not in row
+
+
+def _rows(events: "QuerySet[AuditEvent]", most: int | None = None) -> list[Row]:
+    columns = ("pk", "name", "call_id", "actor_id", "means", "at", "text")
+    # The text, and not what Django makes of it: that of a changed row may be no JSON.
+    rows = events.annotate(text=Cast("data", TextField())).values(*columns)
+    return [_row(values) for values in rows[:most]]
+
+
+def _one(event_id: int) -> Row:
+    try:
+        return _rows(AuditEvent.objects.filter(pk=event_id))[0]
+    except UNREADABLE:
+        return {"id": event_id, RAW: _raw(event_id)}
+
+
+def _raw(event_id: int) -> str:
+    """All columns as they are stored."""
+    column = _COLUMN[connection.vendor]
+    columns = ", ".join(column.format(name) for name in ("name", "call_id", "actor_id", "means", "at", "data"))
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT {columns} FROM gate_auditevent WHERE id = %s", [event_id])  # noqa: S608 - names of our own
+        return json.dumps(cursor.fetchone())
+
+
 def _row(stored: dict[str, Any]) -> Row:
+    """ValueError, TypeError and others: it is no event."""
+    name, actor, means, text = stored["name"], stored["actor_id"], stored["means"], stored["text"]
+    if not (isinstance(name, str) and isinstance(means, str) and isinstance(actor, int | None)):
+        raise TypeError("not of the kinds that the columns of an event have")
     return {
         "id": stored["pk"],
-        "name": stored["name"],
+        "name": name,
         "call": str(stored["call_id"]) if stored["call_id"] else None,
-        "actor": stored["actor_id"],
-        "means": stored["means"],
+        "actor": actor,
+        "means": means,
         "at": iso(stored["at"]),
-        "data": json.loads(stored["text"]),
+        "data": json.loads(text),
+        TEXT: text,
     }
 
 
-def hashed(row: Row, salt: str) -> bytes:
-    """The hash of an event in the batch with this salt."""
-    return row_hash(row, salts(salt_of_row(salt, row["id"])))
+def hashed(row: Row, salt: str, form: int) -> bytes:
+    """The hash of an event in the batch with this salt, sealed in this form. It never raises for the row's sake."""
+    salt_of = salts(salt_of_row(salt, row["id"]))
+    if RAW not in row:
+        try:
+            return row_hash(row, salt_of, form, text=commitment.text_digest(row[TEXT], salt_of))
+        except canonical.NotJson:
+            row[RAW] = _raw(row["id"])
+    return commitment.unreadable_hash(row["id"], commitment.unreadable_inner(row[RAW], salt_of))
+
+
+def form_of(seal: Seal) -> int:
+    """How the events of a batch are hashed."""
+    return 1 if seal.format is None else seal.format
 
 
 def marks_of(hashes: Iterable[bytes]) -> str:
@@ -64,7 +121,10 @@ def marks_in(marks: str) -> list[str]:
 
 def body_of(seal: Seal) -> Body:
     """What is hashed and signed."""
+    # Those that were sealed before there was another form say nothing of it.
+    form = {"format": seal.format} if seal.format is not None else {}
     return {
+        **form,
         "number": seal.number,
         "first": seal.first,
         "last": seal.last,

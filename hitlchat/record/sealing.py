@@ -11,13 +11,15 @@ import secrets
 from datetime import datetime, timedelta
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from django.conf import settings
 from django.db import IntegrityError, connection, transaction
-from django.db.models import Q
+from django.db.models import Q, Subquery
+from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from hitlchat.gate.models import AuditEvent, RecordKey, Seal
 from hitlchat.record import keys, rows, tree
-from hitlchat.record.commitment import Row
+from hitlchat.record.commitment import FORM, Row
 from hitlchat.record.seals import SEAL, gaps_in, hash_of
 from hitlchat.record.signing import sign
 
@@ -30,7 +32,7 @@ def seal(up_to: int | None = None) -> Seal | None:
     """Seal the next batch: at most MOST events, those with an id up to `up_to`, and what came late. None if there are
     none, or another process seals them just now. BadKey, OtherKey.
 
-    ValueError: an event that is not sealed yet cannot be read.
+    No row keeps it from going on: one that cannot be read is sealed as such.
     """
     private = keys.own()
     before = Seal.objects.order_by("-number").first()
@@ -55,6 +57,24 @@ def seal_all() -> int:
             return count
 
 
+def oldest_unsealed() -> datetime | None:
+    """When the first event happened that is in no batch yet; None if all are sealed."""
+    sealed = Seal.objects.order_by("-number").values("last")[:1]
+    rest = AuditEvent.objects.filter(pk__gt=Coalesce(Subquery(sealed), 0)).order_by("pk")
+    return rest.values_list("at", flat=True).first()
+
+
+def unsealed_seconds() -> float:
+    """How old that one is; 0 if all are sealed."""
+    at = oldest_unsealed()
+    return max(0.0, (timezone.now() - at).total_seconds()) if at is not None else 0.0
+
+
+def is_overdue(seconds: float) -> bool:
+    """Whether an event that is so old should have been sealed: a server does so within two intervals."""
+    return seconds > 3 * settings.HITL_RECORD_SECONDS
+
+
 def _sealed_up_to() -> int:
     return Seal.objects.order_by("-number").values_list("last", flat=True).first() or 0
 
@@ -71,9 +91,10 @@ def _made(before: Seal | None, late: list[Row], fresh: list[Row], oldest: dateti
         late=[row["id"] for row in late],
         watch=_watch(before, number, oldest),
         salt=secrets.token_hex(32),
+        format=FORM,
         previous=before.hash if before else "",
     )
-    hashes = [rows.hashed(row, made.salt) for row in (*late, *fresh)]
+    hashes = [rows.hashed(row, made.salt, FORM) for row in (*late, *fresh)]
     made.root, made.marks = tree.root(hashes).hex(), rows.marks_of(hashes)
     return made
 

@@ -3,15 +3,22 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from hitlchat.gate.models import AuditEvent, Drop, RecordKey, Seal
-from hitlchat.record import keys, marking, rows, shown, trust
-from hitlchat.record.comparing import compare, left_over
+from django.contrib.auth.models import User
+from django.db.models import Q
+
+from hitlchat.gate.durations import about
+from hitlchat.gate.models import AuditEvent, Drop, RecordKey, Seal, ToolCall
+from hitlchat.gate.sources import altered
+from hitlchat.record import calls, comparing, keys, marking, rows, sealing, trust
+from hitlchat.record.calls import People
+from hitlchat.record.commitment import Row
 from hitlchat.record.findings import Finding, Report
 from hitlchat.record.marking import Mark
 from hitlchat.record.seals import DROP, SEAL, hash_of
 from hitlchat.record.signing import is_signed
 from hitlchat.record.trust import PublicKey
 
+NOT_SEALED = "Whatever they say can still be forged: start the server, which seals them, or run “audit seal”."
 UNKNOWN = (
     "Nothing here says whose key that is: give --key with the fingerprint that was noted when the record was begun."
 )
@@ -27,31 +34,77 @@ class Known:
 
 def verify(known: Known | None = None) -> Report:
     """Look at everything. BadKey, BadMark."""
-    known = known or Known()
     report = Report()
-    for finding in _walk(report, known):
-        report.findings.append(finding)
+    for _ in steps(report, known or Known()):
+        continue
     return report
 
 
-def _walk(report: Report, known: Known) -> Iterator[Finding]:
+def steps(report: Report, known: Known) -> Iterator[tuple[int, int]]:
+    """The same piece by piece, into `report`: how many batches and calls were looked at, and of how many."""
+    every = Seal.objects.count() + ToolCall.objects.count()
+    try:
+        for finding in _walk(report, known):
+            if finding is not None:
+                report.findings.append(finding)
+            else:
+                done = report.batches + report.calls
+                yield done, max(every, done)
+    except rows.UNREADABLE as error:
+        # What an event, a call or an answer is like never ends it: this is a seal, a key, or the database itself.
+        words = f"A seal or key after batch {report.batches} cannot even be read: {type(error).__name__}: {error}."
+        report.findings.append(Finding("seal edited", words, report.batches + 1))
+
+
+def _walk(report: Report, known: Known) -> Iterator[Finding | None]:
+    """None: so far, so good."""
     public = {key.pk: key.public for key in RecordKey.objects.all()}
     last = Seal.objects.order_by("-number").first()
     late = {event_id: seal.number for seal in Seal.objects.exclude(late=[]).iterator() for event_id in seal.late}
     report.late = len(late)
-    marks = _Marks(known.seal, marking.noted())
+    marks, people = _Marks(known.seal, marking.noted()), People(dict(User.objects.values_list("pk", "username")), set())
     yield from _keys(report, known.key, last)
     yield from _before_the_first()
     previous: Seal | None = None
     for seal in rows.every_seal(last=last.number if last else 0):
-        yield from _linked(seal, previous, public.get(seal.key_id, ""))
-        yield from _events(seal, late, last.watch if last else 0, report, public)
+        wrong = list(_linked(seal, previous, public.get(seal.key_id, "")))
+        yield from wrong
+        # Of one that was edited it cannot be told what it covers.
+        if not any(each.kind == "seal edited" for each in wrong):
+            yield from _events(seal, _Around(late, last.watch if last else 0, public, people), report)
         marks.passes(seal)
         previous = seal
         report.batches += 1
         report.last_seal = seal.hash
-    report.tail = AuditEvent.objects.filter(pk__gt=previous.last if previous else 0).count()
+        yield None
+    yield from _tail(previous, report, people)
     yield from marks.left()
+    yield from calls.compare(report)
+    yield from _definitions()
+
+
+def _tail(last: Seal | None, report: Report, people: People) -> Iterator[Finding]:
+    """What is not sealed yet: how much, and whether it should be by now."""
+    at, wanted = last.last if last else 0, rows.AT_ONCE
+    overdue, first = sealing.unsealed_seconds(), at + 1
+    while page := rows.read(Q(pk__gt=at), most=wanted):
+        first = page[0]["id"] if not report.tail else first
+        report.tail += len(page)
+        at = page[-1]["id"]
+        for row in page:
+            yield from people.compare(row, None) if rows.is_readable(row) else ()
+    if report.tail and sealing.is_overdue(overdue):
+        yield Finding("not sealed", f"{_unsealed(report.tail, overdue)} {NOT_SEALED}", None, first)
+
+
+def _unsealed(count: int, seconds: float) -> str:
+    what = "The last event is" if count == 1 else f"The last {count:,} events are"
+    return f"{what} not sealed, and the first of them is {about(seconds)} old."
+
+
+def _definitions() -> Iterator[Finding]:
+    """The code and texts under a definition hash, as each source of tools keeps them."""
+    yield from (Finding("not the definition", words) for words in altered())
 
 
 def _linked(seal: Seal, previous: Seal | None, public: str) -> Iterator[Finding]:
@@ -70,20 +123,45 @@ def _linked(seal: Seal, previous: Seal | None, public: str) -> Iterator[Finding]
         yield Finding("seal unsigned", f"The signature on the seal of batch {number} is not that of its key.", number)
 
 
-def _events(
-    seal: Seal, late: dict[int, int], still_open: int, report: Report, public: dict[str, str]
-) -> Iterator[Finding]:
+@dataclass(frozen=True)
+class _Around:
+    """What is known when one batch is looked at. `late`: of ids that came late, the batch that has them."""
+
+    late: dict[int, int]
+    still_open: int
+    public: dict[str, str]
+    people: People
+
+
+def _events(seal: Seal, around: _Around, report: Report) -> Iterator[Finding]:
     drop = Drop.objects.filter(pk=seal.number).first()
     if drop is None:
         report.events += seal.count
-        yield from compare(seal, late, still_open)
-        yield from shown.compare(seal)
-    elif is_signed(public.get(drop.key_id, ""), drop.signature, DROP, rows.body_of_drop(drop, seal)):
+        there = comparing.there(seal)
+        yield from comparing.compare(seal, there, around.late, around.still_open)
+        readable = [row for row in there if rows.is_readable(row)]
+        for row in readable:
+            yield from around.people.compare(row, seal.number)
+        yield from _calls_gone(seal, readable)
+    elif is_signed(around.public.get(drop.key_id, ""), drop.signature, DROP, rows.body_of_drop(drop, seal)):
         report.dropped.append({"batch": seal.number, "at": rows.iso(drop.dropped_at), "events": seal.count})
-        yield from left_over(seal, late)
+        yield from comparing.left_over(seal, around.late)
     else:
         words = f"Batch {seal.number} is said to be dropped by retention, and that is not signed."
         yield Finding("missing", words, seal.number)
+
+
+def _calls_gone(seal: Seal, events: list[Row]) -> Iterator[Finding]:
+    """Calls that are not there any more, each with its first event here."""
+    first: dict[str, int] = {}
+    for row in events:
+        if row["call"] is not None:
+            first.setdefault(row["call"], row["id"])
+    left = {str(pk) for pk in ToolCall.objects.filter(pk__in=list(first)).values_list("pk", flat=True)}
+    for call, event_id in first.items():
+        if call not in left:
+            words = f"Call {call} of event {event_id} is not there any more."
+            yield Finding("not what was called", words, seal.number, event_id)
 
 
 def _keys(report: Report, noted: str, last: Seal | None) -> Iterator[Finding]:

@@ -14,6 +14,9 @@ def checked_words(found: Checked, noted: str) -> list[str]:
     lines = [f"As it was written on {found.at}: {counts}."]
     if found.hidden:
         lines.append(f"{plural(found.hidden, 'value')} in it are kept back as secret; their hashes stand for them.")
+    if found.unreadable:
+        count = plural(found.unreadable, "event")
+        lines.append(f"{count} in it could not be read as events when they were sealed: only their hashes are here.")
     lines.append(f"Signed with the key {spaced(found.key)}")
     lines.append(
         "That is the key that you named, or one that it vouches for."

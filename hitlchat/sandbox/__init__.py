@@ -6,6 +6,7 @@ from .grants import HostFunction
 from .keepers import close
 from .limits import Limits
 from .report import Fault, FaultKind, Problem, Report
+from .shares import Share, on_behalf, shares
 from .standing import Status, Wall, status
 from .walls import Walls, walls
 
@@ -16,12 +17,15 @@ __all__ = [
     "Limits",
     "Problem",
     "Report",
+    "Share",
     "Status",
     "Wall",
     "Walls",
     "check",
     "close",
+    "on_behalf",
     "run",
+    "shares",
     "status",
     "walls",
 ]

@@ -5,6 +5,7 @@ import logging
 import re
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from .grants import HostFunction
@@ -48,7 +49,7 @@ async def run(
     try:
         check_size(source, limits)
         _check_arguments(arguments, limits)
-        said = await ordered({"do": "run", **order}, limits.wall_seconds, grants, sleep)
+        said = await ordered({"do": "run", **order}, limits.wall_seconds, Host(grants, sleep))
         result, output, fault = said["result"], said["output"], said["fault"] and Fault(**said["fault"])
     except Stopped as stopped:
         fault = stopped.fault
@@ -58,6 +59,14 @@ async def run(
     return Report(result, output, fault, (time.perf_counter() - started) * 1000)
 
 
+@dataclass(frozen=True)
+class Host:
+    """What the server does for one run."""
+
+    grants: Mapping[str, HostFunction]
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+
+
 class _Vanished(Stopped):
     """The keeper ended before it had begun: nothing of the order was done."""
 
@@ -65,24 +74,19 @@ class _Vanished(Stopped):
 async def ordered(
     order: dict[str, Any],
     seconds: float,
-    grants: Mapping[str, HostFunction] | None = None,
-    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    host: Host | None = None,
 ) -> dict[str, Any]:
     """What a keeper reports on `order`. Stopped: none was to be had, or it ended or hung and has been killed."""
+    host = host or Host({})
     try:
-        return await _once(order, seconds, grants or {}, sleep)
+        return await _once(order, seconds, host)
     except _Vanished:
-        return await _once(order, seconds, grants or {}, sleep)
+        return await _once(order, seconds, host)
 
 
-async def _once(
-    order: dict[str, Any],
-    seconds: float,
-    grants: Mapping[str, HostFunction],
-    sleep: Callable[[float], Awaitable[None]],
-) -> dict[str, Any]:
+async def _once(order: dict[str, Any], seconds: float, host: Host) -> dict[str, Any]:
     async with lent() as keeper:
-        hosting = Hosting(keeper.channel, grants, sleep)
+        hosting = Hosting(keeper.channel, host.grants, host.sleep)
         try:
             async with asyncio.timeout(seconds + BACKSTOP_SECONDS):
                 return await _conversation(keeper, order, hosting)

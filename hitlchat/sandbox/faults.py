@@ -1,6 +1,7 @@
 """From what the interpreter raises to one clear sentence with the author's line."""
 
 import logging
+import signal
 from collections.abc import Collection
 
 from pydantic_monty import Frame, MontyCrashedError, MontyError, MontyRuntimeError, MontySyntaxError
@@ -40,7 +41,9 @@ def cut(text: str) -> str:
 
 def _crash(error: MontyCrashedError, limits: Limits) -> Fault:
     if error.timed_out:
-        return Fault("limit", _over_cpu(limits))
+        return Fault("limit", over_cpu(limits))
+    if error.exit_status == -signal.SIGABRT:  # how it ends where the kernel gives it no more
+        return Fault("limit", over_memory(limits))
     logger.warning("a sandbox worker ended in the middle of a run: %s", error)
     return Fault("crash", "the process that ran the tool ended unexpectedly; the tool may have done part of its work")
 
@@ -65,9 +68,9 @@ def _runtime(error: MontyRuntimeError, limits: Limits, known: Collection[str], r
 
 def _limit(inner: BaseException, message: str, limits: Limits) -> str | None:
     if isinstance(inner, TimeoutError) and "time limit exceeded" in message:
-        return _over_cpu(limits)
+        return over_cpu(limits)
     if isinstance(inner, MemoryError):
-        return f"memory: the tool needs more than {in_words(limits.memory_bytes)}{limits.named('memory_bytes')}"
+        return over_memory(limits)
     if isinstance(inner, RecursionError):
         return f"recursion: the tool nests more than {limits.recursion} calls or values"
     if isinstance(inner, RuntimeError) and message.startswith("suspension limit"):
@@ -76,8 +79,12 @@ def _limit(inner: BaseException, message: str, limits: Limits) -> str | None:
     return None
 
 
-def _over_cpu(limits: Limits) -> str:
+def over_cpu(limits: Limits) -> str:
     return f"processor time: the tool computes for more than {limits.cpu_seconds:g} s{limits.named('cpu_seconds')}"
+
+
+def over_memory(limits: Limits) -> str:
+    return f"memory: the tool needs more than {in_words(limits.memory_bytes)}{limits.named('memory_bytes')}"
 
 
 def over_calls(limits: Limits) -> str:

@@ -10,7 +10,7 @@ import os
 import resource
 import struct
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 
 ADDRESS_SPACE = 1 << 30
 LIFETIME_CPU_SECONDS = 13_000  # above what the runs of one worker may use together
@@ -178,16 +178,19 @@ def probe(monty: str) -> None:
     os._exit(0)
 
 
-def become(monty: str, names: Iterable[str], arguments: list[str]) -> None:
+def become(monty: str, names: Collection[str], arguments: list[str]) -> None:
     """Put up the named walls and become the worker; an error in any of them ends the process instead."""
     os.closerange(3, 256)
     os.chdir("/")
     table = walls(monty)
     silent = os.open(os.devnull, os.O_WRONLY)
+    kernel_filter = [name for name in names if name == "seccomp"]
     for name in names:
-        if name == "seccomp":
-            os.dup2(silent, 2)  # what the worker itself writes there a tool may have chosen
-            os.close(silent)
+        if name not in kernel_filter:
+            table[name]()
+    os.dup2(silent, 2)  # what the worker itself writes there a tool may have chosen
+    os.close(silent)
+    for name in kernel_filter:  # last, since it forbids the two lines above
         table[name]()
     os.execve(monty, [monty, *arguments], {})  # noqa: S606
 

@@ -100,7 +100,7 @@ def start(launcher: Path) -> Keeper:
 
 def launcher(folder: Path, found: Walls) -> Path:
     """The file that a keeper starts as its worker: away from our folder, into the jail, then the interpreter."""
-    jail = [PYTHON, "-IS", str(JAIL), "exec", ",".join(found.names)] if found.jailed else []
+    jail = [PYTHON, "-IS", str(JAIL), "exec", ",".join(found.names)] if found.names else []
     script = folder / "worker"
     command = shlex.join([*jail, find_monty_binary()])
     script.write_text(f'#!/bin/sh\ncd / && exec {command} "$@"\n', encoding="utf-8")

@@ -8,26 +8,30 @@ import asyncio
 import atexit
 import logging
 import os
-import shutil
-import tempfile
 import threading
 from collections import deque
 from collections.abc import AsyncIterator
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from django.conf import settings
 
+from hitlchat import scratch
+
 from .keeper_process import Keeper, KeeperFailed, launcher, start
 from .report import Fault, Stopped
+from .shares import on_behalf, own, shares
 from .walls import Walls, walls
 
 logger = logging.getLogger(__name__)
 
-CHECKOUT_SECONDS = 5.0
+# For a run that has no share of the workers yet.
+SHARE_SECONDS = 5.0
+# A worker is free for who has a share, but may have to be started first.
+TAKE_SECONDS = 60.0
 NO_START = "the sandbox could not start; the log says why"
+NOT_IN_TIME = f"no worker of the sandbox started within {TAKE_SECONDS:g} s"
 CLOSED = "the sandbox was closed just now"
 
 
@@ -46,16 +50,16 @@ class Pool:
     _starting: int = 0
 
     def __post_init__(self) -> None:
-        self._folder = Path(tempfile.mkdtemp(prefix="hitlchat-sandbox-"))
+        self._folder = scratch.make("sandbox")
         # once: a file that is being written cannot be executed
-        self._launcher = launcher(self._folder, self.walls)
+        self._launcher = launcher(self._folder.path, self.walls)
 
     @property
     def size(self) -> int:
         return len(self._all)
 
     async def take(self) -> Keeper:
-        """A free keeper, a new one if there are fewer than TOOL_WORKERS. TimeoutError: all busy; KeeperFailed."""
+        """A free keeper, a new one if there are fewer than TOOL_WORKERS. TimeoutError: none yet; KeeperFailed."""
         promise: Future[Keeper] = Future()
         with self._lock:
             if self.is_closed:
@@ -63,7 +67,7 @@ class Pool:
             self._waiting.append(promise)
             self._match()
         try:
-            async with asyncio.timeout(CHECKOUT_SECONDS):
+            async with asyncio.timeout(TAKE_SECONDS):
                 return await asyncio.wrap_future(promise)
         except (TimeoutError, asyncio.CancelledError):
             if not promise.cancel() and not promise.cancelled() and promise.exception() is None:
@@ -85,7 +89,7 @@ class Pool:
             told = self._dismissed()
         for keeper in ended:
             keeper.kill()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        self._folder.remove()
         _tell(told, KeeperFailed(CLOSED))
 
     def _match(self) -> None:
@@ -155,13 +159,37 @@ def pool() -> Pool | None:
 
 @asynccontextmanager
 async def lent() -> AsyncIterator[Keeper]:
-    """A keeper for one run. Stopped: none to be had. What ends in any other way than by itself costs the keeper."""
+    """A keeper for one run, on the share of this context if it has one.
+
+    Stopped: none to be had. What ends in any other way than by itself costs the keeper.
+    """
     keepers = await _opened()
+    async with _share(), _taken(keepers) as keeper:
+        yield keeper
+
+
+@asynccontextmanager
+async def _share() -> AsyncIterator[None]:
+    with own() as has_own:
+        if has_own:
+            yield
+            return
+    share = await shares.soon(on_behalf.get(), SHARE_SECONDS, is_run=False)
+    if share is None:
+        all_of_them = f"all {settings.TOOL_WORKERS} sandbox workers (TOOL_WORKERS) are busy"
+        raise Stopped(Fault("busy", f"{all_of_them}: try again in a moment"))
+    try:
+        yield
+    finally:
+        share.leave()
+
+
+@asynccontextmanager
+async def _taken(keepers: Pool) -> AsyncIterator[Keeper]:
     try:
         keeper = await keepers.take()
     except TimeoutError:
-        all_of_them = f"all {settings.TOOL_WORKERS} sandbox workers (TOOL_WORKERS) are busy"
-        raise Stopped(Fault("busy", f"{all_of_them}: try again in a moment")) from None
+        raise Stopped(Fault("unavailable", NOT_IN_TIME)) from None
     except KeeperFailed as failed:
         raise Stopped(Fault("unavailable", str(failed))) from None
     keeper.channel.begin()
@@ -185,7 +213,7 @@ async def _opened() -> Pool:
     if not found.interpreter:
         raise Stopped(Fault("unavailable", found.reason))
     if settings.TOOLS_REQUIRE_JAIL and not found.jailed:
-        missing = f"the jail is required (TOOLS_REQUIRE_JAIL) and this machine cannot build it: {found.reason}"
+        missing = f"every wall is required (TOOLS_REQUIRE_JAIL), and this machine lacks some: {found.reason}"
         raise Stopped(Fault("unavailable", missing))
     with _lock:
         if _pool is None:

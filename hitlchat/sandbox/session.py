@@ -2,10 +2,9 @@
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Coroutine, Iterator, Mapping
 from contextlib import AsyncExitStack, suppress
 from dataclasses import asdict
-from itertools import islice
 from typing import Any
 
 from pydantic_monty import (
@@ -21,17 +20,20 @@ from pydantic_monty import (
 from . import helpers
 from .asked import Asked
 from .driver import Driver
-from .faults import fault_from
+from .faults import cut, fault_from
 from .grants import MODULE, module
 from .limits import Limits
 from .output import Output
 from .report import Fault, Stopped
 from .values import Meter, TooLarge, Unfit, suspects, to_json
+from .watching import CAN_WATCH, Watch, watching
 
 logger = logging.getLogger(__name__)
 
 ARGUMENTS, RESULT = "_hitl_arguments", "_hitl_result"
-SUSPECTS_ASKED = 200
+# Of the suspicious texts of a result so many are asked about at a time, in code of at most so many characters.
+MOST_ASKED = 200
+LONGEST_ASKED = 100_000
 
 
 async def run_order(order: dict[str, Any], monty: AsyncMonty, asked: Asked) -> dict[str, Any]:
@@ -66,13 +68,22 @@ async def _run(driver: Driver, monty: AsyncMonty, entry: str, arguments: Mapping
         session = await lend(stack, monty, driver)
         clock = asyncio.timeout(driver.limits.wall_seconds)
         try:
-            async with clock:
-                return await _call(driver, session, entry, arguments)
+            async with clock, watching(session.worker_pid, driver.limits) as watch:
+                return await _watched(watch, _call(driver, session, entry, arguments))
         except TimeoutError:
             if not clock.expired():
                 raise
         longest = f"{driver.limits.wall_seconds:g} s{driver.limits.named('wall_seconds')}"
         raise Stopped(Fault("limit", f"time: the tool takes longer than {longest}"))
+
+
+async def _watched(watch: Watch | None, work: Coroutine[Any, Any, Any]) -> Any:
+    try:
+        return await work
+    except MontyCrashedError:
+        if watch is None or watch.fault is None:
+            raise
+        raise Stopped(watch.fault) from None
 
 
 async def lend(stack: AsyncExitStack, monty: AsyncMonty, driver: Driver, stubs: str | None = None) -> AsyncMontySession:
@@ -85,7 +96,7 @@ async def lend(stack: AsyncExitStack, monty: AsyncMonty, driver: Driver, stubs: 
 def _checkout(monty: AsyncMonty, driver: Driver, stubs: str | None) -> AsyncMontySession:
     modules: dict[str, ExternalModule] = {MODULE: module(driver.names, stubs)}
     return monty.checkout(
-        limits=_resource_limits(driver.limits),
+        limits=_resource_limits(driver.limits, is_watched=CAN_WATCH and stubs is None),
         os_policy=_os_policy(driver.powers),
         external_modules=modules | helpers.modules(driver.powers if stubs is not None else None),
         type_check=stubs is not None,
@@ -111,20 +122,31 @@ async def _call(driver: Driver, session: AsyncMontySession, entry: str, argument
 
 async def _refuse_printed_forms(driver: Driver, session: AsyncMontySession, raw: object, entry: str) -> None:
     """End the run if a text in the result is only how the interpreter prints something that is no text."""
-    paths = list(islice(suspects(raw), SUSPECTS_ASKED))
-    if not paths:
-        return
-    asked = ", ".join(f"isinstance({RESULT}{path}, str)" for path in paths)
-    answers = (await driver.feed(session, f"[{asked}]")).output
-    for path, is_text in zip(paths, answers, strict=True):
-        if is_text is not True:
-            where = f"the result at {path}" if path else "the result"
-            raise Stopped(Fault("error", f"{where}: JSON cannot hold this value", function=entry))
+    for paths in _batches(suspects(raw)):
+        asked = ", ".join(f"isinstance({RESULT}{path}, str)" for path in paths)
+        answers = (await driver.feed(session, f"[{asked}]")).output
+        for path, is_text in zip(paths, answers, strict=True):
+            if is_text is not True:
+                where = f"the result at {cut(path)}" if path else "the result"
+                raise Stopped(Fault("error", f"{where}: JSON cannot hold this value", function=entry))
 
 
-def _resource_limits(limits: Limits) -> ResourceLimits:
+def _batches(paths: Iterator[str]) -> Iterator[list[str]]:
+    """All of them, a few at a time."""
+    batch: list[str] = []
+    for path in paths:
+        if batch and (len(batch) == MOST_ASKED or sum(map(len, batch)) + len(path) > LONGEST_ASKED):
+            yield batch
+            batch = []
+        batch.append(path)
+    if batch:
+        yield batch
+
+
+def _resource_limits(limits: Limits, *, is_watched: bool) -> ResourceLimits:
     return {
-        "max_feed_duration_secs": limits.cpu_seconds,
+        # Its clock goes on while others have the processor.
+        "max_feed_duration_secs": limits.wall_seconds if is_watched else limits.cpu_seconds,
         "max_memory": limits.memory_bytes,
         "max_recursion_depth": limits.recursion,
         "max_suspensions": limits.suspensions,

@@ -22,16 +22,20 @@ KEEPS_OUT = {
 
 @dataclass(frozen=True)
 class Wall:
-    """One wall around tool code: whether it is up, and in one sentence what it keeps out."""
+    """One wall around tool code: in one sentence what it keeps out, and why it is missing if it is."""
 
     name: str
-    is_up: bool
     keeps_out: str
+    missing: str = ""
+
+    @property
+    def is_up(self) -> bool:
+        return not self.missing
 
 
 @dataclass(frozen=True)
 class Status:
-    """`missing` says why walls are down, `failure` why the last start of a worker failed; both are empty if none."""
+    """`missing` names the walls that are down and why, `failure` says why the last start of a worker failed."""
 
     walls: list[Wall]
     missing: str
@@ -45,6 +49,11 @@ class Status:
     failure: str
 
     @property
+    def is_partly_jailed(self) -> bool:
+        """Whether at least one wall of the kernel is up."""
+        return any(wall.is_up for wall in self.walls[1:])
+
+    @property
     def can_run(self) -> bool:
         return self.walls[0].is_up and (self.is_jailed or not self.is_jail_required)
 
@@ -53,7 +62,7 @@ def status() -> Status:
     """As it is now in this process. Starts nothing; the first call probes the walls, which takes a moment."""
     found, started, limits = walls(), pool(), Limits()
     return Status(
-        walls=[Wall(name, getattr(found, name), sentence) for name, sentence in KEEPS_OUT.items()],
+        walls=[Wall(name, sentence, found.missing.get(name, "")) for name, sentence in KEEPS_OUT.items()],
         missing=found.reason,
         is_jailed=found.jailed,
         is_jail_required=bool(settings.TOOLS_REQUIRE_JAIL),

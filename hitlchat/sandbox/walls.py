@@ -3,6 +3,7 @@
 import functools
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,27 +11,35 @@ from pydantic_monty._binary import find_monty_binary
 
 JAIL = Path(__file__).with_name("jail.py")
 OS_WALLS = ("rlimits", "no_new_privs", "landlock", "seccomp")
+INTERPRETER = "interpreter"
+# Putting them up takes 50 ms; a machine under load must not be taken for one that has none.
+PROBE_SECONDS = 60
 
 
 @dataclass(frozen=True)
 class Walls:
-    """True for each wall that is up; `reason` says why the others are not."""
+    """The walls that are not up, each with why; all others are."""
 
-    interpreter: bool
-    rlimits: bool
-    no_new_privs: bool
-    landlock: bool
-    seccomp: bool
-    reason: str
+    missing: Mapping[str, str]
+
+    @property
+    def interpreter(self) -> bool:
+        return INTERPRETER not in self.missing
 
     @property
     def jailed(self) -> bool:
-        """Whether the kernel holds a worker. Landlock may be missing: then it could read files, not send them."""
-        return self.rlimits and self.no_new_privs and self.seccomp
+        """Whether each wall of the kernel is up: what TOOLS_REQUIRE_JAIL demands."""
+        return len(self.names) == len(OS_WALLS)
 
     @property
     def names(self) -> tuple[str, ...]:
-        return tuple(name for name in OS_WALLS if getattr(self, name))
+        """The walls of the kernel that are up, in the order in which a worker puts them up."""
+        return tuple(name for name in OS_WALLS if name not in self.missing)
+
+    @property
+    def reason(self) -> str:
+        """Which walls are not up and why; empty if all are."""
+        return "; ".join(f"{name}: {why}" for name, why in self.missing.items())
 
 
 @functools.cache
@@ -39,24 +48,21 @@ def walls() -> Walls:
     try:
         binary = find_monty_binary()
     except FileNotFoundError:
-        return _walls({}, "the interpreter is not installed: install pydantic-monty")
+        not_tried = dict.fromkeys(OS_WALLS, "not tried, without an interpreter to hold")
+        return Walls({INTERPRETER: "it is not installed: install pydantic-monty", **not_tried})
     if not sys.platform.startswith("linux"):
-        return _walls({"interpreter": ""}, "the jail needs Linux")
+        return Walls(dict.fromkeys(OS_WALLS, "it needs Linux"))
     said = _probe(binary)
-    reasons = [f"{name}: {said.get(name, 'no answer')}" for name in OS_WALLS if said.get(name, "?")]
-    return _walls(said | {"interpreter": ""}, "; ".join(reasons))
-
-
-def _walls(said: dict[str, str], reason: str) -> Walls:
-    up = {name: said.get(name) == "" for name in ("interpreter", *OS_WALLS)}
-    return Walls(**up, reason=reason)
+    return Walls({name: why for name in OS_WALLS if (why := said.get(name, "no answer"))})
 
 
 def _probe(binary: str) -> dict[str, str]:
     """Per wall the empty text if it went up, else why not."""
     command = [sys.executable, "-IS", str(JAIL), "probe", binary]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False, env={})  # noqa: S603
+        done = subprocess.run(  # noqa: S603
+            command, capture_output=True, text=True, timeout=PROBE_SECONDS, check=False, env={}
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
         return dict.fromkeys(OS_WALLS, f"the probe did not run ({type(error).__name__})")
     lines = [line.partition(" ") for line in done.stdout.splitlines()]

@@ -14,6 +14,7 @@ from prometheus_client.registry import Collector
 
 from hitlchat.gate.models import ToolCall
 from hitlchat.gate.status import Status
+from hitlchat.record import sealing
 from hitlchat.telemetry import totals
 from hitlchat.telemetry.counting import ANSWERS, BLOCKS, BOUNDS, CALLS, DECISIONS, GUARDS, SECONDS, SUM, Totals
 
@@ -37,6 +38,7 @@ class Numbers(Collector):
             yield _counter(name, words, labels, found)
         yield _taken(found)
         yield from _waiting()
+        yield _unsealed()
 
 
 def text() -> bytes:
@@ -75,3 +77,8 @@ def _waiting() -> Iterator[Metric]:
     age = (timezone.now() - now["oldest"]).total_seconds() if now["oldest"] else 0.0
     yield GaugeMetricFamily("hitlchat_approvals_waiting", "Questions that wait for an answer.", now["many"])
     yield GaugeMetricFamily("hitlchat_approvals_oldest_seconds", "How long the oldest of them has waited.", age)
+
+
+def _unsealed() -> Metric:
+    words = "How old the oldest event is that is not sealed yet; 0 if all are."
+    return GaugeMetricFamily("hitlchat_record_oldest_unsealed_seconds", words, sealing.unsealed_seconds())

@@ -1,13 +1,16 @@
 """Small marks used on every page: icons, and text with its hidden characters made visible."""
 
+from datetime import datetime
 from typing import Any
 
 from django import template
+from django.utils import timezone
 from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString
 
-from hitlchat.gate import canonical, decide, disclosure, reasons
+from hitlchat.gate import canonical, contents, decide, disclosure, placing, reasons
 from hitlchat.gate.card import RISK_LABELS
+from hitlchat.gate.models import ToolCall
 from hitlchat.gate.status import Status
 from hitlchat.gate.visible import Seen, see
 
@@ -42,9 +45,42 @@ def status_chip(status: str) -> SafeString:
     )
 
 
+@register.filter
+def outlook(call: ToolCall) -> str:
+    """When a call that may start does so."""
+    return placing.outlook(call)
+
+
+@register.inclusion_tag("history/_attached.html")
+def attachments(call: ToolCall) -> dict[str, Any]:
+    """The content blocks of what a call gave that are more than text."""
+    blocks = [block for block in contents.blocks(call) or () if block["type"] != "text"]
+    return {"call": call, "parts": [_part(block) for block in blocks]}
+
+
+def _part(block: contents.Block) -> dict[str, Any]:
+    media_type = block.get("mimeType", "")
+    shows = "picture" if media_type in contents.PICTURES else "sound" if media_type in contents.SOUNDS else "file"
+    return {"block": block, "shows": shows, "missing": contents.in_words(block) if "omitted" in block else ""}
+
+
+@register.filter
+def given(call: ToolCall) -> str:
+    """What a call gave, as people read it."""
+    return contents.text(call)
+
+
 @register.simple_tag
 def risk_chip(level: int, extra: str = "") -> SafeString:
     return format_html('<span class="risk {}" data-level="{}">L{} {}</span>', extra, level, level, RISK_LABELS[level])
+
+
+@register.filter
+def until(moment: datetime) -> str:
+    """A deadline by the server's clock, with its zone: what a page says where no script counts down."""
+    local = timezone.localtime(moment)
+    day = "" if local.date() == timezone.localdate() else f"{local.day} {local:%b %Y}, "
+    return f"until {day}{local:%H:%M:%S %Z}"
 
 
 @register.simple_tag

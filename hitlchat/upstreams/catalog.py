@@ -5,9 +5,7 @@ from functools import cached_property
 from typing import Any
 from uuid import UUID
 
-from django.utils import timezone
-
-from hitlchat.gate import canonical, withdraw
+from hitlchat.gate import canonical, tools, withdraw
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import HitlMode, Tool, ToolCall
 from hitlchat.gate.storable import storable
@@ -100,7 +98,7 @@ class Update:
             "output_schema": output and checkable(output),
             "source": SOURCE,
             "origin": self.server.origin,
-            "risk_level": at_stake(row),
+            "risk_level": row.risk_effective,
             "facts": self._sentences(row),
             "definition_hash": self._definition_hash(row, alias),
         }
@@ -108,7 +106,7 @@ class Update:
     def finish(self) -> None:
         """Store the history, bring the catalog in step with the states, and withdraw what has lost its tool."""
         history.store(self.events)
-        keep_catalog(self.server)
+        keep_catalog(self.server, self.actor)
         end_calls(self._ended, self.actor)
 
     def _definition_hash(self, row: ComposedTool, alias: str) -> str:
@@ -141,7 +139,7 @@ class Update:
             return False
         for name, value in differing.items():
             setattr(tool, name, value)
-        Tool.objects.filter(pk=tool.pk).update(**differing, updated_at=timezone.now())
+        tools.change(tool.pk, differing, self.actor)
         return "definition_hash" in differing
 
 
@@ -173,26 +171,19 @@ def store(rows: Iterable[ComposedTool], columns: Iterable[str]) -> None:
             ComposedTool.objects.filter(pk__in=some).update(**values)
 
 
-def at_stake(row: ComposedTool) -> int:
-    """The level with which its calls are asked about. Where something it does set the level, asking must not be made
-    easier to click away by the credit that asking gives; where only too little is known of it, the credit counts."""
-    return row.risk_inherent if row.risk_floor else row.risk_effective
-
-
 def is_gated(row: ComposedTool) -> bool:
     """Whether every call of it is asked about; so it is to begin with."""
     return row.tool is None or row.tool.hitl_mode == HitlMode.REQUIRED
 
 
-def keep_catalog(server: UpstreamServer) -> None:
+def keep_catalog(server: UpstreamServer, actor: Actor) -> None:
     """Offer what is exposed while the server is there, and nothing else of it."""
     mine = Tool.objects.filter(source=SOURCE, composed__server=server)
-    now = timezone.now()
     if not (server.enabled and server.present):
-        mine.filter(published=True).update(published=False, updated_at=now)
+        tools.offer(mine, actor, published=False)
         return
-    mine.filter(composed__state=ToolState.EXPOSED, published=False).update(published=True, updated_at=now)
-    mine.exclude(composed__state=ToolState.EXPOSED).filter(published=True).update(published=False, updated_at=now)
+    tools.offer(mine.filter(composed__state=ToolState.EXPOSED), actor, published=True)
+    tools.offer(mine.exclude(composed__state=ToolState.EXPOSED), actor, published=False)
 
 
 def end_calls(reasons: Mapping[UUID, str], actor: Actor) -> None:
@@ -201,9 +192,9 @@ def end_calls(reasons: Mapping[UUID, str], actor: Actor) -> None:
         withdraw.withdraw_tool(tool_id, actor=actor, why=reasons[tool_id])
 
 
-def _with_open_calls(tools: Iterable[UUID]) -> set[UUID]:
-    """Those of `tools` that have any: there are few open calls, and there may be thousands of tools."""
-    wanted = set(tools)
+def _with_open_calls(ids: Iterable[UUID]) -> set[UUID]:
+    """Those of these tools that have any: there are few open calls, and there may be thousands of tools."""
+    wanted = set(ids)
     if not wanted:
         return wanted
     open_calls = ToolCall.objects.filter(status__in=NOT_STARTED, source=SOURCE, tool__isnull=False)

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from hitlchat.gate import canonical
+from hitlchat.gate import loosening as gate
+from hitlchat.gate.loosening import Guard, guard_of
 from hitlchat.gate.models import HitlMode
 from hitlchat.upstreams.models import ComposedTool
 
@@ -12,7 +14,6 @@ SETTINGS = ("hitl_mode", "prompt_template", "condition", "deadline_seconds", "si
 # In place of seconds to answer: those of the installation.
 USUAL = 0
 Settings = dict[str, str | bool | int | None]
-_STRICTNESS = [HitlMode.DISABLED, HitlMode.CONDITIONAL, HitlMode.REQUIRED]
 
 
 @dataclass(frozen=True)
@@ -104,23 +105,28 @@ def settled(row: ComposedTool) -> str:
     return canonical.sha256({**told(row), "exposed": row.exposed})
 
 
+def guard(row: ComposedTool) -> Guard:
+    """Return what has people asked now, or would from the start."""
+    return guard_of(row.tool) if row.tool else Guard(HitlMode.REQUIRED.value)
+
+
+def guard_after(row: ComposedTool, change: Change) -> Guard:
+    """Return what has people asked once `change` is made."""
+    now = guard(row)
+    wanted = (change.hitl_mode, change.condition, change.signed_in_only)
+    old = (now.mode, now.condition, now.signed_in_only)
+    return Guard(*(standing if new is None else new for new, standing in zip(wanted, old, strict=True)))  # type: ignore[arg-type]
+
+
 def lowers(row: ComposedTool, mode: str | None) -> bool:
     """Would `mode` ask less often than the tool does now, or than it would from the start?"""
-    return mode is not None and _strictness(mode) < _strictness(_mode(row))
-
-
-def trusts(row: ComposedTool, change: Change) -> bool:
-    """Would the word of an MCP client be enough, where a signed-in person must decide now?"""
-    return row.tool is not None and row.tool.signed_in_only and change.signed_in_only is False
+    return gate.lowers(guard(row), guard_after(row, Change(row.pk, hitl_mode=mode)))
 
 
 def loosens(row: ComposedTool, change: Change) -> bool:
     """Could the tool run, without anyone being asked who is known, where it could not before?"""
-    if lowers(row, change.hitl_mode) or trusts(row, change):
-        return True
-    other_rule = change.condition is not None and (row.tool is None or change.condition != row.tool.condition)
-    other_tool = change.exposes(row)
-    return (change.hitl_mode or _mode(row)) != HitlMode.REQUIRED and (other_rule or other_tool)
+    after = guard_after(row, change)
+    return bool(gate.weaker(guard(row), after)) or (after.mode != HitlMode.REQUIRED and change.exposes(row))
 
 
 def loosening(row: ComposedTool, change: Change) -> Loosening | None:
@@ -139,7 +145,7 @@ def loosening(row: ComposedTool, change: Change) -> Loosening | None:
         exposes=change.exposes(row),
         rule=condition != rule,
         condition=condition,
-        trusts=trusts(row, change),
+        trusts=gate.trusts(guard(row), guard_after(row, change)),
     )
 
 
@@ -171,8 +177,3 @@ def rewords(row: ComposedTool, change: Change) -> bool:
 
 def _mode(row: ComposedTool) -> str:
     return row.tool.hitl_mode if row.tool else HitlMode.REQUIRED.value
-
-
-def _strictness(mode: str) -> int:
-    """How often `mode` asks; what is no mode counts as never."""
-    return _STRICTNESS.index(HitlMode(mode)) if mode in HitlMode.values else 0

@@ -8,10 +8,10 @@ from django.db import IntegrityError, transaction
 from django.db.models import F, QuerySet
 from django.utils import timezone
 
-from hitlchat.gate import withdraw
+from hitlchat.gate import tools, withdraw
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import HitlMode, Tool
-from hitlchat.upstreams import catalog, exposure, naming
+from hitlchat.upstreams import catalog, exposure, history, naming
 from hitlchat.upstreams.changes import (
     Change,
     Loosening,
@@ -106,7 +106,9 @@ def accept(
 
 def _accept(row: ComposedTool, update: catalog.Update, *, keep_mode: bool) -> None:
     before, changed = told(row), row.held or row.seen_digest != row.pinned_digest
+    accepted = row.pinned_digest
     _pin(row, update.actor)
+    history.note_accepted(row, update.actor, accepted)
     update.add(row, "tool.accepted", pinned=True)
     if changed and not keep_mode and row.tool is not None and row.tool.hitl_mode != HitlMode.REQUIRED:
         _set(row.tool, {"hitl_mode": HitlMode.REQUIRED.value}, update.actor)
@@ -157,7 +159,8 @@ def _apply(
     fresh = [rows[pk].pk for pk in wanted if rows[pk].tool is None]
     for pk, change in wanted.items():
         _change(rows[pk], change, names.given[pk], updates[rows[pk].server_id])
-    Tool.objects.bulk_create([tool for pk in fresh if (tool := rows[pk].tool)], batch_size=catalog.AT_A_TIME)
+    if made := [tool for pk in fresh if (tool := rows[pk].tool)]:
+        tools.add_all(made, actor)
     _save(list(rows.values()))
     for update in updates.values():
         update.finish()
@@ -205,7 +208,7 @@ def _set(tool: Tool, columns: Settings, actor: Actor) -> None:
     rule = (tool.hitl_mode, tool.condition)
     for name, value in columns.items():
         setattr(tool, name, value)
-    Tool.objects.filter(pk=tool.pk).update(**columns, updated_at=timezone.now())
+    tools.change(tool.pk, columns, actor)
     if (tool.hitl_mode, tool.condition) != rule:
         withdraw.withdraw_allowed(tool.pk, actor=actor, why="the rule that allowed it was changed")
 

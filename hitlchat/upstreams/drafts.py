@@ -44,6 +44,7 @@ class ServerDraft:
     env: tuple[Value, ...] = ()
     allow_private: bool = False
     call_seconds: int = 60
+    older_protocol: bool = False
     enabled: bool = True
     trust: str = Trust.UNKNOWN.value
     gallery_entry: str = ""

@@ -6,6 +6,7 @@ from django.db.models import F
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import HitlMode
 from hitlchat.gate.rows import only
+from hitlchat.gate.transition import note
 from hitlchat.upstreams import catalog
 from hitlchat.upstreams.changes import Loosening, NotConfirmed, loosening_back
 from hitlchat.upstreams.models import ComposedTool, Exposure, ExposureMode, ToolState, UpstreamServer
@@ -61,6 +62,9 @@ def change(mode: str, ceiling: int, actor: Actor, *, confirmed: str | None = Non
         if asked.loosenings and confirmed != asked.digest:
             raise asked
         found, _ = Exposure.objects.update_or_create(pk=1, defaults={"mode": mode, "ceiling": ceiling})
+        if (mode, ceiling) != (kept.mode, before):
+            told = {"before": {"mode": kept.mode, "ceiling": before}, "after": {"mode": mode, "ceiling": ceiling}}
+            note(None, "exposure.changed", actor=actor, data=told)
         for server in servers if ceiling != before else ():
             catalog.follow_all(server, ceiling, actor)
     return found

@@ -1,12 +1,15 @@
-"""The history of each tool that someone has accepted once: only added to."""
+"""The history of each tool that someone has accepted once, and of servers in the record: only added to."""
 
 from collections.abc import Iterable
 from typing import Any
 
 from hitlchat.gate.actor import Actor
+from hitlchat.gate.transition import note
 from hitlchat.upstreams.models import ComposedTool, ToolEvent, UpstreamServer
 
 AT_A_TIME = 500
+# What the record says of a server. Of addresses, headers and arguments, which may be secret, only that they changed.
+SERVER_SETTINGS = ("name", "transport", "enabled", "trust", "allow_private", "docs_adequate", "gallery_entry")
 
 
 def event(
@@ -29,3 +32,40 @@ def event(
 
 def store(events: Iterable[ToolEvent]) -> None:
     ToolEvent.objects.bulk_create(events, batch_size=AT_A_TIME)
+
+
+def note_accepted(tool: ComposedTool, actor: Actor, before: str) -> None:
+    """Put on record that somebody accepted what the server lists now; `before`: the digest accepted until then."""
+    data = {
+        "tool": tool.tool.name if tool.tool else tool.name,
+        "server": tool.server.name,
+        "listedAs": tool.name,
+        "before": {"digest": before},
+        "after": {"digest": tool.pinned_digest},
+    }
+    note(None, "tool.accepted", actor=actor, data=data)
+
+
+def server_settings(server: UpstreamServer) -> dict[str, Any]:
+    """Return what the record says of a server."""
+    return {name: getattr(server, name) for name in SERVER_SETTINGS}
+
+
+def note_server(
+    name: str,
+    server: UpstreamServer,
+    actor: Actor,
+    before: dict[str, Any],
+    after: dict[str, Any],
+    *,
+    also: Iterable[str] = (),
+) -> None:
+    """Put on record what became of a server; `also`: what changed besides, without its values."""
+    differing = [field for field in SERVER_SETTINGS if before.get(field) != after.get(field)]
+    data: dict[str, Any] = {
+        "server": server.name,
+        "before": {field: before[field] for field in differing if field in before},
+        "after": {field: after[field] for field in differing if field in after},
+        "also": list(also),
+    }
+    note(None, name, actor=actor, data=data)

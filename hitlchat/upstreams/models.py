@@ -53,6 +53,7 @@ class UpstreamServer(models.Model):
     env = JSONTextField(default=list, help_text="Like headers.")
     allow_private = models.BooleanField(default=False, help_text="Its name may lead to a private address.")
     call_seconds = models.PositiveIntegerField(default=60)
+    older_protocol = models.BooleanField(default=False, help_text="Its newest one is broken: 2025-11-25 and before.")
     enabled = models.BooleanField(default=True)
     trust = models.CharField(max_length=12, choices=Trust.choices, default=Trust.UNKNOWN)
     gallery_entry = models.CharField(max_length=64, blank=True)

@@ -52,6 +52,7 @@ def _spec(server: UpstreamServer) -> ServerSpec:
         env=env.values,
         secrets=(*headers.secrets, *env.secrets, *secrets),
         allow_private=may_be_private(server),
+        older_protocol=server.older_protocol,
         timeouts=Timeouts(
             call=server.call_seconds,
             connect=most,

@@ -6,9 +6,12 @@ from uuid import UUID
 
 from django.db import transaction
 from django.db.models import QuerySet
-from django.utils import timezone
+from django.db.models.functions import Now
 
-from hitlchat.gate.background import ME
+from hitlchat import database
+from hitlchat.gate.actor import SYSTEM
+from hitlchat.gate.background import me
+from hitlchat.gate.lease import SLACK
 from hitlchat.gate.storable import storable
 from hitlchat.upstreams import catalog
 from hitlchat.upstreams.models import ServerState, UpstreamServer
@@ -49,7 +52,7 @@ def report_unusable(server_id: UUID, revision: int, why: str) -> None:
 
 def fall_silent() -> None:
     """This process ends: what it said of its connections does not count any more."""
-    UpstreamServer.objects.filter(reported_by=ME).update(reported_at=None)
+    UpstreamServer.objects.filter(reported_by=me()).update(reported_at=None)
 
 
 def _state(status: Status) -> ServerState:
@@ -71,12 +74,12 @@ def _write(server_id: UUID, revision: int, columns: dict[str, Any]) -> bool:
             return server.present
         if columns["state"] in _GONE and server.present:
             server.present = False
-            catalog.keep_catalog(server)
-        who = {"reported_by": ME, "reported_at": timezone.now(), "present": server.present}
+            catalog.keep_catalog(server, SYSTEM)
+        who = {"reported_by": me(), "reported_at": database.now(), "present": server.present}
         UpstreamServer.objects.filter(pk=server_id).update(**columns, **who)
         return server.present
 
 
 def _another_is_connected(row: QuerySet[UpstreamServer]) -> bool:
-    since = timezone.now() - COUNTS_FOR
-    return row.filter(state=ServerState.UP, reported_at__gt=since).exclude(reported_by=ME).exists()
+    lately = (Now() - COUNTS_FOR, Now() + SLACK)
+    return row.filter(state=ServerState.UP, reported_at__range=lately).exclude(reported_by=me()).exists()

@@ -1,8 +1,8 @@
 """What became of a call at its server, as the gate is told: every way to end told apart."""
 
-from typing import Any, assert_never
+from typing import assert_never
 
-from hitlchat.gate import canonical
+from hitlchat.gate import canonical, contents
 from hitlchat.gate.sources import OutcomeUnknown, ToolResult
 from hitlchat.upstreams.wire import Answer, NeverRan, Outcome, Rejected, Unknown, Unreadable
 
@@ -30,7 +30,7 @@ def result_of(outcome: Outcome, server: str) -> ToolResult:
 def _answered(answer: Answer) -> ToolResult:
     if answer.is_error:
         return _failure("tool", answer.text or "It failed, and its server did not say why.")
-    value = _value(answer)
+    value = contents.value(answer.content, answer.structured)
     try:
         size = len(canonical.dumps(value))
     except canonical.NotJson as error:
@@ -38,18 +38,7 @@ def _answered(answer: Answer) -> ToolResult:
     if size > LARGEST_RESULT:
         told = f"It was run, but its result has {size:,} bytes; at most {LARGEST_RESULT:,} are kept."
         return _failure("result", told)
-    return ToolResult(value=value)
-
-
-def _value(answer: Answer) -> Any:
-    """What is structured, else the text; with what is neither beside it."""
-    others = [block for block in answer.content if block.get("type") != "text"]
-    if others:
-        structured = {} if answer.structured is None else {"structured": answer.structured}
-        return {**structured, "content": answer.content}
-    if answer.structured is not None:
-        return answer.structured
-    return answer.text if answer.content else None
+    return ToolResult(value=value, attachments=answer.attachments)
 
 
 def _failure(kind: str, message: str) -> ToolResult:

@@ -8,6 +8,7 @@ from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
+from hitlchat.gate import tools
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import Tool
 from hitlchat.upstreams import catalog, drafts, exposure, history, loosening, reaching
@@ -32,7 +33,10 @@ __all__ = [
 ]
 
 # Of these depends who answers, and as whom we ask.
-_REACHED_BY = ("name", "transport", "url", "headers", "command", "args", "env", "allow_private", "call_seconds")
+_REACHED_BY = (
+    *("name", "transport", "url", "headers", "command", "args", "env", "allow_private", "call_seconds"),
+    "older_protocol",
+)
 _FORGOTTEN: dict[str, Any] = {
     "reason": "",
     "last_error": "",
@@ -71,6 +75,7 @@ def create(draft: ServerDraft, actor: Actor, *, confirmed: str = "") -> Upstream
     try:
         with transaction.atomic():
             server = UpstreamServer.objects.create(created_by_id=actor.user_id, state=state, **columns)
+            history.note_server("server.added", server, actor, {}, history.server_settings(server))
             wake()
     except IntegrityError as error:
         raise NameTaken(draft.name) from error
@@ -152,10 +157,11 @@ def delete(server_id: UUID, actor: Actor) -> None:
         server = _locked(server_id)
         rows = list(server.tools.filter(tool__isnull=False))
         history.store(history.event(row, server, "tool.deleted", actor) for row in rows)
-        tools = [row.tool_id for row in rows if row.tool_id]
-        catalog.end_calls(dict.fromkeys(tools, "its server was removed"), actor)
+        offered = [row.tool_id for row in rows if row.tool_id]
+        catalog.end_calls(dict.fromkeys(offered, "its server was removed"), actor)
+        history.note_server("server.removed", server, actor, history.server_settings(server), {})
         server.delete()
-        Tool.objects.filter(pk__in=tools, source=catalog.SOURCE).delete()
+        tools.remove(Tool.objects.filter(pk__in=offered, source=catalog.SOURCE), actor)
         wake()
 
 
@@ -194,10 +200,11 @@ def _locked(server_id: UUID) -> UpstreamServer:
 
 
 def _change(server: UpstreamServer, columns: dict[str, Any], actor: Actor) -> None:
-    before = reaching.connection_of(server).identity()
+    before, told = reaching.connection_of(server).identity(), history.server_settings(server)
     differing = {name: value for name, value in columns.items() if getattr(server, name) != value}
     if not differing:
         return
+    carried = sorted(name for name in differing if name not in history.SERVER_SETTINGS)
     other = any(name in differing for name in (*_REACHED_BY, "enabled"))
     if other:
         enabled = differing.get("enabled", server.enabled)
@@ -207,11 +214,12 @@ def _change(server: UpstreamServer, columns: dict[str, Any], actor: Actor) -> No
     # The row is locked.
     server.revision += int(other)
     UpstreamServer.objects.filter(pk=server.pk).update(**differing, revision=server.revision, updated_at=timezone.now())
+    history.note_server("server.changed", server, actor, told, history.server_settings(server), also=carried)
     if reaching.connection_of(server).identity() != before:
         # Who is there now has not said what it offers.
         ComposedTool.objects.filter(server=server).update(listed=False)
     why = "its server was changed" if server.enabled else "its server was disabled"
     catalog.follow_all(server, exposure.standing().ceiling, actor, changed=why)
     if not server.enabled:
-        tools = server.tools.filter(tool__isnull=False).values_list("tool_id", flat=True)
-        catalog.end_calls(dict.fromkeys(tools, why), actor)
+        offered = server.tools.filter(tool__isnull=False).values_list("tool_id", flat=True)
+        catalog.end_calls(dict.fromkeys(offered, why), actor)

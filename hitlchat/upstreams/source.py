@@ -3,7 +3,6 @@
 import asyncio
 from datetime import timedelta
 
-from django.dispatch import Signal
 from django.utils import timezone
 
 from hitlchat.gate import stopping
@@ -13,11 +12,9 @@ from hitlchat.gate.sources import OutcomeUnknown, ToolResult
 from hitlchat.upstreams import keeping, results, servers
 from hitlchat.upstreams.asking.waiting import Asker
 from hitlchat.upstreams.targets import NoTarget, Target, target_of
+from hitlchat.upstreams.waking import progressed
 from hitlchat.upstreams.wire import NeverRan, OnProgress, Outcome, Step, Unknown
 
-# Sent with call_id, conversation_id and step while a call goes on, on the loop that executes it; receivers must not
-# take long. No more than a few a second: nobody reads faster, and each of them goes to every open page.
-progressed = Signal()
 PROGRESS_PAUSE_SECONDS = 0.2
 
 USED_EVERY = timedelta(hours=1)
@@ -25,6 +22,7 @@ USED_EVERY = timedelta(hours=1)
 
 class UpstreamSource:
     can_stop = True
+    gives_blocks = True
 
     async def execute(self, call: ToolCall) -> ToolResult:
         try:

@@ -16,7 +16,7 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from hitlchat.agent import runner, runs, transcript
-from hitlchat.agent.llm import Answer, ModelCall
+from hitlchat.agent.answer import Answer, ModelCall
 from hitlchat.agent.models import ACTIVE, Conversation, MessageState, Role, Run, RunStatus
 from hitlchat.agent.runs import Claim, RunActive
 from hitlchat.gate import decide

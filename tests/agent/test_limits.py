@@ -85,13 +85,13 @@ async def test_a_later_message_may_ask_for_the_same_call_again(talk: Talk, scrip
 async def test_a_long_result_is_cut_for_the_model_and_kept_whole_in_the_record(
     talk: Talk, recorder: Recorder, scripted_model: ScriptedModel
 ) -> None:
-    recorder.results["look"] = ToolResult("x" * (results.LONGEST + 1234))
+    recorder.results["look"] = ToolResult("x" * (results.IN_CHAT.characters + 1234))
     scripted_model.enqueue(calls(("look", {})), text("Long."))
     await talk.ask()
     (told,) = scripted_model.told
     assert told.endswith("x\n[cut here: 1,234 more characters are kept in the record]")
     (call,) = await talk.calls()
-    assert len(call.result) == results.LONGEST + 1234
+    assert len(call.result) == results.IN_CHAT.characters + 1234
 
 
 async def test_what_a_turn_writes_does_not_grow_with_the_history(talk: Talk, scripted_model: ScriptedModel) -> None:

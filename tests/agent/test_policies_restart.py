@@ -36,5 +36,6 @@ def test_what_waits_over_a_change_of_the_rules(
     (call,) = bob.wait_for_call(conversation, status.value)
     assert (call["result"] == "kept") is (status == Status.SUCCEEDED)
     assert call["isAutomatic"] is False
+    bob.wait_for_answer(conversation, "Done.")
     told = second.home.manage("policy", "simulate", "note", "--user", "bob", HITL_POLICIES=later)
     assert told.startswith("refuse: Notes are closed." if later == DENY else "allow: ")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hitlchat.agent import llm
+from hitlchat.agent.answer import MOST_CALLS
 from hitlchat.agent.models import Role, RunStatus
 from tests.agent.talk import Talk
 from tests.recorder import Recorder
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 async def test_an_answer_with_too_many_calls_makes_none_of_them(
     talk: Talk, recorder: Recorder, scripted_model: ScriptedModel
 ) -> None:
-    scripted_model.enqueue(calls(*(("send", {"n": n}) for n in range(llm.MOST_CALLS + 1))))
+    scripted_model.enqueue(calls(*(("send", {"n": n}) for n in range(MOST_CALLS + 1))))
     run = await talk.ask()
     assert run.status == RunStatus.FAILED
     assert "more than 32 calls" in run.error

@@ -79,7 +79,7 @@ async def test_stopping_while_a_call_executes_lets_it_end_and_says_so(
     scripted_model.enqueue(text("Now I do."))
     await talk.ask("And now?")
     assert await talk.notices() == ["work has ended since: succeeded."]
-    assert "has ended since: succeeded. work did {}" in scripted_model.messages[-2]["content"]
+    assert "has ended since: succeeded. work did {}" in scripted_model.messages[-1]["content"]
 
 
 async def test_stopping_between_a_settled_and_an_open_call_answers_both(

@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.test import Client
 from django.utils import timezone
 
-from hitlchat.gate.models import Approval, Decision, ToolCall
+from hitlchat.gate.models import Approval, AuditEvent, Decision, ToolCall
 from hitlchat.gate.status import Status
 from tests.api.conftest import Ask, Program, ProgramOf, called, performed, problem
 from tests.conftest import MakeTool
@@ -241,3 +242,52 @@ def test_the_list_takes_the_same_number_of_queries_however_long_it_is(
         bobs.post(f"/approvals/{ask(bob, text=word).pk}/reject")
     with django_assert_max_num_queries(4):
         assert len(bobs.get("/approvals", status="all").json()) == 6
+
+
+def test_an_edited_approval_says_what_runs_everywhere(
+    bob: User, bobs: Program, make_tool: MakeTool, client: Client
+) -> None:
+    make_tool("echo", prompt_template="Say {args.text} aloud?")
+    call = called(bob, "echo", {"text": "hello"})
+    asked = bobs.get("/approvals").json()[0]
+    assert asked["prompt"] == "Say hello aloud?"
+    answered = bobs.post(f"/approvals/{asked['id']}/approve", {"modifiedArguments": {"text": "bye"}}).json()
+    assert (answered["prompt"], answered["arguments"]) == ("Say bye aloud?", {"text": "bye"})
+    assert bobs.get(f"/approvals/{asked['id']}").json()["prompt"] == "Say bye aloud?"
+    assert bobs.get(f"/calls/{call.pk}").json()["prompt"] == "Say bye aloud?"
+    client.force_login(bob)
+    assert "Say bye aloud?" in client.get("/history/").content.decode()
+    event = AuditEvent.objects.get(name="call.approved")
+    assert event.data["prompt"] == "Say bye aloud?"
+
+
+def test_a_yes_that_did_not_count_leaves_the_question_as_it_was(bob: User, bobs: Program, ask: Ask) -> None:
+    approval = ask(bob, text="hello")
+    ToolCall.objects.update(deadline=timezone.now() - timedelta(seconds=1))
+    body = {"modifiedArguments": {"text": "bye"}}
+    problem(bobs.post(f"/approvals/{approval.pk}/approve", body), 409)
+    assert bobs.get(f"/approvals/{approval.pk}").json()["prompt"] == approval.prompt
+
+
+@pytest.mark.parametrize(
+    "query, body, kept",
+    [
+        ("?reason=Duplicate%20refund", None, "Duplicate refund"),
+        ("?reason=Duplicate%20refund", {}, "Duplicate refund"),
+        ("?reason=one", {"reason": "two"}, "two"),
+        ("", {"reason": "two"}, "two"),
+        ("", None, ""),
+    ],
+)
+def test_the_reason_of_a_no_may_stand_in_the_address(
+    query: str, body: Any, kept: str, bob: User, bobs: Program, ask: Ask
+) -> None:
+    approval = ask(bob, text="hi")
+    answered = bobs.post(f"/approvals/{approval.pk}/reject{query}", body)
+    assert answered.json()["decisions"][0]["reason"] == Decision.objects.get().reason == kept
+
+
+def test_a_reason_in_the_address_that_is_too_long_decides_nothing(bob: User, bobs: Program, ask: Ask) -> None:
+    approval = ask(bob, text="hi")
+    problem(bobs.post(f"/approvals/{approval.pk}/reject?reason={'x' * 501}"), 422)
+    assert undecided(approval)

@@ -48,12 +48,12 @@ def test_the_record_has_what_was_asked_and_who_answered(
 ) -> None:
     approval = ask(bob)
     program_of(bob).post(f"/approvals/{approval.pk}/reject", {"reason": "No."})
-    declined, waiting = alices.get("/audit").json()
+    declined, waiting, _ = alices.get("/audit").json()
     assert (waiting["name"], declined["name"]) == ("call.waiting", "call.declined")
     assert (declined["actor"], declined["means"], declined["toolName"]) == ("bob", "token", "echo")
     assert declined["callId"] == str(approval.call_id)
     assert declined["data"]["reason"] == "No."
-    assert declined.keys() == {"id", "name", "at", "callId", "toolName", "actor", "means", "data", "batch"}
+    assert declined.keys() == {"id", "name", "at", "callId", "toolName", "actor", "means", "words", "data", "batch"}
 
 
 def test_the_record_is_filtered(bob: User, alices: Program, program_of: ProgramOf, ask: Ask) -> None:
@@ -62,11 +62,11 @@ def test_the_record_is_filtered(bob: User, alices: Program, program_of: ProgramO
     assert names(alices.get("/audit", name="call.approved")) == ["call.approved"]
     assert names(alices.get("/audit", call=second.call_id)) == ["call.waiting"]
     now = timezone.now()
-    assert len(names(alices.get("/audit", since=(now - timedelta(hours=1)).isoformat()))) == 3
+    assert len(names(alices.get("/audit", since=(now - timedelta(hours=1)).isoformat()))) == 4
     assert names(alices.get("/audit", since=(now + timedelta(hours=1)).isoformat())) == []
     assert names(alices.get("/audit", limit=1)) == ["call.approved"]
     last = AuditEvent.objects.latest("id").pk
-    assert names(alices.get("/audit", before=last)) == ["call.waiting", "call.waiting"]
+    assert names(alices.get("/audit", before=last)) == ["call.waiting", "call.waiting", "tool.created"]
     for wrong in ({"since": "yesterday"}, {"since": "2026-01-01T00:00:00"}, {"call": "x"}, {"format": "xml"}):
         assert problem(alices.get("/audit", **wrong), 422)["errors"].keys() == wrong.keys()
 
@@ -80,8 +80,8 @@ def test_the_record_as_csv_has_every_event_in_order(
     assert response["Content-Type"] == "text/csv; charset=utf-8"
     assert response.streaming
     rows = table(response.getvalue().decode())
-    assert [row["name"] for row in rows] == ["call.waiting", "call.declined"]
-    assert '"reason":"No, thanks"' in rows[1]["data"]
+    assert [row["name"] for row in rows] == ["tool.created", "call.waiting", "call.declined"]
+    assert '"reason":"No, thanks"' in rows[2]["data"]
     assert [
         row["name"] for row in table(alices.get("/audit", format="csv", name="call.declined").getvalue().decode())
     ] == ["call.declined"]
@@ -116,10 +116,10 @@ def test_an_event_says_which_batch_seals_it_and_the_seals_can_be_read(
     ask(bob)
     seal_all()
     ask(bob, text="b")
-    assert [event["batch"] for event in alices.get("/audit").json()] == [None, 1]
+    assert [event["batch"] for event in alices.get("/audit").json()] == [None, 1, 1]
     (one,) = alices.get("/audit/seals").json()
     row = Seal.objects.get()
-    assert (one["number"], one["count"], one["hash"], one["previous"], one["droppedAt"]) == (1, 1, row.hash, "", None)
+    assert (one["number"], one["count"], one["hash"], one["previous"], one["droppedAt"]) == (1, 2, row.hash, "", None)
     assert alices.get("/audit/seals", before=1).json() == []
     problem(program_of(bob).get("/audit/seals"), 403)
 

@@ -1,14 +1,19 @@
 """Conversations, messages and runs."""
 
+from datetime import timedelta
+from functools import partial
+
 import pytest
 from django.contrib.auth.models import User
+from django.utils import timezone
 
-from hitlchat.agent import runner, transcript
-from hitlchat.agent.models import Conversation, Message, Role, Run
+from hitlchat.agent import once, runner, transcript
+from hitlchat.agent.models import Conversation, Message, Role, Run, SentMessage
 from hitlchat.gate.models import Approval, new_id
 from hitlchat.gate.status import Status
 from tests.api.conftest import ProgramOf, called, problem
 from tests.conftest import MakeTool
+from tests.gate.racing import together
 
 NOWHERE = "01890000-0000-7000-8000-000000000000"
 
@@ -61,6 +66,41 @@ def test_a_message_is_accepted_and_a_run_begins(bob: User, program_of: ProgramOf
     run = program.get(f"/runs/{accepted['runId']}").json()
     assert run["conversationId"] == str(talk.pk)
     assert (run["status"], run["error"], run["finishedAt"]) == ("running", None, None)
+
+
+def test_a_message_sent_again_with_its_key_is_said_once(bob: User, program_of: ProgramOf, talk: Conversation) -> None:
+    program, path = program_of(bob), f"/conversations/{talk.pk}/messages"
+    program.headers = program.headers | {"Idempotency-Key": "order-1"}
+    first, again = (program.post(path, {"content": "Hello"}) for _ in range(2))
+    assert (first.status_code, again.status_code) == (202, 202)
+    assert first.json() == again.json()
+    assert (Message.objects.count(), Run.objects.count()) == (1, 1)
+    assert "Idempotency-Key" in problem(program.post(path, {"content": "Something else"}), 422)["errors"]
+    other = Conversation.objects.create(owner=bob)
+    problem(program.post(f"/conversations/{other.pk}/messages", {"content": "Hello"}), 422)
+    assert Message.objects.count() == 1
+
+
+def test_of_a_message_sent_twice_at_once_with_its_key_one_is_said(bob: User, talk: Conversation) -> None:
+    ends = together(*[partial(runner.say, talk, "Hello", "order-1")] * 5, meet_at_first_write=True)
+    assert len({(message.pk, run_id) for message, run_id in ends}) == 1
+    assert Message.objects.count() == 1
+
+
+def test_a_key_is_its_persons_own_and_is_forgotten_after_a_day(bob: User, charlie: User, talk: Conversation) -> None:
+    runner.say(talk, "Hello", "order-1")
+    runner.say(Conversation.objects.create(owner=charlie), "Hi", "order-1")
+    SentMessage.objects.update(made_at=timezone.now() - once.KEPT - timedelta(seconds=1))
+    runner.say(Conversation.objects.create(owner=bob), "Something else", "order-1")
+    assert (Message.objects.count(), SentMessage.objects.filter(owner=bob).count()) == (3, 1)
+
+
+@pytest.mark.parametrize("key", ["a" * 201, "two words"])
+def test_a_key_that_cannot_be_kept_is_refused(key: str, bob: User, program_of: ProgramOf, talk: Conversation) -> None:
+    program = program_of(bob)
+    program.headers = program.headers | {"Idempotency-Key": key}
+    problem(program.post(f"/conversations/{talk.pk}/messages", {"content": "Hello"}), 422)
+    assert not Message.objects.exists()
 
 
 def test_the_next_message_has_to_wait_while_a_run_goes_on(bob: User, program_of: ProgramOf, talk: Conversation) -> None:

@@ -57,7 +57,7 @@ def test_every_tool_is_there_before_anything_is_exposed(alices: Program) -> None
     assert echo.keys() >= CONTRACT
     assert (echo["tool"], echo["alias"], echo["exposed"], echo["state"]) == ("echo", "shop_echo", False, "new")
     assert (echo["hitlMode"], echo["description"], echo["upstreamDescription"]) == ("REQUIRED", "", SAYS_IT_BACK)
-    assert echo["effectiveRiskLevel"] == echo["riskLevel"] - 1
+    assert echo["effectiveRiskLevel"] == echo["riskLevel"] == echo["inherentRiskLevel"] == 5
     assert (echo["warnings"], echo["inputSchema"], other["tool"]) == ([], None, "other")
     assert response["X-Total-Count"] == "2"
     assert alices.get("/servers/shop").json()["toolCount"] == 2

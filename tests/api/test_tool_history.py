@@ -44,7 +44,7 @@ def test_a_version_that_asked_less_often_is_restored_only_when_that_is_said(
 ) -> None:
     make_tool("echo", hitl_mode="DISABLED")
     alices.patch("/tools/echo", {"hitlMode": "REQUIRED"})
-    assert "lowerAnyway" in problem(alices.post("/tools/echo/versions/1/restore"), 409)["detail"]
+    assert "confirmLowering" in problem(alices.post("/tools/echo/versions/1/restore"), 409)["detail"]
     assert Tool.objects.get().hitl_mode == "REQUIRED"
     assert alices.post("/tools/echo/versions/1/restore", {"lowerAnyway": True}).json()["hitlMode"] == "DISABLED"
 

@@ -263,5 +263,5 @@ def test_every_refusal_is_said_in_plain_words(run: Run, bob: User, charlie: User
     )
     critical = approval(ask(bob, recording("melt", risk_level=5)))
     told = refused(run, "approve", critical.pk, "--as", "bob", "--digest", critical.digest)
-    assert "approved by a person who has just signed in" in told
+    assert "Only a person who has just signed in" in told
     assert "does not run" in run("decline", critical.pk, "--as", "bob")

@@ -67,7 +67,7 @@ def test_a_person_marks_it_with_a_note_and_that_is_on_record(
     assert response.headers["Location"] == f"/history/{lost.pk}"
     assert status(lost) == status_
     event = AuditEvent.objects.filter(call=lost).latest("id")
-    assert (event.actor, event.data) == (bob, {"marked": said, "remark": "I looked at the bank."})
+    assert (event.actor, event.data["marked"], event.data["remark"]) == (bob, said, "I looked at the bank.")
     shown = text(page.get(f"/history/{lost.pk}"))
     assert f"Marked as {said}." in shown
     assert "I looked at the bank." in shown
@@ -94,7 +94,8 @@ def test_run_again_asks_again_once_and_leaves_the_old_one_unknown(
     assert status(lost) == Status.UNKNOWN
     assert entered == []
     event = AuditEvent.objects.get(call=lost, name="call.run_again")
-    assert (event.actor, event.data) == (bob, {"as": str(new.pk), "remark": "Nothing had arrived."})
+    by = {"id": bob.pk, "name": "bob"}
+    assert (event.actor, event.data) == (bob, {"as": str(new.pk), "remark": "Nothing had arrived.", "by": by})
     assert f'href="/history/{new.pk}"' in text(page.get(f"/history/{lost.pk}"))
     twice = settle(page, lost, outcome="again")
     assert twice.status_code == 409

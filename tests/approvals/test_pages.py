@@ -1,15 +1,18 @@
 """One approval on a page of its own, and the answer by plain HTTP."""
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from asgiref.sync import async_to_sync
 from django.contrib.auth.models import User
 from django.test import Client
+from django.utils import timezone
 
 from hitlchat.gate.models import Approval, Decision, ToolCall
 from hitlchat.gate.status import Status
 from hitlchat.gate.submit import CallRequest, submit
+from hitlchat.templatetags.marks import until
 from tests.conftest import MakeTool, caller
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -36,7 +39,7 @@ def test_looking_changes_nothing(page: Client, approval: Approval) -> None:
 def test_approving_leads_back_to_the_page_of_the_call(page: Client, approval: Approval) -> None:
     assert answer(page, approval, verdict="approve").status_code == 302
     assert Decision.objects.get().means == "session"
-    assert b"has its answer" in page.get(f"/approvals/{approval.pk}").content
+    assert b"has been answered" in page.get(f"/approvals/{approval.pk}").content
 
 
 def test_declining_keeps_the_reason(page: Client, approval: Approval) -> None:
@@ -103,7 +106,7 @@ def test_the_page_cannot_be_framed(page: Client, approval: Approval) -> None:
     "status,words",
     [
         (Status.WAITING, "A call needs your answer"),
-        (Status.APPROVED, "This call has its answer"),
+        (Status.APPROVED, "This call has been answered"),
         (Status.EXPIRED, "Nobody answered this call in time"),
         (Status.WITHDRAWN, "This call was withdrawn"),
     ],
@@ -118,3 +121,17 @@ def test_the_heading_says_how_it_stands_and_changes_with_it(
     for shown_on, has_it in ((path, True), ("/studio/tools/echo", False), ("", False)):
         fragment = page.get(f"{path}/outcome", headers={"HX-Request": "true", "HX-Current-URL": f"http://x{shown_on}"})
         assert (changed in fragment.content.decode()) == has_it
+
+
+@pytest.mark.parametrize("zone, shown", [("UTC", "19:32:05 UTC"), ("Europe/Berlin", "20:32:05 CET")])
+def test_the_time_is_one_of_the_servers_clock_and_zone_where_no_script_counts_down(
+    zone: str, shown: str, page: Client, approval: Approval
+) -> None:
+    ToolCall.objects.update(deadline=datetime(2126, 11, 22, 19, 32, 5, tzinfo=UTC))
+    with timezone.override(zone):
+        for path in (f"/approvals/{approval.pk}", "/approvals/"):
+            html = page.get(path).content.decode()
+            assert f">until 22 Nov 2126, {shown}</b>" in html, path
+            assert "</b> left" not in html
+    soon = timezone.now() + timedelta(seconds=1)
+    assert until(soon) == f"until {soon:%H:%M:%S} UTC" or soon.date() != timezone.now().date()

@@ -148,7 +148,7 @@ def test_a_simulated_call_says_who_may_answer(rules: None, alice: User, make_too
         return str(answer.content.decode())
 
     assert "alice decides." in told("plain", "chat")
-    assert "through the client, whose word is enough" in told("plain", "mcp")
+    assert "or through a client at which an administrator says they sit" in told("plain", "mcp")
     assert "a signed-in person must decide" in told("grave", "mcp")
     assert "Set at the tool" in told("grave", "mcp")
     assert "decides" not in told("look", "mcp").partition('class="outcome"')[2]

@@ -131,7 +131,7 @@ def test_what_is_of_the_highest_risk_is_approved_after_giving_the_password_again
     assert f'href="/sign-in/again?next={address}"' in shown
     sent = {"verdict": "approve", "digest": approval_of(call).digest}
     refused = client.post(f"{address}/decide", sent)
-    assert (refused.status_code, "15 minutes of signing in" in refused.content.decode()) == (409, True)
+    assert (refused.status_code, "within the last 15 minutes" in refused.content.decode()) == (409, True)
     wrong = client.post("/sign-in/again", {"password": "something else", "next": address})
     assert (wrong.status_code, "not your password" in wrong.content.decode()) == (422, True)
     assert client.post(f"{address}/decide", sent).status_code == 409

@@ -31,5 +31,11 @@ BROAD_EXCEPTS: Final[dict[str, str]] = {
     "hitlchat/upstreams/wire/staying.py": "the outermost frame of a connection: whatever ended it, it is opened again",
 }
 
-# Modules that may be imported inside a function, because a program without them is a whole program.
-OPTIONAL_IMPORTS: Final[dict[str, set[str]]] = {}
+# Modules that may be imported inside a function, because a program without them is a whole program. They take long to
+# load, and most commands never use them; tests/test_start.py counts what commands import.
+OPTIONAL_IMPORTS: Final[dict[str, set[str]]] = {
+    "hitlchat/agent/endpoint.py": {"openai"},
+    "hitlchat/agent/llm.py": {"openai"},
+    "hitlchat/agent/trouble.py": {"openai"},
+    "hitlchat/gate/background.py": {"redis"},
+}

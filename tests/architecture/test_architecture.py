@@ -6,17 +6,10 @@ from collections.abc import Iterator
 import pytest
 
 from tests.architecture.allowed import BROAD_EXCEPTS, OPTIONAL_IMPORTS
-from tests.architecture.source import functions, program_files, read, tree
+from tests.architecture.source import functions, program_files, tree
 
-FILE_LINES = 300
-GATE_FILE_LINES = 220
 FUNCTION_LINES = 40
 POSITIONAL_PARAMETERS = 5
-
-
-def test_files_stay_short() -> None:
-    lengths = {path: len(read(path).splitlines()) for path in program_files()}
-    assert {path: lines for path, lines in lengths.items() if lines > file_limit(path)} == {}
 
 
 def test_functions_stay_short() -> None:
@@ -88,10 +81,6 @@ def test_a_docstring_does_not_count_and_self_neither() -> None:
 # -- How they see it -------------------------------------------------------------------------------------------------
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
-
-
-def file_limit(path: str) -> int:
-    return GATE_FILE_LINES if path.startswith("hitlchat/gate/") else FILE_LINES
 
 
 def every_function() -> Iterator[tuple[str, Function]]:

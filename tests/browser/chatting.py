@@ -41,10 +41,10 @@ class Chat:
         return self.cards.first
 
     def approve(self, card: Locator | None = None) -> None:
-        approve_button(card or self.asked()).click()
+        approve(card or self.asked())
 
     def decline(self, card: Locator | None = None) -> None:
-        decline_button(card or self.asked()).click()
+        decline(card or self.asked())
 
     def call(self, status: str) -> Locator:
         """The lines of calls with this status in the transcript."""
@@ -55,6 +55,57 @@ class Chat:
 
     def notice(self) -> Locator:
         return self.log.locator(".said.notice")
+
+
+def approve(card: Locator, button: Locator | None = None) -> None:
+    """Look at all of the card, and click Approve with a pointer that comes from elsewhere."""
+    button = button or approve_button(card)
+    look_through(card, button)
+    press(button)
+
+
+def decline(card: Locator) -> None:
+    press(decline_button(card).first)
+
+
+def press(button: Locator) -> None:
+    """Click a button of a card as a person does: once it is in view and has stood still for a moment."""
+    button.page.mouse.move(1, 1)
+    button.hover()
+    button.page.evaluate(STOOD_STILL, GRACE_MS)
+    expect(button).to_be_enabled()
+    button.click()
+
+
+def look_through(card: Locator, button: Locator | None = None) -> None:
+    """Scroll until each part of what `button` approves has been in view, as a reader does."""
+    why = (
+        (button or approve_button(card)).locator("xpath=ancestor::*[contains(@class, 'ask-foot')]").locator(".why-not")
+    )
+    for _ in range(60):
+        if not UNSEEN.search(why.inner_text()):
+            return
+        if not card.evaluate(NEXT_PART):
+            card.page.wait_for_timeout(100)
+        card.page.wait_for_timeout(50)
+    raise AssertionError(f"Not all of it came in view: {why.inner_text()}")
+
+
+# In short steps of the page's own clock, which a busy machine holds up: it has looked since whether the button moved.
+STOOD_STILL: Final = """async pause => {
+  for (let waited = 0; waited < pause; waited += 100) await new Promise(done => setTimeout(done, 100));
+}"""
+UNSEEN: Final = re.compile("in view yet|not seen yet")
+# Brings the next stretch of the card to view; false where a stretch is as before.
+NEXT_PART: Final = """card => {
+  const places = [card.closest(".modal-body"), document.scrollingElement];
+  const scroller = places.find(each => each && each.scrollHeight > each.clientHeight + 1);
+  if (!scroller) return false;
+  const before = scroller.scrollTop;
+  scroller.scrollTop += scroller.clientHeight / 3;
+  if (scroller.scrollTop === before) scroller.scrollTop = 0;
+  return scroller.scrollTop !== before;
+}"""
 
 
 def approve_button(card: Locator) -> Locator:

@@ -10,7 +10,7 @@ from tests.browser.conftest import NARROW, House
 
 pytestmark = pytest.mark.browser
 
-ALL: Final = ["Chat", "Inbox", "History", "Studio", "Servers", "Policies", "Insights", "People"]
+ALL: Final = ["Chat", "Inbox", "History", "Studio", "Servers", "Policies", "Insights", "Record", "People"]
 FIRST: Final = ALL[:4]
 #: Of windows in which all links stand beside each other, and of some in which they do not.
 ROOMY: Final = (1280, 1100, 1024)

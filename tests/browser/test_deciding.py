@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.chatting import GRACE_MS, Chat, approve_button, decline_button
+from tests.browser.chatting import GRACE_MS, Chat, approve, approve_button, decline, decline_button, press
 from tests.browser.conftest import House, SharedModel, Visit
 from tests.browser.looking import check
 from tests.scripted_model import calls, text
@@ -37,7 +37,7 @@ def begin_edit(card: Locator) -> Locator:
 
 
 def see_changes(edit: Locator) -> None:
-    edit.get_by_role("button", name="See the changes").click()
+    press(edit.get_by_role("button", name="See the changes"))
     expect(edit.get_by_role("heading", name="What your changes come to")).to_be_focused()
     edit.page.wait_for_timeout(GRACE_MS)
 
@@ -60,7 +60,7 @@ def test_changed_arguments_are_shown_approved_run_and_told_to_the_model(
     expect(approve_button(card)).to_have_count(0)
     check(chat.page)
     json.fill('{"note": 5, "data": {"a": 1}}')
-    edit.get_by_role("button", name="See the changes").click()
+    press(edit.get_by_role("button", name="See the changes"))
     expect(edit.get_by_role("alert")).to_contain_text("note: 5 is not of type 'string'.")
     expect(json).to_be_focused()
     chat.page.wait_for_timeout(GRACE_MS)
@@ -71,12 +71,12 @@ def test_changed_arguments_are_shown_approved_run_and_told_to_the_model(
     expect(edit).to_contain_text("The other 2 arguments stay as asked.")
     check(chat.page)
     # Another call of the turn is decided elsewhere: the list is drawn again, and nothing here is lost.
-    decline_button(other.asked(2).page.locator("dialog [data-ask]").nth(1)).click()
+    decline(other.asked(2).page.locator("dialog [data-ask]").nth(1))
     expect(chat.cards).to_have_count(1)
     expect(approve_changed(edit)).to_be_visible()
     chat.page.wait_for_timeout(GRACE_MS)
     model.enqueue(text("Kept."))
-    approve_changed(edit).click()
+    approve(chat.cards.first, approve_changed(edit))
     chat.said("Kept.")
     (done, _) = house.calls(chat.conversation)
     assert (done["status"], done["arguments"]["note"]) == ("succeeded", "Call Ann at six")
@@ -95,7 +95,7 @@ def test_what_is_being_typed_outlasts_the_answer_to_another_call(
     field = begin_edit(chat.cards.first).get_by_label("text")
     field.fill("")
     field.press_sequentially("one and")
-    decline_button(other.asked(2).page.locator("dialog [data-ask]").nth(1)).click()
+    decline(other.asked(2).page.locator("dialog [data-ask]").nth(1))
     expect(chat.cards).to_have_count(1)
     expect(field).to_be_focused()
     field.press_sequentially(" a half")
@@ -104,7 +104,7 @@ def test_what_is_being_typed_outlasts_the_answer_to_another_call(
     model.enqueue(text("Done."))
     chat.cards.first.get_by_role("button", name="Drop the changes").click()
     chat.page.wait_for_timeout(GRACE_MS)
-    approve_button(chat.cards.first).click()
+    approve(chat.cards.first)
     chat.said("Done.")
     assert house.calls(chat.conversation)[0]["result"] == "one"
 
@@ -155,7 +155,7 @@ def test_a_critical_call_is_approved_with_changes_only_once_all_of_them_was_unfo
     edit.get_by_label("I reviewed the tool and every argument, with my changes.").check()
     expect(approve_changed(edit)).to_be_enabled()
     model.enqueue(text("Wiped."))
-    approve_changed(edit).click()
+    approve(chat.cards.first, approve_changed(edit))
     chat.said("Wiped.")
     assert house.calls(chat.conversation)[0]["arguments"]["note"] == "long " * 200
 
@@ -174,8 +174,8 @@ def test_on_its_own_page_a_call_is_approved_with_changes(
     see_changes(edit)
     check(page)
     model.enqueue(text("Said."))
-    approve_changed(edit).click()
-    expect(page.locator("#heading")).to_have_text("This call has its answer")
+    approve(chat.cards.first, approve_changed(edit))
+    expect(page.locator("#heading")).to_have_text("This call has been answered")
     expect(page.locator("pre.out")).to_have_text("two")
 
 
@@ -207,7 +207,7 @@ def test_own_words_are_counted_against_the_limit(chat: Chat, ask: Ask, model: Sh
     words.fill("x" * 12)
     expect(card.get_by_text("12 of 500 characters")).to_be_visible()
     model.enqueue(text("Understood."))
-    card.get_by_role("button", name="Decline with this reason").click()
+    press(card.get_by_role("button", name="Decline with this reason"))
     chat.said("Understood.")
 
 

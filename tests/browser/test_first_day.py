@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Page, expect
 
 from tests.browser import looking
-from tests.browser.chatting import GRACE_MS, Chat, approve_button
+from tests.browser.chatting import Chat, approve
 from tests.browser.conftest import Visit
 from tests.processes import STEADY, Installation, Server, Servers
 
@@ -46,12 +46,6 @@ def write_code(page: Page, code: str) -> None:
     page.locator("[data-code] .ace_content").click()
     page.keyboard.press("Control+A")
     page.keyboard.insert_text(code)
-
-
-def ready(card: Locator) -> Locator:
-    expect(card).to_be_visible()
-    card.page.wait_for_timeout(GRACE_MS)
-    return card
 
 
 def test_from_the_link_to_a_tool_of_ones_own_that_the_agent_uses_after_a_yes(empty_house: Server, visit: Visit) -> None:
@@ -96,9 +90,9 @@ def _try_it_in_the_studio(page: Page) -> None:
     page.get_by_label("address").fill("Oslo")
     page.get_by_role("button", name="Run test").click()
     pane = page.locator("#test-result")
-    card = ready(pane.locator("[data-ask]"))
+    card = pane.locator("[data-ask]")
     expect(card.get_by_role("heading")).to_have_text("Send a parcel to Oslo")
-    approve_button(card).click()
+    approve(card)
     expect(pane).to_contain_text("A parcel of 1.0 kg is on its way to Oslo.")
     expect(card).to_have_count(0)
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.chatting import Chat, approve_button, decline_button
+from tests.browser.chatting import Chat, approve_button, decline_button, look_through
 from tests.browser.conftest import NARROW, WIDE, House, SharedModel, Visit
 from tests.browser.looking import in_view
 from tests.scripted_model import calls
@@ -75,6 +75,7 @@ def test_what_is_folded_says_how_much_it_is_and_opens_whole(chat: Chat, model: S
     expect(fold.locator("summary")).to_have_text("Show the other 99,600 characters")
     fold.locator("summary").click()
     assert len(fold.locator(".value").inner_text()) == 99_600
+    look_through(card)
     expect(approve_button(card)).to_be_enabled()
     data = card.locator(".args dd").nth(1).locator("details")
     data.locator("summary").click()
@@ -101,6 +102,7 @@ def test_a_critical_call_can_be_approved_only_after_all_was_unfolded_and_reviewe
     expect(approve).to_be_disabled()
     for fold in card.locator("[data-fold] > summary").all():
         fold.click()
+    look_through(card)
     expect(approve).to_be_enabled()
     card.locator("[data-reviewed]").uncheck()
     expect(approve).to_be_disabled()
@@ -115,6 +117,7 @@ def test_a_critical_call_without_anything_folded_asks_for_the_review_alone(chat:
     expect(approve).to_be_disabled()
     expect(card.locator(".why-not")).to_have_text("Confirm first that you reviewed it.")
     card.locator("[data-reviewed]").check()
+    look_through(card)
     expect(approve).to_be_enabled()
     end(chat)
 
@@ -128,6 +131,7 @@ def test_an_early_tick_counts_though_an_early_approve_does_not(chat: Chat, model
     approve_button(card).evaluate("button => button.click()")
     expect(card.locator("[data-reviewed]")).to_be_checked()
     chat.asked()
+    look_through(card)
     expect(approve_button(card)).to_be_enabled()
     end(chat)
 

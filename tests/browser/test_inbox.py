@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser import looking
-from tests.browser.chatting import approve_button, decline_button
+from tests.browser.chatting import approve_button, decline, press
 from tests.browser.conftest import NARROW, House, SharedModel, Visit
 from tests.browser.inbox import Asking, Inbox
 from tests.waiting import until
@@ -70,7 +70,7 @@ def test_a_call_comes_and_goes_by_itself_in_every_tab_and_the_card_at_hand_stays
     expect(other.card.get_by_role("textbox")).to_have_value("Not before Friday")
     expect(other.card.get_by_role("textbox")).to_be_focused()
     inbox.line("Say “one”").or_(inbox.line("Say one")).get_by_role("link").first.click()
-    decline_button(inbox.shows("Say one")).click()
+    decline(inbox.shows("Say one"))
     expect(inbox.lines).to_have_count(2)
     expect(inbox.lately.get_by_role("row").nth(1)).to_contain_text("Declined")
     # The other tab says what became of it, where its card was.
@@ -91,10 +91,11 @@ def test_by_keyboard_alone_from_the_arrival_to_the_decision(inbox: Inbox, house:
     keys.press("k")
     inbox.shows("Say one")
     keys.press("a")
-    # The next one is chosen, and what was pressed twice does not answer it too.
-    keys.press("a")
-    inbox.shows("Keep the note two")
     expect(inbox.lines).to_have_count(2)
+    # Nothing is chosen after an answer: what was pressed twice answers nothing more.
+    keys.press("a")
+    keys.press("j")
+    inbox.shows("Keep the note two")
     keys.press("r")
     reason = inbox.card.get_by_role("textbox")
     expect(reason).to_be_focused()
@@ -106,6 +107,8 @@ def test_by_keyboard_alone_from_the_arrival_to_the_decision(inbox: Inbox, house:
     keys.press("Tab")
     expect(inbox.card.get_by_role("button", name="Decline with this reason")).to_be_focused()
     keys.press("Enter")
+    expect(inbox.lines).to_have_count(1)
+    keys.press("j")
     # At the highest levels a key decides nothing: it leads to what is to be confirmed, and then to the button.
     card = inbox.shows("wipe")
     keys.press("a")
@@ -154,7 +157,7 @@ def test_several_calls_are_answered_together_once_they_are_listed(inbox: Inbox, 
     looking.check(page)
     looking.wear(page, "wide light")
     expect(together).not_to_have_attribute("data-fresh", "")
-    together.get_by_role("button", name=re.compile("^Decline these 2")).click()
+    press(together.get_by_role("button", name=re.compile("^Decline these 2")))
     expect(page.locator("#card-slot")).to_contain_text("Every answer counted.")
     expect(inbox.lines).to_have_count(4)
     expect(inbox.line("two")).to_be_visible()

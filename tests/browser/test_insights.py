@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser import looking
-from tests.browser.chatting import Chat, decline_button
+from tests.browser.chatting import Chat, decline
 from tests.browser.conftest import House, SharedModel, Visit
 from tests.scripted_model import calls, text
 
@@ -97,5 +97,5 @@ def test_a_card_counts_as_shown_once_its_tab_is_in_front(
 def end(page: Page, model: SharedModel) -> None:
     """Leave nothing that waits."""
     model.enqueue(text("Left."))
-    decline_button(page.locator("[data-ask]")).first.click()
+    decline(page.locator("[data-ask]"))
     expect(page.get_by_role("main")).to_contain_text("It was not executed.")

@@ -28,7 +28,7 @@ def wide(page: Page) -> None:
 
 
 @pytest.mark.timeout(180)
-def test_a_client_is_asked_and_everything_it_says_and_hears_is_seen(bob: Page) -> None:
+def test_a_client_is_asked_and_everything_it_says_and_hears_is_seen(bob: Page, house: House) -> None:
     bob.get_by_label("Only these tools").fill("echo nothing_like_it")
     bob.get_by_role("button", name="Connect").click()
     expect(bob.get_by_text("There is no published tool “nothing_like_it”.")).to_be_visible()
@@ -41,6 +41,7 @@ def test_a_client_is_asked_and_everything_it_says_and_hears_is_seen(bob: Page) -
     expect(bob.get_by_text("Connected")).to_be_visible()
     tools = bob.locator("#inspector-tools")
     expect(tools.get_by_role("link")).to_have_count(2)
+    house.sits_at_his_clients()
     tools.get_by_role("link", name="echo").press("Enter")
     bob.get_by_label("text").fill("a <b>text</b>\u202e")
     bob.get_by_role("button", name="Call", exact=True).click()

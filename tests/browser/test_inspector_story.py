@@ -82,6 +82,7 @@ def test_only_what_its_user_accepts_runs_and_no_mouse_is_needed(era: str, bob: P
     bench = Bench(bob)
     expect(bob.get_by_text(f"hitlchat 1, protocol {era}")).to_be_visible()
     expect(bench.tool("count")).to_be_visible()
+    house.sits_at_his_clients()
     tab_to(bob, bench.tool("count"))
     bob.keyboard.press("Enter")
     # Not the rest of the list: what is next is what was chosen.
@@ -95,7 +96,9 @@ def test_only_what_its_user_accepts_runs_and_no_mouse_is_needed(era: str, bob: P
         expect(bench.asked).to_contain_text("[Risk L2, Low] Run 'count' with arguments {}?")
         expect(bench.asked).to_contain_text("elicitation, form mode")
         assert [each["status"] for each in records(house, 1)] == ["waiting"]
-        tab_to(bob, bench.asked.get_by_role("button", name=how))
+        # The question stands before what it came from.
+        expect(call).to_be_focused()
+        tab_to(bob, bench.asked.get_by_role("button", name=how), "Shift+Tab")
         bob.keyboard.press("Enter")
         expect(bench.asked).to_have_count(0)
         expect(bob.locator("#inspector-questions")).to_be_focused()

@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser import looking
-from tests.browser.chatting import Chat, approve_button, decline_button
+from tests.browser.chatting import Chat, approve, approve_button, decline, decline_button
 from tests.browser.conftest import NARROW, House, SharedModel, Visit
 from tests.browser.looking import in_view
 from tests.scripted_model import calls, status, text
@@ -113,11 +113,11 @@ def test_the_page_of_an_approval_before_and_after_its_answer(chat: Chat, model: 
     page.goto(f"{house.server.url}/approvals/{call['approvalId']}")
     looking.check(page)
     page.wait_for_timeout(600)
-    approve_button(page.locator("[data-ask]")).click()
+    approve(page.locator("[data-ask]"))
     expect(page.locator("[data-status=succeeded]")).to_be_visible()
     looking.check(page)
     page.reload()
-    expect(page.get_by_role("heading", name="This call has its answer")).to_be_visible()
+    expect(page.get_by_role("heading", name="This call has been answered")).to_be_visible()
     looking.check(page)
 
 
@@ -147,7 +147,7 @@ def test_a_tool_in_the_studio_with_errors_and_one_being_tested(author: Page, hou
     card = author.locator("#test-result [data-ask]")
     expect(card).to_be_visible()
     looking.check(author)
-    decline_button(card).first.click()
+    decline(card)
     expect(author.locator("#test-result [data-status=declined]")).to_be_visible()
     looking.check(author)
 

@@ -1,16 +1,18 @@
 """The modal decides nothing by accident: focus, keys, early clicks, leaving it, the clock."""
 
 import re
+import time
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
-from playwright.sync_api import Page, ViewportSize, expect
+from playwright.sync_api import Page, Route, ViewportSize, expect
 
-from tests.browser.chatting import Chat, approve_button, decline_button, focused
+from tests.browser.chatting import Chat, approve, approve_button, decline, decline_button, focused, press
 from tests.browser.conftest import NARROW, WIDE, House, SharedModel
 from tests.browser.looking import in_view
 from tests.scripted_model import Gate, calls, text
+from tests.waiting import until
 
 pytestmark = pytest.mark.browser
 
@@ -72,10 +74,12 @@ def test_clicks_and_keys_count_only_half_a_second_after_the_card_appeared(
     approve.click(force=True)
     approve.focus()
     chat.page.keyboard.press("Enter")
-    chat.page.clock.run_for(450)
-    approve.click(force=True)
+    # Each press in the pause starts it anew: impatience answers nothing.
+    for _ in range(4):
+        chat.page.clock.run_for(450)
+        approve.click(force=True)
     expect(chat.cards).to_have_count(1)
-    chat.page.clock.run_for(100)
+    chat.page.clock.run_for(600)
     assert len(model.requests) == 1
     model.enqueue(text("It said hello."))
     approve.click()
@@ -228,6 +232,23 @@ def test_the_time_left_is_shown_and_counts_down(stopped_clock: Page, chat: Chat,
     end(chat)
 
 
+def test_a_page_that_loads_slowly_says_no_more_time_than_is_left(chat: Chat, ask: Ask) -> None:
+    def late(route: Route) -> None:
+        came = time.monotonic()
+        until(lambda: time.monotonic() > came + 4, "the page has waited for its script")
+        route.continue_()
+
+    ask()
+    chat.page.route(re.compile(r"/js/cards[^/]*\.js"), late)
+    chat.page.reload()
+    left = chat.page.locator("[data-ask] [data-deadline]")
+    expect(left).to_have_text(re.compile(r"^[0-5]:\d\d$"))
+    minutes, _, rest = str(left.text_content()).partition(":")
+    ends = datetime.fromisoformat(str(left.get_attribute("data-deadline")))
+    assert int(minutes) * 60 + int(rest) < (ends - datetime.now(UTC)).total_seconds() + 2
+    end(chat)
+
+
 @pytest.mark.guarantee("gate:truth")
 def test_a_call_that_nobody_answers_in_time_goes_away_and_says_so(chat: Chat, ask: Ask, model: SharedModel) -> None:
     ask(("brief", {"text": "quick"}))
@@ -249,7 +270,7 @@ def test_a_reason_given_with_the_decline_reaches_the_model_and_the_record(
     card.locator("summary[aria-label='Decline with a reason']").click()
     card.get_by_label("Decline with a reason, which").fill("Wrong customer <b>")
     model.enqueue(text("Understood."))
-    card.get_by_role("button", name="Decline with this reason").click()
+    press(card.get_by_role("button", name="Decline with this reason"))
     chat.said("Understood.")
     line = chat.call("declined")
     line.locator("summary").click()
@@ -264,8 +285,8 @@ def test_several_calls_of_one_turn_share_one_modal_and_are_decided_one_by_one(
     chat.asked(3)
     expect(chat.modal.get_by_role("heading", level=2)).to_have_text("3 calls need your answer")
     expect(chat.cards.get_by_role("heading")).to_have_text(["Say one", "Say two", "Say three"])
-    decline_button(chat.cards.nth(1)).click()
-    approve_button(chat.asked(2)).click()
+    decline(chat.cards.nth(1))
+    approve(chat.asked(2))
     model.enqueue(text("Two of three."))
     chat.approve(chat.asked(1))
     chat.said("Two of three.")

@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser import looking
-from tests.browser.chatting import Chat, approve_button
+from tests.browser.chatting import Chat, approve
 from tests.browser.conftest import House, SharedModel, Visit
 from tests.browser.watching import AWAY
 from tests.processes import Installation, Servers, copy_of
@@ -24,7 +24,7 @@ def house(furnished: Installation, tmp_path_factory: pytest.TempPathFactory) -> 
     """A server of these tests alone: they kill it, and start it again."""
     model = SharedModel()
     servers = Servers(copy_of(furnished, tmp_path_factory.mktemp("outages") / "data"))
-    server = servers.start(**model.environment, **PATIENT)
+    server = servers.start(**model.environment, **PATIENT, TOOL_WORKERS="8")
     yield House(server, model, server.sign_in("bob"), server.sign_in("alice"))
     servers.close()
     model.close()
@@ -58,7 +58,7 @@ def test_a_yes_given_while_the_server_is_away_is_delivered_when_it_is_back_and_r
     house.server.kill()
     expect(chat.modal.locator("[data-offline]")).to_contain_text("Reconnecting")
     looking.check(chat.page)
-    approve_button(card).click()
+    approve(card)
     expect(card.get_by_role("status")).to_contain_text("Your answer (approve) is kept")
     house.server.start()
     expect(chat.modal).to_be_hidden()

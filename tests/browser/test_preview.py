@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser import looking
-from tests.browser.chatting import Chat, approve_button, decline_button
+from tests.browser.chatting import Chat, approve, approve_button, decline
 from tests.browser.conftest import SharedModel, Visit
 from tests.processes import STEADY, Installation, Person, Server, Servers, copy_of
 from tests.scripted_model import calls, text
@@ -104,7 +104,7 @@ def test_a_long_table_has_to_be_unfolded_before_something_dangerous_is_approved(
     expect(approve_button(card)).to_be_enabled()
     looking.check(chat.page)
     shop.model.enqueue(text("Cancelled."))
-    approve_button(card).click()
+    approve(card)
     chat.said("Cancelled.")
 
 
@@ -116,7 +116,7 @@ def test_a_call_that_would_do_something_else_by_now_asks_again_in_every_tab(
     card = ask(chat, shop, "refund")
     other.asked()
     shop.says(refund={"value": NOW})
-    approve_button(card).click()
+    approve(card)
     for one in (chat, other):
         expect(one.modal.get_by_text("What it would do has changed since you approved it.")).to_be_visible()
         expect(one.cards.locator("mark")).to_have_text(["0.00", "129.00", "100.00", "229.00"])
@@ -177,13 +177,13 @@ def test_on_the_approvals_own_page_it_asks_again_in_its_place(page: Page, chat: 
     page.goto(f"{shop.server.url}/approvals/{pending['id']}")
     shop.says(refund={"error": "the order desk is closed"})
     page.wait_for_timeout(600)
-    approve_button(page.locator("[data-ask]")).click()
+    approve(page.locator("[data-ask]"))
     expect(page.get_by_text("could not be looked at again after you approved it")).to_be_visible()
     expect(page.get_by_text("The preview failed: the order desk is closed")).to_be_visible()
     expect(page.get_by_role("heading", level=1)).to_have_text("A call needs your answer")
     looking.check(page)
     page.wait_for_timeout(600)
     shop.model.enqueue(text("Not refunded."))
-    decline_button(page.locator("[data-ask]")).first.click()
-    expect(page.get_by_role("heading", level=1)).to_have_text("This call has its answer")
+    decline(page.locator("[data-ask]"))
+    expect(page.get_by_role("heading", level=1)).to_have_text("This call has been answered")
     shop.bob.wait_for_answer(chat.conversation, "Not refunded.")

@@ -150,7 +150,7 @@ def test_a_program_is_started_after_its_command_line_was_confirmed(servers: Serv
     page.get_by_label("Program", exact=True).fill("no-such-program")
     page.get_by_label("Arguments").fill("--root\n/a b")
     page.get_by_role("button", name="Save and connect").click()
-    expect(page.get_by_text("No such program was found")).to_be_visible()
+    expect(page.locator(".problem", has_text="No such program was found")).to_be_visible()
     page.get_by_label("Program", exact=True).fill("false")
     page.get_by_role("button", name="Save and connect").click()
     expect(page.get_by_role("alert", name="Start this program on this machine?")).to_be_visible()

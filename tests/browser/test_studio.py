@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser import looking
-from tests.browser.chatting import GRACE_MS, Chat, approve_button, is_focused
+from tests.browser.chatting import Chat, approve, is_focused
 from tests.browser.conftest import House, SharedModel, Visit
 from tests.browser.test_keyboard import tab_to
 from tests.processes import Server
@@ -57,13 +57,6 @@ def run_test(page: Page) -> Locator:
     return page.locator("#test-result")
 
 
-def approve_in(pane: Locator) -> None:
-    card = pane.locator("[data-ask]")
-    expect(card).to_be_visible()
-    pane.page.wait_for_timeout(GRACE_MS)
-    approve_button(card).click()
-
-
 def test_a_mistake_is_marked_mended_tested_published_and_the_tool_used_in_the_chat(
     studio: Page, server: Server, house: House, model: SharedModel, visit: Visit
 ) -> None:
@@ -90,7 +83,7 @@ def test_a_mistake_is_marked_mended_tested_published_and_the_tool_used_in_the_ch
     expect(standing.get_by_role("button", name="Publish")).to_be_disabled()
     studio.locator("#arg-name").fill("Ann")
     pane = run_test(studio)
-    approve_in(pane)
+    approve(pane.locator("[data-ask]"))
     expect(pane.locator(".out")).to_have_text("Hello, Ann")
     expect(standing).to_contain_text("it can be published")
     pane.get_by_text("Keep this as a test to run again").click()
@@ -160,7 +153,7 @@ def test_lowering_the_mode_asks_whether_oversight_is_to_be_reduced(studio: Page,
     choose(studio, "Never ask")
     expect(question).to_contain_text("Reduce human oversight?")
     studio.get_by_role("button", name="Save").click()
-    expect(studio.get_by_text("asked about less often than now")).to_be_visible()
+    expect(studio.locator(".problem", has_text="asked about less often than now")).to_be_visible()
     looking.check(studio)
     looking.wear(studio, "wide light")
     studio.get_by_label("Yes, less oversight than before").check()

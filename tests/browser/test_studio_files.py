@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Page, expect
 
 from tests.browser import looking
-from tests.browser.chatting import GRACE_MS, approve_button
+from tests.browser.chatting import approve
 from tests.browser.conftest import House, Visit
 from tests.processes import Server
 
@@ -28,12 +28,6 @@ def saved(page: Page, title: str) -> None:
     page.get_by_label("Title").fill(title)
     page.get_by_role("button", name="Save", exact=False).first.click()
     expect(page.get_by_text("Saved.")).to_be_visible()
-
-
-def ready(card: Locator) -> Locator:
-    expect(card).to_be_visible()
-    card.page.wait_for_timeout(GRACE_MS)
-    return card
 
 
 def test_a_tool_goes_back_to_what_it_was(house: House, author: Page, server: Server) -> None:
@@ -66,7 +60,7 @@ def test_a_version_that_asked_less_often_comes_back_only_after_a_second_yes(
     expect(asked).to_contain_text("Reduce human oversight?")
     looking.check(author)
     assert house.alice.get("/api/tools/tightened").json()["hitlMode"] == "REQUIRED"
-    asked.get_by_label("Yes, ask less often than now").check()
+    asked.get_by_label("Yes, less oversight than now").check()
     asked.get_by_role("button", name="Restore version 1").click()
     expect(author.get_by_role("status")).to_contain_text("was restored")
     assert house.alice.get("/api/tools/tightened").json()["hitlMode"] == "DISABLED"
@@ -102,8 +96,8 @@ def test_a_test_of_a_gated_tool_is_answered_where_it_stands(house: House, author
     author.get_by_role("button", name="Run all").click()
     expect(author.locator("#tally")).to_have_text("0 of 1 passed, 1 waits for an answer")
     looking.check(author)
-    card = ready(author.locator("[data-ask]"))
-    approve_button(card).click()
+    card = author.locator("[data-ask]")
+    approve(card)
     expect(author.locator("#tally")).to_have_text("1 of 1 passed")
     expect(card).to_have_count(0)
 

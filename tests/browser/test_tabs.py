@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import WebSocketRoute, expect
 
-from tests.browser.chatting import Chat, decline_button
+from tests.browser.chatting import Chat, decline
 from tests.browser.conftest import House, SharedModel, Visit
 from tests.scripted_model import calls, text
 
@@ -57,7 +57,7 @@ def test_of_opposite_decisions_one_counts_and_the_other_tab_is_told(
     let_through(False)
     chat.approve(chat.cards.first)
     expect(chat.call("succeeded")).to_have_count(1)
-    decline_button(second.cards.first).click()
+    decline(second.cards.first)
     let_through(True)
     expect(second.flash).to_contain_text("Your answer did not count.")
     expect(second.modal).to_be_hidden()

@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser import looking
-from tests.browser.chatting import GRACE_MS, Chat, approve_button, decline_button
+from tests.browser.chatting import GRACE_MS, Chat, approve, approve_button, decline
 from tests.browser.conftest import SharedModel, Visit
 from tests.processes import STEADY, Server, Servers
 from tests.scripted_model import calls, text
@@ -85,7 +85,7 @@ def test_two_approve_for_a_third_and_who_comes_too_late_is_told(
     looking.check(chat.page)
     for page in (alice, charlie):
         open_call(page, place)
-    approve_button(alice.locator("[data-ask]")).click()
+    approve(alice.locator("[data-ask]"))
     expect(alice.get_by_role("button", name="Take back your yes")).to_be_visible()
     looking.check(alice)
     # The others see it by themselves: on the card of the one it is for, and on the page of the second.
@@ -93,7 +93,7 @@ def test_two_approve_for_a_third_and_who_comes_too_late_is_told(
         expect(page.locator("[data-yes='1']")).to_contain_text("1 of 2 approved, by alice")
     looking.check(charlie)
     looking.wear(charlie, "wide light")
-    approve_button(charlie.locator("[data-ask]")).click()
+    approve(charlie.locator("[data-ask]"))
     expect(chat.modal).to_be_hidden()
     chat.said("It said one.")
     for page in (alice, charlie):
@@ -105,7 +105,7 @@ def test_two_approve_for_a_third_and_who_comes_too_late_is_told(
     for page in (alice, charlie):
         looking.wear(page, "wide light")
         open_call(page, place)
-    decline_button(charlie.locator("[data-ask]")).first.click()
+    decline(charlie.locator("[data-ask]"))
     expect(charlie.get_by_text("Declined by charlie")).to_be_visible()
     # Whether alice is quicker than her page or not.
     expect(alice.get_by_text("Declined by charlie")).to_be_visible()
@@ -142,7 +142,7 @@ def test_after_a_while_a_second_group_may_answer_too(place: Server, script: Shar
     expect(approve_button(card)).to_be_visible()
     # Once the time is over the list finds it by itself.
     open_call(charlie, place)
-    approve_button(charlie.locator("[data-ask]")).click()
+    approve(charlie.locator("[data-ask]"))
     expect(charlie.get_by_text(re.compile("Approved by charlie, signed in"))).to_be_visible()
     expect(chat.modal).to_be_hidden()
     chat.said("It said late.")

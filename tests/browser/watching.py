@@ -13,11 +13,12 @@ document.addEventListener("securitypolicyviolation", (event) => {
 # What the browser itself says while the server is away, or answers with an error that the test asked for.
 AWAY: Final = (
     r"WebSocket connection to .* failed|ERR_CONNECTION_(REFUSED|RESET)|error: \[object Event\]"
-    r"|htmx:(wsError|sendError|afterRequest)"
+    r"|htmx:(wsError|sendError)"
 )
 
-# A fragment for what the page no longer shows: a delta of a message that is whole already, a card that is gone.
-LATE: Final = r"htmx:oobErrorNoTarget, #(call|progress)-"
+# A fragment for what the page no longer shows: a delta of a message that is whole already, a card that is gone; a look
+# at how things stand, which an answer given meanwhile aborts.
+LATE: Final = r"htmx:oobErrorNoTarget, #(call|progress)-|htmx:(afterRequest|sendAbort),"
 
 
 class Watch:

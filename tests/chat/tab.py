@@ -8,6 +8,7 @@ from channels.testing import WebsocketCommunicator
 from django.test import Client
 
 from hitlchat.asgi import application
+from hitlchat.chat.consumers import CLOSE_DEACTIVATED
 from tests.waiting import SECONDS
 
 ORIGIN: Final = b"http://127.0.0.1:8000"
@@ -47,6 +48,13 @@ class Tab:
         while words not in await self.next():
             pass
         return self.seen[-1]
+
+    async def until_powerless(self) -> None:
+        """Read on until it says that its person is signed out, or is closed since they were deactivated."""
+        while (output := await self.socket.receive_output(timeout=SECONDS))["type"] == "websocket.send":
+            if "You are signed out." in output["text"]:
+                return
+        assert (output["type"], output["code"]) == ("websocket.close", CLOSE_DEACTIVATED), output
 
     async def until_no_card(self) -> None:
         """Read on until nothing waits for an answer any more."""

@@ -87,7 +87,7 @@ async def test_the_highest_risk_needs_a_fresh_sign_in_on_the_page_too(
     assert "/sign-in/again?next=" in await tab.until("data-approve")
     await in_database(_long_ago)(bobs_client)
     await tab.send(**frame(approval))
-    await tab.until("within 15 minutes of signing in")
+    await tab.until("within the last 15 minutes")
     assert not await Decision.objects.aexists()
     await in_database(_long_ago)(bobs_client, None)
     await tab.send(**frame(approval))

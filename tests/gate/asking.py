@@ -5,7 +5,9 @@ from typing import Any
 from asgiref.sync import async_to_sync
 from django.contrib.auth.models import User
 
+from hitlchat.accounts.models import Token, TokenKind, hashed
 from hitlchat.gate import decide, perform
+from hitlchat.gate.actor import Actor, Caller
 from hitlchat.gate.models import Approval, AuditEvent, Tool, ToolCall, new_id
 from hitlchat.gate.status import Status
 from hitlchat.gate.submit import CallRequest, submit
@@ -31,6 +33,23 @@ def ask(user: User, tool: Tool, arguments: Any = None, **request: Any) -> ToolCa
     return async_to_sync(submit)(
         CallRequest(tool.name, arguments, caller(user, request.pop("kind", "chat")), **request)
     )
+
+
+def ask_over_mcp(user: User, tool: Tool, *, attended: bool = True, token_name: str = "") -> ToolCall:
+    """A call with a token of its own; `attended`: at whose client a person sits, as an administrator says."""
+    token = Token.objects.get(digest=hashed(Token.make(user, TokenKind.MCP, token_name)))
+    mark(token.pk, attended=attended)
+    caller = Caller("mcp", user.pk, user.get_username(), token.pk)
+    return async_to_sync(submit)(CallRequest(tool.name, {"text": "hello"}, caller))
+
+
+def mark(token_id: int | None, *, attended: bool) -> None:
+    Token.objects.filter(pk=token_id or 0).update(attended=attended)
+
+
+def word(call: ToolCall, user: User | None = None) -> Actor:
+    """What the client says that made this call: that its user, or `user`, answered."""
+    return Actor(call.caller_id if user is None else user.pk, "elicitation", client="an agent", token_id=call.token_id)
 
 
 def approval_of(call: ToolCall) -> Approval:

@@ -12,6 +12,9 @@ from hitlchat.gate.background import background
 from hitlchat.gate.models import Tool, ToolCall
 from tests.gate import sources_for_tests
 from tests.gate.asking import ask, recording
+from tests.processes import installation, migrated, servers
+
+__all__ = ["installation", "migrated", "servers"]
 
 
 @pytest.fixture(autouse=True)

@@ -47,7 +47,8 @@ def test_the_first_display_is_kept_once_per_person_and_round(bob: User, waiting:
     assert Showing.objects.get().at == first.at
     told = event(waiting, "call.shown")
     assert (told.actor, told.means) == (bob, "elicitation")
-    assert told.data == {"approval": str(approval.pk), "digest": approval.digest, "round": 1, "client": "editor"}
+    who = {"client": "editor", "by": {"id": bob.pk, "name": "bob"}}
+    assert told.data == {"approval": str(approval.pk), "digest": approval.digest, "round": 1} | who
     ToolCall.objects.filter(pk=waiting.pk).update(round=2)
     attention.shown(approval_of(waiting), signed_in(bob))
     assert AuditEvent.objects.filter(call=waiting, name="call.shown").count() == 2

@@ -45,7 +45,8 @@ def test_what_ends_an_unknown_outcome_is_on_record(bob: User, tool: Tool) -> Non
     resolve(call.pk, "done", signed_in(bob))
     event = AuditEvent.objects.filter(call=call).last()
     assert event is not None
-    assert (event.name, event.actor_id, event.data) == ("call.succeeded", bob.pk, {"marked": "done"})
+    assert (event.name, event.actor_id, event.data["marked"]) == ("call.succeeded", bob.pk, "done")
+    assert event.data["by"] == {"id": bob.pk, "name": "bob"}
 
 
 def test_an_event_is_neither_changed_nor_deleted(waiting: ToolCall) -> None:

@@ -1,16 +1,20 @@
 """The approval card: built from the stored disclosure alone, and nothing in it but text."""
 
 import re
+from datetime import timedelta
 from html.parser import HTMLParser
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
 from django.template.loader import render_to_string
+from django.utils import timezone
 
-from hitlchat.gate import boxes, canonical, card, disclosure
+from hitlchat.gate import boxes, canonical, card, decide, disclosure
 from hitlchat.gate.models import Approval, Tool, ToolCall
-from tests.gate.asking import approval_of, ask, fresh, recording
+from hitlchat.gate.status import Status
+from tests.conftest import signed_in
+from tests.gate.asking import approval_of, approved, ask, events, fresh, recording, run, say_yes
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -161,12 +165,42 @@ def test_a_card_with_a_part_missing_is_no_card(part: str, waiting: ToolCall) -> 
         card.card(approval)
 
 
+@pytest.mark.guarantee("gate:fail-closed")
+@pytest.mark.parametrize(
+    "part, value",
+    [("tool", None), ("arguments", 1), ("facts", 5), ("deadline", "soon"), ("caller", {})],
+)
+def test_a_call_that_cannot_be_laid_out_takes_no_yes_and_never_runs(
+    part: str, value: object, bob: User, waiting: ToolCall, entered: list[ToolCall]
+) -> None:
+    damaged(waiting, part, value)
+    with pytest.raises(decide.AlreadySettled):
+        say_yes(bob, waiting)
+    assert not run(waiting)
+    settled = fresh(waiting)
+    assert (settled.status, settled.reason) == (Status.WITHDRAWN, "Not run: it could not be fully inspected.")
+    assert (events(waiting), entered) == (["call.waiting", "call.withdrawn"], [])
+
+
+def test_a_call_that_cannot_be_laid_out_can_be_declined(bob: User, waiting: ToolCall) -> None:
+    damaged(waiting, "arguments", 1)
+    decide.decline(approval_of(waiting).pk, signed_in(bob))
+    assert fresh(waiting).status == Status.DECLINED
+
+
+def damaged(call: ToolCall, part: str, value: object) -> None:
+    """As if somebody had changed what is stored of the question."""
+    approval = approval_of(call)
+    shown = approval.disclosure | {part: value}
+    Approval.objects.filter(pk=approval.pk).update(disclosure=shown)
+
+
 @pytest.mark.parametrize("risk", range(6))
-def test_approve_is_out_of_reach_while_something_dangerous_is_folded(risk: int, bob: User) -> None:
+def test_approve_is_out_of_reach_until_the_script_of_the_page_has_looked(risk: int, bob: User) -> None:
     tool = recording(risk_level=risk, input_schema={"type": "object"})
     buttons = [names for tag, names in rendered(ask(bob, tool, {"text": "x" * 5000})).found if tag == "button"]
     (approve,) = [names for names in buttons if "data-approve" in names]
-    assert ("disabled" in approve) == (risk >= 4)
+    assert "disabled" in approve
     assert not any("autofocus" in names for names in buttons)
 
 
@@ -246,3 +280,28 @@ def test_forty_thousand_hidden_characters_make_a_small_card(bob: User, free: Too
     html = render_to_string("approvals/_card.html", {"card": card.card(approval_of(call)), "over": "ws"})
     assert len(html) < 20_000
     assert "40,000 characters that cannot be seen" in html
+
+
+@pytest.mark.parametrize("became", ["succeeded", "failed", "unknown", "executing"])
+def test_a_card_says_that_the_same_call_ran_lately(bob: User, became: str) -> None:
+    tool = recording()
+    first = approved(bob, tool, {"text": "hello", "amount": 3})
+    settled = None if became == "executing" else timezone.now()
+    ToolCall.objects.filter(pk=first.pk).update(status=became, started_at=timezone.now(), settled_at=settled)
+    again = card.card(approval_of(ask(bob, tool, {"amount": 3, "text": "hello"})))
+    assert again.facts[0].plain.startswith("The same call, with the same arguments, ran at ")
+    assert not card.card(approval_of(ask(bob, tool, {"text": "another"}))).facts
+
+
+def test_a_card_says_nothing_of_a_call_that_did_not_run_or_ran_long_ago_or_for_somebody_else(
+    alice: User, bob: User
+) -> None:
+    tool = recording()
+    decide.decline(approval_of(ask(bob, tool)).pk, signed_in(bob))
+    ran = approved(bob, tool)
+    long_ago = timezone.now() - timedelta(hours=2)
+    ToolCall.objects.filter(pk=ran.pk).update(status="succeeded", started_at=long_ago, settled_at=long_ago)
+    assert not card.card(approval_of(ask(bob, tool))).facts
+    ToolCall.objects.filter(pk=ran.pk).update(started_at=timezone.now(), settled_at=timezone.now())
+    assert card.card(approval_of(ask(bob, tool))).facts
+    assert not card.card(approval_of(ask(alice, tool))).facts

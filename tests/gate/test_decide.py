@@ -130,14 +130,11 @@ def test_a_late_answer_is_refused_without_any_sweeper(
 
 
 @pytest.mark.guarantee("gate:fail-closed")
-def test_the_databases_clock_judges_and_not_that_of_the_process(bob: User, tool: Tool) -> None:
-    with time_machine.travel(timezone.now() - timedelta(hours=1)):
-        call = ask(bob, tool)
-        assert call.deadline is not None
-        assert call.deadline > timezone.now()
-        with pytest.raises(AlreadySettled):
-            say_yes(bob, call)
-    assert status(call) == Status.EXPIRED
+def test_the_databases_clock_judges_and_not_that_of_the_process(bob: User, waiting: ToolCall) -> None:
+    overdue(waiting)
+    with time_machine.travel(timezone.now() - timedelta(hours=1)), pytest.raises(AlreadySettled):
+        say_yes(bob, waiting)
+    assert status(waiting) == Status.EXPIRED
 
 
 def test_a_call_in_time_does_not_expire(waiting: ToolCall) -> None:

@@ -4,6 +4,7 @@ import pytest
 from asgiref.sync import async_to_sync
 from django.contrib.auth.models import User
 from django.db import OperationalError
+from pytest_django import Settings
 
 from hitlchat.gate import perform, results
 from hitlchat.gate.models import Tool, ToolCall
@@ -109,11 +110,13 @@ def test_nothing_is_executed_that_was_not_claimed_for_it(
 
 
 @pytest.mark.guarantee("gate:at-most-once")
-def test_a_claim_that_came_too_late_to_be_used_is_not_used(bob: User, tool: Tool, entered: list[ToolCall]) -> None:
+def test_a_claim_that_came_too_late_to_be_used_is_not_used(
+    bob: User, tool: Tool, entered: list[ToolCall], settings: Settings
+) -> None:
+    settings.LEASE_SECONDS = 0
     call = approved(bob, tool)
     claimed = perform.claim(call.pk)
     assert claimed is not None
-    claimed.lease_until = call.created_at
     async_to_sync(perform.execute)(claimed)
     assert entered == []
     assert (status(call), fresh(call).error["kind"]) == (Status.FAILED, "late")

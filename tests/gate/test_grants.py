@@ -78,7 +78,18 @@ def test_it_is_given_together_with_the_yes_or_not_at_all(bob: User) -> None:
         ({"calls": 1, "condition": "1"}, "condition", "neither true nor false"),
         ({"calls": 1, "condition": "x" * 501}, "condition", "at most 500"),
     ],
-    ids=str,
+    ids=[
+        "no bound",
+        "no call",
+        "too many calls",
+        "no minute",
+        "both minutes and until",
+        "until now",
+        "until too late",
+        "half a condition",
+        "a condition that is a number",
+        "a condition too long",
+    ],
 )
 def test_what_is_wrong_with_a_scope_is_said_at_its_part(
     scope: dict[str, Any], part: str, expected: str, bob: User

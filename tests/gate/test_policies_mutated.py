@@ -43,7 +43,8 @@ def texts(pattern: str, most: int) -> Callable[[Any], bool]:
 
 
 def text(pattern: str) -> Callable[[Any], bool]:
-    return lambda value: isinstance(value, str) and re.search(pattern, value) is not None
+    # Python alone counts the separators U+001C to U+001F among the spaces, but for ASCII.
+    return lambda value: isinstance(value, str) and re.search(pattern, value, re.ASCII) is not None
 
 
 # What may stand in each field, written down a second time.

@@ -162,7 +162,7 @@ def test_what_waits_is_withdrawn_when_its_author_touches_the_tool(
     call = approved(bob, tool) if answered else ask(bob, tool)
     match act:
         case "change":
-            authoring.change(tool, Draft(name="echo", code=OTHER_CODE), signed_in(alice))
+            authoring.change(tool, Draft(name="echo", code=OTHER_CODE, hitl_mode="REQUIRED"), signed_in(alice))
         case "delete":
             authoring.delete(tool, signed_in(alice))
         case "unpublish":

@@ -152,6 +152,18 @@ def test_too_large_arguments_do_not_fit() -> None:
         schema.parse_arguments(" " * 262_145)
 
 
+@pytest.mark.parametrize("kib", [1, 512])
+def test_how_large_arguments_may_be_is_a_setting(kib: int, settings: Any) -> None:
+    settings.TOOL_ARGUMENT_KIB = kib
+    most = kib * 1024 - len('{"text":""}')
+    schema.validate({}, {"text": "x" * most})
+    assert schema.parse_arguments('{"text":"' + "x" * most + '"}')
+    with pytest.raises(BadArguments, match=f"at most {kib * 1024:,} are accepted"):
+        schema.validate({}, {"text": "x" * (most + 1)})
+    with pytest.raises(BadArguments, match=f"at most {kib * 1024:,} are accepted"):
+        schema.parse_arguments('{"text":"' + "x" * (most + 1) + '"}')
+
+
 @pytest.mark.parametrize(
     "text", ["[]", '"text"', "null", "1", "{", '{"a": NaN}', '{"a": 1e999}', '{"a":1,"a":2}', "1" * 5000, "yes"]
 )

@@ -2,8 +2,6 @@
 
 import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,7 +12,7 @@ from hitlchat.gate import decide, perform
 from hitlchat.gate.models import Decision, ToolCall
 from hitlchat.gate.status import Status
 from hitlchat.gate.sweep import sweep
-from tests.architecture.source import ROOT
+from tests import forks
 from tests.conftest import signed_in
 from tests.gate.asking import approval_of, ask, events, recording, run, status
 from tests.gate.deciding_people import approver, rule
@@ -26,16 +24,10 @@ def die(where: str, call: ToolCall, effects: Path, person: User | None = None) -
     """Let another process answer and execute `call`, and be killed on the way. `person`: who says yes in it."""
     environment = {**os.environ, "DIES": where, "EFFECTS": str(effects)}
     database = str(connection.settings_dict["NAME"])
-    command = [
-        sys.executable,
-        "-m",
-        "tests.gate.dying",
-        database,
-        str(call.pk),
-        str(person.pk if person else call.caller_id),
-    ]
-    ended = subprocess.run(command, cwd=ROOT, env=environment, timeout=40, capture_output=True, check=False)
-    assert ended.returncode == -signal.SIGKILL, ended.stderr.decode()
+    who = person.pk if person else call.caller_id
+    arguments = ("tests/gate/dying.py", database, str(call.pk), str(who))
+    code, _, errors = forks.run(arguments, environment, timeout=40)
+    assert code == -signal.SIGKILL, errors
 
 
 def time_passes(call: ToolCall) -> None:

@@ -134,7 +134,10 @@ def test_every_change_is_on_record_and_saving_the_same_is_none(alice: User, tool
     for _ in range(2):
         texts.save(tool, {"expired": " Late. "}, signed_in(alice))
     event = AuditEvent.objects.get(name="texts.changed")
-    assert (event.actor, event.data) == (alice, {"tool": "refund", "before": {}, "after": {"expired": "Late."}})
+    assert (event.actor, event.data) == (
+        alice,
+        {"tool": "refund", "before": {}, "after": {"expired": "Late."}, "by": {"id": alice.pk, "name": "alice"}},
+    )
 
 
 @pytest.mark.parametrize("outcome", Outcome.values)

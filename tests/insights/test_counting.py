@@ -4,7 +4,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-import time_machine
 from django.contrib.auth.models import User
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
@@ -15,6 +14,7 @@ from hitlchat.gate.status import Status
 from hitlchat.insights.counting import count
 from hitlchat.insights.figures import IDLE_SECONDS, Figures
 from hitlchat.insights.period import Period
+from tests import clock
 from tests.gate.asking import ask, recording
 from tests.insights.rows import answered, asked, ran
 
@@ -29,8 +29,8 @@ def counted(user: User | None = None, key: str = "4w") -> Figures:
 
 
 @pytest.fixture(autouse=True)
-def today() -> Any:
-    with time_machine.travel(NOW, tick=False):
+def today(db: None) -> Any:
+    with clock.travel(NOW):
         yield
 
 

@@ -10,12 +10,13 @@ import uvicorn
 from django.contrib.auth.models import User
 from pytest_django import Settings
 
+from hitlchat.accounts.models import Token, hashed
 from hitlchat.asgi import application
 from hitlchat.gate import stopping
 from hitlchat.gate.models import ToolCall
 from hitlchat.gate.sources import ToolResult
 from hitlchat.mcp_server import tokens
-from hitlchat.upstreams.source import progressed
+from hitlchat.upstreams.waking import progressed
 from hitlchat.upstreams.wire import Step
 from tests.gate import sources_for_tests
 from tests.gate.conftest import entered, previews, tool
@@ -57,6 +58,12 @@ def more_sources(entered: list[ToolCall], settings: Settings) -> None:
     settings.TOOL_SOURCES = {**settings.TOOL_SOURCES, **more}
 
 
+@pytest.fixture(autouse=True)
+def word_counts(settings: Settings) -> None:
+    """The word of clients at which a person sits is enough for most tools of these tests."""
+    settings.HITL_ELICITATION_MAX_RISK = 4
+
+
 @pytest.fixture
 def url(transactional_db: None, entered: list[ToolCall]) -> Iterator[str]:
     """Where the server is."""
@@ -73,18 +80,23 @@ def url(transactional_db: None, entered: list[ToolCall]) -> Iterator[str]:
 
 @pytest.fixture
 def token(bob: User) -> str:
-    """Of bob, with no limits of its own."""
-    return tokens.make(bob)
+    """Of bob, who sits at its client, with no limits of its own."""
+    return attended(tokens.make(bob))
 
 
 @pytest.fixture
 def token_of() -> TokenOf:
-    """A token with limits: columns of McpToken."""
+    """A token of someone who sits at its client, with limits: columns of McpToken."""
 
     def make(user: User, **limits: Any) -> str:
-        return tokens.make(user, **limits)
+        return attended(tokens.make(user, **limits))
 
     return make
+
+
+def attended(secret: str) -> str:
+    Token.objects.filter(digest=hashed(secret)).update(attended=True)
+    return secret
 
 
 @pytest.fixture

@@ -7,6 +7,8 @@ from urllib.parse import urlsplit
 import httpx2
 import pytest
 
+from hitlchat.accounts.models import Token
+from hitlchat.mcp_server.inspector.passes import NAME
 from hitlchat.mcp_server.inspector.session import Session
 from hitlchat.mcp_server.inspector.sessions import sessions
 from tests.conftest import PASSWORD
@@ -42,6 +44,8 @@ class Inspecting:
         """The same, until its tools are listed."""
         answer = self.begin(era, **form)
         assert answer.status_code == 302, answer.text
+        # As an administrator would, who may do so in the form.
+        Token.objects.filter(name=NAME).update(attended=True)
         session = self.session
         until(lambda: session.ended or session.acting.tools is not None, "it is connected")
         return session

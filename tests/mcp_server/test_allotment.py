@@ -9,10 +9,11 @@ import pytest
 from asgiref.sync import sync_to_async as in_thread
 from django.contrib.auth.models import User
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from pytest_django import Settings
 
 from hitlchat.gate.models import Tool
 from hitlchat.mcp_server import serving
-from hitlchat.mcp_server.allotment import IDLE_SECONDS, MOST_OF_PERSON, MOST_OF_TOKEN
+from hitlchat.mcp_server.allotment import IDLE_SECONDS
 from hitlchat.mcp_server.door import Door
 from hitlchat.mcp_server.server import make_server
 from tests.mcp_server.clients import NO_TLS, connected
@@ -22,6 +23,13 @@ from tests.mcp_server.test_revoking import listening
 from tests.waiting import soon
 
 pytestmark = pytest.mark.django_db(transaction=True)
+
+MOST_OF_TOKEN, MOST_OF_PERSON = 5, 15
+
+
+@pytest.fixture(autouse=True)
+def few(settings: Settings) -> None:
+    settings.MCP_TOKEN_SESSIONS, settings.MCP_PERSON_SESSIONS = MOST_OF_TOKEN, MOST_OF_PERSON
 
 
 @asynccontextmanager
@@ -67,7 +75,7 @@ async def test_what_is_open_is_not_given_up_and_the_limit_is_named(
             assert stream.status_code == 200
         web = await stack.enter_async_context(client_of(url, token))
         refused = await opened(web)
-        assert (refused.status_code, "One token may have 20 sessions" in refused.json()["error"]) == (429, True)
+        assert (refused.status_code, "One token may have 5 sessions" in refused.json()["error"]) == (429, True)
         for each in (bobs, alices):
             async with connected(url, each, "2025") as session:
                 assert (await session.list_tools()).tools

@@ -38,9 +38,11 @@ def test_a_token_made_and_revoked_by_command_is_on_record_with_its_limits(bob: U
             "kind": "mcp",
             "name": "CI",
             "expires_at": token.expires_at.isoformat(),
+            "attended": False,
             "tools": None,
             "ceiling": 2,
             "without_elicitation": "deny",
+            "by": {"id": bob.pk, "name": "bob"},
         }
         text = canonical.dumps(event.data)
         assert (secret in text, token.digest in text) == (False, False)

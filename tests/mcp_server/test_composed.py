@@ -1,5 +1,7 @@
 """Tools of other servers, offered to outside clients in our turn; and our own server, which is nobody's upstream."""
 
+import base64
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,9 +15,13 @@ from hitlchat.upstreams import exposure, servers, trying
 from hitlchat.upstreams.models import ServerState, UpstreamServer
 from hitlchat.upstreams.servers import ServerDraft
 from hitlchat.upstreams.values import Value
+from tests import forks
 from tests.conftest import signed_in
 from tests.mcp_server.clients import Asked, connected, status, text, yes
+from tests.upstreams import gated
+from tests.upstreams.honest_server import PICTURE, SOUND
 from tests.upstreams.shops import Shop, add, expose, shop_in
+from tests.upstreams.wire.upstreams import HONEST
 from tests.waiting import until
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -65,6 +71,48 @@ async def test_outside_clients_are_offered_what_the_exposure_mode_says(
             names = {tool.name for tool in (await client.list_tools()).tools}
             assert ("shop_echo" in names) is offered
             assert all(name.startswith("shop_") for name in names) or mode != "composed"
+
+
+@pytest.fixture
+def programs(settings: Settings) -> None:
+    settings.MCP_ALLOW_STDIO = True
+
+
+@pytest.fixture
+def honest(alice: User, programs: None, url: str) -> None:
+    """The tools of a program, none of which asks."""
+    draft = ServerDraft("honest", "stdio", command=sys.executable, args=forks.launching(HONEST, "stdio"))
+    server = servers.create(draft, signed_in(alice), confirmed=draft.command_line)
+    until(server.tools.exists, "its tools are listed", seconds=20)
+    gated.expose(alice, server, "album", "large")
+
+
+@both_eras
+async def test_pictures_sounds_files_and_links_come_through_as_they_came(
+    era: str, honest: None, url: str, token: str
+) -> None:
+    async with connected(url, token, era) as client:
+        found = await client.call_tool("honest_album", {"hint": "milk"})
+    assert (found.is_error, found.structured_content) == (False, {"pages": 2})
+    words, picture, sound, link, note, drawing = [
+        block.model_dump(by_alias=True, mode="json", exclude_none=True) for block in found.content
+    ]
+    assert words == {"type": "text", "text": "Two pages.", "annotations": {"audience": ["user"]}}
+    assert picture == {"type": "image", "mimeType": "image/png", "data": base64.b64encode(PICTURE).decode()}
+    assert sound == {"type": "audio", "mimeType": "audio/wav", "data": base64.b64encode(SOUND).decode()}
+    assert link == {"type": "resource_link", "uri": "file:///notes/a.txt", "name": "a.txt"}
+    assert note["resource"] == {"uri": "file:///notes/b.txt", "mimeType": "text/plain", "text": "Bread"}
+    assert base64.b64decode(drawing["resource"]["blob"]) == b"<svg>milk</svg>"
+
+
+@pytest.mark.parametrize("size, is_whole", [(200_000, True), (300_000, False)])
+async def test_a_long_text_is_cut_where_a_setting_says_and_not_before(
+    size: int, is_whole: bool, honest: None, url: str, token: str
+) -> None:
+    async with connected(url, token, "2026") as client:
+        found = await client.call_tool("honest_large", {"size": size})
+    assert ("x" * size in text(found)) is is_whole
+    assert ("[cut here by TOOL_RESULT_KIB: " in text(found)) is not is_whole
 
 
 def test_our_own_server_is_recognised_and_refused_as_an_upstream(url: str, token: str, alice: User) -> None:

@@ -10,6 +10,7 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.core.management import call_command
 
+from hitlchat import settings as defaults
 from hitlchat.gate.models import Tool
 from hitlchat.gate.status import Status
 from hitlchat.mcp_server import allotment, inbox, listing, outcomes, question, serving, submitting, tokens
@@ -28,7 +29,7 @@ def test_the_limits_are_the_ones_in_force(text: str) -> None:
     for said in (
         f"{serving.LARGEST_BODY // 2**20} MiB",
         f"calls of one token that wait for an answer | {submitting.MOST_WAITING};",
-        f"{allotment.MOST_OF_TOKEN} for a token, {allotment.MOST_OF_PERSON} for a person",
+        f"{defaults.MCP_TOKEN_SESSIONS} for a token, {defaults.MCP_PERSON_SESSIONS} for a person",
         f"{serving.MOST_SESSIONS} sessions for one server process",
         f"closed after {allotment.IDLE_SECONDS:g} seconds",
         f"`tools/list` | {listing.PAGE} |",
@@ -37,7 +38,7 @@ def test_the_limits_are_the_ones_in_force(text: str) -> None:
         f"`MCP_ELICITATION_SECONDS` ({settings.MCP_ELICITATION_SECONDS})",
         f"`MCP_INBOX_SECONDS` ({settings.MCP_INBOX_SECONDS})",
         f"`STALL_SECONDS` ({settings.STALL_SECONDS})",
-        f"`HITL_ELICITATION_MAX_RISK` ({settings.HITL_ELICITATION_MAX_RISK})",
+        f"`HITL_ELICITATION_MAX_RISK` ({defaults.HITL_ELICITATION_MAX_RISK})",
     ):
         assert said in text
     assert (inbox.STANDS.total_seconds(), session.LONGEST_SECONDS) == (3600, 3600)

@@ -1,6 +1,7 @@
 """Clients that cannot ask their user: refused, or asked about in the inbox, as their token says."""
 
 import asyncio
+import json
 from datetime import timedelta
 from typing import Any
 
@@ -234,3 +235,15 @@ async def test_a_running_tool_hears_that_its_client_cancelled(
         calling.cancel()
         call = await call_that_is(Status.FAILED)
     assert call.error["message"] == "stopped"
+
+
+async def test_a_call_that_ran_after_its_client_gave_up_is_told_of_when_it_is_asked_for_again(
+    url: str, token: str, bob: User, tool: Tool, entered: list[ToolCall]
+) -> None:
+    client = Raw(url, token, elicitation={})
+    await client.call(arguments=HELLO)
+    await approve(bob)
+    await call_that_is(Status.SUCCEEDED)
+    again = await client.call(arguments=HELLO)
+    assert "Note: The same call, with the same arguments, ran at" in json.dumps(again)
+    assert len(entered) == 1

@@ -40,7 +40,7 @@ def prepared(migrated: Installation, tmp_path_factory: pytest.TempPathFactory) -
     """With a tool that asks, and two tokens of bob: for the second, calls wait in the inbox."""
     home = copy_of(migrated, tmp_path_factory.mktemp("killed") / "data")
     home.add_tool("echo", ECHO, hitl_mode="REQUIRED")
-    making = ("create_token", "bob", "--kind", "mcp")
+    making = ("create_token", "bob", "--kind", "mcp", "--attended", "--by", "alice")
     inbox = home.manage(*making, "--without-elicitation", "inbox").strip()
     yield Prepared(home, home.manage(*making).strip(), inbox)
     _drop_database(home.database)
@@ -49,6 +49,7 @@ def prepared(migrated: Installation, tmp_path_factory: pytest.TempPathFactory) -
 @pytest.fixture
 def installation(prepared: Prepared, tmp_path: Path) -> Iterator[Installation]:
     home = copy_of(prepared.home, tmp_path / "data")
+    home.environment["HITL_ELICITATION_MAX_RISK"] = "4"
     yield home
     _drop_database(home.database)
 

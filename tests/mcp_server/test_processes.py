@@ -34,13 +34,15 @@ def prepared(migrated: Installation, tmp_path_factory: pytest.TempPathFactory) -
     """With a tool that asks and a token of bob; made once, since each command takes its time."""
     home = copy_of(migrated, tmp_path_factory.mktemp("mcp") / "data")
     home.add_tool("echo", ECHO, hitl_mode="REQUIRED")
-    yield Prepared(home, home.manage("create_token", "bob", "--kind", "mcp").strip())
+    making = ("create_token", "bob", "--kind", "mcp", "--attended", "--by", "alice")
+    yield Prepared(home, home.manage(*making).strip())
     _drop_database(home.database)
 
 
 @pytest.fixture
 def installation(prepared: Prepared, tmp_path: Path) -> Iterator[Installation]:
     home = copy_of(prepared.home, tmp_path / "data")
+    home.environment["HITL_ELICITATION_MAX_RISK"] = "4"
     yield home
     _drop_database(home.database)
 

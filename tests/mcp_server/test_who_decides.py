@@ -9,22 +9,17 @@ from django.contrib.auth.models import Group, User
 from mcp_types import ElicitRequestURLParams
 
 from hitlchat.gate import decide, ruling
-from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import Approval, DecidedBy, Decision, Tool, ToolCall
 from hitlchat.gate.oversight import Rules
 from hitlchat.gate.status import Status
 from tests.conftest import signed_in
-from tests.gate.asking import approval_of, ask, fresh, recording
+from tests.gate.asking import approval_of, ask_over_mcp, fresh, recording, word
 from tests.gate.deciding_people import approver, rule
 from tests.gate.racing import meanwhile
 from tests.mcp_server.clients import connected, yes
 from tests.waiting import soon
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.guarantee("gate:only-people")]
-
-
-def word(user: User) -> Actor:
-    return Actor(user.pk, "elicitation", client="an agent")
 
 
 @pytest.mark.parametrize("rules", [{}, {"quorum": 2}, {"decided_by": DecidedBy.REQUESTER}], ids=str)
@@ -36,18 +31,18 @@ def test_the_word_of_a_client_decides_nothing_under_rules(
         finance = Group.objects.create(name="finance")
         rules = rules | {"escalate_to": finance, "escalate_after_seconds": 60}
     rule(tool, alice, **rules)
-    call = ask(bob, tool, kind="mcp")
+    call = ask_over_mcp(bob, tool)
     for answer in (decide.approve, decide.decline):
         with pytest.raises(decide.NoSuchApproval):
-            answer(approval_of(call).pk, word(bob))
+            answer(approval_of(call).pk, word(call))
     assert (fresh(call).status, Decision.objects.count()) == (Status.WAITING, 0)
 
 
 def test_rules_that_come_in_that_moment_count(alice: User, bob: User, tool: Tool) -> None:
-    call = ask(bob, tool, kind="mcp")
+    call = ask_over_mcp(bob, tool)
     change = partial(ruling.change, tool, Rules(DecidedBy.APPROVERS), signed_in(alice))
     with meanwhile(change), pytest.raises(decide.AlreadySettled):
-        decide.approve(approval_of(call).pk, word(bob))
+        decide.approve(approval_of(call).pk, word(call))
     assert (fresh(call).status, Decision.objects.count()) == (Status.WITHDRAWN, 0)
 
 

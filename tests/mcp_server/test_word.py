@@ -5,17 +5,12 @@ from django.contrib.auth.models import User
 from pytest_django import Settings
 
 from hitlchat.gate import decide
-from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import Decision, Tool, ToolCall
 from hitlchat.gate.resolve import resolve
 from hitlchat.gate.status import Status
-from tests.gate.asking import approval_of, ask, fresh, recording
+from tests.gate.asking import approval_of, ask, ask_over_mcp, fresh, recording, word
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.guarantee("gate:only-people")]
-
-
-def word(user: User) -> Actor:
-    return Actor(user.pk, "elicitation")
 
 
 @pytest.mark.parametrize("kind", ["chat", "api", "studio"])
@@ -24,38 +19,38 @@ def test_it_decides_no_call_that_came_in_another_way(kind: str, bob: User, tool:
 
 
 def test_it_decides_no_call_of_someone_else(bob: User, charlie: User, tool: Tool) -> None:
-    refused(ask(bob, tool, kind="mcp"), charlie)
+    refused(ask_over_mcp(bob, tool), charlie)
 
 
 @pytest.mark.parametrize("most", range(6))
 def test_it_decides_up_to_the_risk_that_is_allowed(most: int, bob: User, db: None, settings: Settings) -> None:
     settings.HITL_ELICITATION_MAX_RISK = most
     for level in range(6):
-        call = ask(bob, recording(f"tool{level}", risk_level=level), kind="mcp")
+        call = ask_over_mcp(bob, recording(f"tool{level}", risk_level=level))
         if level > most:
             refused(call, bob)
         else:
-            decide.approve(approval_of(call).pk, word(bob))
+            decide.approve(approval_of(call).pk, word(call))
             assert fresh(call).status == Status.APPROVED
 
 
 def test_a_tool_that_became_riskier_meanwhile_counts_as_what_it_is_now(bob: User, tool: Tool) -> None:
-    call = ask(bob, tool, kind="mcp")
+    call = ask_over_mcp(bob, tool)
     Tool.objects.update(risk_level=5)
     refused(call, bob)
 
 
 def test_it_marks_no_call_as_done_whose_outcome_is_unknown(bob: User, tool: Tool) -> None:
-    call = ask(bob, tool, kind="mcp")
+    call = ask_over_mcp(bob, tool)
     ToolCall.objects.filter(pk=call.pk).update(status=Status.UNKNOWN)
     with pytest.raises(decide.NoSuchApproval):
-        resolve(call.pk, "done", word(bob))
+        resolve(call.pk, "done", word(call))
 
 
 def refused(call: ToolCall, user: User) -> None:
     with pytest.raises(decide.NoSuchApproval):
-        decide.approve(approval_of(call).pk, word(user))
+        decide.approve(approval_of(call).pk, word(call, user))
     with pytest.raises(decide.NoSuchApproval):
-        decide.decline(approval_of(call).pk, word(user))
+        decide.decline(approval_of(call).pk, word(call, user))
     assert fresh(call).status == Status.WAITING
     assert not Decision.objects.filter(approval__call=call).exists()

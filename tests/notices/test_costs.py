@@ -4,7 +4,6 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-import time_machine
 from django.contrib.auth.models import User
 from django.db import connection
 from django.db.models import QuerySet
@@ -13,6 +12,7 @@ from django.utils import timezone
 
 from hitlchat.gate.models import AuditEvent
 from hitlchat.notices.models import Installation, Item, Notice, State
+from tests import clock
 from tests.gate.asking import ask, recording
 from tests.notices.noticing import look, webhook
 from tests.notices.receivers import Inbound
@@ -58,7 +58,7 @@ def test_what_was_read_is_not_read_again_where_nobody_is_ever_asked(alice: User,
     webhook(alice, inbound)
     look()
     first = Installation.row().looked_at
-    with time_machine.travel(timezone.now() + timedelta(hours=1), tick=False):
+    with clock.travel(timezone.now() + timedelta(hours=1)):
         look()
         assert Installation.row().looked_at == timezone.now()
     assert first is not None

@@ -5,7 +5,6 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-import time_machine
 from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
@@ -14,6 +13,7 @@ from hitlchat.gate import decide
 from hitlchat.gate.models import Tool, ToolCall
 from hitlchat.notices.models import Notice, Receiver, State, Wishes
 from hitlchat.notices.sending.mailing import message_to, sent
+from tests import clock
 from tests.conftest import signed_in
 from tests.gate.asking import approval_of, ask, recording
 from tests.notices.noticing import look, mail_to
@@ -82,7 +82,7 @@ def test_a_mail_server_that_refuses_is_told_in_words_and_tried_again(
     notice = Notice.objects.get()
     assert (notice.trouble, notice.state) == (trouble, state)
     mailbox.answers.clear()
-    with time_machine.travel(timezone.now() + timedelta(minutes=5), tick=False):
+    with clock.travel(timezone.now() + timedelta(minutes=5)):
         look()
     assert len(mailbox.messages) == (1 if state == State.DUE else 0)
 
@@ -148,15 +148,15 @@ def test_a_code_is_good_for_one_person_one_address_and_a_day(
     bob: User, charlie: User, client: Client, mailbox: Mailbox
 ) -> None:
     client.force_login(bob)
-    with time_machine.travel(timezone.now(), tick=False) as clock:
+    with clock.travel(timezone.now()) as time:
         client.post("/notices/email", {"address": "bob@example.com"})
         code = re.search(r"The code is (\w{10})", mailbox.messages[0].get_content())
         assert code is not None
-        clock.shift(60)
+        time.shift(60)
         client.force_login(charlie)
         client.post("/notices/email", {"address": "bob@example.com"})
         assert client.post("/notices/email/confirm", {"code": code[1]}).status_code == 422
-        clock.shift(2 * 86400)
+        time.shift(2 * 86400)
         client.force_login(bob)
         assert client.post("/notices/email/confirm", {"code": code[1]}).status_code == 422
     assert not Receiver.objects.exists()

@@ -5,7 +5,6 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-import time_machine
 from django.contrib.auth.models import User
 from django.utils import timezone
 
@@ -13,6 +12,7 @@ from hitlchat.gate import decide
 from hitlchat.gate.models import Approval, AuditEvent, ToolCall
 from hitlchat.gate.status import Status
 from hitlchat.notices.models import Heard, Installation, Item, Kind, NoticeKind, State, Wishes
+from tests import clock
 from tests.conftest import signed_in
 from tests.gate.asking import approval_of, ask, recording, say_yes
 from tests.gate.deciding_people import escalated, members, rule
@@ -88,19 +88,19 @@ def test_a_burst_is_one_notice_and_the_next_one_comes_after_the_interval(
     settings.NOTICE_COLLECT_SECONDS, settings.NOTICE_INTERVAL_SECONDS = 5, 60
     webhook(alice, inbound)
     tool = recording()
-    with time_machine.travel(timezone.now(), tick=False) as clock:
+    with clock.travel(timezone.now()) as time:
         for number in range(3):
             ask(bob, tool, {"text": str(number)})
         look()
         assert inbound.got == []
-        clock.shift(6)
+        time.shift(6)
         look()
         assert [got.json["data"]["waiting"] for got in inbound.got] == [3]
         ask(bob, tool, {"text": "late"})
-        clock.shift(30)
+        time.shift(30)
         look()
         assert len(inbound.got) == 1
-        clock.shift(31)
+        time.shift(31)
         look()
         assert [got.json["data"]["waiting"] for got in inbound.got] == [3, 1]
 
@@ -120,18 +120,18 @@ def test_quiet_hours_hold_back_and_their_end_tells_what_waits_and_what_expired(
     Wishes.objects.create(person=bob, quiet_from="22:00", quiet_until="07:00", time_zone="Europe/Berlin")
     tool = recording(deadline_seconds=86400)
     # 23:30 in Berlin.
-    with time_machine.travel("2026-06-10T21:30:00+00:00", tick=False) as clock:
+    with clock.travel("2026-06-10T21:30:00+00:00") as time:
         Wishes.objects.update(code_sent_at=None)
         inbound_receiver = bob.notice_receivers.get()
         inbound_receiver.since = timezone.now()
         inbound_receiver.save()
         calls = [ask(bob, tool, {"text": str(number)}) for number in range(3)]
         look()
-        clock.move_to("2026-06-11T04:59:00+00:00")
+        time.move_to("2026-06-11T04:59:00+00:00")
         ToolCall.objects.filter(pk=calls[0].pk).update(status=Status.EXPIRED)
         look()
         assert inbound.got == []
-        clock.move_to("2026-06-11T05:00:01+00:00")
+        time.move_to("2026-06-11T05:00:01+00:00")
         look()
         look()
     (got,) = inbound.got
@@ -177,7 +177,7 @@ def test_what_was_to_be_tried_again_is_not_once_somebody_is_deactivated(
     look()
     User.objects.filter(pk=bob.pk).update(is_active=False)
     inbound.status = 200
-    with time_machine.travel(timezone.now() + timedelta(minutes=5), tick=False):
+    with clock.travel(timezone.now() + timedelta(minutes=5)):
         look()
     assert ([each.state for each in made()], len(inbound.got)) == ([State.DROPPED], 1)
 
@@ -245,10 +245,10 @@ def test_what_was_heard_is_forgotten_once_nothing_can_bring_it_up_again(
     ask(bob, recording(deadline_seconds=86400))
     look()
     assert Heard.objects.count() == 1
-    with time_machine.travel(timezone.now() + timedelta(minutes=5), tick=False):
+    with clock.travel(timezone.now() + timedelta(minutes=5)):
         ask(bob, recording("other"))
         look()
-    with time_machine.travel(timezone.now() + timedelta(minutes=15), tick=False):
+    with clock.travel(timezone.now() + timedelta(minutes=15)):
         ask(bob, recording("third"))
         look()
     assert Heard.objects.count() == 2

@@ -38,7 +38,7 @@ def test_verify_says_what_is_whole_and_what_is_not_sealed_yet() -> None:
     happen(1)
     told = audit("verify", "--plain").splitlines()
     assert told[:2] == [
-        "Whole: 3 events in 2 batches, as they were sealed.",
+        "Whole: 3 events in 2 batches, as they were sealed. 0 calls, as their events say.",
         "Not sealed yet: the last 1 event. Of these nothing can be told.",
     ]
     assert Seal.objects.latest("number").hash in told[2]
@@ -166,7 +166,7 @@ def test_every_command_of_the_documentation_is_one() -> None:
     shown = [line.partition("#")[0].split()[2:] for line in lines if line.startswith("python manage.py audit")]
     parser = Command().create_parser("manage.py", "audit")
     assert [parser.parse_args(each[1:]).what for each in (_filled(line) for line in shown)] == [
-        *("key", "verify", "export", "receipt", "check"),
+        *("key", "verify", "seal", "export", "receipt", "check"),
     ]
 
 

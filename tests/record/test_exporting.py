@@ -162,13 +162,14 @@ def test_secrets_are_kept_back_and_the_rest_still_verifies(bob: User, tmp_path: 
     decide.approve(approval_of(call).pk, signed_in(bob), digest=approval_of(call).digest, edited=edited)
     lines = exported(tmp_path)
     found = check(lines)
-    assert (found.wrong, found.hidden) == ("", 1)
+    assert (found.wrong, found.hidden) == ("", 2)
     text = b"".join(lines).decode()
     for secret in ("s3cr3t-t0ken", "hunter22", "hunter23"):
         assert secret not in text
     assert "curl -H 'Authorization: Bearer \\u2022\\u2022\\u2022' https://bob:" in text
-    (event,) = [json.loads(line) for line in lines if b'"call.approved","' not in line and b"$hidden" in line]
+    (event,) = [json.loads(line) for line in lines if b'"hidden":{' in line]
     assert event["row"]["data"]["edited"]["amount"] == 3
+    assert sorted(event["hidden"]) == ["/edited/text", "/prompt"]
     # Nor can it be found by trying: the salt of what is kept back is not in the file.
     assert "/edited/text" not in event["salts"]
     (mine,) = [json.loads(line) for line in lines if b'"kind":"receipt"' in line]
@@ -181,7 +182,7 @@ def test_what_stands_for_a_secret_cannot_be_another_one(bob: User, tmp_path: Pat
     bodies = [json.loads(line) for line in exported(tmp_path)]
     for body in bodies:
         if body["kind"] == "event" and "edited" in body["row"]["data"]:
-            body["row"]["data"]["edited"]["text"]["$hidden"] = "0" * 64
+            body["hidden"]["/edited/text"] = "0" * 64
     assert wrong(again(bodies)) == next(n for n, body in enumerate(bodies, 1) if "edited" in str(body))
 
 

@@ -45,3 +45,17 @@ def test_two_servers_seal_one_chain_through_a_kill_and_a_third_with_another_key_
     seals = people[0].get("/api/audit/seals").json()
     assert len({seal["key"] for seal in seals}) == 1
     assert [seal["number"] for seal in seals] == list(range(len(seals), 0, -1))
+
+
+def test_a_loop_of_crashes_leaves_nothing_unsealed_that_another_start_could_seal(servers: Servers) -> None:
+    seldom = {"HITL_RECORD_SECONDS": "3600"}
+    for _ in range(2):
+        server = servers.start(**seldom)
+        something_happens([server.sign_in("alice")])
+        server.kill()
+    last = servers.start(**seldom)
+    person = last.sign_in("alice")
+    until(lambda: sealed(person) >= 2, "what the dead ones left is sealed")
+    assert last.stop() == 0
+    said = json.loads(servers.home.manage("audit", "verify", "--json"))
+    assert (said["whole"], said["tail"]) == (True, 0)

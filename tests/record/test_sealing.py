@@ -1,5 +1,6 @@
 """Sealing: everything once, in whatever order it was committed, whoever seals, and however they end."""
 
+import asyncio
 import os
 import signal
 import subprocess
@@ -11,19 +12,19 @@ from typing import Any
 import psycopg
 import pytest
 import time_machine
-from django.conf import settings
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from pytest_django import Settings
 
 from hitlchat.gate.actor import SYSTEM
+from hitlchat.gate.crossing import in_db
 from hitlchat.gate.models import AuditEvent, Seal
 from hitlchat.record import keys, retention
 from hitlchat.record.checking import check
 from hitlchat.record.comparing import sealed_ids
 from hitlchat.record.exporting import export
-from hitlchat.record.keeping import Keeper
+from hitlchat.record.keeping import Keeper, keep
 from hitlchat.record.membership import batches_of
 from hitlchat.record.sealing import MOST, seal, seal_all
 from tests.architecture.source import ROOT
@@ -46,6 +47,16 @@ def test_batches_follow_each_other_without_overlap_and_hold_at_most_so_many() ->
     assert every_sealed_id() == list(AuditEvent.objects.values_list("pk", flat=True))
     assert seal_all() == 0
     assert found() == []
+
+
+async def test_what_a_dead_process_left_is_sealed_at_once_by_the_next_one(settings: Settings) -> None:
+    settings.HITL_RECORD_SECONDS = 3600
+    await in_db(happen)(3)
+    keeping_house = asyncio.create_task(keep())
+    while not await in_db(Seal.objects.exists)():  # noqa: ASYNC110 - another task's work, bounded by the test's limit
+        await asyncio.sleep(0)
+    keeping_house.cancel()
+    assert (await in_db(report)()).tail == 0
 
 
 @pytest.mark.postgres
@@ -118,7 +129,9 @@ def test_of_many_that_seal_at_once_each_event_is_sealed_by_one() -> None:
     assert found() == []
 
 
-def test_a_process_killed_while_it_seals_leaves_a_chain_to_go_on_from(data_folder: Path) -> None:
+def test_a_process_killed_while_it_seals_leaves_a_chain_to_go_on_from(settings: Settings) -> None:
+    # However long the processes take.
+    settings.HITL_RECORD_SECONDS = 600
     sealed(2)
     ids = happen(3)
     for where in ("before", "after"):

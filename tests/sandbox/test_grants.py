@@ -79,13 +79,18 @@ async def test_gathered_calls_run_at_the_same_time() -> None:
 
 
 async def test_of_many_gathered_calls_only_some_are_in_hand_at_a_time() -> None:
-    working = most = 0
+    working, most, full = 0, 0, asyncio.Event()
 
     async def work(n: int) -> list[list[int]]:
         nonlocal working, most
         working += 1
         most = max(most, working)
-        await asyncio.sleep(0)
+        if working == IN_HAND:
+            # Time for another one to come, if one more may.
+            for _ in range(100):
+                await asyncio.sleep(0)
+            full.set()
+        await full.wait()
         answer: list[list[int]] = [[]] * 2_000
         working -= 1
         return [*answer, [n]]

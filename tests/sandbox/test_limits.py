@@ -2,7 +2,9 @@
 
 import asyncio
 import os
+import resource
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -11,6 +13,7 @@ from pytest_django import Settings
 
 from hitlchat.sandbox import Fault, Limits, close, run
 from hitlchat.sandbox.limits import in_words
+from hitlchat.sandbox.watching import Watch
 from tests.waiting import soon
 
 CPU = Limits(cpu_seconds=0.2)
@@ -53,7 +56,10 @@ def state(pid: int) -> str:
 
 
 def cmdline(pid: int) -> bytes:
-    return Path(f"/proc/{pid}/cmdline").read_bytes()
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:  # it has just ended
+        return b""
 
 
 @pytest.mark.parametrize(
@@ -68,8 +74,9 @@ def cmdline(pid: int) -> bytes:
         ),
         (
             "    x = []\n    while True: x.append('ab' * 1000 + str(len(x)))\n",
-            Limits(memory_bytes=16 * 1024 * 1024),
-            "memory: the tool needs more than 16 MiB",
+            # So much that the interpreter's own count, which knows the line, is over it well before the kernel's is.
+            Limits(),
+            "memory: the tool needs more than 64 MiB (TOOL_MEMORY_MIB)",
             3,
         ),
         ("    return run()\n", Limits(), "recursion: the tool nests more than 200 calls or values", 2),
@@ -98,6 +105,83 @@ async def test_waiting_for_the_host_costs_no_processor_time() -> None:
 
     source = "from hitl import fetch\ndef run():\n    fetch()\n    return 1\n"
     assert (await run(source, {}, grants={"fetch": slow}, limits=CPU)).result == 1
+
+
+async def test_time_in_which_others_have_the_processor_costs_no_processor_time() -> None:
+    resumed: list[asyncio.Task[None]] = []
+
+    async def go_on(pids: list[int]) -> None:
+        await asyncio.wait([asyncio.ensure_future(asyncio.sleep(1.5))])
+        for pid in pids:
+            os.kill(pid, signal.SIGCONT)
+
+    async def stop() -> None:
+        pids = workers()
+        await stopped(pids)
+        resumed.append(asyncio.create_task(go_on(pids)))
+
+    source = "from hitl import fetch\ndef run():\n    fetch()\n    return 1\n"
+    report = await run(source, {}, grants={"fetch": stop}, limits=CPU)
+    await asyncio.gather(*resumed)
+    assert (report.result, report.fault) == (1, None)
+
+
+async def test_processor_time_is_added_up_over_all_that_a_run_does() -> None:
+    async def fetch() -> None:
+        """Give the tool a pause."""
+
+    body = "    while True:\n        for _ in range(10_000): pass\n        fetch()\n"
+    limits = Limits(cpu_seconds=0.2, host_calls=10_000)
+    report = await run(f"from hitl import fetch\ndef run():\n{body}", {}, grants={"fetch": fetch}, limits=limits)
+    assert report.fault == Fault("limit", "processor time: the tool computes for more than 0.2 s")
+
+
+async def test_the_kernel_gives_a_worker_less_than_twice_the_limit() -> None:
+    bounds: list[str] = []
+
+    async def look() -> None:
+        limits = await asyncio.to_thread(Path(f"/proc/{workers()[0]}/limits").read_text)
+        bounds.append(next(line for line in limits.splitlines() if line.startswith("Max data size")).split()[3])
+
+    await close()
+    source = "from hitl import look\ndef run():\n    look()\n"
+    for mib in (64, 128):
+        await run(source, {}, grants={"look": look}, limits=Limits(memory_bytes=mib << 20))
+        assert mib << 20 < int(bounds[-1]) < 2 * mib << 20
+
+
+GROWING = """
+import sys
+held = []
+print(flush=True)
+sys.stdin.read(1)
+while True:
+    held.append(b"x" * 1_000_000)
+    print(len(held), flush=True)
+"""
+
+
+@pytest.mark.parametrize("is_held_by_the_kernel", [True, False])
+def test_what_grows_is_ended_before_twice_the_limit(is_held_by_the_kernel: bool) -> None:
+    command = [sys.executable, "-c", GROWING]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as child:
+        assert child.stdin
+        assert child.stdout
+        child.stdout.readline()
+        watch = Watch(child.pid, Limits(memory_bytes=64 << 20))
+        if not is_held_by_the_kernel:
+            resource.prlimit(child.pid, resource.RLIMIT_DATA, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        child.stdin.write(b"x")
+        child.stdin.flush()
+        held = 0
+        while line := child.stdout.readline():
+            held = int(line)
+            if not is_held_by_the_kernel and watch.fault is None:
+                watch.look()
+    assert 40 < held < 128
+    assert child.returncode == (1 if is_held_by_the_kernel else -signal.SIGKILL)
+    memory = Fault("limit", "memory: the tool needs more than 64 MiB (TOOL_MEMORY_MIB)")
+    assert watch.fault == (None if is_held_by_the_kernel else memory)
 
 
 async def test_the_wall_clock_ends_what_waits() -> None:
@@ -193,8 +277,8 @@ async def test_a_stopped_worker_is_killed_from_outside() -> None:
 
     source = "from hitl import fetch\ndef run():\n    fetch()\n    return 1\n"
     async with asyncio.timeout(40):
-        report = await run(source, {}, grants={"fetch": stop}, limits=CPU)
-    assert report.fault == Fault("limit", "processor time: the tool computes for more than 0.2 s")
+        report = await run(source, {}, grants={"fetch": stop}, limits=Limits(wall_seconds=2))
+    assert report.fault == Fault("limit", "time: the tool takes longer than 2 s")
     for pid in workers():
         os.kill(pid, signal.SIGKILL)
     assert (await run("def run():\n    return 2\n", {})).result == 2

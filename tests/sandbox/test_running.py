@@ -120,6 +120,19 @@ async def test_an_object_of_the_tools_own_class_is_named() -> None:
     assert report.fault == Fault("error", "the result at [0]: JSON cannot hold a value of type Box", None, "run")
 
 
+async def test_however_many_texts_look_like_something_else_they_stay_texts_and_what_is_none_is_refused() -> None:
+    texts = "['<b>' for _ in range(450)] + ['x' * 90 + '...'] * 450"
+    assert (await run(f"def run():\n    return {texts}\n", {})).result == ["<b>"] * 450 + ["x" * 90 + "..."] * 450
+    report = await run(f"def run():\n    return {texts} + [run]\n", {})
+    assert report.fault == Fault("error", "the result at [900]: JSON cannot hold this value", None, "run")
+
+
+async def test_texts_under_long_keys_are_told_apart_too() -> None:
+    inner = "{str(n) + 'k' * 900: '<b>' for n in range(200)}"
+    report = await run(f"def run():\n    return {inner} | {{'last': run}}\n", {})
+    assert report.fault == Fault("error", "the result at ['last']: JSON cannot hold this value", None, "run")
+
+
 async def test_a_result_that_holds_itself_is_refused() -> None:
     report = await run("def run():\n    x = []\n    x.append(x)\n    return {'x': x}\n", {})
     assert report.fault == Fault("error", "the result at ['x'][0]: JSON cannot hold this value", None, "run")

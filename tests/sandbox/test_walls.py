@@ -33,7 +33,7 @@ async def proc_file(name: str) -> str:
 def test_the_walls_of_this_machine_are_found() -> None:
     found = walls()
     assert found.interpreter
-    assert found.reason == "" or not found.landlock or not found.jailed
+    assert (found.reason == "") == found.jailed
 
 
 @jailed
@@ -115,7 +115,6 @@ os._exit(0)
 
 
 @jailed
-@pytest.mark.skipif(not walls().landlock, reason="without Landlock files can be read")
 @pytest.mark.skipif(os.uname().machine != "x86_64", reason="the numbers are those of x86-64")
 @pytest.mark.parametrize("attempt", list(PROBES))
 def test_full_python_in_the_same_jail_cannot(attempt: str) -> None:
@@ -164,12 +163,63 @@ def test_where_the_jail_is_required_and_missing_nothing_runs() -> None:
     )
     kind, message, loose, again = json.loads(done.stdout)
     assert (kind, loose, again) == ("unavailable", 1, "unavailable")
-    assert message.startswith("the jail is required (TOOLS_REQUIRE_JAIL) and this machine cannot build it")
+    assert message.startswith("every wall is required (TOOLS_REQUIRE_JAIL), and this machine lacks some: rlimits: ")
 
 
-def test_without_its_jail_a_wall_is_said_to_be_down() -> None:
-    assert not Walls(True, True, True, True, False, "").jailed
-    assert Walls(True, True, True, False, True, "").names == ("rlimits", "no_new_privs", "seccomp")
+@pytest.mark.parametrize("wall", OS_WALLS)
+def test_with_any_wall_missing_the_jail_is_not_whole(wall: str) -> None:
+    found = Walls({wall: "refused"})
+    assert (found.jailed, found.reason) == (False, f"{wall}: refused")
+    assert found.names == tuple(name for name in OS_WALLS if name != wall)
+
+
+# In a process to which the kernel refuses one of the two, as the engines of some containers do.
+REFUSING = """
+import asyncio, ctypes, json, os, struct, sys
+from pathlib import Path
+step = lambda code, value, yes=0, no=0: struct.pack('<HBBI', code, yes, no, value)
+refused = 0x00050000 | 1
+program = {
+    'seccomp': [step(0x15, 157, 0, 3), step(0x20, 16), step(0x15, 22, 0, 1), step(0x06, refused),
+                step(0x20, 0), step(0x15, 317, 0, 1), step(0x06, refused)],
+    'landlock': [step(0x15, 444, 0, 1), step(0x06, refused)],
+}[sys.argv[1]]
+code = b''.join([step(0x20, 0), *program, step(0x06, 0x7FFF0000)])
+kept = ctypes.create_string_buffer(code, len(code))
+header = ctypes.create_string_buffer(struct.pack('<HxxxxxxQ', len(code) // 8, ctypes.addressof(kept)), 16)
+libc = ctypes.CDLL(None)
+assert libc.prctl(38, 1, 0, 0, 0) == 0 and libc.prctl(22, 2, ctypes.byref(header), 0, 0) == 0
+from django.conf import settings
+from hitlchat.sandbox import keepers, run, status, walls
+from tests.sandbox.test_limits import workers
+async def main():
+    said = {}
+    async def look():
+        launcher = keepers.pool()._launcher.read_text()
+        said['put up'] = launcher.partition(' exec ')[2].partition(' exec ')[2].split()[0].split(',')
+        said['address space'] = '1073741824' in Path(f'/proc/{workers()[0]}/limits').read_text()
+    tool = 'from hitl import fetch\\ndef run():\\n    fetch()\\n'
+    said['runs'] = (await run(tool, {}, grants={'fetch': look})).ok
+    said['missing'] = [wall.name for wall in status().walls if wall.missing]
+    said['why'] = status().missing
+    settings.TOOLS_REQUIRE_JAIL = True
+    said['strictly'] = [(await run(tool, {}, grants={'fetch': look})).fault.kind, status().can_run]
+    print(json.dumps(said))
+asyncio.run(main())
+"""
+
+
+@jailed
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="the numbers are those of x86-64")
+@pytest.mark.parametrize("wall", ["seccomp", "landlock"])
+def test_one_missing_wall_leaves_the_others_up_and_is_not_enough_where_all_are_required(wall: str) -> None:
+    command = [sys.executable, "-c", REFUSING, wall]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, cwd=Path.cwd())
+    said = json.loads(done.stdout)
+    assert (said["runs"], said["address space"], said["missing"]) == (True, True, [wall])
+    assert said["put up"] == [name for name in OS_WALLS if name != wall]
+    assert said["why"].startswith(f"{wall}: ")
+    assert said["strictly"] == ["unavailable", False]
 
 
 FORGETFUL = """

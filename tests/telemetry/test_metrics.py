@@ -20,7 +20,7 @@ from hitlchat.accounts.models import Role, Token, TokenKind
 from hitlchat.accounts.roles import give
 from hitlchat.agent.loop import HARD_STOP, STUCK, WRAPPED_UP
 from hitlchat.gate import decide, sweep, withdraw
-from hitlchat.gate.actor import SYSTEM, Actor
+from hitlchat.gate.actor import SYSTEM
 from hitlchat.gate.models import AuditEvent, Oversight, Tool, ToolCall
 from hitlchat.gate.submit import CallRequest, submit
 from hitlchat.gate.transition import note
@@ -28,7 +28,7 @@ from hitlchat.telemetry import metrics, totals
 from hitlchat.telemetry.models import Mark, Total
 from tests.api.conftest import program_of
 from tests.conftest import MakeTool, caller, signed_in
-from tests.gate.asking import approval_of, approved, ask, recording, run
+from tests.gate.asking import approval_of, approved, ask, ask_over_mcp, recording, run, word
 from tests.gate.conftest import entered, tool
 
 __all__ = ["entered", "program_of", "tool"]
@@ -51,17 +51,18 @@ def decisions() -> dict[str, float]:
 
 
 def test_every_decision_counts_once_wherever_it_was_made(
-    bob: User, tool: Tool, program_of: Any, client: Client
+    bob: User, tool: Tool, program_of: Any, client: Client, settings: Settings
 ) -> None:
     at_the_console, over_rest, on_the_page, late, left = (
         approval_of(ask(bob, tool, {"text": f"call {number}"})) for number in range(5)
     )
-    over_mcp = approval_of(ask(bob, tool, kind="mcp"))
+    over_mcp = approval_of(ask_over_mcp(bob, tool))
     call_command("approvals", "decline", str(at_the_console.pk), "--as", "bob")
     program_of(bob).post(f"/approvals/{over_rest.pk}/approve")
     client.force_login(bob)
     client.post(f"/approvals/{on_the_page.pk}/decide", {"verdict": "approve", "digest": on_the_page.digest})
-    decide.approve(over_mcp.pk, Actor(bob.pk, "elicitation", client="a client"))
+    settings.HITL_ELICITATION_MAX_RISK = 2
+    decide.approve(over_mcp.pk, word(over_mcp.call))
     withdraw.withdraw_call(left.call_id, actor=SYSTEM, why="nobody wants it any more")
     ToolCall.objects.filter(pk=late.call_id).update(deadline=timezone.now() - timedelta(seconds=1))
     sweep.sweep()
@@ -218,5 +219,5 @@ def test_no_label_has_a_text_of_anybody(bob: User) -> None:
         ask(bob, recording(name), {"text": "a secret argument"})
     note(None, "run.something_else", actor=SYSTEM)
     told = metrics.text().decode()
-    for word in ("secret", "bob", "refund", "something_else"):
-        assert word not in told
+    for each in ("secret", "bob", "refund", "something_else"):
+        assert each not in told

@@ -6,7 +6,9 @@ import pytest
 from asgiref.sync import async_to_sync
 from django.contrib.auth.models import User
 
+from hitlchat.gate import loosening
 from hitlchat.gate.actor import Actor
+from hitlchat.gate.loosening import Guard, guard_of
 from hitlchat.gate.models import HitlMode, Tool, ToolCall
 from hitlchat.gate.settling import settled
 from hitlchat.gate.status import Status
@@ -78,7 +80,8 @@ def test_a_name_that_is_taken_is_refused_and_nothing_is_changed(make_tool: MakeT
 
 def test_saving_other_code_is_a_new_version_with_another_definition(make_tool: MakeTool, alice: User) -> None:
     tool = make_tool("echo")
-    changed = authoring.change(tool, Draft("echo", ECHO.replace("return text", "return text * 2")), signed_in(alice))
+    draft = Draft("echo", ECHO.replace("return text", "return text * 2"), hitl_mode="REQUIRED")
+    changed = authoring.change(tool, draft, signed_in(alice))
     assert changed.definition_hash != tool.definition_hash
     assert changed.origin == "Tool Studio, version 2"
 
@@ -125,7 +128,7 @@ def test_a_tool_that_goes_away_withdraws_what_waits(make_tool: MakeTool, alice: 
 def test_a_tool_whose_code_fails_the_check_is_not_published(make_tool: MakeTool) -> None:
     tool = make_tool("echo", published=False, code=ECHO + "\n\nclass Broken(Exception):\n    pass\n")
     with pytest.raises(AuthoringError) as caught:
-        authoring.publish(tool)
+        authoring.publish(tool, signed_in(User.objects.get(username="alice")))
     assert "Line " in caught.value.problems["code"]
     assert not Tool.objects.get(pk=tool.pk).published
 
@@ -133,15 +136,15 @@ def test_a_tool_whose_code_fails_the_check_is_not_published(make_tool: MakeTool)
 def test_a_tool_that_uses_a_capability_it_was_not_granted_is_not_published(make_tool: MakeTool) -> None:
     tool = make_tool("echo", published=False, code="from hitl import store\n" + ECHO)
     with pytest.raises(AuthoringError, match="store"):
-        authoring.publish(tool)
+        authoring.publish(tool, signed_in(User.objects.get(username="alice")))
 
 
 def test_a_tool_is_published_once_a_test_has_passed(make_tool: MakeTool, alice: User) -> None:
     tool = make_tool("echo", published=False)
     with pytest.raises(authoring.NotTested):
-        authoring.publish(tool)
+        authoring.publish(tool, signed_in(User.objects.get(username="alice")))
     tried(tool, alice)
-    assert authoring.publish(tool).published
+    assert authoring.publish(tool, signed_in(User.objects.get(username="alice"))).published
 
 
 def test_a_test_of_an_earlier_edit_or_one_that_failed_does_not_count(make_tool: MakeTool, alice: User) -> None:
@@ -150,7 +153,7 @@ def test_a_test_of_an_earlier_edit_or_one_that_failed_does_not_count(make_tool: 
     broken = authoring.amend(tool, {"code": ECHO.replace("return text", 'raise ValueError("no")')}, signed_in(alice))
     assert tried(broken, alice).status == Status.FAILED
     with pytest.raises(authoring.NotTested):
-        authoring.publish(broken)
+        authoring.publish(broken, signed_in(User.objects.get(username="alice")))
 
 
 def test_a_call_that_is_no_test_does_not_count(make_tool: MakeTool, alice: User) -> None:
@@ -158,7 +161,7 @@ def test_a_call_that_is_no_test_does_not_count(make_tool: MakeTool, alice: User)
     call = async_to_sync(submit)(CallRequest("echo", {}, caller(alice)))
     assert async_to_sync(settled)(call.pk, 30.0).status == Status.SUCCEEDED
     with pytest.raises(authoring.NotTested):
-        authoring.publish(tool)
+        authoring.publish(tool, signed_in(User.objects.get(username="alice")))
 
 
 def test_a_revoked_tool_is_not_published(make_tool: MakeTool, alice: User) -> None:
@@ -166,7 +169,7 @@ def test_a_revoked_tool_is_not_published(make_tool: MakeTool, alice: User) -> No
     tried(tool, alice)
     Script.objects.update(revoked="its content is not what was recorded")
     with pytest.raises(AuthoringError, match="revoked"):
-        authoring.publish(Tool.objects.select_related("script").get())
+        authoring.publish(Tool.objects.select_related("script").get(), signed_in(User.objects.get(username="alice")))
 
 
 DESTROYS: dict[str, Any] = {"capabilities": {"destructive": True}, "hitl_mode": "DISABLED"}
@@ -206,7 +209,8 @@ def test_whoever_edits_a_tool_that_shipped_makes_it_their_own(make_tool: MakeToo
     ],
 )
 def test_lowering_is_told_from_raising(make_tool: MakeTool, before: str, after: str, lowers: bool) -> None:
-    assert authoring.lowers(make_tool("echo", hitl_mode=before), after) is lowers
+    make_tool("echo", hitl_mode=before)
+    assert loosening.lowers(guard_of(Tool.objects.get()), Guard(after)) is lowers
 
 
 WEAKER: dict[str, dict[str, Any]] = {

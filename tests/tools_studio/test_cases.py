@@ -8,6 +8,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from hitlchat.gate import decide
+from hitlchat.gate.actor import SYSTEM
 from hitlchat.gate.models import Tool, ToolCall
 from hitlchat.gate.settling import settled
 from hitlchat.gate.status import Status
@@ -86,7 +87,7 @@ def test_keys_in_another_order_are_the_same_result(make_tool: MakeTool, alice: U
 def test_a_passing_case_is_the_test_that_publishing_needs(half: Tool, alice: User) -> None:
     assert trials.passed(half) is None
     run(half, alice, Case("equals", {"n": 4}, "equals", 2.0))
-    assert authoring.publish(half).published
+    assert authoring.publish(half, SYSTEM).published
 
 
 def test_an_edit_makes_every_outcome_stale(half: Tool, alice: User) -> None:

@@ -3,15 +3,18 @@
 import base64
 import json
 import logging
+from pathlib import Path
 from typing import Any
 
 import pytest
 from asgiref.sync import async_to_sync
 from django.contrib.auth.models import User
+from pytest_django import Settings
 
 from hitlchat.gate.models import Approval, AuditEvent, Tool
 from hitlchat.gate.status import Status
 from hitlchat.gate.submit import CallRequest, submit
+from hitlchat.masking import HIDDEN
 from tests.conftest import MakeTool, caller
 from tests.tools_studio.calling import call, preview, said
 from tests.tools_studio.fetching.conftest import serving
@@ -73,6 +76,44 @@ def test_a_tool_reads_its_variables_and_its_secrets(keyed: MakeTool, alice: User
 def test_what_is_no_variable_is_named_with_those_there_are(keyed: MakeTool, alice: User, body: str, words: str) -> None:
     keyed("reads", body)
     assert words in said(call(alice, "reads"))
+
+
+@pytest.mark.parametrize(
+    "capabilities, write, read",
+    [
+        (
+            {"store": True},
+            'from hitl import store\nstore.set("k", {"v": [secret("SHOP_KEY")]})',
+            'from hitl import store\nkept = store.get("k")["v"][0]',
+        ),
+        (
+            {"files": {"mode": "write", "folder": "shared"}},
+            'from hitl import files\nfiles.write("k", secret("SHOP_KEY"))',
+            'from hitl import files\nkept = files.read("k")',
+        ),
+    ],
+    ids=["store", "files"],
+)
+def test_what_another_tool_kept_of_its_secret_is_masked_too(
+    keyed: MakeTool,
+    alice: User,
+    settings: Settings,
+    tmp_path: Path,
+    capabilities: dict[str, Any],
+    write: str,
+    read: str,
+) -> None:
+    settings.TOOL_FILES_DIR = tmp_path
+    keyed("writes", f"{write}\nreturn 1", capabilities={"secrets": True, **capabilities})
+    keyed(
+        "reads", f"{read}\nprint(kept)\nreturn [kept, kept.upper()]", variables=(), head="", capabilities=capabilities
+    )
+    keyed("fails", f"{read}\nraise ValueError(kept)", variables=(), head="", capabilities=capabilities)
+    assert call(alice, "writes").result == 1
+    done, failed = call(alice, "reads"), call(alice, "fails")
+    assert (done.result, done.output) == ([HIDDEN, HIDDEN], f"{HIDDEN}\n")
+    assert SECRET not in str(failed.error)
+    assert HIDDEN in said(failed)
 
 
 def test_without_the_capability_no_secret_can_be_read(keyed: MakeTool, alice: User) -> None:

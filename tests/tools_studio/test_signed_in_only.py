@@ -69,7 +69,9 @@ def test_a_program_may_turn_it_on_and_not_off(alice: User, make_tool: MakeTool, 
     problem(machine.patch("/tools/echo", {"signedInOnly": False}), 403)
     # What is left out stays.
     assert machine.patch("/tools/echo", {"deadlineSeconds": 60}).json()["signedInOnly"] is True
-    assert person.patch("/tools/echo", {"signedInOnly": False}).json()["signedInOnly"] is False
+    problem(person.patch("/tools/echo", {"signedInOnly": False}), 409)
+    body = {"signedInOnly": False, "confirmLowering": True}
+    assert person.patch("/tools/echo", body).json()["signedInOnly"] is False
 
 
 @pytest.mark.parametrize("here", [True, False])

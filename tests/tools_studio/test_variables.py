@@ -5,6 +5,7 @@ from django.contrib.auth.models import User
 from django.test import override_settings
 
 from hitlchat import sealing
+from hitlchat.gate.actor import SYSTEM
 from hitlchat.gate.models import Tool
 from tests.conftest import ECHO, MakeTool, signed_in
 from tools_studio import authoring, columns, variables
@@ -125,13 +126,14 @@ def test_a_webhooks_target_is_one_of_the_variables() -> None:
 def test_a_tool_whose_variable_has_no_value_stays_a_draft(make_tool: MakeTool) -> None:
     tool = make_tool("shop", published=False, variables=(Variable("SHOP_KEY", secret=True),))
     with pytest.raises(AuthoringError) as caught:
-        authoring.publish(tool)
+        authoring.publish(tool, SYSTEM)
     assert caught.value.problems == {"variables": "SHOP_KEY has no value yet."}
 
 
 def test_the_person_who_decides_reads_which_secrets_the_server_adds(make_tool: MakeTool) -> None:
     assert (
-        "The server keeps SHOP_KEY for it." in make_tool("shop", variables=(SECRET, Variable("NOTE", value="x"))).facts
+        "It uses SHOP_KEY, kept secret on this server."
+        in make_tool("shop", variables=(SECRET, Variable("NOTE", value="x"))).facts
     )
 
 

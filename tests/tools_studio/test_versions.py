@@ -8,13 +8,13 @@ from asgiref.sync import async_to_sync
 from django.contrib.auth.models import User
 from django.test import Client
 
+from hitlchat.gate.loosening import NotConfirmed
 from hitlchat.gate.models import Tool, ToolCall
 from hitlchat.gate.status import Status
 from hitlchat.gate.submit import CallRequest, submit
 from tests.conftest import ECHO, MakeTool, caller, signed_in
 from tools_studio import authoring, columns, linediff, restoring, versions
 from tools_studio.models import ScriptVersion
-from tools_studio.restoring import WouldLower
 from tools_studio.snapshots import Unreadable
 from tools_studio.variables import Variable
 
@@ -114,12 +114,12 @@ def test_restoring_another_definition_withdraws_what_waits(saved: Tool, alice: U
 def test_restoring_a_version_that_asked_less_often_asks_first(make_tool: MakeTool, alice: User, author: Client) -> None:
     tool = make_tool("echo", hitl_mode="DISABLED")
     authoring.amend(tool, {"hitl_mode": "REQUIRED"}, signed_in(alice))
-    with pytest.raises(WouldLower):
+    with pytest.raises(NotConfirmed):
         restoring.restore(version(1), signed_in(alice))
     page = author.post(f"{PAGE}/1/restore")
     assert page.status_code == 422
     assert "Reduce human oversight?" in text(page)
-    assert "asked about less often" in text(author.get(f"{PAGE}/1..2"))
+    assert "asks less than the tool does now" in text(author.get(f"{PAGE}/1..2"))
     assert Tool.objects.get().hitl_mode == "REQUIRED"
     assert author.post(f"{PAGE}/1/restore", {"lower_anyway": "on"}).status_code == 302
     assert Tool.objects.get().hitl_mode == "DISABLED"

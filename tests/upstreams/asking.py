@@ -18,6 +18,7 @@ from hitlchat.upstreams import servers
 from hitlchat.upstreams.asking import questions
 from hitlchat.upstreams.models import UpstreamQuestion, UpstreamServer
 from hitlchat.upstreams.servers import ServerDraft
+from tests import forks
 from tests.conftest import signed_in
 from tests.processes import Installation
 from tests.upstreams.wire.upstreams import Program, free_port, written
@@ -72,7 +73,7 @@ class Counter:
         if self.how.startswith("http"):
             port = free_port()
             options = ["--era", "2025"] if self.how.endswith("2025") else []
-            command = [sys.executable, "-m", "tests.upstreams.asking_server", "http", "--port", str(port), *options]
+            command = [str(PROGRAM), "http", "--port", str(port), *options]
             self.program = Program([*command, "--log", str(self.log_file)], port, "/mcp")
             self.program.start()
         return self
@@ -80,9 +81,8 @@ class Counter:
     def draft(self, name: str = "counter", **fields: Any) -> ServerDraft:
         if self.program is not None:
             return ServerDraft(name, url=self.program.url, **fields)
-        code = f"import sys; sys.path.insert(0, {str(PROGRAM.parents[2])!r}); sys.argv[1:] = ['stdio', '--log', "
-        code += f"{str(self.log_file)!r}]; from tests.upstreams.asking_server import main; main()"
-        return ServerDraft(name, "stdio", command=sys.executable, args=("-c", code), **fields)
+        arguments = forks.launching(PROGRAM, "stdio", "--log", str(self.log_file))
+        return ServerDraft(name, "stdio", command=sys.executable, args=arguments, **fields)
 
     def add(self, alice: User, **fields: Any) -> UpstreamServer:
         draft = self.draft(**fields)

@@ -73,7 +73,9 @@ class HostileHttp:
             while (request := await _read(incoming, out)) is not None:
                 self.seen.append((request.method, request.path, request.name))
                 self.headers.append(request.headers)
-                self.asked.append(str(request.message.get("method", "")))
+                if request.message:
+                    # Streams that are opened and sessions that end, whenever that is, ask nothing.
+                    self.asked.append(str(request.message.get("method", "")))
                 await PATHS.get(request.path.partition("?")[0], HostileHttp.mcp)(self, request)
                 await out.drain()
         except (ConnectionError, asyncio.IncompleteReadError):

@@ -16,6 +16,7 @@ from hitlchat.upstreams.composing import Change
 from hitlchat.upstreams.models import ComposedTool, UpstreamServer
 from hitlchat.upstreams.servers import ServerDraft
 from hitlchat.upstreams.wire import Listing, UpstreamTool
+from tests import forks
 from tests.conftest import signed_in
 from tests.upstreams.wire.upstreams import Program, free_port, written
 
@@ -36,7 +37,7 @@ class Shop:
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        return (str(PROGRAM), "stdio", str(self.tools), str(self.log))
+        return forks.launching(PROGRAM, "stdio", str(self.tools), str(self.log))
 
     @property
     def tools(self) -> Path:
@@ -61,7 +62,7 @@ class Shop:
 def shop_in(folder: Path) -> Shop:
     port = free_port()
     files = [str(folder / "tools.json"), str(folder / "log")]
-    command = [sys.executable, str(PROGRAM), "http", *files, "--port", str(port)]
+    command = [str(PROGRAM), "http", *files, "--port", str(port)]
     shop = Shop(folder, Program(command, port, "/mcp"))
     shop.offer(echo=SAYS_IT_BACK)
     return shop

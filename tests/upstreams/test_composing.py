@@ -216,7 +216,8 @@ def test_what_a_tool_does_is_at_stake_however_often_it_asks(alice: User, server:
     take_in(server, listing(delete_all="Delete everything that is there, for good."))
     tool = expose(alice, server, "delete_all")
     found = row(server, "delete_all")
-    assert (found.risk_inherent, found.risk_effective, tool.risk_level) == (5, 4, 5)
+    assert (found.risk_inherent, found.risk_effective, tool.risk_level) == (5, 5, 5)
+    assert "Its risk is L5." in tool.facts
 
 
 def test_a_tool_above_the_ceiling_is_not_exposed(alice: User, server: UpstreamServer) -> None:

@@ -66,7 +66,7 @@ ENDINGS = {
     "error": (Status.FAILED, r"answered with an error instead (-32099): <b>no\\x1b[31m</b>"),
     "sampling": (Status.SUCCEEDED, "not supported"),
     "roots": (Status.SUCCEEDED, "not supported"),
-    "password": (Status.SUCCEEDED, '"action": "decline"'),
+    "password": (Status.SUCCEEDED, '"action": "cancel"'),
     "twice": (Status.SUCCEEDED, "first"),
     "somebody_elses": (Status.SUCCEEDED, "yours"),
     "flood": (Status.SUCCEEDED, "after the flood"),

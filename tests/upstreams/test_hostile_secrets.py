@@ -13,8 +13,8 @@ from django.db import connection
 
 from hitlchat.gate.crossing import in_db
 from hitlchat.gate.status import Status
-from hitlchat.upstreams.source import progressed
 from hitlchat.upstreams.values import Value
+from hitlchat.upstreams.waking import progressed
 from hitlchat.upstreams.wire import Step
 from tests.gate.asking import approval_of
 from tests.upstreams.gated import asked, called, exposed, now, offering, program, read, settled, web, yes

@@ -11,7 +11,7 @@ from asgiref.sync import async_to_sync
 from django.contrib.auth.models import User
 from django.utils import timezone
 
-from hitlchat.gate.background import ME
+from hitlchat.gate.background import me
 from hitlchat.gate.crossing import in_db
 from hitlchat.gate.models import Tool
 from hitlchat.upstreams import discovering, keeping, reports, servers
@@ -45,7 +45,7 @@ async def reaches(state: ServerState, server: UpstreamServer, seconds: float = 6
 
 async def test_what_is_known_of_a_connection_stands_in_the_row(alice: User, shop: Shop, serving: None) -> None:
     server = await reaches(ServerState.UP, await in_db(add)(alice, shop))
-    assert (server.told_name, server.told_version, server.reason, server.reported_by) == ("changing", "1", "", ME)
+    assert (server.told_name, server.told_version, server.reason, server.reported_by) == ("changing", "1", "", me())
     assert server.latency_ms is not None
     await stored(lambda: now(server).tool_count == 1, "its tools are counted")
 

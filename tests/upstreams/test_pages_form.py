@@ -45,6 +45,9 @@ def test_a_server_is_added_as_it_was_typed(alice: User) -> None:
     assert (answer.status_code, answer["Location"]) == (302, "/servers/s/shop")
     server = UpstreamServer.objects.get()
     assert (server.transport, server.url, server.call_seconds) == ("http", "https://shop.example/mcp", 60)
+    assert not server.older_protocol
+    save(alice, "/servers/s/shop", **HTTP | {"older_protocol": "on"}, made_from=server.updated_at.isoformat())
+    assert UpstreamServer.objects.get().older_protocol
     assert (server.enabled, server.docs_url, server.trust) == (True, "https://docs.example", Trust.UNKNOWN)
     assert reaching.spec_of(server).headers == {"Authorization": f"Bearer {KEY}"}
 

@@ -190,7 +190,7 @@ async def test_a_call_that_is_lost_takes_back_what_was_asked_and_erases_what_nev
 
 
 @pytest.mark.parametrize("how", WAYS)
-async def test_a_question_for_a_password_is_declined_by_itself_and_said_so(
+async def test_a_question_for_a_password_is_asked_of_nobody_and_nobody_is_said_to_have_declined(
     how: str, alice: User, bob: User, counter: StartCounter
 ) -> None:
     there = await asyncio.to_thread(counter, how)
@@ -198,7 +198,7 @@ async def test_a_question_for_a_password_is_declined_by_itself_and_said_so(
     (question,) = await in_db(asked)(call)
     assert (question.state, question.answered_by_id, question.schema) == (QuestionState.DECLINED, None, {})
     assert question.note.startswith("It asked for a secret (“password”).")
-    assert (there.log, call.result["result"]) == (["answered decline"], "decline")
+    assert (there.log, call.result["result"]) == (["answered cancel"], "cancel")
     assert "call.question_declined" in await in_db(events)(call)
 
 
@@ -207,13 +207,13 @@ async def test_no_call_asks_more_than_three_at_a_time_or_ten_in_all(bob: User, p
     asker = Asker(call, "counter")
     waiting = [asyncio.create_task(asker.ask(Question("counter", f"{number}?", FORM))) for number in range(3)]
     await open_question(bob, 3)
-    assert (await asker.ask(Question("counter", "4?", FORM))).action == "decline"
+    assert (await asker.ask(Question("counter", "4?", FORM))).action == "cancel"
     for _ in range(3):
         await decline(bob, await in_db(lambda: questions.open_for(bob.pk)[0])())
     assert {(await one).action for one in waiting} == {"decline"}
     for number in range(5, 11):
-        assert (await asker.ask(Question("counter", f"{number}?", SECRET))).action == "decline"
-    assert (await asker.ask(Question("counter", "11?", FORM))).action == "decline"
+        assert (await asker.ask(Question("counter", f"{number}?", SECRET))).action == "cancel"
+    assert (await asker.ask(Question("counter", "11?", FORM))).action == "cancel"
     notes = [question.note for question in await in_db(asked)(call)]
     assert (notes[3], notes[10]) == (
         "3 of its questions were open already.",

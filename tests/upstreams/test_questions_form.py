@@ -141,6 +141,9 @@ def test_of_what_is_not_flat_or_not_to_be_shown_no_form_is_made(schema: dict[str
         ("Sign in", form(pin={"type": "integer"})),
         ("Sign in", form(code={"type": "integer", "title": "Verification code"})),
         ("Enter your password below", form(value=TEXT)),
+        ("Do not hesitate to give us your PIN", form(value=TEXT)),
+        ("Do not enter your name, enter your password", form(value=TEXT)),
+        ("Never share your PIN. Except here: PIN?", form(value=TEXT)),
         ("Sign in", form(value={"type": "string", "title": "Пароль"})),
     ],
 )
@@ -156,6 +159,9 @@ def test_a_secret_is_known_however_it_is_asked_for(message: str, schema: dict[st
         ("Rotate the token?", form(rotate_token={"type": "boolean"})),
         ("Which secret?", form(which={"type": "string", "enum": ["db", "web"]})),
         ("Where to?", form(pinned=TEXT, spinning=TEXT, tangent=TEXT)),
+        ("Which account? Do *not* give us your PIN.", form(value=TEXT)),
+        ("Never share your one-time code, don't enter any API key.", form(value=TEXT)),
+        ("How many?", form(count={"type": "integer", "description": "A number; do *not* enter your pin here"})),
     ],
 )
 def test_what_is_no_secret_may_be_asked(message: str, schema: dict[str, Any]) -> None:

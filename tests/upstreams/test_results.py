@@ -21,8 +21,19 @@ PICTURE = {"type": "image", "mimeType": "image/png", "bytes": 108}
         (Answer([]), None),
         (Answer([PICTURE, TEXT]), {"content": [PICTURE, TEXT]}),
         (Answer([PICTURE], [1]), {"structured": [1], "content": [PICTURE]}),
+        (Answer([TEXT], {"content": [TEXT]}), {"structured": {"content": [TEXT]}, "content": [TEXT]}),
+        (Answer([TEXT], {"content": "hello"}), {"content": "hello"}),
     ],
-    ids=["text", "texts", "structured", "nothing", "a picture", "a picture and structured"],
+    ids=[
+        "text",
+        "texts",
+        "structured",
+        "nothing",
+        "a picture",
+        "a picture and structured",
+        "like blocks",
+        "unlike them",
+    ],
 )
 def test_an_answer_is_a_result(answer: Answer, value: Any) -> None:
     result = result_of(answer, "shop")

@@ -7,15 +7,15 @@ from typing import Any, Literal
 
 from django.db import transaction
 
-from hitlchat.gate import canonical
+from hitlchat.gate import canonical, tools
 from hitlchat.gate.actor import Actor
+from hitlchat.gate.loosening import Guard, strictness
 from hitlchat.gate.models import HitlMode, Tool
 from hitlchat.references import REFERENCE
 from tools_studio import authoring, cases, columns, drafts, snapshots, variables, versions
 from tools_studio.drafts import SOURCE, AuthoringError, Checked, Draft
 from tools_studio.exchange.problems import BadFile, Problem
 from tools_studio.exchange.reading import Entry, at_fields
-from tools_studio.loosening import strictness
 from tools_studio.models import Script
 from tools_studio.variables import Kept
 from tools_studio.versions import Difference
@@ -196,8 +196,11 @@ def _step(entry: Entry, standing: Tool | None, on_conflict: Conflict, taken: Col
 
 def _added(entry: Entry, action: Literal["new", "rename"], name: str) -> Step:
     sound = _check(replace(entry.draft, name=name))
+    mode = _strictest(_wanted(entry, sound.hitl_mode), sound.hitl_mode)
+    # A tool made again under a name asks as much as the one before.
+    own = Guard(mode.value, entry.draft.condition, entry.draft.signed_in_only)
     return Step(
-        entry, action, name, sound, _strictest(_wanted(entry, sound.hitl_mode), sound.hitl_mode),
+        entry, action, name, sound, HitlMode(tools.inherited(name, own).mode),
         missing=_missing(sound), notes=tuple(_notes(entry, sound, None)),
     )  # fmt: skip
 

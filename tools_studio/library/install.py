@@ -6,9 +6,10 @@ from dataclasses import replace
 
 from django.db import transaction
 
+from hitlchat.gate import loosening, tools
 from hitlchat.gate.actor import SYSTEM
 from hitlchat.gate.models import HitlMode, Tool
-from tools_studio import authoring, loosening
+from tools_studio import authoring
 from tools_studio.library import record
 from tools_studio.library.catalogue import TOOLS, ShippedTool
 from tools_studio.library.revoking import FILE_CHANGED, is_pristine, revoke, revoke_changed
@@ -31,11 +32,11 @@ EARLIER = frozenset(
 
 
 def install(
-    tools: Iterable[ShippedTool] = TOOLS,
+    shipment: Iterable[ShippedTool] = TOOLS,
     recorded: Mapping[str, str] | None = None,
     earlier: frozenset[str] = EARLIER,
 ) -> int:
-    """Add those of `tools` that were never installed here, and return how many.
+    """Add those of `shipment` that were never installed here, and return how many.
 
     What was deleted stays deleted, and a name that is taken is left alone. A tool whose file does not match its hash in
     `recorded`, by default the one beside this file, is not installed, or revoked if it is there already.
@@ -45,7 +46,7 @@ def install(
     there = {script.tool.name: script for script in Script.objects.select_related("tool") if _is_ours(script, earlier)}
     shipments = set(Shipment.objects.values_list("name", flat=True))
     added = 0
-    for shipped in tools:
+    for shipped in shipment:
         script = there.get(shipped.name)
         if not record.is_genuine(shipped, recorded):
             _refuse(shipped, script)
@@ -80,7 +81,7 @@ def _add(shipped: ShippedTool, fingerprint: str) -> bool:
         if shipped.set_up:
             logger.info("The shipped tool %s is a draft: %s", shipped.name, shipped.set_up)
         else:
-            Tool.objects.filter(pk=tool.pk).update(published=True)
+            tools.change(tool.pk, {"published": True}, SYSTEM)
     return True
 
 

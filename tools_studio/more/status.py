@@ -27,7 +27,8 @@ LIMITS = {
     "TOOL_ARGUMENT_KIB": ("KiB", "of arguments, also of each function from hitl"),
     "TOOL_RESULT_KIB": ("KiB", "of result"),
     "TOOL_OUTPUT_KIB": ("KiB", "of printed output that is kept"),
-    "TOOL_WORKERS": ("runs", "at the same time in each process"),
+    "TOOL_WORKERS": ("runs", "at the same time in each process, at most half of them for one person"),
+    "TOOL_QUEUE_SECONDS": ("s", "of waiting for a free worker, then a call is withdrawn"),
 }
 MOST_RUNNING = 50
 

@@ -9,14 +9,14 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
 from hitlchat.gate.acting import actor_of
-from hitlchat.gate.models import HitlMode, Tool
-from tools_studio import restoring, snapshots, standing, versions
+from hitlchat.gate.loosening import NotConfirmed
+from hitlchat.gate.models import Tool
+from tools_studio import restoring, standing, versions
 from tools_studio.drafts import AuthoringError
 from tools_studio.models import Script, ScriptVersion
 from tools_studio.more.access import author_only, authored
 from tools_studio.pages import page
 from tools_studio.pages.listing import side
-from tools_studio.restoring import WouldLower
 from tools_studio.snapshots import Unreadable
 
 PAGE = 50
@@ -54,8 +54,7 @@ def compared(request: HttpRequest, name: str, before: int, after: int) -> HttpRe
     context: dict[str, Any] = {"old": old, "new": new, "numbers": _of(tool).values_list("number", flat=True)[:500]}
     try:
         context["difference"] = versions.difference(old, new)
-        context["lowers"] = restoring.would_lower(old, tool)
-        context["old_mode"] = HitlMode(snapshots.draft(old.draft).hitl_mode or tool.hitl_mode).label
+        context["weaker"] = restoring.weaker(old, tool)
     except Unreadable as error:
         context["unreadable"] = str(error)
     return render(request, "studio/difference.html", context | _around(request, tool))
@@ -64,14 +63,14 @@ def compared(request: HttpRequest, name: str, before: int, after: int) -> HttpRe
 @author_only
 @require_POST
 def restore(request: HttpRequest, name: str, number: int) -> HttpResponse:
-    """A new version with the content of this one; confirmed with `lower_anyway` where it asks less often than now."""
+    """A new version with the content of this one; confirmed with `lower_anyway` where it asks less than now."""
     tool = authored(name)
     version = get_object_or_404(_of(tool), number=number)
     try:
-        lower_anyway = request.POST.get("lower_anyway") == "on"
-        saved: Script = restoring.restore(version, actor_of(request), lower_anyway=lower_anyway).script
-    except WouldLower as error:
-        return _list(request, tool, status=422, confirm=version, confirm_mode=HitlMode(error.mode).label)
+        confirmed = request.POST.get("lower_anyway") == "on"
+        saved: Script = restoring.restore(version, actor_of(request), confirmed=confirmed).script
+    except NotConfirmed as error:
+        return _list(request, tool, status=422, confirm=version, weaker=error.weaker)
     except Unreadable as error:
         return _list(request, tool, status=422, not_restored=version, problems=[str(error)])
     except AuthoringError as error:

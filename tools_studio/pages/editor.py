@@ -13,6 +13,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from hitlchat.accounts.people import person
 from hitlchat.accounts.roles import may_administer
 from hitlchat.gate.acting import actor_of
+from hitlchat.gate.loosening import NotConfirmed
 from hitlchat.gate.models import Tool
 from tools_studio import authoring, inspection, standing
 from tools_studio.authoring import AuthoringError, Draft
@@ -81,6 +82,9 @@ def tool(request: HttpRequest, name: str) -> HttpResponse:
             changed, withdrawn = _save(request, found, form)
         except Stale as stale:
             return _refused(request, found, form, stale.version)
+        except NotConfirmed as error:  # a person raised it just now
+            form.asks_to_lower = True
+            form.add_error("hitl_mode", f"{error} Confirm it below, then save.")
         except AuthoringError as error:
             form.show(error.problems)
         else:
@@ -110,7 +114,8 @@ def _save(request: HttpRequest, found: Tool, form: ToolForm) -> tuple[Tool, int]
         if made_from is not None and made_from != now.script.version:
             raise Stale(ScriptVersion.objects.select_related("author").filter(script=now.script).first())
         before = sum(standing.open_calls(now))
-        changed = authoring.change(now, form.draft(), actor_of(request))
+        confirmed = bool(form.cleaned_data["lower_anyway"])
+        changed = authoring.change(now, form.draft(), actor_of(request), confirmed=confirmed)
         return changed, max(0, before - sum(standing.open_calls(changed)))
 
 

@@ -20,7 +20,7 @@ def publish(request: HttpRequest, name: str) -> HttpResponse:
         authoring.unpublish(found, actor_of(request))
         return redirect("tool", name)
     try:
-        authoring.publish(found)
+        authoring.publish(found, actor_of(request))
     except AuthoringError as error:
         form = ToolForm(tool=found, draft=authoring.draft_of(found))
         context = page.of(request, form) | {"not_published": error.problems}

@@ -7,7 +7,7 @@ from typing import Any
 
 from hitlchat.approvals.console import looking
 from hitlchat.approvals.console.text import printable
-from hitlchat.gate import deciders, joining, who
+from hitlchat.gate import deciders, joining, risk, who
 from hitlchat.gate.models import Approval, Decision
 from hitlchat.gate.status import Status
 
@@ -34,7 +34,7 @@ def line(row: Approval) -> dict[str, Any]:
         "source": row.call.source,
         "requestedAt": row.created_at.isoformat(),
         "deadline": row.call.deadline.isoformat(),
-        "riskLevel": row.call.risk_level,
+        "riskLevel": risk.said(row),
         "caller": row.call.caller_kind,
         "requester": row.call.caller.get_username(),
         "status": ENDS.get(Status(row.call.status), "approved"),
@@ -53,7 +53,6 @@ def whole(row: Approval) -> dict[str, Any]:
         "prompt": row.prompt,
         "sessionId": shown["conversation"],
         "userPrompt": shown["userPrompt"],
-        "riskLevel": shown["risk"],
         "reason": shown["reason"],
         "preview": shown.get("preview"),
         # Only here, where all that it stands for is.

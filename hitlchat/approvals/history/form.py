@@ -11,14 +11,14 @@ from django.utils.dateparse import parse_date, parse_datetime
 
 from hitlchat.gate.card import RISK_LABELS
 from hitlchat.gate.history.outcome import CHOICES
-from hitlchat.gate.history.wanted import Wanted
+from hitlchat.gate.history.wanted import MEANS, Wanted
 from hitlchat.gate.models import CallerKind
 from hitlchat.gate.storable import storable
 
 SOURCES: Final = (("studio", "Tool Studio"), ("upstream", "Upstream server"), ("project", "Your project"))
 LONGEST: Final = 150
 # Those that stand behind a fold, unless one of them is set.
-MORE: Final = ("source", "caller", "person", "decider", "risk", "rule", "hurried")
+MORE: Final = ("source", "caller", "person", "decider", "means", "risk", "rule", "hurried")
 
 
 class Moment(forms.Field):
@@ -75,6 +75,7 @@ class Filters(forms.Form):
     caller = _one_of(CallerKind.choices, label="Asked by")
     person = forms.CharField(max_length=LONGEST, required=False, label="For whom")
     decider = forms.CharField(max_length=LONGEST, required=False, label="Decided by")
+    means = _one_of(MEANS.items(), label="Answered")
     risk = _one_of([(str(level), f"L{level} {word}") for level, word in enumerate(RISK_LABELS)], label="Risk")
     rule = forms.CharField(max_length=64, required=False, label="Rule", help_text="The fingerprint that a call shows.")
     hurried = forms.BooleanField(required=False, label="Answered faster than it can be read")

@@ -55,6 +55,7 @@ WORDS: Final[dict[str, Callable[[Data], str]]] = {
     "call.shown": lambda _: "First shown.",
     "call.expired": lambda _: "Expired: nobody answered in time.",
     "call.withdrawn": _reason("Withdrawn"),
+    "call.queued": lambda _: "All workers were taken: it waits for a free one.",
     "call.executing": lambda _: "Started.",
     "call.succeeded": _ended("Ended: it succeeded.", "Marked as done."),
     "call.failed": _ended("Ended: it failed.", "Marked as failed."),

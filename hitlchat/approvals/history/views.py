@@ -1,12 +1,14 @@
 """The page of all calls with its filters, and the page of one."""
 
+import io
+import mimetypes
 from typing import Any
 from uuid import UUID
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import User
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import FileResponse, Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
@@ -15,10 +17,13 @@ from hitlchat.accounts.people import person
 from hitlchat.accounts.roles import may_administer
 from hitlchat.approvals.history import detail, listing
 from hitlchat.approvals.history.form import Filters
-from hitlchat.gate.history import finding
+from hitlchat.gate import contents
+from hitlchat.gate.history import changes, finding
 from hitlchat.gate.models import Tool, ToolCall
 
 MOST_TOOLS = 500
+CHANGES_AT_ONCE = 50
+LONGEST_ID = 19
 
 
 @login_required
@@ -54,8 +59,51 @@ def page(request: HttpRequest) -> HttpResponse:
 @login_required
 @never_cache
 @require_GET
+def changed(request: HttpRequest) -> HttpResponse:
+    """List what made the gate ask less or differently, the newest first; for administrators, others get 404."""
+    if not may_administer(person(request)):
+        raise Http404
+    area, before = request.GET.get("area", ""), request.GET.get("before", "")
+    rows = changes.rows(area)
+    if before.isdecimal() and len(before) < LONGEST_ID:
+        rows = rows.filter(pk__lt=int(before))
+    events = list(rows[: CHANGES_AT_ONCE + 1])
+    context = {
+        "section": "history",
+        "area": area if area in changes.AREAS else "",
+        "areas": [(key, label) for key, (label, _) in changes.AREAS.items()],
+        "changes": [changes.change(event) for event in events[:CHANGES_AT_ONCE]],
+        "more": len(events) > CHANGES_AT_ONCE,
+        "is_older": bool(before),
+    }
+    return render(request, "history/changes.html", context)
+
+
+@login_required
+@never_cache
+@require_GET
 def call(request: HttpRequest, call_id: UUID) -> HttpResponse:
     return shown(request, call_id)
+
+
+@login_required
+@never_cache
+@require_GET
+def attachment(request: HttpRequest, call_id: UUID, digest: str) -> FileResponse:
+    """The bytes of one content block: pictures and sounds for the page, anything else to be saved."""
+    found = get_object_or_404(finding.one(person(request), call_id))
+    block = next((each for each in contents.attached(found) if each["sha256"] == digest), None)
+    data = contents.data(found).get(digest) if block else None
+    if block is None or data is None:
+        raise Http404("This call has no such attachment.")
+    media_type = str(block.get("mimeType", ""))
+    is_shown = media_type in contents.SHOWN
+    name = f"{found.tool_name}-{digest[:8]}{mimetypes.guess_extension(media_type) or ''}"
+    response = FileResponse(io.BytesIO(data), as_attachment=not is_shown, filename=name)
+    # Never as a page of ours, whatever its server calls it.
+    response.headers["Content-Type"] = media_type if is_shown else "application/octet-stream"
+    response.headers["Content-Security-Policy"] = "default-src 'none'; sandbox"
+    return response
 
 
 def shown(

@@ -12,7 +12,7 @@ from hitlchat.agent.models import Conversation
 from hitlchat.approvals.inbox import counting
 from hitlchat.approvals.inbox.counting import Count
 from hitlchat.approvals.inbox.filters import Filter
-from hitlchat.gate import batch, canonical, card, joining, queue
+from hitlchat.gate import batch, canonical, card, joining, queue, risk
 from hitlchat.gate.models import Approval
 
 # So many are listed; of the rest it is said how many they are.
@@ -49,6 +49,10 @@ class Line:
         return self.approval.call.deadline
 
     @property
+    def risk(self) -> int:
+        return risk.said(self.approval)
+
+    @property
     def together(self) -> str:
         """Names what it may be answered together with; empty if it is answered by itself."""
         call = self.approval.call
@@ -57,7 +61,7 @@ class Line:
     @property
     def alone(self) -> str:
         """Why it cannot be answered together with others, as far as a line knows; empty if it may be."""
-        if self.approval.call.risk_level >= batch.TOO_RISKY:
+        if self.risk >= batch.TOO_RISKY:
             return f"From L{batch.TOO_RISKY} up each call is answered by itself."
         return "A call that is asked about again is answered by itself." if self.approval.call.round > 1 else ""
 

@@ -10,9 +10,8 @@ from typing import Any, Final
 from uuid import UUID
 
 from channels.layers import get_channel_layer
-from redis import RedisError
 
-from hitlchat.gate.background import background
+from hitlchat.gate.background import background, layer_errors
 from hitlchat.gate.crossing import in_db
 from hitlchat.gate.models import ToolCall
 from hitlchat.gate.status import Status
@@ -76,7 +75,7 @@ async def _tell_soon() -> None:
     try:
         for name, asked in groups.items():
             await layer.group_send(name, {"type": "inbox.changed", "asked": asked[:MOST_IDS]})
-    except (OSError, RedisError) as error:
+    except layer_errors() as error:
         logger.warning("The channel layer could not be reached: %s", error)
 
 

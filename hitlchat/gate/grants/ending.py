@@ -4,10 +4,10 @@ does not start any more, and what executes is told to stop."""
 from uuid import UUID
 
 from django.contrib.auth.models import User
-from django.db import transaction
 from django.db.models.functions import Now
 
 from hitlchat.accounts.roles import may_administer
+from hitlchat.database import durable
 from hitlchat.gate import stopping
 from hitlchat.gate.actor import SYSTEM, Actor
 from hitlchat.gate.grants import standing, telling
@@ -76,7 +76,7 @@ def void_changed() -> None:
 
 
 def _end(grant: Grant, end: End, actor: Actor, why: str) -> None:
-    with transaction.atomic():
+    with durable():
         rows = Grant.objects.filter(standing.NOT_ENDED, pk=grant.pk)
         if rows.update(end=end, why=why[:300], ended_at=Now(), ended_by_id=actor.user_id) != 1:
             return

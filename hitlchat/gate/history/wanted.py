@@ -2,7 +2,7 @@
 
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from django.contrib.auth.models import User
@@ -12,13 +12,22 @@ from hitlchat.gate.history.decided import decided
 from hitlchat.gate.history.outcome import having
 from hitlchat.gate.models import ToolCall
 
+# How whoever answered was known, in words.
+MEANS: Final[dict[str, str]] = {
+    "session": "Signed in",
+    "token": "With an approver token",
+    "console": "At the console",
+    "elicitation": "By an MCP client's word",
+}
+
 
 @dataclass(frozen=True)
 class Wanted:
     """All of it has to fit; None and False narrow nothing.
 
     `outcome` is one of outcome.CHOICES, `caller` a kind of caller, `person` the name of whom a call was made for,
-    `decider` of one who answered, `hurried` of answers faster than can be read; from `since` on, to before `until`.
+    `decider` of one who answered, `means` one of MEANS, by which somebody who answered was known, `hurried` of answers
+    faster than can be read; from `since` on, to before `until`.
     """
 
     outcome: str | None = None
@@ -34,6 +43,7 @@ class Wanted:
     until: datetime | None = None
     conversation: UUID | None = None
     hurried: bool = False
+    means: str | None = None
 
     @property
     def as_json(self) -> dict[str, Any]:
@@ -59,6 +69,8 @@ class Wanted:
         which: dict[str, Any] = {"hurried": True} if self.hurried else {}
         if self.decider is not None:
             which["person_id"] = _id_of(self.decider)
+        if self.means is not None:
+            which["means"] = self.means
         return [decided(**which)] if which else []
 
 

@@ -6,7 +6,7 @@ import hitlchat.gate.models.ids
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("gate", "0005_who_decides"),
+        ("gate", "0004_signed_in_only"),
     ]
 
     operations = [

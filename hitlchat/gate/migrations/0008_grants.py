@@ -10,7 +10,7 @@ import hitlchat.gate.models.ids
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("gate", "0007_joined_calls"),
+        ("gate", "0004_signed_in_only"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

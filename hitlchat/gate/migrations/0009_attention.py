@@ -5,6 +5,8 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
+        ("gate", "0005_who_decides"),
+        ("gate", "0007_joined_calls"),
         ("gate", "0008_grants"),
     ]
 

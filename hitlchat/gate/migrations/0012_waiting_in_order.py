@@ -6,7 +6,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("gate", "0011_history"),
+        ("gate", "0009_attention"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

@@ -8,7 +8,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("gate", "0012_waiting_in_order"),
+        ("gate", "0009_attention"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

@@ -2,14 +2,22 @@
 
 from hitlchat.gate.models.approvals import Approval, Decision, Verdict
 from hitlchat.gate.models.audit import AuditEvent
-from hitlchat.gate.models.calls import CallerKind, ToolCall
+from hitlchat.gate.models.calls import Attachment, CallerKind, ToolCall
 from hitlchat.gate.models.grants import Grant
 from hitlchat.gate.models.ids import new_id
 from hitlchat.gate.models.oversight import DecidedBy, Oversight
 from hitlchat.gate.models.seals import Drop, RecordKey, Seal
 from hitlchat.gate.models.showings import Showing
 from hitlchat.gate.models.texts import ModelText, Outcome
-from hitlchat.gate.models.tools import DEFAULT_PROMPT, LONGEST_DEADLINE, NAME_PATTERN, TOOL_NAME, HitlMode, Tool
+from hitlchat.gate.models.tools import (
+    DEFAULT_PROMPT,
+    LONGEST_DEADLINE,
+    NAME_PATTERN,
+    TOOL_NAME,
+    FormerTool,
+    HitlMode,
+    Tool,
+)
 
 __all__ = [
     "DEFAULT_PROMPT",
@@ -17,11 +25,13 @@ __all__ = [
     "NAME_PATTERN",
     "TOOL_NAME",
     "Approval",
+    "Attachment",
     "AuditEvent",
     "CallerKind",
     "DecidedBy",
     "Decision",
     "Drop",
+    "FormerTool",
     "Grant",
     "HitlMode",
     "ModelText",

@@ -70,6 +70,7 @@ class Decision(models.Model):
             # The history, by who decided; and what was answered faster than it can be read, which is little.
             models.Index(fields=["person", "approval"], name="decision_by_person"),
             models.Index(fields=["approval"], condition=Q(hurried=True), name="decision_hurried_approval"),
+            models.Index(fields=["means", "approval"], name="decision_by_means"),
         ]
 
     def __str__(self) -> str:

@@ -152,3 +152,17 @@ class ToolCall(models.Model):
         if self.started_at is None or self.settled_at is None:
             return None
         return (self.settled_at - self.started_at).total_seconds() * 1000
+
+
+class Attachment(models.Model):
+    """The bytes of one content block of what a call gave; `digest` is their SHA-256, by which the result names them."""
+
+    call = models.ForeignKey(ToolCall, on_delete=models.PROTECT, related_name="attachments")
+    digest = models.CharField(max_length=64)
+    data = models.BinaryField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["call", "digest"], name="attachment_once_for_a_call")]
+
+    def __str__(self) -> str:
+        return self.digest

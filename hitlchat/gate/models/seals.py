@@ -46,6 +46,9 @@ class Seal(AppendOnly):
     root = models.CharField(max_length=64, help_text="Of the Merkle tree (RFC 6962) over the events' hashes.")
     marks = models.TextField(help_text="The first 16 digits of each event's hash: which of them was changed.")
     salt = models.CharField(max_length=64)
+    format = models.PositiveSmallIntegerField(
+        null=True, help_text="How events are hashed (record/commitment.py). Null: 1."
+    )
     previous = models.CharField(max_length=64, blank=True, help_text="The hash of the seal before.")
     sealed_at = models.DateTimeField(default=timezone.now)
     key = models.ForeignKey(RecordKey, on_delete=models.PROTECT, related_name="+")

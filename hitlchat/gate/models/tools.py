@@ -55,3 +55,25 @@ class Tool(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class FormerTool(models.Model):
+    """What had people asked about the last tool of a name: the next one of that name inherits it.
+
+    Without this, whoever may delete a tool and make another one could have its calls run unseen, or decided by others.
+    """
+
+    name = models.CharField(max_length=64, primary_key=True)
+    hitl_mode = models.CharField(max_length=16, choices=HitlMode.choices)
+    condition = models.TextField(blank=True, max_length=2000)
+    signed_in_only = models.BooleanField(default=False)
+    risk_level = models.PositiveSmallIntegerField()
+    rules = JSONTextField(null=True, help_text="Who decided, as the columns of Oversight; null: the requester.")
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(condition=Q(hitl_mode__in=HitlMode.values), name="former_hitl_mode_known"),
+        ]
+
+    def __str__(self) -> str:
+        return self.name

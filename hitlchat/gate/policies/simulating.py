@@ -45,7 +45,7 @@ def _who(tool: Tool, caller: Caller) -> str:
     if caller.kind != "mcp":
         return f"{caller.user_name} decides."
     if deciders.will_do(tool):
-        return f"{caller.user_name} decides: signed in, or through the client, whose word is enough."
+        return f"{caller.user_name} decides: signed in, or through a client at which an administrator says they sit."
     return f"{caller.user_name} decides, signed in: a signed-in person must decide, the client's word is not enough."
 
 

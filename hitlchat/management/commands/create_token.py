@@ -23,7 +23,9 @@ LIMITS = {"tools": "--tool", "ceiling": "--ceiling", "without_elicitation": "--w
 
 
 class Command(BaseCommand):
-    help = "Print a new personal token, once, and nothing else; or list or revoke those of a user."
+    help = "Print a new personal token, once, and nothing else; or list, mark or revoke those of a user."
+    # The other checks import every page.
+    requires_system_checks = ("hitlchat",)
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("user", help="the user name it acts for")
@@ -31,6 +33,11 @@ class Command(BaseCommand):
         act.add_argument("--kind", choices=TokenKind.values, help="make one of this kind")
         act.add_argument("--list", action="store_true", help="list the tokens of this user, without their text")
         act.add_argument("--revoke", type=int, metavar="NUMBER", help="revoke this one; the numbers are in the list")
+        act.add_argument(
+            "--mark", type=int, metavar="NUMBER", help="a person sits at the client of this one (with --by)"
+        )
+        act.add_argument("--unmark", type=int, metavar="NUMBER", help="nobody sits there any more (with --by)")
+        parser.add_argument("--by", metavar="ADMINISTRATOR", help="the administrator who says so")
         parser.add_argument("--name", default="", help="to know it by later")
         parser.add_argument("--expires", type=_days, metavar="DAYS", help="valid for so many days; else until revoked")
         mcp = parser.add_argument_group("for --kind mcp")
@@ -42,6 +49,12 @@ class Command(BaseCommand):
             help="when a call needs approval and the client cannot ask: refuse it (deny, usual), ask in hitlchat"
             " while the call waits (inbox), or give the client a link to there (url)",
         )
+        mcp.add_argument(
+            "--attended",
+            action="store_true",
+            help="a person sits at this client, says the administrator named by --by: its word that its user said yes"
+            " counts, up to HITL_ELICITATION_MAX_RISK. Never for a script or an agent without a person",
+        )
 
     def handle(self, *args: Any, **options: Any) -> str:
         user = User.objects.filter(username=options["user"], is_active=True).first()
@@ -51,11 +64,16 @@ class Command(BaseCommand):
             return "\n".join(_line(each) for each in personal.held(user)) or "No tokens."
         if options["revoke"] is not None:
             return _revoke(user, options["revoke"])
+        for option, attended in (("mark", True), ("unmark", False)):
+            if options[option] is not None:
+                return _mark(user, options[option], options["by"], attended=attended)
         return _make(user, TokenKind(options["kind"]), options)
 
 
 def _make(user: User, kind: TokenKind, options: dict[str, Any]) -> str:
     limits = {column: options[column] for column in LIMITS if options[column] is not None}
+    if options["attended"] and kind != TokenKind.MCP:
+        raise CommandError("--attended: only for --kind mcp.")
     if limits and kind != TokenKind.MCP:
         raise CommandError(f"{LIMITS[next(iter(limits))]}: only for --kind mcp.")
     unknown = set(limits.get("tools", ())) - set(Tool.objects.values_list("name", flat=True))
@@ -63,12 +81,38 @@ def _make(user: User, kind: TokenKind, options: dict[str, Any]) -> str:
         raise CommandError(f"--tool: there is no tool named {min(unknown)!r}.")
     days = options["expires"]
     expires_at = None if days is None else timezone.now() + timedelta(days=days)
+    by = _administrator(options["by"]) if options["attended"] else None
+    console = Actor(user.pk, "console")
     try:
-        return personal.make(user, kind, Actor(user.pk, "console"), options["name"], expires_at, **limits)
+        return personal.make(user, kind, console, options["name"], expires_at, attended_by=by, **limits)
+    except personal.OnlyAdministrators as error:
+        raise CommandError(f"--by: {error}") from error
     except ValidationError as error:
         raise CommandError(
             " ".join(f"{field}: {' '.join(said)}" for field, said in error.message_dict.items())
         ) from error
+
+
+def _mark(user: User, token_id: int, by: str | None, *, attended: bool) -> str:
+    try:
+        personal.one(user, token_id)
+        personal.mark(token_id, _administrator(by), attended=attended)
+    except personal.NoSuchToken:
+        raise CommandError(f"{user.get_username()!r} has no MCP token with the number {token_id}.") from None
+    except personal.OnlyAdministrators as error:
+        raise CommandError(f"--by: {error}") from error
+    if attended:
+        return f"Token {token_id} is marked: a person sits at its client, whose word may count from now on."
+    return f"Token {token_id} is not marked any more: the word of its client counts for nothing."
+
+
+def _administrator(name: str | None) -> Actor:
+    if name is None:
+        raise CommandError("--by: give the name of the administrator who says that a person sits at this client.")
+    found = User.objects.filter(username=name, is_active=True).first()
+    if found is None:
+        raise CommandError(f"--by: there is no active user named {name!r}.")
+    return Actor(found.pk, "console")
 
 
 def _revoke(user: User, token_id: int) -> str:
@@ -92,6 +136,7 @@ def _line(held: Held) -> str:
     if limits is not None:
         tools = "all tools" if limits.tools is None else "tools " + ",".join(limits.tools)
         told += [tools, f"up to L{limits.ceiling}", f"without elicitation: {limits.without_elicitation}"]
+        told += ["a person sits at its client"] if token.attended else []
     return "\t".join(told)
 
 

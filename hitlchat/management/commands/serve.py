@@ -7,9 +7,11 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from twisted.internet import defer
 
 from hitlchat import environment as env
+from hitlchat import migrated
 from hitlchat.accounts import first_run
 from hitlchat.agent.endpoint import own_address
 from hitlchat.asgi import LARGEST_BODY, application, household
+from hitlchat.gate.weakening import record_settings
 from hitlchat.management.outflow import Patient
 from hitlchat.project_tools.rows import keep_in_step
 from tools_studio.library.install import install
@@ -124,8 +126,11 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         host, port = options["host"], options["port"]
         # Before the event loop runs, since all of them use the synchronous database.
+        if sentence := migrated.fault()[1]:
+            raise CommandError(sentence)
         install()
         keep_in_step()
+        record_settings()
         self._link = first_run.make_link() if first_run.needed() else None
         own_address.learn(host, port)
         endpoint = f"tcp:{port}:interface={host.replace(':', chr(92) + ':')}"

@@ -7,6 +7,7 @@ from django import forms
 from django.contrib.auth.models import User
 from django.http import HttpRequest
 
+from hitlchat.accounts.roles import may_administer
 from hitlchat.gate import catalog
 from hitlchat.gate.actor import Caller
 from hitlchat.gate.card import RISK_LABELS
@@ -43,10 +44,13 @@ class Connecting(forms.Form):
     tools = forms.CharField(required=False, max_length=10_000)
     ceiling = forms.TypedChoiceField(choices=[*enumerate(RISK_LABELS)], coerce=int)
     without_elicitation = forms.ChoiceField(choices=WAYS)
+    attended = forms.BooleanField(required=False)
 
     def __init__(self, user: User, *arguments: Any, **more: Any) -> None:
         super().__init__(*arguments, **more)
         self._user = user
+        if not may_administer(user):
+            del self.fields["attended"]
 
     def clean_secret(self) -> str:
         secret = str(self.cleaned_data["secret"])
@@ -72,7 +76,7 @@ class Connecting(forms.Form):
         if chosen["token"] == GIVEN:
             return passes.given(chosen["secret"])
         limits = {name: chosen[name] for name in ("tools", "ceiling", "without_elicitation")}
-        return passes.temporary(self._user, **limits)
+        return passes.temporary(self._user, attended=bool(chosen.get("attended")), **limits)
 
 
 def address(request: HttpRequest) -> Address:

@@ -1,14 +1,16 @@
 """What a session is in the middle of, and what came of it: calls, and questions that the client's user is asked."""
 
 import asyncio
+import base64
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, TypeGuard
 from uuid import UUID
 
 import mcp_types as types
 
+from hitlchat.gate import contents
 from hitlchat.mcp_server.inspector.recording import cut, shown
 from hitlchat.mcp_server.outcomes import CALL
 
@@ -23,7 +25,8 @@ class State(StrEnum):
 @dataclass
 class Call:
     """One tools/call. `born` and `changed` are numbers of the recording; `error`: why there is no result.
-    `call_id`: of the call on record, once the result has named it."""
+    `call_id`: of the call on record, once the result has named it; `pictures`: its attachments that a page may show, by
+    their digests."""
 
     number: int
     tool: str
@@ -36,6 +39,7 @@ class Call:
     progress: str = ""
     share: float | None = None
     content: list[str] = field(default_factory=list)
+    pictures: list[str] = field(default_factory=list)
     structured: str = ""
     meta: str = ""
     call_id: UUID | None = None
@@ -46,6 +50,7 @@ class Call:
     def take(self, result: types.CallToolResult) -> None:
         self.state, self.is_error = State.DONE, bool(result.is_error)
         self.content = [_block(block) for block in result.content]
+        self.pictures = [_digest(block.data) for block in result.content if _is_picture(block)]
         self.structured = "" if result.structured_content is None else shown(result.structured_content)
         self.meta = shown(result.meta) if result.meta else ""
         self.call_id = _id((result.meta or {}).get(CALL))
@@ -86,4 +91,16 @@ def _id(said: Any) -> UUID | None:
 def _block(block: types.ContentBlock) -> str:
     if isinstance(block, types.TextContent):
         return cut(block.text)
-    return shown(block.model_dump(by_alias=True, mode="json", exclude_none=True))
+    plain = block.model_dump(by_alias=True, mode="json", exclude_none=True)
+    for holder, name in ((plain, "data"), (plain.get("resource", {}), "blob")):
+        if name in holder:
+            holder[name] = f"… {len(holder[name]):,} characters of Base64"
+    return shown(plain)
+
+
+def _is_picture(block: types.ContentBlock) -> TypeGuard[types.ImageContent]:
+    return isinstance(block, types.ImageContent) and block.mime_type in contents.PICTURES
+
+
+def _digest(packed: str) -> str:
+    return contents.digest(base64.b64decode(packed))

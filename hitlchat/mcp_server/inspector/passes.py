@@ -26,10 +26,15 @@ class Pass:
     is_temporary: bool
 
 
-def temporary(user: User, **limits: Any) -> Pass:
-    """One that is made for a session; `limits` are columns of McpToken. ValidationError."""
+def temporary(user: User, *, attended: bool = False, **limits: Any) -> Pass:
+    """One that is made for a session; `limits` are columns of McpToken. `attended`: its word counts, says this
+    administrator.
+
+    Raises: ValidationError, OnlyAdministrators.
+    """
     session = Actor(user.pk, "session")
-    secret = personal.make(user, TokenKind.MCP, session, NAME, timezone.now() + LASTS, **limits)
+    until, by = timezone.now() + LASTS, session if attended else None
+    secret = personal.make(user, TokenKind.MCP, session, NAME, until, attended_by=by, **limits)
     return Pass(secret, "made for this session", is_temporary=True)
 
 

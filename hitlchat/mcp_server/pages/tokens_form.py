@@ -8,6 +8,7 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 
 from hitlchat.accounts.models import TokenKind
+from hitlchat.accounts.roles import may_administer
 from hitlchat.gate.card import RISK_LABELS
 from hitlchat.mcp_server.listing import visible
 from hitlchat.mcp_server.models import WithoutElicitation
@@ -73,8 +74,16 @@ class TokenForm(forms.Form):
         label="When a call has to be approved and its client cannot ask you",
     )
 
+    attended_by_person = forms.BooleanField(
+        required=False,
+        label="A person sits at this client",
+        help_text="Never for a script, nor for an agent that runs without anybody.",
+    )
+
     def __init__(self, user: User, data: Any = None, **more: Any) -> None:
         super().__init__(data, **more)
+        if not may_administer(user):
+            del self.fields["attended_by_person"]
         self.offered = list(visible(Access(0, user.pk, user.get_username())).order_by("name"))
         chosen = self.fields["tools"]
         assert isinstance(chosen, forms.MultipleChoiceField)
@@ -102,6 +111,11 @@ class TokenForm(forms.Form):
     @property
     def wanted(self) -> TokenKind:
         return TokenKind(self.cleaned_data["kind"])
+
+    @property
+    def attended(self) -> bool:
+        """Whether an administrator says so of it."""
+        return self.is_for_mcp and bool(self.cleaned_data.get("attended_by_person"))
 
     @property
     def expires_at(self) -> datetime | None:

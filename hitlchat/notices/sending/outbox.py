@@ -14,10 +14,10 @@ from uuid import UUID
 from django.conf import settings
 from django.db import transaction
 from django.db.models import Q
-from django.utils import timezone
 
+from hitlchat import database
 from hitlchat.gate.actor import SYSTEM
-from hitlchat.gate.background import ME
+from hitlchat.gate.background import me
 from hitlchat.gate.transition import note
 from hitlchat.notices.models import Kind, Notice, NoticeKind, Receiver, State
 from hitlchat.notices.sending.result import Result
@@ -44,7 +44,7 @@ def claim(most: int, busy: Mapping[str, int]) -> list[Notice]:
     """At most so many that are due, for this process to send; no more to one place than it may have at once, of which
     some are `busy` with others."""
     taken, full = Counter(busy), [place for place, count in busy.items() if count >= MOST_PER_PLACE]
-    now = timezone.now()
+    now = database.now()
     rows = Notice.objects.filter(_free(now), state=State.DUE, next_try_at__lte=now)
     rows = rows.exclude(receiver__place__in=full)
     if MAIL in full:
@@ -67,7 +67,13 @@ def _is_gone(receiver: Receiver) -> bool:
 
 
 def _free(now: datetime) -> Q:
-    return Q(lease_until=None) | Q(lease_until__lt=now)
+    # Further ahead than any can be: the clock was set back since.
+    return Q(lease_until=None) | Q(lease_until__lt=now) | Q(lease_until__gt=now + _longest())
+
+
+def _longest() -> timedelta:
+    longest = max(MAIL_EXCHANGES * settings.EMAIL_TIMEOUT, settings.NOTICE_TIMEOUT_SECONDS)
+    return timedelta(seconds=longest + settings.LEASE_SECONDS)
 
 
 def lease(receiver: Receiver) -> timedelta:
@@ -78,17 +84,17 @@ def lease(receiver: Receiver) -> timedelta:
 
 def _take(notice: Notice, now: datetime) -> bool:
     rows = Notice.objects.filter(_free(now), pk=notice.pk, state=State.DUE)
-    return rows.update(owner=ME, lease_until=now + lease(notice.receiver)) == 1
+    return rows.update(owner=me(), lease_until=now + lease(notice.receiver)) == 1
 
 
 def release(notice: Notice) -> None:
     """This process ends before it knows how it went: the next one sends it."""
-    Notice.objects.filter(pk=notice.pk, owner=ME, state=State.DUE).update(lease_until=None, owner="")
+    Notice.objects.filter(pk=notice.pk, owner=me(), state=State.DUE).update(lease_until=None, owner="")
 
 
 def settle(notice: Notice, result: Result, begun: datetime) -> None:
     """Note how it went, unless another process has it by now."""
-    now = timezone.now()
+    now = database.now()
     columns = {
         "tries": notice.tries + 1,
         "tried_at": begun,
@@ -102,7 +108,7 @@ def settle(notice: Notice, result: Result, begun: datetime) -> None:
     state, onward = _onward(notice, result, now)
     columns |= {"state": state, **onward}
     with transaction.atomic():
-        if Notice.objects.filter(pk=notice.pk, owner=ME, state=State.DUE).update(**columns) == 1 and result.gone:
+        if Notice.objects.filter(pk=notice.pk, owner=me(), state=State.DUE).update(**columns) == 1 and result.gone:
             _switch_off(notice.receiver_id)
     logger.info("notice.%s %s", state.value, notice.pk)
 
@@ -125,7 +131,7 @@ def pause(tries: int) -> timedelta:
 def drop(receiver_id: UUID) -> None:
     """What is on its way to it is not sent any more."""
     rows = Notice.objects.filter(receiver_id=receiver_id, state=State.DUE)
-    rows.update(state=State.DROPPED, done_at=timezone.now(), lease_until=None, owner="")
+    rows.update(state=State.DROPPED, done_at=database.now(), lease_until=None, owner="")
 
 
 def _switch_off(receiver_id: UUID) -> None:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from hitlchat.gate import risk
 from hitlchat.gate.card import RISK_LABELS
 from hitlchat.gate.models import Approval, CallerKind
 from hitlchat.gate.visible import see
@@ -54,7 +55,7 @@ def facts(approval: Approval, *, arguments: bool) -> Facts:
         source=line(shown.get("tool", {}).get("origin") or call.source),
         asked_by=CallerKind(call.caller_kind).label,
         person=line(call.caller.get_username()),
-        risk=call.risk_level,
+        risk=risk.said(approval),
         deadline=call.deadline,
         link=link("approval", approval.pk),
         arguments=masked(call.arguments) if arguments else None,

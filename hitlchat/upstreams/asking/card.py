@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from urllib.parse import urlsplit
 
-from django.utils import timezone
-
+from hitlchat import database
 from hitlchat.gate.status import Status
 from hitlchat.gate.visible import Seen, see
 from hitlchat.upstreams.asking.fields import LARGEST_INTEGER, LONGEST_TEXT, Field, Value
@@ -121,7 +120,7 @@ def card(
 
 def is_answerable(question: UpstreamQuestion) -> bool:
     """Open as the row says, and somebody is there who waits for it."""
-    open_now = question.state == QuestionState.OPEN and question.deadline > timezone.now()
+    open_now = question.state == QuestionState.OPEN and question.deadline > database.now()
     return open_now and question.call.status == Status.EXECUTING
 
 

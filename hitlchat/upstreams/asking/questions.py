@@ -9,10 +9,10 @@ from uuid import UUID
 
 from django.db import transaction
 from django.db.models import QuerySet
+from django.db.models.functions import Now
 from django.dispatch import Signal
-from django.utils import timezone
 
-from hitlchat import sealing
+from hitlchat import database, sealing
 from hitlchat.gate import canonical
 from hitlchat.gate.actor import SYSTEM, Actor
 from hitlchat.gate.models import ToolCall
@@ -61,12 +61,12 @@ def asked_of(user_id: int | None) -> QuerySet[UpstreamQuestion]:
 
 def open_for(user_id: int | None) -> QuerySet[UpstreamQuestion]:
     """What this person can answer now."""
-    return asked_of(user_id).filter(state=OPEN, deadline__gt=timezone.now(), call__status=Status.EXECUTING)
+    return asked_of(user_id).filter(state=OPEN, deadline__gt=Now(), call__status=Status.EXECUTING)
 
 
 def open_in(conversation_id: UUID) -> QuerySet[UpstreamQuestion]:
     """What its owner can answer now of one conversation."""
-    rows = UpstreamQuestion.objects.filter(state=OPEN, deadline__gt=timezone.now(), call__status=Status.EXECUTING)
+    rows = UpstreamQuestion.objects.filter(state=OPEN, deadline__gt=Now(), call__status=Status.EXECUTING)
     return rows.filter(call__conversation_id=conversation_id)
 
 
@@ -139,13 +139,12 @@ def end_with(call_id: UUID) -> None:
 
 def _close(question: UpstreamQuestion, state: QuestionState, actor: Actor, **columns: Any) -> UpstreamQuestion:
     """Of any number of answers the first one counts. NotOpen."""
-    moment = timezone.now()
     if actor.is_person:
-        columns |= {"answered_by_id": actor.user_id, "means": actor.means, "answered_at": moment}
+        columns |= {"answered_by_id": actor.user_id, "means": actor.means, "answered_at": database.now()}
     with transaction.atomic():
         rows = UpstreamQuestion.objects.filter(pk=question.pk, state=OPEN)
         if actor.is_person:
-            rows = rows.filter(deadline__gt=moment, call__status=Status.EXECUTING)
+            rows = rows.filter(deadline__gt=Now(), call__status=Status.EXECUTING)
         if rows.update(state=state, **columns) != 1:
             raise NotOpen(UpstreamQuestion.objects.get(pk=question.pk))
         _record(question, state, actor, **{name: columns[name] for name in ("fields",) if name in columns})

@@ -42,6 +42,13 @@ def _pattern(anywhere: Iterable[str], as_words: Iterable[str]) -> re.Pattern[str
     return re.compile(f"{'|'.join(parts)}|\\b(?:{'|'.join(as_words)})\\b")
 
 
+_SECRET = _pattern((*_ANYWHERE, *_NUMERIC_ANYWHERE), (*_AS_WORDS, *_NUMERIC)).pattern
+# “Do not give us your PIN”: nothing but such words may stand between, so that only this is taken for a warning.
+_WARNING = re.compile(
+    r"\b(?:do \*{0,2}not\*{0,2}|don't|never|\*{1,2}never\*{1,2}) (?:ever )?"
+    r"(?:give|enter|send|share|tell|type|provide|include|paste|use) (?:(?:us|me|them|anyone|any|your|the|a|real) )*"
+    rf"(?:{_SECRET})"
+)
 _IN_TEXT = _pattern(_ANYWHERE, _AS_WORDS)
 _IN_NUMBER = _pattern(_NUMERIC_ANYWHERE, _NUMERIC)
 
@@ -50,7 +57,7 @@ def secret_field(message: str, fields: Iterable[Field], schema: Mapping[str, Any
     """The name of the first field that seems to ask for a secret, or "" if none does.
 
     What is only chosen from what the server knows already is no secret. Where something can be typed in, the message
-    counts too.
+    counts too, but for a warning not to give one.
     """
     for field in fields:
         pattern = _patterns(field)
@@ -60,7 +67,7 @@ def secret_field(message: str, fields: Iterable[Field], schema: Mapping[str, Any
         if raw.get("format") == "password" or raw.get("writeOnly") is True:
             return field.name
         texts = (field.name, field.title, field.description, str(raw.get("format", "")), message)
-        if any(pattern.search(fold(words(text)).text) for text in texts):
+        if any(pattern.search(_WARNING.sub(" ", fold(words(text)).text)) for text in texts):
             return field.name
     return ""
 

@@ -8,16 +8,15 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
-from django.utils import timezone
 
-from hitlchat import sealing
+from hitlchat import database, sealing
 from hitlchat.gate.crossing import in_db
 from hitlchat.gate.models import ToolCall
 from hitlchat.gate.storable import storable
 from hitlchat.gate.waker import Waker
 from hitlchat.upstreams.asking import judging, questions
 from hitlchat.upstreams.models import QuestionState, UpstreamQuestion
-from hitlchat.upstreams.wire import Question, Reply
+from hitlchat.upstreams.wire import Question, Reply, unasked
 
 # Another process may take the answer, which no event of this one tells.
 LOOK_AGAIN_SECONDS = 1.0
@@ -37,7 +36,7 @@ class Asker:
         self._has_asked = True
         asked = await in_db(_stored)(self._call, question)
         if asked.state != QuestionState.OPEN:
-            return Reply("decline")
+            return unasked()
         try:
             return await self._answer(asked)
         except asyncio.CancelledError:
@@ -57,15 +56,16 @@ class Asker:
             await in_db(questions.end_with)(self._call.pk)
 
     async def _answer(self, asked: UpstreamQuestion) -> Reply:
+        now = asyncio.get_running_loop().time
+        end = now() + settings.MCP_QUESTION_SECONDS
         waker = Waker()
         _waiters[asked.pk].add(waker)
         try:
-            while timezone.now() < asked.deadline:
+            while (left := end - now()) > 0:
                 waker.clear()
                 found = await in_db(questions.take)(asked.pk)
                 if found.state != QuestionState.OPEN:
                     return _reply(found)
-                left = (asked.deadline - timezone.now()).total_seconds()
                 await _woken(waker, min(left, LOOK_AGAIN_SECONDS))
         finally:
             _waiters[asked.pk].discard(waker)
@@ -119,7 +119,7 @@ def _row(call: ToolCall, server: str, why: str) -> UpstreamQuestion:
     return UpstreamQuestion(
         call=call,
         server_name=server,
-        deadline=timezone.now() + timedelta(seconds=settings.MCP_QUESTION_SECONDS),
+        deadline=database.now() + timedelta(seconds=settings.MCP_QUESTION_SECONDS),
         state=QuestionState.DECLINED if why else QuestionState.OPEN,
         note=storable(why),
     )

@@ -54,6 +54,7 @@ def _add_adding(parser: argparse.ArgumentParser) -> None:
         _many(parser, f"--plain-{kind}", "NAME=VALUE", f"{said} that anyone may see")
     parser.add_argument("--allow-private", action="store_true", help="its name may lead to a private address")
     parser.add_argument("--call-seconds", type=int, default=60, help="how long one call may take")
+    parser.add_argument("--older-protocol", action="store_true", help="its newest revision of MCP is broken")
     parser.add_argument("--docs", default="", help="the address of its documentation")
     parser.add_argument("--disabled", action="store_true", help="do not connect yet")
     parser.add_argument("--confirm", default="", metavar="COMMAND-LINE", help="start this program, word for word")
@@ -101,6 +102,7 @@ def draft_of(options: dict[str, Any]) -> ServerDraft:
         args=tuple(options["program_args"]),
         allow_private=options["allow_private"],
         call_seconds=options["call_seconds"],
+        older_protocol=options["older_protocol"],
         docs_url=options["docs"],
         enabled=not options["disabled"],
     )

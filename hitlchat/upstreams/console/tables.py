@@ -54,7 +54,7 @@ def server(row: UpstreamServer) -> str:
         ("last error", _last_error(row)),
         ("latency", "" if row.latency_ms is None else f"{row.latency_ms:.0f} ms"),
         ("says it is", f"{row.told_name} {row.told_version}".strip()),
-        ("protocol", row.protocol_version),
+        ("protocol", row.protocol_version + (", the older one by choice" if row.older_protocol else "")),
         ("tools", "" if row.tool_count is None else row.tool_count),
         ("left out", row.listing_note),
         *(("note", note) for note in row.notes),

@@ -85,7 +85,8 @@ class Line:
     @property
     def asked(self) -> int:
         """Its risk if every call is asked about."""
-        return effective(self.row.risk_inherent, gated=True, poisoned=scan.trips(self.findings))
+        poisoned, floored = scan.trips(self.findings), bool(self.row.risk_floor)
+        return effective(self.row.risk_inherent, floored=floored, gated=True, poisoned=poisoned)
 
     @property
     def reasons(self) -> list[str]:

@@ -50,7 +50,7 @@ def compose(server: Assessment, tool: Assessment, *, gated: bool, poisoned: bool
     """`gated`: every call is asked about. `poisoned`: the scan trips."""
     floor = server.floor or tool.floor
     inherent = max(server.level, tool.level, bucket(server.score + tool.score))
-    level = effective(inherent, gated=gated, poisoned=poisoned)
+    level = effective(inherent, floored=floor is not None, gated=gated, poisoned=poisoned)
     return Composed(
         inherent=inherent,
         effective=level,
@@ -59,9 +59,13 @@ def compose(server: Assessment, tool: Assessment, *, gated: bool, poisoned: bool
     )
 
 
-def effective(inherent: int, *, gated: bool, poisoned: bool) -> int:
-    """What is left of the inherent level where every call is asked about."""
-    return inherent - 1 if gated and not poisoned and inherent > LOWEST else inherent
+def effective(inherent: int, *, floored: bool, gated: bool, poisoned: bool) -> int:
+    """The level with which calls are asked about: one lower than the inherent one where each of them is.
+
+    `floored`: something that the tool does set the level. Then there is no credit, which would make a yes easier to
+    click; it is for tools of which only too little is known.
+    """
+    return inherent - 1 if gated and not (poisoned or floored) and inherent > LOWEST else inherent
 
 
 def _told(whose: str, assessment: Assessment) -> tuple[str, ...]:

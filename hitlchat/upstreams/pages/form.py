@@ -30,6 +30,7 @@ _PLAIN = (
     "command",
     "allow_private",
     "call_seconds",
+    "older_protocol",
     "docs_url",
     "enabled",
 )
@@ -84,6 +85,11 @@ class ServerForm(forms.Form):
         min_value=1,
         max_value=LONGEST_CALL_SECONDS,
         help_text="After so long without an answer a call ends, and its outcome is unknown.",
+    )
+    older_protocol = forms.BooleanField(
+        required=False,
+        label="Speak the older protocol with it (2025-11-25 and before)",
+        help_text="For a server whose newest revision is broken.",
     )
     enabled = forms.BooleanField(required=False, label="Enabled: stay connected to it")
     entry = forms.CharField(required=False, max_length=64, widget=forms.HiddenInput)

@@ -10,7 +10,7 @@ from .listing import Listing, ListingFailed, UpstreamTool
 from .outcomes import Answer, NeverRan, Outcome, Rejected, Unknown, Unreadable
 from .pool import Pool
 from .progress import OnProgress, Step
-from .questions import OnQuestion, Question, Reply
+from .questions import OnQuestion, Question, Reply, unasked
 from .spec import Limits, ServerSpec, Timeouts, TransportKind
 from .status import State, Status
 from .surroundings import AddressRules, Masking, Surroundings
@@ -48,4 +48,5 @@ __all__ = [
     "UpstreamTool",
     "can_be_found_with",
     "try_connect",
+    "unasked",
 ]

@@ -4,7 +4,7 @@ from mcp_types import ElicitRequestParams, ElicitResult
 
 from .exchange import CURRENT
 from .link import Link
-from .questions import declined, question
+from .questions import question, unasked
 
 BELONGS_TO_NONE = "several calls were under way, and nothing says to which of them it belongs"
 
@@ -19,10 +19,10 @@ async def ask(link: Link, params: ElicitRequestParams) -> ElicitResult:
         link.note("asked a question that belongs to no single call: declined")
         for each in link.open:
             each.has_declined(BELONGS_TO_NONE)
-        return declined().as_result()
+        return unasked().as_result()
     try:
         asked = question(link.spec.name, params, link.mask)
     except ValueError as error:
         exchange.has_declined(str(error))
-        return declined().as_result()
+        return unasked().as_result()
     return (await exchange.ask(asked)).as_result()

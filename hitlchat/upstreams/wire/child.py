@@ -4,7 +4,6 @@ import asyncio
 import os
 import shutil
 import signal
-import tempfile
 from asyncio.subprocess import PIPE, Process, SubprocessStreamProtocol
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
@@ -12,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import anyio
+
+from hitlchat import scratch
 
 from .spec import ServerSpec
 
@@ -79,11 +80,11 @@ def _folder(given: Path | None) -> Iterator[Path]:
     if given is not None:
         yield given
         return
-    made = Path(tempfile.mkdtemp(prefix="hitlchat-upstream-"))
+    made = scratch.make("upstream")
     try:
-        yield made
+        yield made.path
     finally:
-        shutil.rmtree(made, ignore_errors=True)
+        made.remove()
 
 
 async def _started(spec: ServerSpec, folder: Path) -> Child:

@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from .outcomes import NeverRan, Trouble, Unknown
-from .questions import OnDeclined, OnQuestion, Question, Reply, declined
+from .questions import OnDeclined, OnQuestion, Question, Reply, unasked
 
 logger = logging.getLogger(__name__)
 
@@ -87,7 +87,7 @@ class Exchange:
         if self._asked > MOST_QUESTIONS:
             self.has_declined(f"it is more than the {MOST_QUESTIONS} that a call may ask")
         if self._on_question is None or self._asked > MOST_QUESTIONS or self._over.done():
-            return declined()
+            return unasked()
         if not self._waiting:
             self._left -= time.monotonic() - self._running_since
         self._waiting += 1

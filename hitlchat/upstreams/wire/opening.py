@@ -67,6 +67,7 @@ async def opened(link: Link, surroundings: Surroundings, auth: httpx2.Auth | Non
         client_info=Implementation(name="hitlchat", version=surroundings.version),
         elicitation_callback=_questions(link),
         message_handler=_notices(link),
+        mode="legacy" if link.spec.older_protocol else "auto",
     )
     async with client:
         capabilities = client.server_capabilities

@@ -6,12 +6,14 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Answer:
-    """The tool ran and answered. `content`: plain JSON objects, each with its `type`; of images, sounds and other bytes
-    only kind and size are kept. `structured`: any JSON value, or None. `is_error`: the tool says that it failed."""
+    """The tool ran and answered. `content`: plain JSON objects, each with its `type`; those of images, sounds and other
+    bytes name them by their SHA-256, under which they are `attachments`. `structured`: any JSON value, or None.
+    `is_error`: the tool says that it failed."""
 
     content: list[dict[str, Any]] = field(default_factory=list)
     structured: Any = None
     is_error: bool = False
+    attachments: dict[str, bytes] = field(default_factory=dict)
 
     @property
     def text(self) -> str:

@@ -44,8 +44,9 @@ OnQuestion = Callable[[Question], Coroutine[Any, Any, Reply]]
 OnDeclined = Callable[[str], None]
 
 
-def declined() -> Reply:
-    return Reply("decline")
+def unasked() -> Reply:
+    """Answer for hitlchat, which asks nobody. A server is never told that its user declined when nobody did."""
+    return Reply("cancel")
 
 
 def question(server: str, params: types.ElicitRequestParams, mask: Masking) -> Question:

@@ -57,7 +57,8 @@ class ServerSpec:
     """One upstream server, with every `${VAR}` already replaced by its value.
 
     `secrets` are the values that must never be seen again: they are masked in results, errors and notes. Headers that
-    carry credentials count as secret by themselves. `cwd`: an empty folder of its own when left out.
+    carry credentials count as secret by themselves. `cwd`: an empty folder of its own when left out. `older_protocol`:
+    begin with the handshake of 2025-11-25 and before, whatever newer revision the server says that it speaks.
 
     ValueError: a field has no usable value; the message names the field and never its value.
     """
@@ -72,6 +73,7 @@ class ServerSpec:
     cwd: Path | None = None
     secrets: tuple[str, ...] = ()
     allow_private: bool = False
+    older_protocol: bool = False
     timeouts: Timeouts = Timeouts()
     limits: Limits = Limits()
 

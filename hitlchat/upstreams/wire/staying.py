@@ -105,18 +105,26 @@ async def _opened_and_kept(link: Link, surroundings: Surroundings, auth: httpx2.
 
 
 async def _stay(live: Live, keeper: Keeper) -> None:
+    is_told = asyncio.Event()
     async with anyio.create_task_group() as group:
-        group.start_soon(_follow, live, keeper)
+        group.start_soon(_follow, live, keeper, is_told)
         group.start_soon(_look_after, live, keeper)
         if live.is_modern:
-            group.start_soon(_subscribe, live)
+            group.start_soon(_subscribe, live, is_told)
+        else:
+            is_told.set()
         await live.link.dropped.wait()
         group.cancel_scope.cancel()
 
 
-async def _follow(live: Live, keeper: Keeper) -> None:
-    """Read the list of tools now and after every notice of change; less and less often if notices never end."""
+async def _follow(live: Live, keeper: Keeper, is_told: asyncio.Event) -> None:
+    """Read the list of tools now and after every notice of change; less and less often if notices never end.
+
+    A server that is quick to say that it will tell of changes is read once, a slow one again when it does.
+    """
     link, pause = live.link, live.link.spec.timeouts.settle
+    with anyio.move_on_after(FIRST_PAUSE_SECONDS):
+        await is_told.wait()
     while True:
         link.changed.clear()
         began = time.monotonic()
@@ -147,8 +155,15 @@ async def _look_after(live: Live, keeper: Keeper) -> None:
         await keeper.check_health(live)
 
 
-async def _subscribe(live: Live) -> None:
-    """Ask to be told of changes, as servers of the newer protocol want it."""
+async def _subscribe(live: Live, is_told: asyncio.Event) -> None:
+    """Ask to be told of changes, as servers of the newer protocol want it; `is_told` once that is answered."""
+    try:
+        await _subscribed(live, is_told)
+    finally:
+        is_told.set()
+
+
+async def _subscribed(live: Live, is_told: asyncio.Event) -> None:
     pause = FIRST_PAUSE_SECONDS
     while True:
         try:
@@ -157,6 +172,9 @@ async def _subscribe(live: Live) -> None:
                     scope.deadline = float("inf")
                     if not subscription.honored.tools_list_changed:
                         return
+                    # What changed before was told to nobody.
+                    live.link.changed.set()
+                    is_told.set()
                     async for _ in subscription:
                         pause = FIRST_PAUSE_SECONDS
                         live.link.changed.set()

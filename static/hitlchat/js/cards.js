@@ -1,81 +1,44 @@
 // @ts-check
-/** Behaviour of approval cards wherever they stand: countdown, grace period, what must be looked at before approving. */
+/** Behaviour of approval cards wherever they stand: countdown, what must be opened and confirmed before approving. */
 
 import "./attention.js";
 import "./times.js";
+import { ASKS, begin, meet, missing, onSeen, show } from "./guard.js";
 
-const GRACE_MS = 500;
+export { restartGrace } from "./guard.js";
+
 const LOOK_MS = 3000;
-/** What is answered: a card, or several calls together. */
-const ASKS = "[data-ask], [data-batch]";
 
-/** When each card was first in sight, or the person last typed elsewhere. @type {WeakMap<Element, number>} */
-const settledSince = new WeakMap();
+/** From this level on everything folded must be opened first. */
+const UNFOLDED_FROM = 4;
 
-/** @param {Element} card */
-function isFresh(card) {
-  return performance.now() - (settledSince.get(card) ?? performance.now()) < GRACE_MS;
-}
-
-/** What does not count yet looks and reads like it. @param {Element} card */
-function showFresh(card) {
-  const fresh = isFresh(card);
-  card.toggleAttribute("data-fresh", fresh);
-  for (const button of card.querySelectorAll(".ask-foot .btn")) {
-    if (fresh) button.setAttribute("aria-disabled", "true");
-    else button.removeAttribute("aria-disabled");
-  }
-}
-
-/** @param {Element} card */
-function beginGrace(card) {
-  settledSince.set(card, performance.now());
-  showFresh(card);
-  setTimeout(() => showFresh(card), GRACE_MS + 1);
-}
-
-/** Start, or start again, the pause in which neither keys nor clicks count (SR-39). */
-export function restartGrace(root = document) {
-  root.querySelectorAll(ASKS).forEach(beginGrace);
-}
-
-/** @param {EventTarget | null} target */
-function isTick(target) {
-  if (!(target instanceof Element)) return false;
-  return Boolean(target.closest("label")?.querySelector("[data-reviewed]") || target.closest("[data-grant-form]"));
-}
-
-/** Writing answers nothing, nor does going on with Tab: whoever writes while another card comes or goes must not lose a letter. @param {Event} event */
-function isWriting(event) {
-  if (event instanceof KeyboardEvent && event.key === "Tab") return true;
-  return event.type !== "submit" && (event.target instanceof HTMLTextAreaElement || event.target instanceof HTMLSelectElement);
-}
-
-/** @param {Event} event */
-function ignoreWhileFresh(event) {
-  const card = event.target instanceof Element ? event.target.closest(ASKS) : null;
-  // The tick lets nothing run by itself, nor does the scope of a grant: an early one stays, and Approve has its own pause.
-  if (!card || !isFresh(card) || isTick(event.target) || isWriting(event)) return;
-  event.preventDefault();
-  event.stopImmediatePropagation();
-}
-
-/** Approve is possible once everything folded was opened and, at L5, the review was confirmed. @param {Element} card */
+/** Approve is possible once all that is not folded was in view, at L4 what is folded was opened, at L5 the review was confirmed. @param {Element} card */
 function updateApprove(card) {
-  if (Number(card.getAttribute("data-level")) < 4 || card.hasAttribute("data-over")) return;
+  if (card.hasAttribute("data-over")) return;
   card.querySelectorAll("[data-approve]").forEach((button) => button instanceof HTMLButtonElement && updateButton(card, button));
+  show(card);
+}
+
+/** @param {Element[]} parts What has not been in view, in words. */
+function unseen(parts) {
+  if (!parts.length) return "";
+  const values = parts.filter((part) => part.matches(".args > dd, .change")).length;
+  if (!values) return "Not all of it has been in view yet.";
+  return values === 1 ? "1 argument not seen yet." : `${values} arguments not seen yet.`;
 }
 
 /** With the arguments changed there is a second one, with a tick of its own. @param {Element} card @param {HTMLButtonElement} button */
 function updateButton(card, button) {
   const why = button.closest(".ask-foot")?.querySelector(".why-not");
   if (!why) return;
-  const closed = card.querySelectorAll("details[data-fold]:not([data-opened])").length;
+  const isHigh = Number(card.getAttribute("data-level")) >= UNFOLDED_FROM;
+  const closed = isHigh ? card.querySelectorAll("details[data-fold]:not([data-opened])").length : 0;
   const box = (button.closest("[data-edit]") ?? card).querySelector("[data-reviewed]");
   const reviewed = !(box instanceof HTMLInputElement) || box.checked;
   button.disabled = closed > 0 || !reviewed;
-  const said = why.textContent || "Unfold everything first.";
-  const words = closed ? said : reviewed ? "" : "Confirm first that you reviewed it.";
+  if (!why.hasAttribute("data-folded")) why.setAttribute("data-folded", closed ? why.textContent ?? "" : "");
+  const folded = why.getAttribute("data-folded") || "Unfold everything first.";
+  const words = closed ? folded : reviewed ? unseen(missing(button)) : "Confirm first that you reviewed it.";
   // Written only when it differs, since the observer below looks again after each change.
   if (why.textContent !== words) why.textContent = words;
 }
@@ -89,7 +52,7 @@ function meetStep(step) {
   if (!card || steps.has(step)) return;
   steps.add(step);
   step.querySelector("h4[autofocus]")?.scrollIntoView({ block: "start" });
-  beginGrace(card);
+  begin(card);
   updateApprove(card);
 }
 
@@ -99,13 +62,19 @@ function endEdit(event) {
   const card = button?.closest("[data-ask]");
   if (!card) return;
   card.querySelector("[data-edit]")?.replaceChildren();
-  beginGrace(card);
+  begin(card);
   const more = card.querySelector("details.menu.end > summary");
   if (more instanceof HTMLElement) more.focus();
 }
 
+/** How long ago the page came, in ms: it says the server's time of just before that. */
+function pageAge() {
+  const [came] = performance.getEntriesByType("navigation");
+  return came instanceof PerformanceNavigationTiming ? performance.now() - came.responseStart : 0;
+}
+
 /** How far this browser's clock is behind the server's, in ms: deadlines are the server's. */
-const skew = Date.parse(document.documentElement.dataset.now ?? "") - Date.now() || 0;
+const skew = Date.parse(document.documentElement.dataset.now ?? "") - (Date.now() - pageAge()) || 0;
 
 /** At 0:00 nothing can be answered any more. @param {Element} card @param {boolean} isOver */
 function setOver(card, isOver) {
@@ -124,15 +93,17 @@ function askWhatBecame(card, ago) {
 
 function tick() {
   for (const element of document.querySelectorAll("[data-deadline]")) {
-    const seconds = Math.round((Date.parse(element.getAttribute("data-deadline") ?? "") - Date.now() - skew) / 1000);
-    const left = Math.max(0, seconds);
+    const exactly = (Date.parse(element.getAttribute("data-deadline") ?? "") - Date.now() - skew) / 1000;
+    // Whole seconds that are left: never more than the question was given.
+    const left = Math.max(0, Math.floor(exactly));
     const card = element.closest("[data-ask]");
-    if (card) setOver(card, seconds <= 0);
-    if (card) askWhatBecame(card, -seconds);
+    if (card) setOver(card, exactly <= 0);
+    if (card) askWhatBecame(card, Math.floor(-exactly));
     const hours = Math.floor(left / 3600);
     const rest = `${Math.floor((left % 3600) / 60).toString().padStart(hours ? 2 : 1, "0")}:${(left % 60).toString().padStart(2, "0")}`;
     const text = hours ? `${hours}:${rest}` : rest;
     if (element.textContent !== text) element.textContent = text;
+    element.parentElement?.querySelector("[data-left-word]")?.removeAttribute("hidden");
     const place = element.closest("[data-left]") ?? element.parentElement;
     place?.classList.toggle("soon", left < 60);
     place?.querySelector("[data-more-time]")?.toggleAttribute("hidden", left === 0 || left >= 60);
@@ -155,30 +126,35 @@ function goOn(event) {
   if (next instanceof HTMLElement) next.focus();
 }
 
+/** Signing in again leads back to the page on which the card stands. @param {Event} event */
+function comeBack(event) {
+  const link = event.target instanceof Element ? event.target.closest("a[data-sign-in-again]") : null;
+  if (!(link instanceof HTMLAnchorElement) || !document.querySelector("[data-conversation], [data-inbox]")) return;
+  const url = new URL(link.href);
+  url.searchParams.set("next", window.location.pathname + window.location.search);
+  link.href = url.href;
+}
+
 /** @param {Element} card */
-function meet(card) {
-  if (!settledSince.has(card)) beginGrace(card);
+function greet(card) {
+  meet(card);
   updateApprove(card);
 }
 
-for (const kind of ["click", "keydown", "submit"]) document.addEventListener(kind, ignoreWhileFresh, true);
-document.addEventListener("keydown", (event) => {
-  const target = event.target;
-  if (target instanceof HTMLTextAreaElement && !target.closest("[data-ask]")) restartGrace();
-});
+onSeen(updateApprove);
 document.addEventListener(
   "toggle",
   (event) => {
     const details = event.target;
     if (!(details instanceof HTMLDetailsElement)) return;
     if (details.matches("[data-fold]") && details.open) details.setAttribute("data-opened", "");
-    const card = details.closest("[data-ask]");
+    const card = details.closest(ASKS);
     if (card) updateApprove(card);
   },
   true,
 );
 document.addEventListener("change", (event) => {
-  const card = event.target instanceof Element ? event.target.closest("[data-ask]") : null;
+  const card = event.target instanceof Element ? event.target.closest(ASKS) : null;
   if (card) updateApprove(card);
 });
 document.addEventListener("input", (event) => {
@@ -188,6 +164,7 @@ document.addEventListener("input", (event) => {
   if (count) count.textContent = String(text.value.length);
 });
 document.addEventListener("click", endEdit);
+document.addEventListener("click", comeBack);
 document.addEventListener("click", (event) => {
   const began = event.target instanceof Element ? event.target.closest("[data-begin-edit]") : null;
   began?.closest("details.menu")?.removeAttribute("open");
@@ -197,11 +174,11 @@ document.addEventListener("click", (event) => {
 });
 
 new MutationObserver(() => {
-  document.querySelectorAll(ASKS).forEach(meet);
+  document.querySelectorAll(ASKS).forEach(greet);
   document.querySelectorAll("[data-edit-step]").forEach(meetStep);
   tick();
 }).observe(document.body, { childList: true, subtree: true });
-document.querySelectorAll(ASKS).forEach(meet);
+document.querySelectorAll(ASKS).forEach(greet);
 tick();
 setInterval(tick, 1000);
 setInterval(look, LOOK_MS);

@@ -27,6 +27,8 @@ const putOff = new Set();
 /** Cards at the last look. @type {Set<string>} */
 let seen = new Set();
 let connected = false;
+/** The message on its way, as it stands in the composer until it has arrived. */
+let sent = "";
 
 function waiting() {
   return [...asks.querySelectorAll("[data-ask]")];
@@ -202,8 +204,9 @@ new MutationObserver(() => {
   const signal = document.querySelector("[data-clear-composer]");
   if (!signal) return;
   signal.remove();
-  textarea.value = "";
-  draft.forget();
+  // What was typed since it was sent stays.
+  if (textarea.value.startsWith(sent)) textarea.value = textarea.value.slice(sent.length);
+  draft.keep();
   updateComposer();
 }).observe(/** @type {Node} */ (document.querySelector("#composer-signal")), { childList: true });
 
@@ -229,9 +232,9 @@ dialog.addEventListener("close", () => {
   if (dialog.open) return;
   const cards = waiting();
   for (const card of cards) putOff.add(card.id);
-  if (cards.length) textarea.focus();
-  // It opened by itself, so there may be nothing to go back to; from here the composer is the next stop.
-  if (document.activeElement === document.body) log.focus({ preventScroll: true });
+  // It opened by itself, so there is nothing to go back to. Under a finger the keyboard would come up.
+  const next = matchMedia("(pointer: coarse)").matches ? log : textarea;
+  next.focus({ preventScroll: true });
 });
 
 textarea.addEventListener("input", updateComposer);
@@ -240,7 +243,10 @@ composer.addEventListener(
   "submit",
   (event) => {
     // Before the socket is open the browser would send the form by itself, with the text in the address.
-    if (!send.disabled) return goToEnd();
+    if (!send.disabled) {
+      sent = textarea.value;
+      return goToEnd();
+    }
     event.preventDefault();
     event.stopImmediatePropagation();
   },

@@ -21,6 +21,7 @@ export function sendOnEnter(form, maySend) {
 export function keepDraft(textarea) {
   const key = `draft:${window.location.pathname}`;
   textarea.value ||= sessionStorage.getItem(key) ?? "";
-  textarea.addEventListener("input", () => sessionStorage.setItem(key, textarea.value));
-  return { forget: () => sessionStorage.removeItem(key) };
+  const keep = () => (textarea.value ? sessionStorage.setItem(key, textarea.value) : sessionStorage.removeItem(key));
+  textarea.addEventListener("input", keep);
+  return { keep };
 }

@@ -100,7 +100,8 @@ document.addEventListener("input", (event) => {
     say(drawer, standing(plan.size));
   } else if (control instanceof HTMLInputElement && control.dataset.all) {
     const { all: server, checked } = { all: control.dataset.all, checked: control.checked };
-    void bulk(drawer, () => selectAll(drawer, plan, server, checked));
+    control.ariaBusy = "true";
+    void bulk(drawer, () => selectAll(drawer, plan, server, checked).finally(() => (control.ariaBusy = null)));
   }
 });
 document.addEventListener("htmx:afterSettle", (event) => {

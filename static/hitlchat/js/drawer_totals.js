@@ -46,7 +46,8 @@ function showSelected(section, plan) {
   }
   for (const place of section.querySelectorAll("[data-selected]")) place.textContent = String(selected);
   const box = section.querySelector("[data-all]");
-  if (!(box instanceof HTMLInputElement)) return;
+  // What it asks for is still on its way.
+  if (!(box instanceof HTMLInputElement) || box.ariaBusy) return;
   const [there, ticked] = box.dataset.most ? [Number(box.dataset.most), selected] : ticks(section);
   box.checked = ticked > 0 && ticked >= there;
   box.indeterminate = ticked > 0 && ticked < there;

@@ -5,7 +5,7 @@ import "./cards.js";
 import "./inbox_keys.js";
 import "./inbox_notices.js";
 import { keepSelection } from "./inbox_select.js";
-import { chosen, forget, lineOf, lines, nextOf, pick, showChosen, slot } from "./inbox_chosen.js";
+import { cardTitle, chosen, forget, lineOf, lines, nextOf, pick, showChosen, slot } from "./inbox_chosen.js";
 
 const list = /** @type {HTMLElement} */ (document.querySelector("#waiting"));
 const title = /** @type {HTMLElement} */ (document.querySelector("#inbox-title"));
@@ -78,17 +78,18 @@ list.addEventListener("click", (event) => {
   note();
 });
 
-/** After an answer given here the next call is chosen; what became of this one is read out, and stands below. */
+/** After an answer given here nothing is chosen, so that no key answers the next call; what became of this one is read out, and stands below. */
 slot.addEventListener("htmx:afterSwap", (event) => {
   const request = /** @type {CustomEvent} */ (event).detail?.requestConfig;
   const answered = request?.verb === "post" && /\/decide$/.test(request.path);
   if (!answered || slot.querySelector("[data-ask], [role=alert]")) return;
   const told = document.querySelector("[data-told]");
   if (told) told.textContent = slot.querySelector("[role=status] > .row")?.textContent ?? "";
-  const next = nextOf(chosen(), stood);
-  if (next) pick(next, { focus: true });
-  else forget();
-  note();
+  const next = nextOf(chosen(), stood)?.querySelector("a");
+  forget();
+  asked = "";
+  if (next instanceof HTMLElement && next.checkVisibility()) next.focus({ preventScroll: true });
+  else cardTitle.focus({ preventScroll: true });
   list.dispatchEvent(new Event("look"));
 });
 

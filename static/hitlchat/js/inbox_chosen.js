@@ -3,7 +3,7 @@
 
 const main = /** @type {HTMLElement} */ (document.querySelector("[data-inbox]"));
 const list = /** @type {HTMLElement} */ (document.querySelector("#waiting"));
-const cardTitle = /** @type {HTMLElement} */ (document.querySelector("#card-title"));
+export const cardTitle = /** @type {HTMLElement} */ (document.querySelector("#card-title"));
 export const slot = /** @type {HTMLElement} */ (document.querySelector("#card-slot"));
 
 /** Fast steps from line to line do not each ask for a card. */
@@ -11,6 +11,19 @@ const SETTLE_MS = 120;
 
 let chosenId = list.querySelector("[aria-current]")?.closest("[data-line]")?.getAttribute("data-call") ?? new URLSearchParams(window.location.search).get("call") ?? "";
 let timer = 0;
+/** Whether a person chose it. What the page shows by itself is nobody's choice, and keys answer nothing of it. */
+let byPerson = false;
+
+/** @param {boolean} is */
+function choose(is) {
+  byPerson = is;
+  main.toggleAttribute("data-own", is);
+}
+
+/** The line that keys act on. @returns {HTMLElement | undefined} */
+export function chosenLine() {
+  return byPerson ? lineOf(chosenId) : undefined;
+}
 
 /** The id of the approval; empty if none is chosen. */
 export function chosen() {
@@ -37,7 +50,7 @@ export function nextOf(id, stood) {
 /** The card that is there, if it is that of the chosen call. @returns {HTMLElement | null} */
 export function card() {
   const found = slot.querySelector("[data-ask]");
-  return found instanceof HTMLElement && slot.dataset.shows === chosenId && !timer ? found : null;
+  return found instanceof HTMLElement && byPerson && slot.dataset.shows === chosenId && !timer ? found : null;
 }
 
 /** Of several fills at once the last one counts. */
@@ -95,6 +108,7 @@ export function pick(line, how = {}) {
   const id = line.dataset.call ?? "";
   const isOther = id !== chosenId || slot.dataset.shows !== id;
   chosenId = id;
+  choose(!how.back);
   line.closest("[data-burst]")?.setAttribute("open", "");
   for (const link of list.querySelectorAll("[aria-current]")) link.removeAttribute("aria-current");
   const link = line.querySelector("div > a");
@@ -132,6 +146,7 @@ export function leave() {
 /** No single call is chosen. */
 export function forget() {
   chosenId = "";
+  choose(false);
   clearTimeout(timer);
   timer = 0;
   for (const link of list.querySelectorAll("[aria-current]")) link.removeAttribute("aria-current");

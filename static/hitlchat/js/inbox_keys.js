@@ -1,7 +1,7 @@
 // @ts-check
 /** Single keys of the inbox. They can be switched off (WCAG 2.1.4), and never count while somebody writes. */
 
-import { card, chosen, lineOf, lines, pick } from "./inbox_chosen.js";
+import { card, chosen, chosenLine, lineOf, lines, pick } from "./inbox_chosen.js";
 import { clearSelection, toggle } from "./inbox_select.js";
 
 const KEY = "hitlchat-single-keys";
@@ -22,21 +22,22 @@ function showSwitch() {
   document.querySelector("[data-single-keys-off]")?.toggleAttribute("hidden", areOn());
 }
 
-/** @param {number} by */
+/** To the next line or the one before. What the page shows by itself is chosen first; after an answer, what stands beside it. @param {number} by */
 function step(by) {
   const all = lines();
-  const at = all.findIndex((line) => line.dataset.call === chosen());
-  const next = all[at < 0 ? 0 : at + by];
+  const shown = lineOf(chosen());
+  const from = chosenLine() ?? all.find((line) => line.contains(document.activeElement));
+  const next = from === undefined ? shown ?? all[0] : from === chosenLine() ? all[all.indexOf(from) + by] : from;
   if (next) pick(next, { focus: true, soon: true });
 }
 
 function open() {
-  const line = lineOf(chosen());
+  const line = chosenLine();
   if (line) pick(line, { enter: true });
 }
 
 function select() {
-  const box = lineOf(chosen())?.querySelector("[data-pick]");
+  const box = chosenLine()?.querySelector("[data-pick]");
   if (box instanceof HTMLInputElement) told.textContent = toggle(box);
 }
 
@@ -63,8 +64,9 @@ function approve() {
   if (next instanceof HTMLElement) next.focus();
 }
 
+/** Asks for the reason, which answers nothing yet. */
 function declineWithReason() {
-  const because = ready()?.querySelector("details.because");
+  const because = card()?.querySelector(":scope:not([data-over]) details.because");
   const text = because?.querySelector("textarea");
   if (!because || !text) return;
   because.setAttribute("open", "");

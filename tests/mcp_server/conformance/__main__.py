@@ -61,7 +61,9 @@ def with_token(token: str) -> Any:
 def main(port: int) -> None:
     settings.TOOL_SOURCES[catalog.SOURCE] = f"{catalog.__name__}.{catalog.ConformanceSource.__name__}"
     catalog.add_rows()
-    token = tokens.make(get_user_model().objects.get(username="bob"))
+    bob = get_user_model().objects.get(username="bob")
+    token = tokens.make(bob)
+    bob.tokens.update(attended=True)
     GracefulServer(application=with_token(token), endpoints=[f"tcp:{port}:interface=127.0.0.1"]).run()
 
 

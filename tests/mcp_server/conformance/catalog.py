@@ -6,7 +6,7 @@ from typing import Any, Final
 from hitlchat.gate.crossing import in_db
 from hitlchat.gate.models import HitlMode, Tool, ToolCall
 from hitlchat.gate.sources import ToolResult
-from hitlchat.upstreams.source import progressed
+from hitlchat.upstreams.waking import progressed
 from hitlchat.upstreams.wire import Step
 
 SOURCE: Final = "conformance"

@@ -10,6 +10,7 @@ import pytest
 from asgiref.sync import async_to_sync
 from django.contrib.auth.models import User
 
+from hitlchat.gate.actor import SYSTEM
 from hitlchat.gate.models import Tool, ToolCall
 from hitlchat.gate.settling import settled
 from hitlchat.gate.status import Status
@@ -119,8 +120,8 @@ def test_only_new_words_are_taken_over_too(ship: Ship) -> None:
 def test_an_update_keeps_the_stricter_mode_and_the_words_of_a_person(ship: Ship, alice: User) -> None:
     ship(shipped(hitl_mode="DISABLED"), shipped("other", hitl_mode="REQUIRED"))
     people = signed_in(alice)
-    authoring.amend(Tool.objects.get(name="say"), {"hitl_mode": "REQUIRED", "title": "Mine"}, people)
-    authoring.amend(Tool.objects.get(name="other"), {"hitl_mode": "DISABLED"}, people)
+    authoring.amend(Tool.objects.get(name="say"), {"hitl_mode": "REQUIRED", "title": "Mine"}, people, confirmed=True)
+    authoring.amend(Tool.objects.get(name="other"), {"hitl_mode": "DISABLED"}, people, confirmed=True)
     newer = CODE.replace("as it is", "as it was")
     ship(shipped(hitl_mode="DISABLED", title="Theirs"), shipped("other", hitl_mode="REQUIRED"), code=newer)
     assert "as it was" in script_of().code
@@ -179,7 +180,7 @@ def test_an_installed_tool_whose_file_does_not_match_is_revoked_and_what_waits_i
     assert (found.status, found.reason) == (Status.WITHDRAWN, "Not run: the tool was revoked.")
     assert "The shipped tool say was revoked" in caplog.text
     with pytest.raises(authoring.AuthoringError, match="revoked"):
-        authoring.publish(script.tool)
+        authoring.publish(script.tool, SYSTEM)
     caplog.clear()
     ship(shipped(), code=CODE + "# tampered\n", as_recorded=False)
     assert "revoked" not in caplog.text

@@ -242,7 +242,7 @@ def test_real_tools_of_a_gallery_are_moderate_unless_they_say_that_they_destroy(
     found = compose(assess_server(facts), assess_tool(tool, facts), gated=True, poisoned=False)
     destroys = (tool.annotations or {}).get("destructiveHint") is True
     assert found.inherent == 5 if destroys else found.inherent <= 4
-    assert found.effective == found.inherent - 1
+    assert found.effective == found.inherent - (found.floor is None)
 
 
 def test_a_reason_that_gives_a_point_and_sets_the_level_is_told_once() -> None:

@@ -1,6 +1,7 @@
 """Calls of tools over every transport and in both eras of the protocol."""
 
 import asyncio
+import hashlib
 import time
 from collections.abc import Callable
 from functools import cache
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from hitlchat.upstreams.wire import Answer, NeverRan, Pool, Question, Reply, ServerSpec, Step, Unknown
+from tests.upstreams.honest_server import PICTURE
 from tests.upstreams.wire.upstreams import StartServer, at, honest, until, written
 
 Serve = Callable[[str], ServerSpec]
@@ -67,10 +69,12 @@ async def test_a_tool_that_fails_is_no_error_of_the_connection(how: str, pool: P
     assert pool.status("honest").state == "up"
 
 
-async def test_of_a_picture_kind_and_size_are_kept(pool: Pool, serve: Serve) -> None:
+async def test_of_a_picture_the_bytes_are_kept_beside_what_is_said_of_it(pool: Pool, serve: Serve) -> None:
     await pool.put(serve("stdio"))
     found = await pool.call_tool("honest", "picture", {})
-    assert found == Answer([{"type": "image", "mimeType": "image/png", "bytes": 108}])
+    digest = hashlib.sha256(PICTURE).hexdigest()
+    block = {"type": "image", "mimeType": "image/png", "bytes": len(PICTURE), "sha256": digest}
+    assert found == Answer([block], attachments={digest: PICTURE})
 
 
 @anyhow
@@ -116,11 +120,11 @@ async def test_a_question_reaches_whoever_waits_for_the_call(how: str, pool: Poo
 
 
 @anyhow
-async def test_a_question_that_nobody_can_answer_is_declined(how: str, pool: Pool, serve: Serve) -> None:
+async def test_a_question_that_nobody_can_answer_is_cancelled(how: str, pool: Pool, serve: Serve) -> None:
     await pool.put(serve(how))
     found = await pool.call_tool("honest", "paint", {})
     assert isinstance(found, Answer)
-    assert found.text == "not painted: decline"
+    assert found.text == "not painted: cancel"
 
 
 @pytest.mark.parametrize("how", ["stdio", "http-2025"])

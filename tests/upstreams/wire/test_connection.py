@@ -4,6 +4,7 @@ import asyncio
 import gc
 import signal
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -103,6 +104,28 @@ async def test_a_change_of_the_tools_is_told(how: str, pool: Pool, seen: Seen, s
     assert isinstance(await pool.call_tool("honest", "grow", {}), Answer)
     await until(lambda: "newcomer" in {tool.name for tool in seen.listings[-1][1].tools}, "the new list")
     assert pool.status("honest").tool_count == len(first.tools) + 1
+
+
+async def test_a_change_before_the_server_tells_of_changes_is_found(
+    pool: Pool, seen: Seen, start_server: StartServer
+) -> None:
+    await pool.put(at(start_server("http", "--late-to-listen").url))
+    await up(pool)
+    await until(lambda: seen.listings, "the first list")
+    assert "newcomer" not in {tool.name for tool in seen.listings[0][1].tools}
+    await until(lambda: "newcomer" in {tool.name for tool in seen.listings[-1][1].tools}, "the new list")
+
+
+@pytest.mark.parametrize("path", ["http", "stdio"])
+async def test_the_older_protocol_can_be_chosen_for_a_server_that_speaks_the_newest(
+    pool: Pool, start_server: StartServer, path: str
+) -> None:
+    spec = at(start_server("http").url, "web") if path == "http" else honest("program")
+    await pool.put(spec)
+    newest = (await up(pool, spec.name)).protocol_version
+    await pool.put(replace(spec, older_protocol=True))
+    assert (newest, (await up(pool, spec.name)).protocol_version) == ("2026-07-28", "2025-11-25")
+    assert isinstance(await pool.call_tool(spec.name, "echo", {"text": "hello"}), Answer)
 
 
 async def test_the_status_tells_what_there_is_to_know(pool: Pool, seen: Seen, start_server: StartServer) -> None:

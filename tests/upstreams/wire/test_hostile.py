@@ -169,7 +169,7 @@ async def test_a_question_that_nobody_answers_is_cancelled_in_the_end(pool: Pool
     assert found.text == '{"action": "cancel"}'
 
 
-async def test_a_question_is_declined_when_it_could_belong_to_two_people(pool: Pool) -> None:
+async def test_a_question_that_could_belong_to_two_people_is_asked_of_neither(pool: Pool) -> None:
     asked: list[Question] = []
 
     async def answer(question: Question) -> Reply:
@@ -181,7 +181,7 @@ async def test_a_question_is_declined_when_it_could_belong_to_two_people(pool: P
     other = asyncio.create_task(pool.call_tool("hostile", "silent", {}, seconds=2, on_question=answer))
     found = await pool.call_tool("hostile", "password", {}, on_question=answer)
     assert isinstance(found, Answer)
-    assert found.text == '{"action": "decline"}'
+    assert found.text == '{"action": "cancel"}'
     await other
     assert asked == []
 

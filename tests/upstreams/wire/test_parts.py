@@ -1,11 +1,15 @@
 """The parts by themselves: what a spec may be, lines, shapes and paces."""
 
+import base64
 import time
 from typing import Any
 
 import pytest
+from mcp_types import CallToolResult
 
+from hitlchat.masking import Mask
 from hitlchat.upstreams.wire import Limits, ServerSpec
+from hitlchat.upstreams.wire.content import answer
 from hitlchat.upstreams.wire.lines import KEPT_ENDS, Lines, TooLong
 from hitlchat.upstreams.wire.notes import MOST_NOTES, Notes
 from hitlchat.upstreams.wire.pace import Pace
@@ -139,3 +143,23 @@ def test_the_oldest_notes_are_let_go() -> None:
     for number in range(MOST_NOTES + 5):
         notes.add(str(number))
     assert [line.partition(" ")[2] for line in notes.lines()] == [str(number) for number in range(5, MOST_NOTES + 5)]
+
+
+@pytest.mark.parametrize(
+    "packed, why",
+    [
+        (base64.b64encode(b"user=bob key=hidden-value-1").decode(), "they hold a secret of the connection"),
+        (base64.b64encode(b"\x89PNG" + base64.b64encode(b"hidden-value-1") + bytes(9)).decode(), "they hold a secret"),
+        ("not Base64", "they are not Base64"),
+    ],
+    ids=["a secret", "a secret in Base64 within", "no Base64"],
+)
+@pytest.mark.parametrize("kind", ["image", "resource"])
+async def test_bytes_that_cannot_be_kept_are_left_out_and_the_block_says_why(kind: str, packed: str, why: str) -> None:
+    block: dict[str, object] = {"type": "image", "data": packed, "mimeType": "image/png"}
+    if kind == "resource":
+        block = {"type": "resource", "resource": {"uri": "file:///a", "blob": packed}}
+    found = await answer(CallToolResult.model_validate({"content": [block]}), Mask(["hidden-value-1"]))
+    assert found.attachments == {}
+    assert found.content[0]["omitted"].startswith(why)
+    assert "sha256" not in found.content[0]

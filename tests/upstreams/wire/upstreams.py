@@ -16,6 +16,7 @@ from typing import Any, Final
 from hitlchat import addresses
 from hitlchat.masking import Mask
 from hitlchat.upstreams.wire import Listing, Pool, ServerSpec, Status, Surroundings, Timeouts
+from tests import forks
 
 FOLDER: Final = Path(__file__).resolve().parent.parent
 HONEST: Final = FOLDER / "honest_server.py"
@@ -27,16 +28,16 @@ QUICK: Final = Timeouts(connect=15, listing=10, call=10, question=5, health_ever
 
 
 def honest(name: str = "honest", *arguments: str, **fields: Any) -> ServerSpec:
-    return _python(name, HONEST, "stdio", *arguments, **fields)
+    return _python(name, *forks.launching(HONEST, "stdio", *arguments), **fields)
 
 
 def hostile(*habits: str, **fields: Any) -> ServerSpec:
-    return _python("hostile", HOSTILE, *habits, **fields)
+    return _python("hostile", str(HOSTILE), *habits, **fields)
 
 
-def _python(name: str, program: Path, *arguments: str, **fields: Any) -> ServerSpec:
+def _python(name: str, *arguments: str, **fields: Any) -> ServerSpec:
     fields.setdefault("timeouts", QUICK)
-    return ServerSpec(name, "stdio", command=sys.executable, args=(str(program), *arguments), **fields)
+    return ServerSpec(name, "stdio", command=sys.executable, args=arguments, **fields)
 
 
 def at(url: str, name: str = "honest", **fields: Any) -> ServerSpec:
@@ -53,13 +54,13 @@ def free_port() -> int:
 
 @dataclass
 class Program:
-    """A server that listens on a port; `start` again after `kill`."""
+    """A server that listens on a port; `start` again after `kill`. `command`: a script of Python's, or any program."""
 
     command: list[str]
     port: int
     path: str
     environment: dict[str, str] = field(default_factory=dict)
-    process: "subprocess.Popen[bytes] | None" = None
+    process: "subprocess.Popen[bytes] | forks.Forked | None" = None
 
     @property
     def url(self) -> str:
@@ -68,8 +69,7 @@ class Program:
     def start(self) -> None:
         if self.process is not None:
             self.process.wait(40)
-        variables = {**os.environ, **self.environment}
-        self.process = subprocess.Popen(self.command, stdout=subprocess.DEVNULL, env=variables, start_new_session=True)
+        self.process = self._started({**os.environ, **self.environment})
         end = time.monotonic() + START_SECONDS
         while time.monotonic() < end:
             with closing(socket.socket()) as tried:
@@ -78,6 +78,12 @@ class Program:
             assert self.process.poll() is None, f"the server ended with {self.process.returncode}"
             time.sleep(0.05)
         raise AssertionError(f"nobody listens on port {self.port}")
+
+    def _started(self, variables: dict[str, str]) -> "subprocess.Popen[bytes] | forks.Forked":
+        with Path(os.devnull).open("wb") as nothing:
+            if self.command[0].endswith(".py"):
+                return forks.Forked(self.command, variables, nothing.fileno(), 2, settings=False)
+            return subprocess.Popen(self.command, stdout=nothing, env=variables, start_new_session=True)
 
     def signal(self, number: signal.Signals) -> None:
         assert self.process is not None
@@ -98,7 +104,7 @@ def starting() -> Iterator[StartServer]:
 
     def start(transport: str = "http", *options: str) -> Program:
         port = free_port()
-        command = [sys.executable, str(HONEST), transport, "--port", str(port), *options]
+        command = [str(HONEST), transport, "--port", str(port), *options]
         started.append(Program(command, port, "/sse" if transport == "sse" else "/mcp"))
         started[-1].start()
         return started[-1]

@@ -23,6 +23,8 @@ STOPPED = "Stopped. What was not answered waits on."
 
 class Command(BaseCommand):
     help = "Questions that wait, at the console. Fails with exit code 1 and the reason."
+    # The other checks import every page.
+    requires_system_checks = ("hitlchat",)
 
     def add_arguments(self, parser: CommandParser) -> None:
         arguments.add(parser)

@@ -17,6 +17,8 @@ CONSOLE = Actor(None, "console")
 
 class Command(BaseCommand):
     help = "List the grants of everyone, or revoke one. Fails with exit code 1 and the reason."
+    # The other checks import every page.
+    requires_system_checks = ("hitlchat",)
 
     def add_arguments(self, parser: CommandParser) -> None:
         actions = parser.add_subparsers(dest="action", required=True)

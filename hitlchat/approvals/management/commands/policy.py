@@ -17,6 +17,8 @@ from hitlchat.gate.schema import BadArguments
 
 class Command(BaseCommand):
     help = "Show the rules in force, or what they would say about a made-up call."
+    # The other checks import every page.
+    requires_system_checks = ("hitlchat",)
 
     def add_arguments(self, parser: CommandParser) -> None:
         actions = parser.add_subparsers(dest="action", required=True)

@@ -16,6 +16,8 @@ Options = dict[str, Any]
 
 class Command(BaseCommand):
     help = "See and change who is here and what they may do. Fails with exit code 1 and the reason."
+    # The other checks import every page.
+    requires_system_checks = ("hitlchat",)
 
     def add_arguments(self, parser: CommandParser) -> None:
         what = parser.add_subparsers(dest="what", required=True)

@@ -1,4 +1,4 @@
-"""`manage.py audit verify|export|receipt|check|retain|key|rotate`: the record, and whether it is what it was."""
+"""`manage.py audit verify|seal|export|receipt|check|retain|key|rotate`: the record, and whether it is what it was."""
 
 import argparse
 from datetime import datetime, timedelta
@@ -35,6 +35,7 @@ class Command(BaseCommand):
         walk = actions.add_parser("verify", help="look at every event and seal, and name the first that is not right")
         walk.add_argument("--expect", default="", help="the hash of a seal that must be there, noted elsewhere before")
         walk.add_argument("--key", default="", help="the fingerprint of the record's key, as noted elsewhere")
+        actions.add_parser("seal", help="seal what is not sealed yet, which a running server does by itself")
         whole = actions.add_parser("export", help="write a signed file that “check” verifies without the database")
         whole.add_argument("--from", dest="since", type=_begin, help="a day or time, such as 2026-01-31")
         whole.add_argument("--to", dest="until", type=_end, help="a day, with all of it, or a time")
@@ -83,6 +84,9 @@ class Command(BaseCommand):
             self.stdout.write(told)
             raise CommandError("It is not as it was.", returncode=1)
         raise CommandError(told, returncode=1)
+
+    def _seal(self, _: dict[str, Any]) -> str:
+        return f"Sealed: {plural(sealing.seal_all(), 'new batch', 'new batches')}."
 
     def _export(self, options: dict[str, Any]) -> str:
         since, until = options["since"], options["until"]

@@ -22,6 +22,8 @@ Options = dict[str, Any]
 
 class Command(BaseCommand):
     help = "See and change upstream servers and what is offered of them. Fails with exit code 1 and the reason."
+    # The other checks import every page.
+    requires_system_checks = ("hitlchat",)
 
     def add_arguments(self, parser: CommandParser) -> None:
         described.add(parser)

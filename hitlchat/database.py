@@ -1,0 +1,125 @@
+"""The database beyond its rows: transactions that outlast a power cut, and its clock.
+
+SQLite writes its log without waiting for the disk (`synchronous=NORMAL`), and PostgreSQL may be told to: a commit is
+whole or gone after a power cut, and the last ones are gone. Nearly everything here bears that. What a person decided,
+and that a tool is about to be entered, does not: these transactions are `durable`.
+"""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from functools import partial
+from typing import Final
+
+from django.db import DatabaseError, OperationalError, connection, transaction
+from django.utils import timezone
+
+# In WAL mode FULL waits at each commit until the log is on the disk. It can't be changed inside a transaction.
+SYNCED: Final = "PRAGMA synchronous=FULL"
+CHEAP: Final = "PRAGMA synchronous=NORMAL"
+# `local` waits for this server's disk, but for none of the standbys that may take over from it.
+WAIT_FOR_DISK: Final = """
+SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') IN ('off', 'local')
+"""
+
+
+class _Open(threading.local):
+    """Whether this thread is inside of a durable transaction."""
+
+    durable = False
+
+
+_open = _Open()
+
+
+@contextmanager
+def durable() -> Iterator[None]:
+    """Run a transaction that is on the disk, with all before it, once it is committed; inside of one, join it.
+
+    Raises: RuntimeError: a transaction is open whose commit is a cheap one.
+    """
+    if _open.durable:
+        with transaction.atomic():
+            yield
+        return
+    # A test that is rolled back at its end is a transaction itself.
+    switches = connection.vendor == "sqlite" and not connection.in_atomic_block
+    if switches:
+        _send(SYNCED)
+    _open.durable = True
+    try:
+        with transaction.atomic(durable=True):
+            if connection.vendor == "postgresql":
+                _send(WAIT_FOR_DISK)
+            # The first of what is done after the commit: all else of that is cheap again.
+            transaction.on_commit(partial(_end, switches=switches))
+            yield
+    finally:
+        _end(switches=switches)
+
+
+def _end(*, switches: bool) -> None:
+    _open.durable = False
+    # One that was lost meanwhile comes back as it was set up.
+    if switches and connection.connection is not None:
+        _send(CHEAP)
+
+
+def _send(statement: str) -> None:
+    """Straight to the driver: a setting is no query of the application's."""
+    connection.ensure_connection()
+    with connection.wrap_database_errors:
+        connection.connection.execute(statement)
+
+
+def now() -> datetime:
+    """Return the time by the one clock that all processes share; on SQLite it is this machine's own."""
+    if connection.vendor == "sqlite":
+        return timezone.now()
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT statement_timestamp()")
+        found: datetime = cursor.fetchone()[0]
+    return found
+
+
+FULL: Final = "disk full"
+READ_ONLY: Final = "read-only"
+LOCKED: Final = "locked"
+SENTENCES: Final = {
+    FULL: "The server's disk is full, so nothing can be stored.",
+    READ_ONLY: "The server's database is read-only, so nothing can be stored.",
+    LOCKED: "Another program keeps the server's database locked. Try again in a moment.",
+    "disk error": "The server's disk reports an error, so nothing can be stored.",
+    "unreachable": "The server cannot reach its database. Try again in a moment.",
+}
+# By the beginning of SQLite's names for errors, and of PostgreSQL's codes.
+_SIGNS: Final = {
+    "SQLITE_FULL": FULL,
+    "SQLITE_READONLY": READ_ONLY,
+    "SQLITE_BUSY": LOCKED,
+    "SQLITE_LOCKED": LOCKED,
+    "SQLITE_IOERR": "disk error",
+    "SQLITE_CANTOPEN": "unreachable",
+    "53100": FULL,
+    "25006": READ_ONLY,
+    "55P03": LOCKED,
+    "58030": "disk error",
+    "57P0": "unreachable",
+    "08": "unreachable",
+}
+
+
+def trouble(error: BaseException | None) -> str:
+    """Return in a few words what is wrong with the database itself; empty where `error` does not tell.
+
+    `SENTENCES` has each for a person.
+    """
+    if not isinstance(error, DatabaseError):
+        return ""
+    cause = error.__cause__
+    sign = getattr(cause, "sqlite_errorname", None) or getattr(cause, "sqlstate", None) or ""
+    found = next((words for start, words in _SIGNS.items() if sign.startswith(start)), "")
+    # PostgreSQL's client gives no code where there was no server to give one.
+    lost = not sign and isinstance(error, OperationalError) and connection.vendor == "postgresql"
+    return "unreachable" if lost else found

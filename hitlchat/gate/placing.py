@@ -1,0 +1,130 @@
+"""Places to run in: a source with few of them gives a call one before the call is claimed.
+
+A call that finds none stays allowed or approved, with its yes unused, and takes its turn, also after a restart. It is
+withdrawn when it found none for TOOL_QUEUE_SECONDS.
+"""
+
+import time
+from contextlib import AbstractContextManager, nullcontext
+from datetime import datetime, timedelta
+from typing import Final, Protocol, runtime_checkable
+
+from django.conf import settings
+from django.utils import timezone
+
+from hitlchat.gate.actor import SYSTEM
+from hitlchat.gate.background import background
+from hitlchat.gate.crossing import in_db
+from hitlchat.gate.durations import span
+from hitlchat.gate.models import ToolCall
+from hitlchat.gate.status import Status
+from hitlchat.gate.transition import StaleCall, move, remark
+
+QUEUED: Final = "call.queued"
+BEGINNINGS: Final = ("call.allowed", "call.approved")
+READY: Final = (Status.ALLOWED, Status.APPROVED)
+WAITS: Final = "It waits for a free worker."
+STARTS: Final = "It starts in a moment."
+# How soon a call in the queue notices that its server is ending.
+SLICE_SECONDS: Final = 1.0
+# A call that has been in the queue for too long, as when no server ran, still gets this long.
+LEAST_SECONDS: Final = 5.0
+
+
+class Place(Protocol):
+    """The right to run one call."""
+
+    def used(self) -> AbstractContextManager[None]:
+        """Run the call, and its preview, inside of this."""
+
+    def leave(self) -> None:
+        """Give it back; once is enough."""
+
+
+class _Anywhere:
+    def used(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def leave(self) -> None:
+        return
+
+
+ANYWHERE: Final[Place] = _Anywhere()
+
+
+@runtime_checkable
+class PlacingSource(Protocol):
+    """A source may offer this too, if it can run only a few calls at a time."""
+
+    def place_now(self, call: ToolCall) -> Place | None:
+        """A place for `call`, if one is free; thread-safe, and at once."""
+
+    async def next_place(self, call: ToolCall, seconds: float, since: float) -> Place | None:
+        """The next one, if one becomes free in time. It waits since the moment `since` of the monotonic clock."""
+
+
+class NoPlace(Exception):
+    """This call has to wait for a place."""
+
+    def __init__(self, call: ToolCall) -> None:
+        super().__init__(f"no place is free for call {call.pk}")
+        self.call = call
+
+
+def now(source: object, call: ToolCall) -> Place:
+    """A place for `call`. NoPlace."""
+    if not isinstance(source, PlacingSource):
+        return ANYWHERE
+    if (place := source.place_now(call)) is None:
+        raise NoPlace(call)
+    return place
+
+
+async def turn(source: object, call: ToolCall, seconds: float | None) -> Place | None:
+    """A place for `call`, once it is its turn; None if that takes longer than `seconds`, or if the server ends.
+
+    Without `seconds` the call is withdrawn when it has waited for too long.
+    """
+    try:
+        return now(source, call)
+    except NoPlace:
+        since = time.monotonic()
+    assert isinstance(source, PlacingSource)
+    left = await in_db(_queued)(call)
+    end = since + (left if seconds is None else min(seconds, left))
+    while not background.leaving and (remaining := end - time.monotonic()) > 0:
+        if (place := await source.next_place(call, min(remaining, SLICE_SECONDS), since)) is not None:
+            return place
+    if seconds is None and not background.leaving:
+        await in_db(_give_up)(call)
+    return None
+
+
+def queued_since(call: ToolCall) -> datetime | None:
+    """Since when a call that may start waits for a place; None if it does not."""
+    if call.status not in READY:
+        return None
+    last = call.events.filter(name__in=(QUEUED, *BEGINNINGS)).last()
+    return last.at if last is not None and last.name == QUEUED else None
+
+
+def outlook(call: ToolCall) -> str:
+    """When a call that may start does so, in words."""
+    return WAITS if queued_since(call) else STARTS
+
+
+def _queued(call: ToolCall) -> float:
+    """Put on record that it waits, once; how many seconds it has left."""
+    since = queued_since(call)
+    if since is None:
+        remark(call, QUEUED, actor=SYSTEM)
+        since = timezone.now()
+    return max(LEAST_SECONDS, (since + timedelta(seconds=settings.TOOL_QUEUE_SECONDS) - timezone.now()).total_seconds())
+
+
+def _give_up(call: ToolCall) -> None:
+    why = f"no worker was free for {span(settings.TOOL_QUEUE_SECONDS)}"
+    try:
+        move(call, Status.WITHDRAWN, actor=SYSTEM, data={"reason": why}, reason=f"Not run: {why}.")
+    except StaleCall:
+        return

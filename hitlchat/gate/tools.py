@@ -1,0 +1,188 @@
+"""The one place that writes the rows of tools: a change and its audit event belong together.
+
+Whatever changes a tool (pages, REST, import, restore, the library, commands, project code, upstream servers) comes
+through here, so none can forget the event; tests/architecture/test_tool_writes.py holds that.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+from uuid import UUID
+
+from django.contrib.auth.models import Group
+from django.db import transaction
+from django.db.models import Q, QuerySet
+from django.utils import timezone
+
+from hitlchat.gate import loosening, oversight
+from hitlchat.gate.actor import SYSTEM, Actor
+from hitlchat.gate.loosening import Guard, guard_of
+from hitlchat.gate.models import FormerTool, Oversight, Tool
+from hitlchat.gate.rows import only
+from hitlchat.gate.transition import note, note_all
+
+# All that decides whether anyone is asked, or what they read. Schemas are in the definition's hash.
+WATCHED = (
+    *("name", "source", "title", "description", "hitl_mode", "condition", "prompt_template", "deadline_seconds"),
+    *("signed_in_only", "risk_level", "facts", "published", "definition_hash"),
+)
+AT_A_TIME = 500
+_GUARD = ("hitl_mode", "condition", "signed_in_only")
+_RULES = ("decided_by", "group_id", "quorum", "not_the_requester", "escalate_to_id", "escalate_after_seconds", "digest")
+
+Columns = Mapping[str, Any]
+
+
+def add(tool: Tool, actor: Actor, *, inherits: bool = True) -> Tool:
+    """Store a new tool. Under a name that another tool had it asks at least as much, and the same people decide.
+
+    `inherits` false: its mode and condition stay as they are; who decides is inherited all the same.
+    """
+    return add_all([tool], actor, inherits=inherits)[0]
+
+
+def add_all(tools: list[Tool], actor: Actor, *, inherits: bool = True) -> list[Tool]:
+    """Store new tools, as `add` does, with one statement for many."""
+    former = {row.name: row for row in FormerTool.objects.filter(name__in=[tool.name for tool in tools])}
+    with transaction.atomic():
+        for tool in tools:
+            if inherits and (before := former.get(tool.name)):
+                _set(tool, _as_columns(loosening.strictest(_guard(before), guard_of(tool))))
+        if len(tools) == 1:
+            tools[0].save(force_insert=True)
+        else:
+            Tool.objects.bulk_create(tools, batch_size=AT_A_TIME)
+        for tool in tools:
+            _inherit_rules(tool, former.get(tool.name))
+        note_all("tool.created", ({"tool": tool.name, "after": watched(tool)} for tool in tools), actor=actor)
+    return tools
+
+
+def change(tool_id: UUID, columns: Columns, actor: Actor, *, only_if: Q | None = None) -> bool:
+    """Write `columns` of one tool; false if it is gone or `only_if` does not hold."""
+    with transaction.atomic():
+        rows = Tool.objects.select_for_update(of=("self",)).filter(only_if or Q(), pk=tool_id)
+        tool = only(rows)
+        if tool is None:
+            return False
+        before, wanted = watched(tool), _named(tool, dict(columns))
+        # Another manager's `update` would pass the row by.
+        Tool.objects.filter(pk=tool_id).update(**wanted, updated_at=timezone.now())
+        _set(tool, wanted)
+        _note_change(before, watched(tool), actor)
+        if tool.name != before["name"]:
+            _keep(before, tool)
+            _inherit_rules(tool, only(FormerTool.objects.filter(name=tool.name)))
+    return True
+
+
+def offer(tools: QuerySet[Tool], actor: Actor, *, published: bool) -> int:
+    """Publish these tools or take them out of the catalog, with one event for all; how many were not so before."""
+    with transaction.atomic():
+        rows = tools.exclude(published=published).order_by("name").values_list("pk", "name")
+        found = dict(rows)
+        ids = list(found)
+        for start in range(0, len(ids), AT_A_TIME):
+            some = Tool.objects.filter(pk__in=ids[start : start + AT_A_TIME])
+            some.update(published=published, updated_at=timezone.now())
+        if found:
+            data: dict[str, Any] = {"before": {"published": not published}, "after": {"published": published}}
+            names = list(found.values())
+            which = {"tool": names[0]} if len(names) == 1 else {"tools": names}
+            note(None, _offering(published=published), actor=actor, data=which | data)
+    return len(found)
+
+
+def remove(tools: Iterable[Tool], actor: Actor) -> None:
+    """Delete these tools. What has people asked about each is kept for the next tool of its name."""
+    with transaction.atomic():
+        rows = list(tools)
+        for tool in rows:
+            _keep(watched(tool), tool)
+            note(None, "tool.deleted", actor=actor, data={"tool": tool.name, "before": watched(tool)})
+        ids = [tool.pk for tool in rows]
+        for start in range(0, len(ids), AT_A_TIME):
+            Tool.objects.filter(pk__in=ids[start : start + AT_A_TIME]).delete()
+
+
+def former_guard(name: str) -> Guard | None:
+    """Return what had people asked about the last tool of this name, if there was one."""
+    row = only(FormerTool.objects.filter(name=name))
+    return _guard(row) if row else None
+
+
+def inherited(name: str, guard: Guard) -> Guard:
+    """Return the guard that a new tool of this name gets."""
+    before = former_guard(name)
+    return loosening.strictest(before, guard) if before else guard
+
+
+def watched(tool: Tool) -> dict[str, Any]:
+    """Return what the record keeps of a tool."""
+    return {name: _plain(getattr(tool, name)) for name in WATCHED}
+
+
+def _note_change(before: dict[str, Any], after: dict[str, Any], actor: Actor) -> None:
+    differing = [name for name in WATCHED if before[name] != after[name]]
+    if not differing:
+        return
+    name = _offering(published=after["published"]) if differing == ["published"] else "tool.changed"
+    guards = [Guard(row["hitl_mode"], row["condition"], row["signed_in_only"]) for row in (before, after)]
+    data: dict[str, Any] = {
+        "tool": after["name"],
+        "before": {field: before[field] for field in differing},
+        "after": {field: after[field] for field in differing},
+    }
+    if weaker := loosening.weaker(*guards):
+        data["weaker"] = list(weaker)
+    note(None, name, actor=actor, data=data)
+
+
+def _named(tool: Tool, columns: dict[str, Any]) -> dict[str, Any]:
+    """Return `columns`, with what another name demands."""
+    if columns.get("name", tool.name) == tool.name or (before := former_guard(columns["name"])) is None:
+        return columns
+    wanted = Guard(*(columns.get(name, getattr(tool, name)) for name in _GUARD))
+    return columns | _as_columns(loosening.strictest(before, wanted))
+
+
+def _keep(before: Mapping[str, Any], tool: Tool) -> None:
+    rules = only(Oversight.objects.filter(tool_id=tool.pk))
+    kept = {name: before[name] for name in (*_GUARD, "risk_level")}
+    kept["rules"] = {name: getattr(rules, name) for name in _RULES} if rules else None
+    FormerTool.objects.update_or_create(name=before["name"], defaults=kept)
+
+
+def _inherit_rules(tool: Tool, former: FormerTool | None) -> None:
+    """Have the same people decide as about the last tool of the name, unless this one has rules."""
+    if former is None or former.rules is None or Oversight.objects.filter(tool=tool).exists():
+        return
+    rules = dict(former.rules)
+    groups = [rules["group_id"], rules["escalate_to_id"]]
+    there = set(Group.objects.filter(pk__in=[pk for pk in groups if pk]).values_list("pk", flat=True))
+    for name in ("group_id", "escalate_to_id"):
+        rules[name] = rules[name] if rules[name] in there else None
+    Oversight.objects.create(tool=tool, **rules)
+    data = {"tool": tool.name, "before": oversight.Rules().as_json, "after": oversight.of(tool).as_json}
+    note(None, "tool.rules_changed", actor=SYSTEM, data=data | {"why": "the tool of this name before had them"})
+
+
+def _guard(row: FormerTool) -> Guard:
+    return Guard(row.hitl_mode, row.condition, row.signed_in_only)
+
+
+def _as_columns(guard: Guard) -> dict[str, Any]:
+    return {"hitl_mode": guard.mode, "condition": guard.condition, "signed_in_only": guard.signed_in_only}
+
+
+def _set(tool: Tool, columns: Columns) -> None:
+    for name, value in columns.items():
+        setattr(tool, name, value)
+
+
+def _offering(*, published: bool) -> str:
+    return "tool.published" if published else "tool.unpublished"
+
+
+def _plain(value: Any) -> Any:
+    """Return the value that JSON has for it; choices are text."""
+    return str(value.value) if hasattr(value, "value") else value

@@ -1,0 +1,160 @@
+"""The page of the record, for administrators: its seals, verifying, exporting, checking a file, receipts."""
+
+import json
+import tempfile
+from collections.abc import Callable, Iterator
+from datetime import date, datetime, time, timedelta
+from pathlib import Path
+from typing import Any, Final
+from uuid import UUID
+
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.views.decorators.http import require_POST, require_safe
+
+from hitlchat.accounts.administrators import administrators_only
+from hitlchat.gate.acting import actor_of
+from hitlchat.gate.actor import Actor
+from hitlchat.gate.download import download
+from hitlchat.gate.durations import about
+from hitlchat.gate.models import AuditEvent, Seal
+from hitlchat.gate.transition import note
+from hitlchat.record import exporting, keys, sealing
+from hitlchat.record.checking import check
+from hitlchat.record.exporting import NothingThere
+from hitlchat.record.findings import Report
+from hitlchat.record.keys import BadKey, OtherKey
+from hitlchat.record.marking import BadMark
+from hitlchat.record.signing import spaced
+from hitlchat.record.verifying import Known, steps
+from hitlchat.record.words import checked_words
+
+VERIFIED: Final = "record.verified"
+LINES: Final = "application/x-ndjson"
+MOST_SEALS, MOST_FINDINGS = 10, 50
+PIECE = 64 * 1024
+
+Write = Callable[[Path], Any]
+
+_administrators_only = administrators_only("Only administrators may see, verify and export the record.")
+
+
+@_administrators_only
+@require_safe
+def page(request: HttpRequest) -> HttpResponse:
+    return _page(request)
+
+
+@_administrators_only
+@require_POST
+def verify(request: HttpRequest) -> HttpResponseBase:
+    """Line by line how far it is, for the page's script; everybody else is sent back to the page once it is over."""
+    pieces = _verifying(actor_of(request), _known(request))
+    if LINES in request.headers.get("Accept", ""):
+        return download(request, pieces, name="verification.jsonl", kind=LINES)
+    last: dict[str, Any] = {}
+    for piece in pieces:
+        last = json.loads(piece)
+    return _page(request, problem=last["error"]) if "error" in last else redirect("record:page")
+
+
+@_administrators_only
+@require_POST
+def check_file(request: HttpRequest) -> HttpResponse:
+    given, noted = request.FILES.get("file"), "".join(request.POST.get("key", "").split()).lower()
+    if given is None or given.file is None:
+        return _page(request, problem="Choose a file first.", status=422)
+    found = check(given.file, noted)
+    return _page(request, checked=found, checked_words=checked_words(found, noted), checked_name=given.name)
+
+
+@_administrators_only
+@require_POST
+def export(request: HttpRequest) -> HttpResponseBase:
+    try:
+        since, until = _day(request.POST.get("from", "")), _day(request.POST.get("to", ""))
+    except ValueError:
+        return _page(request, problem="A day is written as 2026-01-31.", status=422)
+    span = {"since": since, "until": until + timedelta(days=1) if until else None}
+    actor = actor_of(request)
+    return _file(request, "record.jsonl", lambda to: exporting.export(to, actor, **span))
+
+
+@_administrators_only
+@require_POST
+def receipt(request: HttpRequest) -> HttpResponseBase:
+    try:
+        call = UUID(request.POST.get("call", "").strip())
+    except ValueError:
+        return _page(request, problem="That is not the id of a call: it stands on the call's page.", status=422)
+    return _file(request, f"call-{call}.jsonl", lambda to: exporting.receipt(to, call, actor_of(request)))
+
+
+def _page(request: HttpRequest, *, status: int = 200, **more: Any) -> HttpResponse:
+    last = AuditEvent.objects.filter(name=VERIFIED).select_related("actor").order_by("-pk").first()
+    unsealed, key = sealing.unsealed_seconds(), keys.current()
+    shown = {
+        "section": "record",
+        "seals": Seal.objects.select_related("drop").order_by("-number")[:MOST_SEALS],
+        "batches": Seal.objects.count(),
+        "unsealed": about(unsealed) if unsealed else "",
+        "overdue": sealing.is_overdue(unsealed),
+        "key": spaced(key.pk) if key else "",
+        "last": last,
+        "result": _result(last),
+        "call": request.GET.get("call", ""),
+    }
+    return render(request, "record/page.html", shown | more, status=status)
+
+
+def _result(event: AuditEvent | None) -> dict[str, Any]:
+    return event.data if event is not None and isinstance(event.data, dict) else {}
+
+
+def _known(request: HttpRequest) -> Known:
+    key, seal = ("".join(request.POST.get(name, "").split()).lower() for name in ("key", "expect"))
+    return Known(key=key, seal=seal)
+
+
+def _verifying(actor: Actor, known: Known) -> Iterator[str]:
+    """As it goes on; what was found goes on record."""
+    report = Report()
+    try:
+        for done, every in steps(report, known):
+            yield f"{json.dumps({'done': done, 'of': every})}\n"
+    except (BadKey, BadMark) as error:
+        yield f"{json.dumps({'error': str(error)})}\n"
+        return
+    said = {name: value for name, value in report.as_json.items() if name not in {"findings", "dropped", "notes"}}
+    words = [each.words for each in report.findings[:MOST_FINDINGS]]
+    note(None, VERIFIED, actor=actor, data={**said, "findings": words, "found": len(report.findings)})
+    yield f"{json.dumps({'whole': report.is_whole})}\n"
+
+
+def _file(request: HttpRequest, name: str, write: Write) -> HttpResponseBase:
+    """What `write` writes, as a download that is nowhere any more once it was sent."""
+    try:
+        return download(request, _read(_written(write)), name=name, kind=LINES)
+    except (NothingThere, BadKey, OtherKey, OSError) as error:
+        return _page(request, problem=str(error), status=422)
+
+
+def _written(write: Write) -> Any:
+    with tempfile.TemporaryDirectory() as folder:
+        to = Path(folder) / "file"
+        write(to)
+        # Open, and without a name.
+        return to.open(encoding="ascii", newline="")
+
+
+def _read(file: Any) -> Iterator[str]:
+    with file:
+        while piece := file.read(PIECE):
+            yield piece
+
+
+def _day(text: str) -> datetime | None:
+    """ValueError."""
+    return timezone.make_aware(datetime.combine(date.fromisoformat(text.strip()), time())) if text.strip() else None

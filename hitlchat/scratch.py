@@ -1,0 +1,84 @@
+"""Temporary folders that are swept once their owner is dead.
+
+The owner holds an exclusive `flock` on the folder itself for as long as it lives; no program that it starts inherits
+that. A folder gets its final name only when it is locked, so a folder of that name that can be locked is nobody's.
+"""
+
+import fcntl
+import os
+import re
+import secrets
+import shutil
+import stat
+import tempfile
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+NAMED: Final = re.compile(r"hitlchat-[a-z]+-locked-[0-9a-f]{16}")
+
+
+@dataclass(frozen=True)
+class Scratch:
+    """A folder for this process alone."""
+
+    path: Path
+    _lock: int | None
+
+    def remove(self) -> None:
+        shutil.rmtree(self.path, ignore_errors=True)
+        if self._lock is not None:
+            os.close(self._lock)
+
+
+def make(kind: str) -> Scratch:
+    """Make an empty folder, private to this user. One that cannot be locked keeps a name that is never swept."""
+    made = Path(tempfile.mkdtemp(prefix=f"hitlchat-{kind}-new-"))
+    try:
+        lock = _locked(made)
+    except OSError:
+        return Scratch(made, None)
+    final = made.with_name(f"hitlchat-{kind}-locked-{secrets.token_hex(8)}")
+    made.rename(final)
+    return Scratch(final, lock)
+
+
+def sweep() -> list[Path]:
+    """Remove this user's folders whose owner is dead, and return them."""
+    with os.scandir(tempfile.gettempdir()) as entries:
+        found = [Path(entry.path) for entry in entries if NAMED.fullmatch(entry.name)]
+    return [path for path in found if _removed(path)]
+
+
+def _removed(path: Path) -> bool:
+    try:
+        lock = _locked(path)
+    except OSError:
+        return False
+    try:
+        with suppress(OSError):
+            shutil.rmtree(path)
+    finally:
+        os.close(lock)
+    return not path.exists()
+
+
+def _require_own(status: os.stat_result) -> None:
+    if status.st_uid != os.geteuid() or stat.S_IMODE(status.st_mode) & 0o022:
+        raise PermissionError("the folder is not this user's alone")
+
+
+def _locked(path: Path) -> int:
+    """Lock the folder without waiting; a symbolic link or another user's folder counts as taken.
+
+    Raises: OSError
+    """
+    opened = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        _require_own(os.fstat(opened))
+        fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BaseException:
+        os.close(opened)
+        raise
+    return opened

@@ -1,0 +1,194 @@
+"""A model server sends too much or never stops: a real server reads little of it, and serves everyone meanwhile."""
+
+import gzip
+import json
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import cache
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, Final
+
+import httpx2
+import pytest
+
+from hitlchat.agent.answer_bytes import LARGEST_EVENT
+from hitlchat.agent.models import RunStatus
+from tests.agent.talk import Talk
+from tests.mcp_server.floods import MIB, memory, peak
+from tests.processes import STEADY, Person, Server, Servers
+from tests.scripted_model import DONE, Reply, ScriptedModel, chunk, raw, text
+from tests.waiting import until
+
+FLOOD: Final = 300 * MIB
+# What an answer may cost at most, once the first one was read.
+MOST_MIB: Final = 40
+# What a flood may cost the server, in seconds of processor time, which a busy machine does not change.
+MOST_SECONDS: Final = 3.0
+STREAM: Final = {"Content-Type": "text/event-stream"}
+
+
+@cache
+def _packed() -> bytes:
+    return gzip.compress(b"data: " + bytes(FLOOD), 1)
+
+
+def _poured(before: bytes, piece: bytes) -> Iterator[bytes]:
+    yield before
+    for _ in range(FLOOD // len(piece)):
+        yield piece
+
+
+def _dripped() -> Iterator[bytes]:
+    while True:
+        yield b": still there\n\n"
+        time.sleep(0.05)
+
+
+Kind = tuple[int, dict[str, str], Callable[[], Iterator[bytes]], str]
+
+KINDS: Final[dict[str, Kind]] = {
+    "one line": (200, STREAM, lambda: _poured(b"data: ", b"x" * MIB), "One event of the model server"),
+    "one event of many lines": (
+        200,
+        STREAM,
+        lambda: _poured(b"", b"data: x\n" * 2**17),
+        "One event of the model server",
+    ),
+    "no event stream": (200, {}, lambda: _poured(b"{", b" " * MIB), "One event of the model server"),
+    "an error": (400, {}, lambda: _poured(b"", b"x" * MIB), "refused the request (400)"),
+    "a gzip bomb": (200, STREAM | {"Content-Encoding": "gzip"}, lambda: iter([_packed()]), "packs its answers"),
+    "an error as a gzip bomb": (500, {"Content-Encoding": "gzip"}, lambda: iter([_packed()]), "packs its answers"),
+    "a drip": (200, STREAM, _dripped, "did not end its answer within 5 seconds"),
+}
+
+
+class _Hostile(BaseHTTPRequestHandler):
+    """Answers with what the last message names."""
+
+    def do_POST(self) -> None:
+        assert self.headers["accept-encoding"] == "identity"
+        asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        status, headers, body, _ = KINDS[asked["messages"][-1]["content"]]
+        with suppress(OSError):
+            self.send_response(status)
+            for name, value in headers.items():
+                self.send_header(name, value)
+            self.end_headers()
+            for piece in body():
+                self.wfile.write(piece)
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def hostile() -> Iterator[str]:
+    """Where it is."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Hostile)
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}/v1"
+    server.shutdown()
+    thread.join(10)
+    server.server_close()
+
+
+@contextmanager
+def served_meanwhile(server: Server) -> Iterator[None]:
+    """Somebody else sends one request after the other, and each is answered."""
+    served = threading.Event()
+    over = threading.Event()
+
+    def ask() -> None:
+        with httpx2.Client(trust_env=False, timeout=60) as web:
+            while not over.is_set():
+                assert web.get(f"{server.url}/healthz").status_code == 200
+                served.set()
+                over.wait(0.02)
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    assert served.wait(60)
+    yield
+    served.clear()
+    assert served.wait(60), "nobody else is served"
+    over.set()
+    thread.join(60)
+
+
+def worked(pid: int) -> float:
+    """The processor time that a process has taken, in seconds."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
+
+
+def told(bob: Person, message: str) -> str:
+    """The notice that follows this message in a conversation of its own."""
+    conversation = bob.begin(message)
+
+    def look() -> str:
+        said = bob.conversation(conversation)["messages"]
+        return next((each["content"] for each in said if each["role"] == "notice"), "")
+
+    return until(look, f"the run about {message!r} ends", seconds=90)
+
+
+@pytest.mark.embedded
+@pytest.mark.timeout(300)
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_floods_of_300_mb_cost_a_real_server_little_memory_and_nobody_else_time(servers: Servers, hostile: str) -> None:
+    server = servers.start(
+        **STEADY, OPENAI_BASE_URL=hostile, OPENAI_API_KEY="any", OPENAI_MODEL="any", MODEL_ANSWER_SECONDS="5"
+    )
+    assert server._process is not None
+    bob = server.sign_in("bob")
+    told(bob, "no event stream")
+    before = peak(server._process.pid)
+    for kind, (*_, expected) in KINDS.items():
+        began = worked(server._process.pid)
+        with served_meanwhile(server):
+            assert expected in told(bob, kind), kind
+        after, seconds = peak(server._process.pid), worked(server._process.pid) - began
+        sys.stderr.write(f"{kind}: {before:.0f} MiB before, {after:.0f} MiB at most, {seconds:.2f} s of work\n")
+        assert after - before < MOST_MIB, kind
+        assert seconds < MOST_SECONDS, kind
+    bob.close()
+    assert memory(server) - before < MOST_MIB
+    assert "Traceback" not in server.log
+
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+async def test_an_answer_in_one_large_piece_is_read(talk: Talk, scripted_model: ScriptedModel) -> None:
+    scripted_model.enqueue(text("x" * 900_000))
+    assert (await talk.ask()).status == RunStatus.DONE
+    assert (await talk.answers())[-1] == "x" * 900_000
+
+
+@pytest.mark.parametrize("end", [b"\n\n", b"\r\n\r\n", b"\r\r"])
+async def test_many_large_events_are_as_good_as_small_ones(
+    end: bytes, talk: Talk, scripted_model: ScriptedModel
+) -> None:
+    padding = b": " + b"x" * (LARGEST_EVENT // 2) + end
+    said = chunk({"content": "Hello."}).removesuffix(b"\n\n") + end
+    scripted_model.enqueue(Reply((padding, padding, padding, said, padding, chunk({}, "stop"), DONE)))
+    assert (await talk.ask()).status == RunStatus.DONE
+    assert (await talk.answers())[-1] == "Hello."
+
+
+@pytest.mark.parametrize("form", ["gzip", "deflate", "br", "zstd", "gzip, identity", "x"])
+async def test_a_packed_answer_is_not_unpacked(form: str, talk: Talk, scripted_model: ScriptedModel) -> None:
+    scripted_model.enqueue(Reply((gzip.compress(chunk({"content": "hi"})),), headers={"Content-Encoding": form}))
+    assert "packs its answers although it was asked not to" in (await talk.ask()).error
+
+
+async def test_json_that_is_too_deep_is_a_notice(talk: Talk, scripted_model: ScriptedModel) -> None:
+    scripted_model.enqueue(raw(b"data: " + b"[" * 1_000_000 + b"\n\n"))
+    assert "no Chat Completions stream" in (await talk.ask()).error

@@ -1,0 +1,217 @@
+"""What makes a tool ask less is confirmed by a person, is inherited by the next tool of its name, and is on record."""
+
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Group, User
+from django.test import Client
+from pytest_django.fixtures import Settings
+
+from hitlchat.accounts.models import TokenKind
+from hitlchat.gate import oversight, ruling, weakening
+from hitlchat.gate.models import AuditEvent, DecidedBy, Tool
+from hitlchat.gate.tools import watched
+from tests.api.conftest import Program, ProgramOf, problem
+from tests.conftest import ECHO, PASSWORD, MakeTool, signed_in
+from tools_studio import authoring
+from tools_studio.library.install import install
+
+LESS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "never ask": ({"hitl_mode": "REQUIRED"}, {"hitlMode": "DISABLED"}),
+    "policies decide": ({"hitl_mode": "REQUIRED"}, {"hitlMode": "CONDITIONAL", "condition": "False"}),
+    "the usual mode, which never asks": ({"hitl_mode": "REQUIRED"}, {"hitlMode": None}),
+    "another condition": ({"hitl_mode": "CONDITIONAL", "condition": "True"}, {"condition": "False"}),
+    "a client's word": ({"hitl_mode": "REQUIRED", "signed_in_only": True}, {"signedInOnly": False}),
+}
+
+
+@pytest.fixture
+def alices(alice: User, program_of: ProgramOf) -> Program:
+    return program_of(alice)
+
+
+@pytest.fixture
+def machine(alice: User, program_of: ProgramOf) -> Program:
+    return program_of(alice, TokenKind.API)
+
+
+def last(name: str) -> AuditEvent:
+    found: AuditEvent = AuditEvent.objects.filter(name=name).latest("pk")
+    return found
+
+
+@pytest.mark.parametrize("standing, change", LESS.values(), ids=LESS)
+def test_a_patch_that_asks_less_is_made_only_when_a_person_confirms_it(
+    alices: Program, machine: Program, make_tool: MakeTool, standing: dict[str, Any], change: dict[str, Any]
+) -> None:
+    before = watched(make_tool("echo", **standing))
+    assert "confirmLowering" in problem(alices.patch("/tools/echo", change), 409)["errors"]
+    problem(machine.patch("/tools/echo", change | {"confirmLowering": True}), 403)
+    assert watched(Tool.objects.get()) == before
+    assert alices.patch("/tools/echo", change | {"confirmLowering": True}).status_code == 200
+    event = last("tool.changed")
+    assert event.data["weaker"]
+    assert event.data["before"] == {name: before[name] for name in event.data["before"]}
+
+
+def test_confirming_what_asks_more_is_not_needed(alices: Program, make_tool: MakeTool) -> None:
+    make_tool("echo", hitl_mode="DISABLED")
+    assert alices.patch("/tools/echo", {"hitlMode": "REQUIRED"}).json()["hitlMode"] == "REQUIRED"
+    assert "weaker" not in last("tool.changed").data
+
+
+@pytest.mark.parametrize("who", ["alices", "machine"])
+def test_a_tool_made_again_under_a_name_asks_as_much_as_the_one_before(
+    who: str, make_tool: MakeTool, request: pytest.FixtureRequest
+) -> None:
+    program: Program = request.getfixturevalue(who)
+    make_tool("echo", hitl_mode="REQUIRED")
+    assert program.delete("/tools/echo").status_code == 204
+    made = program.post("/tools", {"name": "echo", "code": ECHO, "hitlMode": "DISABLED"})
+    assert (made.status_code, made.json()["hitlMode"], made.json()["published"]) == (201, "REQUIRED", False)
+
+
+def test_a_name_keeps_its_condition_and_that_a_signed_in_person_decides(alices: Program, make_tool: MakeTool) -> None:
+    make_tool("echo", hitl_mode="CONDITIONAL", condition="True", signed_in_only=True)
+    alices.delete("/tools/echo")
+    again = {"name": "echo", "code": ECHO, "hitlMode": "DISABLED", "condition": "False"}
+    made = alices.post("/tools", again).json()
+    assert (made["hitlMode"], made["condition"], made["signedInOnly"]) == ("CONDITIONAL", "True", True)
+    alices.delete("/tools/echo")
+    # Nobody can tell which of two conditions asks more.
+    assert alices.post("/tools", again | {"hitlMode": "CONDITIONAL"}).json()["hitlMode"] == "REQUIRED"
+
+
+def test_a_name_keeps_the_people_who_decide(alices: Program, alice: User, bob: User, make_tool: MakeTool) -> None:
+    group = Group.objects.create(name="Finance")
+    group.user_set.add(bob)
+    rules = oversight.Rules(decided_by=DecidedBy.GROUP, group=group, not_the_requester=True)
+    ruling.change(make_tool("echo"), rules, signed_in(alice))
+    alices.delete("/tools/echo")
+    alices.post("/tools", {"name": "echo", "code": ECHO})
+    assert oversight.of(Tool.objects.get()) == rules
+    assert last("tool.rules_changed").data["after"] == rules.as_json
+
+
+@pytest.mark.parametrize("who", ["alices", "machine"])
+def test_no_detour_over_another_name_makes_a_name_ask_less(
+    who: str, make_tool: MakeTool, request: pytest.FixtureRequest
+) -> None:
+    program: Program = request.getfixturevalue(who)
+    make_tool("pay", hitl_mode="REQUIRED")
+    make_tool("other", hitl_mode="DISABLED")
+    assert program.patch("/tools/pay", {"name": "aside"}).status_code == 200
+    assert program.patch("/tools/other", {"name": "pay"}).status_code == 200
+    assert Tool.objects.get(name="pay").hitl_mode == "REQUIRED"
+
+
+def test_an_import_under_a_former_name_says_and_has_the_mode_of_before(alices: Program, make_tool: MakeTool) -> None:
+    make_tool("echo", hitl_mode="REQUIRED")
+    alices.delete("/tools/echo")
+    tools = [{"name": "echo", "code": ECHO, "hitlMode": "DISABLED"}]
+    body = {"document": {"format": "hitlchat.tools", "version": 1, "tools": tools}}
+    (done,) = alices.post("/tools-import", body).json()["tools"]
+    assert (done["hitlMode"], done["raisedFrom"], Tool.objects.get().hitl_mode) == ("REQUIRED", "DISABLED", "REQUIRED")
+
+
+@pytest.mark.guarantee("gate:only-people")
+def test_no_api_token_publishes_a_tool(alices: Program, machine: Program) -> None:
+    machine.post("/tools", {"name": "echo", "code": ECHO})
+    assert "Only a person publishes" in problem(machine.post("/tools/echo/publish"), 403)["detail"]
+    assert alices.post("/tools/echo/publish").json()["published"] is True
+    # Nor does what it changes stay published, tested or not.
+    assert machine.patch("/tools/echo", {"code": f"{ECHO}# other\n"}).json()["published"] is False
+    assert machine.patch("/tools/echo", {"code": ECHO}).json()["published"] is False
+    problem(machine.post("/tools/echo/publish"), 403)
+    assert alices.post("/tools/echo/publish").json()["published"] is True
+    assert machine.patch("/tools/echo", {"code": f"{ECHO}# other\n"}).json()["published"] is False
+
+
+@pytest.mark.guarantee("audit:complete")
+def test_the_record_says_of_every_way_in_what_each_tool_has_become(
+    alices: Program, alice: User, client: Client
+) -> None:
+    client.force_login(alice)
+    install()
+    _walk(alices, client)
+    assert _told() == {tool.name: watched(tool) for tool in Tool.objects.all()}
+
+
+def _walk(alices: Program, client: Client) -> None:
+    """Change tools by pages, REST, restore and import."""
+    alices.post("/tools", {"name": "a", "code": ECHO, "hitlMode": "DISABLED"})
+    alices.post("/tools", {"name": "b", "code": ECHO})
+    alices.post("/tools/a/publish")
+    alices.patch("/tools/a", {"hitlMode": "REQUIRED", "promptTemplate": "Say {args.text}", "name": "c"})
+    alices.post("/tools/c/versions/1/restore", {"confirmLowering": True})
+    assert client.post("/studio/tools/c/publish", {"published": "no"}).status_code == 302
+    alices.delete("/tools/b")
+    tools = [{"name": "d", "code": ECHO, "capabilities": {"store": True}}]
+    alices.post("/tools-import", {"document": {"format": "hitlchat.tools", "version": 1, "tools": tools}})
+
+
+def _told() -> dict[str, dict[str, Any]]:
+    """Read from the events alone what every tool is."""
+    found: dict[str, dict[str, Any]] = {}
+    for event in AuditEvent.objects.filter(name__startswith="tool.").order_by("pk"):
+        data = event.data
+        if event.name == "tool.deleted":
+            del found[data["tool"]]
+            continue
+        for name in data.get("tools", [data["tool"]]):
+            row = found.pop(data["before"]["name"] if "name" in data.get("before", {}) else name, {})
+            assert {field: row[field] for field in data.get("before", {})} == data.get("before", {})
+            found[name] = row | data["after"]
+    return found
+
+
+def test_a_change_that_fails_leaves_no_event(alices: Program, make_tool: MakeTool) -> None:
+    make_tool("a")
+    make_tool("b")
+    events = AuditEvent.objects.count()
+    problem(alices.patch("/tools/a", {"name": "b"}), 409)
+    assert AuditEvent.objects.count() == events
+
+
+def test_the_record_is_read_in_words(alices: Program, make_tool: MakeTool, alice: User) -> None:
+    make_tool("echo")
+    alices.patch("/tools/echo", {"hitlMode": "DISABLED", "confirmLowering": True})
+    (event,) = alices.get("/audit", name="tool.changed").json()
+    assert (event["words"], event["actor"]) == ("The tool echo was changed", "alice")
+    assert (event["data"]["before"], event["data"]["after"]) == ({"hitl_mode": "REQUIRED"}, {"hitl_mode": "DISABLED"})
+
+
+def test_administrators_read_changes_beside_the_calls_and_nobody_else_does(
+    client: Client, alice: User, bob: User, make_tool: MakeTool
+) -> None:
+    tool = make_tool("echo")
+    authoring.amend(tool, {"hitl_mode": "DISABLED"}, signed_in(alice), confirmed=True)
+    client.force_login(bob)
+    assert client.get("/history/changes").status_code == 404
+    assert "/history/changes" not in client.get("/history/").content.decode()
+    client.force_login(alice)
+    assert "/history/changes" in client.get("/history/").content.decode()
+    page = client.get("/history/changes?area=tools").content.decode()
+    assert "The tool echo was changed" in page
+    assert "Ask every time" in page
+    assert "asks less" in page
+    assert "No changes yet" in client.get("/history/changes?area=servers").content.decode()
+
+
+def test_sign_ins_and_failed_ones_are_on_record(client: Client, alice: User) -> None:
+    client.post("/sign-in", {"username": "alice", "password": "wrong"})
+    assert last("person.sign_in_failed").data["person"] == "alice"
+    client.post("/sign-in", {"username": PASSWORD, "password": "alice"})
+    assert AuditEvent.objects.filter(name="person.sign_in_failed").count() == 1
+    client.post("/sign-in", {"username": "alice", "password": PASSWORD})
+    assert last("person.signed_in").actor == alice
+
+
+def test_settings_are_recorded_once_for_each_change(db: None, settings: Settings) -> None:
+    assert weakening.record_settings()
+    assert not weakening.record_settings()
+    settings.HITL_ENABLED = False
+    assert weakening.record_settings()
+    assert not weakening.record_settings()
+    event = last("settings.changed")
+    assert (event.data["before"], event.data["after"]) == ({"HITL_ENABLED": True}, {"HITL_ENABLED": False})

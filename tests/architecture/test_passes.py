@@ -1,0 +1,76 @@
+"""What `make test` runs where is written down once, and is true."""
+
+import re
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from django.db.migrations.loader import MigrationLoader
+
+from tests import costs, template
+from tests.apart import redis_database
+from tests.architecture.source import ROOT
+from tests.selecting import ON_SERVERS, QUICK_FOLDERS, STORIES, touched
+
+NEEDS_SERVERS = re.compile(r"pytest\.mark\.(?:postgres|processes|servers)\b")
+IN_ALL = {"embedded", "browser", "servers"}
+
+
+def test_each_file_that_is_named_for_a_pass_exists() -> None:
+    named = [*ON_SERVERS, *QUICK_FOLDERS, *STORIES]
+    assert [path for path in named if not (ROOT / path).exists()] == []
+
+
+def test_each_file_with_tests_for_the_servers_is_named_with_a_reason() -> None:
+    paths = (path for path in (ROOT / "tests").rglob("test_*.py") if path.name != "test_passes.py")
+    marked = {path.relative_to(ROOT).as_posix() for path in paths if NEEDS_SERVERS.search(path.read_text("utf-8"))}
+    assert marked - ON_SERVERS.keys() == set()
+
+
+@pytest.mark.parametrize(
+    "path, passes",
+    [
+        ("tests", IN_ALL),
+        (".", IN_ALL),
+        ("tests/gate", {"embedded", "servers"}),
+        ("tests/gate/test_races.py", {"embedded", "servers"}),
+        ("tests/gate/test_card.py", {"embedded"}),
+        ("tests/browser/test_drawer.py", {"browser"}),
+    ],
+)
+def test_a_run_of_some_files_has_only_the_passes_that_they_belong_to(path: str, passes: set[str]) -> None:
+    assert touched([ROOT / path], ROOT) == passes
+
+
+def test_each_worker_has_a_redis_database_of_its_own() -> None:
+    assert [redis_database("redis://:pw@127.0.0.1:6379/12", f"gw{n}")[-3:] for n in range(3)] == ["/12", "/13", "/14"]
+    assert redis_database("redis://127.0.0.1:6379", "gw1") == "redis://127.0.0.1:6379/1"
+
+
+def test_costs_are_summed_by_folder_and_the_most_expensive_come_first() -> None:
+    spent = [costs.Cost(3.0, "tests/gate", "a"), costs.Cost(2.5, "tests/chat", "b"), costs.Cost(1.0, "tests/gate", "c")]
+    lines = costs.table(spent).splitlines()
+    assert lines[1].split() == ["4.0", "s", "2", "tests", "tests/gate"]
+    assert lines[4].split() == ["3.0", "s", "a"]
+
+
+def test_a_changed_migration_has_the_database_of_the_tests_made_anew(tmp_path: Path) -> None:
+    migration = tmp_path / "hitlchat" / "gate" / "migrations" / "0001_initial.py"
+    migration.parent.mkdir(parents=True)
+    states = set()
+    for text in ("", "operations = []"):
+        migration.write_text(text, encoding="utf-8")
+        states.add(template.digest(tmp_path))
+    (migration.parent / "0002_more.py").touch()
+    states.add(template.digest(tmp_path))
+    (tmp_path / "hitlchat" / "views.py").touch()
+    assert template.digest(tmp_path) in states
+    assert len(states) == 3
+
+
+def test_the_copied_database_has_nothing_left_to_migrate(tmp_path: Path) -> None:
+    template.copy_to(tmp_path / "copy.sqlite3")
+    with closing(sqlite3.connect(tmp_path / "copy.sqlite3")) as copy:
+        done = set(copy.execute("SELECT app, name FROM django_migrations"))
+    assert done >= set(MigrationLoader(None).disk_migrations)

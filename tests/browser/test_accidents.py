@@ -1,0 +1,218 @@
+"""Decisions that nobody made: stray keys, impatient clicks, a yes to what was out of view; with real input events."""
+
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.browser.chatting import GRACE_MS, Chat, approve_button, look_through
+from tests.browser.conftest import House, SharedModel, Visit
+from tests.browser.inbox import Asking, Inbox
+from tests.scripted_model import calls, text
+
+pytestmark = [pytest.mark.browser, pytest.mark.guarantee("gate:seen")]
+
+Ask = Callable[..., None]
+LONG = {f"field_{n}": f"value {n}" for n in range(30)}
+
+
+@pytest.fixture
+def ask(chat: Chat, model: SharedModel) -> Ask:
+    def ask(*wanted: tuple[str, dict[str, Any]]) -> None:
+        model.enqueue(calls(*wanted))
+        chat.say()
+        expect(chat.modal).to_be_visible()
+        expect(chat.cards).to_have_count(len(wanted))
+
+    return ask
+
+
+@pytest.fixture
+def stopped(page: Page) -> Page:
+    page.clock.install()
+    return page
+
+
+@pytest.fixture
+def waiting(house: House, model: SharedModel) -> Iterator[Asking]:
+    asking = Asking(house, model)
+    yield asking
+    asking.end()
+
+
+@pytest.fixture
+def inbox(page: Page, house: House) -> Inbox:
+    return Inbox(page, house.server.url)
+
+
+def stop(chat: Chat) -> None:
+    chat.modal.get_by_role("button", name="Stop").click()
+    expect(chat.modal).to_be_hidden()
+
+
+def stop_clock(page: Page) -> None:
+    """Let the page's time go on only when the test says so; `page.clock.install()` came before."""
+    page.clock.pause_at(datetime.now().astimezone() + timedelta(seconds=10))
+
+
+def middle(button: Locator) -> tuple[float, float]:
+    box = button.bounding_box()
+    assert box
+    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+
+# -- The inbox's keys --------------------------------------------------------------------------------------------------
+
+
+def test_stray_keys_answer_nothing_that_nobody_chose(inbox: Inbox, house: House, waiting: Asking) -> None:
+    waiting(("echo", {"text": "one"}), ("echo", {"text": "two"}), ("note", {"note": "three"}))
+    inbox.open()
+    inbox.shows("Say one")
+    inbox.page.keyboard.type("banana")
+    inbox.page.wait_for_timeout(GRACE_MS)
+    inbox.page.keyboard.type("banana")
+    expect(inbox.lines).to_have_count(3)
+    assert len(house.bob.pending()) == 3
+
+
+def test_a_key_answers_the_chosen_line_alone_however_often_it_is_pressed(
+    inbox: Inbox, house: House, waiting: Asking
+) -> None:
+    waiting(("echo", {"text": "one"}), ("echo", {"text": "two"}), ("note", {"note": "three"}))
+    inbox.open()
+    expect(inbox.lines).to_have_count(3)
+    inbox.page.keyboard.press("j")
+    inbox.shows("Say one")
+    for _ in range(9):
+        inbox.page.keyboard.press("a")
+        inbox.page.wait_for_timeout(GRACE_MS / 2)
+    expect(inbox.lines).to_have_count(2)
+    assert len(house.bob.pending()) == 2
+
+
+# -- What has not been in view -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.guarantee("gate:no-yes-no-run")
+def test_approve_says_what_was_not_in_view_and_leads_there(chat: Chat, ask: Ask, model: SharedModel) -> None:
+    ask(("many", LONG))
+    card = chat.asked()
+    button = approve_button(card)
+    expect(card.locator(".why-not").last).to_contain_text("not seen yet")
+    expect(button).to_have_attribute("aria-disabled", "true")
+    button.click(force=True)
+    expect(chat.cards).to_have_count(1)
+    first = chat.page.evaluate("document.activeElement.matches('dd, h3, .ask-why, .effect')")
+    assert first, "the first part that was not in view has the focus"
+    look_through(card)
+    expect(card.locator(".why-not").last).to_be_empty()
+    model.enqueue(text("Done."))
+    chat.approve(card)
+    chat.said("Done.")
+
+
+def test_by_keyboard_alone_each_press_leads_to_what_is_left_and_the_last_one_approves(
+    chat: Chat, ask: Ask, model: SharedModel
+) -> None:
+    ask(("many", LONG))
+    button = approve_button(chat.asked())
+    model.enqueue(text("Done."))
+    for _ in range(40):
+        if not chat.modal.is_visible():
+            break
+        button.focus()
+        chat.page.keyboard.press("Enter")
+        chat.page.wait_for_timeout(GRACE_MS)
+    chat.said("Done.")
+
+
+def test_a_card_out_of_view_is_not_approved_by_a_script_of_keys(chat: Chat, ask: Ask, house: House) -> None:
+    ask(("many", LONG))
+    card = chat.asked()
+    card.locator("form:has([data-approve])").evaluate("form => form.requestSubmit()")
+    expect(chat.cards).to_have_count(1)
+    assert len(house.bob.pending()) == 1
+    stop(chat)
+
+
+def test_without_its_script_a_page_approves_nothing(visit: Visit, house: House, waiting: Asking) -> None:
+    waiting(("echo", {"text": "one"}))
+    page = visit(house.server, house.bob, java_script_enabled=False)
+    page.goto(f"{house.server.url}/approvals/{house.bob.pending()[0]['id']}")
+    expect(approve_button(page.locator("[data-ask]"))).to_be_disabled()
+    assert "Approving needs JavaScript" in (page.locator("[data-ask] noscript").text_content() or "")
+
+
+# -- Impatient presses -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("every", [120, 300, 450])
+def test_clicks_at_one_place_however_fast_approve_no_turn_after_the_first(
+    chat: Chat, ask: Ask, model: SharedModel, house: House, every: int
+) -> None:
+    ask(("echo", {"text": "first"}))
+    button = approve_button(chat.asked())
+    x, y = middle(button)
+    model.enqueue(calls(("echo", {"text": "second"})))
+    for _ in range(20):
+        chat.page.mouse.click(x, y)
+        chat.page.wait_for_timeout(every)
+    expect(chat.cards).to_have_count(1)
+    expect(chat.cards.first).to_contain_text("second")
+    assert len(house.bob.pending()) == 1
+    stop(chat)
+
+
+def test_a_press_that_began_in_the_pause_does_not_count_when_it_ends_after_it(
+    stopped: Page, chat: Chat, ask: Ask
+) -> None:
+    ask(("echo", {"text": "one"}))
+    chat.asked()
+    stop_clock(stopped)
+    stopped.evaluate("window.dispatchEvent(new Event('focus'))")
+    stopped.mouse.move(*middle(approve_button(chat.cards.first)))
+    stopped.mouse.down()
+    stopped.clock.run_for(3 * GRACE_MS)
+    stopped.mouse.up()
+    stopped.clock.run_for(GRACE_MS)
+    expect(chat.cards).to_have_count(1)
+    stop(chat)
+
+
+def test_a_held_key_that_was_down_in_the_pause_approves_nothing(stopped: Page, chat: Chat, ask: Ask) -> None:
+    ask(("echo", {"text": "one"}))
+    approve_button(chat.asked()).focus()
+    stop_clock(stopped)
+    stopped.evaluate("window.dispatchEvent(new Event('focus'))")
+    for _ in range(60):
+        # Down again without up: the browser's own repetition.
+        stopped.keyboard.down("Enter")
+        stopped.clock.run_for(30)
+    stopped.clock.run_for(GRACE_MS)
+    stopped.keyboard.down("Enter")
+    stopped.keyboard.up("Enter")
+    expect(chat.cards).to_have_count(1)
+    stop(chat)
+
+
+def test_a_finger_is_held_to_the_same_pause(visit: Visit, house: House, model: SharedModel) -> None:
+    page = visit(house.server, house.bob, has_touch=True)
+    page.clock.install()
+    conversation = house.bob.post("/api/conversations", {"title": "By touch"}).json()["id"]
+    chat = Chat(page, house.server, conversation).open()
+    model.enqueue(calls(("echo", {"text": "one"})))
+    chat.say()
+    chat.asked()
+    stop_clock(page)
+    page.evaluate("window.dispatchEvent(new Event('focus'))")
+    x, y = middle(approve_button(chat.cards.first))
+    for _ in range(12):
+        page.touchscreen.tap(x, y)
+        page.clock.run_for(450)
+    expect(chat.cards).to_have_count(1)
+    model.enqueue(text("Done."))
+    page.clock.run_for(GRACE_MS)
+    page.touchscreen.tap(x, y)
+    chat.said("Done.")

@@ -1,0 +1,118 @@
+"""Where focus goes by itself, and where what a page offers leads to."""
+
+from typing import Final
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser import looking
+from tests.browser.chatting import Chat, approve
+from tests.browser.conftest import NARROW, House, SharedModel, Visit
+from tests.conftest import PASSWORD
+from tests.scripted_model import calls, text
+
+pytestmark = pytest.mark.browser
+
+
+def test_after_the_first_message_one_can_go_on_typing(page: Page, house: House, model: SharedModel) -> None:
+    model.enqueue(text("Good day."))
+    page.goto(house.server.url)
+    page.keyboard.type("Hello")
+    page.keyboard.press("Enter")
+    chat = Chat(page, house.server, "")
+    chat.said("Good day.")
+    expect(chat.composer).to_be_focused()
+    page.keyboard.type("And now")
+    expect(chat.composer).to_have_value("And now")
+
+
+GO_ON: Final = """() => {
+  const say = document.querySelector("#say");
+  say.form.requestSubmit();
+  say.value += " and more";
+  say.dispatchEvent(new Event("input", { bubbles: true }));
+}"""
+
+
+def test_what_is_typed_while_a_message_is_on_its_way_stays(chat: Chat, model: SharedModel) -> None:
+    model.enqueue(text("Good day."))
+    chat.composer.fill("Hello")
+    expect(chat.send).to_be_enabled()
+    chat.page.evaluate(GO_ON)
+    chat.said("Good day.")
+    expect(chat.composer).to_have_value(" and more")
+    chat.page.reload()
+    expect(chat.composer).to_have_value(" and more")
+    chat.composer.fill("")
+
+
+def test_once_the_last_card_is_answered_focus_is_in_the_composer(chat: Chat, model: SharedModel) -> None:
+    model.enqueue(calls(("echo", {"text": "one"}), ("echo", {"text": "two"})), text("Said."))
+    chat.say()
+    approve(chat.asked(2))
+    expect(chat.cards).to_have_count(1)
+    expect(chat.modal.get_by_role("heading", level=2)).to_be_focused()
+    approve(chat.asked(1))
+    chat.said("Said.")
+    expect(chat.composer).to_be_focused()
+
+
+def test_under_a_finger_no_keyboard_comes_up_by_itself(house: House, model: SharedModel, visit: Visit) -> None:
+    page = visit(house.server, house.bob, viewport=NARROW, has_touch=True, is_mobile=True)
+    chat = Chat(page, house.server, house.bob.begin("")).open()
+    model.enqueue(calls(("echo", {"text": "one"})), text("Said."))
+    chat.say()
+    approve(chat.asked())
+    chat.said("Said.")
+    expect(chat.log).to_be_focused()
+
+
+def test_a_narrow_window_offers_a_new_conversation(page: Page, house: House) -> None:
+    page.set_viewport_size(NARROW)
+    chat = Chat(page, house.server, house.bob.begin("")).open()
+    button = page.get_by_role("button", name="New conversation")
+    expect(button).to_have_count(1)
+    assert looking.in_view(button)
+    looking.check(page)
+    button.click()
+    expect(page).not_to_have_url(chat.url)
+    expect(page.get_by_label("Message")).to_be_focused()
+
+
+def test_what_was_not_saved_leads_to_its_field(author: Page, house: House, visit: Visit) -> None:
+    visit.watch(author).expect("status of 422")
+    author.goto(f"{house.server.url}/studio/new")
+    author.get_by_label("Name", exact=True).fill("no good name!")
+    author.get_by_role("button", name="Create draft").click()
+    note = author.get_by_role("alert").filter(has_text="Not saved.")
+    expect(note).to_be_visible()
+    note.get_by_role("link", name="Name", exact=True).click()
+    expect(author.get_by_label("Name", exact=True)).to_be_focused()
+    looking.check(author)
+
+
+# Signed in at a time that is long ago.
+LONG_AGO = """
+from django.contrib.sessions.backends.db import SessionStore
+from hitlchat.accounts.sessions import SIGNED_IN_AT
+session = SessionStore(session_key="{key}")
+session[SIGNED_IN_AT] = "2020-01-01T00:00:00+00:00"
+session.save()
+"""
+
+
+def test_signing_in_again_leads_back_to_the_conversation(house: House, model: SharedModel, visit: Visit) -> None:
+    bob = house.server.sign_in("bob")
+    house.server.home.manage("shell", "-v", "0", "-c", LONG_AGO.format(key=bob.cookies["sessionid"]))
+    page = visit(house.server, bob)
+    chat = Chat(page, house.server, bob.begin("")).open()
+    model.enqueue(calls(("wipe", {"note": "all"})), text("Wiped."))
+    chat.say()
+    chat.asked().get_by_role("link", name="Sign in again").click()
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_role("button", name="Sign in again").click()
+    expect(page).to_have_url(chat.url)
+    card = chat.asked()
+    card.get_by_label("I reviewed the tool and every argument above.").check()
+    approve(card)
+    chat.said("Wiped.")

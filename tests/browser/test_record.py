@@ -1,0 +1,37 @@
+"""The page of the record in a browser: verify with progress, export, and check the file there."""
+
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser import looking
+from tests.browser.conftest import House, Visit
+
+pytestmark = pytest.mark.browser
+
+
+def test_an_administrator_verifies_exports_and_checks_the_record(house: House, visit: Visit, tmp_path: Path) -> None:
+    page = visit(house.server, house.alice)
+    page.goto(f"{house.server.url}/record/")
+    looking.check(page)
+    page.get_by_role("button", name="Verify now").click()
+    expect(page.get_by_text("verified by alice")).to_be_visible(timeout=30_000)
+    with page.expect_download() as begun:
+        page.get_by_role("button", name="Export", exact=True).click()
+    file = tmp_path / "record.jsonl"
+    begun.value.save_as(file)
+    page.get_by_label("Export or receipt").set_input_files(file)
+    page.get_by_role("button", name="Check", exact=True).click()
+    expect(page.get_by_text("As it was written on")).to_be_visible()
+    looking.check(page)
+    file.write_bytes(file.read_bytes().replace(b"record.exported", b"record.imported"))
+    page.get_by_label("Export or receipt").set_input_files(file)
+    page.get_by_role("button", name="Check", exact=True).click()
+    expect(page.get_by_text("Not genuine")).to_be_visible()
+    looking.check(page)
+    page.get_by_text("Compare with what you noted").click()
+    page.get_by_label("Hash of a seal that must be there").fill("ab" * 32)
+    page.get_by_role("button", name="Verify now").click()
+    expect(page.get_by_text("which was to be found, is not in the record")).to_be_visible(timeout=30_000)
+    looking.check(page)

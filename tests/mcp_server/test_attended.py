@@ -1,0 +1,298 @@
+"""Clients at which a person sits: an administrator says so of a token, and only their word may count as a yes."""
+
+import asyncio
+from functools import partial
+from typing import Any
+
+import pytest
+from asgiref.sync import sync_to_async as in_thread
+from django.contrib.auth.models import User
+from django.core.management import CommandError, call_command
+from django.db import IntegrityError, transaction
+from django.test import Client
+from mcp.client import ClientRequestContext
+from mcp_types import ElicitRequestFormParams, ElicitRequestURLParams, ElicitResult
+from pytest_django import Settings
+
+from hitlchat import settings as defaults
+from hitlchat.accounts.models import Token, TokenKind
+from hitlchat.gate import decide
+from hitlchat.gate.actor import Actor
+from hitlchat.gate.models import Approval, AuditEvent, Decision, Tool, ToolCall
+from hitlchat.gate.status import Status
+from hitlchat.mcp_server import personal, tokens
+from tests.conftest import signed_in
+from tests.gate.asking import approval_of, ask_over_mcp, fresh, mark, recording, word
+from tests.gate.racing import meanwhile
+from tests.mcp_server.clients import Raw, answer, call_that_is, connected, status, text, yes
+from tests.waiting import soon
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.guarantee("gate:only-people")]
+
+HELLO = {"text": "hello"}
+both_eras = pytest.mark.parametrize("era", ["2025", "2026"])
+
+
+@pytest.fixture
+def unmarked(bob: User) -> str:
+    """A script's token."""
+    return tokens.make(bob)
+
+
+# -- The gate ---------------------------------------------------------------------------------------------------------
+
+
+def test_out_of_the_box_a_word_counts_up_to_l1() -> None:
+    assert defaults.HITL_ELICITATION_MAX_RISK == 1
+
+
+def refused(call: ToolCall, actor: Actor) -> None:
+    for answer_with in (decide.approve, decide.decline):
+        with pytest.raises(decide.NoSuchApproval):
+            answer_with(approval_of(call).pk, actor)
+    assert (fresh(call).status, Decision.objects.count()) == (Status.WAITING, 0)
+
+
+@pytest.mark.guarantee("gate:no-yes-no-run")
+@pytest.mark.parametrize("when", ["never", "asked", "answered"])
+def test_the_mark_has_to_be_there_when_it_is_asked_and_when_it_is_answered(when: str, bob: User, tool: Tool) -> None:
+    call = ask_over_mcp(bob, tool, attended=when == "asked")
+    mark(call.token_id, attended=when == "answered")
+    refused(call, word(call))
+
+
+@pytest.mark.guarantee("gate:no-yes-no-run")
+def test_taken_away_between_the_clients_yes_and_its_record_the_yes_does_not_count(bob: User, tool: Tool) -> None:
+    call = ask_over_mcp(bob, tool)
+    with meanwhile(partial(mark, call.token_id, attended=False)), pytest.raises(decide.NoSuchApproval):
+        decide.approve(approval_of(call).pk, word(call))
+    assert (fresh(call).status, Decision.objects.count()) == (Status.WAITING, 0)
+
+
+def test_the_word_of_another_client_of_the_same_person_counts_for_nothing(bob: User, tool: Tool) -> None:
+    call, other = ask_over_mcp(bob, tool), ask_over_mcp(bob, recording("other"))
+    for token_id in (other.token_id, None):
+        refused(call, Actor(bob.pk, "elicitation", token_id=token_id))
+
+
+def test_a_mark_at_a_token_that_is_gone_counts_for_nothing(bob: User, tool: Tool) -> None:
+    call = ask_over_mcp(bob, tool)
+    Token.objects.all().delete()
+    refused(call, word(call))
+
+
+@pytest.mark.parametrize("kept", [None, "true", 1, {"attended": True}], ids=str)
+def test_only_a_plain_true_in_what_was_frozen_counts(kept: Any, bob: User, tool: Tool) -> None:
+    call = ask_over_mcp(bob, tool)
+    approval = approval_of(call)
+    Approval.objects.update(disclosure=approval.disclosure | {"attended": kept})
+    refused(call, word(call))
+
+
+@pytest.mark.parametrize("kind", [TokenKind.API, TokenKind.APPROVER])
+def test_the_database_keeps_the_mark_off_tokens_of_other_kinds(kind: TokenKind, bob: User) -> None:
+    Token.make(bob, kind)
+    with pytest.raises(IntegrityError), transaction.atomic():
+        Token.objects.update(attended=True)
+
+
+# -- Clients ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.guarantee("gate:no-yes-no-run")
+async def test_a_script_cannot_answer_its_own_question(
+    url: str, unmarked: str, db: None, bob: User, entered: list[ToolCall]
+) -> None:
+    await in_thread(recording)(risk_level=0)
+    script = Raw(url, unmarked, elicitation={"form": {}})
+    calling = asyncio.create_task(script.call())
+    await call_that_is(Status.WAITING)
+    assert entered == []
+    await in_thread(decide.approve)((await Approval.objects.aget()).pk, signed_in(bob))
+    result = (await calling)["result"]
+    assert (result["content"][0]["text"], len(entered)) == ("done", 1)
+    assert (await Decision.objects.aget()).means == "session"
+
+
+@both_eras
+async def test_a_client_that_opens_pages_is_sent_there_and_told_so(
+    era: str, url: str, unmarked: str, tool: Tool, bob: User, entered: list[ToolCall]
+) -> None:
+    user = yes()
+    async with connected(url, unmarked, era, user) as client:
+        (listed,) = (await client.list_tools()).tools
+        assert (listed.meta or {})["hitlchat/signedInOnly"] is True
+        calling = asyncio.create_task(client.call_tool("refund", HELLO))
+        await soon(lambda: user.questions, "the user is sent to the page")
+        (question,) = user.questions
+        assert isinstance(question, ElicitRequestURLParams)
+        assert question.message.startswith("A signed-in person has to decide this call")
+        assert entered == []
+        await in_thread(decide.decline)((await Approval.objects.aget()).pk, signed_in(bob))
+        assert status(await calling) == "declined"
+    assert entered == []
+
+
+@pytest.mark.guarantee("gate:no-yes-no-run")
+@both_eras
+async def test_taken_away_while_the_user_is_asked_their_yes_does_not_count(
+    era: str, url: str, token: str, tool: Tool, bob: User, entered: list[ToolCall]
+) -> None:
+    sent: list[ElicitRequestURLParams] = []
+
+    async def user(context: ClientRequestContext, params: Any) -> Any:
+        if isinstance(params, ElicitRequestFormParams):
+            await in_thread(Token.objects.update)(attended=False)
+        else:
+            sent.append(params)
+        return ElicitResult(action="accept")
+
+    async with connected(url, token, era, user) as client:
+        calling = asyncio.create_task(client.call_tool("refund", HELLO))
+        await soon(lambda: sent, "the user is sent to the page")
+        assert (entered, await Decision.objects.acount()) == ([], 0)
+        await in_thread(decide.approve)((await Approval.objects.aget()).pk, signed_in(bob))
+        assert text(await calling) == "done"
+    assert (await Decision.objects.aget()).means == "session"
+
+
+async def test_a_mark_that_comes_later_lets_no_waiting_question_through(
+    url: str, unmarked: str, tool: Tool, entered: list[ToolCall]
+) -> None:
+    client = Raw(url, unmarked, elicitation={"form": {}, "url": {}})
+    state = (await client.call())["result"]["requestState"]
+    await in_thread(Token.objects.update)(attended=True)
+    result = (await client.call(**answer(state)))["result"]
+    assert (result["_meta"]["hitlchat/status"], entered, await Decision.objects.acount()) == ("waiting", [], 0)
+
+
+@pytest.mark.parametrize("marked", [True, False])
+def test_the_card_and_rest_say_whether_the_client_may_pass_on_the_answer(
+    marked: bool, bob: User, tool: Tool, client: Client
+) -> None:
+    call = ask_over_mcp(bob, tool, attended=marked)
+    client.force_login(bob)
+    card = client.get(f"/approvals/{approval_of(call).pk}").content.decode()
+    told = client.get(f"/api/approvals/{approval_of(call).pk}").json()["whoDecides"]
+    said = "The MCP client that asks may pass on the answer of bob"
+    assert (said in card, said in told) == (marked, marked)
+
+
+# -- Who says so ------------------------------------------------------------------------------------------------------
+
+
+def marks() -> list[tuple[str, str, int | None, bool]]:
+    rows = AuditEvent.objects.filter(name__contains="marked")
+    return [(event.name, event.means, event.actor_id, event.data["attended"]) for event in rows]
+
+
+@pytest.mark.guarantee("audit:complete")
+def test_an_administrator_marks_and_unmarks_on_the_page_and_both_are_on_record(
+    unmarked: str, alice: User, client: Client
+) -> None:
+    client.force_login(alice)
+    token = Token.objects.get()
+    for said in ("1", "1", "0"):
+        assert client.post(f"/mcp-access/tokens/{token.pk}/attended", {"attended": said}).status_code == 302
+        token.refresh_from_db()
+        assert token.attended is (said == "1")
+    page = client.get("/mcp-access/tokens").content.decode()
+    assert "The word of its client counts no more." in page
+    assert marks() == [
+        ("token.marked_attended", "session", alice.pk, True),
+        ("token.unmarked_attended", "session", alice.pk, False),
+    ]
+
+
+def test_an_administrator_may_mark_their_own_when_they_make_it(alice: User, client: Client) -> None:
+    client.force_login(alice)
+    form = {"kind": "mcp", "name": "mine", "expires": "30", "which": "all", "attended_by_person": "on"}
+    assert client.post("/mcp-access/tokens", form).status_code == 200
+    assert Token.objects.get().attended is True
+    assert marks() == [("token.marked_attended", "session", alice.pk, True)]
+
+
+@pytest.mark.parametrize("owner", ["bob", "alice"])
+def test_nobody_else_can_mark_one_not_even_its_owner(owner: str, alice: User, bob: User, client: Client) -> None:
+    tokens.make(User.objects.get(username=owner))
+    client.force_login(bob)
+    token = Token.objects.get()
+    assert client.post(f"/mcp-access/tokens/{token.pk}/attended", {"attended": "1"}).status_code == 403
+    form = {"kind": "mcp", "name": "mine", "expires": "30", "which": "all", "attended_by_person": "on"}
+    assert client.post("/mcp-access/tokens", form).status_code == 200
+    page = client.get("/mcp-access/tokens").content.decode()
+    assert ("attended_by_person" in page, "/attended" in page) == (False, False)
+    assert (Token.objects.filter(attended=True).exists(), marks()) == (False, [])
+
+
+@pytest.mark.parametrize("means", ["token", "elicitation", "system"])
+def test_no_program_can_mark_one_in_an_administrators_name(means: Any, unmarked: str, alice: User) -> None:
+    with pytest.raises(personal.OnlyAdministrators):
+        personal.mark(Token.objects.get().pk, Actor(alice.pk, means), attended=True)
+    assert not Token.objects.get().attended
+
+
+@pytest.mark.parametrize("change", [{"is_superuser": False}, {"is_active": False}], ids=str)
+def test_nor_can_who_is_no_administrator_any_more(change: dict[str, bool], unmarked: str, alice: User) -> None:
+    User.objects.filter(pk=alice.pk).update(**change)
+    with pytest.raises(personal.OnlyAdministrators):
+        personal.mark(Token.objects.get().pk, signed_in(alice), attended=True)
+
+
+@pytest.mark.parametrize("said", ["", "yes", "2"])
+def test_a_mark_is_one_or_the_other(said: str, unmarked: str, alice: User, client: Client) -> None:
+    client.force_login(alice)
+    assert client.post(f"/mcp-access/tokens/{Token.objects.get().pk}/attended", {"attended": said}).status_code == 400
+
+
+def test_what_is_no_mcp_token_cannot_be_marked(alice: User, client: Client) -> None:
+    Token.make(alice, TokenKind.API)
+    client.force_login(alice)
+    for token_id in (Token.objects.get().pk, 99):
+        assert client.post(f"/mcp-access/tokens/{token_id}/attended", {"attended": "1"}).status_code == 404
+
+
+def test_by_command_an_administrator_has_to_be_named(alice: User, bob: User, capsys: Any) -> None:
+    making = ("create_token", "bob", "--kind", "mcp", "--attended")
+    for by in ((), ("--by", "bob"), ("--by", "nobody")):
+        with pytest.raises(CommandError, match="--by"):
+            call_command(*making, *by)
+    assert not Token.objects.exists()
+    call_command(*making, "--by", "alice")
+    token = Token.objects.get()
+    call_command("create_token", "bob", "--list")
+    assert "a person sits at its client" in capsys.readouterr().out
+    call_command("create_token", "bob", "--unmark", str(token.pk), "--by", "alice")
+    call_command("create_token", "bob", "--mark", str(token.pk), "--by", "alice")
+    assert [name for name, *_ in marks()] == [
+        "token.marked_attended", "token.unmarked_attended", "token.marked_attended",
+    ]  # fmt: skip
+    with pytest.raises(CommandError, match="only for --kind mcp"):
+        call_command("create_token", "bob", "--kind", "api", "--attended", "--by", "alice")
+    with pytest.raises(CommandError, match="has no MCP token"):
+        call_command("create_token", "alice", "--mark", str(token.pk), "--by", "alice")
+
+
+def test_in_the_inspector_only_administrators_are_offered_it(alice: User, bob: User, client: Client) -> None:
+    for user, offered in ((bob, False), (alice, True)):
+        client.force_login(user)
+        page = client.get("/mcp-access/inspector").content.decode()
+        assert ('name="attended"' in page) is offered
+
+
+# -- What was answered so ---------------------------------------------------------------------------------------------
+
+
+def test_what_a_clients_word_decided_is_found_in_the_history_and_over_rest(
+    bob: User, tool: Tool, client: Client, settings: Settings
+) -> None:
+    by_word, signed = ask_over_mcp(bob, tool), ask_over_mcp(bob, tool)
+    decide.approve(approval_of(by_word).pk, word(by_word))
+    decide.approve(approval_of(signed).pk, signed_in(bob))
+    client.force_login(bob)
+    for means, call in (("elicitation", by_word), ("session", signed)):
+        found = client.get("/api/calls", {"means": means}).json()
+        assert [each["id"] for each in found] == [str(call.pk)]
+        page = client.get("/history/", {"means": means}).content.decode()
+        assert [str(each.pk) in page for each in (by_word, signed)] == [each is call for each in (by_word, signed)]
+    assert client.get("/api/calls", {"means": "telepathy"}).status_code == 422

@@ -1,0 +1,98 @@
+"""The page of the record: for administrators, everything that the console can do with it."""
+
+import json
+from datetime import timedelta
+
+import pytest
+import time_machine
+from django.contrib.auth.models import User
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+
+from hitlchat.accounts.models import Role
+from hitlchat.accounts.roles import give
+from hitlchat.gate.models import AuditEvent, ToolCall
+from hitlchat.health import Prober
+from hitlchat.record.checking import check
+from hitlchat.record.sealing import seal_all
+from tests.gate.asking import approved, recording, run
+from tests.record.conftest import happen
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+LINES = "application/x-ndjson"
+
+
+@pytest.fixture
+def admin(alice: User, client: Client) -> Client:
+    give(alice, Role.ADMINISTRATOR)
+    client.force_login(User.objects.get(pk=alice.pk))
+    return client
+
+
+@pytest.fixture
+def story(bob: User) -> ToolCall:
+    call = approved(bob, recording())
+    assert run(call)
+    seal_all()
+    return call
+
+
+def text_of(client: Client, path: str = "/record/") -> str:
+    return client.get(path).content.decode()
+
+
+def downloaded(client: Client, path: str, form: dict[str, str]) -> bytes:
+    answer = client.post(path, form)
+    assert answer.status_code == 200
+    return b"".join(answer.streaming_content)  # type: ignore[attr-defined]
+
+
+def test_it_is_for_administrators_alone(client: Client, bob: User) -> None:
+    assert client.get("/record/").status_code == 302
+    client.force_login(bob)
+    assert client.get("/record/").status_code == 403
+    for name in ("verify", "check", "export", "receipt"):
+        assert client.post(f"/record/{name}").status_code == 403
+    assert b'href="/record/"' not in client.get("/insights/").content
+
+
+def test_verifying_tells_how_far_it_is_and_what_was_found_goes_on_record(admin: Client, story: ToolCall) -> None:
+    assert "Not verified on this page yet." in text_of(admin)
+    answer = admin.post("/record/verify", headers={"Accept": LINES})
+    lines = [json.loads(line) for line in b"".join(answer.streaming_content).splitlines()]  # type: ignore[attr-defined]
+    assert lines == [{"done": 1, "of": 2}, {"done": 2, "of": 2}, {"whole": True}]
+    event = AuditEvent.objects.get(name="record.verified")
+    assert (event.data["whole"], event.data["by"]["name"]) == (True, "alice")
+    assert "<b>Whole</b>: 4 events in 1 batch and 1 call, verified by alice" in text_of(admin)
+    ToolCall.objects.update(status="failed")
+    assert admin.post("/record/verify").status_code == 302
+    told = text_of(admin)
+    assert "<b>Broken</b>" in told
+    assert f"Call {story.pk} is failed" in told
+
+
+def test_what_it_exports_and_the_receipts_are_checked_there(admin: Client, story: ToolCall) -> None:
+    for path, form in (("/record/export", {}), ("/record/receipt", {"call": str(story.pk)})):
+        file = downloaded(admin, path, form)
+        assert check(file.splitlines(keepends=True)).wrong == ""
+        told = admin.post("/record/check", {"file": SimpleUploadedFile("mine", file)}).content.decode()
+        assert "1 receipt" in told
+        bad = SimpleUploadedFile("mine", file.replace(b"call.approved", b"call.declined"))
+        assert "Not genuine: line" in admin.post("/record/check", {"file": bad}).content.decode()
+    for path, wrong in (("export", {"from": "soon"}), ("receipt", {"call": "x"}), ("check", {})):
+        assert admin.post(f"/record/{path}", wrong).status_code == 422
+    assert admin.post("/record/export", {"to": "2001-01-01"}).status_code == 422
+
+
+def test_it_says_loudly_that_events_wait_too_long_for_their_seal(admin: Client) -> None:
+    happen(1)
+    assert "Events have waited for their seal" not in text_of(admin)
+    with time_machine.travel(AuditEvent.objects.earliest("id").at + timedelta(seconds=40), tick=False):
+        assert "Events have waited for their seal for 40 s." in text_of(admin)
+        told = admin.get("/readyz").json()["record"]
+        assert (round(told["oldestUnsealedSeconds"]), told["overdue"]) == (40, True)
+        assert "hitlchat_record_oldest_unsealed_seconds 40." in text_of(admin, "/metrics")
+    seal_all()
+    # Another process, which has not looked before.
+    assert Prober().look().unsealed == 0

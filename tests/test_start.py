@@ -1,0 +1,118 @@
+"""Commands import what they need: counted in a process of their own, since its time says little on a busy machine."""
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests import forks
+from tests.processes import ROOT, TRULY_SERVE, Installation, Servers, installation, migrated, servers
+from tests.waiting import until
+
+__all__ = ["installation", "migrated", "servers"]
+
+# The client of model servers, that of MCP and its server, traces, Redis, Markdown, and the tables for odd characters.
+LARGE: Final = ("openai", "mcp", "mcp_types", "opentelemetry", "redis", "markdown_it", "pygments", "prometheus_client")
+ALL: Final = """
+import atexit, json, sys
+atexit.register(lambda: print("\\n" + json.dumps(sorted({name.partition(".")[0] for name in sys.modules}))))
+sys.argv = ["manage.py", *sys.argv[1:]]
+import runpy
+runpy.run_path("manage.py", run_name="__main__")
+"""
+FORKED: Final = """
+import json, os, sys, time
+print(json.dumps({"pid": os.getpid(), "session": os.getsid(0), "home": os.environ["HOME"]}), flush=True)
+time.sleep(600)
+"""
+COMMANDS: Final = (
+    "approvals list",
+    "grants list",
+    "policy list",
+    "people list",
+    "audit verify --plain",
+    "create_token alice --kind api",
+)
+
+
+def imported(home: Installation, command: str) -> set[str]:
+    """Run a command and return the names of the packages that it imported."""
+    done = subprocess.run(
+        [sys.executable, "-c", ALL, *command.split()],
+        cwd=ROOT,
+        env=home.variables(),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return {*json.loads(done.stdout.splitlines()[-1])}
+
+
+@pytest.mark.embedded
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_that_talks_to_the_database_imports_no_large_library(
+    installation: Installation, command: str
+) -> None:
+    assert imported(installation, command) & {*LARGE} == set()
+
+
+@pytest.mark.embedded
+def test_checking_the_installation_does_not_import_the_client_of_model_servers(installation: Installation) -> None:
+    assert "openai" not in imported(installation, "check")
+
+
+@pytest.mark.embedded
+def test_commands_still_say_that_approvals_are_switched_off(installation: Installation) -> None:
+    done = subprocess.run(
+        [sys.executable, "manage.py", "approvals", "list"],
+        cwd=ROOT,
+        env=installation.variables(HITL_ENABLED="0"),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert "hitlchat.W001" in done.stderr
+
+
+@pytest.mark.embedded
+def test_showing_plain_text_does_not_read_all_of_unicode() -> None:
+    program = (
+        "from hitlchat.gate import characters, visible; visible.see('plain text');"
+        "assert not characters.sets.cache_info().currsize"
+    )
+    subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True, timeout=120)
+
+
+@pytest.mark.embedded
+def test_the_server_starts_and_ends_as_people_start_and_end_it(servers: Servers) -> None:
+    """In other tests the server is a fork of a process that has imported libraries already."""
+    server = servers.start(TRULY_SERVE)
+    assert server.sign_in("bob").get("/api/approvals").status_code == 200
+    assert server.stop() == 0
+
+
+@pytest.mark.embedded
+def test_a_forked_program_is_a_process_of_its_own(installation: Installation, tmp_path: Path) -> None:
+    with (tmp_path / "log").open("wb") as log:
+        arguments = ("manage.py", "shell", "-v", "0", "-c", FORKED)
+        program = forks.Forked(arguments, installation.variables(HOME="/nowhere"), log.fileno(), log.fileno())
+        until(lambda: "\n" in (tmp_path / "log").read_text("utf-8"), "it says who it is")
+        told = json.loads((tmp_path / "log").read_text("utf-8"))
+        assert told == {"pid": program.pid, "session": program.pid, "home": "/nowhere"}
+        assert program.poll() is None
+        program.send_signal(signal.SIGKILL)
+        assert program.wait(40) == -signal.SIGKILL == program.poll()
+
+
+@pytest.mark.embedded
+def test_a_forked_program_ends_with_its_code_and_what_it_wrote(installation: Installation) -> None:
+    code, output, errors = forks.run(("manage.py", "no_such_command"), installation.variables(), timeout=120)
+    assert (code, output) == (1, "")
+    assert "Unknown command: 'no_such_command'" in errors
