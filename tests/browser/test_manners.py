@@ -3,7 +3,7 @@
 from typing import Final
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from tests.browser import looking
 from tests.browser.chatting import Chat, approve
@@ -77,6 +77,23 @@ def test_a_narrow_window_offers_a_new_conversation(page: Page, house: House) -> 
     button.click()
     expect(page).not_to_have_url(chat.url)
     expect(page.get_by_label("Message")).to_be_focused()
+
+
+def test_a_button_that_its_script_runs_takes_no_press_before_the_script_has_come(author: Page, house: House) -> None:
+    kept: list[Route] = []
+
+    def keep(script: Route) -> None:
+        kept.append(script)
+
+    author.route("**/js/servers.*js", keep)
+    author.goto(f"{house.server.url}/servers/new", wait_until="commit")
+    test = author.get_by_role("button", name="Test connection")
+    expect(test).to_have_css("pointer-events", "none")
+    for script in kept:
+        script.continue_()
+    assert kept
+    test.click()
+    expect(author.locator("#trial")).not_to_be_empty()
 
 
 def test_what_was_not_saved_leads_to_its_field(author: Page, house: House, visit: Visit) -> None:

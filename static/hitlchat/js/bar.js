@@ -4,6 +4,9 @@
 import { listen, look } from "./news.js";
 import "./notices.js";
 
+// By then the page's scripts have run: what works by them alone takes presses from here on.
+document.addEventListener("DOMContentLoaded", () => document.querySelector(".bar")?.removeAttribute("data-waking"));
+
 const badge = /** @type {HTMLElement} */ (document.querySelector("[data-approvals-count]"));
 const number = /** @type {HTMLElement} */ (badge.querySelector("[data-number]"));
 
