@@ -21,9 +21,9 @@ from hitlchat.agent.announce import group
 from hitlchat.agent.endpoint import client, endpoint
 from hitlchat.agent.models import Conversation, Run, RunStatus
 from hitlchat.agent.transcript import wires
+from hitlchat.base.background import background
+from hitlchat.base.database import in_db
 from hitlchat.gate import decide
-from hitlchat.gate.background import background
-from hitlchat.gate.crossing import in_db
 from hitlchat.gate.models import Approval
 
 TURNS = (10, 100, 500)

@@ -16,9 +16,9 @@ from bench.floor import Floor, timed
 from bench.home import ARGUMENTS
 from bench.measure import Stopwatch, database_bytes, median
 from hitlchat.agent.models import Conversation, Role
+from hitlchat.base.background import background
+from hitlchat.base.database import in_db
 from hitlchat.gate import decide
-from hitlchat.gate.background import background
-from hitlchat.gate.crossing import in_db
 from hitlchat.gate.models import ToolCall
 from hitlchat.gate.status import Status
 from hitlchat.gate.submit import CallRequest, admit, prepare, submit

@@ -16,7 +16,7 @@ from django.core.management import call_command
 from django.db import connection, connections, transaction
 
 # Nothing but texts, which needs no settings.
-from hitlchat.gate import bolts
+from hitlchat.base import append_only
 
 ARGUMENTS = {"order_id": "A-1042", "amount": 12.5, "reason": "It arrived damaged, the box was open."}
 SCHEMA = {
@@ -68,7 +68,7 @@ def empty() -> None:
     """Every part begins without calls and conversations. Past the models: they know no way to lose an audit event."""
     emptied = [f"DELETE FROM {app}_{table}" for app, tables in TABLES.items() for table in tables]
     with transaction.atomic(), connection.cursor() as cursor:
-        for statement in (*bolts.off(connection.vendor), *emptied, *bolts.on(connection.vendor)):
+        for statement in (*append_only.off(connection.vendor), *emptied, *append_only.on(connection.vendor)):
             cursor.execute(statement)
 
 

@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from bench.home import ARGUMENTS, SCHEMA
 from hitlchat.agent.models import Conversation, Message, Role, Run, RunStatus
-from hitlchat.gate import canonical
+from hitlchat.base import canonical
 from hitlchat.gate.actor import Actor, Caller
 from hitlchat.gate.models import HitlMode, Tool
 from tests.conftest import PASSWORD

@@ -11,7 +11,7 @@ from bench import people
 from bench.figures import Figure
 from bench.home import ARGUMENTS
 from bench.measure import Stopwatch, median
-from hitlchat.gate.crossing import in_db
+from hitlchat.base.database import in_db
 from hitlchat.gate.models import HitlMode, Tool
 from hitlchat.gate.policy import judge
 

@@ -9,9 +9,9 @@ from bench import people
 from bench.figures import Figure
 from bench.measure import median, percentile
 from hitlchat import sandbox
+from hitlchat.base.background import background
+from hitlchat.base.database import in_db
 from hitlchat.gate.actor import SYSTEM
-from hitlchat.gate.background import background
-from hitlchat.gate.crossing import in_db
 from hitlchat.gate.models import Tool
 from hitlchat.gate.settling import settled
 from hitlchat.gate.status import Status

@@ -19,10 +19,10 @@ from bench import people
 from bench.children import child
 from bench.figures import Figure
 from bench.measure import Stopwatch, percentile
+from hitlchat.base.background import background
+from hitlchat.base.database import in_db
 from hitlchat.gate import decide
 from hitlchat.gate.actor import Actor
-from hitlchat.gate.background import background
-from hitlchat.gate.crossing import in_db
 from hitlchat.gate.models import HitlMode, Tool
 from hitlchat.gate.status import SETTLED, Status
 from hitlchat.gate.submit import CallRequest, submit

@@ -15,16 +15,17 @@ from django.utils.module_loading import import_string
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "hitlchat.settings")
 django_application = get_asgi_application()
 
-from hitlchat import sandbox, scratch  # noqa: E402
+from hitlchat import sandbox  # noqa: E402
 from hitlchat.agent import runner  # noqa: E402
 from hitlchat.agent.demo_model.server import demo_model  # noqa: E402
 from hitlchat.agent.endpoint import DEMO_PATH, own_address  # noqa: E402
 from hitlchat.approvals.inbox.routing import websocket_urlpatterns as of_inbox  # noqa: E402
+from hitlchat.base import scratch  # noqa: E402
+from hitlchat.base.background import background  # noqa: E402
+from hitlchat.base.database import in_db  # noqa: E402
 from hitlchat.chat.origin import OwnOriginOnly  # noqa: E402
 from hitlchat.chat.routing import websocket_urlpatterns as of_chat  # noqa: E402
-from hitlchat.gate.background import background  # noqa: E402
-from hitlchat.gate.crossing import in_db  # noqa: E402
-from hitlchat.gate.weakening import record_settings  # noqa: E402
+from hitlchat.gate.loosening import record_settings  # noqa: E402
 from hitlchat.mcp_server import holding  # noqa: E402
 from hitlchat.mcp_server import serving as mcp  # noqa: E402
 from hitlchat.mcp_server.inspector.sessions import sessions  # noqa: E402

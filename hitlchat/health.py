@@ -18,7 +18,8 @@ from django.template.loader import get_template
 from django.utils.decorators import sync_and_async_middleware
 from django.views.decorators.csrf import requires_csrf_token
 
-from hitlchat import database, migrated
+from hitlchat import migrated
+from hitlchat.base import database
 from hitlchat.record import sealing
 
 logger = logging.getLogger(__name__)

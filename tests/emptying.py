@@ -12,7 +12,7 @@ from django.db import connection, connections, transaction
 from django.db.models import Model
 from pytest_django import DjangoDbBlocker
 
-from hitlchat.gate import bolts
+from hitlchat.base import append_only
 from tests import clock
 
 Rows = list[tuple[Any, ...]]
@@ -50,9 +50,9 @@ class Emptying:
             filled = {table for (table,) in cursor.fetchall()}
             touched = {table for table, rows in self._rows.items() if _rows(table) != rows}
             # The record's own triggers keep even this from emptying it: so they come off for the moment that it takes.
-            has_record = not filled.isdisjoint(bolts.TABLES)
+            has_record = not filled.isdisjoint(append_only.TABLES)
             deleting = [f"DELETE FROM {table}" for table in filled | touched]
-            off, on = bolts.off(connection.vendor), bolts.on(connection.vendor)
+            off, on = append_only.off(connection.vendor), append_only.on(connection.vendor)
             for statement in [*off, *deleting, *on] if has_record else deleting:
                 cursor.execute(statement)
             for table in touched:

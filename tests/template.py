@@ -26,7 +26,7 @@ FOLDER: Final = ROOT / ".pytest_cache" / "database"
 SOURCES: Final = (
     "hitlchat/*/migrations/*.py",
     "tools_studio/migrations/*.py",
-    "hitlchat/gate/bolts.py",
+    "hitlchat/base/append_only.py",
     "hitlchat/settings.py",
     "requirements-dev.lock",
 )

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hitlchat import environment
+from hitlchat.base import environment
 
 ROOT = Path(__file__).resolve().parent.parent
 

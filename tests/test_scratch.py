@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hitlchat import scratch
+from hitlchat.base import scratch
 from tests.processes import ROOT, Servers, installation, migrated, servers
 from tests.waiting import until
 
@@ -17,7 +17,7 @@ __all__ = ["installation", "migrated", "servers"]
 
 OWNER = """
 import sys
-from hitlchat import scratch
+from hitlchat.base import scratch
 print(scratch.make("upstream").path, flush=True)
 sys.stdin.read()
 """

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from hitlchat.notices.wording import arguments as noticed
-from hitlchat.secrecy import Cover, hidden, named
+from hitlchat.secrets.detection import Cover, hidden, named
 
 SECRET = "hunter2-Zq9"
 LONG = "Zq9XkPw72LmN4v" * 3

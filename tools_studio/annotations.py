@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from . import bounds, defaults
-from .formats import DECIMAL_PATTERN, Schema
-from .records import Record
-from .snippet import SignatureError
+from tools_studio import bounds, defaults
+from tools_studio.formats import DECIMAL_PATTERN, Schema
+from tools_studio.records import Record
+from tools_studio.snippet import SignatureError
 
 SCHEMA_CAP = 32 * 1024
 _KNOWN = (

@@ -5,7 +5,7 @@ from typing import Any
 
 from django.http import QueryDict
 
-from hitlchat.gate import canonical
+from hitlchat.base import canonical
 
 PREFIX = "arg-"
 DEEPEST_SAMPLE = 3

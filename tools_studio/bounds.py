@@ -5,7 +5,7 @@ from typing import Any
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError
 
-from . import patterns
+from tools_studio import patterns
 
 _NUMBER = frozenset({"integer", "number"})
 _TEXT = frozenset({"string"})

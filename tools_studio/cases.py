@@ -8,12 +8,12 @@ from typing import Any
 from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 
-from hitlchat.gate import canonical
+from hitlchat.base import canonical
+from hitlchat.base.canonical import storable
+from hitlchat.base.database import in_db
 from hitlchat.gate.actor import Caller
-from hitlchat.gate.crossing import in_db
 from hitlchat.gate.models import Tool, ToolCall
 from hitlchat.gate.status import Status
-from hitlchat.gate.storable import storable
 from tools_studio import trials
 from tools_studio.drafts import AuthoringError
 from tools_studio.models import Expectation, Script, TestCase

@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 
 from jsonschema import Draft202012Validator
 
-from .formats import DECIMAL_PATTERN, Schema
+from tools_studio.formats import DECIMAL_PATTERN, Schema
 
 Arguments = dict[str, Any]
 

@@ -4,9 +4,9 @@ import ast
 import json
 from typing import Any
 
-from .coercion import problem
-from .formats import Schema
-from .snippet import SignatureError
+from tools_studio.coercion import problem
+from tools_studio.formats import Schema
+from tools_studio.snippet import SignatureError
 
 _EMPTY: dict[str, Any] = {"list": [], "dict": {}}
 

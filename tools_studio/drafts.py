@@ -7,9 +7,10 @@ from typing import Any
 
 from django.core.exceptions import ValidationError
 
-from hitlchat.gate import canonical, prompt, schema
+from hitlchat.base import canonical
+from hitlchat.base.canonical import storable
+from hitlchat.gate import prompt, schema
 from hitlchat.gate.models import LONGEST_DEADLINE, TOOL_NAME, HitlMode
-from hitlchat.gate.storable import storable
 from tools_studio import capabilities, previews, risk, signature, variables
 from tools_studio.capabilities import Capabilities, CapabilityError
 from tools_studio.capabilities.words import listed

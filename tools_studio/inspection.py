@@ -6,7 +6,7 @@ from typing import Any
 
 from asgiref.sync import async_to_sync
 
-from hitlchat.gate import canonical
+from hitlchat.base import canonical
 from tools_studio import capabilities, checking, previews, risk, signature
 from tools_studio.capabilities import Capabilities, CapabilityError
 from tools_studio.risk import Risk

@@ -4,7 +4,7 @@ from django.conf import settings
 from django.db import models
 from django.db.models import Q
 
-from hitlchat.gate.canonical import JSONTextField
+from hitlchat.base.canonical import JSONTextField
 from hitlchat.gate.models import TOOL_NAME, Tool, ToolCall
 
 GROUP = TOOL_NAME

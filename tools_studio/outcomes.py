@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from hitlchat.gate import canonical
+from hitlchat.base import canonical
 from hitlchat.gate.models import Tool, ToolCall
 from hitlchat.gate.results import MESSAGES
 from hitlchat.gate.status import Status

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .snippet import SNIPPET_CAP, Line, SignatureError, between, logical_lines, plain
+from tools_studio.snippet import SNIPPET_CAP, Line, SignatureError, between, logical_lines, plain
 
 MOST = 20
 

@@ -7,11 +7,11 @@ from dataclasses import asdict, dataclass
 from functools import lru_cache
 from typing import Any
 
-from . import defaults, docstrings, records
-from .annotations import Types
-from .coercion import coerce
-from .formats import Schema
-from .snippet import SignatureError, cut
+from tools_studio import defaults, docstrings, records
+from tools_studio.annotations import Types
+from tools_studio.coercion import coerce
+from tools_studio.formats import Schema
+from tools_studio.snippet import SignatureError, cut
 
 __all__ = ["Signature", "SignatureError", "coerce", "read", "runnable"]
 

@@ -7,13 +7,14 @@ from typing import Any
 from uuid import UUID
 
 from hitlchat import sandbox
-from hitlchat.gate import canonical, stopping
+from hitlchat.base import canonical
+from hitlchat.base.database import in_db
+from hitlchat.gate import stopping
 from hitlchat.gate.actor import Caller
-from hitlchat.gate.crossing import in_db
 from hitlchat.gate.models import Tool, ToolCall
 from hitlchat.gate.sources import Preview, ToolResult
-from hitlchat.masking import Mask
 from hitlchat.sandbox import Fault, HostFunction, Limits, Report, Share, shares
+from hitlchat.secrets.masking import Mask
 from tools_studio import capabilities, columns, host_functions, integrity, neighbours, previews, signature, variables
 from tools_studio.capabilities import ALL_NAMES, Capabilities
 from tools_studio.models import Script

@@ -5,8 +5,8 @@ from typing import Any
 from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 
-from hitlchat.gate import canonical
-from hitlchat.gate.crossing import in_db
+from hitlchat.base import canonical
+from hitlchat.base.database import in_db
 from hitlchat.sandbox import HostFunction
 from tools_studio.models import StoreEntry
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.http import QueryDict
 
-from hitlchat.references import REFERENCE
+from hitlchat.secrets.references import REFERENCE
 from tools_studio.variables import Kept, Variable, resolve
 
 NAME, KIND, VALUE = "variable-name", "variable-kind", "variable-value"

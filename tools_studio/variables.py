@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from hitlchat import references, sealing
-from hitlchat.gate.storable import storable
-from hitlchat.references import REFERENCE
+from hitlchat.base.canonical import storable
+from hitlchat.secrets import references, sealing
+from hitlchat.secrets.references import REFERENCE
 
 NAME = re.compile(r"[A-Z][A-Z0-9_]{0,63}")
 MOST = 20

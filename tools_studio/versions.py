@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from hitlchat.gate import canonical
+from hitlchat.base import canonical
 from hitlchat.gate.models import Tool
 from tools_studio import linediff, snapshots
 from tools_studio.drafts import Draft

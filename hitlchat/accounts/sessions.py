@@ -11,7 +11,7 @@ from django.contrib.sessions.backends.base import SessionBase
 from django.contrib.sessions.models import Session
 from django.utils import timezone
 
-from hitlchat import database
+from hitlchat.base import database
 
 SIGNED_IN_AT = "signed_in_at"
 

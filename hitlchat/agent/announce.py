@@ -6,7 +6,7 @@ from uuid import UUID
 
 from channels.layers import get_channel_layer
 
-from hitlchat.gate.background import background, layer_errors
+from hitlchat.base.background import background, layer_errors
 
 logger = logging.getLogger(__name__)
 

@@ -8,8 +8,8 @@ from itertools import chain
 from typing import Any, Final
 
 from hitlchat.agent.trouble import ModelTrouble
-from hitlchat.gate import canonical
-from hitlchat.gate.storable import storable
+from hitlchat.base import canonical
+from hitlchat.base.canonical import storable
 
 LONGEST_ID: Final = 200
 # What one answer may hold; beyond it, it is cut off: a model server must not be able to fill this one.

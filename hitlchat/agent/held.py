@@ -5,7 +5,8 @@ from typing import Any
 from uuid import UUID
 
 from hitlchat.agent.models import Message, Role, Run
-from hitlchat.gate import canonical, limits
+from hitlchat.base import canonical
+from hitlchat.gate import queue
 from hitlchat.gate.actor import Caller
 from hitlchat.gate.models import ToolCall
 from hitlchat.gate.status import Status
@@ -35,7 +36,7 @@ def give_up(run: Run) -> None:
 
 
 def _room(run: Run) -> int:
-    return limits.room(run.conversation.owner_id, run.conversation_id)
+    return queue.room(run.conversation.owner_id, run.conversation_id)
 
 
 def _left(turn_id: UUID | None) -> list[tuple[int, dict[str, Any]]]:

@@ -8,7 +8,6 @@ from uuid import UUID
 
 from django.db import transaction
 
-from hitlchat import tracing
 from hitlchat.agent import held, llm, runs, transcript
 from hitlchat.agent.announce import tell
 from hitlchat.agent.answer import CUT_SHORT, Answer
@@ -19,13 +18,15 @@ from hitlchat.agent.offering import TOLD, offered
 from hitlchat.agent.runs import Claim, LostClaim
 from hitlchat.agent.trouble import ModelTrouble
 from hitlchat.agent.writing import Writing
-from hitlchat.gate import canonical, catalog, limits
+from hitlchat.base import canonical, tracing
+from hitlchat.base.database import in_db
+from hitlchat.gate import queue
 from hitlchat.gate.actor import SYSTEM, Caller
-from hitlchat.gate.crossing import in_db
 from hitlchat.gate.grants import covering
 from hitlchat.gate.models import ToolCall, new_id
 from hitlchat.gate.status import Status
 from hitlchat.gate.submit import CallRequest, Prepared, admit, prepare_all
+from hitlchat.gate.tools import definition
 from hitlchat.gate.transition import note
 
 logger = logging.getLogger(__name__)
@@ -176,7 +177,7 @@ def _body(run: Run, caller: Caller, where: Endpoint) -> bytes:
     told = TOLD.format(some=len(tools), all=count) if count > len(tools) else ""
     system = canonical.pretty({"role": "system", "content": INSTRUCTIONS + told})
     said = transcript.wires(conversation.pk, to=where.name, last=WRAP_UP if run.turns >= SOFT_TURNS else "")
-    return llm.request_body(where, [system, *said], [canonical.pretty(catalog.definition(tool)) for tool in tools])
+    return llm.request_body(where, [system, *said], [canonical.pretty(definition(tool)) for tool in tools])
 
 
 async def _listen(claim: Claim, turn: Turn) -> Answer:
@@ -250,7 +251,7 @@ def _admit(claim: Claim, prepared: list[Prepared]) -> set[str]:
 def _has_room(prepared: Prepared) -> bool:
     if prepared.status != Status.WAITING or covering.has_left(prepared.grants):
         return True
-    return not limits.is_full(prepared.request.caller.user_id, prepared.request.conversation_id)
+    return not queue.is_full(prepared.request.caller.user_id, prepared.request.conversation_id)
 
 
 def _unless_repeated(claim: Claim, prepared: Prepared) -> Prepared:

@@ -5,7 +5,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
-from hitlchat.gate.canonical import JSONTextField
+from hitlchat.base.canonical import JSONTextField
 from hitlchat.gate.models import new_id
 
 

@@ -14,9 +14,9 @@ from django.conf import settings
 from django.db.models import Max
 
 from hitlchat.agent.models import Message, Role
-from hitlchat.gate import catalog
 from hitlchat.gate.actor import Caller
 from hitlchat.gate.models import Tool, ToolCall
+from hitlchat.gate.tools import tools_for
 
 TOLD: Final = (
     " You are told of {some} of {all} tools in this turn, those that the conversation points to. If none of them fits, "
@@ -34,7 +34,7 @@ _STEM = 5
 
 def offered(caller: Caller, among: Collection[str] | None, conversation_id: UUID) -> tuple[list[Tool], int]:
     """Return the tools that the model is told of, by name, and how many there are."""
-    tools = list(catalog.tools_for(caller, among).order_by("name"))
+    tools = list(tools_for(caller, among).order_by("name"))
     most = settings.MODEL_TOOLS
     if len(tools) <= most:
         return tools, len(tools)

@@ -6,7 +6,7 @@ from typing import Final
 from django.db.models.functions import Now
 
 from hitlchat.agent.models import Conversation, Message, SentMessage
-from hitlchat.gate import canonical
+from hitlchat.base import canonical
 
 KEPT: Final = timedelta(hours=24)
 

@@ -10,16 +10,16 @@ from uuid import UUID
 from django.conf import settings
 from django.db import DatabaseError
 
-from hitlchat import database, tracing
 from hitlchat.agent import announce, runs, transcript, writing
 from hitlchat.agent.loop import advance
 from hitlchat.agent.models import Conversation, Message
 from hitlchat.agent.once import SaidBefore
 from hitlchat.agent.runs import Claim
+from hitlchat.base import database, tracing
+from hitlchat.base.background import background
+from hitlchat.base.database import in_db
 from hitlchat.gate import perform, stopping
 from hitlchat.gate.actor import Actor
-from hitlchat.gate.background import background
-from hitlchat.gate.crossing import in_db
 from hitlchat.gate.status import SETTLED, Status
 from hitlchat.gate.sweep import sweep
 from hitlchat.gate.transition import call_moved

@@ -11,9 +11,9 @@ from django.db import IntegrityError, transaction
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
-from hitlchat import database
 from hitlchat.agent import held, once, transcript
 from hitlchat.agent.models import ACTIVE, Conversation, Message, Run, RunStatus
+from hitlchat.base import database
 from hitlchat.gate import lease, stopping, withdraw
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import ToolCall

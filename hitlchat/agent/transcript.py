@@ -10,11 +10,12 @@ from django.db.models.functions import Concat
 
 from hitlchat.agent.answer import Answer
 from hitlchat.agent.models import ACTIVE, Conversation, Message, MessageState, Role, Run
-from hitlchat.gate import canonical, reasons, results, texts
+from hitlchat.base import canonical
+from hitlchat.base.canonical import storable
+from hitlchat.gate import decide, results, texts
 from hitlchat.gate.actor import SYSTEM
 from hitlchat.gate.models import ToolCall
 from hitlchat.gate.status import Status
-from hitlchat.gate.storable import storable
 
 
 def add_user(conversation: Conversation, run: Run, content: str) -> Message:
@@ -171,7 +172,7 @@ def _text(call: ToolCall) -> str:
     edited = any(decision.edited_arguments is not None for decision in decisions)
     return results.for_model(
         call,
-        decline_reason=reasons.given(decisions),
+        decline_reason=decide.given(decisions),
         edited=edited,
         templates=texts.of(call, edited=edited),
     )

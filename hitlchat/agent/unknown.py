@@ -8,7 +8,7 @@ from django.db import transaction
 
 from hitlchat.agent import announce, transcript
 from hitlchat.agent.models import Conversation
-from hitlchat.gate import limits, resolve
+from hitlchat.gate import queue, resolve
 from hitlchat.gate.actor import Actor, Caller
 from hitlchat.gate.models import AuditEvent, ToolCall
 from hitlchat.gate.status import Status
@@ -62,7 +62,7 @@ def again(old: ToolCall, actor: Actor, name: str, *, remark: str = "") -> ToolCa
         if _is_again(old):
             raise NotAgain("It has been submitted again already; its new call is below.")
         call = admit(prepared)
-        if call.reason in limits.REASONS:
+        if call.reason in queue.REASONS:
             # Said instead of recorded: a refused call in its place would be the one time that it can be run again.
             raise NotAgain(call.reason)
         note(old.pk, RUN_AGAIN, actor=actor, data={**said, "as": str(call.pk)})

@@ -8,7 +8,7 @@ from hitlchat.agent import transcript
 from hitlchat.agent.announce import tell
 from hitlchat.agent.models import Message
 from hitlchat.agent.runs import Claim, LostClaim
-from hitlchat.gate.crossing import in_db
+from hitlchat.base.database import in_db
 
 FLUSH_SECONDS = 0.025
 STORE_SECONDS = 1.0

@@ -8,14 +8,14 @@ from ninja import Query, Router
 
 from hitlchat.api import audit_schemas, shapes
 from hitlchat.api.auth import ApiRequest, auditor
-from hitlchat.gate import canonical
-from hitlchat.gate.download import csv_end, csv_text, download
+from hitlchat.base import canonical
+from hitlchat.base.download import csv_end, csv_text, download
 from hitlchat.gate.models import AuditEvent, Seal
 from hitlchat.gate.transition import note
 from hitlchat.record.exporting import EXPORTED
 from hitlchat.record.membership import batches_of
 from hitlchat.record.rows import newest_id
-from hitlchat.secrecy import Cover
+from hitlchat.secrets.detection import Cover
 
 router = Router(tags=["audit"], by_alias=True)
 

@@ -11,7 +11,7 @@ from hitlchat.api import schemas, shapes
 from hitlchat.api.auth import ApiRequest
 from hitlchat.gate import stopping
 from hitlchat.gate.history import finding
-from hitlchat.gate.history.wanted import Wanted
+from hitlchat.gate.history.finding import Wanted
 from hitlchat.gate.models import ToolCall
 
 router = Router(tags=["calls"], by_alias=True)

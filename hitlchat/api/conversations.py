@@ -12,7 +12,7 @@ from hitlchat.agent import runner
 from hitlchat.agent.models import Conversation
 from hitlchat.api import schemas, shapes
 from hitlchat.api.auth import ApiRequest
-from hitlchat.gate import catalog
+from hitlchat.gate.tools import tools_for
 
 IdempotencyKey = Annotated[
     str | None, Header(alias="Idempotency-Key", min_length=1, max_length=200, pattern="^[!-~]+$")
@@ -63,7 +63,7 @@ def _mine(request: ApiRequest) -> QuerySet[Conversation]:
 
 def _check_names(request: ApiRequest, names: list[str] | None) -> None:
     """A name that is not in the catalog would silently be a tool less."""
-    known = set(catalog.tools_for(request.auth.caller, names or []).values_list("name", flat=True))
+    known = set(tools_for(request.auth.caller, names or []).values_list("name", flat=True))
     if missing := [name for name in names or [] if name not in known]:
         said = f"There is no published tool named {missing[0]!r}."
         raise ValidationError([{"type": "unknown_tool", "loc": ("body", "body", "tools"), "msg": said}])

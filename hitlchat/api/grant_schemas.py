@@ -10,7 +10,7 @@ from pydantic import AwareDatetime, Field
 from hitlchat.api import schemas
 from hitlchat.api.schemas import Body, Page, Shape, Text
 from hitlchat.gate import models as gate
-from hitlchat.gate.grants import listing, words
+from hitlchat.gate.grants import giving, scope
 from hitlchat.gate.grants.scope import Scope
 
 
@@ -38,7 +38,7 @@ class Approve(schemas.Approve):
 class Grant(Shape):
     id: UUID
     sentence: str = Field(description="What it covers, in words.")
-    state: listing.State
+    state: giving.State
     approval_id: UUID = Field(description="The yes that it was given with.")
     person: str
     tool_name: str
@@ -68,8 +68,8 @@ class GrantFilter(Page):
 def grant(row: gate.Grant, *, is_active: bool) -> Grant:
     return Grant(
         id=row.pk,
-        sentence=words.sentence(row),
-        state=listing.state(row, is_active=is_active),
+        sentence=scope.sentence(row),
+        state=giving.state(row, is_active=is_active),
         approval_id=row.approval_id,
         person=row.person.get_username(),
         tool_name=row.tool_name,
@@ -89,7 +89,7 @@ def grant(row: gate.Grant, *, is_active: bool) -> Grant:
 
 def one(grant_id: UUID) -> Grant:
     row = get_object_or_404(gate.Grant.objects.select_related("person", "ended_by"), pk=grant_id)
-    return grant(row, is_active=listing.active(gate.Grant.objects.filter(pk=grant_id)).exists())
+    return grant(row, is_active=giving.active(gate.Grant.objects.filter(pk=grant_id)).exists())
 
 
 def approved(standing: schemas.Approval) -> Approved:

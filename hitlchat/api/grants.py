@@ -6,7 +6,7 @@ from ninja import Query, Router
 
 from hitlchat.api import grant_schemas
 from hitlchat.api.auth import ApiRequest, decider
-from hitlchat.gate.grants import ending, listing
+from hitlchat.gate.grants import ending, giving
 
 router = Router(tags=["grants"], by_alias=True)
 
@@ -14,10 +14,10 @@ router = Router(tags=["grants"], by_alias=True)
 @router.get("", response=list[grant_schemas.Grant])
 def list_grants(request: ApiRequest, wanted: Query[grant_schemas.GrantFilter]) -> list[grant_schemas.Grant]:
     """Your grants, the latest first; of everyone, for administrators."""
-    rows = listing.seen_by(request.auth.user)
-    chosen = {"active": listing.active(rows), "ended": listing.ended(rows), "all": rows}[wanted.state]
+    rows = giving.seen_by(request.auth.user)
+    chosen = {"active": giving.active(rows), "ended": giving.ended(rows), "all": rows}[wanted.state]
     page = list(chosen[wanted.offset : wanted.offset + wanted.limit])
-    active = set(listing.active(rows).filter(pk__in=[each.pk for each in page]).values_list("pk", flat=True))
+    active = set(giving.active(rows).filter(pk__in=[each.pk for each in page]).values_list("pk", flat=True))
     return [grant_schemas.grant(each, is_active=each.pk in active) for each in page]
 
 

@@ -17,20 +17,18 @@ from ninja.errors import AuthenticationError, HttpError, ValidationError
 from ninja.responses import NinjaJSONEncoder
 from pydantic.alias_generators import to_camel
 
-from hitlchat import database
 from hitlchat.agent.once import KeyReused
 from hitlchat.agent.runs import RunActive
 from hitlchat.api import shapes
 from hitlchat.api.auth import UNKNOWN
 from hitlchat.api.server_changes import BadChange
+from hitlchat.base import database
+from hitlchat.base.canonical import NotJson
 from hitlchat.gate import loosening, ruling
 from hitlchat.gate.batch import NotTogether
-from hitlchat.gate.canonical import NotJson
-from hitlchat.gate.decide import AlreadySettled, NoSuchApproval, OtherDigest
-from hitlchat.gate.deciders import NotEntitled
-from hitlchat.gate.edited import BadEdit
+from hitlchat.gate.decide import AlreadySettled, BadEdit, NoSuchApproval, OtherDigest
+from hitlchat.gate.deciders import NotEntitled, SignInAgain
 from hitlchat.gate.extending import NotNow
-from hitlchat.gate.fresh import SignInAgain
 from hitlchat.gate.grants.ending import NoSuchGrant
 from hitlchat.gate.grants.scope import BadGrant
 from hitlchat.gate.models import Approval

@@ -8,10 +8,10 @@ from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from hitlchat.agent.models import LONGEST_MESSAGE
-from hitlchat.gate.history.outcome import CHOICES
-from hitlchat.gate.history.wanted import MEANS
+from hitlchat.base.canonical import storable
+from hitlchat.gate.history.finding import MEANS
+from hitlchat.gate.history.row import CHOICES
 from hitlchat.gate.status import Status
-from hitlchat.gate.storable import storable
 
 Object = dict[str, Any]
 ApprovalStatus = Literal["pending", "approved", "declined", "expired", "withdrawn"]

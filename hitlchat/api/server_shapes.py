@@ -7,8 +7,8 @@ from django.db.models import Count, Q, QuerySet
 
 from hitlchat.api import server_schemas as schemas
 from hitlchat.api import server_tool_schemas as tool_schemas
+from hitlchat.base.visible import Seen
 from hitlchat.gate.models import HitlMode
-from hitlchat.gate.visible import Seen
 from hitlchat.upstreams import judging, naming, reaching, values
 from hitlchat.upstreams.judge.difference import difference
 from hitlchat.upstreams.judge.rubric import assess_server

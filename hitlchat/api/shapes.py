@@ -9,11 +9,11 @@ from django.db.models import OuterRef, QuerySet, Subquery
 from hitlchat.agent import held
 from hitlchat.agent import models as agent
 from hitlchat.api import audit_schemas, schemas
-from hitlchat.gate import attention, deciders, joining, risk, who
+from hitlchat.gate import attention, deciders, disclosure, joining, who
 from hitlchat.gate import models as gate
 from hitlchat.gate.history import changes
 from hitlchat.gate.history import row as history
-from hitlchat.gate.history.outcome import outcome_of, ran_unasked
+from hitlchat.gate.history.row import outcome_of, ran_unasked
 from hitlchat.gate.placing import queued_since
 from hitlchat.gate.status import Status
 
@@ -111,7 +111,7 @@ def _approval(row: gate.Approval, times: int, yes: list[gate.Decision] | None) -
         deadline=row.call.deadline or shown["deadline"],
         session_id=shown["conversation"],
         user_prompt=shown["userPrompt"],
-        risk_level=risk.said(row),
+        risk_level=disclosure.said(row),
         consent_digest=row.digest,
         status=QUESTION_ENDS.get(row.call.status, "approved"),
         reason=shown["reason"],

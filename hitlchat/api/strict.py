@@ -5,7 +5,7 @@ from typing import Any
 from django.http import HttpRequest
 from ninja.parser import Parser
 
-from hitlchat.gate import canonical
+from hitlchat.base import canonical
 
 
 class StrictParser(Parser):

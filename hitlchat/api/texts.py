@@ -8,7 +8,7 @@ from pydantic import Field
 from hitlchat.accounts.roles import may_administer
 from hitlchat.api.auth import ApiRequest
 from hitlchat.api.schemas import Body, Shape, Text
-from hitlchat.gate import text_fields, texts
+from hitlchat.gate import results, texts
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import Tool
 
@@ -75,4 +75,4 @@ def _administrator(request: ApiRequest) -> Actor:
 
 
 def _shapes(tool: Tool | None) -> list[ModelText]:
-    return [ModelText.model_validate(each, from_attributes=True) for each in text_fields.fields(tool)]
+    return [ModelText.model_validate(each, from_attributes=True) for each in results.fields(tool)]

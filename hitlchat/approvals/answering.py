@@ -4,7 +4,7 @@ from uuid import UUID
 
 from django.http import QueryDict
 
-from hitlchat.gate import decide, editing, reasons
+from hitlchat.gate import decide, editing
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.attention import Looked, claimed
 from hitlchat.gate.grants import scope
@@ -23,7 +23,7 @@ def answer(approval_id: UUID, actor: Actor, sent: QueryDict) -> str:
         case ["approve"], [str(digest)], [str(edited)], [str(shown)] if "grant" not in sent:
             editing.approve(approval_id, actor, digest=digest, edited=edited, shown=shown, looked=looked)
         case ["decline"], _, _, _:
-            decide.decline(approval_id, actor, reason=reasons.checked(sent.get("reason", "")), looked=looked)
+            decide.decline(approval_id, actor, reason=decide.checked_reason(sent.get("reason", "")), looked=looked)
         case _:
             return NEITHER
     return ""

@@ -8,7 +8,7 @@ from django.views.decorators.http import require_POST
 
 from hitlchat.accounts.people import person
 from hitlchat.gate import attention, deciders
-from hitlchat.gate.acting import actor_of
+from hitlchat.gate.actor import actor_of
 from hitlchat.gate.batch import MOST_TOGETHER
 
 

@@ -7,9 +7,10 @@ from typing import Any
 
 from django.http import QueryDict
 
-from hitlchat.gate import canonical, editing
-from hitlchat.gate.characters import is_hidden
-from hitlchat.gate.edited import BadEdit
+from hitlchat.base import canonical
+from hitlchat.base.visible import is_hidden
+from hitlchat.gate import editing
+from hitlchat.gate.decide import BadEdit
 from tools_studio import argument_form
 from tools_studio.argument_form import BadInput, Field
 

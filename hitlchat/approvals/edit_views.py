@@ -13,10 +13,9 @@ from hitlchat.accounts.people import person
 from hitlchat.approvals import edit_form
 from hitlchat.approvals.edit_form import Form
 from hitlchat.gate import decide, deciders, editing
-from hitlchat.gate.acting import actor_of
+from hitlchat.gate.actor import actor_of
 from hitlchat.gate.card import card
-from hitlchat.gate.decide import AlreadySettled
-from hitlchat.gate.edited import BadEdit
+from hitlchat.gate.decide import AlreadySettled, BadEdit
 from hitlchat.gate.models import Approval
 from hitlchat.gate.status import Status
 from tools_studio.argument_form import BadInput

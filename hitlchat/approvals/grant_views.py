@@ -15,12 +15,11 @@ from django.views.decorators.http import require_GET, require_POST
 from hitlchat.accounts.people import person
 from hitlchat.accounts.roles import may_administer
 from hitlchat.gate import deciders
-from hitlchat.gate.acting import actor_of
-from hitlchat.gate.actor import Actor
+from hitlchat.gate.actor import Actor, actor_of
 from hitlchat.gate.card import card
 from hitlchat.gate.decide import AlreadySettled
-from hitlchat.gate.grants import ending, giving, listing, words
-from hitlchat.gate.grants.scope import BadGrant, Scope
+from hitlchat.gate.grants import ending, giving
+from hitlchat.gate.grants.scope import BadGrant, Scope, ended_how, offer, sentence, used
 from hitlchat.gate.models import Approval, Grant
 from hitlchat.gate.status import Status
 
@@ -83,7 +82,7 @@ def _told(found: Approval, actor: Actor, scope: Scope) -> dict[str, Any]:
         exactly = giving.meant(found, scope, actor, found.call.arguments)
     except BadGrant as error:
         return {"problems": [*error.errors.values()]}
-    return {"offer": words.offer(found.call.tool_name, exactly), "scope": exactly.as_json}
+    return {"offer": offer(found.call.tool_name, exactly), "scope": exactly.as_json}
 
 
 @login_required
@@ -92,23 +91,20 @@ def _told(found: Approval, actor: Actor, scope: Scope) -> dict[str, Any]:
 def page(request: HttpRequest) -> HttpResponse:
     """One's own grants; of everyone, for administrators."""
     user = person(request)
-    rows = listing.seen_by(user)
+    rows = giving.seen_by(user)
     context = {
         "section": "approvals",
         "sees_all": may_administer(user),
-        "active": _rows(listing.active(rows), is_active=True),
-        "ended": _rows(listing.ended(rows)[: listing.MOST_ENDED], is_active=False),
+        "active": _rows(giving.active(rows), is_active=True),
+        "ended": _rows(giving.ended(rows)[: giving.MOST_ENDED], is_active=False),
         "told": [str(each) for each in messages.get_messages(request)],
     }
     return render(request, "grants/page.html", context)
 
 
 def _rows(grants: QuerySet[Grant], *, is_active: bool) -> list[Row]:
-    states = listing.STATES
-    return [
-        Row(each, words.sentence(each), words.used(each), states[listing.state(each, is_active=is_active)])
-        for each in grants
-    ]
+    states = giving.STATES
+    return [Row(each, sentence(each), used(each), states[giving.state(each, is_active=is_active)]) for each in grants]
 
 
 @login_required
@@ -118,5 +114,5 @@ def revoke(request: HttpRequest, grant_id: UUID) -> HttpResponse:
         ended = ending.revoke(grant_id, actor_of(request))
     except ending.NoSuchGrant as error:
         raise Http404(str(error)) from error
-    messages.success(request, words.ended(ended))
+    messages.success(request, ended_how(ended))
     return redirect("grants")

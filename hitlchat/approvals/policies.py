@@ -12,14 +12,13 @@ from django.views.decorators.http import require_GET, require_http_methods
 
 from hitlchat.accounts.people import person
 from hitlchat.accounts.roles import may_administer, may_author, may_decide_for_others
-from hitlchat.gate import canonical
+from hitlchat.base import canonical
+from hitlchat.base.visible import see
 from hitlchat.gate.models import Tool
 from hitlchat.gate.policies import simulating
-from hitlchat.gate.policies.coverage import HEADINGS, coverage
-from hitlchat.gate.policies.people import KINDS
-from hitlchat.gate.policies.telling import lines
+from hitlchat.gate.policies.bundled import KINDS
+from hitlchat.gate.policies.coverage import HEADINGS, coverage, lines
 from hitlchat.gate.schema import BadArguments
-from hitlchat.gate.visible import see
 
 MOST_PEOPLE = 200
 VERDICTS = {"allow": "It would run without asking", "ask": "A person would be asked", "refuse": "It would be refused"}

@@ -7,7 +7,7 @@ from django.contrib.auth.models import Group
 
 from hitlchat.accounts.roles import named_groups
 from hitlchat.gate.models import DecidedBy
-from hitlchat.gate.models.oversight import MOST_PEOPLE
+from hitlchat.gate.models.tools import MOST_PEOPLE
 from hitlchat.gate.oversight import Rules
 from hitlchat.gate.ruling import BadRules
 

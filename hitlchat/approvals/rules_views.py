@@ -9,7 +9,7 @@ from hitlchat.accounts.administrators import administrators_only
 from hitlchat.accounts.roles import named_groups
 from hitlchat.approvals.rules_form import RulesForm
 from hitlchat.gate import oversight, ruling, who
-from hitlchat.gate.acting import actor_of
+from hitlchat.gate.actor import actor_of
 from hitlchat.gate.models import Tool
 
 MOST_NAMED = 20

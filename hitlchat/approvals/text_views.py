@@ -7,10 +7,10 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
 from hitlchat.accounts.administrators import administrators_only
-from hitlchat.gate import text_fields, texts
-from hitlchat.gate.acting import actor_of
+from hitlchat.gate import results, texts
+from hitlchat.gate.actor import actor_of
 from hitlchat.gate.models import ModelText, Outcome, Tool
-from hitlchat.gate.models.texts import LONGEST_TEXT
+from hitlchat.gate.models.tools import LONGEST_TEXT
 
 MOST_TOOLS = 500
 
@@ -38,7 +38,7 @@ def page(request: HttpRequest, name: str = "") -> HttpResponse:
 @require_POST
 def example(request: HttpRequest, name: str = "") -> HttpResponse:
     """What a model would read by what is typed at one field (`outcome`), or what is wrong with it."""
-    found = text_fields.fields(_tool(name), _typed(request.POST))
+    found = results.fields(_tool(name), _typed(request.POST))
     field = next((each for each in found if each.outcome == request.GET.get("outcome")), None)
     if field is None:
         raise Http404("There is no such outcome.")
@@ -62,7 +62,7 @@ def _context(request: HttpRequest, tool: Tool | None, typed: dict[str, str] | No
     context: dict[str, object] = {
         "section": "policies",
         "tool": tool,
-        "fields": text_fields.fields(tool, typed),
+        "fields": results.fields(tool, typed),
         "longest": LONGEST_TEXT,
         "address": _address(tool),
         "refused": typed is not None,

@@ -12,7 +12,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from hitlchat.accounts.people import person
 from hitlchat.gate import card, decide, deciders, extending
-from hitlchat.gate.acting import actor_of
+from hitlchat.gate.actor import actor_of
 from hitlchat.gate.models import Approval
 from hitlchat.gate.status import Status
 

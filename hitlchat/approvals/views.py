@@ -14,15 +14,16 @@ from django.views.decorators.http import require_GET, require_POST
 
 from hitlchat.accounts.people import person
 from hitlchat.approvals import answering
-from hitlchat.gate import attention, canonical, decide, deciders, joining, known, quorum, reasons, taking_back
-from hitlchat.gate.acting import actor_of
+from hitlchat.base import canonical
+from hitlchat.gate import attention, decide, deciders, joining, quorum, taking_back
+from hitlchat.gate.actor import actor_of
 from hitlchat.gate.card import Card, card
-from hitlchat.gate.edited import BadEdit
-from hitlchat.gate.grants import words
+from hitlchat.gate.decide import BadEdit
+from hitlchat.gate.grants import scope
 from hitlchat.gate.grants.scope import BadGrant
 from hitlchat.gate.models import Approval, CallerKind, Decision, Verdict
 from hitlchat.gate.status import Status
-from hitlchat.gate.who import standing
+from hitlchat.gate.who import how, standing
 
 HEADINGS = {
     Status.WAITING: "A call needs your answer",
@@ -40,7 +41,7 @@ DID_NOT_COUNT = (
     deciders.NotEntitled,
     quorum.AlreadyCounted,
     BadGrant,
-    reasons.BadReason,
+    decide.BadReason,
 )
 
 
@@ -139,7 +140,7 @@ def card_context(request: HttpRequest, found: Approval, note: str = "") -> dict[
         "for_client": found.call.caller_kind == CallerKind.MCP,
         "moving": found.call.status in (Status.APPROVED, Status.EXECUTING),
         "note": note,
-        "grants": [(each, words.sentence(each)) for each in found.grants.all()],
+        "grants": [(each, scope.sentence(each)) for each in found.grants.all()],
         "decisions": [_said(decision, found) for decision in decisions],
         "heading": OTHERS if others else HEADINGS.get(Status(found.call.status), "This call has been answered"),
     }
@@ -155,5 +156,5 @@ def _as_shown(found: Approval) -> Card | None:
 
 def _said(decision: Decision, found: Approval) -> tuple[str, datetime, str]:
     word = "Approved" if decision.verdict == Verdict.APPROVE else "Declined"
-    said = f"{word} by {decision.person.get_username()}, {known.how(decision)}."
+    said = f"{word} by {decision.person.get_username()}, {how(decision)}."
     return said, decision.decided_at, attention.words(decision, found.disclosure)

@@ -13,8 +13,8 @@ from hitlchat.chat.commands import Command, Decide, DecideAll, Resolve, RevokeGr
 from hitlchat.gate import batch, decide, editing, stopping, taking_back
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.attention import Looked
+from hitlchat.gate.decide import BadEdit
 from hitlchat.gate.deciders import NotEntitled
-from hitlchat.gate.edited import BadEdit
 from hitlchat.gate.grants import ending
 from hitlchat.gate.grants.scope import BadGrant
 from hitlchat.gate.models import ToolCall

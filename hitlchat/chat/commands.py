@@ -6,12 +6,13 @@ from typing import Any, Final, Literal
 from uuid import UUID
 
 from hitlchat.agent.models import LONGEST_MESSAGE
-from hitlchat.gate import canonical, reasons
+from hitlchat.base import canonical
+from hitlchat.base.canonical import storable
+from hitlchat.gate import decide
 from hitlchat.gate.attention import claimed
 from hitlchat.gate.batch import Item
 from hitlchat.gate.grants import scope
 from hitlchat.gate.grants.scope import BadGrant, Scope
-from hitlchat.gate.storable import storable
 
 LONGEST_FRAME = 512 * 1024
 VERDICTS = ("approve", "decline")
@@ -131,8 +132,8 @@ def _grant(fields: dict[str, Any]) -> Scope:
 
 def _reason(fields: dict[str, Any]) -> str:
     try:
-        return reasons.checked(_text(fields, "reason", ""))
-    except reasons.BadReason as error:
+        return decide.checked_reason(_text(fields, "reason", ""))
+    except decide.BadReason as error:
         raise BadFrame(f"{error} Nothing was decided.") from error
 
 

@@ -9,13 +9,13 @@ from uuid import UUID
 from channels.consumer import get_handler_name
 from channels.generic.websocket import AsyncWebsocketConsumer
 
-from hitlchat import database
 from hitlchat.accounts.sessions import is_still_active, signed_in_user
 from hitlchat.agent.announce import group
+from hitlchat.base import database
+from hitlchat.base.database import in_db
 from hitlchat.chat import act, commands, fragments, streams
 from hitlchat.chat.markdown import OpenTail
 from hitlchat.chat.presence import presence
-from hitlchat.gate.crossing import in_db
 from hitlchat.gate.status import SETTLED, STARTED, Status
 
 logger = logging.getLogger(__name__)

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from hitlchat.agent import announce
-from hitlchat.gate.grants.telling import grant_changed
+from hitlchat.gate.grants.ending import grant_changed
 from hitlchat.upstreams.asking.questions import question_changed
 from hitlchat.upstreams.waking import progressed
 

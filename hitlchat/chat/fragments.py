@@ -6,11 +6,11 @@ from uuid import UUID
 from django.template.loader import render_to_string
 from django.utils.html import escape
 
+from hitlchat.base.visible import see
 from hitlchat.chat import transcript_view
 from hitlchat.gate.batch import Outcome
 from hitlchat.gate.models import ToolCall
 from hitlchat.gate.status import Status
-from hitlchat.gate.visible import see
 
 
 @dataclass(frozen=True)

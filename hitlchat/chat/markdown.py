@@ -13,8 +13,8 @@ from pygments.formatters import HtmlFormatter
 from pygments.lexers import get_lexer_by_name
 from pygments.util import ClassNotFound
 
-from hitlchat.gate import visible
-from hitlchat.gate.visible import Piece
+from hitlchat.base import visible
+from hitlchat.base.visible import Piece
 
 TAGS = {
     *("p", "br", "hr", "strong", "em", "s", "code", "pre", "span", "a", "blockquote", "ul", "ol", "li"),

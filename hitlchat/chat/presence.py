@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 import django.db
 from django.contrib.auth.models import User
 
-from hitlchat.gate.crossing import in_db
+from hitlchat.base.database import in_db
 
 logger = logging.getLogger(__name__)
 

@@ -3,8 +3,8 @@
 from collections import OrderedDict
 
 from hitlchat.agent.models import Message
+from hitlchat.base.database import in_db
 from hitlchat.chat.markdown import OpenTail
-from hitlchat.gate.crossing import in_db
 
 MOST = 200
 

@@ -10,12 +10,13 @@ from django.utils.safestring import SafeString
 
 from hitlchat.agent import held
 from hitlchat.agent.models import ACTIVE, Conversation, Message, MessageState, Role, Run
+from hitlchat.base import canonical
+from hitlchat.base.durations import about
 from hitlchat.chat.markdown import render
-from hitlchat.gate import attention, batch, canonical, contents, deciders, failures, joining, known, placing, stopping
+from hitlchat.gate import attention, batch, contents, deciders, joining, placing, results, stopping, who
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.card import Card, card, key
-from hitlchat.gate.durations import about
-from hitlchat.gate.grants import listing, words
+from hitlchat.gate.grants import giving, scope
 from hitlchat.gate.models import Approval, Decision, ToolCall
 from hitlchat.gate.status import Status
 from hitlchat.upstreams.asking import questions
@@ -124,7 +125,7 @@ def _held(conversation_id: UUID) -> int:
 def grants(conversation_id: UUID) -> dict[str, Any]:
     """For the meter; `meter_seen` changes with what it shows."""
     chat = Conversation.objects.only("owner_id").get(pk=conversation_id)
-    found = [(grant, words.left(grant)) for grant in listing.in_conversation(conversation_id, chat.owner_id)]
+    found = [(grant, scope.left(grant)) for grant in giving.in_conversation(conversation_id, chat.owner_id)]
     told = [[str(grant.pk), left] for grant, left in found]
     return {"meter": found, "meter_seen": canonical.sha256(told)[:16], "conversation": chat}
 
@@ -202,7 +203,7 @@ def fate(row: ToolCall, approval: Approval | None) -> str:
     """What became of a call, in plain sentences: who, how long it took, what happened."""
     said = [_said(decision, row) for decision in _decisions(approval)]
     said += [
-        f"A grant was given with it: {words.sentence(each)}" for each in (approval.grants.all() if approval else ())
+        f"A grant was given with it: {scope.sentence(each)}" for each in (approval.grants.all() if approval else ())
     ]
     return " ".join(part for part in (*said, _ending(row)) if part)
 
@@ -210,7 +211,7 @@ def fate(row: ToolCall, approval: Approval | None) -> str:
 def _said(decision: Decision, row: ToolCall) -> str:
     seconds = (decision.decided_at - row.created_at).total_seconds()
     word = "Approved" if decision.verdict == "approve" else "Declined"
-    said = f"{word} by {decision.person.get_username()}, {known.how(decision)}, after {about(seconds)}."
+    said = f"{word} by {decision.person.get_username()}, {who.how(decision)}, after {about(seconds)}."
     if decision.edited_arguments is not None:
         said += " The arguments were changed first."
     if decision.reason:
@@ -231,7 +232,7 @@ def _ending(row: ToolCall) -> str:
         case Status.UNKNOWN:
             return f"{_why_unknown(row)} It may or may not have happened. It will not be repeated by itself."
         case Status.FAILED:
-            return failures.sentence(row.error or {})
+            return results.sentence(row.error or {})
         case Status.APPROVED | Status.ALLOWED:
             return placing.outlook(row)
         case Status.EXECUTING:

@@ -20,9 +20,10 @@ from hitlchat.accounts.people import person
 from hitlchat.agent import runner
 from hitlchat.agent.models import LONGEST_MESSAGE, Conversation
 from hitlchat.chat import transcript_view
-from hitlchat.gate import catalog, deciders, prompt
+from hitlchat.gate import deciders, prompt
 from hitlchat.gate.actor import Caller
 from hitlchat.gate.models import HitlMode, Tool
+from hitlchat.gate.tools import tools_for
 from hitlchat.upstreams.asking import questions
 
 MOST_THREADS = 100
@@ -35,7 +36,7 @@ ASKS = HitlMode.REQUIRED
 def chat(request: HttpRequest) -> HttpResponse:
     """Where to begin: an empty page with examples."""
     user = person(request)
-    examples = _examples(catalog.tools_for(_caller(user)))
+    examples = _examples(tools_for(_caller(user)))
     return render(request, "chat/empty.html", {"section": "chat", "examples": examples, **_threads_beside(user, None)})
 
 
@@ -65,7 +66,7 @@ def conversation(request: HttpRequest, conversation_id: UUID) -> HttpResponse:
         "run": transcript_view.run(shown.pk),
         **transcript_view.grants(shown.pk),
         "conversation": shown,
-        "tool_count": catalog.tools_for(_caller(user), shown.tools).count(),
+        "tool_count": tools_for(_caller(user), shown.tools).count(),
         "most_tools": settings.MODEL_TOOLS,
     }
     return render(request, "chat/page.html", context)

@@ -1,8 +1,13 @@
-"""Who did something, and how they were known."""
+"""Who acts, how they were known, and the person who acts on a page."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
+
+from django.http import HttpRequest
+
+from hitlchat.accounts.people import person
+from hitlchat.accounts.sessions import signed_in_at
 
 # `elicitation`: the person's MCP client said so.
 Means = Literal["session", "token", "console", "elicitation", "system"]
@@ -48,3 +53,9 @@ class Caller:
     @property
     def actor(self) -> Actor:
         return Actor(self.user_id, "system", name=self.user_name)
+
+
+def actor_of(request: HttpRequest) -> Actor:
+    """Known by their session, with when they gave their password for it last."""
+    user = person(request)
+    return Actor(user.pk, "session", signed_in_at=signed_in_at(request.session), name=user.get_username())

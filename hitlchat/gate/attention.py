@@ -1,23 +1,74 @@
-"""From the moment somebody has a card before them to their answer (SR-42).
-
-A log and no condition: an answer without a recorded display counts like any other, and the record says that there was
-none. What is kept is for everyone to see who it is about.
-"""
+"""How long somebody had a card before them, and how long reading it takes (SR-42)."""
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import islice
 from typing import Any, Final
 
 from django.db import DatabaseError, transaction
 
-from hitlchat.gate import reading
+from hitlchat.base import canonical
+from hitlchat.base.durations import about
 from hitlchat.gate.actor import Actor
-from hitlchat.gate.durations import about
+from hitlchat.gate.card import MOST_FACTS, MOST_ROWS
+from hitlchat.gate.effect import FOLD_AFTER, FOLD_AFTER_LINES, ROWS_SHOWN, SHOWN_OF_FOLDED
 from hitlchat.gate.models import Approval, Decision, Showing, Verdict
 from hitlchat.gate.status import Status
 from hitlchat.gate.transition import note
+
+# Silent reading of non-fiction in English, and the mean length of its words with the space after each: M. Brysbaert,
+# “How many words do we read per minute?”, Journal of Memory and Language 109 (2019), 104047.
+WORDS_A_MINUTE: Final = 238
+CHARACTERS_A_WORD: Final = 5.6
+# Who knows a tool skims its card. Nobody reads four times as fast as that.
+FRACTION: Final = 0.25
+# Below it nobody has taken in even the shortest question; and after so long nobody is said to have hurried.
+FLOOR_SECONDS: Final = 2.0
+MOST_SECONDS: Final = 30.0
+
+# What a card shows without a click, besides the arguments, of a stored disclosure.
+_SHOWN: Final = ("prompt", "reason", "preview", "again")
+
+
+def seconds_to_read(disclosure: dict[str, Any]) -> float:
+    """To read all that the card of `disclosure` shows without unfolding anything. What is missing takes no time."""
+    texts = list(_texts(disclosure))
+    # Of an id or a key each by itself nobody reads every letter, and not all languages have spaces: the less counts.
+    words = min(sum(len(text.split()) for text in texts), sum(map(len, texts)) / CHARACTERS_A_WORD)
+    return words / WORDS_A_MINUTE * 60
+
+
+def least_seconds(reading: float) -> float:
+    """Seconds below which an answer to what takes `reading` seconds was hurried."""
+    return min(MOST_SECONDS, max(FLOOR_SECONDS, FRACTION * reading))
+
+
+def _texts(disclosure: dict[str, Any]) -> Iterator[str]:
+    for name in _SHOWN:
+        yield from _leaves(disclosure.get(name))
+    yield from _leaves([disclosure.get("tool", {}).get(name) for name in ("name", "origin")])
+    yield from _leaves(disclosure.get("facts", [])[:MOST_FACTS])
+    for name, value in islice(disclosure.get("arguments", {}).items(), MOST_ROWS):
+        yield name
+        yield _before_fold(value if isinstance(value, str) else canonical.pretty(value, indent=2))
+
+
+def _leaves(value: Any) -> Iterator[str]:
+    """Every text and number in JSON; of what folds, the part before the fold."""
+    if isinstance(value, dict | list):
+        parts: Iterable[Any] = value.values() if isinstance(value, dict) else value[: ROWS_SHOWN + 2]
+        for part in parts:
+            yield from _leaves(part)
+    elif value is not None and not isinstance(value, bool):
+        yield _before_fold(str(value))
+
+
+def _before_fold(text: str) -> str:
+    folds = len(text) > FOLD_AFTER or text.count("\n") >= FOLD_AFTER_LINES
+    return text[:SHOWN_OF_FOLDED] if folds else text
+
 
 logger = logging.getLogger("hitlchat.gate")
 
@@ -84,7 +135,7 @@ def together(approvals: Iterable[Approval], actor: Actor) -> Together:
     kept = Showing.objects.filter(approval__in=rows, person_id=actor.user_id).values_list("approval", "round", "at")
     rounds = {row.pk: row.call.round for row in rows}
     times = [at for approval, number, at in kept if rounds[approval] == number]
-    return Together(min(times, default=None), sum(reading.seconds(row.disclosure) for row in rows))
+    return Together(min(times, default=None), sum(seconds_to_read(row.disclosure) for row in rows))
 
 
 def weigh(decision: Decision, looked: Looked) -> Decision:
@@ -95,11 +146,11 @@ def weigh(decision: Decision, looked: Looked) -> Decision:
     if looked.together is not None:
         since, seconds = looked.together.since, looked.together.seconds
     elif since is not None:
-        seconds = reading.seconds(decision.approval.disclosure)
+        seconds = seconds_to_read(decision.approval.disclosure)
     # A no that comes fast lets nothing run.
     if decision.verdict == Verdict.APPROVE and since is not None:
         took = (decision.decided_at - since).total_seconds()
-        decision.hurried = took < reading.least(seconds)
+        decision.hurried = took < least_seconds(seconds)
     return decision
 
 
@@ -132,5 +183,5 @@ def words(decision: Decision, disclosure: dict[str, Any]) -> str:
         return "hitlchat has no record of showing it before the answer."
     said = f"Answered {about(took.total_seconds())} after it was shown"
     if decision.hurried:
-        said += f"; reading it takes about {about(max(1.0, reading.seconds(disclosure)))}"
+        said += f"; reading it takes about {about(max(1.0, seconds_to_read(disclosure)))}"
     return f"{said}." if decision.opened is not False else f"{said}. Not all of its folded text was opened."

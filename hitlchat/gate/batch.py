@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Literal
 from uuid import UUID
 
-from hitlchat.gate import attention, canonical, decide, risk
+from hitlchat.base import canonical
+from hitlchat.gate import attention, decide, disclosure
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.attention import Looked
 from hitlchat.gate.card import Card
@@ -114,7 +115,7 @@ def _asked_again(row: Approval) -> bool:
 def _risk(row: Approval) -> int:
     """As it was shown, or as it is by now: the higher of both."""
     now = row.call.tool.risk_level if row.call.tool else 0
-    return max(risk.said(row), row.call.risk_level, now)
+    return max(disclosure.said(row), row.call.risk_level, now)
 
 
 def _one(item: Item, verdict: Answer, actor: Actor, prompt: str, *, reason: str, looked: Looked) -> Outcome:

@@ -4,14 +4,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from hitlchat.gate import canonical, risk
+from hitlchat.base import canonical
+from hitlchat.base.visible import Seen, see
+from hitlchat.gate import disclosure
 from hitlchat.gate.actor import Actor
-from hitlchat.gate.boxes import Row, box
-from hitlchat.gate.changes import Again, again
-from hitlchat.gate.effect import Effect, effect
+from hitlchat.gate.effect import Again, Effect, Row, again, box, effect
 from hitlchat.gate.models import Approval, CallerKind
 from hitlchat.gate.status import Status
-from hitlchat.gate.visible import Seen, see
 from hitlchat.gate.who import Standing, standing, told
 
 RISK_LABELS = ("Verified", "Safe", "Low", "Moderate", "High", "Critical")
@@ -115,7 +114,7 @@ def card(approval: Approval, viewer: Actor | None = None) -> Card:
         origin=see(shown["tool"]["origin"]),
         asked_by=CallerKind(shown["caller"]["kind"]).label,
         for_whom=see(shown["caller"]["name"]),
-        risk=risk.said(approval),
+        risk=disclosure.said(approval),
         reason=see(shown["reason"]),
         facts=facts[:MOST_FACTS],
         more_facts=facts[MOST_FACTS:],

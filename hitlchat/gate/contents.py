@@ -11,7 +11,8 @@ from typing import Any, Final
 
 from django.db import transaction
 
-from hitlchat.gate import canonical, sources
+from hitlchat.base import canonical
+from hitlchat.gate import sources
 from hitlchat.gate.models import Attachment, ToolCall
 
 Block = dict[str, Any]

@@ -1,25 +1,81 @@
-"""A person's answer to an approval: exactly one outcome is recorded, the others are told so."""
+"""A person's answer to an approval: exactly one outcome is recorded, and the others are told so."""
 
 import logging
+from collections.abc import Iterable
 from contextlib import suppress
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 from uuid import UUID
 
+from asgiref.sync import async_to_sync
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from hitlchat.database import durable
-from hitlchat.gate import attention, card, disclosure, facts, fresh, oversight, quorum, who
+from hitlchat.base import canonical
+from hitlchat.base.canonical import storable
+from hitlchat.base.database import durable
+from hitlchat.gate import attention, card, deciders, disclosure, facts, oversight, policy, quorum, schema, who
 from hitlchat.gate.actor import SYSTEM, Actor
 from hitlchat.gate.attention import NOTHING_KNOWN, Looked
 from hitlchat.gate.deciders import NotEntitled, may_answer, sees, still_may_answer
-from hitlchat.gate.edited import checked, is_same
 from hitlchat.gate.grants import ending, giving
 from hitlchat.gate.grants.scope import Scope
 from hitlchat.gate.models import Approval, Decision, Grant, ToolCall, Verdict
 from hitlchat.gate.status import Status
-from hitlchat.gate.storable import storable
 from hitlchat.gate.transition import StaleCall, move
+
+PRESETS: Final = ("Not now", "Wrong arguments", "Too risky", "Not what I asked for")
+
+
+class BadReason(ValueError):
+    """The reason cannot reach the model as it was written; the message says why."""
+
+
+def given(decisions: Iterable[Decision]) -> str:
+    """Why a call was declined, of all that was decided about it; empty if it was not, or without a reason. Not by the
+    time of each: others may have said yes with clocks that are ahead."""
+    return next((each.reason for each in decisions if each.verdict == Verdict.DECLINE), "")
+
+
+def checked_reason(reason: str) -> str:
+    """The reason as it is kept. BadReason: nothing of it is cut, so it has to fit."""
+    # A browser sends each line's end as two characters, but counts it as one.
+    reason = reason.replace("\r\n", "\n").strip()
+    if len(reason) > LONGEST_REASON:
+        raise BadReason(f"The reason has {len(reason):,} characters; at most {LONGEST_REASON:,} are passed on.")
+    if reason != storable(reason):
+        raise BadReason("The reason has a character that cannot be kept, such as U+0000.")
+    return reason
+
+
+class BadEdit(ValueError):
+    """The edited arguments can't be approved; the message says why."""
+
+
+def is_same(edited: dict[str, Any], arguments: dict[str, Any]) -> bool:
+    """As text: to Python, `1`, `1.0` and `True` would be equal."""
+    try:
+        return canonical.dumps(edited) == canonical.dumps(arguments)
+    except canonical.NotJson as error:
+        raise BadEdit(f"The arguments are not valid JSON: {error}.") from error
+
+
+def checked(edited: dict[str, Any], call: ToolCall) -> tuple[dict[str, Any], str]:
+    """What would run instead, with the defaults, and what the policies say of it, in a sentence. BadEdit."""
+    if call.tool is None:
+        raise BadEdit("The tool was deleted.")
+    if call.quorum > 1:
+        raise BadEdit(f"{call.quorum} people approve this call, all of them the same arguments: they stay as asked.")
+    try:
+        schema.validate(call.tool.input_schema, edited)
+    except schema.BadArguments as error:
+        raise BadEdit(str(error)) from error
+    arguments = schema.with_defaults(call.tool.input_schema, edited)
+    caller = disclosure.caller_of(call.approval.disclosure)
+    verdict = async_to_sync(policy.judge)(call.tool, arguments, caller, call.conversation_id).verdict
+    if isinstance(verdict, policy.Refuse):
+        raise BadEdit(verdict.reason)
+    return arguments, verdict.reason
+
 
 logger = logging.getLogger(__name__)
 
@@ -66,12 +122,12 @@ def approve(
     """
     approval = _theirs(approval_id, actor)
     _require_whole(approval)
-    fresh.require(actor, approval)
+    deciders.require(actor, approval)
     decision = _decision(approval, actor, Verdict.APPROVE, looked)
     # Once it was asked about again, an answer that does not say to what it is one may be a late one to the first time.
     if digest != approval.digest and (digest is not None or approval.call.round > 1):
         raise OtherDigest(LOOK_AGAIN)
-    only_if = IN_TIME & still_may_answer(actor, approval.call) & fresh.still(actor)
+    only_if = IN_TIME & still_may_answer(actor, approval.call) & deciders.still(actor)
     columns: dict[str, Any] = {}
     if edited is not None and not is_same(edited, approval.call.arguments):
         columns["arguments"], _ = checked(edited, approval.call)
@@ -176,7 +232,7 @@ def _too_late(approval: Approval, actor: Actor) -> NoReturn:
     if call.status == Status.WAITING and not (expire(call) or void_if_changed(call)):
         call = ToolCall.objects.get(pk=call.pk)
     if call.status == Status.WAITING:
-        fresh.require(actor, _theirs(approval.pk, actor))
+        deciders.require(actor, _theirs(approval.pk, actor))
         raise OtherDigest(LOOK_AGAIN)
     raise AlreadySettled(ToolCall.objects.get(pk=call.pk))
 

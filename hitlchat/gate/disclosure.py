@@ -6,12 +6,23 @@ from typing import Any
 from django.conf import settings
 from django.utils import timezone
 
-from hitlchat import database
-from hitlchat.gate import canonical, deciders, oversight
+from hitlchat.base import canonical, database
+from hitlchat.gate import deciders, oversight
 from hitlchat.gate.actor import Caller
 from hitlchat.gate.models import DEFAULT_PROMPT, Approval, Tool, ToolCall
 from hitlchat.gate.prompt import pieces, render
 from hitlchat.gate.status import Status
+
+
+def said(approval: Approval) -> int:
+    """The level, as it was frozen when the question was asked last.
+
+    Of a row that was read without its disclosure it is the call's own, which is written together with that one.
+    """
+    if "disclosure" in approval.get_deferred_fields():
+        return approval.call.risk_level
+    return int(approval.disclosure["risk"])
+
 
 Disclosure = dict[str, Any]
 

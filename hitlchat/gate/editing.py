@@ -6,17 +6,16 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from hitlchat.gate import canonical, decide, disclosure, schema
+from hitlchat.base import canonical
+from hitlchat.base.visible import Seen, see
+from hitlchat.gate import decide, disclosure, schema
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.attention import NOTHING_KNOWN, Looked
-from hitlchat.gate.boxes import Row, box
 from hitlchat.gate.card import TitlePiece
-from hitlchat.gate.changes import again
-from hitlchat.gate.edited import BadEdit, checked
-from hitlchat.gate.effect import Effect
+from hitlchat.gate.decide import BadEdit, checked
+from hitlchat.gate.effect import Effect, Row, again, box
 from hitlchat.gate.models import Approval
 from hitlchat.gate.status import Status
-from hitlchat.gate.visible import Seen, see
 
 # Up to here a value is shown once, with what differs marked in it; what is longer folds, and is shown whole as well.
 SHORT = 160

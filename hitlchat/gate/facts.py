@@ -11,7 +11,7 @@ from uuid import UUID
 
 from django.contrib.auth.models import User
 
-from hitlchat.gate import canonical
+from hitlchat.base import canonical
 from hitlchat.gate.actor import Actor, Caller
 from hitlchat.gate.models import Decision, ToolCall
 

@@ -9,10 +9,9 @@ from django.contrib.auth.models import Group
 from django.db.models import Exists, OuterRef, Q, Value
 from django.db.models.functions import Coalesce
 
-from hitlchat import database
-from hitlchat.gate import canonical
+from hitlchat.base import canonical, database
+from hitlchat.base.database import only
 from hitlchat.gate.models import DecidedBy, Oversight, Tool, ToolCall
-from hitlchat.gate.rows import only
 
 HIGHEST_RISK = 5
 CHANGED = "who decides about this tool was changed after it was asked"

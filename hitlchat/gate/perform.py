@@ -2,27 +2,47 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 from uuid import UUID
 
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from hitlchat import database
-from hitlchat.gate import again, canonical, contents, lease, placing, stopping, underway, void
+from hitlchat.base import canonical, database
+from hitlchat.base.background import background, me
+from hitlchat.base.canonical import storable
+from hitlchat.base.database import in_db, only
+from hitlchat.gate import contents, lease, placing, staleness, stopping
 from hitlchat.gate.actor import SYSTEM
-from hitlchat.gate.again import Look, LookFirst
-from hitlchat.gate.background import background, me
-from hitlchat.gate.crossing import in_db
 from hitlchat.gate.grants import standing
 from hitlchat.gate.models import ToolCall
 from hitlchat.gate.placing import ANYWHERE, READY, NoPlace, Place
-from hitlchat.gate.rows import only
 from hitlchat.gate.sources import OutcomeUnknown, Source, ToolResult, source
+from hitlchat.gate.staleness import Look, LookFirst
 from hitlchat.gate.status import Status
-from hitlchat.gate.storable import storable
 from hitlchat.gate.transition import StaleCall, call_moved, move
+
+_calls: set[UUID] = set()
+
+
+def begins(call_id: UUID) -> None:
+    _calls.add(call_id)
+
+
+def is_underway(call_id: UUID) -> bool:
+    return call_id in _calls
+
+
+@contextmanager
+def ends(call_id: UUID) -> Iterator[None]:
+    """With this block."""
+    try:
+        yield
+    finally:
+        _calls.discard(call_id)
+
 
 logger = logging.getLogger(__name__)
 
@@ -86,7 +106,7 @@ async def _look_and_claim(call: ToolCall, place: Place) -> ToolCall | None:
     claimed = None
     try:
         with place.used():
-            seen = await again.look(call) if again.is_due(call) else None
+            seen = await staleness.look(call) if staleness.is_due(call) else None
         claimed = await in_db(claim)(call.pk, seen, admit=lambda _: place)
     except LookFirst:
         logger.info("Call %s was asked about and approved again meanwhile: the sweeper starts it", call.pk)
@@ -122,10 +142,10 @@ def claim(call_id: UUID, seen: Look | None = None, *, admit: Admit = lambda _: A
     if call is None:
         return None
     try:
-        if why := void.reason(call):
+        if why := staleness.reason(call):
             move(call, Status.WITHDRAWN, actor=SYSTEM, data={"reason": why}, reason=f"Not run: {why}.")
             return None
-        if again.is_due(call) and not _stands(call, seen):
+        if staleness.is_due(call) and not _stands(call, seen):
             return None
         return _taken(call, admit(call))
     except StaleCall:
@@ -141,16 +161,16 @@ def _taken(call: ToolCall, place: Place) -> ToolCall:
         place.leave()
         raise
     _claimed[call.pk] = place, lease.uptime()
-    underway.begins(call.pk)
+    begins(call.pk)
     return call
 
 
 def _stands(call: ToolCall, seen: Look | None) -> bool:
     if seen is None:
         raise LookFirst(call)
-    if again.is_as_shown(call, seen):
+    if staleness.is_as_shown(call, seen):
         return True
-    again.ask(call, seen)
+    staleness.ask(call, seen)
     return False
 
 
@@ -161,7 +181,7 @@ async def execute(call: ToolCall) -> None:
     place, since = _claimed.pop(call.pk)
     with stopping.hearing(call.pk):
         try:
-            with underway.ends(call.pk):
+            with ends(call.pk):
                 result = await _enter(call, place, since)
             await in_db(_record)(call, result)
         except OutcomeUnknown as unknown:

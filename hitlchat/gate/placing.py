@@ -12,10 +12,10 @@ from typing import Final, Protocol, runtime_checkable
 from django.conf import settings
 from django.utils import timezone
 
+from hitlchat.base.background import background
+from hitlchat.base.database import in_db
+from hitlchat.base.durations import span
 from hitlchat.gate.actor import SYSTEM
-from hitlchat.gate.background import background
-from hitlchat.gate.crossing import in_db
-from hitlchat.gate.durations import span
 from hitlchat.gate.models import ToolCall
 from hitlchat.gate.status import Status
 from hitlchat.gate.transition import StaleCall, move, remark

@@ -8,16 +8,15 @@ from uuid import UUID
 from django.conf import settings
 
 from hitlchat import sandbox
-from hitlchat.gate import canonical
+from hitlchat.base import canonical
+from hitlchat.base.database import in_db
 from hitlchat.gate.actor import Caller
-from hitlchat.gate.crossing import in_db
 from hitlchat.gate.models import HitlMode, Tool
 from hitlchat.gate.policies import Abstain, Allow, Ask, Refuse, Verdict
 from hitlchat.gate.policies.asked import view
 from hitlchat.gate.policies.consulting import consult
-from hitlchat.gate.policies.judgement import Judgement, Spoke
 from hitlchat.gate.policies.loading import Unloadable, fingerprint, in_force
-from hitlchat.gate.policies.rule import Rule
+from hitlchat.gate.policies.rule import Judgement, Rule, Spoke
 from hitlchat.gate.policies.verdicts import Said, Unusable, strictest
 
 logger = logging.getLogger(__name__)

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Coroutine
 from typing import Any
 
-from hitlchat.gate import canonical
+from hitlchat.base import canonical
 from hitlchat.gate.actor import Caller
 from hitlchat.gate.models import Tool
 from hitlchat.gate.sources import Preview, PreviewingSource, source

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from hitlchat.gate import canonical
+from hitlchat.base import canonical
 
 _PLACEHOLDER = re.compile(r"\{(toolName|args|args\.([^{}]{1,100}))\}")
 _SIMPLE = re.compile(r"[\w.@:/-]+\Z")

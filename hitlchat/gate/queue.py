@@ -1,17 +1,16 @@
-"""What waits for one person, the soonest deadline first: so many of it, whatever waits behind.
-
-deciders.py has the rule. Each of its ways has an index that leads along it in order, so that a page of fifty and a
-count up to a thousand cost the same in front of a hundred thousand.
-"""
+"""What waits for one person, the soonest deadline first, and how many questions may be open at once (SR-41)."""
 
 from collections.abc import Collection
 from typing import Any
 from uuid import UUID
 
+from django.conf import settings
+from django.db import connection
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from hitlchat.gate import deciders
 from hitlchat.gate.models import Approval, Decision, ToolCall
+from hitlchat.gate.status import Status
 
 ORDER = ("deadline", "created_at", "pk")
 
@@ -47,3 +46,45 @@ def _either(ways: list[QuerySet[ToolCall]], most: int) -> QuerySet[ToolCall, Any
     """Cut short one by one before, as no database knows how to stop early in a union."""
     cut = [ToolCall.objects.filter(pk__in=way.values("pk")[:most]).order_by().values_list(*ORDER) for way in ways]
     return cut[0].union(*cut[1:])
+
+
+TOO_MANY_HERE = "As many questions are open in this conversation as may be. Let some of them be answered first."
+TOO_MANY = "As many questions are open for this person as may be. Let some of them be answered first."
+# With these a call is refused by no policy.
+REASONS = (TOO_MANY_HERE, TOO_MANY)
+# Tells its locks from those of others in the database.
+LOCKS = 0x6869746C
+
+
+def reason(caller_id: int, conversation_id: UUID | None) -> str:
+    """Why no further question may be opened; empty if one may. Within the transaction that opens it: until that ends
+    nobody else opens one for the same person, so that the limits hold exactly."""
+    if is_full(caller_id, conversation_id):
+        return TOO_MANY_HERE
+    return "" if _left(settings.HITL_MAX_WAITING_PER_CALLER, caller_id=caller_id) else TOO_MANY
+
+
+def is_full(caller_id: int, conversation_id: UUID | None) -> bool:
+    """Whether this conversation has as many open questions as it may; within the transaction that would open one."""
+    _lock(caller_id)
+    return room(caller_id, conversation_id) < 1
+
+
+def room(caller_id: int, conversation_id: UUID | None) -> int:
+    """How many more questions may be opened in this conversation, as of now; without one there is always room."""
+    if conversation_id is None:
+        return 1
+    most = settings.HITL_MAX_WAITING_PER_CONVERSATION
+    return _left(most, caller_id=caller_id, conversation_id=conversation_id)
+
+
+def _left(most: int, **whose: object) -> int:
+    # No more are counted than matter.
+    return most - ToolCall.objects.order_by().filter(status=Status.WAITING, **whose)[:most].count()
+
+
+def _lock(caller_id: int) -> None:
+    """On SQLite whoever writes has the database for themselves already."""
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_advisory_xact_lock(%s, %s)", [LOCKS, caller_id])

@@ -4,7 +4,7 @@ from typing import Any
 
 from django.db.models import F, Q, QuerySet
 
-from hitlchat.database import durable
+from hitlchat.base.database import durable
 from hitlchat.gate import deciders
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import Approval, Decision, ToolCall, Verdict

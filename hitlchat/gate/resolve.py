@@ -6,11 +6,11 @@ from uuid import UUID
 from django.contrib.auth.models import User
 
 from hitlchat.accounts.roles import may_administer
+from hitlchat.base.canonical import storable
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.decide import AlreadySettled, NoSuchApproval
 from hitlchat.gate.models import ToolCall
 from hitlchat.gate.status import Status
-from hitlchat.gate.storable import storable
 from hitlchat.gate.transition import StaleCall, move
 
 LONGEST_REMARK: Final = 500

@@ -1,12 +1,34 @@
 """What the model reads about a call: the truth, with every outcome told apart (a contract; the words are ours)."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from hitlchat.gate import canonical, failures, limits, texts
-from hitlchat.gate.models import Outcome
+from hitlchat.base import canonical
+from hitlchat.gate import queue, texts
+from hitlchat.gate.models import Outcome, Tool
 from hitlchat.gate.status import Status
 from hitlchat.gate.texts import Texts, Told
+
+# Provably not entered, or not sent.
+_KINDS_BEFORE_A_RUN = frozenset({"arguments", "busy", "changed", "late", "unavailable", "unreachable", "unsent"})
+# By what came back.
+RAN = frozenset({"error", "result", "timeout", "tool"})
+_NOT_RUN = "It was not run"
+
+
+def ran(error: dict[str, Any]) -> bool | None:
+    """None: its kind does not tell."""
+    kind = error.get("kind")
+    return None if kind not in _KINDS_BEFORE_A_RUN | RAN else kind in RAN
+
+
+def sentence(error: dict[str, Any]) -> str:
+    """What happened, for a person."""
+    line = f" (line {error['line']})" if error.get("line") else ""
+    lead = {True: "It was run and failed", False: _NOT_RUN, None: "It failed"}[ran(error)]
+    return f"{lead}{line}: {str(error.get('message', '')).removeprefix(f'{_NOT_RUN}: ')}"
+
 
 NEVER_RAN = "The call failed before it was run. It was not executed."
 NOBODY_ASKED = "Nobody was asked about this call, since enough other calls wait. It was not executed."
@@ -63,7 +85,7 @@ def for_model(
         facts["reason_given_by_the_user"] = decline_reason
     if status in (Status.REFUSED, Status.REJECTED, Status.WITHDRAWN):
         facts["reason"] = call.reason
-    if call.reason in limits.REASONS:
+    if call.reason in queue.REASONS:
         # No policy did.
         facts |= {"status": NOBODY_ASKED_STATUS, "message": NOBODY_ASKED}
     elif words := texts.message(call, templates, feedback=decline_reason):
@@ -75,7 +97,7 @@ def for_model(
 
 
 def _failed(error: dict[str, Any]) -> dict[str, object]:
-    has_run = failures.ran(error)
+    has_run = ran(error)
     told = {} if has_run is not False else {"message": NEVER_RAN}
     return {**told, "executed": has_run, "error": error.get("message"), "line": error.get("line")}
 
@@ -93,3 +115,82 @@ def _success(call: Told, edited: bool, templates: Texts) -> str:
             }
         )
     return call.result if isinstance(call.result, str) else canonical.pretty(call.result)
+
+
+SAMPLE_TOOL = "refund_order"
+SAMPLE_ARGUMENTS = {"order": "4711", "amount": 12.5}
+SAMPLE_FEEDBACK = "Wrong arguments"
+SAMPLE_REASON = "Refunds are not made on Sundays."
+SAMPLE_RESULT = "done"
+
+# What holds without a template.
+DEFAULTS: Mapping[str, str] = {
+    Outcome.DECLINED: MESSAGES[Status.DECLINED],
+    Outcome.FEEDBACK: "",
+    Outcome.EDITED: EDITED,
+    Outcome.EXPIRED: MESSAGES[Status.EXPIRED],
+    Outcome.REFUSED: MESSAGES[Status.REFUSED],
+}
+_STATUSES = {
+    Outcome.DECLINED: Status.DECLINED,
+    Outcome.FEEDBACK: Status.DECLINED,
+    Outcome.EDITED: Status.SUCCEEDED,
+    Outcome.EXPIRED: Status.EXPIRED,
+    Outcome.REFUSED: Status.REFUSED,
+}
+
+
+@dataclass(frozen=True)
+class TextField:
+    """`text` is the template itself, `instead` what holds while it is empty; `problem` says what is wrong with it."""
+
+    outcome: str
+    label: str
+    text: str
+    instead: str
+    placeholders: tuple[str, ...]
+    example: str
+    problem: str = ""
+
+
+@dataclass(frozen=True)
+class MadeUp:
+    """A call for an example: no row, and never one."""
+
+    tool_name: str
+    arguments: dict[str, Any]
+    status: str
+    reason: str = SAMPLE_REASON
+    result: str = SAMPLE_RESULT
+    error: None = None
+
+
+def fields(tool: Tool | None, typed: Texts | None = None) -> list[TextField]:
+    """Of the tool, or of all tools; as stored, or as `typed` and not saved yet."""
+    own = dict(texts.own(tool) if typed is None else typed)
+    above = texts.own(None) if tool else {}
+    problems = {outcome: texts.problem(outcome, text) for outcome, text in own.items()}
+    sound = {outcome: text for outcome, text in own.items() if text and not problems[outcome]}
+    return [
+        TextField(
+            outcome=outcome.value,
+            label=outcome.label,
+            text=own.get(outcome, ""),
+            instead=above.get(outcome) or DEFAULTS[outcome],
+            placeholders=tuple(texts.placeholders(outcome)),
+            example=example(outcome, tool, above | sound),
+            problem=problems.get(outcome, ""),
+        )
+        for outcome in Outcome
+    ]
+
+
+def example(outcome: Outcome, tool: Tool | None, templates: Texts) -> str:
+    """What a model would read about a made-up call of the tool."""
+    call = MadeUp(
+        tool_name=tool.name if tool else SAMPLE_TOOL,
+        arguments=(tool.example if tool else None) or SAMPLE_ARGUMENTS,
+        status=_STATUSES[outcome],
+    )
+    feedback = SAMPLE_FEEDBACK if outcome == Outcome.FEEDBACK else ""
+    return for_model(call, decline_reason=feedback, edited=outcome == Outcome.EDITED, templates=templates)

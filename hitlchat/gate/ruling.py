@@ -5,11 +5,11 @@ from django.contrib.auth.models import User
 from django.db.models import Q, QuerySet
 
 from hitlchat.accounts import roles
-from hitlchat.database import durable
+from hitlchat.base.database import durable
 from hitlchat.gate import oversight, withdraw
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import DecidedBy, Oversight, Tool
-from hitlchat.gate.models.oversight import MOST_PEOPLE
+from hitlchat.gate.models.tools import MOST_PEOPLE
 from hitlchat.gate.oversight import Rules
 from hitlchat.gate.transition import note
 

@@ -8,12 +8,12 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
-from hitlchat.gate import perform, placing, underway
-from hitlchat.gate.crossing import in_db
+from hitlchat.base.background import Waker
+from hitlchat.base.database import in_db
+from hitlchat.gate import perform, placing
 from hitlchat.gate.models import ToolCall
 from hitlchat.gate.status import SETTLED, Status
 from hitlchat.gate.transition import call_moved
-from hitlchat.gate.waker import Waker
 
 LOOK_AGAIN_SECONDS = 1.0
 
@@ -55,7 +55,7 @@ async def _wait(call_id: UUID, event: asyncio.Event, seconds: float, read: Calla
     now = asyncio.get_running_loop().time
     deadline = now() + seconds
     # What is underway here is not over before the event tells.
-    if underway.is_underway(call_id):
+    if perform.is_underway(call_id):
         await _told(event, seconds)
     while True:
         call = await in_db(read)(call_id)

@@ -10,7 +10,7 @@ from typing import Any, Protocol, runtime_checkable
 from django.conf import settings
 from django.utils.module_loading import import_string
 
-from hitlchat.gate import canonical
+from hitlchat.base import canonical
 from hitlchat.gate.actor import Caller
 from hitlchat.gate.models import Tool, ToolCall
 

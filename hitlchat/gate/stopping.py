@@ -13,12 +13,12 @@ from uuid import UUID
 from django.db import transaction
 from django.dispatch import Signal
 
+from hitlchat.base.background import Waker
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import AuditEvent, ToolCall
 from hitlchat.gate.sources import hears_of_stopping
 from hitlchat.gate.status import Status
 from hitlchat.gate.transition import note
-from hitlchat.gate.waker import Waker
 
 REQUESTED = "call.stop_requested"
 

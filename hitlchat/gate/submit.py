@@ -9,19 +9,31 @@ from uuid import UUID
 
 from django.db import transaction
 
-from hitlchat import database
-from hitlchat.gate import canonical, catalog, disclosure, facts, limits, oversight, policy, preview, same, schema
+from hitlchat.base import canonical, database
+from hitlchat.base.canonical import storable
+from hitlchat.base.database import in_db, only
+from hitlchat.gate import disclosure, facts, oversight, policy, preview, queue, schema
 from hitlchat.gate.actor import Caller
-from hitlchat.gate.crossing import in_db
-from hitlchat.gate.grants import covering, words
+from hitlchat.gate.grants import covering, scope
 from hitlchat.gate.grants.standing import may_be_granted
 from hitlchat.gate.models import Approval, Grant, Tool, ToolCall, new_id
-from hitlchat.gate.policies.judgement import Spoke
+from hitlchat.gate.policies.rule import Spoke
 from hitlchat.gate.preview import Shown
-from hitlchat.gate.rows import only
 from hitlchat.gate.status import Status
-from hitlchat.gate.storable import storable
+from hitlchat.gate.tools import tools_for
 from hitlchat.gate.transition import enter
+
+OF_ONE_CALL = ("call", "deadline", "whoDecides")
+
+
+def sameness(shown: dict[str, Any]) -> str:
+    """The digest of all that a disclosure says but of which call and until when; empty where calls are not joined."""
+    if shown["conversation"] is None:
+        return ""
+    # After how long others may decide too is a rule; at what time is of the one call, like its deadline.
+    rules = {name: part for name, part in shown["whoDecides"].items() if name != "escalatesAt"}
+    return canonical.sha256({name: part for name, part in shown.items() if name not in OF_ONE_CALL} | {"rules": rules})
+
 
 AT_A_TIME = 4
 
@@ -127,7 +139,7 @@ def admit(prepared: Prepared, instead: Prepared | None = None) -> ToolCall:
 
 
 def _run_on(grant: Grant, call: ToolCall, prepared: Prepared) -> ToolCall:
-    call.grant, call.reason = grant, storable(words.reason(grant))
+    call.grant, call.reason = grant, storable(scope.reason(grant))
     said = {**_said(prepared), "reason": call.reason, "isAutomatic": True, "grant": str(grant.pk)}
     said |= facts.undisclosed(call, prepared.request.caller)
     enter(call, Status.ALLOWED, actor=prepared.request.caller.actor, data=said)
@@ -140,7 +152,7 @@ def _said(prepared: Prepared) -> dict[str, Any]:
     spoke = [each.as_json for each in prepared.spoke]
     said = {"reason": prepared.reason, "spoke": spoke, "isAutomatic": prepared.status == Status.ALLOWED}
     # Refused by no policy: told apart on the record as well.
-    return said | ({"nobodyAsked": True} if prepared.reason in limits.REASONS else {})
+    return said | ({"nobodyAsked": True} if prepared.reason in queue.REASONS else {})
 
 
 def _unless_deleted(prepared: Prepared) -> Prepared:
@@ -155,7 +167,7 @@ def _unless_deleted(prepared: Prepared) -> Prepared:
 def _unless_full(prepared: Prepared) -> Prepared:
     """Enough questions may be open already, if it is to be one."""
     request, waits = prepared.request, prepared.status == Status.WAITING
-    full = limits.reason(request.caller.user_id, request.conversation_id) if waits else ""
+    full = queue.reason(request.caller.user_id, request.conversation_id) if waits else ""
     return replace(prepared, status=Status.REFUSED, reason=full, preview=None) if full else prepared
 
 
@@ -173,7 +185,7 @@ def _ask(call: ToolCall, prepared: Prepared) -> ToolCall:
         prompt=storable(shown["prompt"]),
         disclosure=shown,
         digest=disclosure.digest(shown),
-        same=same.sameness(shown),
+        same=sameness(shown),
     )
     data = {**_said(prepared), "approval": str(approval.pk), "digest": approval.digest, "reason": call.reason}
     data |= facts.of_origin(call, request.caller)
@@ -207,7 +219,7 @@ def _call(prepared: Prepared) -> ToolCall:
 
 def _find(request: CallRequest) -> Tool | None:
     name = storable(request.tool_name)
-    return only(catalog.tools_for(request.caller, request.among).filter(name=name))
+    return only(tools_for(request.caller, request.among).filter(name=name))
 
 
 def _best_reading(given: str | dict[str, Any]) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from hitlchat.database import durable
+from hitlchat.base.database import durable
 from hitlchat.gate import quorum, stopping
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.decide import NOT_YOURS, AlreadySettled, NoSuchApproval

@@ -8,12 +8,12 @@ from typing import Any, Protocol
 from django.db import transaction
 from django.db.models import Q
 
-from hitlchat.gate import canonical
+from hitlchat.base import canonical
+from hitlchat.base.canonical import storable
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import ModelText, Outcome, Tool, ToolCall
-from hitlchat.gate.models.texts import LONGEST_TEXT
+from hitlchat.gate.models.tools import LONGEST_TEXT
 from hitlchat.gate.status import Status
-from hitlchat.gate.storable import storable
 from hitlchat.gate.transition import note
 
 

@@ -1,10 +1,6 @@
-"""The one place that writes the rows of tools: a change and its audit event belong together.
+"""The rows of tools: the one place that writes them, and which of them a caller may call."""
 
-Whatever changes a tool (pages, REST, import, restore, the library, commands, project code, upstream servers) comes
-through here, so none can forget the event; tests/architecture/test_tool_writes.py holds that.
-"""
-
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 from uuid import UUID
 
@@ -13,12 +9,27 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
+from hitlchat.base.database import only
 from hitlchat.gate import loosening, oversight
-from hitlchat.gate.actor import SYSTEM, Actor
+from hitlchat.gate.actor import SYSTEM, Actor, Caller
 from hitlchat.gate.loosening import Guard, guard_of
 from hitlchat.gate.models import FormerTool, Oversight, Tool
-from hitlchat.gate.rows import only
 from hitlchat.gate.transition import note, note_all
+
+
+def tools_for(caller: Caller, names: Collection[str] | None = None) -> QuerySet[Tool]:
+    """The catalog of `caller`: published tools, narrowed to `names` if given. A Studio author may test drafts too."""
+    tools = Tool.objects.all() if caller.kind == "studio" else Tool.objects.filter(published=True)
+    return tools if names is None else tools.filter(name__in=names)
+
+
+def definition(tool: Tool) -> dict[str, object]:
+    """The tool as a model is told of it (Chat Completions)."""
+    return {
+        "type": "function",
+        "function": {"name": tool.name, "description": tool.description, "parameters": tool.input_schema},
+    }
+
 
 # All that decides whether anyone is asked, or what they read. Schemas are in the definition's hash.
 WATCHED = (

@@ -1,19 +1,74 @@
 """The one place that writes a call's status: the move, its audit event and its announcement belong together."""
 
+import logging
 from collections.abc import Iterable
 from functools import partial
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from django.db import transaction
 from django.db.models import Q
 from django.dispatch import Signal
 
-from hitlchat import database
-from hitlchat.gate import events, facts
+from hitlchat.base import database
+from hitlchat.gate import facts
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import AuditEvent, ToolCall
 from hitlchat.gate.status import ENTRIES, MOVES, SETTLED, Status
+
+logger = logging.getLogger("hitlchat.gate")
+
+NAMES: Final = {
+    "call.waiting": "hitl.requested",
+    "call.approved": "hitl.approved",
+    "call.declined": "hitl.declined",
+    "call.expired": "hitl.expired",
+    "call.refused": "hitl.refused",
+    "call.withdrawn": "hitl.refused",
+    "call.executing": "tool.exec.start",
+    "call.succeeded": "tool.exec.done",
+    "call.failed": "tool.exec.done",
+    "call.unknown": "tool.exec.crash",
+}
+# Of what failed outside of the tool itself.
+CRASHES: Final = frozenset({"crash", "internal"})
+
+Fields = dict[str, Any]
+
+
+def fields(call: ToolCall, name: str, actor: Actor, data: dict[str, Any] | None) -> Fields:
+    """What is logged of `name`, an event on record, once it is committed; read from what is at hand."""
+    failed = (call.error or {}).get("kind") if call.status == Status.FAILED else None
+    found = {
+        "event": "tool.exec.crash" if failed in CRASHES else NAMES.get(name, name),
+        "call": str(call.pk),
+        "approval": (data or {}).get("approval") or _approval(call),
+        "conversation": str(call.conversation_id) if call.conversation_id else None,
+        # Of a tool that there is not, the name is whatever a model wrote.
+        "tool": call.tool_name if call.tool_id else None,
+        "source": call.source or None,
+        "risk": call.risk_level,
+        "caller": call.caller_kind,
+        "means": actor.means,
+        "rule": call.rule or None,
+        "status": Status(call.status).value,
+        # Refused by no policy.
+        "nobodyAsked": (data or {}).get("nobodyAsked"),
+        "errorKind": failed,
+        "durationMs": call.duration_ms if name in ("call.succeeded", "call.failed", "call.unknown") else None,
+    }
+    return {key: value for key, value in found.items() if value is not None}
+
+
+def log(found: Fields) -> None:
+    logger.info("%s %s", found["event"], found["call"], extra=found)
+
+
+def _approval(call: ToolCall) -> str | None:
+    """Where it was read along with the call; that there is none may have been read, too."""
+    asked = getattr(call, "approval", None) if ToolCall.approval.is_cached(call) else None
+    return str(asked.pk) if asked is not None else None
+
 
 AT_A_TIME = 500
 
@@ -94,7 +149,7 @@ def note_all(name: str, each: Iterable[dict[str, Any]], *, actor: Actor) -> None
 def remark(call: ToolCall, name: str, *, actor: Actor, data: dict[str, Any] | None = None) -> None:
     """Put on record what happened to a call without moving it, and have those look again who look at it."""
     note(call.pk, name, actor=actor, data=data)
-    logged = events.fields(call, name, actor, data)
+    logged = fields(call, name, actor, data)
     more = {"asked_again": call.round > 1, "conversation_id": call.conversation_id, "turn_id": call.turn_id}
     transaction.on_commit(partial(_announce, call.pk, Status(call.status), logged, **more), robust=True)
 
@@ -110,6 +165,6 @@ def _record(call: ToolCall, actor: Actor, data: dict[str, Any] | None) -> None:
     remark(call, f"call.{status.value}", actor=actor, data={**(data or {}), **known})
 
 
-def _announce(call_id: UUID, status: Status, logged: events.Fields, **more: Any) -> None:
-    events.log(logged)
+def _announce(call_id: UUID, status: Status, logged: Fields, **more: Any) -> None:
+    log(logged)
     call_moved.send_robust(sender=ToolCall, call_id=call_id, status=status, **more)

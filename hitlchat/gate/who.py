@@ -1,12 +1,49 @@
-"""Who decides a call, in words, and where that stands: for the card, and for whoever asks and may not."""
+"""Who decides a call and how they were known, in words: for the card, and for whoever asks and may not."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from hitlchat.gate import deciders, fresh
+from hitlchat.base import canonical
+from hitlchat.base.canonical import storable
+from hitlchat.base.visible import Seen, see
+from hitlchat.gate import deciders
 from hitlchat.gate.actor import Actor
-from hitlchat.gate.models import Approval, DecidedBy
-from hitlchat.gate.visible import Seen, see
+from hitlchat.gate.models import Approval, DecidedBy, Decision
+
+LONGEST_CLAIM = 100
+
+
+def claim(name: str) -> str:
+    """What a client calls itself, as it is kept: at most LONGEST_CLAIM characters, of which the last says if it was
+    cut."""
+    kept = storable(name).strip()
+    return kept if len(kept) <= LONGEST_CLAIM else kept[: LONGEST_CLAIM - 1] + "…"
+
+
+def how(decision: Decision) -> str:
+    """To be read behind the name of a person, and to be shown like any text of others."""
+    match decision.means:
+        case "session":
+            return "signed in"
+        case "token":
+            return f"with the approver token {_quoted(decision.token_name)}" if decision.token_name else "with a token"
+        case "console":
+            return "at the console"
+        case "elicitation":
+            return _said_so(decision)
+        case other:
+            return f"known by {_quoted(other)}"
+
+
+def _said_so(decision: Decision) -> str:
+    who = f"the MCP client that calls itself {_quoted(decision.client)}" if decision.client else "a nameless MCP client"
+    token = f" (token {_quoted(decision.token_name)})" if decision.token_name else ""
+    return f"or so says {who}{token}"
+
+
+def _quoted(text: str) -> str:
+    return canonical.pretty(text)
+
 
 # For whom a call is, where rules are spoken of and no call.
 REQUESTER = "the person it is called for"
@@ -123,7 +160,7 @@ def _stuck(approval: Approval) -> str:
 
 def _sign_in(approval: Approval, viewer: Actor) -> str:
     try:
-        fresh.require(viewer, approval)
+        deciders.require(viewer, approval)
     except deciders.NotEntitled as needed:
         return str(needed)
     return ""

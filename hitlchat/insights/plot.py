@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Final
 
-from hitlchat.gate.visible import see
+from hitlchat.base.visible import see
 from hitlchat.insights.figures import Tally
 
 WIDE: Final = 760

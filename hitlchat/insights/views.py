@@ -12,9 +12,9 @@ from django.views.decorators.http import require_GET
 
 from hitlchat.accounts.people import person
 from hitlchat.accounts.roles import may_administer
+from hitlchat.base.durations import about
 from hitlchat.gate import attention
-from hitlchat.gate.durations import about
-from hitlchat.gate.history.outcome import UNASKED
+from hitlchat.gate.history.row import UNASKED
 from hitlchat.gate.models import Decision
 from hitlchat.insights import advice, bars, counting, drawing
 from hitlchat.insights.figures import IDLE_SECONDS, Figures

@@ -11,9 +11,9 @@ from django.urls import reverse
 from mcp.server.context import ServerRequestContext
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from hitlchat.gate import canonical
+from hitlchat.base import canonical
 from hitlchat.gate.actor import Actor
-from hitlchat.gate.known import claim
+from hitlchat.gate.who import claim
 from hitlchat.mcp_server.door import ACCESS, GONE
 from hitlchat.mcp_server.progress import Progress
 from hitlchat.mcp_server.tokens import Access

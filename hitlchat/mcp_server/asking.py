@@ -4,8 +4,8 @@ from typing import Final
 
 import mcp_types as types
 
+from hitlchat.base.database import in_db
 from hitlchat.gate import attention, withdraw
-from hitlchat.gate.crossing import in_db
 from hitlchat.gate.models import Approval
 from hitlchat.mcp_server import answers, older, states, tokens
 from hitlchat.mcp_server.answers import Answer

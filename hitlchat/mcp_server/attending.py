@@ -7,9 +7,9 @@ from uuid import UUID
 
 import anyio
 
+from hitlchat.base.background import background
+from hitlchat.base.database import in_db
 from hitlchat.gate import stopping, withdraw
-from hitlchat.gate.background import background
-from hitlchat.gate.crossing import in_db
 from hitlchat.gate.models import ToolCall
 from hitlchat.gate.status import Status
 from hitlchat.mcp_server import holding

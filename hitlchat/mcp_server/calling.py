@@ -7,10 +7,9 @@ import mcp_types as types
 from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
 
+from hitlchat.base.database import in_db, only
 from hitlchat.gate import withdraw
-from hitlchat.gate.crossing import in_db
 from hitlchat.gate.models import Tool, ToolCall
-from hitlchat.gate.rows import only
 from hitlchat.gate.status import Status
 from hitlchat.mcp_server import asking, inbox, outcomes, question, states, submitting
 from hitlchat.mcp_server.answers import Answer

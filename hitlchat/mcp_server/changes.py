@@ -14,8 +14,8 @@ from mcp.server.connection import Connection
 from mcp.server.context import ServerRequestContext
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
 
-from hitlchat.gate import canonical
-from hitlchat.gate.crossing import in_db
+from hitlchat.base import canonical
+from hitlchat.base.database import in_db
 from hitlchat.gate.models import Tool
 from hitlchat.mcp_server.door import ACCESS
 from hitlchat.mcp_server.models import McpToken

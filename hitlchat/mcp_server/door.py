@@ -8,7 +8,7 @@ from django.http.request import split_domain_port, validate_host
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
 
-from hitlchat.gate.crossing import in_db
+from hitlchat.base.database import in_db
 from hitlchat.mcp_server import tokens
 from hitlchat.mcp_server.streams import Asgi, Streams
 from hitlchat.mcp_server.tokens import Access

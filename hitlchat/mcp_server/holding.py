@@ -13,11 +13,11 @@ from django.conf import settings
 from django.db.models.expressions import CombinedExpression
 from django.db.models.functions import Now
 
-from hitlchat import database
+from hitlchat.base import database
+from hitlchat.base.background import background
+from hitlchat.base.database import in_db
 from hitlchat.gate import lease, withdraw
 from hitlchat.gate.actor import SYSTEM
-from hitlchat.gate.background import background
-from hitlchat.gate.crossing import in_db
 from hitlchat.gate.models import ToolCall
 from hitlchat.gate.status import Status
 from hitlchat.mcp_server.models import Submission

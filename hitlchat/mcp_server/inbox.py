@@ -10,7 +10,7 @@ from django.db.models import Q
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from hitlchat.gate.crossing import in_db
+from hitlchat.base.database import in_db
 from hitlchat.gate.models import Approval, ToolCall
 from hitlchat.gate.settling import watched
 from hitlchat.gate.status import Status

@@ -9,10 +9,11 @@ from django.db.models import QuerySet
 from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
 
-from hitlchat.gate import catalog, deciders
+from hitlchat.base.database import in_db
+from hitlchat.gate import deciders
 from hitlchat.gate.card import RISK_LABELS
-from hitlchat.gate.crossing import in_db
 from hitlchat.gate.models import HitlMode, Tool
+from hitlchat.gate.tools import tools_for
 from hitlchat.mcp_server import shapes
 from hitlchat.mcp_server.door import ACCESS
 from hitlchat.mcp_server.tokens import Access
@@ -34,7 +35,7 @@ async def list_tools(
 
 def visible(access: Access) -> QuerySet[Tool]:
     """The catalog of one token: what is published, as far as the installation offers it and the token may use it."""
-    tools = catalog.tools_for(access.caller, access.tools).filter(risk_level__lte=access.ceiling)
+    tools = tools_for(access.caller, access.tools).filter(risk_level__lte=access.ceiling)
     mode = exposure.standing().mode
     if exposure.offers(mode, COMPOSED) and exposure.offers(mode, ""):
         return tools

@@ -5,7 +5,7 @@ from django.db import models
 from django.db.models import Q
 
 from hitlchat.accounts.models import Token
-from hitlchat.gate.canonical import JSONTextField
+from hitlchat.base.canonical import JSONTextField
 from hitlchat.gate.models import ToolCall
 
 

@@ -7,8 +7,9 @@ from uuid import UUID
 
 import mcp_types as types
 
-from hitlchat.gate import canonical, contents, reasons, results, schema, texts
-from hitlchat.gate.crossing import in_db
+from hitlchat.base import canonical
+from hitlchat.base.database import in_db
+from hitlchat.gate import contents, decide, results, schema, texts
 from hitlchat.gate.models import Decision, ToolCall
 from hitlchat.gate.status import Status
 from hitlchat.mcp_server import shapes, submitting
@@ -95,7 +96,7 @@ def _told(call: ToolCall, templates: texts.Texts, data: dict[str, bytes]) -> typ
     decisions = _decisions(call)
     text = results.for_model(
         call,
-        decline_reason=reasons.given(decisions),
+        decline_reason=decide.given(decisions),
         edited=_is_edited(call),
         templates=templates,
         bound=shapes.most_text(),

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from hitlchat.gate import canonical, deciders
+from hitlchat.base import canonical
+from hitlchat.base.visible import Seen, see
+from hitlchat.gate import deciders
 from hitlchat.gate.card import Card, card
 from hitlchat.gate.models import Approval, ToolCall
 from hitlchat.gate.status import Status
-from hitlchat.gate.visible import Seen, see
 
 # What is longer would be cut by someone on its way: then it is to be read on a page of ours.
 LONGEST = 6000

@@ -10,12 +10,12 @@ from django.db import transaction
 from django.db.models import F
 from mcp.shared.exceptions import MCPError
 
-from hitlchat import sealing
-from hitlchat.gate import canonical
+from hitlchat.base import canonical
 from hitlchat.mcp_server.asked import Asked
 from hitlchat.mcp_server.models import Submission
 from hitlchat.mcp_server.question import Question
 from hitlchat.mcp_server.ways import Way
+from hitlchat.secrets import sealing
 
 PURPOSE = "mcp request state"
 LONGEST = 4096

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import django.db
 
 from hitlchat.accounts.models import Token
-from hitlchat.gate.crossing import in_db
+from hitlchat.base.database import in_db
 
 logger = logging.getLogger(__name__)
 

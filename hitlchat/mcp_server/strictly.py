@@ -7,7 +7,7 @@ from typing import Any
 
 import mcp_types as types
 
-from hitlchat.gate import canonical
+from hitlchat.base import canonical
 from hitlchat.mcp_server.streams import Asgi
 
 # Reading what is longer takes long enough to keep others waiting.

@@ -6,10 +6,10 @@ import anyio
 from django.conf import settings
 from django.db import transaction
 
-from hitlchat.gate.crossing import in_db
+from hitlchat.base.canonical import storable
+from hitlchat.base.database import in_db
 from hitlchat.gate.models import Tool, ToolCall
 from hitlchat.gate.status import Status
-from hitlchat.gate.storable import storable
 from hitlchat.gate.submit import CallRequest, Prepared, admit, prepare
 from hitlchat.mcp_server import holding
 from hitlchat.mcp_server.asked import Asked

@@ -9,8 +9,8 @@ from django.db import transaction
 from django.db.models import QuerySet
 
 from hitlchat.accounts.models import Token, TokenKind, hashed
+from hitlchat.base.database import only
 from hitlchat.gate.actor import Actor, Caller
-from hitlchat.gate.rows import only
 from hitlchat.mcp_server.models import McpToken, WithoutElicitation
 
 

@@ -10,7 +10,6 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from hitlchat import addresses
 from hitlchat.accounts.roles import may_administer
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.transition import note
@@ -18,6 +17,7 @@ from hitlchat.notices import keeping, secrets
 from hitlchat.notices.models import Installation, Item, Kind, Notice, NoticeKind, Receiver, State
 from hitlchat.notices.sending import outbox, standard
 from hitlchat.notices.wording import tested
+from hitlchat.outbound import addresses
 
 MOST_EACH = 10
 LONGEST_URL = 2000

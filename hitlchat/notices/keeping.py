@@ -7,8 +7,8 @@ from contextlib import suppress
 
 from django.utils import timezone
 
-from hitlchat.gate.crossing import in_db
-from hitlchat.gate.waker import Waker
+from hitlchat.base.background import Waker
+from hitlchat.base.database import in_db
 from hitlchat.notices import composing
 from hitlchat.notices.audience import Audience
 from hitlchat.notices.hearing import Reading

@@ -3,7 +3,7 @@
 from django.utils import timezone
 
 from hitlchat.notices.models import Receiver
-from hitlchat.sealing import seal, unseal
+from hitlchat.secrets.sealing import seal, unseal
 
 URL = "notice url"
 KEY = "notice key"

@@ -13,7 +13,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from hitlchat.accounts.administrators import administrators_only
 from hitlchat.accounts.people import person
-from hitlchat.gate.acting import actor_of
+from hitlchat.gate.actor import actor_of
 from hitlchat.gate.transition import note
 from hitlchat.notices import addressing, changing, confirming, listing
 from hitlchat.notices.audience import mail_is_off

@@ -12,7 +12,7 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
 
 from hitlchat.accounts.people import person
-from hitlchat.gate.acting import actor_of
+from hitlchat.gate.actor import actor_of
 from hitlchat.notices import changing
 from hitlchat.notices.changing import Refused
 from hitlchat.notices.forms import WebhookForm

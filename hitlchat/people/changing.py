@@ -13,8 +13,8 @@ from hitlchat.agent.models import ACTIVE, Run
 from hitlchat.gate import withdraw
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import CallerKind, ToolCall
+from hitlchat.gate.staleness import NO_AUTHOR
 from hitlchat.gate.transition import note
-from hitlchat.gate.void import NO_AUTHOR
 from hitlchat.people import rules
 from hitlchat.people.rules import Refused
 

@@ -10,7 +10,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from hitlchat.accounts import roles
 from hitlchat.gate import ruling
-from hitlchat.gate.acting import actor_of
+from hitlchat.gate.actor import actor_of
 from hitlchat.people import grouping
 from hitlchat.people.access import administrator_only, told
 from hitlchat.people.forms import GroupForm

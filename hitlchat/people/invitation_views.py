@@ -11,7 +11,7 @@ from django.views.decorators.http import require_http_methods
 
 from hitlchat.accounts import roles
 from hitlchat.accounts.models import Role
-from hitlchat.gate.acting import actor_of
+from hitlchat.gate.actor import actor_of
 from hitlchat.people import inviting
 from hitlchat.people.access import administrator_only
 from hitlchat.people.forms import InvitationForm, JoinForm

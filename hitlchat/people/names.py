@@ -1,6 +1,6 @@
 """Names that people are known by here."""
 
-from hitlchat.gate.visible import see
+from hitlchat.base.visible import see
 
 
 def is_plain(name: str) -> bool:

@@ -12,7 +12,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from hitlchat.accounts import roles
 from hitlchat.accounts.models import Role, Token
 from hitlchat.accounts.people import person
-from hitlchat.gate.acting import actor_of
+from hitlchat.gate.actor import actor_of
 from hitlchat.people import changing, inviting, rules
 from hitlchat.people.access import administrator_only, told
 from hitlchat.people.forms import Search

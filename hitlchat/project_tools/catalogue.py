@@ -11,7 +11,7 @@ from typing import Any
 from django.core.exceptions import ImproperlyConfigured
 from django.utils.module_loading import autodiscover_modules
 
-from hitlchat.gate import canonical
+from hitlchat.base import canonical
 from hitlchat.gate.models import HitlMode
 from hitlchat.project_tools import options, signature
 from hitlchat.project_tools.declaring import DECLARED, HIGHEST_RISK, Chosen, Declaration, Function

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 from django.core.exceptions import ValidationError
 
+from hitlchat.base.canonical import storable
 from hitlchat.gate import prompt, schema
 from hitlchat.gate.models import LONGEST_DEADLINE, TOOL_NAME, HitlMode
-from hitlchat.gate.storable import storable
 from hitlchat.project_tools.declaring import HIGHEST_RISK, Chosen, Declaration
 from hitlchat.project_tools.signature import Signature
 

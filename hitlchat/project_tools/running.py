@@ -10,7 +10,7 @@ from typing import Any, cast
 from asgiref.sync import sync_to_async
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
-from hitlchat.gate import canonical
+from hitlchat.base import canonical
 from hitlchat.gate.sources import ToolResult
 from hitlchat.project_tools.declaring import Function, ToolError
 from hitlchat.project_tools.signature import BadArguments, Signature

@@ -9,7 +9,7 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic.errors import PydanticUndefinedAnnotation, PydanticUserError
 from pydantic_core import PydanticSerializationError
 
-from hitlchat.gate import canonical
+from hitlchat.base import canonical
 from hitlchat.gate.actor import Caller
 from hitlchat.project_tools import docstrings
 from hitlchat.project_tools.declaring import Function

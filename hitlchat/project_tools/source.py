@@ -4,9 +4,9 @@ import asyncio
 import inspect
 from typing import Any
 
+from hitlchat.base.database import in_db
 from hitlchat.gate import perform
 from hitlchat.gate.actor import Caller
-from hitlchat.gate.crossing import in_db
 from hitlchat.gate.models import Tool, ToolCall
 from hitlchat.gate.sources import Preview, ToolResult
 from hitlchat.project_tools import catalogue, running

@@ -11,8 +11,9 @@ from django.views.decorators.http import require_GET
 
 from hitlchat.accounts.people import person
 from hitlchat.accounts.roles import may_author
-from hitlchat.gate import canonical, catalog
+from hitlchat.base import canonical
 from hitlchat.gate.models import Tool
+from hitlchat.gate.tools import definition
 from hitlchat.project_tools import catalogue
 from hitlchat.project_tools.catalogue import SOURCE, ProjectTool
 
@@ -36,7 +37,7 @@ class Listed:
     def model_view(self) -> str:
         """What the model is told."""
         assert self.row is not None
-        return canonical.pretty(catalog.definition(self.row)["function"], indent=2)
+        return canonical.pretty(definition(self.row)["function"], indent=2)
 
 
 @login_required

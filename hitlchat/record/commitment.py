@@ -12,7 +12,7 @@ from json.encoder import encode_basestring_ascii
 from types import MappingProxyType
 from typing import Any, Final
 
-from hitlchat.gate import canonical
+from hitlchat.base import canonical
 
 COLUMNS = ("id", "name", "call", "actor", "means", "at")
 # How the events of a batch are hashed. 1: without the text of `data`, as batches were sealed once.

@@ -21,7 +21,7 @@ from hitlchat.record.lines import FORMAT, Body, Writer
 from hitlchat.record.receipts_checked import DECIDED
 from hitlchat.record.seals import EXPORT
 from hitlchat.record.signing import sign
-from hitlchat.secrecy import Cover
+from hitlchat.secrets.detection import Cover
 
 EXPORTED = "record.exported"
 

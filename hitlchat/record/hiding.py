@@ -6,9 +6,9 @@ of it reads beside it. The record itself keeps what was said; an export goes fur
 
 from typing import Any
 
-from hitlchat.masking import HIDDEN as DOTS
 from hitlchat.record.commitment import SaltOf, below, node
-from hitlchat.secrecy import Cover, told
+from hitlchat.secrets.detection import Cover, told
+from hitlchat.secrets.masking import HIDDEN as DOTS
 
 
 class Hiding:

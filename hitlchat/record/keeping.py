@@ -8,9 +8,9 @@ from django.conf import settings
 from django.db import DatabaseError
 from django.utils import timezone
 
-from hitlchat.gate import bolts
+from hitlchat.base import append_only
+from hitlchat.base.database import in_db
 from hitlchat.gate.actor import SYSTEM
-from hitlchat.gate.crossing import in_db
 from hitlchat.gate.models import Seal
 from hitlchat.record import keys, marking, retention, rows
 from hitlchat.record.keys import BadKey, OtherKey
@@ -39,7 +39,7 @@ class Keeper:
                 # At the start, and not only once there is something to seal.
                 keys.enrolled(keys.own())
                 self._has_key = True
-                if bolts.missing():
+                if append_only.missing():
                     self._complain(BOLTS_OFF)
             self._seal()
             if lost := marking.advance():

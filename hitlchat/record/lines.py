@@ -6,7 +6,7 @@ Needs neither Django's settings nor a database.
 import hashlib
 from typing import Any
 
-from hitlchat.gate import canonical
+from hitlchat.base import canonical
 
 Body = dict[str, Any]
 

@@ -6,9 +6,10 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
-from hitlchat.gate import canonical, facts
+from hitlchat.base import canonical
+from hitlchat.base.canonical import storable
+from hitlchat.gate import facts
 from hitlchat.gate.status import ENTRIES, MOVES, Status
-from hitlchat.gate.storable import storable
 from hitlchat.record.commitment import Row
 from hitlchat.record.findings import Kind
 

@@ -11,12 +11,12 @@ from uuid import UUID
 
 from django.db.models import Q
 
-from hitlchat.gate import canonical
+from hitlchat.base import canonical
 from hitlchat.gate.models import Approval, ToolCall
 from hitlchat.record import rows
 from hitlchat.record.commitment import Row
 from hitlchat.record.receipts_checked import ASKED, entry, receipt
-from hitlchat.secrecy import Cover
+from hitlchat.secrets.detection import Cover
 
 AT_ONCE = 200
 

@@ -6,7 +6,7 @@ settings nor a database.
 
 from typing import Any, Final
 
-from hitlchat.gate import canonical
+from hitlchat.base import canonical
 from hitlchat.record.lines import Body, WrongLine
 
 ASKED = "call.waiting"

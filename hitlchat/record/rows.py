@@ -10,7 +10,7 @@ from django.db import DatabaseError, connection
 from django.db.models import Q, QuerySet, TextField
 from django.db.models.functions import Cast
 
-from hitlchat.gate import canonical
+from hitlchat.base import canonical
 from hitlchat.gate.models import AuditEvent, Drop, Seal
 from hitlchat.record import commitment
 from hitlchat.record.commitment import Row, row_hash, salt_of_row, salts

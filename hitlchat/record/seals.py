@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Iterator
 from typing import Any
 
-from hitlchat.gate import canonical
+from hitlchat.base import canonical
 
 Body = dict[str, Any]
 Ranges = list[list[int]]

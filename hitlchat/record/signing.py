@@ -10,7 +10,7 @@ from typing import Any
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-from hitlchat.gate import canonical
+from hitlchat.base import canonical
 
 Body = dict[str, Any]
 

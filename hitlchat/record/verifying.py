@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from django.contrib.auth.models import User
 from django.db.models import Q
 
-from hitlchat.gate.durations import about
+from hitlchat.base.durations import about
 from hitlchat.gate.models import AuditEvent, Drop, RecordKey, Seal, ToolCall
 from hitlchat.gate.sources import altered
 from hitlchat.record import calls, comparing, keys, marking, rows, sealing, trust

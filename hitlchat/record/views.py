@@ -15,10 +15,9 @@ from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
 from hitlchat.accounts.administrators import administrators_only
-from hitlchat.gate.acting import actor_of
-from hitlchat.gate.actor import Actor
-from hitlchat.gate.download import download
-from hitlchat.gate.durations import about
+from hitlchat.base.download import download
+from hitlchat.base.durations import about
+from hitlchat.gate.actor import Actor, actor_of
 from hitlchat.gate.models import AuditEvent, Seal
 from hitlchat.gate.transition import note
 from hitlchat.record import exporting, keys, sealing

@@ -1,14 +1,14 @@
 """Untrusted Python within limits: an interpreter without powers, in a process without rights."""
 
-from .check import check
-from .engine import run
-from .grants import HostFunction
-from .keepers import close
-from .limits import Limits
-from .report import Fault, FaultKind, Problem, Report
-from .shares import Share, on_behalf, shares
-from .standing import Status, Wall, status
-from .walls import Walls, walls
+from hitlchat.sandbox.check import check
+from hitlchat.sandbox.engine import run
+from hitlchat.sandbox.grants import HostFunction
+from hitlchat.sandbox.keepers import close
+from hitlchat.sandbox.limits import Limits
+from hitlchat.sandbox.report import Fault, FaultKind, Problem, Report
+from hitlchat.sandbox.shares import Share, on_behalf, shares
+from hitlchat.sandbox.standing import Status, Wall, status
+from hitlchat.sandbox.walls import Walls, walls
 
 __all__ = [
     "Fault",

@@ -2,9 +2,9 @@
 
 import re
 
-from . import helpers
-from .grants import MODULE
-from .report import Problem
+from hitlchat.sandbox import helpers
+from hitlchat.sandbox.grants import MODULE
+from hitlchat.sandbox.report import Problem
 
 FETCH = f"use the capability 'fetch': from {MODULE} import fetch"
 FILES = f"use the capability 'files': from {MODULE} import files"

@@ -4,7 +4,7 @@ import asyncio
 from itertools import count
 from typing import Any
 
-from .wire import Channel
+from hitlchat.sandbox.wire import Channel
 
 Answer = dict[str, Any]
 

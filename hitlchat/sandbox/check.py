@@ -4,11 +4,11 @@ import logging
 from collections.abc import Collection
 from typing import Any
 
-from .advice import warnings
-from .engine import check_size, described, is_async, ordered
-from .limits import Limits
-from .report import Problem, Stopped
-from .stubs import awaitable, names_in
+from hitlchat.sandbox.advice import warnings
+from hitlchat.sandbox.engine import check_size, described, is_async, ordered
+from hitlchat.sandbox.limits import Limits
+from hitlchat.sandbox.report import Problem, Stopped
+from hitlchat.sandbox.stubs import awaitable, names_in
 
 logger = logging.getLogger(__name__)
 

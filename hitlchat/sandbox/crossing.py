@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 
-from .values import MAX_DEPTH, MAX_INTEGER_BITS, Meter, Unfit, type_name
+from hitlchat.sandbox.values import MAX_DEPTH, MAX_INTEGER_BITS, Meter, Unfit, type_name
 
 PLAIN = (type(None), bool, float, date, datetime, time, timedelta)
 # An exponent is a few characters, and a number of that many digits to whoever calculates with it.

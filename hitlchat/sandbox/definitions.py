@@ -9,13 +9,13 @@ from typing import Any
 
 from pydantic_monty import AsyncMonty, AsyncMontySession, MontyError, MontyTypingError
 
-from .advice import advised
-from .asked import Asked
-from .driver import Driver
-from .faults import column_of, fault_from
-from .grants import MODULE, is_known, missing_name, not_granted
-from .report import Fault, Problem, Stopped
-from .session import driver_for, lend
+from hitlchat.sandbox.advice import advised
+from hitlchat.sandbox.asked import Asked
+from hitlchat.sandbox.driver import Driver
+from hitlchat.sandbox.faults import column_of, fault_from
+from hitlchat.sandbox.grants import MODULE, is_known, missing_name, not_granted
+from hitlchat.sandbox.report import Fault, Problem, Stopped
+from hitlchat.sandbox.session import driver_for, lend
 
 SYNTAX = "invalid-syntax"
 

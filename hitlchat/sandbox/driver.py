@@ -16,16 +16,16 @@ from pydantic_monty import (
     MontyComplete,
 )
 
-from . import helpers
-from .asked import Asked
-from .faults import SOURCE, over_calls
-from .grants import MODULE, not_granted
-from .helping import Helping
-from .limits import Limits
-from .output import Output
-from .report import Fault, Stopped
-from .values import Meter, Unfit, to_json
-from .worked import Worked
+from hitlchat.sandbox import helpers
+from hitlchat.sandbox.asked import Asked
+from hitlchat.sandbox.faults import SOURCE, over_calls
+from hitlchat.sandbox.grants import MODULE, not_granted
+from hitlchat.sandbox.helping import Helping
+from hitlchat.sandbox.limits import Limits
+from hitlchat.sandbox.output import Output
+from hitlchat.sandbox.report import Fault, Stopped
+from hitlchat.sandbox.values import Meter, Unfit, to_json
+from hitlchat.sandbox.worked import Worked
 
 Snapshot = AsyncFunctionSnapshot | AsyncNameLookupSnapshot | AsyncFutureSnapshot | MontyComplete
 Answer = ExternalReturnValue | ExternalExceptionData

@@ -8,14 +8,14 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .grants import HostFunction
-from .hosting import Hosting
-from .keeper_process import Keeper
-from .keepers import lent
-from .limits import Limits, in_words
-from .report import Fault, Report, Stopped
-from .values import Meter, TooLarge, Unfit, check_inwards
-from .wire import Closed
+from hitlchat.sandbox.grants import HostFunction
+from hitlchat.sandbox.hosting import Hosting
+from hitlchat.sandbox.keeper_process import Keeper
+from hitlchat.sandbox.keepers import lent
+from hitlchat.sandbox.limits import Limits, in_words
+from hitlchat.sandbox.report import Fault, Report, Stopped
+from hitlchat.sandbox.values import Meter, TooLarge, Unfit, check_inwards
+from hitlchat.sandbox.wire import Closed
 
 logger = logging.getLogger(__name__)
 

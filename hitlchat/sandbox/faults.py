@@ -6,10 +6,10 @@ from collections.abc import Collection
 
 from pydantic_monty import Frame, MontyCrashedError, MontyError, MontyRuntimeError, MontySyntaxError
 
-from .advice import advised
-from .grants import MODULE, is_known, missing_name, not_granted, undefined_name
-from .limits import Limits, in_words
-from .report import Fault
+from hitlchat.sandbox.advice import advised
+from hitlchat.sandbox.grants import MODULE, is_known, missing_name, not_granted, undefined_name
+from hitlchat.sandbox.limits import Limits, in_words
+from hitlchat.sandbox.report import Fault
 
 logger = logging.getLogger(__name__)
 

@@ -6,12 +6,12 @@ from typing import Any, cast
 
 from pydantic_monty import AsyncFunctionSnapshot, ExternalExceptionData, ExternalReturnValue
 
-from . import helpers
-from .crossing import Crossing
-from .limits import Limits, in_words
-from .report import Fault, Stopped
-from .values import TooLarge, Unfit
-from .worked import Worked
+from hitlchat.sandbox import helpers
+from hitlchat.sandbox.crossing import Crossing
+from hitlchat.sandbox.limits import Limits, in_words
+from hitlchat.sandbox.report import Fault, Stopped
+from hitlchat.sandbox.values import TooLarge, Unfit
+from hitlchat.sandbox.worked import Worked
 
 logger = logging.getLogger(__name__)
 

@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from .grants import HostFunction
-from .values import Meter, TooLarge, Unfit, check_inwards
-from .wire import Channel, Closed
+from hitlchat.sandbox.grants import HostFunction
+from hitlchat.sandbox.values import Meter, TooLarge, Unfit, check_inwards
+from hitlchat.sandbox.wire import Channel, Closed
 
 logger = logging.getLogger(__name__)
 

@@ -16,10 +16,10 @@ from typing import Any
 
 from pydantic_monty import AsyncMonty
 
-from .asked import Asked
-from .definitions import check_order
-from .session import run_order
-from .wire import Channel, Closed
+from hitlchat.sandbox.asked import Asked
+from hitlchat.sandbox.definitions import check_order
+from hitlchat.sandbox.session import run_order
+from hitlchat.sandbox.wire import Channel, Closed
 
 # Kills a worker that stops answering; above every limit that the interpreter keeps itself.
 TURN_SECONDS = 75.0

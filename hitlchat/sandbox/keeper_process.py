@@ -15,9 +15,9 @@ from pathlib import Path
 
 from pydantic_monty._binary import find_monty_binary
 
-from .report import Fault
-from .walls import JAIL, Walls
-from .wire import Channel
+from hitlchat.sandbox.report import Fault
+from hitlchat.sandbox.walls import JAIL, Walls
+from hitlchat.sandbox.wire import Channel
 
 # What starts the processes, as it was when this one started.
 PYTHON = sys.executable

@@ -17,12 +17,11 @@ from dataclasses import dataclass, field
 
 from django.conf import settings
 
-from hitlchat import scratch
-
-from .keeper_process import Keeper, KeeperFailed, launcher, start
-from .report import Fault, Stopped
-from .shares import on_behalf, own, shares
-from .walls import Walls, walls
+from hitlchat.base import scratch
+from hitlchat.sandbox.keeper_process import Keeper, KeeperFailed, launcher, start
+from hitlchat.sandbox.report import Fault, Stopped
+from hitlchat.sandbox.shares import on_behalf, own, shares
+from hitlchat.sandbox.walls import Walls, walls
 
 logger = logging.getLogger(__name__)
 

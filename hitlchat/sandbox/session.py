@@ -17,16 +17,16 @@ from pydantic_monty import (
     ResourceLimits,
 )
 
-from . import helpers
-from .asked import Asked
-from .driver import Driver
-from .faults import cut, fault_from
-from .grants import MODULE, module
-from .limits import Limits
-from .output import Output
-from .report import Fault, Stopped
-from .values import Meter, TooLarge, Unfit, suspects, to_json
-from .watching import CAN_WATCH, Watch, watching
+from hitlchat.sandbox import helpers
+from hitlchat.sandbox.asked import Asked
+from hitlchat.sandbox.driver import Driver
+from hitlchat.sandbox.faults import cut, fault_from
+from hitlchat.sandbox.grants import MODULE, module
+from hitlchat.sandbox.limits import Limits
+from hitlchat.sandbox.output import Output
+from hitlchat.sandbox.report import Fault, Stopped
+from hitlchat.sandbox.values import Meter, TooLarge, Unfit, suspects, to_json
+from hitlchat.sandbox.watching import CAN_WATCH, Watch, watching
 
 logger = logging.getLogger(__name__)
 

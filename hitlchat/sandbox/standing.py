@@ -5,9 +5,9 @@ from importlib.metadata import PackageNotFoundError, version
 
 from django.conf import settings
 
-from .keepers import pool
-from .limits import Limits
-from .walls import walls
+from hitlchat.sandbox.keepers import pool
+from hitlchat.sandbox.limits import Limits
+from hitlchat.sandbox.walls import walls
 
 KEEPS_OUT = {
     "interpreter": "An interpreter of its own runs the code of tools: it knows no files, processes, network or "

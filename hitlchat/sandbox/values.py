@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic_monty import MontyClassProxy, MontyStdTypeProxy
 
-from .limits import in_words
+from hitlchat.sandbox.limits import in_words
 
 MAX_DEPTH = 100
 MAX_INTEGER_BITS = 4096

@@ -15,9 +15,9 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from .faults import over_cpu, over_memory
-from .limits import Limits
-from .report import Fault
+from hitlchat.sandbox.faults import over_cpu, over_memory
+from hitlchat.sandbox.limits import Limits
+from hitlchat.sandbox.report import Fault
 
 LOOK_SECONDS = 0.02
 PAGE = resource.getpagesize()

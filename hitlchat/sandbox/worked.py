@@ -3,8 +3,8 @@
 import time
 from types import TracebackType
 
-from .limits import Limits
-from .report import Fault, Stopped
+from hitlchat.sandbox.limits import Limits
+from hitlchat.sandbox.report import Fault, Stopped
 
 
 class Worked:

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 from django.db.models import BooleanField, Case, OuterRef, QuerySet, Subquery, When
 
 from hitlchat.agent.loop import GUARDED
-from hitlchat.gate import limits
+from hitlchat.gate import queue
 from hitlchat.gate.models import AuditEvent, CallerKind
 from hitlchat.gate.quorum import COUNTED
 from hitlchat.gate.results import NOBODY_ASKED_STATUS
@@ -76,7 +76,7 @@ def count(events: QuerySet[AuditEvent]) -> Totals:
         asked_at=Case(When(name__in=[*OUTCOMES], then=Subquery(asked.values("at")[:1]))),
         failure=Case(When(name="call.failed", then="call__error")),
         nobody_asked=Case(
-            When(name=REFUSED, call__reason__in=limits.REASONS, then=True), default=False, output_field=BooleanField()
+            When(name=REFUSED, call__reason__in=queue.REASONS, then=True), default=False, output_field=BooleanField()
         ),
     )
     totals: Totals = defaultdict(float)

@@ -21,7 +21,7 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
 from opentelemetry.trace import NonRecordingSpan, SpanContext, SpanKind, Status, StatusCode, TraceFlags
 
-from hitlchat import tracing
+from hitlchat.base import tracing
 from hitlchat.gate.transition import call_moved
 from hitlchat.telemetry import call_spans
 

@@ -8,11 +8,12 @@ from django.utils import timezone
 from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString
 
-from hitlchat.gate import canonical, contents, decide, disclosure, placing, reasons
+from hitlchat.base import canonical
+from hitlchat.base.visible import Seen, see
+from hitlchat.gate import contents, decide, disclosure, placing
 from hitlchat.gate.card import RISK_LABELS
 from hitlchat.gate.models import ToolCall
 from hitlchat.gate.status import Status
-from hitlchat.gate.visible import Seen, see
 
 register = template.Library()
 
@@ -86,7 +87,7 @@ def until(moment: datetime) -> str:
 @register.simple_tag
 def decline_reasons() -> dict[str, Any]:
     """Reasons to decline that are ready to be picked, and how long one's own may be."""
-    return {"presets": reasons.PRESETS, "longest": decide.LONGEST_REASON}
+    return {"presets": decide.PRESETS, "longest": decide.LONGEST_REASON}
 
 
 @register.filter

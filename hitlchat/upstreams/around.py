@@ -2,8 +2,8 @@
 
 from django.conf import settings
 
-from hitlchat import addresses
-from hitlchat.masking import Mask
+from hitlchat.outbound import addresses
+from hitlchat.secrets.masking import Mask
 from hitlchat.upstreams import ourselves
 from hitlchat.upstreams.wire import Surroundings
 

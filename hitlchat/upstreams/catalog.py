@@ -5,10 +5,11 @@ from functools import cached_property
 from typing import Any
 from uuid import UUID
 
-from hitlchat.gate import canonical, tools, withdraw
+from hitlchat.base import canonical
+from hitlchat.base.canonical import storable
+from hitlchat.gate import tools, withdraw
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import HitlMode, Tool, ToolCall
-from hitlchat.gate.storable import storable
 from hitlchat.gate.withdraw import NOT_STARTED
 from hitlchat.upstreams import history, judging, reaching, states
 from hitlchat.upstreams.judge.grade import Assessment

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from hitlchat.gate import canonical
+from hitlchat.base import canonical
 from hitlchat.gate import loosening as gate
 from hitlchat.gate.loosening import Guard, guard_of
 from hitlchat.gate.models import HitlMode

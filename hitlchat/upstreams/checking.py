@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
+from hitlchat.base.canonical import storable
 from hitlchat.gate import prompt
 from hitlchat.gate.models import LONGEST_DEADLINE, HitlMode
-from hitlchat.gate.storable import storable
 from hitlchat.upstreams import judging
 from hitlchat.upstreams.changes import USUAL, Change, settled
 from hitlchat.upstreams.judge import aliases, limits, scan

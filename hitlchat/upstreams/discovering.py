@@ -11,10 +11,10 @@ from uuid import UUID
 from django.db import transaction
 from django.utils import timezone
 
+from hitlchat.base.canonical import storable
+from hitlchat.base.database import in_db
 from hitlchat.gate.actor import SYSTEM
-from hitlchat.gate.crossing import in_db
 from hitlchat.gate.models import Tool
-from hitlchat.gate.storable import storable
 from hitlchat.upstreams import catalog, exposure, judging, reaching
 from hitlchat.upstreams.judge.difference import difference
 from hitlchat.upstreams.judge.offered import Connection

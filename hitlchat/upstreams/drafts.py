@@ -7,8 +7,8 @@ from typing import Any
 
 from django.core.exceptions import ValidationError
 
-from hitlchat import references
-from hitlchat.gate.storable import storable
+from hitlchat.base.canonical import storable
+from hitlchat.secrets import references
 from hitlchat.upstreams import moved, values
 from hitlchat.upstreams.models import SERVER_NAME, Transport, Trust, UpstreamServer
 from hitlchat.upstreams.values import Kept, Value

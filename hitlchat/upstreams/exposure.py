@@ -3,9 +3,9 @@
 from django.db import transaction
 from django.db.models import F
 
+from hitlchat.base.database import only
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import HitlMode
-from hitlchat.gate.rows import only
 from hitlchat.gate.transition import note
 from hitlchat.upstreams import catalog
 from hitlchat.upstreams.changes import Loosening, NotConfirmed, loosening_back

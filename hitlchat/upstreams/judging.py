@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from hitlchat.gate import canonical
-from hitlchat.gate.storable import storable
+from hitlchat.base import canonical
+from hitlchat.base.canonical import storable
 from hitlchat.upstreams.judge import fingerprint, limits, scan
 from hitlchat.upstreams.judge.fingerprint import Pinned
 from hitlchat.upstreams.judge.grade import Assessment

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from hitlchat.gate.crossing import in_db
+from hitlchat.base.database import in_db
 from hitlchat.upstreams import discovering, reaching, reports
 from hitlchat.upstreams.around import around
 from hitlchat.upstreams.judge.offered import Connection

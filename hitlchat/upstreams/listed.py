@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from django.conf import settings
 
-from hitlchat.gate import canonical
+from hitlchat.base import canonical
 from hitlchat.upstreams.judge import fingerprint
 from hitlchat.upstreams.judge.offered import Connection, Unusable
 from hitlchat.upstreams.judging import offered_of

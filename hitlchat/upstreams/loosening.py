@@ -1,6 +1,6 @@
 """What of a server only a person may set: its tools would be trusted more by it, or a credential would go elsewhere."""
 
-from hitlchat import references
+from hitlchat.secrets import references
 from hitlchat.upstreams.drafts import ServerDraft, draft_of
 from hitlchat.upstreams.models import UpstreamServer
 

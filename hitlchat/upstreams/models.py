@@ -7,8 +7,8 @@ from django.db.models import Q
 from django.db.models.functions import Lower
 from django.utils import timezone
 
-from hitlchat.gate.append_only import AppendOnly
-from hitlchat.gate.canonical import JSONTextField
+from hitlchat.base.append_only import AppendOnly
+from hitlchat.base.canonical import JSONTextField
 from hitlchat.gate.models import Tool, ToolCall, new_id
 from hitlchat.upstreams import sign_ins  # noqa: F401  Django looks for models here alone
 

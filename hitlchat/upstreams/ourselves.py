@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from hitlchat.sealing import fingerprint
+from hitlchat.secrets.sealing import fingerprint
 
 KEY = "hitlchat"
 PURPOSE = "mcp installation"

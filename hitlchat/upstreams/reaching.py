@@ -7,8 +7,8 @@ from urllib.parse import urlsplit
 from django.conf import settings
 from django.utils import timezone
 
-from hitlchat import references
-from hitlchat.gate import canonical
+from hitlchat.base import canonical
+from hitlchat.secrets import references
 from hitlchat.upstreams import sign_ins, values
 from hitlchat.upstreams.judge.offered import Connection
 from hitlchat.upstreams.judge.rubric import ServerFacts

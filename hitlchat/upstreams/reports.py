@@ -8,11 +8,11 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.db.models.functions import Now
 
-from hitlchat import database
+from hitlchat.base import database
+from hitlchat.base.background import me
+from hitlchat.base.canonical import storable
 from hitlchat.gate.actor import SYSTEM
-from hitlchat.gate.background import me
 from hitlchat.gate.lease import SLACK
-from hitlchat.gate.storable import storable
 from hitlchat.upstreams import catalog
 from hitlchat.upstreams.models import ServerState, UpstreamServer
 from hitlchat.upstreams.wire import Status

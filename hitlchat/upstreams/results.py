@@ -2,7 +2,8 @@
 
 from typing import assert_never
 
-from hitlchat.gate import canonical, contents
+from hitlchat.base import canonical
+from hitlchat.gate import contents
 from hitlchat.gate.sources import OutcomeUnknown, ToolResult
 from hitlchat.upstreams.wire import Answer, NeverRan, Outcome, Rejected, Unknown, Unreadable
 

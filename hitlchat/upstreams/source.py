@@ -5,8 +5,8 @@ from datetime import timedelta
 
 from django.utils import timezone
 
+from hitlchat.base.database import in_db
 from hitlchat.gate import stopping
-from hitlchat.gate.crossing import in_db
 from hitlchat.gate.models import ToolCall
 from hitlchat.gate.sources import OutcomeUnknown, ToolResult
 from hitlchat.upstreams import keeping, results, servers

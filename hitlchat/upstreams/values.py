@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from hitlchat import references, sealing
-from hitlchat.gate.storable import storable
+from hitlchat.base.canonical import storable
+from hitlchat.secrets import references, sealing
 
 PURPOSE = "upstream secret"
 MOST = 50

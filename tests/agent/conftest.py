@@ -8,7 +8,7 @@ from pytest_django import Settings
 
 from hitlchat.agent import endpoint, runner
 from hitlchat.agent.models import Conversation
-from hitlchat.gate.background import background
+from hitlchat.base.background import background
 from tests import recorder as recorders
 from tests.agent.talk import Talk, in_database
 from tests.outside import outside

@@ -7,8 +7,8 @@ from django.contrib.auth.models import User
 
 from hitlchat.agent import runner, writing
 from hitlchat.agent.models import ACTIVE, Conversation, Message, Role, Run, RunStatus
+from hitlchat.base.database import in_db
 from hitlchat.gate import decide
-from hitlchat.gate.crossing import in_db
 from hitlchat.gate.models import Approval, ToolCall
 from hitlchat.gate.status import Status
 from tests.conftest import signed_in

@@ -19,8 +19,8 @@ from hitlchat.agent import runner, runs, transcript
 from hitlchat.agent.answer import Answer, ModelCall
 from hitlchat.agent.models import ACTIVE, Conversation, MessageState, Role, Run, RunStatus
 from hitlchat.agent.runs import Claim, RunActive
+from hitlchat.base.background import background
 from hitlchat.gate import decide
-from hitlchat.gate.background import background
 from hitlchat.gate.models import Approval, ToolCall, new_id
 from hitlchat.gate.status import Status
 from hitlchat.gate.submit import CallRequest, Prepared, admit

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 from jsonschema import validate
 
-from .demo_tools import INTEGER, MANY, SHIPPED, reply_to, say, tool
+from tests.agent.demo_tools import INTEGER, MANY, SHIPPED, reply_to, say, tool
 
 REFUND = {"order_id": "4711", "amount": "129.00"}
 

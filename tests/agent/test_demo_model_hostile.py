@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from .demo_tools import MANY, reply_to, say
+from tests.agent.demo_tools import MANY, reply_to, say
 
 REPEATED = [
     "1 ", '"', "1,", "12:", "5 EUR ", "2026-01-", '{"a":', "`", " ",

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from .demo_tools import SHIPPED, reply_to
+from tests.agent.demo_tools import SHIPPED, reply_to
 
 RAN = "`refund_order` was run. The result:\n\n"
 DECLINED = "You declined `refund_order`, so it was not run."

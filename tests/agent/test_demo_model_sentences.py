@@ -6,9 +6,8 @@ import pytest
 from jsonschema import validate
 
 from hitlchat.gate.prompt import render
+from tests.agent.demo_tools import MANY, NUMBER, SHIPPED, TEXT, say, tool
 from tools_studio.library.catalogue import TOOLS, ShippedTool
-
-from .demo_tools import MANY, NUMBER, SHIPPED, TEXT, say, tool
 
 
 @pytest.mark.parametrize("shipped", TOOLS, ids=lambda shipped: shipped.name)

@@ -7,8 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hitlchat.agent.demo_model import answer, as_sse
-
-from .demo_tools import SHIPPED, TEXT, say, tool
+from tests.agent.demo_tools import SHIPPED, TEXT, say, tool
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),

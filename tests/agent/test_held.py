@@ -9,10 +9,10 @@ from pytest_django import Settings
 
 from hitlchat.agent import held, runner, runs
 from hitlchat.agent.models import Role, RunStatus
+from hitlchat.base.background import background
 from hitlchat.chat import fragments
 from hitlchat.gate import withdraw
 from hitlchat.gate.actor import SYSTEM
-from hitlchat.gate.background import background
 from hitlchat.gate.models import Tool, ToolCall
 from hitlchat.gate.status import Status
 from tests.agent.talk import Talk, in_database

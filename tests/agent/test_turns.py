@@ -11,7 +11,7 @@ from pytest_django import Settings
 
 from hitlchat.agent import transcript
 from hitlchat.agent.models import RunStatus
-from hitlchat.gate import canonical
+from hitlchat.base import canonical
 from tests.agent.talk import Talk, in_database
 from tests.conftest import MakeTool
 from tests.recorder import Recorder, recorded_tool

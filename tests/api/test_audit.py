@@ -14,8 +14,8 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from hitlchat.accounts.models import Token, TokenKind
+from hitlchat.base.download import END
 from hitlchat.gate import decide
-from hitlchat.gate.download import END
 from hitlchat.gate.models import AuditEvent, Seal
 from hitlchat.record.sealing import seal_all
 from tests.api.conftest import Ask, Program, ProgramOf, problem

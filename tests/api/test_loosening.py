@@ -8,7 +8,7 @@ from django.test import Client
 from pytest_django.fixtures import Settings
 
 from hitlchat.accounts.models import TokenKind
-from hitlchat.gate import oversight, ruling, weakening
+from hitlchat.gate import loosening, oversight, ruling
 from hitlchat.gate.models import AuditEvent, DecidedBy, Tool
 from hitlchat.gate.tools import watched
 from tests.api.conftest import Program, ProgramOf, problem
@@ -208,10 +208,10 @@ def test_sign_ins_and_failed_ones_are_on_record(client: Client, alice: User) -> 
 
 
 def test_settings_are_recorded_once_for_each_change(db: None, settings: Settings) -> None:
-    assert weakening.record_settings()
-    assert not weakening.record_settings()
+    assert loosening.record_settings()
+    assert not loosening.record_settings()
     settings.HITL_ENABLED = False
-    assert weakening.record_settings()
-    assert not weakening.record_settings()
+    assert loosening.record_settings()
+    assert not loosening.record_settings()
     event = last("settings.changed")
     assert (event.data["before"], event.data["after"]) == ({"HITL_ENABLED": True}, {"HITL_ENABLED": False})

@@ -14,9 +14,9 @@ from django.utils import timezone
 from hitlchat.agent.unknown import RUN_AGAIN
 from hitlchat.approvals.history import listing
 from hitlchat.approvals.history.timeline import WORDS
-from hitlchat.gate import again, decide
+from hitlchat.base.durations import span
+from hitlchat.gate import decide, staleness
 from hitlchat.gate.attention import SHOWN
-from hitlchat.gate.durations import span
 from hitlchat.gate.models import Approval, AuditEvent, Decision, ToolCall
 from hitlchat.gate.preview import Shown
 from hitlchat.gate.quorum import COUNTED, TAKEN_BACK
@@ -188,7 +188,7 @@ def test_each_time_that_it_was_asked_is_shown_as_it_was(page: Client, bob: User)
     call = ToolCall.objects.select_related("tool", "approval").get(pk=call.pk)
     ToolCall.objects.filter(pk=call.pk).update(status="approved")
     call.status = "approved"
-    again.ask(call, again.Look(call.round, shown_as("pays 9 EUR")))
+    staleness.ask(call, staleness.Look(call.round, shown_as("pays 9 EUR")))
     shown = of(page, call)
     assert "As it was shown the first time" in shown
     assert "pays 1 EUR" in shown

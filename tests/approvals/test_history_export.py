@@ -12,8 +12,8 @@ from django.db import OperationalError
 from django.test import AsyncClient, Client
 
 from hitlchat.approvals.history.form import Filters
+from hitlchat.base.download import END
 from hitlchat.gate import decide
-from hitlchat.gate.download import END
 from hitlchat.gate.history import exporting
 from hitlchat.gate.history.row import COLUMNS
 from hitlchat.gate.models import AuditEvent, Decision, ToolCall, new_id

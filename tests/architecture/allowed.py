@@ -7,7 +7,7 @@ BROAD_EXCEPTS: Final[dict[str, str]] = {
     "hitlchat/agent/loop.py": "the outermost frame of a run: whatever goes wrong, the run ends as failed and says so",
     "hitlchat/agent/runner.py": "the outermost frame of the housekeeping, which must outlive any single failure",
     "hitlchat/chat/consumers.py": "the outermost frame of a websocket: the page is told, and the socket stays open",
-    "hitlchat/gate/background.py": "the outermost frame of a task that nobody awaits",
+    "hitlchat/base/background.py": "the outermost frame of a task that nobody awaits",
     "hitlchat/gate/perform.py": "around a tool: whatever a source raises, the call ends as failed",
     "hitlchat/gate/preview.py": "around the code of sources: a preview that fails says so, and never keeps from asking",
     "hitlchat/gate/policy.py": "around a tool's condition and what rules are told: what cannot be read means ask",
@@ -37,5 +37,5 @@ OPTIONAL_IMPORTS: Final[dict[str, set[str]]] = {
     "hitlchat/agent/endpoint.py": {"openai"},
     "hitlchat/agent/llm.py": {"openai"},
     "hitlchat/agent/trouble.py": {"openai"},
-    "hitlchat/gate/background.py": {"redis"},
+    "hitlchat/base/background.py": {"redis"},
 }

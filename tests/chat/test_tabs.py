@@ -7,10 +7,10 @@ from pytest_django import Settings
 
 from hitlchat.agent import announce
 from hitlchat.agent.models import Role, RunStatus
+from hitlchat.base.background import background
 from hitlchat.chat import fragments
-from hitlchat.gate import limits, perform
+from hitlchat.gate import perform, queue
 from hitlchat.gate.actor import SYSTEM
-from hitlchat.gate.background import background
 from hitlchat.gate.models import Approval, ToolCall
 from hitlchat.gate.status import Status
 from hitlchat.gate.transition import move
@@ -125,7 +125,7 @@ async def test_an_unknown_call_can_be_run_again_later_where_too_many_wait_now(
     lost = await lost_after_yes(talk, first)
     settings.HITL_MAX_WAITING_PER_CONVERSATION = 1
     await tab.send(type="resolve", call=str(lost.pk), outcome="again")
-    await tab.until(limits.TOO_MANY_HERE)
+    await tab.until(queue.TOO_MANY_HERE)
     assert len(await talk.calls()) == 2
     settings.HITL_MAX_WAITING_PER_CONVERSATION = 2
     await tab.send(type="resolve", call=str(lost.pk), outcome="again")

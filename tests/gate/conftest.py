@@ -8,7 +8,7 @@ import pytest
 from django.contrib.auth.models import Group, User
 from pytest_django import Settings
 
-from hitlchat.gate.background import background
+from hitlchat.base.background import background
 from hitlchat.gate.models import Tool, ToolCall
 from tests.gate import sources_for_tests
 from tests.gate.asking import ask, recording

@@ -10,7 +10,7 @@ from django.contrib.auth.models import Group, User
 from django.db import connection, connections
 from django.utils import timezone
 
-from hitlchat.gate import attention, batch, decide, reading
+from hitlchat.gate import attention, batch, decide
 from hitlchat.gate.actor import SYSTEM, Actor
 from hitlchat.gate.attention import Looked
 from hitlchat.gate.models import Approval, AuditEvent, Decision, Showing, Tool, ToolCall
@@ -163,7 +163,7 @@ def test_each_of_several_who_say_yes_has_a_time_of_their_own(
 
 def test_several_answered_together_are_timed_over_all_that_was_listed(bob: User, tool: Tool) -> None:
     long = "one word after the other, " * 20
-    needed = reading.least(reading.seconds(approval_of(ask(bob, tool, {"text": long})).disclosure))
+    needed = attention.least_seconds(attention.seconds_to_read(approval_of(ask(bob, tool, {"text": long})).disclosure))
     for ago, is_hurried in ((needed + 1, True), (3 * needed + 1, False)):
         calls = [ask(bob, tool, {"text": f"{long} {number}"}) for number in range(3)]
         items = [batch.Item(row.pk, row.digest) for row in [shown(call, bob, ago) for call in calls]]
@@ -182,21 +182,27 @@ def test_identical_calls_declined_with_the_card_carry_its_time(bob: User, tool: 
 
 @pytest.mark.parametrize(
     "reads,least",
-    [(0, reading.FLOOR_SECONDS), (8, reading.FLOOR_SECONDS), (8.4, 2.1), (120, 30.0), (9000, reading.MOST_SECONDS)],
+    [
+        (0, attention.FLOOR_SECONDS),
+        (8, attention.FLOOR_SECONDS),
+        (8.4, 2.1),
+        (120, 30.0),
+        (9000, attention.MOST_SECONDS),
+    ],
 )
 def test_the_bounds_of_what_counts_as_hurried(reads: float, least: float) -> None:
-    assert reading.least(reads) == pytest.approx(least)
+    assert attention.least_seconds(reads) == pytest.approx(least)
 
 
 def test_reading_time_is_of_what_is_shown_and_errs_on_the_persons_side() -> None:
     plain = {"prompt": "word " * 60}
-    assert reading.seconds(plain) == pytest.approx(300 / 5.6 / 238 * 60)
+    assert attention.seconds_to_read(plain) == pytest.approx(300 / 5.6 / 238 * 60)
     # One long key is one word; what is folded away takes no time; no text has to be there.
-    assert reading.seconds({"prompt": "k" * 500}) == pytest.approx(60 / 238)
+    assert attention.seconds_to_read({"prompt": "k" * 500}) == pytest.approx(60 / 238)
     folded = {"arguments": {"text": "ab " * 5000}}
-    assert reading.seconds(folded) < reading.seconds({"arguments": {"text": "ab " * 199}})
-    assert reading.seconds({"facts": ["a fact"] * 3}) == reading.seconds({"facts": ["a fact"] * 30})
-    assert reading.seconds({}) == 0
+    assert attention.seconds_to_read(folded) < attention.seconds_to_read({"arguments": {"text": "ab " * 199}})
+    assert attention.seconds_to_read({"facts": ["a fact"] * 3}) == attention.seconds_to_read({"facts": ["a fact"] * 30})
+    assert attention.seconds_to_read({}) == 0
 
 
 @pytest.mark.parametrize("said,meant", [("yes", True), ("no", False), ("", None), (True, None), (["yes"], None)])

@@ -9,7 +9,7 @@ from tests.processes import ROOT
 # As a server does that loads the application once and forks for each worker.
 FORKING: Final = """
 import os
-from hitlchat.gate.background import me
+from hitlchat.base.background import me
 print(me(), flush=True)
 if child := os.fork():
     os.waitpid(child, 0)

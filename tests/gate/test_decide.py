@@ -13,8 +13,7 @@ from django.utils import timezone
 
 from hitlchat.gate import decide, deciders, withdraw
 from hitlchat.gate.actor import SYSTEM, Actor
-from hitlchat.gate.decide import AlreadySettled, NoSuchApproval, OtherDigest
-from hitlchat.gate.edited import BadEdit
+from hitlchat.gate.decide import AlreadySettled, BadEdit, NoSuchApproval, OtherDigest
 from hitlchat.gate.models import AuditEvent, Decision, Tool, ToolCall
 from hitlchat.gate.status import Status
 from hitlchat.gate.submit import CallRequest, admit, prepare

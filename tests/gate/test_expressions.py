@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from hitlchat.gate import expressions, schema
-from hitlchat.gate.expressions import LONGEST, MOST_PATTERNS, MOST_STEPS, compiled, is_costly, steps
+from hitlchat.base import expressions
+from hitlchat.base.expressions import LONGEST, MOST_PATTERNS, MOST_STEPS, compiled, is_costly, steps
+from hitlchat.gate import schema
 from hitlchat.gate.schema import BadArguments, BadSchema
 
 COSTLY = {

@@ -14,7 +14,7 @@ from pytest_django import Settings
 from hitlchat.accounts.models import Token, TokenKind
 from hitlchat.gate import batch, decide, taking_back
 from hitlchat.gate.actor import Actor, Caller
-from hitlchat.gate.grants import ending, giving, standing, words
+from hitlchat.gate.grants import ending, giving, scope, standing
 from hitlchat.gate.grants.scope import BadGrant, Scope
 from hitlchat.gate.models import AuditEvent, Decision, Grant, Tool, ToolCall, new_id
 from hitlchat.gate.status import Status
@@ -47,7 +47,7 @@ def test_so_many_calls_run_unasked_and_then_it_asks_again(bob: User, entered: li
     assert runs(bob, tool)
     assert not runs(bob, tool)
     assert again(grant).used == 2
-    assert [event.data["scope"] for event in named("grant.given")] == [words.sentence(grant)]
+    assert [event.data["scope"] for event in named("grant.given")] == [scope.sentence(grant)]
     assert len(named("grant.used_up")) == 1
     assert [call.pk for call in entered] == [first.pk]
 

@@ -8,7 +8,7 @@ from django.contrib.auth.models import User
 from django.core.checks import run_checks
 from pytest_django import Settings
 
-from hitlchat.gate import limits, results
+from hitlchat.gate import queue, results
 from hitlchat.gate.models import Approval, Tool, ToolCall, new_id
 from hitlchat.gate.status import Status
 from hitlchat.gate.submit import CallRequest, admit, prepare
@@ -26,7 +26,7 @@ def test_beyond_the_limit_of_a_person_every_kind_of_caller_is_refused_in_plain_w
     settings.HITL_MAX_WAITING_PER_CALLER = 2
     first, _ = ask(bob, tool, kind=kind), ask(bob, tool, kind="api")
     refused = ask(bob, tool, kind=kind)
-    assert (refused.status, refused.reason) == (Status.REFUSED, limits.TOO_MANY)
+    assert (refused.status, refused.reason) == (Status.REFUSED, queue.TOO_MANY)
     assert not Approval.objects.filter(call=refused).exists()
     told = results.for_model(refused)
     assert "It was not executed." in told
@@ -46,7 +46,7 @@ def test_a_conversation_has_a_limit_of_its_own(bob: User, tool: Tool, settings: 
     settings.HITL_MAX_WAITING_PER_CONVERSATION = 1
     here = new_id()
     ask(bob, tool, conversation_id=here)
-    assert ask(bob, tool, conversation_id=here).reason == limits.TOO_MANY_HERE
+    assert ask(bob, tool, conversation_id=here).reason == queue.TOO_MANY_HERE
     assert ask(bob, tool, conversation_id=new_id()).status == Status.WAITING
 
 
@@ -56,7 +56,7 @@ def test_many_at_once_do_not_pass_the_limit_by_one(bob: User, tool: Tool, settin
     ends = together(*[partial(admit, one)] * 12)
     assert [each for each in ends if isinstance(each, BaseException)] == []
     assert ToolCall.objects.filter(status=Status.WAITING).count() == 5
-    assert ToolCall.objects.filter(status=Status.REFUSED, reason=limits.TOO_MANY).count() == 7
+    assert ToolCall.objects.filter(status=Status.REFUSED, reason=queue.TOO_MANY).count() == 7
 
 
 def test_limits_that_contradict_each_other_are_told_at_the_start(settings: Settings) -> None:

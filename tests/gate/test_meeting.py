@@ -9,7 +9,7 @@ from django.contrib.auth.models import Group, User
 from django.utils import timezone
 
 from hitlchat.approvals.inbox import lines
-from hitlchat.gate import decide, extending, reasons, who
+from hitlchat.gate import decide, extending, who
 from hitlchat.gate.grants.scope import Scope
 from hitlchat.gate.models import DecidedBy, Decision, Grant, Tool, ToolCall, new_id
 from hitlchat.gate.quorum import AlreadyCounted
@@ -56,7 +56,7 @@ def test_a_no_is_one_to_identical_calls_too_when_a_yes_bears_a_later_time(
     decide.decline(approval_of(first).pk, signed_in(erik), reason="Too risky")
     for call in (first, second):
         assert status(call) == Status.DECLINED
-        assert reasons.given(approval_of(call).decisions.all()) == "Too risky"
+        assert decide.given(approval_of(call).decisions.all()) == "Too risky"
 
 
 def test_identical_calls_that_others_may_decide_later_are_joined_too(

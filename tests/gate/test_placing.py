@@ -13,8 +13,8 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from hitlchat import sandbox
+from hitlchat.base.background import background
 from hitlchat.gate import placing, stopping
-from hitlchat.gate.background import background
 from hitlchat.gate.models import Tool, ToolCall, new_id
 from hitlchat.gate.status import Status
 from hitlchat.gate.sweep import sweep

@@ -9,8 +9,8 @@ import pytest
 from django.contrib.auth.models import Group, User
 from pytest_django import Settings
 
+from hitlchat.base.database import in_db
 from hitlchat.gate import policy
-from hitlchat.gate.crossing import in_db
 from hitlchat.gate.models import ToolCall
 from hitlchat.gate.status import Status
 from tests.conftest import caller

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from pytest_django import Settings
 
 from hitlchat.gate.models import Tool
-from hitlchat.gate.policies.coverage import coverage
-from hitlchat.gate.policies.telling import lines
+from hitlchat.gate.policies.coverage import coverage, lines
 from hitlchat.gate.policies.verdicts import (
     Abstain,
     Allow,

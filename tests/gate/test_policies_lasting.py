@@ -6,7 +6,7 @@ import pytest
 from django.contrib.auth.models import User
 from pytest_django import Settings
 
-from hitlchat.gate.edited import checked
+from hitlchat.gate.decide import checked
 from hitlchat.gate.models import ToolCall
 from hitlchat.gate.status import Status
 from tests.gate.asking import approval_of, ask, fresh, recording, run, say_yes

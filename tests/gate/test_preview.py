@@ -7,7 +7,8 @@ import pytest
 from asgiref.sync import async_to_sync
 from django.contrib.auth.models import User
 
-from hitlchat.gate import canonical, preview
+from hitlchat.base import canonical
+from hitlchat.gate import preview
 from hitlchat.gate.models import ToolCall
 from hitlchat.gate.sources import Preview
 from hitlchat.gate.status import Status

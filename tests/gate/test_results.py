@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from hitlchat.gate import failures, results
+from hitlchat.gate import results
 from hitlchat.gate.models import ToolCall
 from hitlchat.gate.status import Status
 
@@ -64,13 +64,13 @@ def test_a_failure_tells_its_message_and_line() -> None:
 
 
 @pytest.mark.guarantee("gate:truth")
-@pytest.mark.parametrize("kind", sorted(failures.NEVER_RAN))
+@pytest.mark.parametrize("kind", sorted(results._KINDS_BEFORE_A_RUN))
 def test_a_failure_before_it_ran_is_told_as_not_executed_to_the_model_and_to_people(kind: str) -> None:
     error = {"kind": kind, "message": "It was not run: no answer.", "line": None}
     told = read(Status.FAILED, error=error)
     assert "not executed" in told["message"]
     assert told["executed"] is False
-    assert failures.sentence(error) == "It was not run: no answer."
+    assert results.sentence(error) == "It was not run: no answer."
 
 
 @pytest.mark.guarantee("gate:truth")
@@ -79,11 +79,11 @@ def test_a_failure_of_which_nobody_knows_whether_it_ran_claims_neither(kind: str
     error = {"kind": kind, "message": "Trouble.", "line": 7}
     told = read(Status.FAILED, error=error)
     assert (told["message"], "executed" in told) == ("The call failed.", False)
-    assert failures.sentence(error) == "It failed (line 7): Trouble."
+    assert results.sentence(error) == "It failed (line 7): Trouble."
 
 
 def test_a_failure_of_the_tool_itself_says_that_it_ran() -> None:
-    assert failures.sentence(ERROR) == "It was run and failed (line 3): no such order"
+    assert results.sentence(ERROR) == "It was run and failed (line 3): no such order"
 
 
 @pytest.mark.parametrize("result,text", [("plain", "plain"), ({"a": "é"}, '{"a": "é"}'), (None, "null"), (0, "0")])

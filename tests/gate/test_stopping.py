@@ -8,9 +8,9 @@ from django.contrib.auth.models import User
 from django.db import connections
 
 from hitlchat import sandbox
+from hitlchat.base.background import background
+from hitlchat.base.database import in_db
 from hitlchat.gate import stopping
-from hitlchat.gate.background import background
-from hitlchat.gate.crossing import in_db
 from hitlchat.gate.models import ToolCall
 from hitlchat.gate.status import Status
 from hitlchat.gate.submit import CallRequest, submit

@@ -6,7 +6,7 @@ import pytest
 from django.contrib.auth.models import User
 from pytest_django import Settings
 
-from hitlchat.gate import canonical
+from hitlchat.base import canonical
 from hitlchat.gate.models import Approval, AuditEvent, Tool, ToolCall
 from hitlchat.gate.status import Status
 from tests.gate.asking import approval_of, ask, events, fresh, recording, run

@@ -9,9 +9,9 @@ from channels.db import database_sync_to_async
 from django.contrib.auth.models import User
 from django.utils import timezone
 
+from hitlchat.base.background import background
 from hitlchat.gate import decide, perform
 from hitlchat.gate.actor import SYSTEM
-from hitlchat.gate.background import background
 from hitlchat.gate.decide import AlreadySettled, NoSuchApproval
 from hitlchat.gate.models import Tool, ToolCall, new_id
 from hitlchat.gate.resolve import resolve

@@ -7,7 +7,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 
-from hitlchat.gate import limits, results, texts
+from hitlchat.gate import queue, results, texts
 from hitlchat.gate.models import AuditEvent, ModelText, Outcome, Tool, ToolCall
 from hitlchat.gate.status import Status
 from tests.conftest import signed_in
@@ -103,7 +103,7 @@ def test_no_fact_is_cut_off_however_often_a_template_names_a_long_value(letter: 
 
 
 def test_what_no_rule_refused_is_told_in_our_words() -> None:
-    full = call(Status.REFUSED, reason=limits.TOO_MANY)
+    full = call(Status.REFUSED, reason=queue.TOO_MANY)
     told = json.loads(results.for_model(full, templates={"refused": "A rule says no."}))
     assert told["message"] == results.NOBODY_ASKED
 

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hitlchat.gate.characters import HIDDEN_CATEGORIES
-from hitlchat.gate.visible import MOST_PIECES, see
+from hitlchat.base.visible import HIDDEN_CATEGORIES, MOST_PIECES, see
 from hitlchat.templatetags.marks import seen as marked
 
 UNSEEN = [

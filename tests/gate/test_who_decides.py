@@ -14,13 +14,11 @@ from django.utils import timezone
 
 from hitlchat.gate import decide, deciders, disclosure, oversight, queue, ruling, who
 from hitlchat.gate.actor import Actor
-from hitlchat.gate.decide import AlreadySettled, NoSuchApproval
-from hitlchat.gate.deciders import NotEntitled
-from hitlchat.gate.edited import BadEdit
-from hitlchat.gate.fresh import OnlySignedIn, SignInAgain
+from hitlchat.gate.decide import AlreadySettled, BadEdit, NoSuchApproval
+from hitlchat.gate.deciders import NotEntitled, OnlySignedIn, SignInAgain
 from hitlchat.gate.models import AuditEvent, DecidedBy, Decision, Oversight, Tool, ToolCall
 from hitlchat.gate.oversight import Rules
-from hitlchat.gate.policies.remembering import approved_before
+from hitlchat.gate.policies.asked import approved_before
 from hitlchat.gate.quorum import AlreadyCounted
 from hitlchat.gate.status import Status
 from hitlchat.gate.taking_back import take_back

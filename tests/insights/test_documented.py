@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from hitlchat.gate import reading
+from hitlchat.gate import attention
 from hitlchat.insights import advice, figures
 
 WORDS = " ".join(Path("docs/insights.md").read_text(encoding="utf-8").split())
@@ -13,9 +13,9 @@ WORDS = " ".join(Path("docs/insights.md").read_text(encoding="utf-8").split())
 @pytest.mark.parametrize(
     "said",
     [
-        f"at {reading.WORDS_A_MINUTE} words a minute",
-        f"below {reading.FLOOR_SECONDS:.0f} seconds in any case; after {reading.MOST_SECONDS:.0f} seconds never",
-        {0.25: "below a quarter of the time"}[reading.FRACTION],
+        f"at {attention.WORDS_A_MINUTE} words a minute",
+        f"below {attention.FLOOR_SECONDS:.0f} seconds in any case; after {attention.MOST_SECONDS:.0f} seconds never",
+        {0.25: "below a quarter of the time"}[attention.FRACTION],
         f"at least {advice.ALWAYS_LEAST} questions about a tool",
         f"at least {advice.DECLINED_LEAST} declined, and {({0.5: 'half'})[advice.DECLINED_SHARE]} of what was answered",
         f"at least {advice.EXPIRED_LEAST} questions expired, and {advice.EXPIRED_SHARE:.0%}".replace("%", " %"),

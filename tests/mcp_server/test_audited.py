@@ -11,7 +11,7 @@ from django.test import Client
 
 import hitlchat
 from hitlchat.accounts.models import Token, TokenKind
-from hitlchat.gate import canonical
+from hitlchat.base import canonical
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import AuditEvent
 from hitlchat.mcp_server import personal

@@ -10,7 +10,7 @@ from django.contrib.auth.models import User
 from django.db import connection
 from mcp.client import Client
 
-from hitlchat.gate.crossing import in_db
+from hitlchat.base.database import in_db
 from hitlchat.gate.models import Tool, ToolCall
 from hitlchat.gate.status import Status
 from tests.gate.asking import recording

@@ -12,7 +12,7 @@ from django.utils import timezone
 from mcp_types import ElicitResult
 from pytest_django import Settings
 
-from hitlchat.gate import decide, limits, results
+from hitlchat.gate import decide, queue, results
 from hitlchat.gate.models import Approval, Tool, ToolCall
 from hitlchat.gate.status import Status
 from hitlchat.mcp_server.submitting import MOST_WAITING
@@ -220,7 +220,7 @@ async def test_what_waits_for_a_person_is_limited_for_clients_as_for_everyone(
     told = result["content"][0]["text"]
     assert result["_meta"]["hitlchat/status"] == "refused"
     assert results.NOBODY_ASKED in told
-    assert limits.TOO_MANY in told
+    assert queue.TOO_MANY in told
     assert await Approval.objects.acount() == 1
 
 

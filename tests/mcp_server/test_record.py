@@ -12,8 +12,8 @@ from mcp_types import Implementation
 from hitlchat.accounts.models import Token, TokenKind
 from hitlchat.chat.transcript_view import fate
 from hitlchat.gate import decide
-from hitlchat.gate.known import LONGEST_CLAIM
 from hitlchat.gate.models import Approval, AuditEvent, Decision, Tool, ToolCall
+from hitlchat.gate.who import LONGEST_CLAIM
 from tests.conftest import signed_in
 from tests.gate.asking import approval_of, ask, say_yes
 from tests.mcp_server.clients import connected, yes

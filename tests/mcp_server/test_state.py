@@ -9,7 +9,6 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 from pytest_django import Settings
 
-from hitlchat import sealing
 from hitlchat.accounts.models import Token
 from hitlchat.gate import decide
 from hitlchat.gate.models import Approval, Decision, Tool, ToolCall
@@ -17,6 +16,7 @@ from hitlchat.gate.sources import Preview
 from hitlchat.gate.status import Status
 from hitlchat.mcp_server import tokens
 from hitlchat.mcp_server.models import McpToken
+from hitlchat.secrets import sealing
 from tests.conftest import signed_in
 from tests.gate.asking import recording
 from tests.mcp_server.clients import Raw, answer, call_that_is

@@ -6,9 +6,9 @@ import pytest
 from django.contrib.auth.models import User
 
 from hitlchat.gate.models import ToolCall
-from hitlchat.masking import HIDDEN
 from hitlchat.notices.models import Installation
 from hitlchat.notices.wording.arguments import masked
+from hitlchat.secrets.masking import HIDDEN
 from tests.gate.asking import approved, recording, run
 from tests.notices.noticing import look, webhook
 from tests.notices.receivers import Inbound

@@ -10,13 +10,13 @@ from django.test import Client
 from hitlchat.accounts import roles
 from hitlchat.accounts.models import Invitation, Role, Token, TokenKind
 from hitlchat.agent.models import Conversation, Run, RunStatus
+from hitlchat.base.database import in_db
 from hitlchat.gate import decide, perform
 from hitlchat.gate.actor import Actor
-from hitlchat.gate.crossing import in_db
 from hitlchat.gate.models import AuditEvent, ToolCall
+from hitlchat.gate.staleness import NO_AUTHOR
 from hitlchat.gate.status import Status
 from hitlchat.gate.submit import CallRequest, admit, prepare, submit
-from hitlchat.gate.void import NO_AUTHOR
 from hitlchat.people import changing, inviting, rules
 from hitlchat.people.rules import CONSOLE, Refused, Stale
 from tests.conftest import PASSWORD, MakeTool, caller, signed_in

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 
 import pytest
 
-from hitlchat.gate.background import background
+from hitlchat.base.background import background
 from hitlchat.project_tools import catalogue
 from hitlchat.project_tools.declaring import DECLARED
 from hitlchat.project_tools.rows import keep_in_step

@@ -7,8 +7,8 @@ from concurrent.futures import Future
 import pytest
 from django.contrib.auth.models import User
 
-from hitlchat.gate.background import background
-from hitlchat.gate.crossing import in_db
+from hitlchat.base.background import background
+from hitlchat.base.database import in_db
 from hitlchat.gate.models import AuditEvent, ToolCall
 from hitlchat.gate.status import Status
 from hitlchat.gate.submit import CallRequest, submit

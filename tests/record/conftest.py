@@ -8,7 +8,7 @@ import pytest
 from django.db import connection
 from pytest_django import Settings
 
-from hitlchat.gate import bolts
+from hitlchat.base import append_only
 from hitlchat.gate.actor import SYSTEM
 from hitlchat.gate.models import AuditEvent
 from hitlchat.gate.transition import note
@@ -39,9 +39,9 @@ def tamper(transactional_db: None) -> Iterator[Sql]:
         with connection.cursor() as cursor:
             cursor.execute(sql, values)
 
-    _switch(bolts.off)
+    _switch(append_only.off)
     yield run
-    _switch(bolts.on)
+    _switch(append_only.on)
 
 
 def _switch(how: Callable[[str], list[str]]) -> None:

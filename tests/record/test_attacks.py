@@ -20,7 +20,8 @@ from django.utils import timezone
 
 from hitlchat.accounts.models import Role
 from hitlchat.accounts.roles import give
-from hitlchat.gate import attention, canonical, decide, facts
+from hitlchat.base import canonical
+from hitlchat.gate import attention, decide, facts
 from hitlchat.gate.models import Approval, AuditEvent, Decision, Seal, Tool, ToolCall, new_id
 from hitlchat.gate.taking_back import take_back
 from hitlchat.record import commitment, keys, rows, tree

@@ -8,7 +8,7 @@ from django.core.management import CommandError, call_command
 from django.core.management.commands import flush
 from django.db import IntegrityError, connection, transaction
 
-from hitlchat.gate import bolts
+from hitlchat.base import append_only
 from hitlchat.gate.actor import SYSTEM
 from hitlchat.gate.models import AuditEvent, Drop, RecordKey, Seal
 from hitlchat.record import keeping, retention
@@ -64,14 +64,14 @@ def test_nor_by_putting_another_row_in_its_place(model: Any) -> None:
 
 
 def test_a_migration_that_takes_them_off_with_its_table_leaves_them_on(caplog: pytest.LogCaptureFixture) -> None:
-    assert bolts.missing() == []
-    for statement in bolts.off(connection.vendor)[:4]:
+    assert append_only.missing() == []
+    for statement in append_only.off(connection.vendor)[:4]:
         _run(statement)
-    assert len(bolts.missing()) == 4
+    assert len(append_only.missing()) == 4
     keeping.Keeper().look(0.0)
     assert keeping.BOLTS_OFF in caplog.messages
     call_command("migrate", verbosity=0)
-    assert bolts.missing() == []
+    assert append_only.missing() == []
     sealed(1)
     refused(lambda: _run("DELETE FROM gate_auditevent"), by=IntegrityError)
 

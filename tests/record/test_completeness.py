@@ -9,7 +9,8 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 from pytest_django import Settings
 
-from hitlchat.gate import canonical, decide, perform
+from hitlchat.base import canonical
+from hitlchat.gate import decide, perform
 from hitlchat.gate.actor import SYSTEM
 from hitlchat.gate.models import AuditEvent, ToolCall
 from hitlchat.gate.sources import Preview

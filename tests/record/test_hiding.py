@@ -2,7 +2,7 @@
 
 from hitlchat.record.commitment import node, salts
 from hitlchat.record.hiding import Hiding
-from hitlchat.secrecy import Cover
+from hitlchat.secrets.detection import Cover
 
 SALT = salts("00" * 32)
 

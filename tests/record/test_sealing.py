@@ -17,8 +17,8 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from pytest_django import Settings
 
+from hitlchat.base.database import in_db
 from hitlchat.gate.actor import SYSTEM
-from hitlchat.gate.crossing import in_db
 from hitlchat.gate.models import AuditEvent, Seal
 from hitlchat.record import keys, retention
 from hitlchat.record.checking import check

@@ -8,8 +8,7 @@ from pydantic_monty._binary import find_monty_binary
 
 from hitlchat.sandbox import Fault, Limits, run
 from hitlchat.sandbox.helpers import ALL, modules
-
-from .test_helpers import HEAD
+from tests.sandbox.test_helpers import HEAD
 
 
 @pytest.mark.parametrize(

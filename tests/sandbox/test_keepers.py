@@ -17,9 +17,8 @@ from pytest_django import Settings
 
 from hitlchat.sandbox import Fault, Limits, close, run
 from hitlchat.sandbox.wire import Channel, Closed
+from tests.sandbox.test_limits import children, keepers, state, stopped, workers
 from tests.waiting import soon, until
-
-from .test_limits import children, keepers, state, stopped, workers
 
 TRIVIAL = "def run():\n    return 1\n"
 WAITS = "from hitl import fetch\ndef run():\n    fetch()\n    return 1\n"

@@ -9,7 +9,7 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 from pytest_django import Settings
 
-from hitlchat import environment
+from hitlchat.base import environment
 from hitlchat.sandbox import Limits, check, run
 from hitlchat.sandbox.limits import KIB, MIB, VARIABLES
 

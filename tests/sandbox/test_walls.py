@@ -13,8 +13,7 @@ from pydantic_monty._binary import find_monty_binary
 
 from hitlchat.sandbox import check, run, walls
 from hitlchat.sandbox.walls import JAIL, OS_WALLS, Walls
-
-from .test_limits import workers
+from tests.sandbox.test_limits import workers
 
 jailed = pytest.mark.skipif(not walls().jailed, reason=f"no jail on this machine: {walls().reason}")
 

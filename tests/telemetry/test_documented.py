@@ -5,7 +5,7 @@ import shlex
 from pathlib import Path
 
 from hitlchat.approvals.management.commands.approvals import Command
-from hitlchat.gate.events import NAMES
+from hitlchat.gate.transition import NAMES
 from hitlchat.telemetry.counting import SECONDS
 from hitlchat.telemetry.metrics import COUNTERS
 

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hitlchat.masking import HIDDEN, Mask
+from hitlchat.secrets.masking import HIDDEN, Mask
 
 SECRET = "sk_live/4€2+\"<x>&'Ü y\\z"
 PLAIN = "zq7Kd0Xw9"

@@ -14,7 +14,7 @@ from pytest_django import Settings
 from hitlchat.gate.models import Approval, AuditEvent, Tool
 from hitlchat.gate.status import Status
 from hitlchat.gate.submit import CallRequest, submit
-from hitlchat.masking import HIDDEN
+from hitlchat.secrets.masking import HIDDEN
 from tests.conftest import MakeTool, caller
 from tests.tools_studio.calling import call, preview, said
 from tests.tools_studio.fetching.conftest import serving

@@ -4,9 +4,9 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import override_settings
 
-from hitlchat import sealing
 from hitlchat.gate.actor import SYSTEM
 from hitlchat.gate.models import Tool
+from hitlchat.secrets import sealing
 from tests.conftest import ECHO, MakeTool, signed_in
 from tools_studio import authoring, columns, variables
 from tools_studio.authoring import AuthoringError, Draft

@@ -11,7 +11,7 @@ from typing import Any, Final
 from django.contrib.auth.models import User
 from django.utils import timezone
 
-from hitlchat.gate.crossing import in_db
+from hitlchat.base.database import in_db
 from hitlchat.gate.models import Tool, ToolCall
 from hitlchat.gate.status import Status
 from hitlchat.upstreams import servers

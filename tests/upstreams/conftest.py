@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pytest_django import Settings
 
-from hitlchat.gate.background import background
+from hitlchat.base.background import background
 from hitlchat.upstreams import keeping
 from tests.upstreams.asking import Counter, StartCounter
 from tests.upstreams.shops import Shop, put_on_path, shop_in

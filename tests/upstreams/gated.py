@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from django.contrib.auth.models import User
 
+from hitlchat.base.database import in_db
 from hitlchat.gate import decide, results
-from hitlchat.gate.crossing import in_db
 from hitlchat.gate.models import Tool, ToolCall
 from hitlchat.gate.status import Status
 from hitlchat.gate.submit import CallRequest, submit

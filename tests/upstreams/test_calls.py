@@ -10,8 +10,8 @@ from asgiref.sync import async_to_sync
 from django.contrib.auth.models import User
 from pytest_django import Settings
 
-from hitlchat.gate import decide, failures
-from hitlchat.gate.crossing import in_db
+from hitlchat.base.database import in_db
+from hitlchat.gate import decide, results
 from hitlchat.gate.models import Tool, ToolCall
 from hitlchat.gate.status import Status
 from hitlchat.gate.submit import CallRequest, submit
@@ -105,7 +105,7 @@ async def test_a_change_that_nobody_announces_is_noticed_before_the_call_is_sent
     assert ended.error["kind"] == "unreachable"
     assert "changed its definition" in ended.error["message"]
     assert "It was not executed." in await read(ended)
-    assert failures.sentence(ended.error).startswith("It was not run: its server changed its definition")
+    assert results.sentence(ended.error).startswith("It was not run: its server changed its definition")
     assert (await in_db(row)(server)).state == ToolState.WITHHELD
 
 

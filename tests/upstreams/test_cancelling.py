@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from django.contrib.auth.models import User
 
+from hitlchat.base.database import in_db
 from hitlchat.gate import stopping
-from hitlchat.gate.crossing import in_db
 from hitlchat.gate.models import AuditEvent, ToolCall
 from hitlchat.gate.status import Status
 from hitlchat.upstreams.models import QuestionState

@@ -9,8 +9,8 @@ from django.contrib.auth.models import User
 from django.test import Client
 from pytest_django import Settings
 
+from hitlchat.base.database import in_db
 from hitlchat.gate import contents
-from hitlchat.gate.crossing import in_db
 from hitlchat.gate.models import Attachment, Tool, ToolCall
 from hitlchat.gate.status import Status
 from hitlchat.upstreams import servers

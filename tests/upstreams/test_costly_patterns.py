@@ -4,7 +4,7 @@ import pytest
 from asgiref.sync import async_to_sync
 from django.contrib.auth.models import User
 
-from hitlchat.gate.expressions import MOST_PATTERNS, compiled
+from hitlchat.base.expressions import MOST_PATTERNS, compiled
 from hitlchat.gate.status import Status
 from hitlchat.upstreams import discovering
 from hitlchat.upstreams.models import UpstreamServer

@@ -13,8 +13,8 @@ from hitlchat.accounts import roles
 from hitlchat.accounts.models import Role
 from hitlchat.agent import endpoint, runner
 from hitlchat.agent.models import Conversation
+from hitlchat.base.database import in_db
 from hitlchat.gate import sweep, withdraw
-from hitlchat.gate.crossing import in_db
 from hitlchat.gate.models import Tool, ToolCall
 from hitlchat.gate.status import Status
 from hitlchat.gate.submit import CallRequest, submit

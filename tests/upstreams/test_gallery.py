@@ -8,7 +8,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 from pytest_django import Settings
 
-from hitlchat.gate.visible import see
+from hitlchat.base.visible import see
 from hitlchat.upstreams import drafts, servers
 from hitlchat.upstreams.drafts import ServerDraft
 from hitlchat.upstreams.gallery import entries

@@ -8,7 +8,7 @@ from asgiref.sync import async_to_sync
 from django.contrib.auth.models import User
 from pytest_django import Settings
 
-from hitlchat.gate.crossing import in_db
+from hitlchat.base.database import in_db
 from hitlchat.gate.models import HitlMode, Tool
 from hitlchat.gate.status import Status
 from hitlchat.upstreams import composing, discovering

@@ -11,7 +11,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.db import connection
 
-from hitlchat.gate.crossing import in_db
+from hitlchat.base.database import in_db
 from hitlchat.gate.status import Status
 from hitlchat.upstreams.values import Value
 from hitlchat.upstreams.waking import progressed

@@ -11,8 +11,8 @@ from asgiref.sync import async_to_sync
 from django.contrib.auth.models import User
 from django.utils import timezone
 
-from hitlchat.gate.background import me
-from hitlchat.gate.crossing import in_db
+from hitlchat.base.background import me
+from hitlchat.base.database import in_db
 from hitlchat.gate.models import Tool
 from hitlchat.upstreams import discovering, keeping, reports, servers
 from hitlchat.upstreams.models import ServerState, UpstreamServer

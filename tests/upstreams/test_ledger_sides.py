@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hitlchat.gate.visible import see
+from hitlchat.base.visible import see
 from hitlchat.upstreams.ledger.sides import CONTEXT, LONGEST, MOST_MATCHED_WORDS, Part, Side, sides
 
 WORDS = st.lists(st.sampled_from(["one ", "two", " ", "\n", ".", "\u200b", "\u05d0\u05d1", "\u4e2d"]), max_size=40)

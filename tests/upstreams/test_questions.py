@@ -10,9 +10,9 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 from pytest_django import Settings
 
+from hitlchat.base.database import in_db
 from hitlchat.gate import stopping
 from hitlchat.gate.actor import Actor
-from hitlchat.gate.crossing import in_db
 from hitlchat.gate.models import Approval, AuditEvent, Decision, Tool, ToolCall
 from hitlchat.gate.status import Status
 from hitlchat.upstreams.asking import questions

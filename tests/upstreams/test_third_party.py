@@ -11,7 +11,7 @@ from uuid import UUID
 import pytest
 from django.contrib.auth.models import User
 
-from hitlchat.gate.crossing import in_db
+from hitlchat.base.database import in_db
 from hitlchat.gate.models import Tool
 from hitlchat.gate.status import Status
 from hitlchat.upstreams import servers

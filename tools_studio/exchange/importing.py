@@ -7,11 +7,12 @@ from typing import Any, Literal
 
 from django.db import transaction
 
-from hitlchat.gate import canonical, tools
+from hitlchat.base import canonical
+from hitlchat.gate import tools
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.loosening import Guard, strictness
 from hitlchat.gate.models import HitlMode, Tool
-from hitlchat.references import REFERENCE
+from hitlchat.secrets.references import REFERENCE
 from tools_studio import authoring, cases, columns, drafts, snapshots, variables, versions
 from tools_studio.drafts import SOURCE, AuthoringError, Checked, Draft
 from tools_studio.exchange.problems import BadFile, Problem

@@ -6,7 +6,7 @@ from typing import Any
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 
-from hitlchat.gate import canonical
+from hitlchat.base import canonical
 from tools_studio.exchange.problems import Problem, cut, dotted
 from tools_studio.exchange.shape import FRAME, TOOL
 

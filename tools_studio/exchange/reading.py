@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from hitlchat.gate import canonical
-from hitlchat.gate.storable import storable
-from hitlchat.references import REFERENCE
+from hitlchat.base import canonical
+from hitlchat.base.canonical import storable
 from hitlchat.sandbox.limits import in_words
+from hitlchat.secrets.references import REFERENCE
 from tools_studio import cases, drafts
 from tools_studio.cases import Case
 from tools_studio.drafts import AuthoringError, Draft

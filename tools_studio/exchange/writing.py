@@ -5,7 +5,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from hitlchat.gate import canonical
+from hitlchat.base import canonical
 from hitlchat.gate.models import Tool
 from hitlchat.sandbox.limits import in_words
 from tools_studio import cases, columns, snapshots

@@ -5,7 +5,7 @@ from typing import Any
 from django.core.exceptions import ValidationError
 from django.http import QueryDict
 
-from hitlchat.gate import canonical
+from hitlchat.base import canonical
 from hitlchat.gate.models import CallerKind, Tool, ToolCall
 from hitlchat.gate.status import Status
 from tools_studio import argument_form

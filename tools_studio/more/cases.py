@@ -9,7 +9,8 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
 from hitlchat.accounts.people import person
-from hitlchat.gate import canonical, card
+from hitlchat.base import canonical
+from hitlchat.gate import card
 from hitlchat.gate.actor import Actor, Caller
 from hitlchat.gate.models import Tool
 from tools_studio import cases, outcomes, standing

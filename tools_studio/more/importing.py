@@ -7,8 +7,8 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_http_methods
 
-from hitlchat.gate import canonical
-from hitlchat.gate.acting import actor_of
+from hitlchat.base import canonical
+from hitlchat.gate.actor import actor_of
 from tools_studio import exchange
 from tools_studio.exchange import BadFile, Conflict, Outdated, Plan
 from tools_studio.more.access import author_only

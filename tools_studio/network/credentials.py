@@ -4,7 +4,7 @@ import base64
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from hitlchat.masking import Mask
+from hitlchat.secrets.masking import Mask
 from tools_studio.network.headers import TOKEN, VALUE, require_free
 from tools_studio.network.policy import FetchPolicy, Resolver
 

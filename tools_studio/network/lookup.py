@@ -5,7 +5,7 @@ import socket
 from concurrent.futures import ThreadPoolExecutor
 from ipaddress import ip_address
 
-from hitlchat.addresses import Address, literal
+from hitlchat.outbound.addresses import Address, literal
 from tools_studio.network.places import Place
 from tools_studio.network.policy import FetchPolicy
 

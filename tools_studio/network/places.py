@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from httpx2 import URL, InvalidURL
 
-from hitlchat.addresses import literal
+from hitlchat.outbound.addresses import literal
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
 URL_CHARS = 8192

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import get_args
 
-from hitlchat.addresses import Address, is_local, is_local_name, is_metadata_name, is_public, literal
+from hitlchat.outbound.addresses import Address, is_local, is_local_name, is_metadata_name, is_public, literal
 from tools_studio.capabilities import FETCH_METHODS, MOST_BYTES, MOST_REDIRECTS, MOST_SECONDS, READING_METHODS, Fetch
 from tools_studio.capabilities.declared import FetchMode
 from tools_studio.network.places import DEFAULT_PORTS, Listed, Place, listed

@@ -7,7 +7,7 @@ from typing import Any
 
 from httpx2 import URL
 
-from hitlchat.addresses import is_local, is_public, literal
+from hitlchat.outbound.addresses import is_local, is_public, literal
 from tools_studio.network.asked import Asked, body_of
 from tools_studio.network.places import Place, parse
 from tools_studio.network.policy import FetchPolicy, Resolver

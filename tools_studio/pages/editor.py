@@ -12,7 +12,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from hitlchat.accounts.people import person
 from hitlchat.accounts.roles import may_administer
-from hitlchat.gate.acting import actor_of
+from hitlchat.gate.actor import actor_of
 from hitlchat.gate.loosening import NotConfirmed
 from hitlchat.gate.models import Tool
 from tools_studio import authoring, inspection, standing

@@ -4,7 +4,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST
 
-from hitlchat.gate.acting import actor_of
+from hitlchat.gate.actor import actor_of
 from tools_studio import authoring
 from tools_studio.authoring import AuthoringError
 from tools_studio.forms import ToolForm

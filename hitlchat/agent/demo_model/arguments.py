@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from typing import Any
 
-from . import evidence, explicit, phrases
-from .draft import Draft
-from .shapes import params
-from .words import canonical, parts
+from hitlchat.agent.demo_model import evidence, explicit, phrases
+from hitlchat.agent.demo_model.draft import Draft
+from hitlchat.agent.demo_model.shapes import params
+from hitlchat.agent.demo_model.words import canonical, parts
 
 _STEPS: tuple[Callable[[Draft], None], ...] = (
     explicit.json_object,

@@ -3,9 +3,9 @@
 import re
 from itertools import pairwise
 
-from .draft import Draft
-from .tools import Tool
-from .words import canonical, leads_away, tokens
+from hitlchat.agent.demo_model.draft import Draft
+from hitlchat.agent.demo_model.tools import Tool
+from hitlchat.agent.demo_model.words import canonical, leads_away, tokens
 
 CURRENCY = re.compile(r"[€$£]\s?\d|\d\s?(?:€|(?:EUR|USD|GBP|CHF|JPY|euros?|dollars?)\b)", re.IGNORECASE)
 _MONEY = frozenset(map(canonical, ("eur", "usd", "gbp", "chf", "jpy", "euro", "dollar", "pound")))

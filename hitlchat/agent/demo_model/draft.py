@@ -3,9 +3,9 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from .facts import Fact, find
-from .shapes import MISFIT, Param, fit
-from .words import Token, canonical
+from hitlchat.agent.demo_model.facts import Fact, find
+from hitlchat.agent.demo_model.shapes import MISFIT, Param, fit
+from hitlchat.agent.demo_model.words import Token, canonical
 
 
 @dataclass

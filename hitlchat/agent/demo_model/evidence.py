@@ -1,9 +1,9 @@
 """Which of the facts in a sentence belongs to which parameter: by type, by kind, and by the words around it."""
 
-from .draft import Draft
-from .facts import Fact, unit
-from .shapes import MISFIT, Param, fit
-from .words import Token, canonical, leads_away, tokens
+from hitlchat.agent.demo_model.draft import Draft
+from hitlchat.agent.demo_model.facts import Fact, unit
+from hitlchat.agent.demo_model.shapes import MISFIT, Param, fit
+from hitlchat.agent.demo_model.words import Token, canonical, leads_away, tokens
 
 _REACH = 3
 _KINDS = {

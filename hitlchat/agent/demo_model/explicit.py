@@ -5,9 +5,9 @@ import re
 from itertools import islice
 from typing import Any
 
-from .draft import Draft
-from .shapes import MISFIT, Param, fit
-from .words import parts
+from hitlchat.agent.demo_model.draft import Draft
+from hitlchat.agent.demo_model.shapes import MISFIT, Param, fit
+from hitlchat.agent.demo_model.words import parts
 
 MOST_TRIES = 20
 LONGEST_NAME = 80

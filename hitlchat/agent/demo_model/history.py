@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from .words import LONGEST, calm
+from hitlchat.agent.demo_model.words import LONGEST, calm
 
 NOTE = "[Note from hitlchat]"
 _QUESTION = re.compile(r"To call `[^`]+` I still need ((?:`[^`]+`(?:, | and )?)+)")

@@ -4,8 +4,8 @@ import json
 import re
 from typing import Any
 
-from .history import Came
-from .markdown import block, code, fence, text
+from hitlchat.agent.demo_model.history import Came
+from hitlchat.agent.demo_model.markdown import block, code, fence, text
 
 _WORDS = {
     "declined": re.compile(r"\bdeclined\b"),

@@ -2,11 +2,11 @@
 
 import re
 
-from .draft import Draft
-from .evidence import clashes
-from .facts import unit
-from .shapes import MISFIT, Param, fit, item
-from .words import MONTHS, PREPOSITIONS, Token, canonical, leads_away, parts, tokens
+from hitlchat.agent.demo_model.draft import Draft
+from hitlchat.agent.demo_model.evidence import clashes
+from hitlchat.agent.demo_model.facts import unit
+from hitlchat.agent.demo_model.shapes import MISFIT, Param, fit, item
+from hitlchat.agent.demo_model.words import MONTHS, PREPOSITIONS, Token, canonical, leads_away, parts, tokens
 
 _REASONS = frozenset(map(canonical, ("reason", "why", "comment", "note", "cause", "explanation", "justification")))
 _BECAUSE = re.compile(

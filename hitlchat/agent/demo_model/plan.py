@@ -6,15 +6,15 @@ from dataclasses import dataclass, replace
 from itertools import islice, pairwise
 from typing import Any
 
-from .arguments import fill
-from .doubt import CURRENCY, leaves_out
-from .draft import Draft
-from .facts import find
-from .history import Answer
-from .rewrite import plainly
-from .shapes import MISFIT, Param, fit
-from .tools import Index, Tool
-from .words import calm, is_filler, meant, parts
+from hitlchat.agent.demo_model.arguments import fill
+from hitlchat.agent.demo_model.doubt import CURRENCY, leaves_out
+from hitlchat.agent.demo_model.draft import Draft
+from hitlchat.agent.demo_model.facts import find
+from hitlchat.agent.demo_model.history import Answer
+from hitlchat.agent.demo_model.rewrite import plainly
+from hitlchat.agent.demo_model.shapes import MISFIT, Param, fit
+from hitlchat.agent.demo_model.tools import Index, Tool
+from hitlchat.agent.demo_model.words import calm, is_filler, meant, parts
 
 MOST_CALLS, MOST_PIECES, MOST_OFFERED = 20, 60, 4
 CLEAR, ENOUGH, STARTS_CLAUSE, CLOSE = 1.0, 0.6, 1.5, 0.05

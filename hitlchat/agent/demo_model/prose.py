@@ -4,11 +4,11 @@ import json
 import re
 from typing import Any
 
-from .markdown import code, text
-from .plan import Call
-from .shapes import MISFIT, Param, fit, item
-from .tools import Tool
-from .words import canonical, parts
+from hitlchat.agent.demo_model.markdown import code, text
+from hitlchat.agent.demo_model.plan import Call
+from hitlchat.agent.demo_model.shapes import MISFIT, Param, fit, item
+from hitlchat.agent.demo_model.tools import Tool
+from hitlchat.agent.demo_model.words import canonical, parts
 
 MOST_SHOWN, MOST_SUGGESTED = 8, 4
 NOTHING = "I found no tool for that."

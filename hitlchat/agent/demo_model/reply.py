@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from . import history, outcome, plan, prose
-from .tools import Tool, offered
-from .wire import Chunk, Writer
+from hitlchat.agent.demo_model import history, outcome, plan, prose
+from hitlchat.agent.demo_model.tools import Tool, offered
+from hitlchat.agent.demo_model.wire import Chunk, Writer
 
 _HELP = re.compile(
     r"\s*(?:help|hi|hello|hey)\b[\s!.?]*$|.*\bwhat can (?:you|i) do\b|.*\bwho are you\b", re.IGNORECASE | re.DOTALL

@@ -6,8 +6,8 @@ import json
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from ..endpoint import DEMO_PATH, demo_key
-from . import answer, as_sse
+from hitlchat.agent.demo_model import answer, as_sse
+from hitlchat.agent.endpoint import DEMO_PATH, demo_key
 
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]

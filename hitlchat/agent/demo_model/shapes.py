@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final
 
-from .words import canonical, parts
+from hitlchat.agent.demo_model.words import canonical, parts
 
 MONEY = frozenset(map(canonical, ("amount", "price", "total", "sum", "cost", "fee", "budget", "money", "refund")))
 # Words that say nothing about which number or text is meant.

@@ -5,8 +5,8 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-from .shapes import Param, params
-from .words import FILLERS, canonical, parts, tokens
+from hitlchat.agent.demo_model.shapes import Param, params
+from hitlchat.agent.demo_model.words import FILLERS, canonical, parts, tokens
 
 MOST = 500
 LONGEST_DESCRIPTION = 1_000

@@ -4,7 +4,7 @@ from uuid import UUID
 
 from hitlchat.approvals.console import looking, showing
 from hitlchat.approvals.console.text import one_line
-from hitlchat.gate import decide, deciders, fresh, quorum, reasons
+from hitlchat.gate import decide, deciders, quorum
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import Approval
 from hitlchat.gate.status import Status
@@ -21,7 +21,7 @@ REFUSALS = (
     decide.OtherDigest,
     deciders.NotEntitled,
     quorum.AlreadyCounted,
-    reasons.BadReason,
+    decide.BadReason,
     looking.NobodyNamed,
 )
 
@@ -45,12 +45,12 @@ def require(found: Approval, actor: Actor) -> None:
     if found.call.status != Status.WAITING:
         raise decide.AlreadySettled(found.call)
     decide.require(actor, found)
-    fresh.require(actor, found)
+    deciders.require(actor, found)
 
 
 def decline(approval_id: UUID, actor: Actor, reason: str) -> str:
     """Say no; what comes of it, in words. What decide.py raises, BadReason."""
-    decide.decline(approval_id, actor, reason=reasons.checked(reason))
+    decide.decline(approval_id, actor, reason=decide.checked_reason(reason))
     return DECLINED
 
 

@@ -7,10 +7,10 @@ from django.utils import timezone
 
 from hitlchat.approvals.console.text import Fact, Line, fact, flat, named, one_line, quoted, said
 from hitlchat.approvals.console.values import UNFOLD, effect, value, warned
+from hitlchat.base.visible import Piece, Seen, see
 from hitlchat.gate.card import Card
 from hitlchat.gate.models import Approval
 from hitlchat.gate.status import Status
-from hitlchat.gate.visible import Piece, Seen, see
 from hitlchat.gate.who import sentences
 
 PREVIEW = "Preview of the effect (by the tool's own preview code)"

@@ -6,7 +6,7 @@ from hitlchat.approvals.console import printing
 from hitlchat.approvals.console.facts import left
 from hitlchat.approvals.console.showing import Style
 from hitlchat.approvals.console.text import one_line, printable
-from hitlchat.gate import risk
+from hitlchat.gate import disclosure
 from hitlchat.gate.card import RISK_LABELS
 from hitlchat.gate.models import Approval, CallerKind
 
@@ -28,5 +28,5 @@ def _line(row: Approval) -> tuple[str, ...]:
     call = row.call
     assert call.deadline is not None
     who = f"{CallerKind(call.caller_kind).label} for {one_line(call.caller.get_username())}"
-    level = risk.said(row)
+    level = disclosure.said(row)
     return str(row.pk), one_line(call.tool_name), who, f"L{level} {RISK_LABELS[level]}", left(call.deadline)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from hitlchat.approvals.console import answering, looking, showing
 from hitlchat.approvals.console.facts import must_unfold
 from hitlchat.approvals.console.terminal import Overtaken, Terminal
-from hitlchat.gate import reasons
+from hitlchat.gate import decide
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.card import Card
 from hitlchat.gate.models import Approval
@@ -66,8 +66,8 @@ class Desk:
         while True:
             typed = self.terminal.ask(WHY, lambda: stands(card))
             try:
-                return reasons.checked(typed)
-            except reasons.BadReason as error:
+                return decide.checked_reason(typed)
+            except decide.BadReason as error:
                 self.write(f"{error}\n")
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from hitlchat.approvals.console import looking
 from hitlchat.approvals.console.text import printable
-from hitlchat.gate import deciders, joining, risk, who
+from hitlchat.gate import deciders, disclosure, joining, who
 from hitlchat.gate.models import Approval, Decision
 from hitlchat.gate.status import Status
 
@@ -34,7 +34,7 @@ def line(row: Approval) -> dict[str, Any]:
         "source": row.call.source,
         "requestedAt": row.created_at.isoformat(),
         "deadline": row.call.deadline.isoformat(),
-        "riskLevel": risk.said(row),
+        "riskLevel": disclosure.said(row),
         "caller": row.call.caller_kind,
         "requester": row.call.caller.get_username(),
         "status": ENDS.get(Status(row.call.status), "approved"),

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from hitlchat.approvals.console import looking, printing
 from hitlchat.approvals.console.facts import facts
 from hitlchat.approvals.console.text import Fact, fact, one_line, plain, said
-from hitlchat.gate import attention, canonical, failures, known
+from hitlchat.base import canonical
+from hitlchat.base.visible import see
+from hitlchat.gate import attention, results, who
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.card import Card
 from hitlchat.gate.models import Approval, Decision, Verdict
 from hitlchat.gate.status import Status
-from hitlchat.gate.visible import see
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ def _answer(decision: Decision) -> Fact:
     word = "Approved" if decision.verdict == Verdict.APPROVE else "Declined"
     name = one_line(decision.person.get_username())
     reason = f" Reason: {one_line(decision.reason)}" if decision.reason else ""
-    return said("Decision", f"{word} by {name}, {one_line(known.how(decision))}.{reason}")
+    return said("Decision", f"{word} by {name}, {one_line(who.how(decision))}.{reason}")
 
 
 def _why(found: Approval) -> Iterator[Fact]:
@@ -65,7 +66,7 @@ def _why(found: Approval) -> Iterator[Fact]:
     if call.status == Status.WITHDRAWN and call.reason:
         yield fact("Why", see(call.reason))
     if call.error:
-        yield fact("What happened", see(failures.sentence(call.error)))
+        yield fact("What happened", see(results.sentence(call.error)))
 
 
 def _as_shown(found: Approval, *, full: bool) -> list[Fact]:

@@ -9,7 +9,7 @@ import unicodedata
 from dataclasses import dataclass
 from typing import Final
 
-from hitlchat.gate.visible import Piece, Seen, escaped, see
+from hitlchat.base.visible import Piece, Seen, escaped, see
 
 Line = tuple[Piece, ...]
 

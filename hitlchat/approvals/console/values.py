@@ -3,9 +3,8 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from hitlchat.approvals.console.text import Fact, Line, lines_of, named, quoted, said
-from hitlchat.gate.boxes import Row
-from hitlchat.gate.effect import Effect, Part, Table
-from hitlchat.gate.visible import Piece
+from hitlchat.base.visible import Piece
+from hitlchat.gate.effect import Effect, Part, Row, Table
 
 UNFOLD = "--full shows them"
 # Around what differs between a preview and the one before it.

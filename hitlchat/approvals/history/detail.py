@@ -12,11 +12,11 @@ from django.db.models import QuerySet
 from hitlchat.accounts.roles import may_administer
 from hitlchat.approvals.history import listing
 from hitlchat.approvals.history.timeline import timeline
-from hitlchat.gate import attention, deciders, disclosure, editing, known
+from hitlchat.base.durations import between
+from hitlchat.gate import attention, deciders, disclosure, editing, who
 from hitlchat.gate.card import Card, card
-from hitlchat.gate.durations import between
 from hitlchat.gate.editing import Change
-from hitlchat.gate.grants import words
+from hitlchat.gate.grants import scope
 from hitlchat.gate.history.row import approval_of, decisions_of, needed
 from hitlchat.gate.models import Approval, AuditEvent, Decision, Grant, ToolCall, Verdict
 
@@ -69,7 +69,7 @@ def of(user: User, call: ToolCall) -> dict[str, Any]:
         "is_own": call.caller_id == user.pk,
         "rounds": _rounds(asked, events) if asked else [],
         "grant": _grant(user, call.grant),
-        "given": [(each, words.sentence(each)) for each in asked.grants.all()] if asked else [],
+        "given": [(each, scope.sentence(each)) for each in asked.grants.all()] if asked else [],
         "spoke": next((each.data["spoke"] for each in events if each.data.get("spoke")), []),
         "executed": between(call.started_at, call.settled_at),
         "timeline": timeline(events[:MOST_EVENTS]),
@@ -81,7 +81,7 @@ def _grant(user: User, grant: Grant | None) -> dict[str, Any] | None:
     if grant is None:
         return None
     may_open = grant.person_id == user.pk or may_administer(user)
-    return {"id": grant.pk, "sentence": words.sentence(grant), "may_open": may_open}
+    return {"id": grant.pk, "sentence": scope.sentence(grant), "may_open": may_open}
 
 
 def _rounds(asked: Approval, events: Sequence[AuditEvent]) -> list[Round]:
@@ -115,7 +115,7 @@ def _answer(decision: Decision, asked_at: datetime, shown: dict[str, Any]) -> An
     edited: dict[str, Any] | None = decision.edited_arguments
     return Answer(
         decision=decision,
-        how=known.how(decision),
+        how=who.how(decision),
         took=between(asked_at, decision.decided_at),
         looked=attention.words(decision, shown),
         changes=() if edited is None else editing.changes(shown["arguments"], edited, shown["fields"]),

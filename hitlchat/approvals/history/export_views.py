@@ -10,8 +10,8 @@ from django.views.decorators.http import require_POST
 
 from hitlchat.accounts.people import person
 from hitlchat.approvals.history.form import Filters
-from hitlchat.gate.acting import actor_of
-from hitlchat.gate.download import download
+from hitlchat.base.download import download
+from hitlchat.gate.actor import actor_of
 from hitlchat.gate.history import exporting, finding
 from hitlchat.gate.history.exporting import FORMATS, Format
 

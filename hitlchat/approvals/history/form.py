@@ -9,11 +9,11 @@ from django.http import QueryDict
 from django.utils import timezone
 from django.utils.dateparse import parse_date, parse_datetime
 
+from hitlchat.base.canonical import storable
 from hitlchat.gate.card import RISK_LABELS
-from hitlchat.gate.history.outcome import CHOICES
-from hitlchat.gate.history.wanted import MEANS, Wanted
+from hitlchat.gate.history.finding import MEANS, Wanted
+from hitlchat.gate.history.row import CHOICES
 from hitlchat.gate.models import CallerKind
-from hitlchat.gate.storable import storable
 
 SOURCES: Final = (("studio", "Tool Studio"), ("upstream", "Upstream server"), ("project", "Your project"))
 LONGEST: Final = 150

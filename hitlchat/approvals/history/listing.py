@@ -13,11 +13,18 @@ from django.http import QueryDict
 from hitlchat.accounts.roles import may_administer
 from hitlchat.agent.unknown import RUN_AGAIN
 from hitlchat.approvals.history.form import Filters
-from hitlchat.gate.durations import span
+from hitlchat.base.durations import span
 from hitlchat.gate.history import finding
-from hitlchat.gate.history.outcome import label_of, outcome_of, ran_unasked
-from hitlchat.gate.history.row import approval_of, decisions_of, needed, seconds_to_decide
-from hitlchat.gate.history.wanted import Wanted
+from hitlchat.gate.history.finding import Wanted
+from hitlchat.gate.history.row import (
+    approval_of,
+    decisions_of,
+    label_of,
+    needed,
+    outcome_of,
+    ran_unasked,
+    seconds_to_decide,
+)
 from hitlchat.gate.models import AuditEvent, Decision, ToolCall, Verdict
 from hitlchat.gate.status import Status
 

@@ -11,7 +11,7 @@ from django.views.decorators.http import require_POST
 from hitlchat.accounts.people import person
 from hitlchat.agent import unknown
 from hitlchat.approvals.history.views import shown
-from hitlchat.gate.acting import actor_of
+from hitlchat.gate.actor import actor_of
 from hitlchat.gate.decide import AlreadySettled, NoSuchApproval
 from hitlchat.gate.history import finding
 from hitlchat.gate.resolve import BadRemark

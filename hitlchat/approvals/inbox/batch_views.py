@@ -11,7 +11,7 @@ from django.views.decorators.http import require_http_methods
 
 from hitlchat.accounts.people import person
 from hitlchat.gate import batch, decide, deciders
-from hitlchat.gate.acting import actor_of
+from hitlchat.gate.actor import actor_of
 from hitlchat.gate.attention import claimed
 from hitlchat.gate.batch import Item
 from hitlchat.gate.card import card

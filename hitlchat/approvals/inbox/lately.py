@@ -6,8 +6,8 @@ from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
 
+from hitlchat.base.durations import span
 from hitlchat.gate import deciders
-from hitlchat.gate.durations import span
 from hitlchat.gate.models import Approval, ToolCall, Verdict
 from hitlchat.gate.status import Status
 

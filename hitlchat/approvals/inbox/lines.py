@@ -12,7 +12,8 @@ from hitlchat.agent.models import Conversation
 from hitlchat.approvals.inbox import counting
 from hitlchat.approvals.inbox.counting import Count
 from hitlchat.approvals.inbox.filters import Filter
-from hitlchat.gate import batch, canonical, card, joining, queue, risk
+from hitlchat.base import canonical
+from hitlchat.gate import batch, card, disclosure, joining, queue
 from hitlchat.gate.models import Approval
 
 # So many are listed; of the rest it is said how many they are.
@@ -50,7 +51,7 @@ class Line:
 
     @property
     def risk(self) -> int:
-        return risk.said(self.approval)
+        return disclosure.said(self.approval)
 
     @property
     def together(self) -> str:

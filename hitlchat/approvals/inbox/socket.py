@@ -16,8 +16,8 @@ from django.utils import timezone
 from hitlchat.accounts.sessions import signed_in_user
 from hitlchat.approvals.inbox import counting
 from hitlchat.approvals.inbox.telling import EVERYONE, MOST_IDS, group
+from hitlchat.base.database import in_db
 from hitlchat.gate import card, queue
-from hitlchat.gate.crossing import in_db
 
 logger = logging.getLogger(__name__)
 

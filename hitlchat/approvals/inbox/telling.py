@@ -11,8 +11,8 @@ from uuid import UUID
 
 from channels.layers import get_channel_layer
 
-from hitlchat.gate.background import background, layer_errors
-from hitlchat.gate.crossing import in_db
+from hitlchat.base.background import background, layer_errors
+from hitlchat.base.database import in_db
 from hitlchat.gate.models import ToolCall
 from hitlchat.gate.status import Status
 from hitlchat.gate.transition import call_moved

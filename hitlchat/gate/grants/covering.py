@@ -6,10 +6,10 @@ from uuid import UUID
 
 from django.db.models import Count, F
 
+from hitlchat.base.database import in_db
 from hitlchat.gate import policy
 from hitlchat.gate.actor import SYSTEM, Caller
-from hitlchat.gate.crossing import in_db
-from hitlchat.gate.grants import ending, standing, telling
+from hitlchat.gate.grants import ending, standing
 from hitlchat.gate.models import Decision, Grant, Tool, ToolCall, Verdict
 from hitlchat.gate.transition import note
 
@@ -88,4 +88,4 @@ def record(grant: Grant, call: ToolCall) -> None:
     note(call.pk, "grant.used", actor=SYSTEM, data=data)
     if grant.calls == grant.used:
         note(call.pk, "grant.used_up", actor=SYSTEM, data=data)
-    telling.tell(grant, call.conversation_id)
+    ending.tell(grant, call.conversation_id)

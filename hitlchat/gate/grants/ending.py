@@ -1,20 +1,35 @@
-"""Ending a grant at once: revoked by a person, or void because something changed. What it let in and has not started
-does not start any more, and what executes is told to stop."""
+"""Ending a grant at once: revoked by a person, or void because something changed; whoever shows it is told."""
 
+from functools import partial
 from uuid import UUID
 
 from django.contrib.auth.models import User
+from django.db import transaction
 from django.db.models.functions import Now
+from django.dispatch import Signal
 
 from hitlchat.accounts.roles import may_administer
-from hitlchat.database import durable
+from hitlchat.base.database import durable
 from hitlchat.gate import stopping
 from hitlchat.gate.actor import SYSTEM, Actor
-from hitlchat.gate.grants import standing, telling
+from hitlchat.gate.grants import standing
 from hitlchat.gate.models import Grant, ToolCall
-from hitlchat.gate.models.grants import End
+from hitlchat.gate.models.calls import End
 from hitlchat.gate.status import Status
 from hitlchat.gate.transition import StaleCall, move, note
+
+# Sent after the commit with grant_id and conversation_id: that of a call it was given with or used for, or None.
+grant_changed = Signal()
+
+
+def tell(grant: Grant, *conversations: UUID | None) -> None:
+    for conversation_id in {grant.approval.call.conversation_id, *conversations}:
+        transaction.on_commit(partial(_send, grant.pk, conversation_id), robust=True)
+
+
+def _send(grant_id: UUID, conversation_id: UUID | None) -> None:
+    grant_changed.send_robust(sender=Grant, grant_id=grant_id, conversation_id=conversation_id)
+
 
 MOST_AT_ONCE = 500
 DECLINED = "the call that it was given with was declined when it was asked about again"
@@ -83,7 +98,7 @@ def _end(grant: Grant, end: End, actor: Actor, why: str) -> None:
         data = {"grant": str(grant.pk), "tool": grant.tool_name, "why": why}
         note(None, f"grant.{end.value}", actor=actor, data=data)
         _fence(grant, f"its grant was {end.label.lower()}: {why}", actor)
-        telling.tell(grant)
+        tell(grant)
 
 
 def _fence(grant: Grant, why: str, actor: Actor) -> None:

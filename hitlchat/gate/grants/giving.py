@@ -1,18 +1,63 @@
-"""Giving a grant: only together with the yes to a call that waits, in the same transaction."""
+"""Giving a grant: only together with the yes to a call that waits; and which grants a person sees."""
 
 from datetime import datetime
-from typing import Any
+from typing import Any, Final, Literal, cast
+from uuid import UUID
 
 from asgiref.sync import async_to_sync
+from django.contrib.auth.models import User
+from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 
-from hitlchat.gate import canonical, policy
+from hitlchat.accounts.roles import may_administer
+from hitlchat.base import canonical
+from hitlchat.gate import policy
 from hitlchat.gate.actor import Actor
-from hitlchat.gate.grants import standing, telling, words
+from hitlchat.gate.grants import ending, scope, standing
 from hitlchat.gate.grants.scope import BadGrant, Scope, checked
-from hitlchat.gate.models import Approval, Grant, HitlMode, ToolCall
+from hitlchat.gate.models import Approval, CallerKind, Grant, HitlMode, ToolCall
 from hitlchat.gate.oversight import HIGHEST_RISK
 from hitlchat.gate.transition import note
+
+MOST_ENDED = 100
+
+State = Literal["active", "used_up", "over", "revoked", "voided"]
+STATES: Final[dict[State, str]] = {
+    "active": "Active",
+    "used_up": "Used up",
+    "over": "Its time is over",
+    "revoked": "Revoked",
+    "voided": "Void",
+}
+
+
+def seen_by(user: User) -> QuerySet[Grant]:
+    """The latest first."""
+    rows = Grant.objects.select_related("person", "ended_by").order_by("-given_at", "-id")
+    return rows if may_administer(user) else rows.filter(person=user)
+
+
+def active(rows: QuerySet[Grant]) -> QuerySet[Grant]:
+    return rows.filter(standing.ACTIVE)
+
+
+def ended(rows: QuerySet[Grant]) -> QuerySet[Grant]:
+    """Used up, over, revoked or void."""
+    return rows.exclude(pk__in=Grant.objects.filter(standing.ACTIVE).values("pk"))
+
+
+def in_conversation(conversation_id: UUID, user_id: int) -> QuerySet[Grant]:
+    """Those that may cover calls of this person's assistant there."""
+    here = Q(conversation_id=None) | Q(conversation_id=conversation_id)
+    return Grant.objects.filter(standing.ACTIVE, here, person_id=user_id, caller_kind=CallerKind.CHAT)
+
+
+def state(grant: Grant, *, is_active: bool) -> State:
+    if is_active:
+        return "active"
+    if grant.end:
+        return cast("State", grant.end)
+    return "used_up" if grant.left == 0 else "over"
 
 
 def why_not(approval: Approval, actor: Actor) -> str | None:
@@ -84,9 +129,9 @@ def planned(approval: Approval, scope: Scope, actor: Actor, arguments: dict[str,
 def give(grant: Grant, actor: Actor) -> None:
     """Within the transaction of the yes that it is given with."""
     grant.save(force_insert=True)
-    data = {"grant": str(grant.pk), "scope": words.sentence(grant), "seal": grant.seal}
+    data = {"grant": str(grant.pk), "scope": scope.sentence(grant), "seal": grant.seal}
     note(grant.approval.call_id, "grant.given", actor=actor, data=data)
-    telling.tell(grant)
+    ending.tell(grant)
 
 
 def _database_clock(approval: Approval) -> datetime:

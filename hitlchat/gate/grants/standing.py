@@ -7,7 +7,8 @@ from django.db.models import F, Q
 from django.db.models.functions import Now
 
 from hitlchat.accounts.models import Token
-from hitlchat.gate import canonical, oversight, policy
+from hitlchat.base import canonical
+from hitlchat.gate import oversight, policy
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import CallerKind, Grant, HitlMode, Tool, ToolCall
 from hitlchat.gate.oversight import HIGHEST_RISK

@@ -7,12 +7,12 @@ from typing import Any, Final, Literal
 from django.db.models import Q
 from django.utils import timezone
 
-from hitlchat.gate import canonical
+from hitlchat.base import canonical
+from hitlchat.base.download import END, csv_end, csv_text
 from hitlchat.gate.actor import Actor
-from hitlchat.gate.download import END, csv_end, csv_text
 from hitlchat.gate.history import finding
+from hitlchat.gate.history.finding import Wanted
 from hitlchat.gate.history.row import COLUMNS, needed, row
-from hitlchat.gate.history.wanted import Wanted
 from hitlchat.gate.models import ToolCall
 from hitlchat.gate.transition import note
 

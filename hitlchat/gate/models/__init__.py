@@ -1,21 +1,19 @@
 """What the gate keeps: tools, calls, approvals, decisions and the record of all of it."""
 
-from hitlchat.gate.models.approvals import Approval, Decision, Verdict
-from hitlchat.gate.models.audit import AuditEvent
-from hitlchat.gate.models.calls import Attachment, CallerKind, ToolCall
-from hitlchat.gate.models.grants import Grant
+from hitlchat.gate.models.audit import AuditEvent, Drop, RecordKey, Seal
+from hitlchat.gate.models.calls import Approval, Attachment, CallerKind, Decision, Grant, Showing, ToolCall, Verdict
 from hitlchat.gate.models.ids import new_id
-from hitlchat.gate.models.oversight import DecidedBy, Oversight
-from hitlchat.gate.models.seals import Drop, RecordKey, Seal
-from hitlchat.gate.models.showings import Showing
-from hitlchat.gate.models.texts import ModelText, Outcome
 from hitlchat.gate.models.tools import (
     DEFAULT_PROMPT,
     LONGEST_DEADLINE,
     NAME_PATTERN,
     TOOL_NAME,
+    DecidedBy,
     FormerTool,
     HitlMode,
+    ModelText,
+    Outcome,
+    Oversight,
     Tool,
 )
 

@@ -1,14 +1,13 @@
-"""A call of a tool, with its status."""
+"""Tool calls and the questions about them, with the answers, the showings and the grants."""
 
 from django.conf import settings
 from django.db import models
-from django.db.models import Q
+from django.db.models import F, Q
 from django.utils import timezone
 
-from hitlchat.gate.canonical import JSONTextField
+from hitlchat.base.canonical import JSONTextField
 from hitlchat.gate.models.ids import new_id
-from hitlchat.gate.models.oversight import DecidedBy
-from hitlchat.gate.models.tools import Tool
+from hitlchat.gate.models.tools import DecidedBy, Tool
 from hitlchat.gate.status import SETTLED, Status
 
 
@@ -166,3 +165,156 @@ class Attachment(models.Model):
 
     def __str__(self) -> str:
         return self.digest
+
+
+class Approval(models.Model):
+    """The open question about one call. Its outcome is the call's status: there is no second place to keep it."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    call = models.OneToOneField(ToolCall, on_delete=models.PROTECT, related_name="approval")
+    prompt = models.TextField()
+    disclosure = JSONTextField(help_text="What the card is built from, frozen when the question was asked last.")
+    digest = models.CharField(max_length=64)
+    same = models.CharField(max_length=64, blank=True, help_text="Equal for identical calls, which are joined.")
+    created_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        ordering = ["created_at", "id"]
+
+    def __str__(self) -> str:
+        return f"approval {self.id}"
+
+
+class Verdict(models.TextChoices):
+    APPROVE = "approve", "Approve"
+    DECLINE = "decline", "Decline"
+
+
+class Decision(models.Model):
+    """One person's answer, and how they were known; that they gave it may also be no more than a client's word."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    approval = models.ForeignKey(Approval, on_delete=models.PROTECT, related_name="decisions")
+    person = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="decisions")
+    round = models.PositiveSmallIntegerField(default=1, help_text="Which of the call's rounds it answers.")
+    verdict = models.CharField(max_length=8, choices=Verdict.choices)
+    means = models.CharField(max_length=16, help_text="How the person was known, as an Actor has it.")
+    client = models.CharField(max_length=100, blank=True, help_text="What the MCP client called itself: a claim.")
+    token_name = models.CharField(max_length=80, blank=True)
+    reason = models.CharField(max_length=500, blank=True)
+    edited_arguments = JSONTextField(null=True)
+    digest = models.CharField(max_length=64, help_text="What was consented to.")
+    first_shown_at = models.DateTimeField(null=True, help_text="When this person first had the card before them.")
+    opened = models.BooleanField(null=True, help_text="Whether folded text was opened; null: nothing was folded.")
+    hurried = models.BooleanField(default=False, help_text="Answered faster than the card can plausibly be read.")
+    decided_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        ordering = ["round", "decided_at"]
+        constraints = [
+            models.UniqueConstraint(fields=["approval", "person", "round"], name="one_decision_per_person_and_round"),
+            models.CheckConstraint(condition=Q(verdict__in=Verdict.values), name="decision_verdict_known"),
+        ]
+        # None of what they are over changes. For insights: what is counted of decisions, and the few that are read.
+        indexes = [
+            models.Index(
+                fields=["decided_at", "person", "verdict", "hurried", "first_shown_at"], name="decision_by_time"
+            ),
+            models.Index(fields=["decided_at"], condition=Q(hurried=True), name="decision_hurried"),
+            models.Index(
+                fields=["decided_at"], condition=Q(edited_arguments__isnull=False), name="decision_with_edits"
+            ),
+            # The history, by who decided; and what was answered faster than it can be read, which is little.
+            models.Index(fields=["person", "approval"], name="decision_by_person"),
+            models.Index(fields=["approval"], condition=Q(hurried=True), name="decision_hurried_approval"),
+            models.Index(fields=["means", "approval"], name="decision_by_means"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.verdict} of {self.approval_id}"
+
+
+class Showing(models.Model):
+    """When a person first had the card of this round before them, and how: a person at a page, a program of theirs, or
+    an MCP client that was to show it. It is told in the record too, as `call.shown`."""
+
+    id = models.BigAutoField(primary_key=True)
+    approval = models.ForeignKey(Approval, on_delete=models.CASCADE, related_name="showings")
+    person = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    round = models.PositiveSmallIntegerField()
+    means = models.CharField(max_length=16)
+    digest = models.CharField(max_length=64, help_text="Of what was shown.")
+    at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["approval", "person", "round"], name="shown_first_once_per_round"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.approval_id} shown {self.at:%Y-%m-%d %H:%M:%S}"
+
+
+MOST_CALLS = 100
+
+
+class End(models.TextChoices):
+    """How a grant was ended before it was used up or its time was over."""
+
+    REVOKED = "revoked", "Revoked"
+    VOIDED = "voided", "Void"
+
+
+class Grant(models.Model):
+    """What a person allowed to run without asking, together with their yes to one call. Only `used` and how it ended
+    are ever written again; `seal` is over all the rest (grants/standing.py)."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    approval = models.ForeignKey(Approval, on_delete=models.PROTECT, related_name="grants")
+    person = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="grants")
+    tool = models.ForeignKey(Tool, null=True, on_delete=models.SET_NULL, related_name="grants")
+    tool_name = models.CharField(max_length=64)
+    source = models.CharField(max_length=32)
+    definition_hash = models.CharField(max_length=64)
+    risk_level = models.PositiveSmallIntegerField()
+    rule = models.CharField(max_length=64, help_text="The rules under which it was given.")
+    caller_kind = models.CharField(max_length=8, choices=CallerKind.choices)
+    token_id = models.BigIntegerField(null=True, help_text="Of an MCP client: only calls with this token are covered.")
+    arguments_digest = models.CharField(max_length=64, blank=True, help_text="Empty: whatever the arguments.")
+    conversation_id = models.UUIDField(null=True, help_text="Null: in any conversation.")
+    calls = models.PositiveSmallIntegerField(null=True, help_text="How many calls; null: any number.")
+    until = models.DateTimeField(null=True)
+    condition = models.CharField(max_length=500, blank=True)
+    given_at = models.DateTimeField(default=timezone.now)
+    seal = models.CharField(max_length=64)
+    used = models.PositiveSmallIntegerField(default=0)
+    end = models.CharField(max_length=8, choices=End.choices, blank=True)
+    why = models.CharField(max_length=300, blank=True, help_text="Why it was ended, to go on a sentence.")
+    ended_at = models.DateTimeField(null=True)
+    ended_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.PROTECT, related_name="+")
+
+    class Meta:
+        ordering = ["given_at", "id"]
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(calls__isnull=False) | Q(until__isnull=False) | Q(conversation_id__isnull=False),
+                name="grant_is_bounded",
+            ),
+            models.CheckConstraint(
+                condition=Q(calls=None) | Q(calls__gte=1, calls__lte=MOST_CALLS, used__lte=F("calls")),
+                name="grant_is_not_overdrawn",
+            ),
+            models.CheckConstraint(condition=Q(end__in=["", *End.values]), name="grant_end_known"),
+        ]
+        indexes = [
+            # What covers a call that comes in; and the meter and the page of one person.
+            models.Index(fields=["person", "tool"], condition=Q(end=""), name="grant_standing"),
+        ]
+
+    def __str__(self) -> str:
+        return f"grant {self.id} for {self.tool_name}"
+
+    @property
+    def left(self) -> int | None:
+        """How many more calls; None: any number."""
+        return None if self.calls is None else self.calls - self.used

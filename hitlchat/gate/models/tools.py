@@ -1,10 +1,11 @@
-"""A tool: one row whatever its source."""
+"""A tool: one row whatever its source, with who decides about it and what models read of it."""
 
+from django.contrib.auth.models import Group
 from django.core.validators import RegexValidator
 from django.db import models
 from django.db.models import Q
 
-from hitlchat.gate.canonical import JSONTextField
+from hitlchat.base.canonical import JSONTextField
 from hitlchat.gate.models.ids import new_id
 
 NAME_PATTERN = r"[A-Za-z0-9_-]{1,64}"
@@ -77,3 +78,71 @@ class FormerTool(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+MOST_PEOPLE = 10
+
+
+class DecidedBy(models.TextChoices):
+    """Whose answers count."""
+
+    REQUESTER = "requester", "The person it is called for"
+    APPROVERS = "approvers", "Everyone with the role approver"
+    GROUP = "group", "The people of one group"
+
+
+class Oversight(models.Model):
+    """Who decides about a tool's calls, where that is not simply the person it is called for: then there is no row.
+
+    `digest` stands for all of it, with what a call says of when it was asked. A group that was deleted leaves an empty
+    place here: then nobody is in it, and what was asked before is void.
+    """
+
+    tool = models.OneToOneField(Tool, on_delete=models.CASCADE, primary_key=True, related_name="oversight")
+    decided_by = models.CharField(max_length=16, choices=DecidedBy.choices)
+    group = models.ForeignKey(Group, null=True, on_delete=models.SET_NULL, related_name="+")
+    quorum = models.PositiveSmallIntegerField(default=1, help_text="How many different people have to say yes.")
+    not_the_requester = models.BooleanField(default=False, help_text="Four eyes: never the one it is called for.")
+    escalate_to = models.ForeignKey(Group, null=True, on_delete=models.SET_NULL, related_name="+")
+    escalate_after_seconds = models.PositiveIntegerField(null=True)
+    digest = models.CharField(max_length=64)
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(condition=Q(decided_by__in=DecidedBy.values), name="oversight_decided_by_known"),
+            models.CheckConstraint(condition=Q(quorum__range=(1, MOST_PEOPLE)), name="oversight_quorum_1_to_10"),
+        ]
+
+    def __str__(self) -> str:
+        return f"who decides about {self.tool_id}"
+
+
+LONGEST_TEXT = 500
+
+
+class Outcome(models.TextChoices):
+    DECLINED = "declined", "Declined"
+    FEEDBACK = "feedback", "Declined with a reason"
+    EDITED = "edited", "Approved with changes"
+    EXPIRED = "expired", "Not answered in time"
+    REFUSED = "refused", "Refused by a rule"
+
+
+class ModelText(models.Model):
+    """A template for one outcome: of one tool, or without a tool that of all others."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    tool = models.ForeignKey(Tool, null=True, on_delete=models.CASCADE, related_name="model_texts")
+    outcome = models.CharField(max_length=8, choices=Outcome.choices)
+    text = models.CharField(max_length=LONGEST_TEXT)
+
+    class Meta:
+        ordering = ["outcome"]
+        constraints = [
+            models.UniqueConstraint(fields=["tool", "outcome"], name="one_text_per_tool_and_outcome"),
+            models.UniqueConstraint(fields=["outcome"], condition=Q(tool=None), name="one_text_per_outcome"),
+            models.CheckConstraint(condition=Q(outcome__in=Outcome.values), name="text_outcome_known"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.outcome}: {self.text}"

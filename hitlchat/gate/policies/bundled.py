@@ -1,15 +1,225 @@
 """The rules that ship, each with its options. What is misspelt, missing or of another type does not load."""
 
-from typing import Annotated, Final, Literal
+import re
+from dataclasses import dataclass
+from decimal import Decimal
+from fnmatch import fnmatchcase
+from math import isfinite
+from typing import Annotated, Any, ClassVar, Final, Literal
 
-from pydantic import StringConstraints
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from hitlchat.gate.crossing import in_db
-from hitlchat.gate.policies.amounts import AmountThreshold
-from hitlchat.gate.policies.bundle import Asked, Bundled
-from hitlchat.gate.policies.people import CallerKind, UserGroup
-from hitlchat.gate.policies.verdicts import Abstain, Allow, Ask, Outcome, Refuse, Said
-from hitlchat.gate.policies.views import ToolView
+from hitlchat.base.database import in_db
+from hitlchat.gate.policies.rule import CallView, Context, ToolView, words
+from hitlchat.gate.policies.verdicts import VERDICTS, Abstain, Allow, Ask, Outcome, Refuse, Said, Unusable, outcome
+
+Pattern = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_*-]{1,64}$")]
+
+DOES: Final[dict[str, str]] = {"allow": "Do not ask about", "ask": "Ask about", "refuse": "Refuse"}
+BECAUSE: Final[dict[str, str]] = {"allow": "Not asked", "ask": "Asked", "refuse": "Refused"}
+
+
+@dataclass(frozen=True)
+class Asked:
+    call: CallView
+    tool: ToolView
+    context: Context
+
+
+class Bundled(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    is_own: ClassVar[bool] = False
+    word: ClassVar[str]
+
+    # Never left out: a rule that speaks of every tool says so.
+    tools: Annotated[tuple[Pattern, ...], Field(min_length=1, max_length=500)]
+
+    @property
+    def name(self) -> str:
+        return self.word
+
+    @property
+    def groups(self) -> frozenset[str]:
+        return frozenset()
+
+    @property
+    def sentence(self) -> str:
+        raise NotImplementedError
+
+    @property
+    def strongest(self) -> Outcome:
+        return "ask"
+
+    @property
+    def may_fail(self) -> bool:
+        """Can its options and a call's arguments leave it without an answer?"""
+        return False
+
+    @property
+    def which(self) -> str:
+        return "every tool" if "*" in self.tools else words(self.tools)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"policy": self.word, **self.model_dump(mode="json")}
+
+    def covers(self, tool: ToolView) -> bool:
+        return any(fnmatchcase(tool.name, pattern) for pattern in self.tools)
+
+    def may_fail_about(self, tool: ToolView) -> bool:
+        return self.may_fail and self.covers(tool)
+
+    def outcomes(self, tool: ToolView, caller_kind: str) -> frozenset[Outcome]:
+        return self.says(tool, caller_kind) if self.covers(tool) else frozenset({outcome(self.elsewhere)})
+
+    def evaluate(self, call: CallView, tool: ToolView, context: Context) -> Any:
+        return self.judge(Asked(call, tool, context)) if self.covers(tool) else self.elsewhere
+
+    @property
+    def elsewhere(self) -> Said:
+        """About tools that it does not cover."""
+        return Abstain()
+
+    def says(self, _tool: ToolView, _caller_kind: str) -> frozenset[Outcome]:
+        raise NotImplementedError
+
+    def judge(self, asked: "Asked") -> Any:
+        raise NotImplementedError
+
+
+Word = Annotated[str, StringConstraints(pattern=r"^[^.\s]{1,64}(\.[^.\s]{1,64}){0,9}$")]
+
+PLAIN_NUMBER: Final = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,15})?")
+
+
+def _number(value: Any) -> Decimal | None:
+    """Of a JSON number, and of a text that is nothing but a plain decimal number; else None."""
+    if type(value) in (int, float):
+        return Decimal(str(value)) if isfinite(value) else None
+    return Decimal(value) if isinstance(value, str) and PLAIN_NUMBER.fullmatch(value) else None
+
+
+class AmountThreshold(Bundled):
+    """Asks about, or refuses, what is more than a limit, whatever its sign; asks when there is no number."""
+
+    word = "amount_threshold"
+    argument: Word
+    limit: Annotated[float, Field(ge=0, le=10**15)]
+    over: Literal["ask", "refuse"] = "ask"
+
+    @property
+    def _limit(self) -> str:
+        return f"{int(self.limit):,}" if self.limit.is_integer() else f"{self.limit:,}"
+
+    @property
+    def strongest(self) -> Outcome:
+        return self.over
+
+    @property
+    def sentence(self) -> str:
+        does = DOES[self.over].lower()
+        return (
+            f"Up to {self._limit} in “{self.argument}”, do not ask about {self.which}; {does} more; ask when it is no"
+            " number."
+        )
+
+    @property
+    def may_fail(self) -> bool:
+        """To refuse what is over the limit, it has to know how much it is."""
+        return self.over == "refuse"
+
+    def says(self, _tool: ToolView, _caller_kind: str) -> frozenset[Outcome]:
+        return frozenset({"allow", "ask", self.over})
+
+    def judge(self, asked: Asked) -> Said:
+        found: Any = asked.call.arguments
+        for word in self.argument.split("."):
+            found = found.get(word) if isinstance(found, dict) else None
+        if (amount := _number(found)) is None:
+            why = f"Asked because “{self.argument}” is not a number that could be compared with {self._limit}."
+            return Unusable(why) if self.may_fail else Ask(why)
+        if abs(amount) > Decimal(str(self.limit)):
+            return VERDICTS[self.over](f"{BECAUSE[self.over]} because “{self.argument}” is over {self._limit}.")
+        return Allow(f"Not asked because “{self.argument}” is not over {self._limit}.")
+
+
+GroupName = Annotated[str, StringConstraints(pattern=r"^\S(.{0,148}\S)?$")]
+Kind = Literal["chat", "studio", "api", "mcp"]
+VerdictWord = Literal["allow", "ask", "refuse"]
+
+KINDS: Final[dict[str, str]] = {
+    "chat": "the assistant",
+    "studio": "a test in the Tool Studio",
+    "api": "an API client",
+    "mcp": "an MCP client",
+}
+
+
+class CallerKind(Bundled):
+    word = "caller_kind"
+    kinds: Annotated[tuple[Kind, ...], Field(min_length=1, max_length=4)]
+    verdict: VerdictWord
+
+    @property
+    def strongest(self) -> Outcome:
+        return self.verdict
+
+    @property
+    def sentence(self) -> str:
+        return f"{DOES[self.verdict]} calls of {self.which} that come from {self._who}."
+
+    @property
+    def _who(self) -> str:
+        return words(tuple(KINDS[kind] for kind in self.kinds))
+
+    def says(self, _tool: ToolView, caller_kind: str) -> frozenset[Outcome]:
+        return frozenset({self.verdict if caller_kind in self.kinds else "abstain"})
+
+    def judge(self, asked: Asked) -> Said:
+        if asked.call.caller_kind not in self.kinds:
+            return Abstain()
+        origin = KINDS[asked.call.caller_kind]
+        return VERDICTS[self.verdict](f"{BECAUSE[self.verdict]} because the call comes from {origin}.")
+
+
+class UserGroup(Bundled):
+    """About people in groups, or about all others. One that does not exist leaves it without an answer."""
+
+    word = "user_group"
+    people: Literal["members", "others"]
+    # Renamed outside, since what a rule names is asked of every rule.
+    named: Annotated[tuple[GroupName, ...], Field(alias="groups", min_length=1, max_length=50)]
+    verdict: VerdictWord
+
+    @property
+    def groups(self) -> frozenset[str]:
+        return frozenset(self.named)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"policy": self.word, **self.model_dump(mode="json", by_alias=True)}
+
+    @property
+    def _who(self) -> str:
+        return f"people who are {'' if self.people == 'members' else 'not '}in {words(self.named)}"
+
+    @property
+    def strongest(self) -> Outcome:
+        return self.verdict
+
+    @property
+    def sentence(self) -> str:
+        return f"{DOES[self.verdict]} calls of {self.which} for {self._who}."
+
+    def says(self, _tool: ToolView, _caller_kind: str) -> frozenset[Outcome]:
+        return frozenset({self.verdict, "abstain"})
+
+    def judge(self, asked: Asked) -> Said:
+        if missing := sorted(self.groups - asked.context.known_groups):
+            # Nobody knows who is meant: neither a milder rule nor a tool that never asks makes up for that.
+            return Unusable(f"Asked because a rule names a group of people that does not exist: {missing[0][:60]}.")
+        if bool(asked.call.groups & self.groups) is not (self.people == "members"):
+            return Abstain()
+        return VERDICTS[self.verdict](f"{BECAUSE[self.verdict]} because of a rule for {self._who}.")
+
 
 Reason = Annotated[str, StringConstraints(pattern=r"^\S(.{0,298}\S)?$")]
 

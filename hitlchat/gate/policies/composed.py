@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from hitlchat.gate.policies.consulting import consult
-from hitlchat.gate.policies.rule import Rule
+from hitlchat.gate.policies.rule import CallView, Context, Rule, ToolView
 from hitlchat.gate.policies.verdicts import (
     ORDER,
     Outcome,
@@ -17,7 +17,6 @@ from hitlchat.gate.policies.verdicts import (
     strictest,
     together,
 )
-from hitlchat.gate.policies.views import CallView, Context, ToolView
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,9 @@ from typing import Any, Final
 from django.conf import settings
 from django.db import connections
 
-from hitlchat.gate.policies.rule import Rule
+from hitlchat.base.canonical import storable
+from hitlchat.gate.policies.rule import CallView, Context, Rule, ToolView
 from hitlchat.gate.policies.verdicts import Abstain, Allow, Ask, Refuse, Said, Unusable
-from hitlchat.gate.policies.views import CallView, Context, ToolView
-from hitlchat.gate.storable import storable
 
 logger = logging.getLogger(__name__)
 

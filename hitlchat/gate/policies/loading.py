@@ -9,11 +9,10 @@ from django.conf import settings
 from django.utils.module_loading import import_string
 from pydantic import ValidationError
 
-from hitlchat.gate import canonical
+from hitlchat.base import canonical
 from hitlchat.gate.policies.bundled import SIMPLE
 from hitlchat.gate.policies.composed import AllOf, AnyOf, Composed
-from hitlchat.gate.policies.own import Own
-from hitlchat.gate.policies.rule import Rule
+from hitlchat.gate.policies.rule import Own, Rule
 
 logger = logging.getLogger(__name__)
 

@@ -1,9 +1,53 @@
-"""What every rule offers, bundled or not."""
+"""What every rule offers, bundled or the operator's own, and what it is told about a call."""
 
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, ClassVar, Literal, Protocol
+from uuid import UUID
 
-from hitlchat.gate.policies.verdicts import Outcome
-from hitlchat.gate.policies.views import CallView, Context, ToolView
+from hitlchat.base import canonical
+from hitlchat.gate.policies.verdicts import ORDER, Abstain, Ask, Outcome, Said, Unusable, Verdict, outcome
+
+
+@dataclass(frozen=True)
+class CallView:
+    """`arguments` are those that would run, with defaults, as a copy. `caller_kind`: chat, studio, api or mcp."""
+
+    tool_name: str
+    arguments: dict[str, Any]
+    caller_kind: str
+    user_id: int
+    user_name: str
+    groups: frozenset[str]
+    conversation_id: UUID | None
+
+
+@dataclass(frozen=True)
+class ToolView:
+    id: UUID
+    name: str
+    title: str
+    description: str
+    source: str
+    origin: str
+    risk_level: int
+    hitl_mode: str
+    definition_hash: str
+    published: bool
+
+
+@dataclass(frozen=True)
+class Context:
+    """`approved_before()` says whether this person approved the same arguments of the same tool before, signed in, and
+    that call succeeded. It reads the database: asynchronous code crosses over with `sync_to_async`.
+
+    `known_groups` are those of the groups named in rules that exist.
+    """
+
+    now: datetime
+    approved_before: Callable[[], bool]
+    known_groups: frozenset[str] = frozenset()
 
 
 class Rule(Protocol):
@@ -43,3 +87,90 @@ class Rule(Protocol):
 def words(names: tuple[str, ...], joint: str = "or") -> str:
     """`a, b or c`."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {joint} {names[-1]}"
+
+
+Where = Literal["installation", "settings", "tool"]
+
+
+@dataclass(frozen=True)
+class Spoke:
+    """One rule that had something to say, and where it is set."""
+
+    policy: str
+    verdict: Outcome
+    reason: str
+    source: Where
+
+    @classmethod
+    def of(cls, policy: str, said: Verdict, source: Where) -> "Spoke":
+        return cls(policy, outcome(said), said.reason, source)
+
+    @classmethod
+    def of_those(cls, heard: Iterable[tuple[str, Said]], source: Where) -> tuple["Spoke", ...]:
+        """Of those that had something to say."""
+        return tuple(cls.of(name, said, source) for name, said in heard if not isinstance(said, Abstain))
+
+    @property
+    def as_json(self) -> dict[str, Any]:
+        return {"policy": self.policy, "verdict": self.verdict, "reason": self.reason, "source": self.source}
+
+
+@dataclass(frozen=True)
+class Judgement:
+    verdict: Verdict
+    spoke: tuple[Spoke, ...]
+
+    @property
+    def only_the_tool_asks(self) -> bool:
+        """No rule of the installation does, and nothing had to be asked for want of an answer."""
+        asks = isinstance(self.verdict, Ask) and not isinstance(self.verdict, Unusable)
+        return asks and all(each.source == "tool" for each in self.spoke if each.verdict != "allow")
+
+    @classmethod
+    def alone(cls, policy: str, verdict: Verdict, source: Where) -> "Judgement":
+        return cls(verdict, (Spoke.of(policy, verdict, source),))
+
+
+@dataclass(frozen=True)
+class Own:
+    """`options` are what the class was made with; `version` is its own word for how it judges, if it has one."""
+
+    path: str
+    options: dict[str, Any]
+    policy: Any = field(compare=False, repr=False)
+    version: str | int | None = None
+
+    is_own: ClassVar[bool] = True
+
+    @property
+    def strongest(self) -> Outcome:
+        return "refuse"
+
+    @property
+    def name(self) -> str:
+        return self.path
+
+    @property
+    def groups(self) -> frozenset[str]:
+        return frozenset()
+
+    @property
+    def sentence(self) -> str:
+        """The first line of its docstring, if it has one."""
+        doc = (type(self.policy).__doc__ or "").strip().partition("\n")[0][:200]
+        options = f" with {canonical.pretty(self.options)}" if self.options else ""
+        return f"{doc or 'What this class says, which its code alone knows.'} ({self.path}{options})"
+
+    @property
+    def evaluate(self) -> Any:
+        """As it is, so that it can be seen whether it is asynchronous."""
+        return self.policy.evaluate
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"policy": self.path, **self.options}
+
+    def may_fail_about(self, _tool: ToolView) -> bool:
+        return True
+
+    def outcomes(self, _tool: ToolView, _caller_kind: str) -> frozenset[Outcome]:
+        return frozenset(ORDER)

@@ -5,12 +5,13 @@ from typing import Any
 
 from django.contrib.auth.models import User
 
-from hitlchat.gate import catalog, deciders, oversight, policy, schema, who
+from hitlchat.base.database import in_db
+from hitlchat.gate import deciders, oversight, policy, schema, who
 from hitlchat.gate.actor import Caller
-from hitlchat.gate.crossing import in_db
 from hitlchat.gate.models import Tool
-from hitlchat.gate.policies.judgement import Spoke
+from hitlchat.gate.policies.rule import Spoke
 from hitlchat.gate.policies.verdicts import Outcome, outcome
+from hitlchat.gate.tools import tools_for
 
 
 class NoSuchTool(LookupError):
@@ -50,7 +51,7 @@ def _who(tool: Tool, caller: Caller) -> str:
 
 
 def _find(caller: Caller, name: str) -> Tool:
-    found = catalog.tools_for(caller).filter(name=name).first()
+    found = tools_for(caller).filter(name=name).first()
     if found is None:
         raise NoSuchTool(f"There is no published tool named {name[:64]!r} here.")
     return found

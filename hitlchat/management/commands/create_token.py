@@ -10,9 +10,9 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 
 from hitlchat.accounts.models import TokenKind
+from hitlchat.base.visible import see
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import Tool
-from hitlchat.gate.visible import see
 from hitlchat.mcp_server import personal
 from hitlchat.mcp_server.models import WithoutElicitation
 from hitlchat.mcp_server.personal import Held

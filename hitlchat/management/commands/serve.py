@@ -6,12 +6,12 @@ from daphne.ws_protocol import WebSocketProtocol
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from twisted.internet import defer
 
-from hitlchat import environment as env
 from hitlchat import migrated
 from hitlchat.accounts import first_run
 from hitlchat.agent.endpoint import own_address
 from hitlchat.asgi import LARGEST_BODY, application, household
-from hitlchat.gate.weakening import record_settings
+from hitlchat.base import environment as env
+from hitlchat.gate.loosening import record_settings
 from hitlchat.management.outflow import Patient
 from hitlchat.project_tools.rows import keep_in_step
 from tools_studio.library.install import install

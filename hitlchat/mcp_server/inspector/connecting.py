@@ -8,9 +8,9 @@ from django.contrib.auth.models import User
 from django.http import HttpRequest
 
 from hitlchat.accounts.roles import may_administer
-from hitlchat.gate import catalog
 from hitlchat.gate.actor import Caller
 from hitlchat.gate.card import RISK_LABELS
+from hitlchat.gate.tools import tools_for
 from hitlchat.mcp_server.inspector import passes
 from hitlchat.mcp_server.inspector.passes import Pass
 from hitlchat.mcp_server.inspector.session import MODES
@@ -65,7 +65,7 @@ class Connecting(forms.Form):
         if len(names) > MOST_NAMES:
             raise forms.ValidationError(f"Give at most {MOST_NAMES} names, not {len(names)}.")
         caller = Caller("mcp", self._user.pk, self._user.get_username())
-        known = {tool.name for tool in catalog.tools_for(caller, frozenset(names))}
+        known = {tool.name for tool in tools_for(caller, frozenset(names))}
         if unknown := [name for name in names if name not in known]:
             raise forms.ValidationError(f"There is no published tool “{unknown[0][:64]}”.")
         return names

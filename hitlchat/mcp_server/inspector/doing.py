@@ -6,7 +6,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDi
 from django.shortcuts import render
 from django.urls import reverse
 
-from hitlchat.gate import canonical
+from hitlchat.base import canonical
 from hitlchat.mcp_server.inspector import page
 from hitlchat.mcp_server.inspector.session import Session
 from hitlchat.mcp_server.inspector.sessions import sessions

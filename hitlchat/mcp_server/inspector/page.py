@@ -8,8 +8,8 @@ import mcp_types as types
 from django.http import HttpRequest, QueryDict
 from django.urls import Resolver404, resolve
 
-from hitlchat.gate import canonical
-from hitlchat.gate.visible import see
+from hitlchat.base import canonical
+from hitlchat.base.visible import see
 from hitlchat.mcp_server.inspector import records
 from hitlchat.mcp_server.inspector.exchanges import Question
 from hitlchat.mcp_server.inspector.recording import shown

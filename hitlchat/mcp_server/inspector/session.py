@@ -17,7 +17,7 @@ from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 from uuid_utils.compat import uuid7
 
-from hitlchat.gate.crossing import in_db
+from hitlchat.base.database import in_db
 from hitlchat.mcp_server.inspector import passes
 from hitlchat.mcp_server.inspector.acting import Acting
 from hitlchat.mcp_server.inspector.passes import Pass

@@ -3,7 +3,7 @@
 from django.conf import settings
 from django.db import models
 
-from hitlchat.gate.canonical import JSONTextField
+from hitlchat.base.canonical import JSONTextField
 
 
 class Wishes(models.Model):

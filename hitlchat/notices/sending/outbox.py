@@ -15,9 +15,9 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import Q
 
-from hitlchat import database
+from hitlchat.base import database
+from hitlchat.base.background import me
 from hitlchat.gate.actor import SYSTEM
-from hitlchat.gate.background import me
 from hitlchat.gate.transition import note
 from hitlchat.notices.models import Kind, Notice, NoticeKind, Receiver, State
 from hitlchat.notices.sending.result import Result

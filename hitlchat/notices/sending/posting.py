@@ -10,14 +10,14 @@ import httpx2
 from django.conf import settings
 from django.utils import timezone
 
-from hitlchat import addresses
-from hitlchat.gate.visible import see
-from hitlchat.masking import Mask
+from hitlchat.base.visible import see
 from hitlchat.notices.models import Notice, NoticeKind, Receiver
 from hitlchat.notices.secrets import keys_of, url_of
 from hitlchat.notices.sending import standard
 from hitlchat.notices.sending.result import Result
-from hitlchat.sealing import Unsealable
+from hitlchat.outbound import addresses
+from hitlchat.secrets.masking import Mask
+from hitlchat.secrets.sealing import Unsealable
 from hitlchat.upstreams.wire.http import as_sent, tls
 from hitlchat.upstreams.wire.reach import CheckedNetwork, NotReachable
 

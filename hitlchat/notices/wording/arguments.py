@@ -6,9 +6,9 @@ are.
 
 from typing import Any
 
-from hitlchat.gate.visible import see
-from hitlchat.masking import HIDDEN
-from hitlchat.secrecy import hidden, named
+from hitlchat.base.visible import see
+from hitlchat.secrets.detection import hidden, named
+from hitlchat.secrets.masking import HIDDEN
 
 MOST_ENTRIES = 20
 LONGEST_VALUE = 200

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from hitlchat.gate import risk
+from hitlchat.base.visible import see
+from hitlchat.gate import disclosure
 from hitlchat.gate.card import RISK_LABELS
 from hitlchat.gate.models import Approval, CallerKind
-from hitlchat.gate.visible import see
 from hitlchat.notices.addressing import link
 from hitlchat.notices.wording.arguments import masked
 
@@ -55,7 +55,7 @@ def facts(approval: Approval, *, arguments: bool) -> Facts:
         source=line(shown.get("tool", {}).get("origin") or call.source),
         asked_by=CallerKind(call.caller_kind).label,
         person=line(call.caller.get_username()),
-        risk=risk.said(approval),
+        risk=disclosure.said(approval),
         deadline=call.deadline,
         link=link("approval", approval.pk),
         arguments=masked(call.arguments) if arguments else None,

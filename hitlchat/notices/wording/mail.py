@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from hitlchat.gate import canonical
+from hitlchat.base import canonical
 from hitlchat.notices.addressing import link
 from hitlchat.notices.models import Receiver
 from hitlchat.notices.quiet import zone_of

@@ -6,8 +6,8 @@ escaped as Slack asks.
 
 from collections.abc import Sequence
 
-from hitlchat.gate import canonical
-from hitlchat.gate.visible import see
+from hitlchat.base import canonical
+from hitlchat.base.visible import see
 from hitlchat.notices.addressing import link
 from hitlchat.notices.wording.facts import Facts
 from hitlchat.notices.wording.words import Burst, Outcome

@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
-from .module import HelperModule
+from hitlchat.sandbox.helpers.module import HelperModule
 
 
 def monthrange(year: int, month: int) -> tuple[int, int]:

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from .module import HelperModule
+from hitlchat.sandbox.helpers.module import HelperModule
 
 # Comparisons in the worst case; about three seconds of work.
 MOST_COMPARISONS = 40_000_000

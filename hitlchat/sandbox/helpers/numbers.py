@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from fractions import Fraction
 from typing import Any
 
-from .module import HelperModule
+from hitlchat.sandbox.helpers.module import HelperModule
 
 MOST_VALUES = 20_000
 MOST_CUTS = 1000

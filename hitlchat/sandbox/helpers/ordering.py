@@ -4,7 +4,7 @@ import heapq
 from collections.abc import Iterable
 from typing import Any
 
-from .module import HelperModule
+from hitlchat.sandbox.helpers.module import HelperModule
 
 
 def merge(*iterables: Iterable[Any], reverse: bool = False) -> list[Any]:

@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Sequence
 from typing import Any
 
-from .module import HelperModule
+from hitlchat.sandbox.helpers.module import HelperModule
 
 DIGESTS = ("md5", "sha1", "sha224", "sha256", "sha384", "sha512", "blake2b", "blake2s", "sha3_256", "sha3_512")
 TOKEN_BYTES = 4096

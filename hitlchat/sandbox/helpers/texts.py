@@ -6,7 +6,7 @@ import string
 import textwrap
 from typing import Any
 
-from .module import HelperModule
+from hitlchat.sandbox.helpers.module import HelperModule
 
 WRAPPED_CHARS = 64 * 1024
 INDENT_CHARS = 1000

@@ -3,7 +3,7 @@
 from typing import Any
 from urllib import parse
 
-from .module import HelperModule
+from hitlchat.sandbox.helpers.module import HelperModule
 
 
 def urlencode(query: Any, doseq: bool = False, safe: str = "", encoding: Any = None, errors: Any = None) -> str:

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from urllib.parse import urlsplit
 
-from hitlchat import database
+from hitlchat.base import database
+from hitlchat.base.visible import Seen, see
 from hitlchat.gate.status import Status
-from hitlchat.gate.visible import Seen, see
 from hitlchat.upstreams.asking.fields import LARGEST_INTEGER, LONGEST_TEXT, Field, Value
 from hitlchat.upstreams.asking.links import Link, link
 from hitlchat.upstreams.asking.schema import fields_of

@@ -8,8 +8,8 @@ from datetime import date, datetime
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from hitlchat.gate import expressions
-from hitlchat.gate.storable import storable
+from hitlchat.base import expressions
+from hitlchat.base.canonical import storable
 
 Kind = Literal["text", "integer", "number", "boolean", "one", "many"]
 Value = str | int | float | bool | list[str]

@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from hitlchat.gate import canonical
+from hitlchat.base import canonical
 from hitlchat.upstreams.asking import links, schema
 from hitlchat.upstreams.asking.secrecy import secret_field
 from hitlchat.upstreams.models import QuestionState, UpstreamQuestion

@@ -5,8 +5,8 @@ import string
 from dataclasses import dataclass
 from urllib.parse import SplitResult, quote, urlsplit
 
-from hitlchat import addresses
-from hitlchat.masking import HIDDEN
+from hitlchat.outbound import addresses
+from hitlchat.secrets.masking import HIDDEN
 
 LONGEST = 2000
 _LABEL = r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"

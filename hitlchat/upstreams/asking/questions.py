@@ -12,12 +12,12 @@ from django.db.models import QuerySet
 from django.db.models.functions import Now
 from django.dispatch import Signal
 
-from hitlchat import database, sealing
-from hitlchat.gate import canonical
+from hitlchat.base import canonical, database
 from hitlchat.gate.actor import SYSTEM, Actor
 from hitlchat.gate.models import ToolCall
 from hitlchat.gate.status import Status
 from hitlchat.gate.transition import call_moved, note
+from hitlchat.secrets import sealing
 from hitlchat.upstreams.asking.answers import BadAnswer, checked
 from hitlchat.upstreams.asking.fields import Value
 from hitlchat.upstreams.asking.schema import fields_of

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from hitlchat.gate.storable import storable
+from hitlchat.base.canonical import storable
 from hitlchat.upstreams.asking.fields import FORMATS, BadValue, Field, Kind, Option
 from hitlchat.upstreams.judge.patterns import linear
 

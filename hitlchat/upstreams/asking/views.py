@@ -11,7 +11,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
 from hitlchat.accounts.people import person
-from hitlchat.gate.acting import actor_of
+from hitlchat.gate.actor import actor_of
 from hitlchat.upstreams.asking import answers, questions
 from hitlchat.upstreams.asking.answers import BadAnswer
 from hitlchat.upstreams.asking.card import QuestionCard, card, field_name, is_answerable

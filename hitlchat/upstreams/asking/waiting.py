@@ -9,11 +9,12 @@ from uuid import UUID
 from django.conf import settings
 from django.db import transaction
 
-from hitlchat import database, sealing
-from hitlchat.gate.crossing import in_db
+from hitlchat.base import database
+from hitlchat.base.background import Waker
+from hitlchat.base.canonical import storable
+from hitlchat.base.database import in_db
 from hitlchat.gate.models import ToolCall
-from hitlchat.gate.storable import storable
-from hitlchat.gate.waker import Waker
+from hitlchat.secrets import sealing
 from hitlchat.upstreams.asking import judging, questions
 from hitlchat.upstreams.models import QuestionState, UpstreamQuestion
 from hitlchat.upstreams.wire import Question, Reply, unasked

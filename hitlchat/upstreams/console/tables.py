@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from hitlchat.gate.visible import see
+from hitlchat.base.visible import see
 from hitlchat.upstreams import judging, naming, reaching, values
 from hitlchat.upstreams.judge.difference import difference
 from hitlchat.upstreams.judge.rubric import assess_server

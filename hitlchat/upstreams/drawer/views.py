@@ -10,7 +10,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from hitlchat.gate import deciders
-from hitlchat.gate.acting import actor_of
+from hitlchat.gate.actor import actor_of
 from hitlchat.gate.models import DEFAULT_PROMPT
 from hitlchat.upstreams import composing, exposure
 from hitlchat.upstreams.access import administrator_only, server_named

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
-from hitlchat import references
+from hitlchat.secrets import references
 from hitlchat.upstreams.drafts import ServerDraft
 from hitlchat.upstreams.judge.offered import Connection
 from hitlchat.upstreams.models import Transport, Trust

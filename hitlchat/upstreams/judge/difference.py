@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from hitlchat.gate import canonical
-from hitlchat.gate.visible import Seen, see
+from hitlchat.base import canonical
+from hitlchat.base.visible import Seen, see
 from hitlchat.upstreams.judge import pointer
 
 FIELDS = {

@@ -20,7 +20,7 @@ normalisation. Not RFC 8785, whose numbers are doubles: there 9007199254740992 a
 from dataclasses import dataclass
 from typing import Any
 
-from hitlchat.gate import canonical
+from hitlchat.base import canonical
 from hitlchat.upstreams.judge.offered import Connection, Offered
 
 PROFILE = "hitlchat-canonical-1"

@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from hitlchat.gate import canonical
+from hitlchat.base import canonical
+from hitlchat.base.visible import see
 from hitlchat.gate.schema import BadSchema, check_schema
-from hitlchat.gate.visible import see
 from hitlchat.upstreams.judge import recursion
 from hitlchat.upstreams.judge.offered import Offered
 

@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from hitlchat.gate import canonical, expressions
-from hitlchat.gate.expressions import MOST_PATTERNS, MOST_STEPS_IN_SCHEMA, is_costly, steps
+from hitlchat.base import canonical, expressions
+from hitlchat.base.expressions import MOST_PATTERNS, MOST_STEPS_IN_SCHEMA, is_costly, steps
 from hitlchat.upstreams.judge import pointer
 from hitlchat.upstreams.judge.keywords import subschemas
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from hitlchat.gate import canonical
-from hitlchat.gate.visible import Seen, see
+from hitlchat.base import canonical
+from hitlchat.base.visible import Seen, see
 from hitlchat.upstreams.judge.difference import FIELDS
 
 LONGEST = 70_000

@@ -7,7 +7,7 @@ from difflib import SequenceMatcher
 from itertools import groupby
 from typing import Literal
 
-from hitlchat.gate.visible import Seen
+from hitlchat.base.visible import Seen
 
 # Beyond it, matching words takes quadratic time: what differs is then marked as a whole.
 MOST_MATCHED_WORDS = 1500

@@ -7,7 +7,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_http_methods
 
-from hitlchat.gate.acting import actor_of
+from hitlchat.gate.actor import actor_of
 from hitlchat.upstreams import reaching, servers
 from hitlchat.upstreams.access import administrator_only, server_named
 from hitlchat.upstreams.drafts import BadServer, ServerDraft, draft_of

@@ -7,7 +7,7 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_POST
 
-from hitlchat.gate import canonical
+from hitlchat.base import canonical
 from hitlchat.upstreams import drafts, values
 from hitlchat.upstreams.access import administrator_only
 from hitlchat.upstreams.drafts import ServerDraft, draft_of

@@ -12,7 +12,7 @@ from typing import Literal
 
 from django.http import QueryDict
 
-from hitlchat import references, sealing
+from hitlchat.secrets import references, sealing
 from hitlchat.upstreams import values
 from hitlchat.upstreams.values import Kept, Value
 

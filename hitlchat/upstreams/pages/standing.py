@@ -9,7 +9,7 @@ from django.db.models import Count, Q, QuerySet
 from django.db.models.functions import Lower
 from django.utils import timezone
 
-from hitlchat.gate import canonical
+from hitlchat.base import canonical
 from hitlchat.gate.models import ToolCall
 from hitlchat.gate.status import Status
 from hitlchat.gate.withdraw import NOT_STARTED

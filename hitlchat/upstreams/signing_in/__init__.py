@@ -3,6 +3,6 @@
 `block` is what the page of a server shows of it.
 """
 
-from .shown import block
+from hitlchat.upstreams.signing_in.shown import block
 
 __all__ = ["block"]

@@ -20,9 +20,8 @@ from mcp_types import LATEST_PROTOCOL_VERSION
 
 from hitlchat.upstreams import reaching
 from hitlchat.upstreams.models import UpstreamServer
+from hitlchat.upstreams.signing_in.fetching import Bounds, NotPossible, fetched
 from hitlchat.upstreams.wire import ServerSpec
-
-from .fetching import Bounds, NotPossible, fetched
 
 MOST_SCOPES = 100
 LONGEST_SCOPES = 4000

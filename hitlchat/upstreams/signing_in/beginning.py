@@ -17,12 +17,11 @@ from hitlchat.upstreams.judge.server_rubric import reach
 from hitlchat.upstreams.models import Transport, UpstreamServer
 from hitlchat.upstreams.rights import require_administrator, require_person
 from hitlchat.upstreams.sign_ins import Registration, SignIn, SignInAttempt, origin_of
-
-from . import authorities, clients, sealed
-from .authorities import Authority
-from .clients import Client
-from .fetching import Bounds, NotPossible, bounds_of
-from .plans import Asking, Begun, Plan, Typed, state_hash
+from hitlchat.upstreams.signing_in import authorities, clients, sealed
+from hitlchat.upstreams.signing_in.authorities import Authority
+from hitlchat.upstreams.signing_in.clients import Client
+from hitlchat.upstreams.signing_in.fetching import Bounds, NotPossible, bounds_of
+from hitlchat.upstreams.signing_in.plans import Asking, Begun, Plan, Typed, state_hash
 
 LASTS = timedelta(minutes=10)
 MOST_AT_ONCE = 20

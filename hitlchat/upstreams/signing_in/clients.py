@@ -19,10 +19,9 @@ from pydantic import AnyHttpUrl, AnyUrl
 
 from hitlchat.upstreams.judge.server_rubric import reach
 from hitlchat.upstreams.sign_ins import Registration, SignIn
-
-from . import sealed
-from .authorities import Authority
-from .fetching import Bounds, NotPossible, fetched
+from hitlchat.upstreams.signing_in import sealed
+from hitlchat.upstreams.signing_in.authorities import Authority
+from hitlchat.upstreams.signing_in.fetching import Bounds, NotPossible, fetched
 
 NAME = "hitlchat"
 # In the form before in a header: the revocation endpoint of servers made with the SDK reads only the former.

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import httpcore2
 import httpx2
 
-from hitlchat import addresses
+from hitlchat.outbound import addresses
 from hitlchat.upstreams import reaching
 from hitlchat.upstreams.judge.server_rubric import reach
 from hitlchat.upstreams.models import UpstreamServer

@@ -8,18 +8,17 @@ from asgiref.sync import async_to_sync
 from django.utils import timezone
 from mcp.client.auth.utils import issuers_match
 
+from hitlchat.base.canonical import storable
 from hitlchat.gate.actor import Actor
-from hitlchat.gate.storable import storable
 from hitlchat.upstreams import servers
 from hitlchat.upstreams.models import UpstreamServer
 from hitlchat.upstreams.rights import require_administrator, require_person
 from hitlchat.upstreams.sign_ins import SignIn, SignInAttempt, origin_of
-
-from . import clients, granting, sealed, store
-from .clients import Client
-from .fetching import NotPossible, bounds_of
-from .granting import Tokens
-from .plans import Plan, plan_of, state_hash
+from hitlchat.upstreams.signing_in import clients, granting, sealed, store
+from hitlchat.upstreams.signing_in.clients import Client
+from hitlchat.upstreams.signing_in.fetching import NotPossible, bounds_of
+from hitlchat.upstreams.signing_in.granting import Tokens
+from hitlchat.upstreams.signing_in.plans import Plan, plan_of, state_hash
 
 logger = logging.getLogger(__name__)
 

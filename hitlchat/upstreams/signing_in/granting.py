@@ -10,11 +10,10 @@ from django.utils import timezone
 from mcp.shared.auth import OAuthToken
 from pydantic import BaseModel, ValidationError
 
+from hitlchat.upstreams.signing_in.authorities import LONGEST_SCOPES
+from hitlchat.upstreams.signing_in.clients import Client
+from hitlchat.upstreams.signing_in.fetching import Bounds, NoAnswer, NotPossible, fetched
 from hitlchat.upstreams.values import SHORTEST_SECRET
-
-from .authorities import LONGEST_SCOPES
-from .clients import Client
-from .fetching import Bounds, NoAnswer, NotPossible, fetched
 
 logger = logging.getLogger(__name__)
 

@@ -10,16 +10,15 @@ from uuid import UUID, uuid4
 import httpx2
 from django.utils import timezone
 
-from hitlchat.gate.crossing import in_db
+from hitlchat.base.database import in_db
 from hitlchat.upstreams import sign_ins
 from hitlchat.upstreams.models import Transport, UpstreamServer
+from hitlchat.upstreams.signing_in import granting, store
+from hitlchat.upstreams.signing_in.fetching import Bounds, NoAnswer, NotPossible, bounds_of
+from hitlchat.upstreams.signing_in.granting import Tokens
+from hitlchat.upstreams.signing_in.sealed import Unreadable
+from hitlchat.upstreams.signing_in.store import Held
 from hitlchat.upstreams.wire import Bearer, NoToken
-
-from . import granting, store
-from .fetching import Bounds, NoAnswer, NotPossible, bounds_of
-from .granting import Tokens
-from .sealed import Unreadable
-from .store import Held
 
 logger = logging.getLogger(__name__)
 

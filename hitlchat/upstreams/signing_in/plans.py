@@ -8,9 +8,8 @@ from urllib.parse import urlsplit
 from hitlchat.gate.actor import Actor
 from hitlchat.upstreams.judge.server_rubric import is_privileged
 from hitlchat.upstreams.sign_ins import Registration, SignInAttempt
-
-from . import sealed
-from .clients import Client
+from hitlchat.upstreams.signing_in import sealed
+from hitlchat.upstreams.signing_in.clients import Client
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ import json
 from typing import Any
 from uuid import UUID
 
-from hitlchat import sealing
+from hitlchat.secrets import sealing
 
 PURPOSE = "upstream sign-in"
 

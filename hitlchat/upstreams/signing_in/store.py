@@ -8,13 +8,12 @@ from uuid import UUID
 from django.db.models.functions import Now
 from django.utils import timezone
 
+from hitlchat.base.canonical import storable
 from hitlchat.gate.lease import SLACK
-from hitlchat.gate.storable import storable
 from hitlchat.upstreams.sign_ins import SignIn
-
-from . import clients, sealed
-from .clients import Client
-from .granting import Tokens
+from hitlchat.upstreams.signing_in import clients, sealed
+from hitlchat.upstreams.signing_in.clients import Client
+from hitlchat.upstreams.signing_in.granting import Tokens
 
 # Longer than a request for newer ones can take.
 LEASE = timedelta(seconds=30)

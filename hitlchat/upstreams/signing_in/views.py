@@ -14,18 +14,17 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from hitlchat.accounts.people import person
 from hitlchat.accounts.roles import may_administer
-from hitlchat.gate.acting import actor_of
+from hitlchat.gate.actor import actor_of
 from hitlchat.upstreams.access import administrator_only, server_named
 from hitlchat.upstreams.models import UpstreamServer
 from hitlchat.upstreams.pages.telling import tell
 from hitlchat.upstreams.sign_ins import Registration, SignIn
-
-from . import beginning, clients, finishing
-from .clients import NoClient
-from .fetching import NotPossible
-from .finishing import Brought
-from .plans import Asking, Typed
-from .shown import scopes_of
+from hitlchat.upstreams.signing_in import beginning, clients, finishing
+from hitlchat.upstreams.signing_in.clients import NoClient
+from hitlchat.upstreams.signing_in.fetching import NotPossible
+from hitlchat.upstreams.signing_in.finishing import Brought
+from hitlchat.upstreams.signing_in.plans import Asking, Typed
+from hitlchat.upstreams.signing_in.shown import scopes_of
 
 
 class ClientForm(forms.Form):

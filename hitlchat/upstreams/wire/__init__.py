@@ -3,18 +3,18 @@
 Knows nothing of tools that are re-exposed, of approvals, or of the database.
 """
 
-from .bearer import Bearer, NoToken, Tokens
-from .calling import ToolCall
-from .child import can_be_found_with
-from .listing import Listing, ListingFailed, UpstreamTool
-from .outcomes import Answer, NeverRan, Outcome, Rejected, Unknown, Unreadable
-from .pool import Pool
-from .progress import OnProgress, Step
-from .questions import OnQuestion, Question, Reply, unasked
-from .spec import Limits, ServerSpec, Timeouts, TransportKind
-from .status import State, Status
-from .surroundings import AddressRules, Masking, Surroundings
-from .trial import Trial, try_connect
+from hitlchat.upstreams.wire.bearer import Bearer, NoToken, Tokens
+from hitlchat.upstreams.wire.calling import ToolCall
+from hitlchat.upstreams.wire.child import can_be_found_with
+from hitlchat.upstreams.wire.listing import Listing, ListingFailed, UpstreamTool
+from hitlchat.upstreams.wire.outcomes import Answer, NeverRan, Outcome, Rejected, Unknown, Unreadable
+from hitlchat.upstreams.wire.pool import Pool
+from hitlchat.upstreams.wire.progress import OnProgress, Step
+from hitlchat.upstreams.wire.questions import OnQuestion, Question, Reply, unasked
+from hitlchat.upstreams.wire.spec import Limits, ServerSpec, Timeouts, TransportKind
+from hitlchat.upstreams.wire.status import State, Status
+from hitlchat.upstreams.wire.surroundings import AddressRules, Masking, Surroundings
+from hitlchat.upstreams.wire.trial import Trial, try_connect
 
 __all__ = [
     "AddressRules",

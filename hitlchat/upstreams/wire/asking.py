@@ -2,9 +2,9 @@
 
 from mcp_types import ElicitRequestParams, ElicitResult
 
-from .exchange import CURRENT
-from .link import Link
-from .questions import question, unasked
+from hitlchat.upstreams.wire.exchange import CURRENT
+from hitlchat.upstreams.wire.link import Link
+from hitlchat.upstreams.wire.questions import question, unasked
 
 BELONGS_TO_NONE = "several calls were under way, and nothing says to which of them it belongs"
 

@@ -6,10 +6,10 @@ from typing import Protocol
 import httpx2
 from mcp.client.auth.utils import extract_field_from_www_auth
 
-from .exchange import CURRENT
-from .spec import ServerSpec
-from .surroundings import Masking, Surroundings
-from .texts import short
+from hitlchat.upstreams.wire.exchange import CURRENT
+from hitlchat.upstreams.wire.spec import ServerSpec
+from hitlchat.upstreams.wire.surroundings import Masking, Surroundings
+from hitlchat.upstreams.wire.texts import short
 
 # Of a request that must not be sent: why.
 NO_TOKEN = "hitlchat.no_token"  # noqa: S105  names it, and is none

@@ -12,15 +12,15 @@ import mcp_types as types
 from mcp.shared.exceptions import MCPError
 from pydantic import TypeAdapter, ValidationError
 
-from .asking import ask
-from .content import answer
-from .exchange import CURRENT, UNREAD, Exchange
-from .opening import Live
-from .outcomes import NeverRan, Outcome, Rejected, Unknown, Unreadable
-from .progress import OnProgress, Progress
-from .questions import OnDeclined, OnQuestion
-from .texts import told, where
-from .within import give_up
+from hitlchat.upstreams.wire.asking import ask
+from hitlchat.upstreams.wire.content import answer
+from hitlchat.upstreams.wire.exchange import CURRENT, UNREAD, Exchange
+from hitlchat.upstreams.wire.opening import Live
+from hitlchat.upstreams.wire.outcomes import NeverRan, Outcome, Rejected, Unknown, Unreadable
+from hitlchat.upstreams.wire.progress import OnProgress, Progress
+from hitlchat.upstreams.wire.questions import OnDeclined, OnQuestion
+from hitlchat.upstreams.wire.texts import told, where
+from hitlchat.upstreams.wire.within import give_up
 
 logger = logging.getLogger(__name__)
 

@@ -12,9 +12,8 @@ from pathlib import Path
 
 import anyio
 
-from hitlchat import scratch
-
-from .spec import ServerSpec
+from hitlchat.base import scratch
+from hitlchat.upstreams.wire.spec import ServerSpec
 
 # What programs need to run at all; everything else of our own environment is kept from them.
 INHERITED = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "SSL_CERT_FILE", "SSL_CERT_DIR")

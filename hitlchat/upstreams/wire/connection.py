@@ -14,18 +14,18 @@ from typing import Any
 
 import httpx2
 
-from .backoff import Backoff
-from .bearer import ConnectionMask
-from .calling import ToolCall, attempt, too_large
-from .link import Link
-from .listing import Listing, ListingFailed, listing
-from .notes import Notes
-from .opening import Live
-from .outcomes import NeverRan, Outcome
-from .spec import ServerSpec
-from .status import State, Status, now
-from .staying import Keeper, held
-from .surroundings import Surroundings
+from hitlchat.upstreams.wire.backoff import Backoff
+from hitlchat.upstreams.wire.bearer import ConnectionMask
+from hitlchat.upstreams.wire.calling import ToolCall, attempt, too_large
+from hitlchat.upstreams.wire.link import Link
+from hitlchat.upstreams.wire.listing import Listing, ListingFailed, listing
+from hitlchat.upstreams.wire.notes import Notes
+from hitlchat.upstreams.wire.opening import Live
+from hitlchat.upstreams.wire.outcomes import NeverRan, Outcome
+from hitlchat.upstreams.wire.spec import ServerSpec
+from hitlchat.upstreams.wire.status import State, Status, now
+from hitlchat.upstreams.wire.staying import Keeper, held
+from hitlchat.upstreams.wire.surroundings import Surroundings
 
 logger = logging.getLogger(__name__)
 

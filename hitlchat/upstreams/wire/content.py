@@ -8,8 +8,8 @@ from typing import Any
 
 import mcp_types as types
 
-from .outcomes import Answer
-from .surroundings import Masking
+from hitlchat.upstreams.wire.outcomes import Answer
+from hitlchat.upstreams.wire.surroundings import Masking
 
 # Characters and values that are looked through at once; more of them must not keep the others waiting.
 FEW = 16 * 1024

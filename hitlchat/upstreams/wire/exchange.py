@@ -10,8 +10,8 @@ from collections.abc import Coroutine
 from contextvars import ContextVar
 from typing import Any
 
-from .outcomes import NeverRan, Trouble, Unknown
-from .questions import OnDeclined, OnQuestion, Question, Reply, unasked
+from hitlchat.upstreams.wire.outcomes import NeverRan, Trouble, Unknown
+from hitlchat.upstreams.wire.questions import OnDeclined, OnQuestion, Question, Reply, unasked
 
 logger = logging.getLogger(__name__)
 

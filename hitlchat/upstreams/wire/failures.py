@@ -8,9 +8,9 @@ from mcp.client.subscriptions import SubscriptionLost
 from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 
-from .child import NotStarted
-from .opening import NotAllowed
-from .texts import told, where
+from hitlchat.upstreams.wire.child import NotStarted
+from hitlchat.upstreams.wire.opening import NotAllowed
+from hitlchat.upstreams.wire.texts import told, where
 
 # What the SDK and the transports raise when a server is at fault; in groups as well.
 EXPECTED: Final = (

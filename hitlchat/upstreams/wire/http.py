@@ -14,14 +14,14 @@ import httpcore2
 import httpx2
 from mcp_types import CONNECTION_CLOSED
 
-from .bearer import NO_TOKEN, NoToken
-from .exchange import CURRENT
-from .link import Link
-from .outcomes import Unreadable
-from .reach import CheckedNetwork, NotReachable
-from .shape import openings
-from .spec import ServerSpec
-from .surroundings import Surroundings
+from hitlchat.upstreams.wire.bearer import NO_TOKEN, NoToken
+from hitlchat.upstreams.wire.exchange import CURRENT
+from hitlchat.upstreams.wire.link import Link
+from hitlchat.upstreams.wire.outcomes import Unreadable
+from hitlchat.upstreams.wire.reach import CheckedNetwork, NotReachable
+from hitlchat.upstreams.wire.shape import openings
+from hitlchat.upstreams.wire.spec import ServerSpec
+from hitlchat.upstreams.wire.surroundings import Surroundings
 
 MOST_CONNECTIONS = 64
 CONNECT_SECONDS = 10.0

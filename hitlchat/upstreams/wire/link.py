@@ -7,12 +7,12 @@ from collections.abc import Callable
 from mcp.shared.dispatcher import coerce_request_id
 from mcp_types import RequestId
 
-from .exchange import CURRENT, Exchange
-from .notes import Notes
-from .outcomes import Unreadable
-from .spec import ServerSpec
-from .surroundings import Masking
-from .texts import told
+from hitlchat.upstreams.wire.exchange import CURRENT, Exchange
+from hitlchat.upstreams.wire.notes import Notes
+from hitlchat.upstreams.wire.outcomes import Unreadable
+from hitlchat.upstreams.wire.spec import ServerSpec
+from hitlchat.upstreams.wire.surroundings import Masking
+from hitlchat.upstreams.wire.texts import told
 
 logger = logging.getLogger(__name__)
 

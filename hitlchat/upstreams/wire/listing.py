@@ -8,10 +8,10 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import PaginatedRequestParams, Tool
 from pydantic import ValidationError
 
-from .opening import Live
-from .surroundings import Masking
-from .texts import told, where
-from .within import within
+from hitlchat.upstreams.wire.opening import Live
+from hitlchat.upstreams.wire.surroundings import Masking
+from hitlchat.upstreams.wire.texts import told, where
+from hitlchat.upstreams.wire.within import within
 
 MOST_PAGES = 1000
 # The SDK forgets no tool that it saw on one of several pages: after so many lists of other tools, it has to start anew.

@@ -15,13 +15,13 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp_types import ElicitRequestParams, ElicitResult, Implementation, ToolListChangedNotification
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from . import http
-from .asking import ask
-from .link import Link
-from .stdio import stdio
-from .surroundings import Surroundings
-from .tap import tapped
-from .texts import told
+from hitlchat.upstreams.wire import http
+from hitlchat.upstreams.wire.asking import ask
+from hitlchat.upstreams.wire.link import Link
+from hitlchat.upstreams.wire.stdio import stdio
+from hitlchat.upstreams.wire.surroundings import Surroundings
+from hitlchat.upstreams.wire.tap import tapped
+from hitlchat.upstreams.wire.texts import told
 
 # The SDK logs whatever a server sends that it does not understand, with a traceback each; the notes have it too.
 logging.getLogger("mcp.client").setLevel(logging.CRITICAL)

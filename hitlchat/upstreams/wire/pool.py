@@ -5,13 +5,13 @@ from typing import Any
 
 import httpx2
 
-from .calling import ToolCall
-from .connection import Connection, OnStatus, OnTools
-from .listing import Listing, ListingFailed
-from .outcomes import NeverRan, Outcome
-from .spec import ServerSpec
-from .status import Status
-from .surroundings import Surroundings
+from hitlchat.upstreams.wire.calling import ToolCall
+from hitlchat.upstreams.wire.connection import Connection, OnStatus, OnTools
+from hitlchat.upstreams.wire.listing import Listing, ListingFailed
+from hitlchat.upstreams.wire.outcomes import NeverRan, Outcome
+from hitlchat.upstreams.wire.spec import ServerSpec
+from hitlchat.upstreams.wire.status import Status
+from hitlchat.upstreams.wire.surroundings import Surroundings
 
 
 class Pool:

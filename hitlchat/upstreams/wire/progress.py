@@ -10,7 +10,7 @@ from typing import Self
 
 from mcp.shared.dispatcher import ProgressFnT
 
-from .texts import told
+from hitlchat.upstreams.wire.texts import told
 
 logger = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import mcp_types as types
 
-from .surroundings import Masking
+from hitlchat.upstreams.wire.surroundings import Masking
 
 LARGEST = 64 * 1024
 LONGEST_MESSAGE = 2000

@@ -10,8 +10,8 @@ from typing import Any
 
 from httpcore2 import SOCKET_OPTION, AnyIOBackend, AsyncNetworkBackend, AsyncNetworkStream, ConnectError, ConnectTimeout
 
-from .exchange import CURRENT
-from .surroundings import Address, AddressRules
+from hitlchat.upstreams.wire.exchange import CURRENT
+from hitlchat.upstreams.wire.surroundings import Address, AddressRules
 
 MOST_ATTEMPTS = 4
 # A look-up cannot be stopped: those for upstream servers must not fill the threads that everything else needs.

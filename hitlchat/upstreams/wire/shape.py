@@ -3,7 +3,7 @@
 import math
 from typing import Any
 
-from .spec import Limits
+from hitlchat.upstreams.wire.spec import Limits
 
 LONGEST_NUMBER = 400  # digits; more than any double has
 

@@ -13,13 +13,13 @@ from mcp_types import CONNECTION_CLOSED, METHOD_NOT_FOUND
 from mcp_types.version import LATEST_MODERN_VERSION
 from pydantic import ValidationError
 
-from .exchange import CURRENT, Exchange
-from .failures import EXPECTED, in_words
-from .link import Link
-from .listing import Listing, ListingFailed, listing
-from .opening import Live, opened
-from .surroundings import Surroundings
-from .within import within
+from hitlchat.upstreams.wire.exchange import CURRENT, Exchange
+from hitlchat.upstreams.wire.failures import EXPECTED, in_words
+from hitlchat.upstreams.wire.link import Link
+from hitlchat.upstreams.wire.listing import Listing, ListingFailed, listing
+from hitlchat.upstreams.wire.opening import Live, opened
+from hitlchat.upstreams.wire.surroundings import Surroundings
+from hitlchat.upstreams.wire.within import within
 
 logger = logging.getLogger(__name__)
 

@@ -17,12 +17,12 @@ from mcp.shared.message import SessionMessage
 from mcp_types import INTERNAL_ERROR, ErrorData, JSONRPCError, JSONRPCRequest, RequestId, jsonrpc_message_adapter
 from pydantic import ValidationError
 
-from .child import Child, child
-from .lines import KEPT_ENDS, Lines, TooLong
-from .link import Link
-from .outcomes import Unreadable
-from .pace import Pace
-from .shape import openings
+from hitlchat.upstreams.wire.child import Child, child
+from hitlchat.upstreams.wire.lines import KEPT_ENDS, Lines, TooLong
+from hitlchat.upstreams.wire.link import Link
+from hitlchat.upstreams.wire.outcomes import Unreadable
+from hitlchat.upstreams.wire.pace import Pace
+from hitlchat.upstreams.wire.shape import openings
 
 CHUNK_BYTES = 64 * 1024
 # Steady, and at once; a program that writes faster is read more slowly, and so has to wait.

@@ -10,11 +10,11 @@ from mcp.shared.dispatcher import coerce_request_id
 from mcp.shared.message import SessionMessage
 from mcp_types import INTERNAL_ERROR, ErrorData, JSONRPCError, JSONRPCRequest, JSONRPCResponse, RequestId
 
-from .exchange import CURRENT
-from .link import Link
-from .outcomes import Unreadable
-from .pace import Pace
-from .shape import complaint
+from hitlchat.upstreams.wire.exchange import CURRENT
+from hitlchat.upstreams.wire.link import Link
+from hitlchat.upstreams.wire.outcomes import Unreadable
+from hitlchat.upstreams.wire.pace import Pace
+from hitlchat.upstreams.wire.shape import complaint
 
 # Messages that nobody waits for: notices, progress, answers that come too late; and the server's own requests.
 NOTICES_A_SECOND, NOTICES_AT_ONCE = 100.0, 1000.0

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 import httpx2
 
-from .bearer import ConnectionMask
-from .link import Link
-from .listing import Listing
-from .opening import Live
-from .spec import ServerSpec
-from .staying import Keeper, held
-from .surroundings import Surroundings
+from hitlchat.upstreams.wire.bearer import ConnectionMask
+from hitlchat.upstreams.wire.link import Link
+from hitlchat.upstreams.wire.listing import Listing
+from hitlchat.upstreams.wire.opening import Live
+from hitlchat.upstreams.wire.spec import ServerSpec
+from hitlchat.upstreams.wire.staying import Keeper, held
+from hitlchat.upstreams.wire.surroundings import Surroundings
 
 # What ending a program may take, beyond the time that a server has for its goodbye.
 ENDING_SECONDS = 8.0

@@ -5,8 +5,8 @@ from collections.abc import Coroutine
 from contextvars import copy_context
 from typing import Any, TypeVar
 
-from .exchange import CURRENT, Exchange
-from .opening import Live
+from hitlchat.upstreams.wire.exchange import CURRENT, Exchange
+from hitlchat.upstreams.wire.opening import Live
 
 GIVE_UP_SECONDS = 1.0
 

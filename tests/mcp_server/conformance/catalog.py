@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any, Final
 
-from hitlchat.gate.crossing import in_db
+from hitlchat.base.database import in_db
 from hitlchat.gate.models import HitlMode, Tool, ToolCall
 from hitlchat.gate.sources import ToolResult
 from hitlchat.upstreams.waking import progressed

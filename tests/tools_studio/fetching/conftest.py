@@ -12,9 +12,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from tests.tools_studio.fetching.shop import Server, Shop
 from tools_studio.network import wire
-
-from .shop import Server, Shop
 
 
 @contextmanager

@@ -5,10 +5,9 @@ from typing import Any
 import pytest
 
 from hitlchat import sandbox
+from tests.tools_studio.fetching.shop import Server, policy, url
 from tools_studio.capabilities import ALL_NAMES, Fetch
 from tools_studio.network import grants
-
-from .shop import Server, policy, url
 
 ASKS = """from hitl import fetch
 

@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 from httpcore2 import Response
 
+from tests.tools_studio.fetching.shop import RESPONSE_BYTES, Server, policy, url
 from tools_studio.network import FetchPolicy, fetch
 from tools_studio.network.answers import answer_of
-
-from .shop import RESPONSE_BYTES, Server, policy, url
 
 
 @pytest.mark.parametrize("path", ["/large", "/bomb", "/packed-large"])

@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
+from tests.tools_studio.fetching.shop import Server, policy, url
 from tools_studio.network import fetch
-
-from .shop import Server, policy, url
 
 
 async def test_a_slow_resolver_counts_against_the_time_limit(

@@ -6,12 +6,11 @@ from typing import Any
 
 import pytest
 
-from hitlchat.addresses import is_local, is_public
+from hitlchat.outbound.addresses import is_local, is_public
+from tests.tools_studio.fetching.shop import Server, url
 from tools_studio.capabilities import Fetch
 from tools_studio.network import FetchPolicy, fetch
 from tools_studio.network.places import parse, place_of
-
-from .shop import Server, url
 
 PUBLIC = FetchPolicy(mode="public")
 OPEN = FetchPolicy(mode="open")

@@ -6,10 +6,9 @@ from urllib.parse import quote
 
 import pytest
 
+from tests.tools_studio.fetching.conftest import serving
+from tests.tools_studio.fetching.shop import Server, policy, url
 from tools_studio.network import FetchPolicy, fetch
-
-from .conftest import serving
-from .shop import Server, policy, url
 
 
 @pytest.fixture

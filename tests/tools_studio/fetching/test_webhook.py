@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
+from tests.tools_studio.fetching.shop import Server, url
 from tools_studio.network import Webhooks
-
-from .shop import Server, url
 
 TARGETS = frozenset({"ALERTS_URL", "OTHER_URL"})
 

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 from django.conf import LazySettings
 
-from .world import World
+from tests.tools_studio.library.world import World
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from .world import World, fault, result
+from tests.tools_studio.library.world import World, fault, result
 
 ORDERS = {"orders": [{"customer": "Ann", "total": 143}, {"customer": "Ben", "total": 259.9}], "a b": {"c": [1, [2]]}}
 ROWS = [{"city": "Lyon", "sold": 12}, {"city": "Cork", "sold": 7}, {"city": "Lyon", "sold": 3}]

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from .world import BY_NAME, World, fault, result, shown
+from tests.tools_studio.library.world import BY_NAME, World, fault, result, shown
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import pytest
 
-from .world import World, fault, result
+from tests.tools_studio.library.world import World, fault, result
 
 TEXTS = ["", "hello", "Grüße aus Köln", "日本語 🎉", "a+b/c?d=e&f%20", "line\nline\ttab"]
 

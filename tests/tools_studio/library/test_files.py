@@ -2,7 +2,7 @@
 
 import pytest
 
-from .world import World, fault, result
+from tests.tools_studio.library.world import World, fault, result
 
 FILES = ("list_files", "read_file", "search_files", "write_file", "append_to_file", "delete_file")
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from django.core.mail import EmailMessage
 
-from .world import World, fault, result
+from tests.tools_studio.library.world import World, fault, result
 
 MAIL = {"to": ["ann@example.com"], "subject": "Your refund", "text": "129.00 EUR are on their way."}
 

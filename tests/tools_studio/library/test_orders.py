@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import pytest
 
-from .world import BY_NAME, World, fault, result
+from tests.tools_studio.library.world import BY_NAME, World, fault, result
 
 DESK = [name for name, tool in BY_NAME.items() if tool.group == "order-desk"]
 

@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
+from tests.tools_studio.library.world import SECRETS, World, fault, result, shown
 from tools_studio.library.catalogue import TOOLS
-
-from .world import SECRETS, World, fault, result, shown
 
 TOKEN = next(tool.example["token"] for tool in TOOLS if tool.name == "read_token")
 # Put together here, so that nothing that looks real stands in the file.

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from .world import World, fault, result, shown
+from tests.tools_studio.library.world import World, fault, result, shown
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from .answers import ANSWERS, COUNTRY, FORECAST, HOLIDAYS, PLACE, SUN
-from .world import BY_NAME, World, fault, result, shown
+from tests.tools_studio.library.answers import ANSWERS, COUNTRY, FORECAST, HOLIDAYS, PLACE, SUN
+from tests.tools_studio.library.world import BY_NAME, World, fault, result, shown
 
 WEB = [tool for tool in BY_NAME.values() if tool.group == "web"]
 every_service = pytest.mark.parametrize("tool", WEB, ids=lambda tool: tool.name)

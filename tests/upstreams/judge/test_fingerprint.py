@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hitlchat.gate import canonical
+from hitlchat.base import canonical
 from hitlchat.upstreams.judge.difference import difference
 from hitlchat.upstreams.judge.fingerprint import PROFILE, pin
 from hitlchat.upstreams.judge.offered import Connection, Offered, Unusable

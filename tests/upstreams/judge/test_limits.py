@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hitlchat.gate.expressions import LONGEST, MOST_PATTERNS, compiled
+from hitlchat.base.expressions import LONGEST, MOST_PATTERNS, compiled
 from hitlchat.gate.schema import BadArguments, validate
 from hitlchat.upstreams.judge import recursion
 from hitlchat.upstreams.judge.limits import problems

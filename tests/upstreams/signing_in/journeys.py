@@ -7,7 +7,7 @@ import httpx2
 from django.test import Client
 from django.urls import reverse
 
-from hitlchat.gate.crossing import in_db
+from hitlchat.base.database import in_db
 from hitlchat.upstreams.models import ServerState, UpstreamServer
 from hitlchat.upstreams.sign_ins import SignIn
 from tests.waiting import stored

@@ -4,7 +4,7 @@ the connections that the server process keeps."""
 import pytest
 from django.test import Client
 
-from hitlchat.gate.crossing import in_db
+from hitlchat.base.database import in_db
 from hitlchat.upstreams.models import ServerState, UpstreamServer
 from hitlchat.upstreams.sign_ins import SignInAttempt
 from tests.upstreams.signing_in import journeys

@@ -11,7 +11,7 @@ from django.test import Client
 from pytest_django import Settings
 from starlette.responses import JSONResponse, Response
 
-from hitlchat.gate.crossing import in_db
+from hitlchat.base.database import in_db
 from hitlchat.gate.models import Tool, ToolCall
 from hitlchat.gate.status import Status
 from hitlchat.upstreams import reaching, servers

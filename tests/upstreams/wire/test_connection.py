@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from hitlchat import addresses
-from hitlchat.masking import Mask
+from hitlchat.outbound import addresses
+from hitlchat.secrets.masking import Mask
 from hitlchat.upstreams.wire import Answer, NeverRan, Pool, ServerSpec, Surroundings, Unknown, try_connect
 from tests.upstreams.wire.upstreams import (
     QUICK,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from mcp_types import CallToolResult
 
-from hitlchat.masking import Mask
+from hitlchat.secrets.masking import Mask
 from hitlchat.upstreams.wire import Limits, ServerSpec
 from hitlchat.upstreams.wire.content import answer
 from hitlchat.upstreams.wire.lines import KEPT_ENDS, Lines, TooLong

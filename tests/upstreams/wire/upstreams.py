@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from hitlchat import addresses
-from hitlchat.masking import Mask
+from hitlchat.outbound import addresses
+from hitlchat.secrets.masking import Mask
 from hitlchat.upstreams.wire import Listing, Pool, ServerSpec, Status, Surroundings, Timeouts
 from tests import forks
 

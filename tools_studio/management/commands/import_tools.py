@@ -6,8 +6,8 @@ from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from hitlchat.accounts.roles import may_author
+from hitlchat.base.visible import see
 from hitlchat.gate.actor import Actor
-from hitlchat.gate.visible import see
 from tools_studio import exchange
 from tools_studio.exchange import BadFile, Conflict, Plan, Step
 

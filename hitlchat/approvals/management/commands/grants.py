@@ -6,10 +6,10 @@ from uuid import UUID
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from hitlchat.base.visible import see
 from hitlchat.gate.actor import Actor
-from hitlchat.gate.grants import ending, listing, words
+from hitlchat.gate.grants import ending, giving, scope
 from hitlchat.gate.models import Grant
-from hitlchat.gate.visible import see
 
 # Whoever can run commands here is the operator, and nobody in particular.
 CONSOLE = Actor(None, "console")
@@ -34,7 +34,7 @@ class Command(BaseCommand):
     def _list(self, *, user: str | None, json: bool, all: bool, **_: Any) -> str:  # noqa: A002
         rows = Grant.objects.select_related("person").order_by("-given_at")
         rows = rows.filter(person__username=user) if user is not None else rows
-        active = set(listing.active(rows).values_list("pk", flat=True))
+        active = set(giving.active(rows).values_list("pk", flat=True))
         told = [_told(each, is_active=each.pk in active) for each in rows if all or each.pk in active]
         if json:
             return _as_json(told)
@@ -45,16 +45,16 @@ class Command(BaseCommand):
             ended = ending.revoke(grant_id, CONSOLE)
         except ending.NoSuchGrant as error:
             raise CommandError(str(error)) from error
-        return words.ended(ended)
+        return scope.ended_how(ended)
 
 
 def _told(grant: Grant, *, is_active: bool) -> dict[str, str]:
     return {
         "id": str(grant.pk),
         "person": see(grant.person.get_username()).plain,
-        "state": listing.state(grant, is_active=is_active),
-        "scope": see(words.sentence(grant)).plain,
-        "used": words.used(grant),
+        "state": giving.state(grant, is_active=is_active),
+        "scope": see(scope.sentence(grant)).plain,
+        "used": scope.used(grant),
     }
 
 

@@ -9,9 +9,9 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from hitlchat.gate.models import Tool
 from hitlchat.gate.policies import simulating
-from hitlchat.gate.policies.people import KINDS
+from hitlchat.gate.policies.bundled import KINDS
+from hitlchat.gate.policies.coverage import lines
 from hitlchat.gate.policies.simulating import Simulated
-from hitlchat.gate.policies.telling import lines
 from hitlchat.gate.schema import BadArguments
 
 

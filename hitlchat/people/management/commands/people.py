@@ -6,7 +6,7 @@ from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from hitlchat.accounts.models import Role
-from hitlchat.gate.visible import see
+from hitlchat.base.visible import see
 from hitlchat.people import changing, inviting
 from hitlchat.people.listing import everyone
 from hitlchat.people.rules import CONSOLE, Refused

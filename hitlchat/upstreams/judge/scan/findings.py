@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from hitlchat.gate.visible import see
+from hitlchat.base.visible import see
 
 Severity = Literal["warn", "block"]
 

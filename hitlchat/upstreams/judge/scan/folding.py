@@ -9,7 +9,7 @@ import unicodedata
 from dataclasses import dataclass
 from functools import lru_cache
 
-from hitlchat.gate.characters import BLANKS
+from hitlchat.base.visible import BLANKS
 
 _CYRILLIC = dict(zip("авекмнорстухіјѕԁԛԝһӏьгпі", "abekmhopctyxijsdqwhlbrni", strict=True))
 _GREEK = dict(zip("αβγεζηικνορτυχωϲϳ", "abyezniknoptuxwcj", strict=True))

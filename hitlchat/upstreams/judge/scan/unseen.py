@@ -5,8 +5,7 @@ import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from hitlchat.gate.characters import BLANKS, HIDDEN_CATEGORIES
-from hitlchat.gate.visible import see
+from hitlchat.base.visible import BLANKS, HIDDEN_CATEGORIES, see
 from hitlchat.upstreams.judge.scan.findings import Severity
 
 

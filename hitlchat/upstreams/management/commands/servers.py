@@ -6,8 +6,8 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db.models import Count, Q, QuerySet
 
 from hitlchat.accounts.roles import may_administer
+from hitlchat.base.visible import see
 from hitlchat.gate.actor import Actor
-from hitlchat.gate.visible import see
 from hitlchat.upstreams import composing, servers, trying
 from hitlchat.upstreams.changes import NotConfirmed as LessOversight
 from hitlchat.upstreams.composing import Change, Refused

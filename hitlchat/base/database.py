@@ -1,18 +1,15 @@
-"""The database beyond its rows: transactions that outlast a power cut, and its clock.
-
-SQLite writes its log without waiting for the disk (`synchronous=NORMAL`), and PostgreSQL may be told to: a commit is
-whole or gone after a power cut, and the last ones are gone. Nearly everything here bears that. What a person decided,
-and that a tool is about to be entered, does not: these transactions are `durable`.
-"""
+"""The database beyond its rows: the one way to it from asynchronous code, durable transactions, and its clock."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from functools import partial
-from typing import Final
+from typing import Final, ParamSpec, TypeVar
 
+from channels.db import database_sync_to_async
 from django.db import DatabaseError, OperationalError, connection, transaction
+from django.db.models import Model, QuerySet
 from django.utils import timezone
 
 # In WAL mode FULL waits at each commit until the log is on the disk. It can't be changed inside a transaction.
@@ -123,3 +120,22 @@ def trouble(error: BaseException | None) -> str:
     # PostgreSQL's client gives no code where there was no server to give one.
     lost = not sign and isinstance(error, OperationalError) and connection.vendor == "postgresql"
     return "unreachable" if lost else found
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def in_db(function: Callable[P, T]) -> Callable[P, Awaitable[T]]:
+    """`function`, run in the thread that holds database connections; stale ones are closed around it."""
+    crossing: Callable[P, Awaitable[T]] = database_sync_to_async(function)
+    return crossing
+
+
+M = TypeVar("M", bound=Model)
+
+
+def only(rows: QuerySet[M]) -> M | None:
+    """The one row, where there can be no other; None without it. `first` would sort, which costs about as much again
+    as the rest of such a query."""
+    return next(iter(rows.order_by()[:1]), None)

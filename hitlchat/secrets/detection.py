@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, Final
 
-from hitlchat.masking import HIDDEN, Mask
+from hitlchat.secrets.masking import HIDDEN, Mask
 
 # Of keys, with `_` between their words.
 _KEY: Final = re.compile(

@@ -1,4 +1,4 @@
-"""Work that outlives the request that caused it: tasks on the server's event loop, started from any thread."""
+"""Work that outlives the request that caused it: tasks on the server's event loop, woken from any thread."""
 
 import asyncio
 import contextvars
@@ -9,6 +9,19 @@ from collections.abc import Awaitable, Callable
 from functools import cache
 from typing import Any
 from uuid import uuid4
+
+
+class Waker(asyncio.Event):
+    """An event that can be set from the thread in which a transaction was committed. Of the loop that makes it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._home = asyncio.get_running_loop()
+
+    def wake(self) -> None:
+        if not self._home.is_closed():
+            self._home.call_soon_threadsafe(self.set)
+
 
 logger = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from django.conf import settings
 
-from hitlchat import environment
+from hitlchat.base import environment
 
 REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 OTHERS = ("DJANGO_*", "PG*", "*_PROXY", "LD_*", "SSH_*")

@@ -8,7 +8,7 @@ from typing import Final
 from django.core.handlers.asgi import ASGIRequest
 from django.http import HttpRequest, StreamingHttpResponse
 
-from hitlchat.gate.crossing import in_db
+from hitlchat.base.database import in_db
 
 FORMULAS: Final = frozenset("=+-@＝＋－＠")  # noqa: RUF001
 # The last line of a whole file begins with it; no id does.

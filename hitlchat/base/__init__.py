@@ -1,0 +1,1 @@
+"""What every part stands on: it knows nothing of tools, calls or people."""

@@ -1,0 +1,1 @@
+"""Connections that leave this machine: which addresses may be asked."""

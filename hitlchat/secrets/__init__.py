@@ -1,0 +1,1 @@
+"""Secrets: sealed at rest, masked in what leaves, recognised, and referred to by name."""
