@@ -27,8 +27,9 @@ from hitlchat.gate.models import HitlMode, Tool
 from hitlchat.gate.status import SETTLED, Status
 from hitlchat.gate.submit import CallRequest, submit
 from hitlchat.gate.transition import call_moved
-from hitlchat.upstreams import composing, keeping, servers
-from hitlchat.upstreams.composing import Change
+from hitlchat.upstreams import composing, connections, servers
+from hitlchat.upstreams.changes import Change
+from hitlchat.upstreams.drafts import ServerDraft
 from hitlchat.upstreams.models import ComposedTool, ServerState, UpstreamServer
 from tests.conftest import PASSWORD
 
@@ -144,7 +145,7 @@ async def _comes_back() -> Figure:
     """A server is started again: how long until its tools are back, of which the pauses between attempts are most."""
     with child("bench.shop", "2") as port:
         server = await in_db(_add)(port)
-        keeper = asyncio.create_task(keeping.serve())
+        keeper = asyncio.create_task(connections.serve())
         await _until(lambda: _has_tools(server))
     await _until(lambda: _is_in(server, ServerState.DOWN))
     with child("bench.shop", "2", str(port)):
@@ -187,7 +188,7 @@ async def _server(port: int) -> AsyncIterator[Ended]:
     background.adopt(asyncio.get_running_loop())
     call_moved.connect(ended.hear)
     server = await in_db(_add)(port)
-    keeper = asyncio.create_task(keeping.serve())
+    keeper = asyncio.create_task(connections.serve())
     await _until(lambda: _has_tools(server))
     yield ended
     await _leave(server, keeper)
@@ -200,7 +201,7 @@ async def _leave(server: UpstreamServer, keeper: "asyncio.Task[None]") -> None:
     keeper.cancel()
     with suppress(asyncio.CancelledError):
         await keeper
-    await keeping.end()
+    await connections.end()
     await in_db(servers.delete)(server.pk, _alice())
 
 
@@ -224,7 +225,7 @@ def _alice() -> Actor:
 
 
 def _add(port: int) -> UpstreamServer:
-    return servers.create(servers.ServerDraft("shop", url=_url(port)), _alice())
+    return servers.create(ServerDraft("shop", url=_url(port)), _alice())
 
 
 def _exposed() -> tuple[Tool, Tool]:

@@ -31,7 +31,7 @@ from hitlchat.mcp_server import serving as mcp  # noqa: E402
 from hitlchat.mcp_server.inspector.sessions import sessions  # noqa: E402
 from hitlchat.notices import keeping as notices  # noqa: E402
 from hitlchat.record import keeping as record  # noqa: E402
-from hitlchat.upstreams import keeping  # noqa: E402
+from hitlchat.upstreams import connections  # noqa: E402
 
 Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[Any]]
@@ -55,7 +55,7 @@ class Household:
             background.adopt(loop)
             if settings.OTEL_EXPORTER_OTLP_ENDPOINT:
                 self._traces = import_string("hitlchat.telemetry.traces.Traces")()
-            keepers = (runner.keep_house, keeping.serve, holding.keep, notices.keep, record.keep)
+            keepers = (runner.keep_house, connections.serve, holding.keep, notices.keep, record.keep)
             self._keepers = [loop.create_task(keep()) for keep in keepers]
             self._keepers.append(loop.create_task(_swept()))
 
@@ -71,7 +71,7 @@ class Household:
         await sessions.close()
         await mcp.serving.end()
         background.adopt(None)
-        await keeping.end()
+        await connections.end()
         await record.seal_what_is_left()
         await sandbox.close()
         if self._traces is not None:

@@ -9,8 +9,8 @@ from django.http import HttpRequest
 from hitlchat.accounts.roles import may_administer, may_author
 from hitlchat.agent.endpoint import uses_demo
 from hitlchat.approvals.inbox import counting
-from hitlchat.upstreams import attention
-from hitlchat.upstreams.asking import questions
+from hitlchat.upstreams.elicitation import questions
+from hitlchat.upstreams.pages import standing
 
 
 def shell(request: HttpRequest) -> dict[str, Any]:
@@ -28,7 +28,7 @@ def shell(request: HttpRequest) -> dict[str, Any]:
         "model_name": settings.OPENAI_MODEL,
         "gate_is_off": not settings.HITL_ENABLED,
         # Asked only where it is shown, and of whom it is shown to.
-        "servers_attention": attention.count if may_administer(user) else 0,
+        "servers_attention": standing.count if may_administer(user) else 0,
         "approvals_waiting": partial(counting.waiting, user.pk),
         "open_questions": questions.open_for(user.pk).count,
     }

@@ -35,11 +35,12 @@ from hitlchat.gate.models import Approval
 from hitlchat.gate.quorum import AlreadyCounted
 from hitlchat.gate.stopping import NoSuchCall
 from hitlchat.gate.texts import BadTexts
-from hitlchat.upstreams import rights
-from hitlchat.upstreams.asking.answers import BadAnswer
-from hitlchat.upstreams.asking.questions import NoSuchQuestion, NotOpen
-from hitlchat.upstreams.servers import BadServer, NotConfirmed
+from hitlchat.upstreams import access
+from hitlchat.upstreams.drafts import BadServer
+from hitlchat.upstreams.elicitation.fields import BadAnswer
+from hitlchat.upstreams.elicitation.questions import NoSuchQuestion, NotOpen
 from hitlchat.upstreams.servers import NameTaken as ServerNameTaken
+from hitlchat.upstreams.servers import NotConfirmed
 from tools_studio.authoring import AuthoringError, NameTaken, OnlyPeople
 from tools_studio.exchange import BadFile, TooMuch
 from tools_studio.snapshots import Unreadable
@@ -188,7 +189,7 @@ HANDLERS: Final[dict[type[Exception], Handler]] = {
     TooMuch: lambda error: problem(422, str(error)),
     BadServer: _server,
     BadChange: lambda error: _fields(error.fields, error.status),
-    rights.OnlyAdministrators: lambda error: problem(403, str(error)),
-    rights.OnlyPeople: lambda error: problem(403, str(error)),
+    access.OnlyAdministrators: lambda error: problem(403, str(error)),
+    access.OnlyPeople: lambda error: problem(403, str(error)),
     Exception: _unforeseen,
 }

@@ -10,8 +10,8 @@ from ninja.errors import AuthorizationError
 from hitlchat.api import schemas
 from hitlchat.api.auth import ApiRequest
 from hitlchat.gate.actor import Actor
-from hitlchat.upstreams.asking import questions
-from hitlchat.upstreams.asking.card import is_answerable
+from hitlchat.upstreams.elicitation import questions
+from hitlchat.upstreams.elicitation.card import is_answerable
 from hitlchat.upstreams.models import UpstreamQuestion
 
 router = Router(tags=["questions"], by_alias=True)

@@ -8,9 +8,9 @@ from pydantic.alias_generators import to_camel
 from hitlchat.api.server_tool_schemas import Accept, ToolChange
 from hitlchat.gate.actor import Actor
 from hitlchat.upstreams import composing
-from hitlchat.upstreams.changes import USUAL
+from hitlchat.upstreams.changes import USUAL, Change, NotConfirmed, Refused
 from hitlchat.upstreams.checking import field_of
-from hitlchat.upstreams.composing import Change, NotConfirmed, NotListed, Refused
+from hitlchat.upstreams.composing import NotListed
 from hitlchat.upstreams.models import ComposedTool, UpstreamServer
 
 Wanted = Sequence[tuple[str, ToolChange]]

@@ -9,12 +9,12 @@ from hitlchat.api import server_schemas as schemas
 from hitlchat.api import server_tool_schemas as tool_schemas
 from hitlchat.base.visible import Seen
 from hitlchat.gate.models import HitlMode
-from hitlchat.upstreams import judging, naming, reaching, values
-from hitlchat.upstreams.judge.difference import difference
-from hitlchat.upstreams.judge.rubric import assess_server
+from hitlchat.upstreams import composing, judging, reaching, values
+from hitlchat.upstreams.client import Trial
+from hitlchat.upstreams.drafts import draft_of
 from hitlchat.upstreams.models import ComposedTool, ToolEvent, ToolState, Transport, UpstreamServer
-from hitlchat.upstreams.servers import draft_of
-from hitlchat.upstreams.wire import Trial
+from hitlchat.upstreams.risk.difference import difference
+from hitlchat.upstreams.risk.rubric import assess_server
 
 MOST_NAMED = 100
 MOST_EVENTS = 20
@@ -94,7 +94,7 @@ def tried(trial: Trial) -> schemas.Tried:
 def tools(rows: Iterable[ComposedTool], *, schemas_too: bool) -> list[tool_schemas.ComposedTool]:
     """With their servers and their rows in the gate loaded."""
     found = list(rows)
-    aliases = naming.proposals(found)
+    aliases = composing.proposals(found)
     return [tool_schemas.ComposedTool(**_tool(row, aliases[row.pk], schemas_too=schemas_too)) for row in found]
 
 
@@ -129,7 +129,7 @@ def _tool(row: ComposedTool, alias: str, *, schemas_too: bool) -> dict[str, Any]
 
 def whole_tool(row: ComposedTool) -> tool_schemas.WholeTool:
     return tool_schemas.WholeTool(
-        **_tool(row, naming.proposals([row])[row.pk], schemas_too=True),
+        **_tool(row, composing.proposals([row])[row.pk], schemas_too=True),
         server=row.server.name,
         risk_floor=row.risk_floor,
         risk_reasons=row.risk_reasons,

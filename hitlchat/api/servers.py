@@ -12,11 +12,11 @@ from ninja import Router
 from hitlchat.api import server_schemas, server_shapes, server_tool_schemas
 from hitlchat.api.auth import ApiRequest, administrator
 from hitlchat.api.server_changes import BadChange
-from hitlchat.upstreams import exposure, own_address, servers, trying
+from hitlchat.upstreams import connections, exposure, own_address, servers
 from hitlchat.upstreams.changes import NotConfirmed
-from hitlchat.upstreams.gallery import trusting
+from hitlchat.upstreams.drafts import BadServer, ServerDraft, draft_of
+from hitlchat.upstreams.gallery import entries
 from hitlchat.upstreams.models import Exposure, UpstreamServer
-from hitlchat.upstreams.servers import BadServer, ServerDraft, draft_of
 from hitlchat.upstreams.values import Value
 
 router = Router(tags=["servers"], by_alias=True)
@@ -76,7 +76,7 @@ def test_server(request: ApiRequest, name: str) -> server_schemas.Tried:
     """Connect once with a client of its own, read the list of tools, and disconnect; may take a minute. The live
     connection is not touched, and nothing of it is kept."""
     administrator(request)
-    return server_shapes.tried(trying.attempt(named(name)))
+    return server_shapes.tried(connections.attempt(named(name)))
 
 
 @router.post("/{name}/reconnect", response={202: server_schemas.Server})
@@ -133,7 +133,7 @@ def _value(name: str, given: server_schemas.Given, standing: Value | None) -> Va
 
 
 def _vouched(draft: ServerDraft, body: server_schemas.ServerChange) -> ServerDraft:
-    found = trusting.vouched(draft, draft.gallery_entry)
+    found = entries.vouched(draft, draft.gallery_entry)
     if body.gallery_entry and not found.gallery_entry:
         raise BadServer({"gallery_entry": "The gallery has no such entry, or it leads elsewhere than this server."})
     return found

@@ -5,11 +5,11 @@ from uuid import UUID
 
 from hitlchat.agent import announce
 from hitlchat.gate.grants.ending import grant_changed
-from hitlchat.upstreams.asking.questions import question_changed
+from hitlchat.upstreams.elicitation.questions import question_changed
 from hitlchat.upstreams.waking import progressed
 
 if TYPE_CHECKING:
-    from hitlchat.upstreams.wire import Step
+    from hitlchat.upstreams.client import Step
 
 LONGEST_MESSAGE = 200
 

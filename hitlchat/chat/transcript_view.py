@@ -19,9 +19,9 @@ from hitlchat.gate.card import Card, card, key
 from hitlchat.gate.grants import giving, scope
 from hitlchat.gate.models import Approval, Decision, ToolCall
 from hitlchat.gate.status import Status
-from hitlchat.upstreams.asking import questions
-from hitlchat.upstreams.asking.card import QuestionCard
-from hitlchat.upstreams.asking.card import card as question_card
+from hitlchat.upstreams.elicitation import questions
+from hitlchat.upstreams.elicitation.card import QuestionCard
+from hitlchat.upstreams.elicitation.card import card as question_card
 
 MOST_MESSAGES = 80
 SHOWN_OF_RESULT = 4000

@@ -24,7 +24,7 @@ from hitlchat.gate import deciders, prompt
 from hitlchat.gate.actor import Caller
 from hitlchat.gate.models import HitlMode, Tool
 from hitlchat.gate.tools import tools_for
-from hitlchat.upstreams.asking import questions
+from hitlchat.upstreams.elicitation import questions
 
 MOST_THREADS = 100
 MOST_EXAMPLES = 4

@@ -10,8 +10,8 @@ from weakref import WeakValueDictionary
 import anyio
 from mcp.server.session import ServerSession
 
+from hitlchat.upstreams.client import Step
 from hitlchat.upstreams.waking import progressed
-from hitlchat.upstreams.wire import Step
 
 _following: WeakValueDictionary[UUID, "Progress"] = WeakValueDictionary()
 

@@ -1,9 +1,10 @@
-"""Who may see a page about upstream servers: whoever runs this installation."""
+"""Who may see and change what is offered of upstream servers."""
 
 from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
+from django.contrib.auth.models import User
 from django.contrib.auth.views import redirect_to_login
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
@@ -12,7 +13,38 @@ from django.shortcuts import get_object_or_404
 
 from hitlchat.accounts.people import person
 from hitlchat.accounts.roles import may_administer
+from hitlchat.gate.actor import Actor
 from hitlchat.upstreams.models import UpstreamServer
+
+
+class OnlyAdministrators(Exception):
+    """Servers, and what is exposed of them, are for administrators."""
+
+    def __init__(self) -> None:
+        super().__init__("Only an administrator may change upstream servers and what is exposed of them.")
+
+
+class OnlyPeople(Exception):
+    """A program's credential tried to make a tool ask less often, or to accept something; that is for people."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Only a person may accept a change, or let a tool do more or ask less: sign in, or use an approver token."
+        )
+
+
+def require_administrator(actor: Actor) -> None:
+    """OnlyAdministrators. The system itself is none: nothing is exposed by itself."""
+    user = User.objects.filter(pk=actor.user_id).first() if actor.user_id is not None else None
+    if user is None or not may_administer(user):
+        raise OnlyAdministrators
+
+
+def require_person(actor: Actor) -> None:
+    """OnlyPeople."""
+    if not actor.is_person:
+        raise OnlyPeople
+
 
 View = Callable[..., HttpResponseBase]
 

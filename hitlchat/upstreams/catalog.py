@@ -11,11 +11,36 @@ from hitlchat.gate import tools, withdraw
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import HitlMode, Tool, ToolCall
 from hitlchat.gate.withdraw import NOT_STARTED
-from hitlchat.upstreams import history, judging, reaching, states
-from hitlchat.upstreams.judge.grade import Assessment
-from hitlchat.upstreams.judge.patterns import checkable
-from hitlchat.upstreams.judge.scan import trips
+from hitlchat.upstreams import history, judging, reaching
 from hitlchat.upstreams.models import ComposedTool, ToolEvent, ToolState, UpstreamServer
+from hitlchat.upstreams.risk.phrases import trips
+from hitlchat.upstreams.risk.schemas import checkable
+from hitlchat.upstreams.risk.server import Assessment
+
+CHANGED = "Its server changed its definition after it was accepted."
+
+
+def state_of(tool: ComposedTool, ceiling: int) -> tuple[ToolState, str]:
+    """With the reason, where there is something to say. Nothing but EXPOSED may ever be called."""
+    if not tool.listed:
+        return ToolState.GONE, "Its server does not list it any more."
+    if tool.problems:
+        return ToolState.UNFIT, " ".join(tool.problems)
+    if not tool.exposed:
+        return (ToolState.HIDDEN if tool.tool_id else ToolState.NEW), ""
+    if tool.held or tool.seen_digest != tool.pinned_digest or tool.seen_profile != tool.pinned_profile:
+        return ToolState.WITHHELD, CHANGED
+    if tool.risk_inherent > ceiling:
+        return ToolState.WITHHELD, f"Its risk is L{tool.risk_inherent}; at most L{ceiling} is offered here."
+    return ToolState.EXPOSED, ""
+
+
+def move(tool: ComposedTool, ceiling: int) -> ToolState | None:
+    """Bring the state up to date; the one before if it is another one now."""
+    before = ToolState(tool.state)
+    tool.state, tool.reason = state_of(tool, ceiling)
+    return before if before != tool.state else None
+
 
 SOURCE = "upstream"
 LONGEST_TITLE = 120
@@ -58,7 +83,7 @@ class Update:
         self.assess(row, own)
         if row.tool is not None and self._refresh(row, row.tool):
             self._ended.setdefault(row.tool.pk, changed or "the tool was changed")
-        before = states.move(row, self.ceiling)
+        before = move(row, self.ceiling)
         if before is None or row.tool_id is None:
             return
         name = _event_name(row, before)

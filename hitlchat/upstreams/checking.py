@@ -7,9 +7,10 @@ from hitlchat.gate import prompt
 from hitlchat.gate.models import LONGEST_DEADLINE, HitlMode
 from hitlchat.upstreams import judging
 from hitlchat.upstreams.changes import USUAL, Change, settled
-from hitlchat.upstreams.judge import aliases, limits, scan
-from hitlchat.upstreams.judge.scan import Known
 from hitlchat.upstreams.models import ComposedTool, ToolEvent
+from hitlchat.upstreams.risk import aliases, limits
+from hitlchat.upstreams.risk.phrases import blocks
+from hitlchat.upstreams.risk.scan import Known
 
 LONGEST = {"description": limits.LONGEST_DESCRIPTION, "prompt_template": 500, "condition": 2000}
 WORDS = {"description": "Description", "prompt_template": "Approval prompt", "condition": "Condition"}
@@ -28,7 +29,7 @@ def check(row: ComposedTool, change: Change, ceiling: int, known: Known) -> list
 def suspicion(row: ComposedTool) -> str | None:
     """What has to be read before anyone is let near the tool, as its server lists it now."""
     findings = judging.findings_of(row.warnings)
-    if not scan.blocks(findings):
+    if not blocks(findings):
         return None
     said = next(found.sentence for found in findings if found.severity == "block")
     return f"Its texts are suspicious ({said}) Read the warnings, and say that you did."

@@ -1,7 +1,8 @@
 """Choosing what is re-exposed, under which name and with which questions: all changes of one Apply, or none."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 from django.db import IntegrityError, transaction
@@ -11,7 +12,8 @@ from django.utils import timezone
 from hitlchat.gate import tools, withdraw
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import HitlMode, Tool
-from hitlchat.upstreams import catalog, exposure, history, naming
+from hitlchat.upstreams import catalog, exposure, history
+from hitlchat.upstreams.access import OnlyPeople, require_administrator, require_person
 from hitlchat.upstreams.changes import (
     Change,
     Loosening,
@@ -20,16 +22,57 @@ from hitlchat.upstreams.changes import (
     Settings,
     loosening,
     loosens,
-    lowers,
     rewords,
     told,
 )
 from hitlchat.upstreams.checking import check, sending_elsewhere, suspicion
 from hitlchat.upstreams.discovering import known_to
 from hitlchat.upstreams.models import ComposedTool, UpstreamServer
-from hitlchat.upstreams.rights import OnlyPeople, require_administrator, require_person
+from hitlchat.upstreams.risk import aliases as rules
 
-__all__ = ["Change", "NotConfirmed", "NotListed", "Refused", "accept", "apply", "lowers", "problems"]
+Wanted = tuple[ComposedTool, str | None]
+"""A tool and the alias that somebody wants for it: None for the one that it has, "" for the default."""
+
+
+@dataclass(frozen=True)
+class Names:
+    given: dict[UUID, str]
+    problems: dict[UUID, list[str]]
+
+
+def proposals(rows: Iterable[ComposedTool]) -> dict[UUID, str]:
+    """The alias of each tool: the one it has, else the one it would get. With their servers and tools loaded."""
+    return aliases([(row, None) for row in rows]).given
+
+
+def aliases(wanted: list[Wanted]) -> Names:
+    """One alias for each tool, no two alike, and none that another tool has; or what speaks against it."""
+    taken = set(Tool.objects.values_list("name", flat=True))
+    chosen = {row.pk: alias for row, alias in wanted if alias and not (row.tool and row.tool.name == alias)}
+    others = [(row, alias) for row, alias in wanted if row.pk not in chosen]
+    given = _default(others, taken)
+    defaults, alike = set(given.values()), Counter(map(rules.shape, chosen.values()))
+    problems: dict[UUID, list[str]] = {}
+    for row, _ in wanted:
+        if (alias := chosen.get(row.pk)) is None:
+            continue
+        own = {row.tool.name} if row.tool else set()
+        if found := rules.objections(alias, (taken - own) | defaults):
+            problems[row.pk] = [f"Alias: {each.sentence}" for each in found]
+        elif alike[rules.shape(alias)] > 1:
+            problems[row.pk] = [f"Alias: “{alias}” is, or looks like, what another tool is to be called now."]
+        given[row.pk] = alias
+    return Names(given, problems)
+
+
+def _default(wanted: list[Wanted], taken: set[str]) -> dict[UUID, str]:
+    """The alias that each has, unless the default is asked for; new ones keep clear of all others."""
+    has = {row.pk: row.tool.name for row, alias in wanted if row.tool and alias in {None, row.tool.name}}
+    offers = {row.pk: (row.server.name, row.name) for row, _ in wanted if row.pk not in has}
+    own = {row.tool.name for row, _ in wanted if row.tool and row.pk in offers}
+    assigned = rules.assign(offers.values(), taken - own, {})
+    return has | {pk: assigned[offer] for pk, offer in offers.items()}
+
 
 MISSING = "There is no such tool any more."
 
@@ -168,9 +211,9 @@ def _apply(
 
 def _plan(
     rows: dict[UUID, ComposedTool], wanted: dict[UUID, Change], ceiling: int, actor: Actor
-) -> tuple[naming.Names, dict[UUID, catalog.Update]]:
+) -> tuple[Names, dict[UUID, catalog.Update]]:
     """The aliases with all that speaks against the changes, and each server's update, still empty."""
-    names = naming.aliases([(rows[pk], change.alias) for pk, change in wanted.items()])
+    names = aliases([(rows[pk], change.alias) for pk, change in wanted.items()])
     servers = {row.server_id: row.server for row in rows.values()}
     updates = {pk: catalog.Update(server, ceiling, actor) for pk, server in servers.items()}
     known = {pk: known_to(server) for pk, server in servers.items()}

@@ -1,28 +1,61 @@
-"""What a server lists, compared with the ledger: nothing that is new, changed or gone is called."""
+"""What a server lists, compared with what was accepted: nothing that is new, changed or gone is called."""
 
 import asyncio
 import logging
+import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 from uuid import UUID
 
+from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
+from hitlchat.base import canonical
 from hitlchat.base.canonical import storable
 from hitlchat.base.database import in_db
 from hitlchat.gate.actor import SYSTEM
 from hitlchat.gate.models import Tool
 from hitlchat.upstreams import catalog, exposure, judging, reaching
-from hitlchat.upstreams.judge.difference import difference
-from hitlchat.upstreams.judge.offered import Connection
-from hitlchat.upstreams.judge.rubric import ServerFacts
-from hitlchat.upstreams.judge.scan import Known
-from hitlchat.upstreams.judging import Judged, Judgement
+from hitlchat.upstreams.client import Listing, UpstreamTool
+from hitlchat.upstreams.judging import Judged, Judgement, offered_of
 from hitlchat.upstreams.models import ComposedTool, UpstreamServer
-from hitlchat.upstreams.wire import Listing
+from hitlchat.upstreams.risk import offered
+from hitlchat.upstreams.risk.difference import difference
+from hitlchat.upstreams.risk.offered import Connection, Unusable
+from hitlchat.upstreams.risk.rubric import ServerFacts
+from hitlchat.upstreams.risk.scan import Known
+
+
+@dataclass(frozen=True)
+class Listed:
+    listing: Listing
+    connection: Connection
+    at: float = field(default_factory=time.monotonic)
+    _tools: dict[str, UpstreamTool] = field(default_factory=dict)
+    _digests: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def is_stale(self) -> bool:
+        return time.monotonic() - self.at > settings.MCP_LIST_SECONDS
+
+    def digest(self, name: str) -> str:
+        """The fingerprint of the tool as it is listed; empty if it is not, or cannot have one."""
+        if name not in self._digests:
+            self._digests[name] = self._digest(name)
+        return self._digests[name]
+
+    def _digest(self, name: str) -> str:
+        if not self._tools:
+            self._tools.update({tool.name: tool for tool in self.listing.tools})
+        tool = self._tools.get(name)
+        try:
+            return offered.pin(offered_of(tool), self.connection).digest if tool else ""
+        except (Unusable, canonical.NotJson):
+            return ""
+
 
 logger = logging.getLogger(__name__)
 

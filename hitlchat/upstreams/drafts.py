@@ -4,15 +4,34 @@ import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
+from urllib.parse import urlsplit
 
 from django.core.exceptions import ValidationError
 
 from hitlchat.base.canonical import storable
 from hitlchat.secrets import references
-from hitlchat.upstreams import moved, values
+from hitlchat.upstreams import values
+from hitlchat.upstreams.client import ServerSpec, can_be_found_with
 from hitlchat.upstreams.models import SERVER_NAME, Transport, Trust, UpstreamServer
 from hitlchat.upstreams.values import Kept, Value
-from hitlchat.upstreams.wire import ServerSpec, can_be_found_with
+
+SENTENCE = (
+    "The address leads to another host now: type the secrets once more, so that no other server gets them unmeant."
+)
+
+
+def takes_secrets_along(standing: UpstreamServer, url: str, headers: Iterable[Value]) -> bool:
+    """Would what is stored for the host of `standing` be sent to another one, or without encryption?"""
+    return bool(url) and any(each.value is None for each in headers) and _host(url) != _host(standing.url)
+
+
+def _host(url: str) -> object:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme, parts.hostname, parts.port or {"http": 80, "https": 443}.get(parts.scheme)
+    except ValueError:
+        return url
+
 
 MOST_ARGS = 100
 LONGEST_ARG = 8000
@@ -67,8 +86,8 @@ def draft_of(server: UpstreamServer) -> ServerDraft:
 def problems(draft: ServerDraft, standing: UpstreamServer | None = None) -> dict[str, str]:
     """All that is wrong with the draft: a sentence for each field, none if it can be kept."""
     errors = _errors(draft, _kept(standing))
-    if standing and moved.takes_secrets_along(standing, draft.url, draft.headers):
-        errors.setdefault("headers", moved.SENTENCE)
+    if standing and takes_secrets_along(standing, draft.url, draft.headers):
+        errors.setdefault("headers", SENTENCE)
     return errors
 
 

@@ -8,9 +8,9 @@ from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import HitlMode
 from hitlchat.gate.transition import note
 from hitlchat.upstreams import catalog
+from hitlchat.upstreams.access import OnlyPeople, require_administrator
 from hitlchat.upstreams.changes import Loosening, NotConfirmed, loosening_back
 from hitlchat.upstreams.models import ComposedTool, Exposure, ExposureMode, ToolState, UpstreamServer
-from hitlchat.upstreams.rights import OnlyPeople, require_administrator
 
 
 class BadExposure(ValueError):

@@ -6,14 +6,14 @@ from typing import Any
 
 from hitlchat.base import canonical
 from hitlchat.base.canonical import storable
-from hitlchat.upstreams.judge import fingerprint, limits, scan
-from hitlchat.upstreams.judge.fingerprint import Pinned
-from hitlchat.upstreams.judge.grade import Assessment
-from hitlchat.upstreams.judge.offered import Connection, Offered, Unusable
-from hitlchat.upstreams.judge.patterns import left_to_the_server
-from hitlchat.upstreams.judge.rubric import Composed, ServerFacts, assess_server, assess_tool, compose, says_it_writes
-from hitlchat.upstreams.judge.scan import Finding, Known
-from hitlchat.upstreams.wire import Listing, UpstreamTool
+from hitlchat.upstreams.client import Listing, UpstreamTool
+from hitlchat.upstreams.risk import limits
+from hitlchat.upstreams.risk.offered import Connection, Offered, Pinned, Unusable, pin
+from hitlchat.upstreams.risk.phrases import Finding, trips
+from hitlchat.upstreams.risk.rubric import Composed, ServerFacts, assess_server, assess_tool, compose, says_it_writes
+from hitlchat.upstreams.risk.scan import Known, scan
+from hitlchat.upstreams.risk.schemas import left_to_the_server
+from hitlchat.upstreams.risk.server import Assessment
 
 # What a column of warnings holds of one tool.
 MOST_WARNINGS = 20
@@ -36,7 +36,7 @@ class Judged:
 
     @property
     def poisoned(self) -> bool:
-        return scan.trips(self.findings)
+        return trips(self.findings)
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ def _judged(tool: UpstreamTool, connection: Connection, facts: ServerFacts, know
         return None
     try:
         offered = offered_of(tool)
-        pinned = fingerprint.pin(offered, connection)
+        pinned = pin(offered, connection)
     except (Unusable, canonical.NotJson):
         return None
     problems = _problems(offered, pinned.digest)
@@ -105,7 +105,7 @@ def _judged(tool: UpstreamTool, connection: Connection, facts: ServerFacts, know
         name=tool.name,
         pinned=pinned,
         problems=problems,
-        findings=scan.scan(offered, known),
+        findings=scan(offered, known),
         own=assess_tool(offered, facts),
         writes=says_it_writes(offered),
     )

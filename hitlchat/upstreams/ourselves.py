@@ -1,8 +1,13 @@
-"""By what this installation is recognised when it is about to become its own upstream server."""
+"""How this installation is recognised when it is about to become its own upstream server."""
 
 from typing import Any
 
+from django.conf import settings
+
+from hitlchat.outbound import addresses
+from hitlchat.secrets.masking import Mask
 from hitlchat.secrets.sealing import fingerprint
+from hitlchat.upstreams.client import Surroundings
 
 KEY = "hitlchat"
 PURPOSE = "mcp installation"
@@ -21,3 +26,7 @@ def is_ours(experimental: dict[str, dict[str, Any]] | None) -> bool:
 
 def _installation() -> str:
     return fingerprint("this one", PURPOSE)
+
+
+def around() -> Surroundings:
+    return Surroundings(addresses, Mask, allow_stdio=settings.MCP_ALLOW_STDIO, is_ours=is_ours)

@@ -6,7 +6,7 @@ from django.conf import settings
 from django.http import HttpRequest
 from django.urls import get_script_prefix
 
-from hitlchat.upstreams.judge.server_rubric import reach
+from hitlchat.upstreams.risk.server import reach
 
 _PORTS = {"http": 80, "https": 443}
 SENTENCE = "This is hitlchat's own address: its tools are here already, and need no connection."

@@ -9,13 +9,12 @@ from django.utils import timezone
 
 from hitlchat.base import canonical
 from hitlchat.secrets import references
-from hitlchat.upstreams import sign_ins, values
-from hitlchat.upstreams.judge.offered import Connection
-from hitlchat.upstreams.judge.rubric import ServerFacts
-from hitlchat.upstreams.judge.server_rubric import Auth, Trust, reach
-from hitlchat.upstreams.models import Transport, UpstreamServer
-from hitlchat.upstreams.sign_ins import SignIn
-from hitlchat.upstreams.wire import ServerSpec, Timeouts, TransportKind
+from hitlchat.upstreams import models, values
+from hitlchat.upstreams.client import ServerSpec, Timeouts, TransportKind
+from hitlchat.upstreams.models import SignIn, Transport, UpstreamServer
+from hitlchat.upstreams.risk.offered import Connection
+from hitlchat.upstreams.risk.rubric import ServerFacts
+from hitlchat.upstreams.risk.server import Auth, Trust, reach
 
 # So much longer the connection waits for an answer: the person's time is looked after where the question is kept.
 QUESTION_MARGIN_SECONDS = 5.0
@@ -89,14 +88,14 @@ def identity_of(server: UpstreamServer) -> str:
     voids approvals and grants, and withholds nothing, since an administrator made it and saw where it leads.
     """
     sent = [values.identity(values.read(stored)) for stored in (server.headers, server.env)]
-    signed = sign_ins.standing(server)
+    signed = models.standing(server)
     by = [signed.identity] if signed else []
     return canonical.sha256([str(server.pk), connection_of(server).identity(), urlsplit(server.url).query, *sent, *by])
 
 
 def facts_of(server: UpstreamServer, *, writes: bool) -> ServerFacts:
     """`writes`: one of its tools says, by its name or by a hint, that it changes something."""
-    used, signed = server.used_at or server.created_at, sign_ins.standing(server)
+    used, signed = server.used_at or server.created_at, models.standing(server)
     return ServerFacts(
         transport=cast("TransportKind", server.transport),
         url=server.url,
@@ -115,7 +114,7 @@ def secret_names(server: UpstreamServer) -> list[str]:
     kept = [each for stored in (server.headers, server.env) for each in values.read(stored)]
     others = [("the address", server.url), *(("an argument", arg) for arg in server.args)]
     referring = dict.fromkeys(where for where, text in others if any(references.names(text)))
-    signed = sign_ins.standing(server)
+    signed = models.standing(server)
     by = [f"the sign-in at {signed.issuer_host}"] if signed else []
     return [*(each.name for each in kept if each.secret), *referring, *by]
 

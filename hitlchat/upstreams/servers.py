@@ -11,26 +11,42 @@ from django.utils import timezone
 from hitlchat.gate import tools
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import Tool
-from hitlchat.upstreams import catalog, drafts, exposure, history, loosening, reaching
+from hitlchat.secrets import references
+from hitlchat.upstreams import catalog, drafts, exposure, history, reaching
+from hitlchat.upstreams.access import OnlyPeople, require_administrator, require_person
 from hitlchat.upstreams.drafts import BadServer, ServerDraft, draft_of
 from hitlchat.upstreams.models import ComposedTool, ServerState, Transport, UpstreamServer
-from hitlchat.upstreams.rights import OnlyPeople, require_administrator, require_person
 from hitlchat.upstreams.waking import wake
 
-__all__ = [
-    "BadServer",
-    "NameTaken",
-    "NotConfirmed",
-    "ServerDraft",
-    "change",
-    "check_program",
-    "create",
-    "delete",
-    "draft_of",
-    "enable",
-    "reach_anew",
-    "reconnect",
-]
+# They lower the risk of its tools, widen where it may be, or change what the person who approves reads of it.
+_TRUSTED_BY = ("docs_url", "docs_adequate", "allow_private")
+_MORE_OF_A_STANDING_ONE = ("name", "trust", "gallery_entry")
+_WHERE = ("transport", "url", "command", "args")
+
+
+def needs_person(draft: ServerDraft, standing: UpstreamServer | None = None) -> bool:
+    """Whether a program may not make `standing`, or a new server, what `draft` says (SR-27)."""
+    before = draft_of(standing) if standing else ServerDraft(draft.name)
+    watched = (*_TRUSTED_BY, *(_MORE_OF_A_STANDING_ONE if standing else ()))
+    if any(getattr(draft, name) != getattr(before, name) for name in watched):
+        return True
+    if standing and draft.enabled and not before.enabled:
+        return True
+    if _referred(draft) - _referred(before):
+        return True
+    is_elsewhere = any(getattr(draft, name) != getattr(before, name) for name in _WHERE)
+    return bool(standing) and is_elsewhere and _has_credentials(before)
+
+
+def _has_credentials(draft: ServerDraft) -> bool:
+    return bool(_referred(draft)) or any(each.secret for each in (*draft.headers, *draft.env))
+
+
+def _referred(draft: ServerDraft) -> set[str]:
+    """The variables of the server's environment that are sent along."""
+    given = [each.value or "" for each in (*draft.headers, *draft.env)]
+    return {name for text in (draft.url, *draft.args, *given) for name in references.names(text)}
+
 
 # Of these depends who answers, and as whom we ask.
 _REACHED_BY = (
@@ -166,7 +182,7 @@ def delete(server_id: UUID, actor: Actor) -> None:
 
 
 def _check_person(draft: ServerDraft, actor: Actor, standing: UpstreamServer | None = None) -> None:
-    if not actor.is_person and loosening.needs_person(draft, standing):
+    if not actor.is_person and needs_person(draft, standing):
         raise OnlyPeople
 
 

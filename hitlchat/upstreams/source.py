@@ -1,19 +1,62 @@
-"""Upstream tools, as the gate executes them: forwarded once a yes is there, and not a moment before."""
+"""Upstream tools, as the gate executes them: forwarded once a yes is there, and only where it was given for."""
 
 import asyncio
 from datetime import timedelta
+from typing import assert_never
 
 from django.utils import timezone
 
+from hitlchat.base import canonical
 from hitlchat.base.database import in_db
-from hitlchat.gate import stopping
+from hitlchat.gate import contents, stopping
 from hitlchat.gate.models import ToolCall
 from hitlchat.gate.sources import OutcomeUnknown, ToolResult
-from hitlchat.upstreams import keeping, results, servers
-from hitlchat.upstreams.asking.waiting import Asker
-from hitlchat.upstreams.targets import NoTarget, Target, target_of
+from hitlchat.upstreams import connections, servers
+from hitlchat.upstreams.client import Answer, NeverRan, OnProgress, Outcome, Rejected, Step, Unknown, Unreadable
+from hitlchat.upstreams.connections import NoTarget, Target, target_of
+from hitlchat.upstreams.elicitation.waiting import Asker
 from hitlchat.upstreams.waking import progressed
-from hitlchat.upstreams.wire import NeverRan, OnProgress, Outcome, Step, Unknown
+
+LARGEST_RESULT = 2**20
+LONGEST_MESSAGE = 4000
+
+
+def result_of(outcome: Outcome, server: str) -> ToolResult:
+    """OutcomeUnknown: the tool may have run."""
+    match outcome:
+        case Answer():
+            return _answered(outcome)
+        case Rejected(code, message):
+            return _failure("rejected", f"The server {server} answered with an error instead ({code}): {message}")
+        case NeverRan(reason):
+            return _failure("unreachable", f"It was not run: {reason}.")
+        case Unreadable(reason):
+            return _failure("result", f"It was run, but what came back cannot be used: {reason}.")
+        case Unknown(reason):
+            raise OutcomeUnknown(f"The server {server} may have run it: {reason}.")
+        case _:
+            assert_never(outcome)
+
+
+def _answered(answer: Answer) -> ToolResult:
+    if answer.is_error:
+        return _failure("tool", answer.text or "It failed, and its server did not say why.")
+    value = contents.value(answer.content, answer.structured)
+    try:
+        size = len(canonical.dumps(value))
+    except canonical.NotJson as error:
+        return _failure("result", f"It was run, but its result cannot be kept: {error}.")
+    if size > LARGEST_RESULT:
+        told = f"It was run, but its result has {size:,} bytes; at most {LARGEST_RESULT:,} are kept."
+        return _failure("result", told)
+    return ToolResult(value=value, attachments=answer.attachments)
+
+
+def _failure(kind: str, message: str) -> ToolResult:
+    hidden = len(message) - LONGEST_MESSAGE
+    cut = f"{message[:LONGEST_MESSAGE]}… (and {hidden:,} more characters)"
+    return ToolResult.failure(kind, cut if hidden > 0 else message)
+
 
 PROGRESS_PAUSE_SECONDS = 0.2
 
@@ -33,14 +76,14 @@ class UpstreamSource:
         outcome = await _forwarded(call, target)
         if stopping.wish(call).is_set() and isinstance(outcome, Unknown | NeverRan):
             return await in_db(_stopped)(call, outcome, target.server.name)
-        return results.result_of(outcome, target.server.name)
+        return result_of(outcome, target.server.name)
 
 
 async def _forwarded(call: ToolCall, target: Target) -> Outcome:
     asker = Asker(call, target.server.name)
     how = {"on_progress": _telling(call), "on_question": asker.ask, "on_declined": asker.declined}
     try:
-        async with keeping.upkeep() as upkeep:
+        async with connections.upkeep() as upkeep:
             return await upkeep.call(target, cancel=stopping.wish(call), **how)
     finally:
         await asker.close()

@@ -7,6 +7,6 @@ urlpatterns = [
     path("", include("hitlchat.upstreams.drawer.urls")),
     path("", include("hitlchat.upstreams.ledger.urls")),
     path("", include("hitlchat.upstreams.gallery.urls")),
-    path("", include("hitlchat.upstreams.signing_in.urls")),
-    path("", include("hitlchat.upstreams.asking.urls")),
+    path("", include("hitlchat.upstreams.oauth.urls")),
+    path("", include("hitlchat.upstreams.elicitation.urls")),
 ]

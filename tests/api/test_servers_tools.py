@@ -11,8 +11,8 @@ from hitlchat.accounts.models import TokenKind
 from hitlchat.gate.models import Tool
 from hitlchat.gate.status import Status
 from hitlchat.upstreams import discovering
+from hitlchat.upstreams.client import Listing, UpstreamTool
 from hitlchat.upstreams.models import UpstreamServer
-from hitlchat.upstreams.wire import Listing, UpstreamTool
 from tests.api.conftest import Program, ProgramOf, called, problem
 from tests.api.described import described
 from tests.conftest import MakeTool

@@ -24,7 +24,7 @@ from hitlchat.gate.settling import settled
 from hitlchat.gate.status import Status
 from hitlchat.gate.stopping import REQUESTED
 from hitlchat.record.exporting import EXPORTED
-from hitlchat.upstreams.asking.questions import EVENTS
+from hitlchat.upstreams.elicitation.questions import EVENTS
 from tests.conftest import MakeTool, signed_in
 from tests.gate.asking import approval_of, approved, ask, fresh, recording
 from tests.gate.granting import conditional, granted

@@ -25,10 +25,10 @@ BROAD_EXCEPTS: Final[dict[str, str]] = {
     "hitlchat/sandbox/helping.py": "around helper functions: what one makes of a tool's arguments ends no keeper",
     "hitlchat/sandbox/hosting.py": "around a host function: tool code must not read its host's errors",
     "hitlchat/sandbox/engine.py": "around other people's code: a run always ends in a report",
-    "hitlchat/upstreams/keeping.py": "the outermost frame of what keeps the servers, which must outlive any failure",
-    "hitlchat/upstreams/wire/calling.py": "around the SDK and a server's answers: a call always ends in an outcome",
-    "hitlchat/upstreams/wire/connection.py": "around whoever takes in a server's tools: the connection lives on",
-    "hitlchat/upstreams/wire/staying.py": "the outermost frame of a connection: whatever ended it, it is opened again",
+    "hitlchat/upstreams/connections.py": "the outermost frame of what follows the servers, which outlives any failure",
+    "hitlchat/upstreams/client/calling.py": "around the SDK and a server's answers: a call always ends in an outcome",
+    "hitlchat/upstreams/client/connection.py": "around whoever takes in a server's tools: the connection lives on",
+    "hitlchat/upstreams/client/session.py": "the outermost frame of a session: whatever ended it, another is opened",
 }
 
 # Modules that may be imported inside a function, because a program without them is a whole program. They take long to

@@ -11,7 +11,7 @@ from pytest_django import Settings
 
 from hitlchat.gate.models import ToolCall
 from hitlchat.gate.status import Status
-from hitlchat.upstreams.asking import questions
+from hitlchat.upstreams.elicitation import questions
 from tests.agent.talk import Talk, in_database
 from tests.chat.conftest import OpenTab
 from tests.chat.tab import Tab

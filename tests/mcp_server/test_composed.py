@@ -11,9 +11,9 @@ from django.contrib.auth.models import User
 from pytest_django import Settings
 
 from hitlchat.gate.models import Decision, ToolCall
-from hitlchat.upstreams import exposure, servers, trying
+from hitlchat.upstreams import connections, exposure, servers
+from hitlchat.upstreams.drafts import ServerDraft
 from hitlchat.upstreams.models import ServerState, UpstreamServer
-from hitlchat.upstreams.servers import ServerDraft
 from hitlchat.upstreams.values import Value
 from tests import forks
 from tests.conftest import signed_in
@@ -117,7 +117,7 @@ async def test_a_long_text_is_cut_where_a_setting_says_and_not_before(
 
 def test_our_own_server_is_recognised_and_refused_as_an_upstream(url: str, token: str, alice: User) -> None:
     draft = ServerDraft("us", url=f"{url}/mcp", headers=(Value("Authorization", f"Bearer {token}"),))
-    assert "this is hitlchat itself" in trying.attempt(trying.unsaved(draft)).error
+    assert "this is hitlchat itself" in connections.attempt(connections.unsaved(draft)).error
     row = servers.create(draft, signed_in(alice))
     until(lambda: UpstreamServer.objects.get(pk=row.pk).state == ServerState.DOWN, "it is refused", seconds=20)
     assert "this is hitlchat itself" in UpstreamServer.objects.get(pk=row.pk).reason

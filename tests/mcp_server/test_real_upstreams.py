@@ -18,7 +18,7 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from pytest_django import Settings
 
 from hitlchat.upstreams import servers
-from hitlchat.upstreams.servers import ServerDraft
+from hitlchat.upstreams.drafts import ServerDraft
 from hitlchat.upstreams.values import Value
 from tests.conftest import signed_in
 from tests.mcp_server.clients import connected, status, text

@@ -15,9 +15,9 @@ from hitlchat.base.database import in_db
 from hitlchat.gate.models import Tool, ToolCall
 from hitlchat.gate.status import Status
 from hitlchat.upstreams import servers
-from hitlchat.upstreams.asking import questions
+from hitlchat.upstreams.drafts import ServerDraft
+from hitlchat.upstreams.elicitation import questions
 from hitlchat.upstreams.models import UpstreamQuestion, UpstreamServer
-from hitlchat.upstreams.servers import ServerDraft
 from tests import forks
 from tests.conftest import signed_in
 from tests.processes import Installation

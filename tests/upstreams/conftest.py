@@ -9,7 +9,7 @@ import pytest
 from pytest_django import Settings
 
 from hitlchat.base.background import background
-from hitlchat.upstreams import keeping
+from hitlchat.upstreams import connections
 from tests.upstreams.asking import Counter, StartCounter
 from tests.upstreams.shops import Shop, put_on_path, shop_in
 
@@ -48,11 +48,11 @@ def allow_stdio(settings: Settings, tmp_path_factory: pytest.TempPathFactory, mo
 async def serving(transactional_db: None) -> AsyncIterator[None]:
     """As in a server: calls are started by themselves, and servers are kept."""
     background.adopt(asyncio.get_running_loop())
-    keeper = asyncio.create_task(keeping.serve())
+    keeper = asyncio.create_task(connections.serve())
     yield
     keeper.cancel()
     with suppress(asyncio.CancelledError):
         await keeper
     await background.drain(5)
     background.adopt(None)
-    await asyncio.wait_for(keeping.end(), 30)
+    await asyncio.wait_for(connections.end(), 30)

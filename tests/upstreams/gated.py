@@ -15,10 +15,10 @@ from hitlchat.gate import decide, results
 from hitlchat.gate.models import Tool, ToolCall
 from hitlchat.gate.status import Status
 from hitlchat.gate.submit import CallRequest, submit
-from hitlchat.upstreams import composing, keeping, servers
-from hitlchat.upstreams.composing import Change
+from hitlchat.upstreams import composing, connections, servers
+from hitlchat.upstreams.changes import Change
+from hitlchat.upstreams.drafts import ServerDraft
 from hitlchat.upstreams.models import ComposedTool, ServerState, UpstreamServer
-from hitlchat.upstreams.servers import ServerDraft
 from hitlchat.upstreams.values import Value
 from tests.conftest import caller, signed_in
 from tests.gate.asking import approval_of, fresh
@@ -147,7 +147,7 @@ async def reached(person: User, tool: Tool, **arguments: Any) -> ToolCall:
 async def _connected(tool: Tool) -> None:
     """By what this process knows of the connection itself, and not by its row, which follows a little later."""
     row = await ComposedTool.objects.select_related("server").aget(tool=tool)
-    kept = keeping._serving
+    kept = connections._serving
     assert kept is not None
 
     def is_up() -> bool:

@@ -12,10 +12,10 @@ from django.contrib.auth.models import User
 
 from hitlchat.gate.models import Tool
 from hitlchat.upstreams import composing, servers
-from hitlchat.upstreams.composing import Change
+from hitlchat.upstreams.changes import Change
+from hitlchat.upstreams.client import Listing, UpstreamTool
+from hitlchat.upstreams.drafts import ServerDraft
 from hitlchat.upstreams.models import ComposedTool, UpstreamServer
-from hitlchat.upstreams.servers import ServerDraft
-from hitlchat.upstreams.wire import Listing, UpstreamTool
 from tests import forks
 from tests.conftest import signed_in
 from tests.upstreams.wire.upstreams import Program, free_port, written

@@ -16,11 +16,11 @@ from hitlchat.gate.models import Tool, ToolCall
 from hitlchat.gate.status import Status
 from hitlchat.gate.submit import CallRequest, submit
 from hitlchat.upstreams import composing, discovering, servers
-from hitlchat.upstreams.composing import Change
+from hitlchat.upstreams.changes import Change
+from hitlchat.upstreams.client import Listing, ServerSpec, Step, try_connect
 from hitlchat.upstreams.models import ServerState, ToolState, UpstreamServer
 from hitlchat.upstreams.values import Value
 from hitlchat.upstreams.waking import progressed
-from hitlchat.upstreams.wire import Listing, ServerSpec, Step, try_connect
 from tests.conftest import caller, signed_in
 from tests.gate.asking import approval_of, approved, events, fresh, run, status
 from tests.upstreams.gated import read

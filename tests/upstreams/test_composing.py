@@ -9,12 +9,13 @@ from django.contrib.auth.models import User
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import Tool
 from hitlchat.gate.status import Status
-from hitlchat.upstreams import composing, discovering, exposure, naming
-from hitlchat.upstreams.composing import Change, NotConfirmed, NotListed, Refused
+from hitlchat.upstreams import composing, discovering, exposure
+from hitlchat.upstreams.access import OnlyAdministrators, OnlyPeople
+from hitlchat.upstreams.changes import Change, NotConfirmed, Refused, lowers
+from hitlchat.upstreams.client import Listing
+from hitlchat.upstreams.composing import NotListed
 from hitlchat.upstreams.models import ComposedTool, ToolEvent, ToolState, UpstreamServer
-from hitlchat.upstreams.rights import OnlyAdministrators, OnlyPeople
 from hitlchat.upstreams.values import Value
-from hitlchat.upstreams.wire import Listing
 from tests.conftest import MakeTool, signed_in
 from tests.gate.asking import ask, fresh, say_yes, status
 from tests.upstreams.shops import SAYS_IT_BACK, expose, listed, listing, row, somewhere
@@ -111,7 +112,7 @@ def test_a_default_alias_steps_aside_for_a_name_that_is_there(
 ) -> None:
     make_tool("shop_echo")
     rows = [row(server), row(server, "other")]
-    assert [*naming.proposals(rows).values()] == ["shop_echo_2", "shop_other"]
+    assert [*composing.proposals(rows).values()] == ["shop_echo_2", "shop_other"]
     assert expose(alice, server).name == "shop_echo_2"
     assert expose(alice, server, alias="").name == "shop_echo_2"
 
@@ -194,11 +195,11 @@ def test_only_administrators_choose_and_accept(alice: User, bob: User, server: U
 
 def test_what_asks_less_often_is_said_before_it_is_done(alice: User, server: UpstreamServer) -> None:
     new = row(server)
-    assert [composing.lowers(new, mode) for mode in ("REQUIRED", "CONDITIONAL", "DISABLED", None)] == [
+    assert [lowers(new, mode) for mode in ("REQUIRED", "CONDITIONAL", "DISABLED", None)] == [
         *(False, True, True, False),
     ]
     expose(alice, server, hitl_mode="DISABLED")
-    assert not composing.lowers(row(server), "CONDITIONAL")
+    assert not lowers(row(server), "CONDITIONAL")
 
 
 def test_asking_every_time_takes_one_level_off_the_risk(alice: User) -> None:

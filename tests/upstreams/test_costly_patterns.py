@@ -7,8 +7,8 @@ from django.contrib.auth.models import User
 from hitlchat.base.expressions import MOST_PATTERNS, compiled
 from hitlchat.gate.status import Status
 from hitlchat.upstreams import discovering
+from hitlchat.upstreams.client import Listing
 from hitlchat.upstreams.models import UpstreamServer
-from hitlchat.upstreams.wire import Listing
 from tests.gate.asking import ask
 from tests.upstreams.shops import expose, listed, row, somewhere
 

@@ -11,9 +11,9 @@ from django.db import connections
 from hitlchat.gate.models import Tool
 from hitlchat.gate.status import Status
 from hitlchat.upstreams import composing, discovering, servers
+from hitlchat.upstreams.client import Listing
+from hitlchat.upstreams.drafts import ServerDraft, draft_of
 from hitlchat.upstreams.models import ComposedTool, ToolEvent, ToolState, UpstreamServer
-from hitlchat.upstreams.servers import ServerDraft, draft_of
-from hitlchat.upstreams.wire import Listing
 from tests.conftest import signed_in
 from tests.gate.asking import ask, fresh, run, say_yes, status
 from tests.upstreams.shops import SAYS_IT_BACK, expose, listed, listing, row, somewhere

@@ -5,8 +5,8 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from hitlchat.upstreams import exposure, servers
+from hitlchat.upstreams.client import Listing
 from hitlchat.upstreams.models import ComposedTool, UpstreamServer
-from hitlchat.upstreams.wire import Listing
 from tests.conftest import signed_in
 from tests.gate.asking import ask
 from tests.upstreams.drawers import DRAWER, POISONED, of, seen, take_in

@@ -10,10 +10,10 @@ from pytest_django import DjangoAssertNumQueries
 from hitlchat.gate.models import Tool
 from hitlchat.gate.status import Status
 from hitlchat.upstreams import composing, exposure
-from hitlchat.upstreams.composing import Change
+from hitlchat.upstreams.changes import Change
+from hitlchat.upstreams.client import Listing
 from hitlchat.upstreams.drawer.plan import stamp
 from hitlchat.upstreams.models import ComposedTool, ToolState, UpstreamServer
-from hitlchat.upstreams.wire import Listing
 from tests.conftest import MakeTool, signed_in
 from tests.gate.asking import ask, status
 from tests.upstreams.drawers import DRAWER, POISONED, confirms, offering, send, sent, take_in, wish

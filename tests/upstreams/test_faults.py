@@ -19,7 +19,7 @@ from hitlchat.gate.models import Tool, ToolCall
 from hitlchat.gate.status import Status
 from hitlchat.gate.submit import CallRequest, submit
 from hitlchat.upstreams import composing, exposure, servers
-from hitlchat.upstreams.composing import Change
+from hitlchat.upstreams.changes import Change
 from hitlchat.upstreams.models import ComposedTool, UpstreamServer
 from tests.agent.talk import Talk
 from tests.conftest import caller, signed_in

@@ -12,7 +12,7 @@ from hitlchat.base.visible import see
 from hitlchat.upstreams import drafts, servers
 from hitlchat.upstreams.drafts import ServerDraft
 from hitlchat.upstreams.gallery import entries
-from hitlchat.upstreams.gallery.entry import AUTHS, CATEGORIES, TAGS, Entry
+from hitlchat.upstreams.gallery.entries import AUTHS, CATEGORIES, TAGS, Entry
 from hitlchat.upstreams.models import Trust, UpstreamServer
 from hitlchat.upstreams.values import Value
 from tests.conftest import signed_in

@@ -12,9 +12,9 @@ from hitlchat.base.database import in_db
 from hitlchat.gate.models import HitlMode, Tool
 from hitlchat.gate.status import Status
 from hitlchat.upstreams import composing, discovering
-from hitlchat.upstreams.composing import Change
+from hitlchat.upstreams.changes import Change, Refused
+from hitlchat.upstreams.client import Listing
 from hitlchat.upstreams.models import ToolState
-from hitlchat.upstreams.wire import Listing
 from tests.conftest import signed_in
 from tests.upstreams import shops
 from tests.upstreams.gated import asked, called, exposed, is_published, known, read, settled, tools_of, web, yes
@@ -168,6 +168,6 @@ async def test_what_only_its_server_would_run_cannot_be_flagged_as_gated(alice: 
     free = await exposed(alice, server, "announce")
     await called(alice, free["announce"])
     await stored(lambda: "fine" not in tools_of(server), "the tool is gone")
-    with pytest.raises(composing.Refused):
+    with pytest.raises(Refused):
         await in_db(composing.apply)([Change(rows["fine"].pk, exposed=True, hitl_mode="REQUIRED")], signed_in(alice))
     assert not await in_db(Tool.objects.filter(composed__name="fine").exists)()

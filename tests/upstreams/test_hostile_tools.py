@@ -10,9 +10,9 @@ from django.test import AsyncClient
 from hitlchat.base.database import in_db
 from hitlchat.gate.models import Tool
 from hitlchat.gate.status import Status
-from hitlchat.upstreams.judge.aliases import shape
+from hitlchat.upstreams.client import Limits, Pool
 from hitlchat.upstreams.models import ServerState, ToolState
-from hitlchat.upstreams.wire import Limits, Pool
+from hitlchat.upstreams.risk.aliases import shape
 from tests.conftest import MakeTool
 from tests.upstreams.gated import called, exposed, is_in, known, now, offering, program, unharmed, web
 from tests.upstreams.hostile_http import hostile_http

@@ -14,11 +14,11 @@ from django.utils import timezone
 from hitlchat.base.background import me
 from hitlchat.base.database import in_db
 from hitlchat.gate.models import Tool
-from hitlchat.upstreams import discovering, keeping, reports, servers
+from hitlchat.upstreams import connections, discovering, servers
+from hitlchat.upstreams.client import Status
+from hitlchat.upstreams.drafts import ServerDraft, draft_of
 from hitlchat.upstreams.models import ServerState, UpstreamServer
-from hitlchat.upstreams.servers import ServerDraft, draft_of
 from hitlchat.upstreams.values import Value
-from hitlchat.upstreams.wire import Status
 from tests.conftest import signed_in
 from tests.upstreams.shops import SAYS_IT_BACK, Shop, add, add_program, expose, listing, row, somewhere
 from tests.upstreams.wire.upstreams import HOSTILE, StartServer, children, free_port, starting
@@ -135,7 +135,7 @@ async def test_that_it_was_gone_before_does_not_take_out_the_tools_of_a_list_tha
     server = await in_db(add)(alice, shop)
     await stored(server.tools.exists, "its tools are known")
     await in_db(expose)(alice, server)
-    kept = keeping._serving
+    kept = connections._serving
     assert kept is not None
     async with kept._known["shop"].recording:
         await asyncio.to_thread(shop.program.kill)
@@ -178,28 +178,28 @@ def is_offered() -> bool:
 
 
 def test_one_process_without_a_way_does_not_speak_for_those_that_have_one(server: UpstreamServer) -> None:
-    assert reports.report(server.pk, server.revision, DOWN)
+    assert connections.report(server.pk, server.revision, DOWN)
     assert (now(server).state, now(server).reported_by, is_offered()) == (ServerState.UP, "another", True)
 
 
 def test_the_word_of_a_process_that_fell_silent_lapses(server: UpstreamServer) -> None:
-    UpstreamServer.objects.update(reported_at=timezone.now() - reports.COUNTS_FOR - timedelta(seconds=1))
-    assert not reports.report(server.pk, server.revision, DOWN)
+    UpstreamServer.objects.update(reported_at=timezone.now() - connections.COUNTS_FOR - timedelta(seconds=1))
+    assert not connections.report(server.pk, server.revision, DOWN)
     assert (now(server).state, now(server).reason, is_offered()) == (ServerState.DOWN, "no way", False)
 
 
 def test_a_process_that_ends_takes_its_word_back(server: UpstreamServer) -> None:
-    reports.report(server.pk, server.revision, UP)
-    reports.fall_silent()
+    connections.report(server.pk, server.revision, UP)
+    connections.fall_silent()
     assert now(server).reported_at is None
     assert is_offered()
 
 
 def test_being_connected_again_is_not_enough_to_be_offered_again(server: UpstreamServer) -> None:
-    reports.report(server.pk, server.revision, UP)
-    reports.report(server.pk, server.revision, DOWN)
+    connections.report(server.pk, server.revision, UP)
+    connections.report(server.pk, server.revision, DOWN)
     assert not is_offered()
-    assert not reports.report(server.pk, server.revision, UP)
+    assert not connections.report(server.pk, server.revision, UP)
     assert not is_offered()
     _taken(server)
     assert is_offered()
@@ -207,13 +207,13 @@ def test_being_connected_again_is_not_enough_to_be_offered_again(server: Upstrea
 
 def test_a_report_of_the_connection_before_is_ignored(alice: User, server: UpstreamServer) -> None:
     changed = servers.change(server.pk, ServerDraft("shop", url="https://other.example/mcp"), signed_in(alice))
-    reports.report(server.pk, server.revision, DOWN)
+    connections.report(server.pk, server.revision, DOWN)
     assert now(changed).state == ServerState.NEW
 
 
 def test_what_is_disabled_stays_so_whatever_is_reported(alice: User, server: UpstreamServer) -> None:
     off = servers.enable(server.pk, False, signed_in(alice))
-    reports.report(off.pk, off.revision, UP)
+    connections.report(off.pk, off.revision, UP)
     assert (now(off).state, is_offered()) == (ServerState.DISABLED, False)
 
 

@@ -13,11 +13,11 @@ from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import Tool
 from hitlchat.gate.status import Status
 from hitlchat.upstreams import composing, discovering, servers
-from hitlchat.upstreams.composing import Change, Refused
-from hitlchat.upstreams.ledger.past import AT_A_TIME
+from hitlchat.upstreams.access import OnlyPeople
+from hitlchat.upstreams.changes import Change, Refused
+from hitlchat.upstreams.client import Listing
+from hitlchat.upstreams.ledger.words import AT_A_TIME
 from hitlchat.upstreams.models import ComposedTool, ToolEvent, ToolState, UpstreamServer
-from hitlchat.upstreams.rights import OnlyPeople
-from hitlchat.upstreams.wire import Listing
 from tests.conftest import signed_in
 from tests.gate.asking import ask, status
 from tests.upstreams.shops import SAYS_IT_BACK, expose, listed, listing, row, somewhere

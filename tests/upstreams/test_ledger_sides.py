@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hitlchat.base.visible import see
-from hitlchat.upstreams.ledger.sides import CONTEXT, LONGEST, MOST_MATCHED_WORDS, Part, Side, sides
+from hitlchat.upstreams.ledger.becoming import CONTEXT, LONGEST_TEXT, MOST_MATCHED_WORDS, Part, Side, sides
 
 WORDS = st.lists(st.sampled_from(["one ", "two", " ", "\n", ".", "\u200b", "\u05d0\u05d1", "\u4e2d"]), max_size=40)
 
@@ -75,9 +75,9 @@ def test_what_would_take_too_long_to_match_is_marked_as_a_whole() -> None:
 
 
 def test_what_is_longer_than_any_page_is_cut_with_the_rest_counted() -> None:
-    one, _ = both("x" * (LONGEST + 5000), "y")
+    one, _ = both("x" * (LONGEST_TEXT + 5000), "y")
     assert one.parts[-1] == Part("5,000 more characters, not shown", "skip")
-    assert sum(len(part.text) for part in one.parts if part.kind != "skip") == LONGEST
+    assert sum(len(part.text) for part in one.parts if part.kind != "skip") == LONGEST_TEXT
 
 
 @pytest.mark.parametrize("text", ["\u05d0\u05d1 \u05d2", "abc \u05d0\u05d1\u202e"])

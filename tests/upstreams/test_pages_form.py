@@ -11,7 +11,7 @@ from hitlchat.gate.models import HitlMode
 from hitlchat.upstreams import reaching
 from hitlchat.upstreams.gallery import entries
 from hitlchat.upstreams.models import ComposedTool, ToolState, Trust, UpstreamServer
-from hitlchat.upstreams.pages import arguments
+from hitlchat.upstreams.pages import form
 from hitlchat.upstreams.values import Value
 from tests.upstreams.shops import expose, somewhere
 from tests.upstreams.test_pages import KEY, list_tools, of
@@ -243,7 +243,7 @@ def test_a_program_is_saved_only_after_its_command_line_was_shown_and_confirmed(
     "given", [("-m", "server"), ("", "two\nlines"), (" spaces ", '"quoted"'), ("ünï", "${KEY}")], ids=str
 )
 def test_arguments_come_back_from_their_lines_as_they_were(given: tuple[str, ...]) -> None:
-    assert arguments.read(arguments.lines(given).replace("\n", "\r\n")) == given
+    assert form.read(form.lines(given).replace("\n", "\r\n")) == given
 
 
 def test_our_own_address_is_recognised(alice: User) -> None:

@@ -12,7 +12,7 @@ from django.contrib.auth.models import User
 from pytest_django import Settings
 
 from hitlchat.upstreams.models import ServerState, UpstreamServer
-from hitlchat.upstreams.pages import arguments
+from hitlchat.upstreams.pages import form
 from tests.upstreams.shops import Shop, shop_in, somewhere
 from tests.upstreams.test_pages import KEY, list_tools, of
 from tests.upstreams.test_pages_form import HTTP, STDIO, header, save
@@ -105,7 +105,7 @@ def test_a_test_of_what_is_mistyped_names_the_fields(alice: User) -> None:
 @pytest.mark.django_db(transaction=True)
 def test_a_program_is_started_for_a_test_only_with_a_yes(alice: User, allow_stdio: None, tmp_path: Path) -> None:
     program = shop_in(tmp_path)
-    given = STDIO | {"command": sys.executable, "args": arguments.lines(program.arguments)}
+    given = STDIO | {"command": sys.executable, "args": form.lines(program.arguments)}
     page = save(alice, "/servers/test", **given).content.decode()
     assert "The test would start this program on this machine" in page
     assert not program.log.exists()

@@ -15,11 +15,11 @@ from hitlchat.gate import stopping
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import Approval, AuditEvent, Decision, Tool, ToolCall
 from hitlchat.gate.status import Status
-from hitlchat.upstreams.asking import questions
-from hitlchat.upstreams.asking.answers import BadAnswer
-from hitlchat.upstreams.asking.waiting import Asker
+from hitlchat.upstreams.client import Question
+from hitlchat.upstreams.elicitation import questions
+from hitlchat.upstreams.elicitation.fields import BadAnswer
+from hitlchat.upstreams.elicitation.waiting import Asker
 from hitlchat.upstreams.models import QuestionState, UpstreamQuestion
-from hitlchat.upstreams.wire import Question
 from tests.conftest import signed_in
 from tests.gate.asking import events
 from tests.upstreams.asking import (

@@ -4,10 +4,8 @@ from typing import Any
 
 import pytest
 
-from hitlchat.upstreams.asking.answers import BadAnswer, checked, read
-from hitlchat.upstreams.asking.links import NoLink, link
-from hitlchat.upstreams.asking.schema import Unusable, fields_of
-from hitlchat.upstreams.asking.secrecy import secret_field
+from hitlchat.upstreams.elicitation.fields import BadAnswer, Unusable, checked, fields_of, read
+from hitlchat.upstreams.elicitation.judging import NoLink, link, secret_field
 
 
 def form(**properties: Any) -> dict[str, Any]:

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from hitlchat.gate.sources import OutcomeUnknown
-from hitlchat.upstreams.results import LARGEST_RESULT, LONGEST_MESSAGE, result_of
-from hitlchat.upstreams.wire import Answer, NeverRan, Outcome, Rejected, Unknown, Unreadable
+from hitlchat.upstreams.client import Answer, NeverRan, Outcome, Rejected, Unknown, Unreadable
+from hitlchat.upstreams.source import LARGEST_RESULT, LONGEST_MESSAGE, result_of
 
 TEXT = {"type": "text", "text": "hello"}
 PICTURE = {"type": "image", "mimeType": "image/png", "bytes": 108}

@@ -8,9 +8,10 @@ from pytest_django import Settings
 
 from hitlchat.gate.actor import Actor
 from hitlchat.upstreams import reaching, servers
+from hitlchat.upstreams.access import OnlyAdministrators, OnlyPeople
+from hitlchat.upstreams.drafts import BadServer, ServerDraft, draft_of
 from hitlchat.upstreams.models import ServerState, UpstreamServer
-from hitlchat.upstreams.rights import OnlyAdministrators, OnlyPeople
-from hitlchat.upstreams.servers import BadServer, NotConfirmed, ServerDraft, draft_of
+from hitlchat.upstreams.servers import NotConfirmed
 from hitlchat.upstreams.values import Value
 from tests.conftest import signed_in
 from tests.upstreams.shops import somewhere

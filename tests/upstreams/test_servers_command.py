@@ -10,8 +10,8 @@ from django.core.management import CommandError, call_command
 
 from hitlchat.gate.models import Tool
 from hitlchat.upstreams import discovering, reaching
+from hitlchat.upstreams.client import Listing
 from hitlchat.upstreams.models import ToolEvent, UpstreamServer
-from hitlchat.upstreams.wire import Listing
 from tests.upstreams.shops import SAYS_IT_BACK, listed, listing, row, shop_in, somewhere
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -15,10 +15,10 @@ from hitlchat.base.database import in_db
 from hitlchat.gate.models import Tool
 from hitlchat.gate.status import Status
 from hitlchat.upstreams import servers
+from hitlchat.upstreams.client import Step
+from hitlchat.upstreams.drafts import ServerDraft
 from hitlchat.upstreams.models import UpstreamServer
-from hitlchat.upstreams.servers import ServerDraft
 from hitlchat.upstreams.waking import progressed
-from hitlchat.upstreams.wire import Step
 from tests.conftest import signed_in
 from tests.gate.asking import events
 from tests.upstreams.gated import asked, called, exposed, known, no, reached, read, settled, yes

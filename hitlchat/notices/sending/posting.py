@@ -18,8 +18,7 @@ from hitlchat.notices.sending.result import Result
 from hitlchat.outbound import addresses
 from hitlchat.secrets.masking import Mask
 from hitlchat.secrets.sealing import Unsealable
-from hitlchat.upstreams.wire.http import as_sent, tls
-from hitlchat.upstreams.wire.reach import CheckedNetwork, NotReachable
+from hitlchat.upstreams.client.http import CheckedNetwork, NotReachable, as_sent, tls
 
 MOST_BYTES = 16 * 1024
 LONGEST_ANSWER = 200

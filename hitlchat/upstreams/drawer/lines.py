@@ -5,12 +5,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from hitlchat.gate.models import HitlMode
-from hitlchat.upstreams import judging, naming
+from hitlchat.upstreams import composing, judging
 from hitlchat.upstreams.drawer.plan import stamp
-from hitlchat.upstreams.judge import scan
-from hitlchat.upstreams.judge.rubric import CREDIT, effective
-from hitlchat.upstreams.judge.scan import Finding
 from hitlchat.upstreams.models import ComposedTool, ToolState
+from hitlchat.upstreams.risk.phrases import Finding, trips
+from hitlchat.upstreams.risk.rubric import CREDIT, effective
 
 SHORT = 160
 MOST_ARGUMENTS = 30
@@ -85,7 +84,7 @@ class Line:
     @property
     def asked(self) -> int:
         """Its risk if every call is asked about."""
-        poisoned, floored = scan.trips(self.findings), bool(self.row.risk_floor)
+        poisoned, floored = trips(self.findings), bool(self.row.risk_floor)
         return effective(self.row.risk_inherent, floored=floored, gated=True, poisoned=poisoned)
 
     @property
@@ -135,5 +134,5 @@ class Line:
 def lines_of(rows: Iterable[ComposedTool]) -> list[Line]:
     """With their servers and tools loaded."""
     found = list(rows)
-    defaults = naming.aliases([(row, "") for row in found]).given
+    defaults = composing.aliases([(row, "") for row in found]).given
     return [Line(row, defaults[row.pk]) for row in found]

@@ -14,10 +14,9 @@ from hitlchat.gate.actor import actor_of
 from hitlchat.gate.models import DEFAULT_PROMPT
 from hitlchat.upstreams import composing, exposure
 from hitlchat.upstreams.access import administrator_only, server_named
-from hitlchat.upstreams.drawer import applying, listing, plan
+from hitlchat.upstreams.drawer import listing, plan
 from hitlchat.upstreams.drawer.lines import Line, lines_of
-from hitlchat.upstreams.drawer.listing import PIECE, SHOWN, Wanted
-from hitlchat.upstreams.drawer.summary import MOST_CHIPS, chips, summary
+from hitlchat.upstreams.drawer.listing import MOST_CHIPS, PIECE, SHOWN, Wanted, chips, summary
 from hitlchat.upstreams.models import ComposedTool
 from hitlchat.upstreams.pages import listing as page
 
@@ -92,12 +91,12 @@ def check(request: HttpRequest) -> HttpResponse:
     ceiling = wanted.exposure.ceiling if wanted.exposure else exposure.standing().ceiling
     problems = composing.problems(wanted.listed(), ceiling, actor_of(request))
     about = [wish.tool for wish in wanted.changes]
-    return render(request, "servers/drawer/_checked.html", {"about": about, "problems": applying.told(problems)})
+    return render(request, "servers/drawer/_checked.html", {"about": about, "problems": plan.told(problems)})
 
 
 def _apply(request: HttpRequest) -> HttpResponse:
     """Always 200, which is what htmx shows; the fragment says what became of it."""
-    outcome = applying.carry_out(plan.read(request.POST.get("plan", "")), actor_of(request))
+    outcome = plan.carry_out(plan.read(request.POST.get("plan", "")), actor_of(request))
     context: dict[str, Any] = {"outcome": outcome}
     if outcome.applied:
         context |= _totals() | {"is_oob": True}

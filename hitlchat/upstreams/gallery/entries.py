@@ -1,16 +1,179 @@
-"""Well-known servers to start from, of vendors and communities.
-
-Their addresses are checked as of November 2026, against what their makers publish, and never contacted until someone
-connects. Nothing of this is fetched: the files beside this module are all there is.
-"""
+"""Well-known servers to start from: what is known of each before anyone has connected to it, and who vouches for it."""
 
 import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any, Literal, cast
 from urllib.parse import urlsplit
 
+from hitlchat.secrets import references
 from hitlchat.upstreams.drafts import ServerDraft
-from hitlchat.upstreams.gallery.entry import Entry
-from hitlchat.upstreams.models import Trust
+from hitlchat.upstreams.models import Transport, Trust
+from hitlchat.upstreams.risk.offered import Connection
+from hitlchat.upstreams.values import Value
+
+AuthKind = Literal["oauth", "bearer", "api-key", "none"]
+
+AUTHS: dict[str, str] = {
+    "oauth": "OAuth",
+    "bearer": "Token",
+    "api-key": "API key",
+    "none": "No sign-in",
+}
+KINDS: dict[str, str] = {"remote": "On the internet", "local": "A program on this machine"}
+CATEGORIES = (
+    "Code",
+    "Cloud and hosting",
+    "Monitoring",
+    "Data",
+    "Search and web",
+    "Documentation",
+    "Work and planning",
+    "Customers and sales",
+    "Payments",
+    "Design and content",
+    "Files and this machine",
+)
+TAGS = (
+    "reads only",
+    "changes things",
+    "analytics",
+    "browser",
+    "databases",
+    "design",
+    "documentation",
+    "errors and logs",
+    "files",
+    "git",
+    "hosting",
+    "issues",
+    "money",
+    "people",
+    "search",
+)
+_LAUNCHERS = {
+    "npx": "It needs Node.js: npx downloads the newest version at each start, unless you name one (package@1.2.3).",
+    "uvx": "It needs uv: uvx downloads the newest version when first started, unless you name one (package@1.2.3).",
+}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """`setup`: what to do before and while connecting, in sentences. `privileges`: what it can do to what is yours.
+    `headers` and `env` hold references such as `${GITHUB_TOKEN}`, never values."""
+
+    id: str
+    title: str
+    maker: str
+    summary: str
+    category: str
+    tags: tuple[str, ...]
+    trust: str
+    auth: AuthKind
+    docs_url: str
+    setup: tuple[str, ...]
+    privileges: str
+    transport: str = Transport.HTTP.value
+    url: str = ""
+    headers: tuple[Value, ...] = ()
+    command: str = ""
+    args: tuple[str, ...] = ()
+    env: tuple[Value, ...] = ()
+
+    @classmethod
+    def from_json(cls, given: Mapping[str, Any]) -> "Entry":
+        """KeyError, TypeError: a member is missing, or is none."""
+        read: dict[str, Any] = dict(given)
+        for name in ("tags", "args"):
+            read[name] = tuple(read.get(name, ()))
+        for name in ("headers", "env"):
+            read[name] = tuple(_value(*pair) for pair in read.get(name, {}).items())
+        read["setup"] = (*read.get("setup", ()), *_steps(read))
+        return cls(**read)
+
+    @property
+    def kind(self) -> str:
+        """A key of KINDS."""
+        return "local" if self.transport == Transport.STDIO else "remote"
+
+    @property
+    def address(self) -> str:
+        """Where it is, or what would be started, as a person reads it."""
+        return self.draft().command_line if self.kind == "local" else self.url
+
+    @property
+    def kind_words(self) -> str:
+        return KINDS[self.kind]
+
+    @property
+    def auth_words(self) -> str:
+        return AUTHS[self.auth]
+
+    @property
+    def by_vendor(self) -> bool:
+        return self.trust == Trust.VENDOR
+
+    def draft(self) -> ServerDraft:
+        """To be looked over, completed and saved by a person."""
+        return ServerDraft(
+            name=self.id,
+            transport=self.transport,
+            url=self.url,
+            headers=self.headers,
+            command=self.command,
+            args=self.args,
+            env=self.env,
+            trust=self.trust,
+            gallery_entry=self.id,
+            docs_url=self.docs_url,
+        )
+
+    def is_where(self, draft: ServerDraft) -> bool:
+        """Whether `draft` still leads to this server and no other: only what the entry leaves open was filled in."""
+        if draft.transport != self.transport:
+            return False
+        if self.kind == "local":
+            own = {each.name for each in self.env}
+            return draft.command == self.command and _fits(self.args, draft.args) and own >= _names(draft.env)
+        return _identity(draft) == _identity(self.draft())
+
+
+def _steps(read: Mapping[str, Any]) -> Iterator[str]:
+    """What follows from how it is reached."""
+    given = [*read["headers"], *read["env"]]
+    if wanted := [name for value in given for name in references.names(value.value or "")]:
+        yield f"Set {' and '.join(wanted)} in the environment of this server, or type the value in when you connect."
+    if read["auth"] == "oauth":
+        yield f"Save it, then sign in at {read['maker']} when the page of the server asks for it."
+    if launcher := _LAUNCHERS.get(read.get("command", "")):
+        yield launcher
+
+
+def _value(name: str, text: str) -> Value:
+    """What refers to no variable is no secret."""
+    return Value(name, text, secret="${" in text)
+
+
+def _fits(own: tuple[str, ...], given: tuple[str, ...]) -> bool:
+    """An argument that refers to a variable may be replaced, but not by an option, which could do anything."""
+    if len(own) != len(given):
+        return False
+    return all(
+        one == other or ("${" in one and other[:1] not in {"", "-"}) for one, other in zip(own, given, strict=True)
+    )
+
+
+def _names(values: tuple[Value, ...]) -> set[str]:
+    return {each.name for each in values}
+
+
+def _identity(draft: ServerDraft) -> dict[str, Any] | None:
+    try:
+        return Connection(cast("Any", draft.transport), url=draft.url).identity()
+    except ValueError:
+        return None
+
 
 _HERE = Path(__file__).resolve().parent
 
@@ -46,3 +209,10 @@ def trust_of(entry_id: str, draft: ServerDraft) -> Trust:
     if entry and entry.is_where(draft):
         return Trust(entry.trust)
     return trust_for(draft.url)
+
+
+def vouched(draft: ServerDraft, entry_id: str) -> ServerDraft:
+    """`draft` with the trust that it deserves, and with its entry while it still leads where that does."""
+    entry = find(entry_id)
+    kept = entry_id if entry and entry.is_where(draft) else ""
+    return replace(draft, trust=trust_of(kept, draft).value, gallery_entry=kept)

@@ -8,7 +8,8 @@ from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_GET
 
 from hitlchat.upstreams.access import administrator_only
-from hitlchat.upstreams.ledger import becoming, past, record
+from hitlchat.upstreams.ledger import becoming, words
+from hitlchat.upstreams.ledger.becoming import fields
 from hitlchat.upstreams.ledger.words import Line
 from hitlchat.upstreams.models import ToolEvent
 
@@ -21,7 +22,7 @@ def history(request: HttpRequest) -> HttpResponse:
     """All events; `server` and `tool` narrow them by a part of the name that it had then."""
     wanted = {name: _searched(request, name) for name in ("server", "tool")}
     found = _narrowed(ToolEvent.objects.all(), wanted["server"], wanted["tool"])
-    context = {"section": "servers", "history": past.page_of(found, request.GET), "wanted": wanted}
+    context = {"section": "servers", "history": words.page_of(found, request.GET), "wanted": wanted}
     return render(request, "servers/ledger/history.html", context | {"any": any(wanted.values())})
 
 
@@ -32,8 +33,8 @@ def event(request: HttpRequest, event_id: int) -> HttpResponse:
     found = get_object_or_404(ToolEvent.objects.select_related("actor", "tool__server"), pk=event_id)
     context: dict[str, Any] = {"section": "servers", "event": found, "line": Line(found)}
     if found.record is not None:
-        before = past.accepted_before(found)
-        context |= {"before": before, "fields": record.fields(found.record)}
+        before = words.accepted_before(found)
+        context |= {"before": before, "fields": fields(found.record)}
         if before is not None:
             context["comparison"] = becoming.compare(before.record, found.record)
     return render(request, "servers/ledger/event.html", context)

@@ -5,10 +5,10 @@ from typing import Any
 from django.http import HttpRequest
 
 from hitlchat.upstreams import judging
-from hitlchat.upstreams.ledger import past, record
-from hitlchat.upstreams.ledger.becoming import becoming, has_changed
+from hitlchat.upstreams.ledger import words
+from hitlchat.upstreams.ledger.becoming import becoming, fields, has_changed, is_intact
 from hitlchat.upstreams.models import ComposedTool, ToolState
-from hitlchat.upstreams.pages import telling
+from hitlchat.upstreams.pages import standing
 
 LOOKS = {
     ToolState.NEW: ("", "clock"),
@@ -28,11 +28,11 @@ def of(request: HttpRequest, row: ComposedTool, problems: list[str]) -> dict[str
     look, icon = LOOKS[ToolState(row.state)]
     return {
         "section": "servers", "row": row, "server": row.server, "tool": row.tool, "look": look, "look_icon": icon,
-        "problems": problems, "told": telling.take(request), "becoming": found,
+        "problems": problems, "told": standing.take(request), "becoming": found,
         "reasons": dict.fromkeys(row.risk_reasons),
-        "accepted": accepted is not None, "intact": accepted is None or record.is_intact(accepted, row.pinned_digest),
-        "fields": record.fields(accepted or row.seen),
-        "listed_fields": record.fields(row.seen) if changed else (),
+        "accepted": accepted is not None, "intact": accepted is None or is_intact(accepted, row.pinned_digest),
+        "fields": fields(accepted or row.seen),
+        "listed_fields": fields(row.seen) if changed else (),
         "warnings": [each for each in judging.findings_of(row.warnings) if not found or each not in found.new_warnings],
-        "history": past.page_of(past.of_tool(row), request.GET),
+        "history": words.page_of(words.of_tool(row), request.GET),
     }  # fmt: skip

@@ -9,10 +9,10 @@ from django.views.decorators.http import require_GET, require_POST
 from hitlchat.gate.actor import actor_of
 from hitlchat.upstreams import composing
 from hitlchat.upstreams.access import administrator_only
-from hitlchat.upstreams.composing import Change, Refused
+from hitlchat.upstreams.changes import Change, Refused
 from hitlchat.upstreams.ledger import page
 from hitlchat.upstreams.models import ComposedTool, ToolState
-from hitlchat.upstreams.pages import telling
+from hitlchat.upstreams.pages import standing
 
 
 @administrator_only
@@ -44,7 +44,7 @@ def accept(request: HttpRequest, name: str, tool_id: UUID) -> HttpResponse:
         )
     except Refused as error:
         return _shown(request, _row(name, tool_id), error.problems[row.pk])
-    telling.tell(request, _told(accepted))
+    standing.tell(request, _told(accepted))
     return redirect("servers:tool", name, tool_id)
 
 
@@ -56,7 +56,7 @@ def stop(request: HttpRequest, name: str, tool_id: UUID) -> HttpResponse:
         composing.apply([Change(row.pk, exposed=False)], actor_of(request))
     except Refused as error:
         return _shown(request, _row(name, tool_id), error.problems[row.pk])
-    telling.tell(request, "It is not exposed any more. Its settings are kept, for the day when it is again.")
+    standing.tell(request, "It is not exposed any more. Its settings are kept, for the day when it is again.")
     return redirect("servers:tool", name, tool_id)
 
 

@@ -1,7 +1,12 @@
-"""A server's form: what an administrator types, turned into a draft."""
+"""A server's form: what an administrator types, with its rows and lines, turned into a draft."""
 
+import base64
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 from django import forms
 from django.conf import settings
@@ -9,12 +14,136 @@ from django.http import HttpRequest, QueryDict
 from django.utils.timezone import localtime
 
 from hitlchat.accounts.people import person
+from hitlchat.secrets import references, sealing
 from hitlchat.upstreams import drafts, own_address, values
 from hitlchat.upstreams.drafts import LONGEST_CALL_SECONDS, ServerDraft
-from hitlchat.upstreams.gallery import trusting
+from hitlchat.upstreams.gallery import entries
 from hitlchat.upstreams.models import Transport, UpstreamServer
-from hitlchat.upstreams.pages import arguments, rows
-from hitlchat.upstreams.values import Value
+from hitlchat.upstreams.values import Kept, Value
+
+LONGEST_SAID = 60
+ONE = "is one argument, with the space in it. Did you mean two lines?"
+
+
+def lines(arguments: Iterable[str]) -> str:
+    return "\n".join(map(_line, arguments))
+
+
+def read(text: str) -> tuple[str, ...]:
+    """The arguments of `text`; empty lines are none."""
+    return tuple(_argument(line) for line in text.replace("\r\n", "\n").split("\n") if line.strip())
+
+
+def argument_hints(arguments: Iterable[str]) -> list[str]:
+    """What is probably meant otherwise, in sentences."""
+    joined = (arg for arg in arguments if arg.startswith("-") and "=" not in arg and len(arg.split()) > 1)
+    return [f"“{arg if len(arg) < LONGEST_SAID else arg[:LONGEST_SAID] + '…'}” {ONE}" for arg in joined]
+
+
+def _line(argument: str) -> str:
+    plain = argument.strip() == argument != "" and not any(ch in argument for ch in "\r\n")
+    return argument if plain and not argument.startswith('"') else json.dumps(argument, ensure_ascii=False)
+
+
+def _argument(line: str) -> str:
+    line = line.strip()
+    if not line.startswith('"'):
+        return line
+    try:
+        meant = json.loads(line)
+    except ValueError:
+        return line
+    return meant if isinstance(meant, str) else line
+
+
+Kind = Literal["header", "env"]
+
+SPARE = 2
+# A colon is no part of Base64: this is what is to be encoded.
+_BASIC = re.compile(r"Basic +([^\s:]*:.*)", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Row:
+    """`kept`: a secret is stored that is shown to nobody; `held`: one was just typed, sealed."""
+
+    number: int
+    name: str = ""
+    value: str = ""
+    secret: bool = True
+    kept: bool = False
+    held: str = ""
+
+    @property
+    def empty(self) -> bool:
+        return not (self.name or self.value or self.held)
+
+
+def shown(given: Iterable[Value], standing: Iterable[Kept]) -> list[Row]:
+    """The rows for values as they are stored or suggested, and some to fill in."""
+    sealed = {each.name for each in standing if each.sealed}
+    rows = [
+        Row(number, each.name, each.value or "", each.secret, kept=each.value is None and each.name in sealed)
+        for number, each in enumerate(given, 1)
+    ]
+    return _with_spare(rows)
+
+
+def posted(data: QueryDict, kind: Kind, standing: Iterable[Kept], user_id: int) -> tuple[list[Row], tuple[Value, ...]]:
+    """What was typed: as rows to show again, and as values."""
+    sealed = {each.name for each in standing if each.sealed}
+    columns = (data.getlist(f"{kind}-{part}") for part in ("row", "name", "value", "held"))
+    secrets = set(data.getlist(f"{kind}-secret"))
+    rows: list[Row] = []
+    given: list[Value] = []
+    for mark, named, typed, held in zip(*columns, strict=False):
+        name, secret = named.strip(), mark in secrets
+        text = typed or _unsealed(held, user_id)
+        if not name and not text:
+            continue
+        value = Value(name, None if not text and (secret or name in sealed) else text, secret)
+        given.append(value)
+        rows.append(_again(value, len(rows) + 1, user_id, kept=name in sealed))
+    return _with_spare(rows), tuple(given)
+
+
+def encoded(value: Value) -> Value:
+    """With `user:password` in Base64, if it is that of HTTP's Basic scheme. ValueError."""
+    match = _BASIC.fullmatch(value.value or "")
+    if match is None or value.name.lower() != "authorization":
+        return value
+    if any(references.names(match[1])):
+        raise ValueError(
+            f"{value.name}: a reference cannot be encoded here. Keep user:password in Base64 in one variable,"
+            " and refer to that."
+        )
+    return Value(value.name, f"Basic {base64.b64encode(match[1].encode()).decode('ascii')}", value.secret)
+
+
+def _again(value: Value, number: int, user_id: int, *, kept: bool) -> Row:
+    text = value.value or ""
+    # Whoever types the rest has to see what stands there already.
+    hidden = text != "" and not values.missing(text) and values.keep([value], ())[0].sealed
+    if not hidden:
+        return Row(number, value.name, text, value.secret, kept=kept and value.value is None)
+    return Row(number, value.name, "", value.secret, held=sealing.seal(text, _purpose(user_id)))
+
+
+def _unsealed(held: str, user_id: int) -> str:
+    """Nothing if it was sealed for someone else, or with a key of another time: then it is asked for again."""
+    try:
+        return sealing.unseal(held, _purpose(user_id)) if held else ""
+    except sealing.Unsealable:
+        return ""
+
+
+def _purpose(user_id: int) -> str:
+    return f"typed upstream secret of {user_id}"
+
+
+def _with_spare(rows: list[Row]) -> list[Row]:
+    return [*rows, *(Row(len(rows) + more) for more in range(1, SPARE + 1))]
+
 
 TRANSPORTS = (
     (Transport.HTTP.value, "Streamable HTTP"),
@@ -125,7 +254,7 @@ class ServerForm(forms.Form):
         cleaned = super().clean() or self.cleaned_data
         for field in ("headers", "env"):
             try:
-                given = tuple(map(rows.encoded, getattr(self, f"{field}_given")))
+                given = tuple(map(encoded, getattr(self, f"{field}_given")))
             except ValueError as error:
                 self.add_error(field, str(error))
             else:
@@ -143,15 +272,15 @@ class ServerForm(forms.Form):
         given["name"] = given.get("name") or NAMELESS
         given |= {"args": self.arguments, "docs_adequate": not self.cleaned_data["docs_lacking"]}
         given |= {"headers": self.headers_given, "env": self.env_given}
-        return trusting.vouched(ServerDraft(**given), self.entry_id)
+        return entries.vouched(ServerDraft(**given), self.entry_id)
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        return arguments.read(str(self["args"].value() or ""))
+        return read(str(self["args"].value() or ""))
 
     @property
     def argument_hints(self) -> list[str]:
-        return arguments.hints(self.arguments)
+        return argument_hints(self.arguments)
 
     def typed(self) -> ServerDraft:
         """As far as it is typed, right or wrong: to be judged, never to be kept."""
@@ -165,7 +294,7 @@ class ServerForm(forms.Form):
             env=self.env_given,
             docs_adequate=not self["docs_lacking"].value(),
         )
-        return trusting.vouched(draft, self.entry_id)
+        return entries.vouched(draft, self.entry_id)
 
     def show(self, errors: dict[str, str]) -> None:
         """Put a BadServer's errors at their fields."""
@@ -183,11 +312,11 @@ class ServerForm(forms.Form):
             " you typed is below; saving it again replaces the other change.",
         )
 
-    def _rows(self, kind: rows.Kind, given: tuple[Value, ...], stored: Any) -> tuple[list[rows.Row], tuple[Value, ...]]:
+    def _rows(self, kind: Kind, given: tuple[Value, ...], stored: Any) -> tuple[list[Row], tuple[Value, ...]]:
         kept = values.read(stored or ())
         if self.is_bound and isinstance(self.data, QueryDict):
-            return rows.posted(self.data, kind, kept, person(self.request).pk)
-        return rows.shown(given, kept), given
+            return posted(self.data, kind, kept, person(self.request).pk)
+        return shown(given, kept), given
 
 
 def confirmed_in(request: HttpRequest) -> str:
@@ -198,7 +327,7 @@ def confirmed_in(request: HttpRequest) -> str:
 def _initial(draft: ServerDraft, standing: UpstreamServer | None) -> dict[str, Any]:
     return {
         **{name: getattr(draft, name) for name in _PLAIN},
-        "args": arguments.lines(draft.args),
+        "args": lines(draft.args),
         "docs_lacking": not draft.docs_adequate,
         "entry": draft.gallery_entry,
         "made_from": standing.updated_at.isoformat() if standing else "",

@@ -10,7 +10,7 @@ from django.views.decorators.http import require_GET
 
 from hitlchat.upstreams.access import administrator_only
 from hitlchat.upstreams.models import ComposedTool, ServerState, ToolState, UpstreamServer
-from hitlchat.upstreams.pages import standing, telling
+from hitlchat.upstreams.pages import standing
 
 # Seconds between two looks of a page, while something is about to happen and while nothing is.
 SOON, AT_LEISURE = 2, 5
@@ -58,7 +58,7 @@ def context(request: HttpRequest) -> dict[str, Any]:
     told = {
         "section": "servers",
         "states": [*ServerState.choices, (HAS_WITHHELD, "Has withheld tools")],
-        "told": telling.take(request),
+        "told": standing.take(request),
     }
     return _found(request) | told
 

@@ -5,8 +5,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from django.contrib import messages
 from django.db.models import Count, Q, QuerySet
 from django.db.models.functions import Lower
+from django.http import HttpRequest
 from django.utils import timezone
 
 from hitlchat.base import canonical
@@ -14,10 +16,44 @@ from hitlchat.gate.models import ToolCall
 from hitlchat.gate.status import Status
 from hitlchat.gate.withdraw import NOT_STARTED
 from hitlchat.upstreams import reaching
-from hitlchat.upstreams.judge.grade import Assessment
-from hitlchat.upstreams.judge.rubric import assess_server
-from hitlchat.upstreams.models import ServerState, ToolState, UpstreamServer
-from hitlchat.upstreams.reports import COUNTS_FOR
+from hitlchat.upstreams.connections import COUNTS_FOR
+from hitlchat.upstreams.models import ComposedTool, ServerState, ToolState, UpstreamServer
+from hitlchat.upstreams.risk.rubric import assess_server
+from hitlchat.upstreams.risk.server import Assessment
+
+_AWAY = (ServerState.DOWN, ServerState.SIGN_IN, ServerState.UNUSABLE)
+
+
+def count() -> int:
+    """Withheld tools, and servers that don't answer: one query."""
+    away = UpstreamServer.objects.filter(enabled=True, state__in=_AWAY).order_by().values_list("pk")
+    withheld = ComposedTool.objects.filter(state=ToolState.WITHHELD).order_by().values_list("pk")
+    return withheld.union(away, all=True).count()
+
+
+@dataclass(frozen=True)
+class Told:
+    """A sentence, and whether it is a caution."""
+
+    text: str
+    caution: bool
+
+
+def tell(request: HttpRequest, text: str, *, caution: bool = False) -> None:
+    messages.add_message(request, messages.WARNING if caution else messages.SUCCESS, text)
+
+
+def take(request: HttpRequest) -> list[Told]:
+    """All that was not told yet, which is then told."""
+    return [Told(str(each), each.level == messages.WARNING) for each in messages.get_messages(request)]
+
+
+def calls(count: int, words: str) -> str:
+    """“1 call was withdrawn.”; empty if there was none."""
+    if not count:
+        return ""
+    return f" {count:,} {'call' if count == 1 else 'calls'} {'was' if count == 1 else 'were'} {words}."
+
 
 SHORT_TRANSPORT = {"http": "Streamable HTTP", "stdio": "Program (stdio)", "sse": "HTTP with SSE"}
 # What a connection that is open is silent for at most, and then some.

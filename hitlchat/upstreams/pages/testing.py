@@ -9,15 +9,15 @@ from django.shortcuts import render
 from django.views.decorators.http import require_POST
 
 from hitlchat.gate.actor import actor_of
-from hitlchat.upstreams import reaching, servers, trying
+from hitlchat.upstreams import connections, reaching, servers
 from hitlchat.upstreams.access import administrator_only, server_named
+from hitlchat.upstreams.client import Trial
 from hitlchat.upstreams.drafts import BadServer
 from hitlchat.upstreams.models import UpstreamServer
-from hitlchat.upstreams.pages import arguments, standing
-from hitlchat.upstreams.pages.form import ServerForm, confirmed_in
-from hitlchat.upstreams.pages.risk import form_of
+from hitlchat.upstreams.pages import standing
+from hitlchat.upstreams.pages.form import ServerForm, argument_hints, confirmed_in
+from hitlchat.upstreams.pages.server import form_of
 from hitlchat.upstreams.servers import NotConfirmed
-from hitlchat.upstreams.wire import Trial
 
 MOST_NAMED = 12
 
@@ -74,7 +74,7 @@ def test(request: HttpRequest) -> HttpResponse:
         row = _row(request, form) if form.is_valid() else None
     except NotConfirmed as asked:
         again = json.dumps({"confirmed": asked.command_line})
-        hints = arguments.hints(form.arguments)
+        hints = argument_hints(form.arguments)
         return _answer(request, {"to_confirm": asked.command_line, "again": again, "hints": hints})
     except BadServer as error:
         form.show(error.errors)
@@ -88,7 +88,7 @@ def _row(request: HttpRequest, form: ServerForm) -> UpstreamServer:
     """What would be saved. BadServer, NotConfirmed."""
     draft = form.draft()
     servers.check_program(draft, actor_of(request), confirmed_in(request), form.standing)
-    row = trying.unsaved(draft, form.standing)
+    row = connections.unsaved(draft, form.standing)
     saved = form.standing
     if saved and reaching.connection_of(saved).identity() == reaching.connection_of(row).identity():
         # As it is signed in; whoever else is there gets nothing of that.
@@ -97,7 +97,7 @@ def _row(request: HttpRequest, form: ServerForm) -> UpstreamServer:
 
 
 def _tried(request: HttpRequest, row: UpstreamServer) -> HttpResponse:
-    return _answer(request, {"reached": Reached(trying.attempt(row)), "is_saved": "of" in request.POST})
+    return _answer(request, {"reached": Reached(connections.attempt(row)), "is_saved": "of" in request.POST})
 
 
 def _answer(request: HttpRequest, context: dict[str, Any]) -> HttpResponse:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hitlchat.upstreams.judge.aliases import RESERVED, assign, normal, objections, propose, shape, speaking
+from hitlchat.upstreams.risk.aliases import RESERVED, assign, normal, objections, propose, shape, speaking
 from tests.upstreams.judge.catalogues import REAL, SERVERS, name, tools_of_others
 
 FORM = re.compile(r"[A-Za-z0-9_-]{1,64}")

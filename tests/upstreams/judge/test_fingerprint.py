@@ -12,9 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hitlchat.base import canonical
-from hitlchat.upstreams.judge.difference import difference
-from hitlchat.upstreams.judge.fingerprint import PROFILE, pin
-from hitlchat.upstreams.judge.offered import Connection, Offered, Unusable
+from hitlchat.upstreams.risk.difference import difference
+from hitlchat.upstreams.risk.offered import PROFILE, Connection, Offered, Unusable, pin
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "fingerprint.md"
 HTTP = Connection("http", url="https://rates.example.com/mcp")

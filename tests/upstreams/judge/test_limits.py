@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from hitlchat.base.expressions import LONGEST, MOST_PATTERNS, compiled
 from hitlchat.gate.schema import BadArguments, validate
-from hitlchat.upstreams.judge import recursion
-from hitlchat.upstreams.judge.limits import problems
-from hitlchat.upstreams.judge.offered import Offered
-from hitlchat.upstreams.judge.patterns import checkable, left_to_the_server, linear
+from hitlchat.upstreams.risk import limits
+from hitlchat.upstreams.risk.limits import problems
+from hitlchat.upstreams.risk.offered import Offered
+from hitlchat.upstreams.risk.schemas import checkable, left_to_the_server, linear
 from tests.upstreams.judge.catalogues import REAL, name
 
 Schema = dict[str, Any]
@@ -212,8 +212,8 @@ def test_whatever_passes_can_be_validated_without_end_or_explosion(definitions: 
     for level in range(12):
         arguments = {"xy"[level % 2]: arguments}
     try:
-        recursion.check(schema)
-    except recursion.Unbounded:
+        limits.check(schema)
+    except limits.Unbounded:
         return
     start = time.process_time()
     with suppress(BadArguments):

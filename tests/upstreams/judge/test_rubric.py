@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hitlchat.upstreams.judge import verbs
-from hitlchat.upstreams.judge.offered import Offered
-from hitlchat.upstreams.judge.rubric import (
+from hitlchat.upstreams.risk import tool
+from hitlchat.upstreams.risk.offered import Offered
+from hitlchat.upstreams.risk.rubric import (
     Assessment,
     Floor,
     ServerFacts,
@@ -19,8 +19,8 @@ from hitlchat.upstreams.judge.rubric import (
     compose,
     says_it_writes,
 )
-from hitlchat.upstreams.judge.server_rubric import reach
-from hitlchat.upstreams.judge.tool_rubric import HINTS
+from hitlchat.upstreams.risk.server import reach
+from hitlchat.upstreams.risk.tool import HINTS
 from tests.upstreams.judge.catalogues import REAL, name
 
 SAFE = ServerFacts("stdio", trust="vendor", writes=False, documented=True)
@@ -166,23 +166,23 @@ REVERSIBLE = ["list_deleted_files", "undelete", "removed_items", "dropbox_list",
 
 @pytest.mark.parametrize("named", IRREVERSIBLE)
 def test_a_verb_that_cannot_be_undone_is_found_in_any_spelling(named: str) -> None:
-    assert verbs.irreversible(named)
+    assert tool.irreversible(named)
 
 
 @pytest.mark.parametrize("named", REVERSIBLE)
 def test_a_name_that_only_contains_such_letters_is_not_taken_for_one(named: str) -> None:
-    assert verbs.irreversible(named) is None
+    assert tool.irreversible(named) is None
 
 
 @pytest.mark.parametrize("named", ["exec", "executeQuery", "run_command", "runSQL", "bash", "python_eval", "sudo-do"])
 def test_a_name_that_runs_code_is_found(named: str) -> None:
-    assert verbs.executes(named)
+    assert tool.executes(named)
 
 
 @pytest.mark.parametrize("named", ["get_post", "slack_list_messages", "read_email", "search_orders", "convert"])
 def test_a_name_that_begins_with_a_verb_of_reading_writes_nothing(named: str) -> None:
-    assert not verbs.writes(named)
-    assert not verbs.executes(named)
+    assert not tool.writes(named)
+    assert not tool.executes(named)
 
 
 # -- Both together ----------------------------------------------------------------------------------------------------

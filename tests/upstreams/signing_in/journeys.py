@@ -8,8 +8,7 @@ from django.test import Client
 from django.urls import reverse
 
 from hitlchat.base.database import in_db
-from hitlchat.upstreams.models import ServerState, UpstreamServer
-from hitlchat.upstreams.sign_ins import SignIn
+from hitlchat.upstreams.models import ServerState, SignIn, UpstreamServer
 from tests.waiting import stored
 
 HOST = "localhost"

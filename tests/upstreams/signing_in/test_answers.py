@@ -11,9 +11,8 @@ from django.utils import timezone
 from starlette.responses import JSONResponse
 
 from hitlchat.upstreams import servers
-from hitlchat.upstreams.models import UpstreamServer
-from hitlchat.upstreams.servers import ServerDraft
-from hitlchat.upstreams.sign_ins import SignIn, SignInAttempt
+from hitlchat.upstreams.drafts import ServerDraft
+from hitlchat.upstreams.models import SignIn, SignInAttempt, UpstreamServer
 from tests.conftest import signed_in
 from tests.upstreams.signing_in.conftest import browser_of
 from tests.upstreams.signing_in.guarded import Guarded

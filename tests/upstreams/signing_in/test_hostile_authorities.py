@@ -13,10 +13,9 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from hitlchat.upstreams import servers
-from hitlchat.upstreams.models import UpstreamServer
-from hitlchat.upstreams.servers import ServerDraft
-from hitlchat.upstreams.sign_ins import SignIn
-from hitlchat.upstreams.signing_in.fetching import Bounds, NotPossible
+from hitlchat.upstreams.drafts import ServerDraft
+from hitlchat.upstreams.models import SignIn, UpstreamServer
+from hitlchat.upstreams.oauth.discovery import Bounds, NotPossible
 from hitlchat.upstreams.values import Value
 from tests.conftest import signed_in
 from tests.upstreams.shops import somewhere

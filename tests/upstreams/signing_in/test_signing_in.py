@@ -5,8 +5,7 @@ import pytest
 from django.test import Client
 
 from hitlchat.base.database import in_db
-from hitlchat.upstreams.models import ServerState, UpstreamServer
-from hitlchat.upstreams.sign_ins import SignInAttempt
+from hitlchat.upstreams.models import ServerState, SignInAttempt, UpstreamServer
 from tests.upstreams.signing_in import journeys
 from tests.upstreams.signing_in.guarded import Guarded
 from tests.upstreams.signing_in.journeys import begin, kept, link, query, reaches

@@ -15,12 +15,11 @@ from hitlchat.base.database import in_db
 from hitlchat.gate.models import Tool, ToolCall
 from hitlchat.gate.status import Status
 from hitlchat.upstreams import reaching, servers
-from hitlchat.upstreams.models import ServerState, UpstreamServer
-from hitlchat.upstreams.servers import ServerDraft
-from hitlchat.upstreams.sign_ins import SignIn, origin_of
-from hitlchat.upstreams.signing_in.fetching import bounds_of
-from hitlchat.upstreams.signing_in.holding import Holder
-from hitlchat.upstreams.wire import NoToken
+from hitlchat.upstreams.client import NoToken
+from hitlchat.upstreams.drafts import ServerDraft
+from hitlchat.upstreams.models import ServerState, SignIn, UpstreamServer, origin_of
+from hitlchat.upstreams.oauth.discovery import bounds_of
+from hitlchat.upstreams.oauth.refresh import Holder
 from tests.conftest import signed_in
 from tests.gate.asking import fresh
 from tests.upstreams.shops import expose

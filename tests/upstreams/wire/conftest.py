@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from hitlchat.upstreams.wire import Pool
+from hitlchat.upstreams.client import Pool
 from tests.upstreams.wire.upstreams import SURROUNDINGS, Seen, starting
 
 start_server = pytest.fixture(starting)

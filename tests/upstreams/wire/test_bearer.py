@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import httpx2
 import pytest
 
-from hitlchat.upstreams.wire import Answer, Bearer, NeverRan, NoToken, Pool, try_connect
+from hitlchat.upstreams.client import Answer, Bearer, NeverRan, NoToken, Pool, try_connect
 from tests.upstreams.hostile_http import hostile_http
 from tests.upstreams.wire.upstreams import SURROUNDINGS, StartServer, at, until
 

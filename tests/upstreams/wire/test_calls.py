@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hitlchat.upstreams.wire import Answer, NeverRan, Pool, Question, Reply, ServerSpec, Step, Unknown
+from hitlchat.upstreams.client import Answer, NeverRan, Pool, Question, Reply, ServerSpec, Step, Unknown
 from tests.upstreams.honest_server import PICTURE
 from tests.upstreams.wire.upstreams import StartServer, at, honest, until, written
 

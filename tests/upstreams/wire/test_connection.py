@@ -11,7 +11,7 @@ import pytest
 
 from hitlchat.outbound import addresses
 from hitlchat.secrets.masking import Mask
-from hitlchat.upstreams.wire import Answer, NeverRan, Pool, ServerSpec, Surroundings, Unknown, try_connect
+from hitlchat.upstreams.client import Answer, NeverRan, Pool, ServerSpec, Surroundings, Unknown, try_connect
 from tests.upstreams.wire.upstreams import (
     QUICK,
     SURROUNDINGS,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hitlchat.upstreams.wire import (
+from hitlchat.upstreams.client import (
     Answer,
     Limits,
     Outcome,

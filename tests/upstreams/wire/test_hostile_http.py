@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from hitlchat.upstreams.wire import (
+from hitlchat.upstreams.client import (
     Answer,
     NeverRan,
     Outcome,

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from hitlchat.upstreams.wire import Answer, Pool, Reply, ServerSpec, Step
-from hitlchat.upstreams.wire.questions import Question
+from hitlchat.upstreams.client import Answer, Pool, Reply, ServerSpec, Step
+from hitlchat.upstreams.client.elicitation import Question
 from tests.upstreams.wire.upstreams import QUICK, Program, at, free_port, up
 
 NPM = Path(os.environ.get("TEST_NPM_SERVERS") or Path(sys.prefix) / "npm") / "node_modules" / "@modelcontextprotocol"

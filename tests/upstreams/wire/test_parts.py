@@ -8,13 +8,12 @@ import pytest
 from mcp_types import CallToolResult
 
 from hitlchat.secrets.masking import Mask
-from hitlchat.upstreams.wire import Limits, ServerSpec
-from hitlchat.upstreams.wire.content import answer
-from hitlchat.upstreams.wire.lines import KEPT_ENDS, Lines, TooLong
-from hitlchat.upstreams.wire.notes import MOST_NOTES, Notes
-from hitlchat.upstreams.wire.pace import Pace
-from hitlchat.upstreams.wire.shape import complaint
-from hitlchat.upstreams.wire.texts import short
+from hitlchat.upstreams.client import Limits, ServerSpec
+from hitlchat.upstreams.client.exchange import short
+from hitlchat.upstreams.client.link import MOST_NOTES, Notes
+from hitlchat.upstreams.client.results import answer, complaint
+from hitlchat.upstreams.client.stdio import KEPT_ENDS, Lines, TooLong
+from hitlchat.upstreams.client.tap import Pace
 
 URL = "https://example.com/mcp"
 

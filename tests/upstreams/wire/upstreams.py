@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from hitlchat.outbound import addresses
 from hitlchat.secrets.masking import Mask
-from hitlchat.upstreams.wire import Listing, Pool, ServerSpec, Status, Surroundings, Timeouts
+from hitlchat.upstreams.client import Listing, Pool, ServerSpec, Status, Surroundings, Timeouts
 from tests import forks
 
 FOLDER: Final = Path(__file__).resolve().parent.parent

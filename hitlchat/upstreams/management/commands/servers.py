@@ -8,14 +8,14 @@ from django.db.models import Count, Q, QuerySet
 from hitlchat.accounts.roles import may_administer
 from hitlchat.base.visible import see
 from hitlchat.gate.actor import Actor
-from hitlchat.upstreams import composing, servers, trying
+from hitlchat.upstreams import composing, connections, console, servers
+from hitlchat.upstreams import console as described
+from hitlchat.upstreams.access import OnlyAdministrators
+from hitlchat.upstreams.changes import Change, Refused
 from hitlchat.upstreams.changes import NotConfirmed as LessOversight
-from hitlchat.upstreams.composing import Change, Refused
-from hitlchat.upstreams.console import options as described
-from hitlchat.upstreams.console import tables
+from hitlchat.upstreams.drafts import BadServer, ServerDraft
 from hitlchat.upstreams.models import ComposedTool, ToolState, UpstreamServer
-from hitlchat.upstreams.rights import OnlyAdministrators
-from hitlchat.upstreams.servers import BadServer, NotConfirmed, ServerDraft
+from hitlchat.upstreams.servers import NotConfirmed
 
 Options = dict[str, Any]
 
@@ -32,25 +32,25 @@ class Command(BaseCommand):
         try:
             getattr(self, f"_{options['what']}")(options)
         except (BadServer, LookupError, OnlyAdministrators, Refused) as error:
-            raise CommandError(tables.plain(error)) from error
+            raise CommandError(console.plain(error)) from error
 
     # -- Servers ------------------------------------------------------------------------------------------------------
 
     def _list(self, options: Options) -> None:
         rows = UpstreamServer.objects.annotate(exposed_count=Count("tools", filter=Q(tools__state=ToolState.EXPOSED)))
-        self.stdout.write(tables.servers(rows))
+        self.stdout.write(console.servers(rows))
 
     def _show(self, options: Options) -> None:
-        self.stdout.write(tables.server(_server(options)))
+        self.stdout.write(console.server(_server(options)))
 
     def _test(self, options: Options) -> None:
-        found = trying.attempt(_server(options))
+        found = connections.attempt(_server(options))
         if found.error:
-            raise CommandError(tables.plain("\n".join([f"No connection: {found.error}", *found.notes])))
-        self.stdout.write(tables.trial(found))
+            raise CommandError(console.plain("\n".join([f"No connection: {found.error}", *found.notes])))
+        self.stdout.write(console.trial(found))
 
     def _add(self, options: Options) -> None:
-        draft, actor = described.draft_of(options), _actor(options)
+        draft, actor = described.described(options), _actor(options)
         try:
             made = servers.create(draft, actor, confirmed=options["confirm"])
         except NotConfirmed as asked:
@@ -86,7 +86,7 @@ class Command(BaseCommand):
 
     def _tools(self, options: Options) -> None:
         rows = _server(options).tools.select_related("server", "tool").defer("pinned")
-        self.stdout.write(tables.tools(rows.filter(state=options["state"]) if options["state"] else rows))
+        self.stdout.write(console.tools(rows.filter(state=options["state"]) if options["state"] else rows))
 
     def _expose(self, options: Options) -> None:
         row = _tool(options)
@@ -102,11 +102,11 @@ class Command(BaseCommand):
             warnings_read=options["warnings_read"],
         )
         if row.warnings:
-            self.stderr.write(tables.warnings(row))
+            self.stderr.write(console.warnings(row))
         exposed = self._apply(change, _actor(options), sure=options["less_oversight"])
         assert exposed.tool is not None
         mode = exposed.tool.get_hitl_mode_display().lower()
-        self.stdout.write(f"{tables.plain(row.name)} is exposed as {exposed.tool.name} ({mode}).")
+        self.stdout.write(f"{console.plain(row.name)} is exposed as {exposed.tool.name} ({mode}).")
 
     def _apply(self, change: Change, actor: Actor, *, sure: bool) -> ComposedTool:
         try:
@@ -119,20 +119,20 @@ class Command(BaseCommand):
     def _hide(self, options: Options) -> None:
         row = _tool(options)
         composing.apply([Change(row.pk, exposed=False)], _actor(options), confirmed="")
-        self.stdout.write(f"{tables.plain(row.name)} is not exposed any more.")
+        self.stdout.write(f"{console.plain(row.name)} is not exposed any more.")
 
     def _accept(self, options: Options) -> None:
         row, actor = _tool(options), _actor(options)
         digest = options["digest"]
         if not digest:
-            self.stdout.write(tables.changes(row))
+            self.stdout.write(console.changes(row))
             if row.warnings:
-                self.stdout.write(tables.warnings(row))
+                self.stdout.write(console.warnings(row))
             self._ask("Accept it as it is now?", f"--digest {row.seen_digest}")
             digest = row.seen_digest
         keep, was_read = options["keep_mode"], options["warnings_read"]
         composing.accept(row.pk, digest, actor, keep_mode=keep, warnings_read=was_read)
-        self.stdout.write(f"{tables.plain(row.name)} is accepted as it is now.")
+        self.stdout.write(f"{console.plain(row.name)} is accepted as it is now.")
 
     def _ask(self, question: str, instead: str) -> None:
         """CommandError unless the person at the terminal says yes; `instead` says so where nobody sits there."""

@@ -1,0 +1,275 @@
+"""The one owner of a server: connects, stays, notices that it is gone, and connects again."""
+
+import asyncio
+import logging
+import random
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from contextvars import Context
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+import httpx2
+
+from hitlchat.upstreams.client.bearer import ConnectionMask
+from hitlchat.upstreams.client.calling import ToolCall, attempt, too_large
+from hitlchat.upstreams.client.link import Link, Notes
+from hitlchat.upstreams.client.listing import Listing, ListingFailed, listing
+from hitlchat.upstreams.client.opening import Live
+from hitlchat.upstreams.client.results import NeverRan, Outcome
+from hitlchat.upstreams.client.session import Keeper, held
+from hitlchat.upstreams.client.spec import ServerSpec, Surroundings
+
+FIRST_PAUSE_SECONDS = 0.2
+LONGEST_PAUSE_SECONDS = 30.0
+
+
+class Backoff:
+    def __init__(self) -> None:
+        self._pause = FIRST_PAUSE_SECONDS
+
+    def start_over(self) -> None:
+        self._pause = FIRST_PAUSE_SECONDS
+
+    async def wait(self, hurry: asyncio.Event) -> None:
+        """`hurry` cuts it short, but not below the first pause."""
+        seconds = self._pause * random.uniform(0.8, 1.2)  # noqa: S311
+        self._pause = min(2 * self._pause, LONGEST_PAUSE_SECONDS)
+        await asyncio.sleep(min(seconds, FIRST_PAUSE_SECONDS))
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds - FIRST_PAUSE_SECONDS):
+                await hurry.wait()
+
+
+State = Literal["disabled", "connecting", "up", "down"]
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
+
+
+@dataclass(frozen=True)
+class Status:
+    """`since`: when it came into this state. `last_error` stays, secrets masked, until the server is up for good, and
+    `latency_ms` is of the last exchange without work. `http_status`: 401 where the server wants someone to sign in."""
+
+    state: State
+    since: datetime = field(default_factory=now)
+    last_error: str = ""
+    last_error_at: datetime | None = None
+    http_status: int | None = None
+    latency_ms: float | None = None
+    protocol_version: str = ""
+    server_name: str = ""
+    server_version: str = ""
+    tool_count: int | None = None
+    notes: tuple[str, ...] = ()
+    """The last lines that the server wrote to its standard error, and what was wrong with its output."""
+
+
+logger = logging.getLogger(__name__)
+
+# A connection that lasted so long was a good one: the next failure is the first.
+SETTLED_SECONDS = 10.0
+# What ending a program may take, beyond the time that a server has for its goodbye.
+ENDING_SECONDS = 8.0
+
+OnTools = Callable[[str, Listing], Awaitable[None]]
+OnStatus = Callable[[str, Status], None]
+
+
+class Connection(Keeper):
+    """One server, for the loop in which it is first used. `on_tools` gets the list after every connect and change."""
+
+    def __init__(
+        self,
+        spec: ServerSpec,
+        surroundings: Surroundings,
+        *,
+        auth: httpx2.Auth | None = None,
+        on_tools: OnTools | None = None,
+        on_status: OnStatus | None = None,
+    ) -> None:
+        self.spec, self._surroundings, self._auth = spec, surroundings, auth
+        self._on_tools, self._on_status = on_tools, on_status
+        self._mask = ConnectionMask(surroundings, spec, auth)
+        self._status = Status("down")
+        self._notes = Notes()
+        self._owner: asyncio.Task[None] | None = None
+        self._link: Link | None = None
+        self._live: Live | None = None
+        self._closing, self._opened, self._failures = asyncio.Event(), False, 0
+        self._turn, self._wake = asyncio.Event(), asyncio.Event()
+        self._calls = asyncio.Semaphore(spec.limits.calls_at_once)
+
+    @property
+    def status(self) -> Status:
+        return replace(self._status, notes=self._notes.lines())
+
+    @property
+    def has_news(self) -> bool:
+        """Whether the server has said that its tools changed, and the list was not read since."""
+        return self._link is not None and self._link.changed.is_set()
+
+    def start(self) -> None:
+        """Begin to connect, unless that has been done."""
+        if self._owner is None and not self._closing.is_set():
+            # Without the context of whoever happens to come first.
+            self._owner = asyncio.get_running_loop().create_task(self._own(), context=Context())
+
+    async def call_tool(self, call: ToolCall) -> Outcome:
+        """Make the call, over a new connection if the one there was is gone; repeated once where that is safe."""
+        if said := too_large(call, self.spec.limits.argument_bytes):
+            return NeverRan(said)
+        seconds = call.seconds or self.spec.timeouts.call
+        try:
+            async with asyncio.timeout(seconds):
+                await self._calls.acquire()
+        except TimeoutError:
+            return NeverRan(f"{self.spec.limits.calls_at_once} calls of this server are running already")
+        try:
+            outcome = await self._once(call, seconds)
+            if isinstance(outcome, NeverRan) and outcome.retry:
+                outcome = await self._once(call, seconds)
+            return outcome
+        finally:
+            self._calls.release()
+
+    async def list_tools(self) -> Listing:
+        """Read the list now. ListingFailed."""
+        live = await self._ready(self.spec.timeouts.connect)
+        if isinstance(live, NeverRan):
+            raise ListingFailed(live.reason)
+        found = await listing(live)
+        self._move(tool_count=len(found.tools))
+        return found
+
+    async def ping(self) -> Status:
+        """Look now whether the server is there, and what is known afterwards."""
+        live = await self._ready(self.spec.timeouts.connect)
+        if isinstance(live, Live):
+            await self.check_health(live)
+        return self.status
+
+    def anew(self) -> "Connection":
+        """Another one to the same server, not started yet."""
+        to = self._surroundings
+        return Connection(self.spec, to, auth=self._auth, on_tools=self._on_tools, on_status=self._on_status)
+
+    async def close(self) -> None:
+        """End the connection and everything that belongs to it, within bounded time."""
+        self._closing.set()
+        self._wake.set()
+        if self._link is not None:
+            self._link.drop("the connection was closed here")
+        if (owner := self._owner) is None:
+            return
+        await asyncio.wait({owner}, timeout=self.spec.timeouts.close + ENDING_SECONDS)
+        if not owner.done():
+            owner.cancel()
+            await asyncio.wait({owner}, timeout=ENDING_SECONDS)
+        if not owner.done():
+            logger.error("the connection to %s could not be ended", self.spec.name)
+
+    async def _once(self, call: ToolCall, seconds: float) -> Outcome:
+        live = await self._ready(min(seconds, self.spec.timeouts.connect), call.cancel)
+        if isinstance(live, NeverRan):
+            return live
+        if call.cancel is not None and call.cancel.is_set():
+            return NeverRan("the call was cancelled before it was sent")
+        if call.check is not None and (said := await call.check()):
+            return NeverRan(said)
+        return await attempt(live, call)
+
+    async def _ready(self, seconds: float, cancel: asyncio.Event | None = None) -> Live | NeverRan:
+        """The open connection; waits for the attempt to connect that is under way, or for a new one."""
+        self.start()
+        self._wake.set()
+        failures = self._failures
+        cancelled = asyncio.create_task(cancel.wait()) if cancel else None
+        try:
+            async with asyncio.timeout(seconds):
+                while self._live is None and self._failures == failures and not self._closing.is_set():
+                    turned = asyncio.create_task(self._turn.wait())
+                    await asyncio.wait({turned, *filter(None, [cancelled])}, return_when=asyncio.FIRST_COMPLETED)
+                    turned.cancel()
+                    if cancelled is not None and cancelled.done():
+                        break
+        except TimeoutError:
+            pass
+        finally:
+            if cancelled is not None:
+                cancelled.cancel()
+        return self._live or NeverRan(
+            self._status.last_error or "the server is not connected", self._status.http_status
+        )
+
+    # -- What the owner's task does ----------------------------------------------------------------------------------
+
+    async def _own(self) -> None:
+        backoff = Backoff()
+        self._move("connecting")
+        while not self._closing.is_set():
+            began = time.monotonic()
+            self._wake.clear()
+            await self._attempt()
+            if self._closing.is_set():
+                break
+            if self._opened and time.monotonic() - began > SETTLED_SECONDS:
+                backoff.start_over()
+            await backoff.wait(self._wake)
+        self._move("down")
+
+    async def _attempt(self) -> None:
+        """Connect, and stay until the connection is gone."""
+        self._opened = False
+        link = self._link = Link(self.spec, self._mask, self._lost, self._notes)
+        await held(link, self._surroundings, self._auth, self)
+        if not self._opened:
+            self._failures += 1
+        self._move()
+
+    def _lost(self, link: Link) -> None:
+        self._live = None
+        if not self._closing.is_set():
+            error = {"last_error": link.reason, "last_error_at": now(), "http_status": link.http_status}
+            self._move("down", latency_ms=None, **error)
+
+    def is_open(self, live: Live) -> None:
+        self._opened = True
+        self._live = live
+        self._move(
+            "up",
+            http_status=None,
+            latency_ms=live.handshake_ms,
+            protocol_version=live.protocol_version,
+            server_name=live.server_name,
+            server_version=live.server_version,
+        )
+
+    async def has_tools(self, found: Listing) -> None:
+        self._move(tool_count=len(found.tools), last_error=found.cut)
+        if self._on_tools is None:
+            return
+        try:
+            await self._on_tools(self.spec.name, found)
+        except Exception:
+            logger.exception("taking in the tools of %s failed", self.spec.name)
+
+    def is_healthy(self, latency_ms: float) -> None:
+        self._move(latency_ms=latency_ms)
+
+    def has_trouble(self, reason: str) -> None:
+        self._move(last_error=reason, last_error_at=now())
+
+    def _move(self, state: State | None = None, **changes: Any) -> None:
+        if state is not None and state != self._status.state:
+            changes |= {"state": state, "since": now()}
+        if changes:
+            self._status = replace(self._status, **changes)
+        self._turn.set()
+        self._turn = asyncio.Event()
+        if self._on_status is not None:
+            self._on_status(self.spec.name, self.status)

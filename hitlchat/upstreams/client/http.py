@@ -1,0 +1,320 @@
+"""HTTP to servers that nobody trusts: to checked addresses, bounded as it arrives, every request settled."""
+
+import asyncio
+import functools
+import re
+import socket
+import ssl
+from collections.abc import AsyncIterator, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from ipaddress import ip_address
+from typing import Any
+
+import httpcore2
+import httpx2
+from httpcore2 import SOCKET_OPTION, AnyIOBackend, AsyncNetworkBackend, AsyncNetworkStream, ConnectError, ConnectTimeout
+from mcp_types import CONNECTION_CLOSED
+
+from hitlchat.upstreams.client.bearer import NO_TOKEN, NoToken
+from hitlchat.upstreams.client.exchange import CURRENT
+from hitlchat.upstreams.client.link import Link
+from hitlchat.upstreams.client.results import Unreadable, openings
+from hitlchat.upstreams.client.spec import Address, AddressRules, ServerSpec, Surroundings
+
+MOST_ATTEMPTS = 4
+# A look-up cannot be stopped: those for upstream servers must not fill the threads that everything else needs.
+_THREADS = ThreadPoolExecutor(4, thread_name_prefix="upstream-lookup")
+
+
+class NotReachable(Exception):
+    """The name leads nowhere, or to where nobody may ask; in words for the administrator."""
+
+
+async def addresses(
+    host: str, port: int, rules: AddressRules, *, allow_private: bool, threads: ThreadPoolExecutor = _THREADS
+) -> list[str]:
+    """Where to connect to, every one of them allowed. NotReachable."""
+    if rules.is_metadata_name(host.lower().rstrip(".")):
+        raise NotReachable(f"{host} is where a cloud keeps its keys: nobody may ask there")
+    loop = asyncio.get_running_loop()
+    try:
+        found = await loop.run_in_executor(threads, _look_up, host, port)
+    except (OSError, ValueError):
+        found = []
+    if not found:
+        raise NotReachable(f"{host} was not found")
+    for address in found:
+        if not rules.is_public(address) and not (allow_private and rules.is_local(address)):
+            hint = "" if allow_private or not rules.is_local(address) else ", and private addresses are not allowed"
+            led = host if host.strip("[]") == str(address) else f"{host} leads to {address}"
+            raise NotReachable(f"{led}, where nobody may ask{hint}")
+    return [str(address) for address in found]
+
+
+def _look_up(host: str, port: int) -> list[Address]:
+    infos = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(ip_address(str(info[4][0]).partition("%")[0]) for info in infos))
+
+
+class CheckedNetwork(AsyncNetworkBackend):
+    """Connects only to addresses that were checked right before, so that no name changes its meaning in between.
+
+    `threads`: in which names are looked up.
+    """
+
+    def __init__(self, rules: AddressRules, *, allow_private: bool, threads: ThreadPoolExecutor = _THREADS) -> None:
+        self._rules, self._allow_private, self._network = rules, allow_private, AnyIOBackend()
+        self._threads = threads
+
+    async def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,  # noqa: ASYNC109
+        local_address: str | None = None,  # noqa: ARG002
+        socket_options: Iterable[SOCKET_OPTION] | None = None,  # noqa: ARG002
+    ) -> AsyncNetworkStream:
+        found = await addresses(host, port, self._rules, allow_private=self._allow_private, threads=self._threads)
+        *others, last = found[:MOST_ATTEMPTS]
+        for address in others:
+            try:
+                return _Noticed(await self._network.connect_tcp(address, port, timeout))
+            except (ConnectError, ConnectTimeout):
+                continue
+        return _Noticed(await self._network.connect_tcp(last, port, timeout))
+
+
+class _Noticed(AsyncNetworkStream):
+    """Tells the request at hand when its first byte leaves."""
+
+    def __init__(self, stream: AsyncNetworkStream) -> None:
+        self._stream = stream
+
+    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109
+        return await self._stream.read(max_bytes, timeout)
+
+    async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ASYNC109
+        if exchange := CURRENT.get():
+            exchange.sent = True
+        await self._stream.write(buffer, timeout)
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+    async def start_tls(
+        self,
+        ssl_context: ssl.SSLContext,
+        server_hostname: str | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> AsyncNetworkStream:
+        try:
+            return _Noticed(await self._stream.start_tls(ssl_context, server_hostname, timeout))
+        except BaseException:
+            # Also when cancelled: nobody else knows of the connection yet.
+            await self._stream.aclose()
+            raise
+
+    def get_extra_info(self, info: str) -> Any:
+        return self._stream.get_extra_info(info)
+
+
+MOST_CONNECTIONS = 64
+CONNECT_SECONDS = 10.0
+POOL_SECONDS = 10.0
+# A stream may be silent for so long; the calls on it have deadlines of their own.
+SILENT_SECONDS = 330.0
+# The headers of one event, and what surrounds a message in it.
+FRAME_BYTES = 4096
+SSE_BYTES = 1024 * 1024 - 1
+SESSION = "mcp-session-id"
+# The SDK sends back whatever it is given, and cannot be used any more once that fails.
+_SESSION_NAME = re.compile(r"[\x21-\x7e]{1,4096}")
+
+
+class Cut(httpx2.StreamError):
+    """The rest of a response does not come, or is not wanted."""
+
+
+def most_bytes(spec: ServerSpec) -> int:
+    """How large a message may be, with what surrounds it. The SDK's older transport has a bound of its own."""
+    wanted = spec.limits.message_bytes + FRAME_BYTES
+    return min(wanted, SSE_BYTES) if spec.transport == "sse" else wanted
+
+
+def client(link: Link, surroundings: Surroundings, auth: httpx2.Auth | None = None) -> httpx2.AsyncClient:
+    return httpx2.AsyncClient(
+        transport=GuardedTransport(link, surroundings),
+        headers={**link.spec.headers, "Accept-Encoding": "identity", "User-Agent": f"hitlchat/{surroundings.version}"},
+        auth=auth,
+        timeout=httpx2.Timeout(CONNECT_SECONDS, read=SILENT_SECONDS, pool=POOL_SECONDS),
+        trust_env=False,
+        follow_redirects=False,
+    )
+
+
+class GuardedTransport(httpx2.AsyncBaseTransport):
+    def __init__(self, link: Link, surroundings: Surroundings) -> None:
+        self._link = link
+        self._pool = httpcore2.AsyncConnectionPool(
+            ssl_context=tls(),
+            max_connections=MOST_CONNECTIONS,
+            max_keepalive_connections=8,
+            keepalive_expiry=30,
+            network_backend=CheckedNetwork(surroundings.rules, allow_private=link.spec.allow_private),
+        )
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        if isinstance(why := request.extensions.get(NO_TOKEN), NoToken):
+            return self._without_token(request, why)
+        if request.method == "POST" and (exchange := CURRENT.get()):
+            exchange.posts += 1
+        try:
+            answer = await self._pool.handle_async_request(as_sent(request))
+        except (httpcore2.TimeoutException, httpcore2.NetworkError, httpcore2.ProtocolError) as error:
+            return self._lost(request, in_words(error))
+        except (NotReachable, httpcore2.UnsupportedProtocol) as error:
+            return self._lost(request, str(error))
+        response = httpx2.Response(
+            status_code=answer.status,
+            headers=answer.headers,
+            stream=_Bounded(answer, self._link),
+            extensions=answer.extensions,
+        )
+        self._heed(request, response)
+        if response.headers.get("content-encoding", "identity").lower() != "identity":
+            await response.aclose()
+            reason = "the answer came in a compressed form that nobody asked for"
+            if exchange := CURRENT.get():
+                exchange.fail(Unreadable(reason))
+            return self._lost(request, reason)
+        if (session := response.headers.get(SESSION)) is not None and not _SESSION_NAME.fullmatch(session):
+            await response.aclose()
+            self._link.drop("the server gave the session a name that no header can carry")
+            return self._lost(request, self._link.reason)
+        return response
+
+    def _heed(self, request: httpx2.Request, response: httpx2.Response) -> None:
+        """Note what the SDK would swallow."""
+        status, exchange = response.status_code, CURRENT.get()
+        if request.method == "POST" or self._link.spec.transport == "sse":
+            self._link.http_status = status if status >= 400 else None
+            if exchange is not None and request.method == "POST":
+                exchange.turned_away(status)
+        if status == 404 and SESSION in request.headers and request.method != "DELETE":
+            reason = "the server does not know this session any more"
+            if exchange is not None and request.method == "POST":
+                exchange.lose(reason, retry=True)
+            # Other calls of the session may have run: they get the time for their own answers.
+            self._link.retire(reason)
+        elif status >= 400 and self._is_last_post(request):
+            self._link.drop(f"the server answered {status}")
+
+    def _lost(self, request: httpx2.Request, reason: str) -> httpx2.Response:
+        exchange = CURRENT.get()
+        if exchange is not None and request.method != "DELETE":
+            exchange.lose(reason)
+        self._link.doubted.set()
+        if self._is_last_post(request):
+            self._link.drop(reason)
+        error = {"code": CONNECTION_CLOSED, "message": self._link.hide(reason)}
+        return httpx2.Response(503, request=request, json={"jsonrpc": "2.0", "id": None, "error": error})
+
+    def _without_token(self, request: httpx2.Request, why: NoToken) -> httpx2.Response:
+        """It does not leave. Who has to sign in anew finds the connection closed, which says so everywhere."""
+        if why.http_status is not None:
+            self._link.http_status = why.http_status
+            if exchange := CURRENT.get():
+                exchange.http_status = why.http_status
+            self._link.retire(str(why))
+        return self._lost(request, str(why))
+
+    def _is_last_post(self, request: httpx2.Request) -> bool:
+        """Over the older transport the SDK's writer ends with the first message that fails."""
+        return self._link.spec.transport == "sse" and request.method == "POST"
+
+    async def aclose(self) -> None:
+        await self._pool.aclose()
+
+
+class _Bounded(httpx2.AsyncByteStream):
+    """The body of a response; of an event stream, each event is a message."""
+
+    def __init__(self, response: httpcore2.Response, link: Link) -> None:
+        self._response, self._link = response, link
+        kinds = [value.lower() for name, value in response.headers if name.lower() == b"content-type"]
+        self._is_events = any(kind.startswith(b"text/event-stream") for kind in kinds)
+        self._most = most_bytes(link.spec)
+        self._size, self._openings, self._end = 0, 0, b""
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        with self._cut_short():
+            async for chunk in self._response.aiter_stream():
+                self._count(chunk)
+                yield chunk
+
+    def _count(self, chunk: bytes) -> None:
+        self._size += len(chunk)
+        self._openings += openings(chunk)
+        if self._is_events:
+            joined = self._end + chunk
+            boundary = max(joined.rfind(mark) for mark in (b"\n\n", b"\r\n\r\n", b"\r\r"))
+            if boundary >= 0:
+                self._size, self._openings = len(joined) - boundary, openings(joined[boundary:])
+            self._end = chunk[-3:]
+        if self._size > self._most:
+            self._cut(f"an answer of the server is larger than {self._most:,} bytes")
+        if self._openings > self._link.spec.limits.nodes:
+            self._cut(f"an answer of the server has more than {self._link.spec.limits.nodes:,} parts")
+
+    def _cut(self, reason: str) -> None:
+        self._link.too_large(reason)
+        raise Cut(reason)
+
+    @contextmanager
+    def _cut_short(self) -> Iterator[None]:
+        try:
+            yield
+        except (httpcore2.TimeoutException, httpcore2.NetworkError, httpcore2.ProtocolError) as error:
+            reason = in_words(error)
+            if (exchange := CURRENT.get()) in self._link.open and exchange is not None:
+                exchange.lose(reason)
+            self._link.doubted.set()
+            raise Cut(reason) from error
+
+    async def aclose(self) -> None:
+        await self._response.aclose()
+
+
+def as_sent(request: httpx2.Request) -> httpcore2.Request:
+    url = request.url
+    return httpcore2.Request(
+        method=request.method,
+        url=httpcore2.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path),
+        headers=request.headers.raw,
+        content=request.stream,
+        extensions=request.extensions,
+    )
+
+
+def in_words(error: Exception) -> str:
+    """What went wrong beneath HTTP."""
+    match error:
+        case httpcore2.ConnectTimeout():
+            return f"could not connect within {CONNECT_SECONDS:g} seconds"
+        case httpcore2.ConnectError():
+            return f"could not connect: {error}"
+        case httpcore2.PoolTimeout():
+            return f"all {MOST_CONNECTIONS} connections to the server are busy"
+        case httpcore2.TimeoutException():
+            return "the server was silent for too long"
+        case httpcore2.ProtocolError():
+            return f"the server broke off or does not speak HTTP: {error}"
+        case _:
+            return "the connection broke"
+
+
+@functools.cache
+def tls() -> ssl.SSLContext:
+    """The authorities that are trusted: the usual ones, or the operator's own in SSL_CERT_FILE. Costly to make."""
+    return httpx2.create_ssl_context()

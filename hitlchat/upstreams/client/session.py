@@ -1,0 +1,232 @@
+"""What goes on while a connection is open: its tools are followed, and whether the server is there is looked at."""
+
+import asyncio
+import logging
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Final
+
+import anyio
+import httpx2
+from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
+from mcp.shared.exceptions import MCPError
+from mcp_types import CONNECTION_CLOSED, METHOD_NOT_FOUND
+from mcp_types.version import LATEST_MODERN_VERSION
+from pydantic import ValidationError
+
+from hitlchat.upstreams.client.calling import within
+from hitlchat.upstreams.client.child import NotStarted
+from hitlchat.upstreams.client.exchange import CURRENT, Exchange, told, where
+from hitlchat.upstreams.client.link import Link
+from hitlchat.upstreams.client.listing import Listing, ListingFailed, listing
+from hitlchat.upstreams.client.opening import Live, NotAllowed, opened
+from hitlchat.upstreams.client.spec import Surroundings
+
+# What the SDK and the transports raise when a server is at fault; in groups as well.
+EXPECTED: Final = (
+    MCPError,
+    SubscriptionLost,
+    ValidationError,
+    NotStarted,
+    NotAllowed,
+    httpx2.HTTPError,
+    httpx2.StreamError,
+    httpx2.SSEError,
+    OSError,
+    RuntimeError,
+    ValueError,
+)
+
+
+def in_words(error: BaseException, hide: Callable[[str], str]) -> str:
+    """Of a group the first that says something. `hide` takes secrets out."""
+    match error:
+        case BaseExceptionGroup():
+            leaves = [each for each in error.exceptions if isinstance(each, Exception)] or error.exceptions
+            return in_words(leaves[0], hide)
+        case ValidationError():
+            return f"the server's answer breaks the protocol: {where(error)}"
+        case TimeoutError():
+            return "the server did not answer in time"
+        case httpx2.HTTPStatusError():
+            return f"the server answered {error.response.status_code}"
+        case _:
+            return told(str(error), hide) or type(error).__name__
+
+
+logger = logging.getLogger(__name__)
+
+FIRST_PAUSE_SECONDS = 1.0
+LONGEST_PAUSE_SECONDS = 30.0
+# A list that never stays the same is read for a small part of the time only, however long it takes to take it in.
+PAUSES_FOR_ONE = 10.0
+LONGEST_REST_SECONDS = 300.0
+BUSY_SECONDS = 0.2
+
+
+class Keeper(ABC):
+    """Whoever keeps a connection open, and is told how it is."""
+
+    @abstractmethod
+    def is_open(self, live: Live) -> None: ...
+
+    @abstractmethod
+    async def has_tools(self, found: Listing) -> None: ...
+
+    @abstractmethod
+    def is_healthy(self, latency_ms: float) -> None: ...
+
+    @abstractmethod
+    def has_trouble(self, reason: str) -> None: ...
+
+    async def check_health(self, live: Live) -> None:
+        """Ask for nothing, and see whether an answer comes; a server that is busy with a call may take its time."""
+        began = time.monotonic()
+        try:
+            await within(_probe(live), live, live.link.spec.timeouts.health)
+        except MCPError as error:
+            # An error is an answer, too.
+            if error.code == CONNECTION_CLOSED:
+                live.link.drop(error.message)
+                return
+        except ValidationError:
+            pass
+        except (TimeoutError, RuntimeError) as error:
+            if live.link.is_calling():
+                return
+            live.link.drop(str(error) or "the server does not answer any more")
+            return
+        self.is_healthy((time.monotonic() - began) * 1000)
+
+
+async def held(link: Link, surroundings: Surroundings, auth: httpx2.Auth | None, keeper: Keeper) -> str:
+    """Open the connection and stay until it is over; why it is. Handshake and goodbye are bounded.
+
+    For a task of its own, whose context it changes. Nothing that a server does makes it raise.
+    """
+    exchange = Exchange(link.spec.timeouts.connect)
+    CURRENT.set(exchange)
+    try:
+        await _opened_and_kept(link, surroundings, auth, keeper)
+    except EXPECTED as error:
+        reason = in_words(error, link.hide)
+    except BaseExceptionGroup as group:
+        reason = in_words(group, link.hide)
+    except Exception as error:
+        logger.exception("the connection to %s ended in a way that nobody foresaw", link.spec.name)
+        reason = type(error).__name__
+    else:
+        reason = f"no connection within {link.spec.timeouts.connect:g} seconds"
+    if exchange.trouble.done():
+        reason = exchange.trouble.result().reason
+    elif link.http_status is not None:
+        reason = f"{reason} (HTTP {link.http_status})"
+    exchange.close()
+    link.drop(reason)
+    return link.reason
+
+
+async def _opened_and_kept(link: Link, surroundings: Surroundings, auth: httpx2.Auth | None, keeper: Keeper) -> None:
+    timeouts = link.spec.timeouts
+    with anyio.CancelScope(deadline=anyio.current_time() + timeouts.connect) as scope:
+        link.stop = scope.cancel
+        async with opened(link, surroundings, auth) as live:
+            scope.deadline, link.stop = float("inf"), None
+            keeper.is_open(live)
+            await _stay(live, keeper)
+            scope.deadline = anyio.current_time() + timeouts.close
+
+
+async def _stay(live: Live, keeper: Keeper) -> None:
+    is_told = asyncio.Event()
+    async with anyio.create_task_group() as group:
+        group.start_soon(_follow, live, keeper, is_told)
+        group.start_soon(_look_after, live, keeper)
+        if live.is_modern:
+            group.start_soon(_subscribe, live, is_told)
+        else:
+            is_told.set()
+        await live.link.dropped.wait()
+        group.cancel_scope.cancel()
+
+
+async def _follow(live: Live, keeper: Keeper, is_told: asyncio.Event) -> None:
+    """Read the list of tools now and after every notice of change; less and less often if notices never end.
+
+    A server that is quick to say that it will tell of changes is read once, a slow one again when it does.
+    """
+    link, pause = live.link, live.link.spec.timeouts.settle
+    with anyio.move_on_after(FIRST_PAUSE_SECONDS):
+        await is_told.wait()
+    while True:
+        link.changed.clear()
+        began = time.monotonic()
+        try:
+            await keeper.has_tools(await listing(live))
+        except ListingFailed as error:
+            keeper.has_trouble(str(error))
+        read_at = time.monotonic()
+        await link.changed.wait()
+        often = time.monotonic() - read_at < 2 * pause
+        pause = min(2 * pause, LONGEST_PAUSE_SECONDS) if often else link.spec.timeouts.settle
+        rest = min(PAUSES_FOR_ONE * (read_at - began), LONGEST_REST_SECONDS)
+        await asyncio.sleep(max(pause, rest - (time.monotonic() - read_at)))
+
+
+async def _look_after(live: Live, keeper: Keeper) -> None:
+    link = live.link
+    while True:
+        with anyio.move_on_after(link.spec.timeouts.health_every):
+            await link.doubted.wait()
+        doubted = link.doubted.is_set()
+        link.doubted.clear()
+        if link.is_calling():
+            await asyncio.sleep(BUSY_SECONDS)
+            if doubted:
+                link.doubted.set()
+            continue
+        await keeper.check_health(live)
+
+
+async def _subscribe(live: Live, is_told: asyncio.Event) -> None:
+    """Ask to be told of changes, as servers of the newer protocol want it; `is_told` once that is answered."""
+    try:
+        await _subscribed(live, is_told)
+    finally:
+        is_told.set()
+
+
+async def _subscribed(live: Live, is_told: asyncio.Event) -> None:
+    pause = FIRST_PAUSE_SECONDS
+    while True:
+        try:
+            with anyio.CancelScope(deadline=anyio.current_time() + live.link.spec.timeouts.health) as scope:
+                async with live.client.listen(tools_list_changed=True) as subscription:
+                    scope.deadline = float("inf")
+                    if not subscription.honored.tools_list_changed:
+                        return
+                    # What changed before was told to nobody.
+                    live.link.changed.set()
+                    is_told.set()
+                    async for _ in subscription:
+                        pause = FIRST_PAUSE_SECONDS
+                        live.link.changed.set()
+        except ListenNotSupportedError:
+            return
+        except MCPError as error:
+            if error.code == METHOD_NOT_FOUND:
+                return
+        except SubscriptionLost:
+            live.link.doubted.set()
+        await asyncio.sleep(pause)
+        pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
+        # What changed in the meantime was told to nobody.
+        live.link.changed.set()
+
+
+async def _probe(live: Live) -> None:
+    if live.is_modern:
+        await live.session.send_discover(LATEST_MODERN_VERSION)
+    else:
+        await live.session.send_ping()

@@ -1,0 +1,166 @@
+"""What is needed to reach one server: where it is, what it is given, how long and how large anything may be."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from ipaddress import IPv4Address, IPv6Address
+from pathlib import Path
+from typing import Any, Literal, Protocol, get_args
+from urllib.parse import urlsplit
+
+Address = IPv4Address | IPv6Address
+
+
+class AddressRules(Protocol):
+    """Which addresses are anyone's, one's own, or nobody's to ask."""
+
+    def is_public(self, address: Address) -> bool: ...
+
+    def is_local(self, address: Address) -> bool: ...
+
+    def is_metadata_name(self, host: str) -> bool: ...
+
+
+class Masking(Protocol):
+    """Hides the values that it was made for."""
+
+    def text(self, text: str) -> str: ...
+
+    def value(self, value: Any) -> Any: ...
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """`allow_stdio`: whether programs may be started at all. `version`: ours, as servers are told. `is_ours`: whether
+    these experimental capabilities of a server say that it is this very installation."""
+
+    rules: AddressRules
+    mask: Callable[[Iterable[str]], Masking]
+    allow_stdio: bool = False
+    version: str = "0"
+    is_ours: Callable[[dict[str, dict[str, Any]] | None], bool] = lambda _: False
+
+
+TransportKind = Literal["http", "stdio", "sse"]
+
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}")
+_FIELD_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+# They belong to the connection, not to whoever configures it.
+_OURS = frozenset(
+    {
+        *("host", "connection", "content-length", "content-type", "content-encoding", "transfer-encoding", "upgrade"),
+        *("te", "trailer", "keep-alive", "proxy-connection", "expect", "accept", "accept-encoding", "last-event-id"),
+        *("mcp-session-id", "mcp-protocol-version", "mcp-method", "mcp-name"),
+    }
+)
+_CREDENTIALS = frozenset({"authorization", "proxy-authorization", "cookie", "x-api-key", "api-key"})
+
+
+@dataclass(frozen=True)
+class Timeouts:
+    """Seconds. `connect` covers the whole handshake; `call` is the default for one tool call, without the time in
+    which the server's question waits for a person, which `question` bounds."""
+
+    connect: float = 30.0
+    listing: float = 30.0
+    call: float = 60.0
+    question: float = 300.0
+    health_every: float = 30.0
+    health: float = 10.0
+    close: float = 5.0
+    settle: float = 0.5
+    """How long the list of tools must have been quiet after a notice of change before it is read again."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Bytes of one message, of one call's arguments and of all tool definitions; the rest are counts."""
+
+    message_bytes: int = 4 * 1024 * 1024
+    argument_bytes: int = 1024 * 1024
+    listing_bytes: int = 8 * 1024 * 1024
+    tools: int = 5000
+    depth: int = 64
+    nodes: int = 200_000
+    calls_at_once: int = 32
+
+
+@dataclass(frozen=True, repr=False)
+class ServerSpec:
+    """One upstream server, with every `${VAR}` already replaced by its value.
+
+    `secrets` are the values that must never be seen again: they are masked in results, errors and notes. Headers that
+    carry credentials count as secret by themselves. `cwd`: an empty folder of its own when left out. `older_protocol`:
+    begin with the handshake of 2025-11-25 and before, whatever newer revision the server says that it speaks.
+
+    ValueError: a field has no usable value; the message names the field and never its value.
+    """
+
+    name: str
+    transport: TransportKind
+    url: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    command: str = ""
+    args: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
+    cwd: Path | None = None
+    secrets: tuple[str, ...] = ()
+    allow_private: bool = False
+    older_protocol: bool = False
+    timeouts: Timeouts = Timeouts()
+    limits: Limits = Limits()
+
+    def __post_init__(self) -> None:
+        if self.transport not in get_args(TransportKind):
+            raise ValueError(f"transport must be one of {', '.join(get_args(TransportKind))}, not {self.transport!r}")
+        if self.transport == "stdio":
+            self._check_command()
+        else:
+            _check_url(self.url)
+            _check_headers(self.headers)
+
+    def __repr__(self) -> str:
+        return f"ServerSpec({self.name!r}, {self.transport})"
+
+    @property
+    def hidden(self) -> tuple[str, ...]:
+        """Every value to mask."""
+        credentials = (value for name, value in self.headers.items() if name.lower() in _CREDENTIALS)
+        parts = (part for value in credentials for part in (value, value.partition(" ")[2]))
+        return tuple(dict.fromkeys(value for value in (*self.secrets, *parts) if value))
+
+    def _check_command(self) -> None:
+        if not self.command.strip():
+            raise ValueError("command must name a program")
+        if any("\0" in text for text in (self.command, *self.args, *self.env.values())):
+            raise ValueError("command: no NUL character may stand in it, in args or in env")
+        for name in self.env:
+            if not _VARIABLE.fullmatch(name):
+                raise ValueError(f"env: {name!r} is no name for an environment variable")
+
+
+def _check_url(url: str) -> None:
+    if any(character <= " " or character == "\x7f" for character in url):
+        raise ValueError("url must not contain spaces or control characters")
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as error:
+        raise ValueError("url has no usable host or port") from error
+    if parts.scheme not in {"http", "https"} or not parts.hostname or port == 0:
+        raise ValueError("url must be an address that begins with https:// or http:// and names a host")
+    if parts.username is not None or parts.password is not None:
+        raise ValueError("url must not contain a user name or password: use a header")
+
+
+def _check_headers(headers: Mapping[str, str]) -> None:
+    for name, value in headers.items():
+        if not _TOKEN.fullmatch(name):
+            raise ValueError(f"headers: {name!r} is no name for a header")
+        if name.lower() in _OURS:
+            raise ValueError(f"headers: {name} is set by the connection itself")
+        if value != value.strip():
+            raise ValueError(f"headers: the value of {name} begins or ends with a space")
+        if not _FIELD_VALUE.fullmatch(value):
+            raise ValueError(f"headers: the value of {name} has characters that a header cannot carry")

@@ -1,0 +1,256 @@
+"""The command `servers`: its options, and the plain tables that it prints."""
+
+import argparse
+import getpass
+import io
+import shutil
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from django.core.management.base import CommandError
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from hitlchat.base.visible import see
+from hitlchat.gate.models import HitlMode
+from hitlchat.upstreams import composing, judging, reaching, values
+from hitlchat.upstreams.client import Trial
+from hitlchat.upstreams.drafts import ServerDraft, draft_of
+from hitlchat.upstreams.gallery import entries
+from hitlchat.upstreams.models import ComposedTool, ToolState, UpstreamServer
+from hitlchat.upstreams.risk.difference import difference
+from hitlchat.upstreams.risk.rubric import assess_server
+from hitlchat.upstreams.values import Value
+
+WITH_A_SERVER = {
+    "show": "everything about one server, but its secrets",
+    "test": "connect once, with a client of its own, and say what came of it",
+    "enable": "have it connected",
+    "disable": "close its connection; its tools leave the catalog",
+    "reconnect": "close its connection, and open a new one",
+}
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--user", default="", help="who does it: an administrator's user name, if there are several")
+    found = parser.add_subparsers(dest="what", required=True, metavar="COMMAND")
+    found.add_parser("list", help="all servers")
+    for name, said in WITH_A_SERVER.items():
+        found.add_parser(name, help=said).add_argument("name")
+    deleting = found.add_parser("delete", help="remove a server with its tools")
+    deleting.add_argument("name")
+    deleting.add_argument("--yes", action="store_true", help="do not ask")
+    _add_adding(found.add_parser("add", help="a new server"))
+    tools = found.add_parser("tools", help="the tools of a server")
+    tools.add_argument("name")
+    tools.add_argument("--state", choices=ToolState.values, default="")
+    _add_exposing(found.add_parser("expose", help="offer a tool, and say how it asks"))
+    _with_a_tool(found.add_parser("hide", help="do not offer a tool any more"))
+    _add_accepting(found.add_parser("accept", help="take a tool as its server lists it now"))
+
+
+def _add_adding(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name")
+    parser.add_argument("url", nargs="?", default="", help="its address")
+    parser.add_argument("--sse", action="store_true", help="it speaks HTTP with server-sent events (older)")
+    parser.add_argument("--program", default="", help="start this on the server instead (stdio)")
+    parser.add_argument(
+        "--args", dest="program_args", nargs=argparse.REMAINDER, default=[], help="all that follows is for the program"
+    )
+    for kind, said in (("header", "a header"), ("env", "a variable for the program")):
+        secret = f"{said}, secret; without =VALUE you are asked, or standard input has it on a line"
+        _many(parser, f"--{kind}", "NAME[=VALUE]", secret)
+        _many(parser, f"--plain-{kind}", "NAME=VALUE", f"{said} that anyone may see")
+    parser.add_argument("--allow-private", action="store_true", help="its name may lead to a private address")
+    parser.add_argument("--call-seconds", type=int, default=60, help="how long one call may take")
+    parser.add_argument("--older-protocol", action="store_true", help="its newest revision of MCP is broken")
+    parser.add_argument("--docs", default="", help="the address of its documentation")
+    parser.add_argument("--disabled", action="store_true", help="do not connect yet")
+    parser.add_argument("--confirm", default="", metavar="COMMAND-LINE", help="start this program, word for word")
+
+
+def _many(parser: argparse.ArgumentParser, name: str, metavar: str, said: str) -> None:
+    parser.add_argument(name, action="append", default=[], metavar=metavar, help=said)
+
+
+def _with_a_tool(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
+    parser.add_argument("name")
+    parser.add_argument("tool", help="the server's own name of it")
+    return parser
+
+
+def _add_exposing(parser: argparse.ArgumentParser) -> None:
+    _with_a_tool(parser)
+    parser.add_argument("--alias", help="the name under which it is offered")
+    parser.add_argument("--description", help="instead of the server's own")
+    parser.add_argument("--mode", choices=HitlMode.values, help="how it asks (REQUIRED at first)")
+    parser.add_argument("--prompt", help="the question of the approval card")
+    parser.add_argument("--condition", help="a Python expression that decides, for CONDITIONAL")
+    parser.add_argument("--warnings-read", action="store_true", help="you have read the warnings about its texts")
+    parser.add_argument("--less-oversight", action="store_true", help="also where it will ask less than it did")
+
+
+def _add_accepting(parser: argparse.ArgumentParser) -> None:
+    _with_a_tool(parser)
+    parser.add_argument("--digest", default="", help="of what you have looked at; else you are shown it and asked")
+    parser.add_argument("--keep-mode", action="store_true", help="also where it does not ask every time")
+    parser.add_argument("--warnings-read", action="store_true", help="you have read the warnings about its texts")
+
+
+def described(options: dict[str, Any]) -> ServerDraft:
+    """CommandError."""
+    if bool(options["url"]) == bool(options["program"]):
+        raise CommandError("Expected an address, or --program and what to start.")
+    draft = ServerDraft(
+        name=options["name"],
+        transport="stdio" if options["program"] else "sse" if options["sse"] else "http",
+        url=options["url"],
+        command=options["program"],
+        headers=_values("header", options),
+        env=_values("env", options),
+        args=tuple(options["program_args"]),
+        allow_private=options["allow_private"],
+        call_seconds=options["call_seconds"],
+        older_protocol=options["older_protocol"],
+        docs_url=options["docs"],
+        enabled=not options["disabled"],
+    )
+    return entries.vouched(draft, "")
+
+
+def _values(kind: str, options: dict[str, Any]) -> tuple[Value, ...]:
+    found = [Value(*_pair(text)) for text in options[kind]]
+    for text in options[f"plain_{kind}"]:
+        name, given, value = text.partition("=")
+        if not given:
+            raise CommandError(f"--plain-{kind}: expected NAME=VALUE.")
+        found.append(Value(name, value, secret=False))
+    return tuple(found)
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, given, value = text.partition("=")
+    return name, value if given else _asked_for(name)
+
+
+def _asked_for(name: str) -> str:
+    if sys.stdin.isatty():
+        return getpass.getpass(f"{name}: ")
+    return sys.stdin.readline().rstrip("\n")
+
+
+# Of what goes into a file or another program.
+WIDE = 200
+SEALED = "(secret, kept)"
+
+Row = Sequence[object]
+
+
+def servers(rows: Iterable[UpstreamServer]) -> str:
+    """`rows` with their counts of exposed tools."""
+    heads = ("name", "address", "transport", "state", "tools", "exposed", "risk", "reason")
+    return _table(heads, map(_server, rows))
+
+
+def _server(row: UpstreamServer) -> Row:
+    exposed = row.exposed_count  # type: ignore[attr-defined]  # annotated by the command
+    risk = f"L{assess_server(reaching.facts_of(row, writes=row.writes)).level}"
+    tools = "" if row.tool_count is None else row.tool_count
+    return row.name, reaching.place_of(row), row.transport, row.state, tools, exposed, risk, row.reason
+
+
+def server(row: UpstreamServer) -> str:
+    """Everything of one server but its secrets."""
+    risk = assess_server(reaching.facts_of(row, writes=row.writes))
+    facts: list[Row] = [
+        ("name", row.name),
+        ("transport", row.get_transport_display()),
+        *((("command", draft_of(row).command_line),) if row.command else (("url", row.url),)),
+        *(("header", _value(each)) for each in values.read(row.headers)),
+        *(("env", _value(each)) for each in values.read(row.env)),
+        ("private address", "allowed" if row.allow_private else "only if the address itself is one"),
+        ("seconds for a call", row.call_seconds),
+        ("documentation", row.docs_url),
+        ("state", row.get_state_display()),
+        ("reason", row.reason),
+        ("last error", _last_error(row)),
+        ("latency", "" if row.latency_ms is None else f"{row.latency_ms:.0f} ms"),
+        ("says it is", f"{row.told_name} {row.told_version}".strip()),
+        ("protocol", row.protocol_version + (", the older one by choice" if row.older_protocol else "")),
+        ("tools", "" if row.tool_count is None else row.tool_count),
+        ("left out", row.listing_note),
+        *(("note", note) for note in row.notes),
+        ("risk", f"L{risk.level}"),
+        *(("", reason) for reason in risk.reasons),
+    ]
+    return _table(("", ""), (fact for fact in facts if str(fact[1])))
+
+
+def _value(kept: values.Kept) -> str:
+    shown = kept.shown()
+    return f"{shown.name}: {SEALED if shown.value is None else shown.value}"
+
+
+def _last_error(row: UpstreamServer) -> str:
+    at = f" (at {row.last_error_at:%Y-%m-%d %H:%M:%S} UTC)" if row.last_error_at else ""
+    return f"{row.last_error}{at}" if row.last_error else ""
+
+
+def trial(found: Trial) -> str:
+    """Of one that was successful."""
+    tools = found.listing.tools if found.listing else ()
+    facts: list[Row] = [
+        ("says it is", f"{found.server_name} {found.server_version}".strip()),
+        ("protocol", found.protocol_version),
+        ("latency", f"{found.latency_ms or 0:.0f} ms"),
+        ("tools", len(tools)),
+        *(("", tool.name) for tool in tools),
+    ]
+    return _table(("", ""), facts)
+
+
+def tools(rows: Iterable[ComposedTool]) -> str:
+    """With their servers and their rows in the gate loaded."""
+    found = list(rows)
+    aliases = composing.proposals(found)
+    heads = ("tool", "alias", "state", "HITL", "risk", "warnings", "reason")
+    return _table(heads, (_tool(row, aliases[row.pk]) for row in found))
+
+
+def _tool(row: ComposedTool, alias: str) -> Row:
+    mode = row.tool.hitl_mode if row.tool else "REQUIRED"
+    risk = f"L{row.risk_inherent} → L{row.risk_effective}"
+    return row.name, alias, row.state, mode, risk, len(row.warnings) or "", row.reason
+
+
+def warnings(row: ComposedTool) -> str:
+    found = judging.findings_of(row.warnings)
+    return _table(("warning", "where", "text"), ((each.sentence, each.where, each.excerpt) for each in found))
+
+
+def changes(row: ComposedTool) -> str:
+    """From what was accepted to what is listed now."""
+    found = difference(row.pinned or {}, row.seen)
+    shown = (
+        (each.where, each.before.plain if each.before else "", each.after.plain if each.after else "") for each in found
+    )
+    return _table(("where", "accepted", "now"), shown)
+
+
+def plain(text: object) -> str:
+    """On one line, and nothing in it that a terminal would obey."""
+    return " ".join(see(str(text)).plain.split())
+
+
+def _table(heads: Sequence[str], rows: Iterable[Row]) -> str:
+    table = Table(box=None, pad_edge=False, show_header=any(heads), header_style="")
+    for head in heads:
+        table.add_column(head, overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(plain(cell)) for cell in row))
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else WIDE
+    written = io.StringIO()
+    Console(file=written, width=width, highlight=False, no_color=True).print(table)
+    return "\n".join(line.rstrip() for line in written.getvalue().splitlines())

@@ -1,0 +1,156 @@
+"""The client that this installation is at an authorization server: known already, described at an address, or
+registered there.
+"""
+
+import base64
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import Any, Final
+from urllib.parse import quote, urlsplit
+from uuid import UUID
+
+import httpx2
+from django.utils import timezone
+from mcp.client.auth import OAuthFlowError
+from mcp.client.auth.oauth2 import check_registration_usable
+from mcp.client.auth.utils import create_client_registration_request, handle_registration_response
+from mcp.shared.auth import OAuthClientInformationFull, OAuthClientMetadata, TokenEndpointAuthMethod
+from pydantic import AnyHttpUrl, AnyUrl
+
+from hitlchat.upstreams.models import Registration, SignIn
+from hitlchat.upstreams.oauth import sealed
+from hitlchat.upstreams.oauth.discovery import Authority, Bounds, NotPossible, fetched
+from hitlchat.upstreams.risk.server import reach
+
+NAME = "hitlchat"
+# In the form before in a header: the revocation endpoint of servers made with the SDK reads only the former.
+METHODS: Final[tuple[TokenEndpointAuthMethod, ...]] = ("none", "client_secret_post", "client_secret_basic")
+LONGEST = 4000
+
+
+class NoClient(NotPossible):
+    """The authorization server registers nobody by itself: an administrator has to type in what it gave them."""
+
+
+@dataclass(frozen=True, repr=False)
+class Client:
+    """`method`: how it proves at the token endpoint who it is. `expires_at`: when its secret does, or None."""
+
+    id: str
+    secret: str
+    method: str
+    registration: str
+    expires_at: int | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def authenticated(self, data: dict[str, str]) -> httpx2.Request:
+        """A request to be addressed, with `data` and with what proves who asks."""
+        headers: dict[str, str] = {"Accept": "application/json"}
+        data = {**data, "client_id": self.id}
+        if self.method == "client_secret_basic" and self.secret:
+            pair = f"{quote(self.id, safe='')}:{quote(self.secret, safe='')}"
+            headers["Authorization"] = f"Basic {base64.b64encode(pair.encode()).decode()}"
+        elif self.secret:
+            data["client_secret"] = self.secret
+        return httpx2.Request("POST", "https://invalid/", data=data, headers=headers)
+
+
+def typed(client_id: str, secret: str, authority: Authority) -> Client:
+    """As an administrator got it. NotPossible."""
+    for text, what in ((client_id, "The client ID"), (secret, "The client secret")):
+        if len(text) > LONGEST or not text.isprintable():
+            raise NotPossible(f"{what} is expected to be a text of at most {LONGEST:,} characters on one line.")
+    method = "none"
+    if secret:
+        method = next((each for each in METHODS[1:] if each in authority.methods), "client_secret_basic")
+    return Client(client_id, secret, method, Registration.TYPED.value)
+
+
+def known(kept: SignIn | None, authority: Authority, redirect_uri: str) -> Client | None:
+    """The one of the last time, if it is still good."""
+    if kept is None or kept.issuer != authority.issuer or not kept.client_id:
+        return None
+    if kept.registration != Registration.TYPED and kept.redirect_uri != redirect_uri:
+        return None
+    if kept.registration == Registration.DYNAMIC and not set(authority.scopes) <= set(kept.scopes_asked.split()):
+        # It may only ask for the rights that it was registered with.
+        return None
+    if kept.client_expires_at is not None and kept.client_expires_at <= timezone.now():
+        return None
+    try:
+        return of(kept)
+    except sealed.Unreadable:
+        return None
+
+
+def of(kept: SignIn) -> Client:
+    """Unreadable."""
+    secret = sealed.unseal(kept.client_secret, "client", kept.pk, kept.issuer) if kept.client_secret else ""
+    return Client(kept.client_id, secret, kept.auth_method, kept.registration)
+
+
+def columns(client: Client, server_id: UUID, issuer: str) -> dict[str, Any]:
+    """How it is kept. The secret is for this issuer alone."""
+    expires = datetime.fromtimestamp(client.expires_at, UTC) if client.expires_at else None
+    return {
+        "client_id": client.id,
+        "client_secret": sealed.seal(client.secret, "client", server_id, issuer) if client.secret else "",
+        "client_expires_at": expires,
+        "auth_method": client.method,
+        "registration": client.registration,
+    }
+
+
+async def made(authority: Authority, redirect_uri: str, document: str, bounds: Bounds) -> Client:
+    """A new one. `document`: the address where this installation describes itself. NoClient, NotPossible."""
+    if authority.takes_documents and _is_public(document):
+        return Client(document, "", "none", Registration.DOCUMENT.value)
+    if authority.metadata.registration_endpoint is None:
+        raise NoClient(
+            f"{authority.host} does not register clients by itself. Register this installation there, and enter the "
+            "client ID that you get."
+        )
+    wanted = wanted_metadata(redirect_uri, authority.methods)
+    wanted.scope = " ".join(authority.scopes) or None
+    request = create_client_registration_request(authority.metadata, wanted, authority.issuer)
+    response = await fetched(request, bounds, "The registration endpoint")
+    if response.status_code not in (200, 201):
+        raise NoClient(f"{authority.host} did not register this installation (HTTP {response.status_code}).")
+    try:
+        told = await handle_registration_response(response)
+        check_registration_usable(told)
+    except (OAuthFlowError, UnicodeError) as error:
+        # The error quotes the answer, which may contain the secret.
+        raise NotPossible(f"{authority.host} registered this installation in a way that cannot be used.") from error
+    return _registered(told)
+
+
+def wanted_metadata(redirect_uri: str, offered: tuple[str, ...] = ("none",)) -> OAuthClientMetadata:
+    """How this installation describes itself to authorization servers. `offered`: how they let clients prove who they
+    are."""
+    here = reach(urlsplit(redirect_uri).hostname or "") == "local"
+    return OAuthClientMetadata(
+        client_name=NAME,
+        redirect_uris=[AnyUrl(redirect_uri)],
+        grant_types=["authorization_code", "refresh_token"],
+        response_types=["code"],
+        token_endpoint_auth_method=next((each for each in METHODS if each in offered), None),
+        application_type="native" if here else "web",
+        client_uri=None if here else AnyHttpUrl(f"https://{urlsplit(redirect_uri).netloc}/"),
+    )
+
+
+def _registered(told: OAuthClientInformationFull) -> Client:
+    secret = told.client_secret or ""
+    method = told.token_endpoint_auth_method or ("client_secret_basic" if secret else "none")
+    if len(told.client_id) > LONGEST or len(secret) > LONGEST or not (told.client_id + secret).isprintable():
+        raise NotPossible("The authorization server gave a client ID or secret that cannot be used.")
+    expires = told.client_secret_expires_at
+    usable = expires if expires and 0 < expires < 2**32 else None
+    return Client(told.client_id, secret, method, Registration.DYNAMIC.value, usable)
+
+
+def _is_public(document: str) -> bool:
+    return document.startswith("https://") and reach(urlsplit(document).hostname or "") == "public"

@@ -1,0 +1,289 @@
+"""A new server, and the page of one that exists: its state, risk, tools, settings, and what is done to it."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from django.core.paginator import Page, Paginator
+from django.db import transaction
+from django.db.models import Case, IntegerField, Value, When
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from hitlchat.base import canonical
+from hitlchat.gate.actor import actor_of
+from hitlchat.upstreams import composing, drafts, reaching, servers, values
+from hitlchat.upstreams.access import administrator_only, server_named
+from hitlchat.upstreams.drafts import BadServer, ServerDraft, draft_of
+from hitlchat.upstreams.gallery import entries
+from hitlchat.upstreams.models import ComposedTool, ServerState, ToolState, Transport, UpstreamServer
+from hitlchat.upstreams.oauth import panel
+from hitlchat.upstreams.pages import listing, standing
+from hitlchat.upstreams.pages.form import ServerForm, confirmed_in
+from hitlchat.upstreams.risk.server import Assessment
+from hitlchat.upstreams.servers import NotConfirmed
+from hitlchat.upstreams.values import Kept
+
+
+@dataclass(frozen=True)
+class Risk:
+    """`assessment` None: what was typed is not enough to tell. `supposed`: nobody has seen its tools yet."""
+
+    assessment: Assessment | None
+    supposed: bool
+
+    @property
+    def mark(self) -> str:
+        found = self.assessment
+        told = [found.level, list(found.reasons)] if found else None
+        return canonical.sha256([told, self.supposed])[:16]
+
+
+@administrator_only
+@require_POST
+def risk(request: HttpRequest) -> HttpResponse:
+    """The risk of what is typed, or nothing if the page shows it."""
+    found = risk_of_form(form_of(request))
+    if found.mark == request.POST.get("risk-mark"):
+        return HttpResponse(status=204)
+    return render(request, "servers/_risk.html", {"risk": found})
+
+
+def form_of(request: HttpRequest) -> ServerForm:
+    """What is typed, for a server that is saved (`of`) or not."""
+    saved = UpstreamServer.objects.filter(name=request.POST.get("of", "")).first()
+    return ServerForm(request, draft=draft_of(saved) if saved else None, standing=saved, bound=True)
+
+
+def risk_of_form(form: ServerForm) -> Risk:
+    draft, saved = form.typed(), form.standing
+    supposed = saved is None or saved.listed_at is None
+    where = "command" if draft.transport == Transport.STDIO else "url"
+    if {"transport", where} & drafts.problems(draft).keys():
+        return Risk(None, supposed)
+    return Risk(standing.risk_of(_as_row(draft, saved)), supposed)
+
+
+def _as_row(draft: ServerDraft, saved: UpstreamServer | None) -> UpstreamServer:
+    """To be judged and never kept: nothing of it was checked, and no header has its value."""
+    row = UpstreamServer(
+        transport=draft.transport,
+        url=draft.url,
+        headers=values.written(Kept(each.name, "", each.secret) for each in draft.headers),
+        trust=draft.trust,
+        docs_url=draft.docs_url,
+        docs_adequate=draft.docs_adequate,
+        created_at=timezone.now(),
+    )
+    if saved is not None:
+        row.pk, row.created_at, row.used_at, row.writes = saved.pk, saved.created_at, saved.used_at, saved.writes
+    return row
+
+
+TOOLS_ON_A_PAGE = 100
+# What needs a person comes first.
+_ORDER = (
+    ToolState.WITHHELD, ToolState.EXPOSED, ToolState.NEW, ToolState.HIDDEN, ToolState.UNFIT, ToolState.GONE,
+)  # fmt: skip
+_LOOKS = {
+    ToolState.WITHHELD: ("unknown", "alert"),
+    ToolState.EXPOSED: ("succeeded", "check"),
+    ToolState.UNFIT: ("failed", "x"),
+}
+
+
+@dataclass(frozen=True)
+class ToolLine:
+    """One tool of a server; `alias` is the one that it would get, if it has none."""
+
+    row: ComposedTool
+    alias: str
+    look: str
+    icon: str
+
+    @property
+    def label(self) -> str:
+        return ToolState(self.row.state).label
+
+
+def new_page(form: ServerForm) -> dict[str, Any]:
+    return {"section": "servers", "form": form, "entry": entries.find(form.entry_id), "risk": risk_of_form(form)}
+
+
+def whole_page(request: HttpRequest, server: UpstreamServer, form: ServerForm) -> dict[str, Any]:
+    told = {"section": "servers", "form": form, "risk": risk_of_form(form), "told": standing.take(request)}
+    return told | live_parts(request, server) | panel.block(server)
+
+
+def live_parts(request: HttpRequest, server: UpstreamServer) -> dict[str, Any]:
+    """What changes by itself."""
+    found = standing.standing_of(server)
+    return {
+        "server": found.server,
+        "line": found,
+        "calls": standing.open_calls(server),
+        "mark": standing.mark([found]),
+        "every": listing.SOON if found.is_moving else listing.AT_LEISURE,
+        "asks_for_sign_in": found.server.state == ServerState.SIGN_IN,
+        "page": (page := _tools(request, server)),
+        "tools": _lines(page),
+    }
+
+
+def _tools(request: HttpRequest, server: UpstreamServer) -> "Page[ComposedTool]":
+    order = Case(*(When(state=state, then=Value(at)) for at, state in enumerate(_ORDER)), output_field=IntegerField())
+    rows = server.tools.select_related("tool", "server").order_by(order, "name")
+    return Paginator(rows, TOOLS_ON_A_PAGE).get_page(request.GET.get("page"))
+
+
+def _lines(page: "Page[ComposedTool]") -> list[ToolLine]:
+    rows = list(page.object_list)
+    names = composing.proposals(rows)
+    return [ToolLine(row, names[row.pk], *_LOOKS.get(ToolState(row.state), ("", "ban"))) for row in rows]
+
+
+class Stale(Exception):
+    """Somebody else saved the server while its page was open."""
+
+
+@administrator_only
+@require_http_methods(["GET", "POST"])
+def new(request: HttpRequest) -> HttpResponse:
+    form = ServerForm(request, draft=_suggested(request), bound=request.method == "POST")
+    to_confirm = ""
+    if form.is_bound and form.is_valid():
+        try:
+            made = servers.create(form.draft(), actor_of(request), confirmed=confirmed_in(request))
+        except NotConfirmed as asked:
+            to_confirm = asked.command_line
+        except BadServer as error:
+            form.show(error.errors)
+        else:
+            standing.tell(request, _told_of_new(made))
+            return redirect("servers:server", made.name)
+    context = new_page(form) | {"to_confirm": to_confirm}
+    return render(request, "servers/new.html", context, status=_status(form, to_confirm))
+
+
+@administrator_only
+@require_http_methods(["GET", "POST"])
+def server(request: HttpRequest, name: str) -> HttpResponse:
+    found = server_named(name)
+    form = ServerForm(request, draft=draft_of(found), standing=found, bound=request.method == "POST")
+    to_confirm = ""
+    if form.is_bound and form.is_valid():
+        try:
+            return redirect("servers:server", _save(request, found, form).name)
+        except Stale:
+            form.overtaken(server_named(name).updated_at)
+        except NotConfirmed as asked:
+            to_confirm = asked.command_line
+        except BadServer as error:
+            form.show(error.errors)
+    context = whole_page(request, found, form) | {"to_confirm": to_confirm}
+    return render(request, "servers/server.html", context, status=_status(form, to_confirm))
+
+
+@administrator_only
+@require_GET
+def live(request: HttpRequest, name: str) -> HttpResponse:
+    """What has changed by itself since the page was made, if anything has."""
+    context = live_parts(request, server_named(name))
+    if context["mark"] == request.GET.get("mark"):
+        return HttpResponse(status=204)
+    return render(request, "servers/_live.html", context | {"is_live": True})
+
+
+def _suggested(request: HttpRequest) -> ServerDraft | None:
+    """From the gallery, if it was asked for."""
+    if not (entry_id := request.GET.get("from", "")):
+        return None
+    if (entry := entries.find(entry_id)) is None:
+        raise Http404("The gallery has no such entry.")
+    draft = entry.draft()
+    return replace(draft, name=_free(draft.name))
+
+
+def _free(name: str) -> str:
+    """The name, or the name with a number, whichever no server has."""
+    taken = {each.lower() for each in UpstreamServer.objects.values_list("name", flat=True)}
+    numbered = (f"{name}-{number}" for number in range(2, len(taken) + 3))
+    return next(each for each in (name, *numbered) if each.lower() not in taken)
+
+
+def _save(request: HttpRequest, found: UpstreamServer, form: ServerForm) -> UpstreamServer:
+    """Stale, NotConfirmed, BadServer."""
+    with transaction.atomic():
+        # Locked, so that nobody saves between the comparison and the saving.
+        now = UpstreamServer.objects.select_for_update().get(pk=found.pk)
+        if form.cleaned_data["made_from"] not in {"", now.updated_at.isoformat()}:
+            raise Stale
+        before = standing.open_calls(now)
+        changed = servers.change(now.pk, form.draft(), actor_of(request), confirmed=confirmed_in(request))
+        withdrawn = before.not_started - standing.open_calls(changed).not_started
+    standing.tell(request, _told_of_change(now, changed) + standing.calls(withdrawn, "withdrawn"))
+    return changed
+
+
+def _told_of_new(server: UpstreamServer) -> str:
+    if not server.enabled:
+        return f"{server.name} is saved. It is disabled: nothing connects to it."
+    return f"{server.name} is saved, and is being connected. Nothing of it is exposed until you expose it."
+
+
+def _told_of_change(before: UpstreamServer, after: UpstreamServer) -> str:
+    if after.revision == before.revision:
+        return "Saved."
+    if not after.enabled:
+        return "Saved. It is disabled: its tools have left the catalog."
+    if reaching.connection_of(before).identity() == reaching.connection_of(after).identity():
+        return "Saved. It is being connected with these settings; its tools are back once it is."
+    return (
+        "Saved. It leads elsewhere now, so its tools have left the catalog. What was exposed is withheld when it comes"
+        " back, until you accept it once more."
+    )
+
+
+def _status(form: ServerForm, to_confirm: str) -> int:
+    return 422 if form.errors or to_confirm else 200
+
+
+@administrator_only
+@require_POST
+def reconnect(request: HttpRequest, name: str) -> HttpResponse:
+    found = server_named(name)
+    try:
+        servers.reconnect(found.pk, actor_of(request))
+    except BadServer as error:
+        standing.tell(request, str(error), caution=True)
+    else:
+        standing.tell(request, "It is being connected anew.")
+    return redirect("servers:server", name)
+
+
+@administrator_only
+@require_POST
+def enable(request: HttpRequest, name: str) -> HttpResponse:
+    found, enabled = server_named(name), request.POST.get("enabled") == "yes"
+    with transaction.atomic():
+        before = standing.open_calls(found)
+        changed = servers.enable(found.pk, enabled, actor_of(request))
+        withdrawn = before.not_started - standing.open_calls(changed).not_started
+    said = "It is being connected." if enabled else "It is disabled, and its tools have left the catalog."
+    standing.tell(request, said + standing.calls(withdrawn, "withdrawn"))
+    return redirect("servers:server", name)
+
+
+@administrator_only
+@require_http_methods(["GET", "POST"])
+def delete(request: HttpRequest, name: str) -> HttpResponse:
+    found = server_named(name)
+    calls = standing.open_calls(found)
+    if request.method == "POST":
+        servers.delete(found.pk, actor_of(request))
+        told = f"{found.name} is deleted, with its tools." + standing.calls(calls.not_started, "withdrawn")
+        standing.tell(request, told)
+        return redirect("servers:list")
+    context = {"section": "servers", "line": standing.standing_of(found), "server": found, "calls": calls}
+    return render(request, "servers/delete.html", context)

@@ -1,0 +1,185 @@
+"""The names under which upstream tools are offered, kept from being taken for others; and where a text names a tool."""
+
+import hashlib
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import count
+from typing import Literal
+
+_TOKEN = re.compile(r"[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*")
+_NAME_LIKE = re.compile(r"[A-Za-z0-9][_.-][A-Za-z0-9]|[a-z][A-Z]|[A-Za-z][0-9]")
+_QUOTES = "\"'`\u201c\u201d\u2018\u2019"
+_KINDS = {"tool", "tools", "function", "server", "servers", "mcp", "connector"}
+_ORDER = re.compile(
+    r"\b(?:call|use|using|invoke|run|execute|prefer|trigger|calling|invoking|pass\s+\w+\s+to|send\s+\w+\s+to"
+    r"|instead\s+of|before|after|then)\b[^.!?\n]{0,40}\Z",
+    re.IGNORECASE,
+)
+_LOOK_BACK = 60
+SHORTEST = 3
+
+
+@dataclass(frozen=True)
+class Mention:
+    """`name` as known; `ordered`: the text around it tells the reader to use it, or when."""
+
+    name: str
+    start: int
+    end: int
+    ordered: bool
+
+
+def mentions(text: str, names: frozenset[str], own: str = "") -> Iterator[Mention]:
+    """Where `text` names one of `names`, other than `own`.
+
+    Names are compared without regard to case and to `_`, `-` and `.`. A name that could be a plain word (`search`,
+    `time`) counts only in quotes, or before “tool”, “server” and the like.
+    """
+    known = _index(names)
+    if not known:
+        return
+    tokens = list(_TOKEN.finditer(text))
+    for index, token in enumerate(tokens):
+        name = known.get(_key(token[0]))
+        if name is not None and name != own and (_NAME_LIKE.search(name) or _set_off(text, tokens, index)):
+            before = text[max(0, token.start() - _LOOK_BACK) : token.start()]
+            yield Mention(name, token.start(), token.end(), bool(_ORDER.search(before)))
+
+
+def _set_off(text: str, tokens: list[re.Match[str]], index: int) -> bool:
+    token = tokens[index]
+    quoted = text[token.start() - 1 : token.start()] in [*_QUOTES] and text[token.end() : token.end() + 1] in [*_QUOTES]
+    following = tokens[index + 1][0].lower() if index + 1 < len(tokens) else ""
+    return quoted or following in _KINDS
+
+
+@lru_cache(maxsize=16)
+def _index(names: frozenset[str]) -> dict[str, str]:
+    """Kept, since the same thousands of names are looked for in thousands of texts."""
+    return {_key(name): name for name in names if len(name) >= SHORTEST}
+
+
+def _key(name: str) -> str:
+    return name.replace("-", "_").replace(".", "_").lower()
+
+
+LONGEST = 64
+# Words that belong to the gate, or that model servers and clients give a meaning of their own.
+RESERVED = frozenset(
+    {
+        *("approve", "approved", "approval", "decline", "declined", "decide", "grant", "hitl", "hitlchat"),
+        *("system", "developer", "user", "assistant", "tool", "tools", "function", "none", "null", "auto", "required"),
+        *("constructor", "prototype", "__proto__"),
+    }
+)
+_FORM = re.compile(rf"[A-Za-z0-9_-]{{1,{LONGEST}}}")
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]+")
+_LOOKALIKES = str.maketrans({"0": "o", "1": "l", "i": "l", "-": "_"})
+_PAIRS = (("rn", "m"), ("vv", "w"))
+_HASH = 8
+MOST_NUMBERS = 100
+
+Offer = tuple[str, str]
+"""The names of a server and of one of its tools."""
+
+
+@dataclass(frozen=True)
+class Objection:
+    """Why a tool cannot be offered as it is: under this name (`form`, `R1`), or with this description (`R2`, `R3`)."""
+
+    rule: Literal["form", "R1", "R2", "R3"]
+    sentence: str
+
+
+def normal(server: str, tool: str) -> str:
+    """`<server>_<tool>` in letters, digits, `_` and `-`, at most 64 of them. Equal arguments give equal names.
+
+    A name that had to be shortened, or of which nothing was left, ends in eight digits of a hash of the whole.
+    """
+    cleaned = [_NOT_IN_NAMES.sub("_", part).strip("_") for part in (server, tool)]
+    name = "_".join(part for part in cleaned if part)
+    if all(cleaned) and len(name) <= LONGEST:
+        return name
+    return _ending(name or "tool", _digest(server, tool))
+
+
+def propose(server: str, tool: str, taken: Collection[str]) -> str:
+    """The default alias, with `_2`, `_3`, … where that name, or one that looks like it, is reserved or taken."""
+    return _free((server, tool), _shapes(taken))
+
+
+def assign(offers: Iterable[Offer], taken: Collection[str], kept: Mapping[Offer, str]) -> dict[Offer, str]:
+    """An alias for each offer: the one in `kept` if it has one, so that what is new renames nothing that is there.
+
+    New ones are numbered in alphabetical order. `taken` are the names of tools other than these.
+    """
+    wanted = sorted(set(offers))
+    given = {offer: kept[offer] for offer in wanted if offer in kept}
+    shapes = _shapes([*taken, *given.values(), *kept.values()])
+    for offer in wanted:
+        if offer not in given:
+            given[offer] = _free(offer, shapes)
+            shapes.add(shape(given[offer]))
+    return given
+
+
+def objections(alias: str, taken: Collection[str]) -> tuple[Objection, ...]:
+    """What speaks against an alias that an administrator chose; `taken` are the names of all other tools."""
+    if not _FORM.fullmatch(alias):
+        return (Objection("form", f"Expected 1 to {LONGEST} letters (a to z), digits, “_” and “-”."),)
+    if shape(alias) in {shape(word) for word in RESERVED}:
+        return (Objection("R1", f"“{alias}” is, or looks like, a word that the product keeps for itself."),)
+    for other in taken:
+        if shape(other) == shape(alias):
+            how = "is the name of another tool" if other == alias else f"looks like “{other}”, the name of another tool"
+            return (Objection("R1", f"“{alias}” {how}."),)
+    return ()
+
+
+def speaking(description: str, tools: frozenset[str], servers: frozenset[str]) -> tuple[Objection, ...]:
+    """R2 and R3. `tools` are the names of the tools on offer, `servers` those of the servers, both without its own."""
+    return tuple(_speaking(description, tools, servers))
+
+
+def _speaking(description: str, tools: frozenset[str], servers: frozenset[str]) -> Iterator[Objection]:
+    ordered = (found.name for found in mentions(description, tools) if found.ordered)
+    if name := next(ordered, None):
+        yield Objection("R2", f"The description tells the model about using “{name}”, a tool from elsewhere.")
+    if found := next(mentions(description, servers), None):
+        yield Objection("R3", f"The description speaks of “{found.name}”, another server.")
+
+
+def shape(name: str) -> str:
+    """What is left of a name at a glance: no case, `-` as `_`, one `_` for several, 0 as o, 1 and i as l, rn as m."""
+    seen = name.lower().translate(_LOOKALIKES)
+    for pair, letter in _PAIRS:
+        seen = seen.replace(pair, letter)
+    return re.sub("_+", "_", seen).strip("_") or seen
+
+
+def _shapes(taken: Iterable[str]) -> set[str]:
+    return {shape(name) for name in (*taken, *RESERVED)}
+
+
+def _free(offer: Offer, shapes: Collection[str]) -> str:
+    return next(name for name in _candidates(offer) if shape(name) not in shapes)
+
+
+def _candidates(offer: Offer) -> Iterator[str]:
+    name = normal(*offer)
+    yield name
+    for number in range(2, MOST_NUMBERS):
+        yield _ending(name, str(number))
+    # A server may have thousands of names that differ in nothing that can stay: counting would take for ever.
+    for salt in count():
+        yield _ending(name, _digest(*offer, str(salt)))
+
+
+def _ending(name: str, end: str) -> str:
+    return f"{name[: LONGEST - len(end) - 1].rstrip('_-')}_{end}"
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:_HASH]

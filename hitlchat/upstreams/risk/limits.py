@@ -1,0 +1,292 @@
+"""What a tool must fit to be offered at all; its schemas refer only to themselves, and never without bound."""
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
+from typing import Any, NamedTuple
+
+from hitlchat.base import canonical
+from hitlchat.base.visible import see
+from hitlchat.gate.schema import BadSchema, check_schema
+from hitlchat.upstreams.risk import schemas
+from hitlchat.upstreams.risk.offered import Offered
+from hitlchat.upstreams.risk.schemas import Subschema, children, subschemas
+
+
+def components(graph: Mapping[str, Sequence[str]]) -> dict[str, int]:
+    """A number for each node, the same for those on a common cycle. Every target must be a node."""
+    backwards: dict[str, list[str]] = {node: [] for node in graph}
+    for node, targets in graph.items():
+        for target in targets:
+            backwards[target].append(node)
+    home: dict[str, int] = {}
+    for number, root in enumerate(reversed(_finished(graph))):
+        waiting = [root] if root not in home else []
+        while waiting:
+            node = waiting.pop()
+            if node not in home:
+                home[node] = number
+                waiting.extend(backwards[node])
+    return home
+
+
+def _finished(graph: Mapping[str, Sequence[str]]) -> list[str]:
+    """The nodes in the order in which a walk into the depth leaves them."""
+    order: list[str] = []
+    seen: set[str] = set()
+    for root in graph:
+        if root in seen:
+            continue
+        seen.add(root)
+        path: list[tuple[str, Iterator[str]]] = [(root, iter(graph[root]))]
+        while path:
+            node, targets = path[-1]
+            following = next((target for target in targets if target not in seen), None)
+            if following is None:
+                order.append(node)
+                path.pop()
+            else:
+                seen.add(following)
+                path.append((following, iter(graph[following])))
+    return order
+
+
+MOST_CHECKS = 20_000
+_OBJECTS = {"additionalProperties", "patternProperties", "unevaluatedProperties"}
+_UNEVALUATED = {"unevaluatedProperties", "unevaluatedItems"}
+# To know what was evaluated, everything about the same value is checked again, and what that refers to once more.
+_AGAIN = 3
+_ELSEWHERE = ("$dynamicRef", "$recursiveRef")
+
+
+class Unbounded(ValueError):
+    """The schema refers to something that isn't there, or would take too long to check; the message says where."""
+
+
+class _Edge(NamedTuple):
+    """To the schema at `to`. `way`: None if it is about the same value, else which of its members or elements."""
+
+    to: str
+    way: str | None
+    times: int = 1
+
+
+_Graph = dict[str, list[_Edge]]
+
+
+def check(schema: Mapping[str, Any]) -> None:
+    """Raise Unbounded unless every reference leads to a schema inside and the work stays in proportion to the value.
+
+    The schema must be valid, and no deeper than can be walked.
+    """
+    graph = _graph(schema)
+    _inner_first({place: [edge for edge in edges if edge.way is None] for place, edges in graph.items()})
+    home = components({place: [edge.to for edge in edges] for place, edges in graph.items()})
+    once = {
+        place: [edge for edge in edges if edge.way is None or home[edge.to] != home[place]]
+        for place, edges in graph.items()
+    }
+    order = _inner_first(once)
+    _check_work(once, order)
+    _check_recursion(graph, home, order)
+
+
+def _graph(schema: Mapping[str, Any]) -> _Graph:
+    parts = {part.where: part for part in subschemas(schema)}
+    return {where: list(_edges(part, parts)) for where, part in parts.items()}
+
+
+def _edges(part: Subschema, parts: Mapping[str, Subschema]) -> Iterator[_Edge]:
+    times = _AGAIN if _UNEVALUATED & part.schema.keys() else 1
+    for child in children(part):
+        if child.role == "same":
+            yield _Edge(child.where, None, times)
+        elif child.role == "below":
+            yield _Edge(child.where, _way(child))
+    if target := _target(part, parts):
+        yield _Edge(target.where, None, times)
+
+
+def _way(child: Subschema) -> str:
+    """`.name` is about one member, `.*` about any; `[2` about one element, `[*` about any; `#*` about the names."""
+    match child.keyword:
+        case "properties":
+            return f".{child.key}"
+        case "prefixItems":
+            return f"[{child.key}"
+        case "propertyNames":
+            return "#*"
+        case keyword:
+            return ".*" if keyword in _OBJECTS else "[*"
+
+
+def _target(part: Subschema, parts: Mapping[str, Subschema]) -> Subschema | None:
+    for keyword in _ELSEWHERE:
+        if keyword in part.schema:
+            raise Unbounded(f"{part.where or 'the schema'} uses {keyword}, which is not supported; expected $ref")
+    if part.where and "$id" in part.schema:
+        raise Unbounded(f"{part.where} has an $id of its own, which is not supported inside a schema")
+    reference = part.schema.get("$ref")
+    if reference is None:
+        return None
+    place = schemas.fragment(reference) if isinstance(reference, str) else None
+    if place is None or place not in parts:
+        raise Unbounded(
+            f"{part.where or 'the schema'} refers to {str(reference)[:100]!r}; expected a schema within, as #/…"
+        )
+    return parts[place]
+
+
+def _inner_first(graph: Mapping[str, list[_Edge]]) -> list[str]:
+    try:
+        return [
+            *TopologicalSorter({place: [edge.to for edge in edges] for place, edges in graph.items()}).static_order()
+        ]
+    except CycleError as error:
+        place = min(error.args[1], key=len)
+        raise Unbounded(f"{place or 'the schema'} refers to itself without going deeper into the value") from error
+
+
+def _check_work(once: _Graph, order: Iterable[str]) -> None:
+    """Everything about a value and what is in it, each reference followed anew, recursion not at all."""
+    work: dict[str, int] = {}
+    for place in order:
+        work[place] = min(MOST_CHECKS + 1, 1 + sum(edge.times * work[edge.to] for edge in once[place]))
+    if work[""] > MOST_CHECKS:
+        raise Unbounded(f"one value would be checked more than {MOST_CHECKS:,} times, by references to references")
+
+
+def _check_recursion(graph: _Graph, home: Mapping[str, int], order: Iterable[str]) -> None:
+    """Of what belongs to one recursion, at most one schema may be about the same member or element."""
+    ways: dict[str, Counter[str]] = {}
+    for place in order:
+        found: Counter[str] = Counter()
+        for edge in graph[place]:
+            if home[edge.to] == home[place]:
+                found.update({edge.way: 1} if edge.way else {way: edge.times * n for way, n in ways[edge.to].items()})
+        ways[place] = Counter({way: min(2, times) for way, times in found.items()})
+        if any(_overlap(found, family) > 1 for family in ".[#"):
+            raise Unbounded(f"{place or 'the schema'} recurses in a way that checks one value again at every level")
+
+
+def _overlap(ways: Mapping[str, int], family: str) -> int:
+    everywhere = ways.get(f"{family}*", 0)
+    return everywhere + max((times for way, times in ways.items() if way[0] == family and way[1:] != "*"), default=0)
+
+
+LONGEST_NAME = 128
+LONGEST_TITLE = 200
+LONGEST_DESCRIPTION = 20_000
+MOST_SCHEMA_BYTES = 64 * 1024
+MOST_HINT_BYTES = 4 * 1024
+MOST_LEVELS = 32
+# Of schemas, what their checks said, by their hash: checking takes far longer than all else that is done with a tool,
+# and a server that has thousands of tools may list them again with nothing changed but a description.
+MOST_REMEMBERED = 20_000
+_said: dict[tuple[str, "tuple[Check, ...]"], str] = {}
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Why a tool cannot be offered. `where` is a member of the definition: `name`, `inputSchema`, …"""
+
+    where: str
+    sentence: str
+
+
+def problems(tool: Offered) -> tuple[Problem, ...]:
+    """Empty if the tool can be offered. Takes a bounded time, whatever was sent."""
+    return tuple(_problems(tool))
+
+
+def _problems(tool: Offered) -> Iterator[Problem]:
+    yield from _name(tool.name)
+    yield from _length("title", tool.title or "", LONGEST_TITLE)
+    yield from _length("description", tool.description or "", LONGEST_DESCRIPTION)
+    if tool.annotations is not None:
+        yield from _first("annotations", tool.annotations, MOST_HINT_BYTES, ())
+    yield from _first("inputSchema", tool.input_schema, MOST_SCHEMA_BYTES, (_of_an_object, _valid, _bounded))
+    if tool.output_schema is not None:
+        yield from _first("outputSchema", tool.output_schema, MOST_SCHEMA_BYTES, (_valid, _bounded))
+
+
+def _name(name: str) -> Iterator[Problem]:
+    if not name.strip():
+        yield Problem("name", "It has no name.")
+    elif len(name) > LONGEST_NAME:
+        yield Problem("name", f"The name has {len(name):,} characters; expected at most {LONGEST_NAME}.")
+    elif any(piece.hidden for piece in see(name).pieces) or set(name) & set("\n\t"):
+        yield Problem("name", "The name has characters that cannot be seen.")
+
+
+def _length(where: str, text: str, most: int) -> Iterator[Problem]:
+    if len(text) > most:
+        yield Problem(where, f"The {where} has {len(text):,} characters; expected at most {most:,}.")
+
+
+Check = Callable[[Mapping[str, Any]], str | None]
+
+
+def _first(where: str, value: Mapping[str, Any], most: int, checks: tuple[Check, ...]) -> Iterator[Problem]:
+    """The first problem only: each check may rely on those before it."""
+    if sentence := _sentence(value, most, checks):
+        yield Problem(where, sentence)
+
+
+def _sentence(value: Mapping[str, Any], most: int, checks: tuple[Check, ...]) -> str:
+    levels = _levels(value)
+    if levels > MOST_LEVELS:
+        return f"It is nested more than {MOST_LEVELS} levels deep."
+    try:
+        text = canonical.dumps(value)
+    except canonical.NotJson as error:
+        return f"It is {str(error)[:200]}."
+    if len(text) > most:
+        return f"It is {len(text):,} bytes long; expected at most {most:,}."
+    return _checked(value, text, checks)
+
+
+def _checked(value: Mapping[str, Any], text: str, checks: tuple[Check, ...]) -> str:
+    key = hashlib.sha256(text.encode()).hexdigest(), checks
+    if (known := _said.get(key)) is not None:
+        return known
+    if len(_said) >= MOST_REMEMBERED:
+        _said.clear()
+    found = _said[key] = next(filter(None, (check(value) for check in checks)), "")
+    return found
+
+
+def _levels(value: Any) -> int:
+    """How deep it is nested; beyond the limit it is not looked at further."""
+    level, count = [value], 0
+    while level and count <= MOST_LEVELS:
+        count += 1
+        level = [child for parent in level for child in _children(parent)]
+    return count
+
+
+def _children(value: Any) -> list[Any]:
+    found = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
+    return [child for child in found if isinstance(child, Mapping | list)]
+
+
+def _of_an_object(schema: Mapping[str, Any]) -> str | None:
+    return None if schema.get("type") == "object" else 'It is not for an object: expected "type": "object".'
+
+
+def _valid(schema: Mapping[str, Any]) -> str | None:
+    try:
+        check_schema(dict(schema))
+    except BadSchema as error:
+        return f"It is not valid JSON Schema (draft 2020-12): {error}."
+    return None
+
+
+def _bounded(schema: Mapping[str, Any]) -> str | None:
+    try:
+        check(schema)
+    except Unbounded as error:
+        return f"It cannot be checked: {error}."
+    return None

@@ -1,0 +1,122 @@
+"""What is judged: one tool as an upstream server describes it, its connection, and its fingerprint."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+from hitlchat.base import canonical
+
+Transport = Literal["http", "sse", "stdio"]
+
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+
+
+class Unusable(ValueError):
+    """The upstream's description of a tool is none; the message names the field and what was expected."""
+
+
+@dataclass(frozen=True)
+class Offered:
+    """One entry of an upstream's `tools/list`; what the upstream left out is None."""
+
+    name: str
+    title: str | None = None
+    description: str | None = None
+    input_schema: Mapping[str, Any] = field(default_factory=dict)
+    output_schema: Mapping[str, Any] | None = None
+    annotations: Mapping[str, Any] | None = None
+
+    @classmethod
+    def from_json(cls, entry: object) -> "Offered":
+        """Read an entry as it stands in the protocol (`inputSchema`, …); members with other names are left out.
+
+        Unusable: a member has the wrong type.
+        """
+        if not isinstance(entry, Mapping):
+            raise Unusable("the tool: expected an object")
+        return cls(
+            name=_text(entry, "name") or "",
+            title=_text(entry, "title"),
+            description=_text(entry, "description"),
+            input_schema=_object(entry, "inputSchema") or {},
+            output_schema=_object(entry, "outputSchema"),
+            annotations=_object(entry, "annotations"),
+        )
+
+
+@dataclass(frozen=True)
+class Connection:
+    """How a server is reached, as configured: `${VAR}` stays unreplaced, so that no secret value is part of it."""
+
+    transport: Transport
+    url: str = ""
+    command: str = ""
+    args: tuple[str, ...] = ()
+    env_names: tuple[str, ...] = ()
+
+    def identity(self) -> dict[str, Any]:
+        """Where it leads, as JSON: what decides which program answers, and nothing that may be secret.
+
+        ValueError: the URL cannot be understood.
+        """
+        if self.transport == "stdio":
+            env = sorted(set(self.env_names))
+            return {"transport": "stdio", "command": self.command, "args": list(self.args), "env": env}
+        return {"transport": self.transport, "url": _address(self.url)}
+
+
+def _address(url: str) -> str:
+    """Origin and path: scheme and host in lower case, no default port, no user, query or fragment."""
+    parts = urlsplit(url)
+    if not parts.scheme or not parts.hostname:
+        raise ValueError("url: expected an address such as https://example.com/mcp")
+    host = parts.hostname.lower()
+    host = f"[{host}]" if ":" in host else host
+    port = f":{parts.port}" if parts.port not in {None, _DEFAULT_PORTS.get(parts.scheme)} else ""
+    return f"{parts.scheme.lower()}://{host}{port}{parts.path or '/'}"
+
+
+def _text(entry: Mapping[str, Any], key: str) -> str | None:
+    value = entry.get(key)
+    if value is not None and not isinstance(value, str):
+        raise Unusable(f"{key}: expected text, not {type(value).__name__}")
+    return value
+
+
+def _object(entry: Mapping[str, Any], key: str) -> Mapping[str, Any] | None:
+    value = entry.get(key)
+    if value is not None and not isinstance(value, Mapping):
+        raise Unusable(f"{key}: expected an object, not {type(value).__name__}")
+    return value
+
+
+PROFILE = "hitlchat-canonical-1"
+
+
+@dataclass(frozen=True)
+class Pinned:
+    """What a person accepted: the record and its hash (64 hexadecimal digits), made by the rules named `profile`."""
+
+    profile: str
+    digest: str
+    record: dict[str, Any]
+
+
+def pin(tool: Offered, connection: Connection) -> Pinned:
+    """The fingerprint of `tool` as offered over `connection`.
+
+    canonical.NotJson: a schema is no JSON value. ValueError: the connection's URL cannot be understood.
+    """
+    annotations = {key: value for key, value in (tool.annotations or {}).items() if value is not None}
+    members = {
+        "name": tool.name,
+        "title": tool.title,
+        "description": tool.description,
+        "inputSchema": tool.input_schema,
+        "outputSchema": tool.output_schema,
+        "annotations": annotations or None,
+        "connection": connection.identity(),
+    }
+    record = {"profile": PROFILE} | {key: value for key, value in members.items() if value is not None}
+    return Pinned(PROFILE, canonical.sha256(record), canonical.loads(canonical.dumps(record)))

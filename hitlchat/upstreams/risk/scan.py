@@ -1,0 +1,277 @@
+"""Reading names, descriptions and schemas for what a model would obey and a person would not see."""
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice
+from typing import Any
+
+from hitlchat.base.visible import BLANKS, HIDDEN_CATEGORIES, see
+from hitlchat.upstreams.risk import schemas
+from hitlchat.upstreams.risk.aliases import mentions
+from hitlchat.upstreams.risk.offered import Offered
+from hitlchat.upstreams.risk.phrases import COVETOUS, Finding, Severity, excerpt, said
+
+
+@dataclass(frozen=True)
+class Text:
+    """`name`: an identifier, whose words are run together."""
+
+    where: str
+    text: str
+    name: bool = False
+
+
+def texts(tool: Offered) -> Iterator[Text]:
+    """Name, title, description, hints, and each key and each text of the schemas: a model reads them all."""
+    yield Text("/name", tool.name, name=True)
+    if tool.title is not None:
+        yield Text("/title", tool.title)
+    if tool.description is not None:
+        yield Text("/description", tool.description)
+    parts = ("annotations", tool.annotations), ("inputSchema", tool.input_schema), ("outputSchema", tool.output_schema)
+    for key, value in parts:
+        if value is not None:
+            yield from _inside(f"/{key}", value)
+
+
+def _inside(where: str, value: Any) -> Iterator[Text]:
+    """Without recursion: how deep a schema goes is the upstream's choice."""
+    waiting = [(where, value)]
+    while waiting:
+        place, found = waiting.pop()
+        if isinstance(found, str):
+            yield Text(place, found)
+        elif isinstance(found, dict):
+            inner = [(schemas.step(place, key), key, each) for key, each in found.items()]
+            yield from (Text(step, key, name=True) for step, key, _ in inner)
+            waiting.extend((step, each) for step, _, each in reversed(inner))
+        elif isinstance(found, list):
+            steps = [(schemas.step(place, index), each) for index, each in enumerate(found)]
+            waiting.extend(reversed(steps))
+
+
+_CYRILLIC = dict(zip("авекмнорстухіјѕԁԛԝһӏьгпі", "abekmhopctyxijsdqwhlbrni", strict=True))
+_GREEK = dict(zip("αβγεζηικνορτυχωϲϳ", "abyezniknoptuxwcj", strict=True))
+# Dotless i, script g and a, four Armenian letters, and the apostrophes of typography.
+_OTHERS = {"\u0131": "i", "\u0261": "g", "\u0251": "a", "\u0578": "n", "\u0585": "o", "\u057d": "u", "\u0570": "h"}
+_OTHERS |= {"\u2019": "'", "\u2018": "'"}
+_LOOKALIKES = _CYRILLIC | _GREEK | _OTHERS
+_WORDS = re.compile(r"[_.\-/]+|(?<=[a-z0-9])(?=[A-Z])")
+
+
+@dataclass(frozen=True)
+class Folded:
+    """`text` in plain lower case; the character at index i stood at `at[i]`, or at i where `at` is None."""
+
+    text: str
+    at: tuple[int, ...] | None = None
+
+    def place(self, index: int) -> int:
+        return index if self.at is None else self.at[index]
+
+
+def fold(text: str) -> Folded:
+    if text.isascii():
+        return Folded(text.lower())
+    pairs = [(plain, index) for index, char in enumerate(text) for plain in _plain(char)]
+    return Folded("".join(plain for plain, _ in pairs), tuple(index for _, index in pairs))
+
+
+def words(name: str) -> str:
+    """A name such as `readSshKey` or `read_ssh_key` as words."""
+    return _WORDS.sub(" ", name)
+
+
+@lru_cache(maxsize=4096)
+def _plain(char: str) -> str:
+    if 0xE0020 <= ord(char) <= 0xE007E:
+        return chr(ord(char) - 0xE0000).lower()
+    found = (_LOOKALIKES.get(each, each) for each in unicodedata.normalize("NFKD", char).lower())
+    return "".join(
+        each for each in found if unicodedata.category(each) not in {"Cf", "Mn", "Me"} and each not in BLANKS
+    )
+
+
+@dataclass(frozen=True)
+class Match:
+    """A signal found in one text, from `start` to `end`."""
+
+    id: str
+    severity: Severity
+    sentence: str
+    start: int
+    end: int
+
+
+# What an emoji is put together with, right where it belongs.
+_EMOJI = r"\xa9\xae\u203c-\u3299\U0001f000-\U0001faff"
+_JOINED = re.compile(
+    rf"(?<=[{_EMOJI}])[\ufe0e\ufe0f]|(?<=[{_EMOJI}\ufe0f])\u200d(?=[{_EMOJI}])|(?<=[0-9#*])\ufe0f\u20e3"
+)
+_PATTERNS: tuple[tuple[str, Severity, str, str], ...] = (
+    ("tag-characters", "block", "[\U000e0000-\U000e007f]", "Hides a text in tag characters, which only a model reads."),
+    ("direction-override", "block", "[\u202a-\u202e\u2066-\u2069]", "Turns the direction of writing, so that what is"
+     " shown is not what is said."),
+    ("zero-width", "block", "[\u200b-\u200d\u2060\ufeff\u180e]", "Has characters without a width: words may be split or"
+     " hidden by them."),
+    ("terminal-codes", "block", r"[\x1b\x9b]|\\(?:x1b|u001b|033|e)\[", "Has control codes of a terminal, which can"
+     " hide or repaint text."),
+    ("variation-selectors", "block", "[\ufe00-\ufe0f\U000e0100-\U000e01ef]{2}|[\U000e0100-\U000e01ef]", "Has variation"
+     " selectors in places where they mean nothing; a text can be smuggled in them."),
+)  # fmt: skip
+_COMPILED = tuple((id, severity, re.compile(pattern), sentence) for id, severity, pattern, sentence in _PATTERNS)
+_ODD = re.compile(r"[^\x20-\x7e\n\t]")
+
+
+def unseen(text: str) -> Iterator[Match]:
+    """At most one match per kind. Line ends of any system, emoji and spaces of other widths are no finding."""
+    # A character stands in for each one taken out: places must stay what they are.
+    text = _JOINED.sub(lambda match: " " * len(match[0]), text).replace("\r\n", " \n")
+    if not _ODD.search(text) and "\\" not in text:
+        return
+    covered = set()
+    for id, severity, pattern, sentence in _COMPILED:
+        if match := pattern.search(text):
+            covered.add(id)
+            yield Match(id, severity, sentence, match.start(), match.end())
+    if not covered:
+        yield from _rest(text)
+
+
+def _rest(text: str) -> Iterator[Match]:
+    hidden = [index for index, char in enumerate(text) if _hidden(char)]
+    if hidden:
+        first = hidden[0]
+        yield Match("hidden-characters", "warn", "Has characters that cannot be seen.", first, first + 1)
+        return
+    plain = "".join(" " if unicodedata.category(char) == "Zs" else char for char in text)
+    seen = see(plain)
+    if seen.warnings:
+        odd = _ODD.search(plain)
+        start = odd.start() if odd else 0
+        yield Match("look-alikes", "warn", " ".join(seen.warnings), start, start + 1)
+
+
+def _hidden(char: str) -> bool:
+    if " " <= char <= "~" or char in "\n\t":
+        return False
+    category = unicodedata.category(char)
+    return (category in HIDDEN_CATEGORIES and category != "Zs") or char in BLANKS
+
+
+LONG_TEXT = 5_000
+_ENCODED = (
+    re.compile(r"[A-Za-z0-9+/]{80,}|[A-Za-z0-9_-]{100,}"),
+    re.compile(r"(?:[0-9a-fA-F]{2}){65,}"),
+    re.compile(r"(?:\\x[0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|%[0-9a-fA-F]{2}|&#x?[0-9a-fA-F]{1,6};){8,}"),
+)
+_DATA = re.compile(r"\bdata:[a-z]{1,20}/[a-z0-9.+-]{1,60};base64,", re.IGNORECASE)
+_PADDING = re.compile(r"\s{80,}|(?:\n[ \t]{0,40}){15,}")
+
+
+def blobs(text: str) -> Iterator[Match]:
+    """At most one match per kind."""
+    if match := _encoded(text):
+        sentence = "Has an encoded stretch that a person cannot read and a model may decode."
+        yield Match("encoded", "warn", sentence, match.start(), match.end())
+    if match := _PADDING.search(text):
+        sentence = "Pushes its text out of view with white space."
+        yield Match("padding", "warn", sentence, max(0, match.start() - 1), match.end())
+    if len(text) > LONG_TEXT:
+        sentence = f"Is {len(text):,} characters long: more than most people read."
+        yield Match("overlong", "warn", sentence, 0, 0)
+
+
+def _encoded(text: str) -> re.Match[str] | None:
+    plain, *others = _ENCODED
+    found = (match for match in plain.finditer(text) if _looks_encoded(match[0]))
+    return next(found, None) or next(filter(None, (each.search(text) for each in (*others, _DATA))), None)
+
+
+def _looks_encoded(run: str) -> bool:
+    """Words run together have few digits or one case; encodings have everything."""
+    return any(map(str.isupper, run)) and any(map(str.islower, run)) and any(map(str.isdigit, run))
+
+
+SHORT_TEXT = 60
+LONGEST_TEXT = 20_000
+MOST_TEXTS = 10_000
+MOST_CHARACTERS = 400_000
+MOST_FINDINGS = 100
+
+
+@dataclass(frozen=True)
+class Known:
+    """Names to look out for: those of tools and servers other than the one that is scanned, and of what is its own."""
+
+    tools: frozenset[str] = frozenset()
+    servers: frozenset[str] = frozenset()
+
+
+_NOTHING = Known()
+
+
+def scan(tool: Offered, known: Known = _NOTHING) -> tuple[Finding, ...]:
+    """What is suspicious about `tool`, at most a hundred findings, those of the name and the description first.
+
+    Takes time linear in the size of the definition, and says so where a part was too large to be read.
+    """
+    return tuple(islice(_findings(tool, known), MOST_FINDINGS))
+
+
+def scan_text(text: str, where: str = "", known: Known = _NOTHING) -> tuple[Finding, ...]:
+    """The same for any other text that an upstream shows to a model or a person."""
+    return tuple(_read(Text(where, text), known))
+
+
+def _findings(tool: Offered, known: Known) -> Iterator[Finding]:
+    left = MOST_CHARACTERS
+    for count, text in enumerate(texts(tool)):
+        left -= len(text.text)
+        if left < 0 or count >= MOST_TEXTS:
+            sentence = "The definition is too large to be scanned; nothing from here on was read."
+            yield Finding("unread", "block", text.where, "", sentence)
+            return
+        yield from _read(text, known, tool.name)
+
+
+def _read(text: Text, known: Known, own: str = "") -> Iterator[Finding]:
+    raw = text.text[:LONGEST_TEXT]
+    signals = _short(raw, text.name) if len(raw) <= SHORT_TEXT else _signals(raw, text.name)
+    for match in (*signals, *_names(raw, known, own)):
+        yield Finding(match.id, match.severity, text.where, excerpt(raw, match.start, match.end), match.sentence)
+    if len(text.text) > LONGEST_TEXT:
+        sentence = f"Only the first {LONGEST_TEXT:,} of {len(text.text):,} characters were scanned."
+        yield Finding("unread", "block", text.where, "", sentence)
+
+
+def _signals(raw: str, is_name: bool) -> tuple[Match, ...]:
+    return (*unseen(raw), *blobs(raw), *(_in_name(raw) if is_name else _in_prose(raw)))
+
+
+# Most texts of a schema are its keywords, again and again.
+_short = lru_cache(maxsize=4096)(_signals)
+
+
+def _in_prose(raw: str) -> Iterator[Match]:
+    folded = fold(raw)
+    for phrase, start, end in said(folded.text):
+        last = folded.place(end - 1) + 1
+        yield Match(phrase.id, phrase.severity, phrase.sentence, folded.place(start), last)
+
+
+def _in_name(raw: str) -> Iterator[Match]:
+    spaced = fold(words(raw)).text
+    yield from (Match(phrase.id, phrase.severity, phrase.sentence, 0, len(raw)) for phrase, _, _ in said(spaced))
+    if spaced.strip() in COVETOUS:
+        yield Match("covetous-argument", "warn", "By its name it asks the model for what it was told.", 0, len(raw))
+
+
+def _names(raw: str, known: Known, own: str) -> Iterator[Match]:
+    if found := next(mentions(raw, known.tools, own), None):
+        yield Match("other-tool", "warn", f"Names “{found.name}”, a tool from elsewhere.", found.start, found.end)
+    if found := next(mentions(raw, known.servers), None):
+        yield Match("other-server", "warn", f"Names “{found.name}”, another server.", found.start, found.end)

@@ -1,1 +1,0 @@
-"""The Python that tools are written in: read as syntax, checked, never run here."""
