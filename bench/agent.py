@@ -17,10 +17,10 @@ from bench.figures import Figure
 from bench.floor import Floor
 from bench.measure import Stopwatch, median
 from hitlchat.agent import runner
-from hitlchat.agent.announce import group
 from hitlchat.agent.endpoint import client, endpoint
 from hitlchat.agent.models import Conversation, Run, RunStatus
 from hitlchat.agent.transcript import wires
+from hitlchat.agent.writing import group
 from hitlchat.base.background import background
 from hitlchat.base.database import in_db
 from hitlchat.gate import decide

@@ -12,7 +12,7 @@ from bench import people
 from bench.deciding import FEW, MANY, Person, fill, let_decide
 from bench.figures import Figure
 from bench.measure import Stopwatch, median, percentile
-from hitlchat.approvals.inbox import counting, lines
+from hitlchat.approvals.inbox import lines
 from hitlchat.approvals.inbox.socket import News
 from tests.conftest import PASSWORD
 
@@ -52,7 +52,7 @@ def _figures(where: str, person: Person) -> Iterator[Figure]:
         "the page, with a filter that nothing passes": partial(_get, client, "/approvals/?kind=studio"),
         "a refresh that finds nothing new": partial(_get, client, f"/approvals/waiting?was={mark}"),
         "a refresh that lists anew": partial(_get, client, "/approvals/waiting"),
-        "the count": partial(counting.waiting, person.user.pk),
+        "the count": partial(lines.count_waiting, person.user.pk),
         "what the socket reads for an event": partial(_looked, client, person, asked),
     }
     for what, way in ways.items():

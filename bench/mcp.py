@@ -18,7 +18,7 @@ from hitlchat.mcp_server import tokens
 from hitlchat.mcp_server.models import WithoutElicitation
 from tests.processes import Person
 from tools_studio import authoring
-from tools_studio.authoring import Draft
+from tools_studio.drafts import Draft
 
 TRIVIAL = "def run(order_id: str, amount: float, reason: str = '') -> float:\n    return amount\n"
 ERAS = ("2025", "2026")

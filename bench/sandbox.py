@@ -17,7 +17,7 @@ from hitlchat.gate.settling import settled
 from hitlchat.gate.status import Status
 from hitlchat.gate.submit import CallRequest, submit
 from tools_studio import authoring
-from tools_studio.authoring import Draft
+from tools_studio.drafts import Draft
 from tools_studio.models import StoreEntry
 
 TRIVIAL = "def run(n: int) -> int:\n    return n + 1\n"

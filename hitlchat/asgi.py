@@ -26,8 +26,8 @@ from hitlchat.base.database import in_db  # noqa: E402
 from hitlchat.chat.origin import OwnOriginOnly  # noqa: E402
 from hitlchat.chat.routing import websocket_urlpatterns as of_chat  # noqa: E402
 from hitlchat.gate.loosening import record_settings  # noqa: E402
-from hitlchat.mcp_server import holding  # noqa: E402
 from hitlchat.mcp_server import serving as mcp  # noqa: E402
+from hitlchat.mcp_server import submitting  # noqa: E402
 from hitlchat.mcp_server.inspector.sessions import sessions  # noqa: E402
 from hitlchat.notices import keeping as notices  # noqa: E402
 from hitlchat.record import keeping as record  # noqa: E402
@@ -55,7 +55,7 @@ class Household:
             background.adopt(loop)
             if settings.OTEL_EXPORTER_OTLP_ENDPOINT:
                 self._traces = import_string("hitlchat.telemetry.traces.Traces")()
-            keepers = (runner.keep_house, connections.serve, holding.keep, notices.keep, record.keep)
+            keepers = (runner.keep_house, connections.serve, submitting.keep, notices.keep, record.keep)
             self._keepers = [loop.create_task(keep()) for keep in keepers]
             self._keepers.append(loop.create_task(_swept()))
 

@@ -8,7 +8,7 @@ from django.http import HttpRequest
 
 from hitlchat.accounts.roles import may_administer, may_author
 from hitlchat.agent.endpoint import uses_demo
-from hitlchat.approvals.inbox import counting
+from hitlchat.approvals.inbox import lines
 from hitlchat.upstreams.elicitation import questions
 from hitlchat.upstreams.pages import standing
 
@@ -29,6 +29,6 @@ def shell(request: HttpRequest) -> dict[str, Any]:
         "gate_is_off": not settings.HITL_ENABLED,
         # Asked only where it is shown, and of whom it is shown to.
         "servers_attention": standing.count if may_administer(user) else 0,
-        "approvals_waiting": partial(counting.waiting, user.pk),
+        "approvals_waiting": partial(lines.count_waiting, user.pk),
         "open_questions": questions.open_for(user.pk).count,
     }

@@ -67,7 +67,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
-    "hitlchat.accounts.signed_out.leave_page",
+    "hitlchat.accounts.access.leave_page",
     "axes.middleware.AxesMiddleware",
 ]
 TEMPLATES = [

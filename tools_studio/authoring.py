@@ -1,4 +1,4 @@
-"""Saving, publishing and deleting authored tools: the one way for pages, REST and the library alike."""
+"""Saving, publishing, restoring and deleting authored tools: the one way for pages, REST and the library."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -8,35 +8,17 @@ from asgiref.sync import async_to_sync
 from django.db import IntegrityError, transaction
 from django.db.models import Q
 
-from hitlchat.gate import tools, withdraw
+from hitlchat.gate import loosening, tools, withdraw
 from hitlchat.gate.actor import Actor
-from hitlchat.gate.loosening import NotConfirmed
+from hitlchat.gate.loosening import guard_of
 from hitlchat.gate.models import Tool
-from tools_studio import capabilities, checking, columns, snapshots, trials, variables, versions
+from tools_studio import capabilities, columns, trials, variables, versions
 from tools_studio.columns import draft_of
 from tools_studio.drafts import SOURCE, AuthoringError, Checked, Draft, check
-from tools_studio.loosening import OnlyPeople, check_change, check_deletion, check_new, check_publishing, is_program
-from tools_studio.models import Script
+from tools_studio.language import checking
+from tools_studio.loosening import check_change, check_deletion, check_new, check_publishing, guard, is_program
+from tools_studio.models import Script, ScriptVersion
 from tools_studio.variables import Kept
-
-__all__ = [
-    "SOURCE",
-    "AuthoringError",
-    "Checked",
-    "Draft",
-    "NameTaken",
-    "NotConfirmed",
-    "NotTested",
-    "OnlyPeople",
-    "amend",
-    "change",
-    "check",
-    "create",
-    "delete",
-    "draft_of",
-    "publish",
-    "unpublish",
-]
 
 
 class NameTaken(AuthoringError):
@@ -102,10 +84,10 @@ def _save(tool: Tool, edit: Callable[[Draft], Draft], actor: Actor, *, confirmed
 
 def _store(tool: Tool, sound: Checked, actor: Actor) -> None:
     script: Script = tool.script
-    before = snapshots.as_json(draft_of(tool))
+    before = columns.as_json(draft_of(tool))
     is_other = sound.definition_hash != tool.definition_hash
     shown = tuple(each.shown() for each in sound.variables)
-    after = snapshots.as_json(replace(sound.draft, hitl_mode=sound.hitl_mode.value, variables=shown))
+    after = columns.as_json(replace(sound.draft, hitl_mode=sound.hitl_mode.value, variables=shown))
     if not is_other and before == after | {"capabilities": sound.capabilities.as_json()}:
         return
     rules_changed = (sound.hitl_mode, sound.draft.condition) != (tool.hitl_mode, tool.condition)
@@ -184,3 +166,19 @@ def delete(tool: Tool, actor: Actor) -> None:
     with transaction.atomic():
         withdraw.withdraw_tool(tool.pk, actor=actor, why="the tool was deleted")
         tools.remove([tool], actor)
+
+
+def restore(version: ScriptVersion, actor: Actor, *, confirmed: bool = False) -> Tool:
+    """Save `version` again as the tool's newest. Stored secrets stay as they are now.
+
+    NotConfirmed; Unreadable; AuthoringError: it is no longer sound; OnlyPeople.
+    """
+    with transaction.atomic():
+        # Locked before it is judged: the mode may have been raised just now.
+        tool = Tool.objects.select_for_update(of=("self",)).select_related("script").get(pk=version.script_id)
+        return change(tool, versions.draft_of(version, tool), actor, confirmed=confirmed)
+
+
+def weaker(version: ScriptVersion, tool: Tool) -> tuple[str, ...]:
+    """Say what restoring it would weaken, in plain words. Unreadable."""
+    return loosening.weaker(guard_of(tool), guard(versions.draft_of(version, tool), tool.hitl_mode))

@@ -11,11 +11,13 @@ from hitlchat.base import canonical
 from hitlchat.base.canonical import storable
 from hitlchat.gate import prompt, schema
 from hitlchat.gate.models import LONGEST_DEADLINE, TOOL_NAME, HitlMode
-from tools_studio import capabilities, previews, risk, signature, variables
+from tools_studio import capabilities, risk, variables
 from tools_studio.capabilities import Capabilities, CapabilityError
 from tools_studio.capabilities.words import listed
+from tools_studio.language import previews, signature
+from tools_studio.language.signature import Signature
+from tools_studio.language.snippet import SignatureError
 from tools_studio.models import GROUP, Category
-from tools_studio.signature import Signature, SignatureError
 from tools_studio.variables import Kept, Variable
 
 SOURCE = "studio"

@@ -8,8 +8,8 @@ from django.db.models import Q
 from hitlchat.gate import schema, tools
 from hitlchat.gate.actor import SYSTEM
 from hitlchat.gate.models import Tool
-from tools_studio import signature
-from tools_studio.signature import SignatureError
+from tools_studio.language import signature
+from tools_studio.language.snippet import SignatureError
 
 
 def keep(tool: Tool, arguments: Mapping[str, Any]) -> None:

@@ -5,8 +5,9 @@ from datetime import datetime
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from hitlchat.sandbox import HostFunction
-from tools_studio import filing, mailing, network, store
-from tools_studio.capabilities import Capabilities
+from tools_studio import network
+from tools_studio.capabilities import Capabilities, email, store
+from tools_studio.capabilities.filing import grants
 from tools_studio.variables import Resolved
 
 
@@ -22,8 +23,8 @@ def offered(granted: Capabilities, group: str, values: Resolved) -> dict[str, Ho
         "now": _now,
         **_values(values),
         **store.grants(group),
-        **filing.grants(granted.files),
-        **mailing.grants(granted.email),
+        **grants(granted.files),
+        **email.grants(granted.email),
         **network.grants(granted.fetch, granted.webhook, value, read_only=granted.reads_only),
     }
     return {name: every[name] for name in granted.names()}

@@ -7,10 +7,12 @@ from typing import Any
 from asgiref.sync import async_to_sync
 
 from hitlchat.base import canonical
-from tools_studio import capabilities, checking, previews, risk, signature
+from tools_studio import capabilities, risk
 from tools_studio.capabilities import Capabilities, CapabilityError
+from tools_studio.language import checking, previews, signature
+from tools_studio.language.signature import Signature
+from tools_studio.language.snippet import SignatureError
 from tools_studio.risk import Risk
-from tools_studio.signature import Signature, SignatureError
 
 _NOT_GRANTED = re.compile(r"switch on the capability '(\w+)'")
 _NOT_WRITING = re.compile(r"Class `files` has no attribute `(?:write|append|delete)`")

@@ -8,8 +8,9 @@ from hitlchat.gate import oversight
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.loosening import Guard, guard_of
 from hitlchat.gate.models import HitlMode, Tool
-from tools_studio import previews, risk
+from tools_studio import risk
 from tools_studio.drafts import AuthoringError, Checked, Draft
+from tools_studio.language import previews
 
 NEEDS_PERSON = (
     "Only a person may let a tool do more, ask less, or ask in other words: sign in, or use an approver token."

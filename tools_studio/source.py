@@ -1,10 +1,12 @@
-"""Authored tools, as the gate executes them: code in the sandbox, with the host functions it was granted."""
+"""Tools that share what they keep: what one of them stored or wrote, another can read."""
 
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
+
+from django.db.models import Q
 
 from hitlchat import sandbox
 from hitlchat.base import canonical
@@ -15,10 +17,82 @@ from hitlchat.gate.models import Tool, ToolCall
 from hitlchat.gate.sources import Preview, ToolResult
 from hitlchat.sandbox import Fault, HostFunction, Limits, Report, Share, shares
 from hitlchat.secrets.masking import Mask
-from tools_studio import capabilities, columns, host_functions, integrity, neighbours, previews, signature, variables
+from tools_studio import capabilities, columns, host_functions, variables
 from tools_studio.capabilities import ALL_NAMES, Capabilities
-from tools_studio.models import Script
-from tools_studio.variables import Resolved
+from tools_studio.columns import Unreadable, draft_of
+from tools_studio.drafts import SOURCE, AuthoringError, Checked, Draft, check
+from tools_studio.language import previews, signature
+from tools_studio.language.coercion import coerce
+from tools_studio.models import Script, ScriptVersion, StoredVariable
+from tools_studio.variables import Kept, Resolved
+
+
+def secrets(script: Script, granted: Capabilities) -> tuple[str, ...]:
+    """The secrets of other tools that `script` may come to read, in the store of its group or in its folder."""
+    if not granted.store and granted.files is None:
+        return ()
+    may_hide = Q(secret=True) | Q(value__startswith="${")
+    rows = StoredVariable.objects.filter(may_hide).exclude(script=script).select_related("script")
+    return variables.resolve(_shared(rows, script, granted)).hidden
+
+
+def _shared(rows: Iterable[StoredVariable], script: Script, granted: Capabilities) -> Iterator[Kept]:
+    for row in rows:
+        if (granted.store and row.script.group == script.group) or _folder(row.script, granted):
+            yield Kept(row.name, row.secret, row.value, row.fingerprint)
+
+
+def _folder(other: Script, granted: Capabilities) -> bool:
+    """Whether `other` has the same folder."""
+    if granted.files is None:
+        return False
+    files = capabilities.parse(other.capabilities).files
+    return files is not None and files.folder == granted.files.folder
+
+
+# Of its row in the gate: what follows from the code, and what models and people are told of it.
+FOLLOWS: Final = ("definition_hash", "description", "input_schema", "output_schema", "risk_level", "facts")
+UNSOUND: Final = (AuthoringError, Unreadable, ValueError, TypeError, AttributeError, KeyError)
+
+
+def altered() -> Iterator[str]:
+    """A sentence for each tool and version that is not what its hash says."""
+    for tool in Tool.objects.filter(source=SOURCE).select_related("script").order_by("name").iterator(chunk_size=100):
+        if words := _differs(tool):
+            yield words
+    for version in ScriptVersion.objects.select_related("script__tool").order_by("pk").iterator(chunk_size=100):
+        if _is_other(version):
+            yield f"Version {version.number} of the tool {version.script.tool.name} is not what its hash says."
+
+
+def _differs(tool: Tool) -> str:
+    try:
+        sound = _sound(tool)
+    except UNSOUND as error:
+        return f"The tool {tool.name} is not kept as it was saved: {error}."
+    now = columns.of_tool(sound, tool.script.version)
+    names = [name.replace("_", " ") for name in FOLLOWS if getattr(tool, name) != now[name]]
+    if not names:
+        return ""
+    if "definition hash" in names:
+        return f"The code or settings of the tool {tool.name} are not what the hash of its definition says."
+    return f"What the tool {tool.name} says of itself is not what follows from its code: {', '.join(names)}."
+
+
+def _sound(tool: Tool) -> Checked:
+    return check(draft_of(tool), columns.kept(tool.script))
+
+
+def _is_other(version: ScriptVersion) -> bool:
+    """Of one with variables it cannot be told: their values are not kept with it."""
+    try:
+        draft: Draft = columns.draft(version.draft)
+        return not draft.variables and check(draft).definition_hash != version.definition_hash
+    except UNSOUND:
+        # Kept by an older version of hitlchat, with other rules; but what is no tool at all never was one.
+        kept: Any = version.draft
+        return not isinstance(kept, dict)
+
 
 MOST_REMEMBERED = 4096
 # A little less than the gate waits, so that the author is told which limit it was.
@@ -61,7 +135,7 @@ class Loaded:
         limits: Limits | None = None,
     ) -> Report:
         code, entry = signature.runnable(self.script.code, name)
-        given = signature.coerce(self.script.tool.input_schema, dict(arguments))
+        given = coerce(self.script.tool.input_schema, dict(arguments))
         report = await sandbox.run(
             code,
             given,
@@ -127,7 +201,7 @@ class StudioSource:
         return Preview(error=_in_words(report.fault)) if report.fault else _shown(report.result)
 
     def altered(self) -> Iterator[str]:
-        return integrity.altered()
+        return altered()
 
     def _remember_plain(self, definition_hash: str) -> None:
         if len(self._plain) >= MOST_REMEMBERED:
@@ -168,4 +242,4 @@ def _loaded(tool_id: UUID | None, definition_hash: str) -> Loaded | None:
     if not standing.filter(version=script.version).exists():
         return None
     granted, values = capabilities.parse(script.capabilities), variables.resolve(kept.values())
-    return Loaded(script, granted, values, (*values.hidden, *neighbours.secrets(script, granted)))
+    return Loaded(script, granted, values, (*values.hidden, *secrets(script, granted)))

@@ -1,10 +1,12 @@
-"""A tool's test runs, and what they prove: one that passed since its last edit lets it be published."""
+"""A tool's test runs and previews, and what they prove: one that passed since its last edit lets it be published."""
 
 from typing import Any
 
 from django.db.models import Exists, OuterRef, QuerySet
 
+from hitlchat.gate import preview, schema
 from hitlchat.gate.actor import Caller
+from hitlchat.gate.effect import Effect, effect
 from hitlchat.gate.models import CallerKind, Tool, ToolCall
 from hitlchat.gate.settling import settled
 from hitlchat.gate.status import Status
@@ -30,3 +32,9 @@ def with_tested(tools: QuerySet[Tool]) -> QuerySet[Tool]:
 
 def _passed(**which: Any) -> QuerySet[ToolCall]:
     return ToolCall.objects.filter(**which, caller_kind=CallerKind.STUDIO, status=Status.SUCCEEDED)
+
+
+async def look(tool: Tool, arguments: dict[str, Any], caller: Caller) -> Effect | None:
+    """The preview of a call with these arguments as its card would show it; None if the tool has none. BadArguments."""
+    shown = await preview.make(tool, await schema.accepted(tool.input_schema, arguments), caller)
+    return effect(shown) if shown else None

@@ -14,7 +14,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods
 
-from hitlchat.accounts.people import person
+from hitlchat.accounts.access import person
 from hitlchat.accounts.sessions import note_sign_in
 
 FIELD = forms.PasswordInput(attrs={"autocomplete": "current-password", "autofocus": True})

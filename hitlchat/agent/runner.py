@@ -10,7 +10,7 @@ from uuid import UUID
 from django.conf import settings
 from django.db import DatabaseError
 
-from hitlchat.agent import announce, runs, transcript, writing
+from hitlchat.agent import runs, transcript, writing
 from hitlchat.agent.loop import advance
 from hitlchat.agent.models import Conversation, Message
 from hitlchat.agent.once import SaidBefore
@@ -45,7 +45,7 @@ def say(conversation: Conversation, content: str, key: str = "") -> tuple[Messag
     except SaidBefore as before:
         return before.message, before.run_id
     _start(claim, begins=True)
-    announce.tell_soon(conversation.pk, "message", message=str(message.pk))
+    writing.tell_soon(conversation.pk, "message", message=str(message.pk))
     return message, claim.run_id
 
 
@@ -53,7 +53,7 @@ def stop(run_id: UUID, conversation_id: UUID, actor: Actor) -> bool:
     """End a run; False if it was over already."""
     stopped = runs.stop(run_id, actor, written=writing.text_of(run_id))
     background.spawn(_abandon, run_id)
-    announce.tell_soon(conversation_id, "resync")
+    writing.tell_soon(conversation_id, "resync")
     return stopped
 
 
@@ -154,7 +154,7 @@ def _on_move(
     *, call_id: UUID, status: Status, asked_again: bool, conversation_id: UUID | None, turn_id: UUID | None, **_: Any
 ) -> None:
     if conversation_id is not None:
-        announce.tell_soon(conversation_id, "call", call=str(call_id), turn=str(turn_id), status=status.value)
+        writing.tell_soon(conversation_id, "call", call=str(call_id), turn=str(turn_id), status=status.value)
     if turn_id is not None and (status in ANSWERED or (asked_again and status == Status.WAITING)):
         runs.refresh_status(turn_id)
     if turn_id is not None and status in SETTLED:
@@ -164,10 +164,10 @@ def _on_move(
         for waiting in runs.held_back(conversation_id):
             _wake(waiting)
     if conversation_id is not None and status in ENDED and (note := transcript.correct(call_id)) is not None:
-        announce.tell_soon(conversation_id, "message", message=str(note.pk))
+        writing.tell_soon(conversation_id, "message", message=str(note.pk))
 
 
 def _on_stop_requested(*, call_id: UUID, conversation_id: UUID | None, turn_id: UUID | None, **_: Any) -> None:
     if conversation_id is not None:
         status = Status.EXECUTING.value
-        announce.tell_soon(conversation_id, "call", call=str(call_id), turn=str(turn_id), status=status)
+        writing.tell_soon(conversation_id, "call", call=str(call_id), turn=str(turn_id), status=status)

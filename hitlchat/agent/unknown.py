@@ -6,7 +6,7 @@ from uuid import UUID
 from asgiref.sync import async_to_sync
 from django.db import transaction
 
-from hitlchat.agent import announce, transcript
+from hitlchat.agent import transcript, writing
 from hitlchat.agent.models import Conversation
 from hitlchat.gate import queue, resolve
 from hitlchat.gate.actor import Actor, Caller
@@ -33,7 +33,7 @@ def mark(call_id: UUID, outcome: Literal["done", "failed"], actor: Actor, *, rem
             f"{who} marked {call.tool_name} as: it {words}.",
             for_model=f"The user found out about the call {call.model_call_id} of {call.tool_name}: it {words}.",
         )
-        announce.tell_soon(call.conversation_id, "resync")
+        writing.tell_soon(call.conversation_id, "resync")
     return call
 
 
@@ -67,7 +67,7 @@ def again(old: ToolCall, actor: Actor, name: str, *, remark: str = "") -> ToolCa
             raise NotAgain(call.reason)
         note(old.pk, RUN_AGAIN, actor=actor, data={**said, "as": str(call.pk)})
     if call.conversation_id:
-        announce.tell_soon(call.conversation_id, "resync")
+        writing.tell_soon(call.conversation_id, "resync")
     return call
 
 

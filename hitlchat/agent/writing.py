@@ -1,14 +1,45 @@
-"""An answer while it is being written: coalesced, stored now and then, and told to open pages; linear in its length."""
+"""An answer while it is being written: coalesced, stored now and then, and told to open pages, as other changes are."""
 
 import asyncio
+import logging
 import time
+from typing import Any
 from uuid import UUID
 
+from channels.layers import get_channel_layer
+
 from hitlchat.agent import transcript
-from hitlchat.agent.announce import tell
 from hitlchat.agent.models import Message
 from hitlchat.agent.runs import Claim, LostClaim
+from hitlchat.base.background import background, layer_errors
 from hitlchat.base.database import in_db
+
+logger = logging.getLogger(__name__)
+
+
+def group(conversation_id: UUID) -> str:
+    return f"conversation.{conversation_id}"
+
+
+async def tell(conversation_id: UUID, kind: str, **event: Any) -> None:
+    """Send one event to the pages of a conversation; a channel layer that is down costs liveness, nothing else."""
+    layer = get_channel_layer()
+    if layer is None:
+        return
+    try:
+        await layer.group_send(group(conversation_id), {"type": f"conversation.{kind}", **event})
+    except layer_errors() as error:
+        logger.warning("The channel layer could not be reached: %s", error)
+
+
+def tell_soon(conversation_id: UUID, kind: str, **event: Any) -> None:
+    """The same from any thread."""
+    background.spawn(_tell, conversation_id, kind, event)
+
+
+async def _tell(conversation_id: UUID, kind: str, event: dict[str, Any]) -> None:
+    await tell(conversation_id, kind, **event)
+
 
 FLUSH_SECONDS = 0.025
 STORE_SECONDS = 1.0

@@ -7,7 +7,7 @@ from django.db.models import QuerySet
 from django.shortcuts import get_object_or_404
 from ninja import Query, Router
 
-from hitlchat.api import grant_schemas, schemas, shapes
+from hitlchat.api import grants, schemas, shapes
 from hitlchat.api.auth import ApiRequest, decider
 from hitlchat.gate import attention, batch, decide, deciders, extending, taking_back
 from hitlchat.gate.models import Approval
@@ -16,7 +16,7 @@ from hitlchat.gate.status import Status
 router = Router(tags=["approvals"], by_alias=True)
 
 # Both bodies may be left out.
-NOTHING_MORE = grant_schemas.Approve()
+NOTHING_MORE = grants.Approve()
 NO_REASON = schemas.Reject()
 NOTHING_SEEN = schemas.Extend()
 
@@ -38,8 +38,8 @@ def read_approval(request: ApiRequest, approval_id: UUID) -> schemas.Approval:
     return shapes.approval(found)
 
 
-@router.post("/{uuid:approval_id}/approve", response=grant_schemas.Approved | schemas.Approval)
-def approve(request: ApiRequest, approval_id: UUID, body: grant_schemas.Approve = NOTHING_MORE) -> schemas.Approval:
+@router.post("/{uuid:approval_id}/approve", response=grants.Approved | schemas.Approval)
+def approve(request: ApiRequest, approval_id: UUID, body: grants.Approve = NOTHING_MORE) -> schemas.Approval:
     """Say yes to exactly this call, or to it with `modifiedArguments`; with a `grant`, also to calls like it.
 
     With `consentDigest`, only if the call that waits is the one you were shown.
@@ -48,7 +48,7 @@ def approve(request: ApiRequest, approval_id: UUID, body: grant_schemas.Approve 
     scope = body.grant.scope if body.grant else None
     decide.approve(approval_id, actor, digest=body.consent_digest, edited=body.modified_arguments, grant=scope)
     standing = _standing(request, approval_id)
-    return grant_schemas.approved(standing) if body.grant else standing
+    return grants.approved(standing) if body.grant else standing
 
 
 @router.post("/{uuid:approval_id}/reject", response=schemas.Approval)

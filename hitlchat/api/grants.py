@@ -1,29 +1,121 @@
-"""Grants: what runs without asking because a person said so."""
+"""Grants as the REST API takes and gives them: what runs without asking because a person said so."""
 
+from datetime import datetime
+from typing import Annotated, Literal
 from uuid import UUID
 
+from django.shortcuts import get_object_or_404
 from ninja import Query, Router
+from pydantic import AwareDatetime, Field
 
-from hitlchat.api import grant_schemas
+from hitlchat.api import schemas
 from hitlchat.api.auth import ApiRequest, decider
-from hitlchat.gate.grants import ending, giving
+from hitlchat.api.schemas import Body, Page, Shape, Text
+from hitlchat.gate import models as gate
+from hitlchat.gate.grants import ending, giving, scope
+from hitlchat.gate.grants.scope import Scope
+
+
+class NewGrant(Body):
+    """Calls like the one that is approved, which run without asking. It needs a bound: `calls`, a time, or
+    `thisConversation`."""
+
+    same_arguments: bool = False
+    this_conversation: bool = False
+    calls: int | None = Field(None, description="1 to 100.")
+    minutes: int | None = Field(None, description="From now on; at most 24 hours.")
+    # Strict bodies take no text for a time, and JSON has nothing else.
+    until: Annotated[AwareDatetime | None, Field(strict=False, description="Within the next 24 hours.")] = None
+    condition: Text = Field("", description="An expression about `args`; if it fails, a person is asked.")
+
+    @property
+    def scope(self) -> Scope:
+        return Scope(**self.model_dump())
+
+
+class Approve(schemas.Approve):
+    grant: NewGrant | None = None
+
+
+class Grant(Shape):
+    id: UUID
+    sentence: str = Field(description="What it covers, in words.")
+    state: giving.State
+    approval_id: UUID = Field(description="The yes that it was given with.")
+    person: str
+    tool_name: str
+    caller: Literal["chat", "studio", "api", "mcp"]
+    same_arguments: bool
+    conversation_id: UUID | None = Field(description="Only calls in this conversation; null: in any.")
+    calls: int | None
+    used: int
+    until: datetime | None
+    condition: str
+    given_at: datetime
+    ended_at: datetime | None
+    ended_by: str | None
+    why: str = Field(description="Why it was ended, if it was.")
+
+
+class Approved(schemas.Approval):
+    """With the grant that was given together with the yes."""
+
+    grant: Grant
+
+
+class GrantFilter(Page):
+    state: Literal["active", "ended", "all"] = "active"
+
+
+def grant(row: gate.Grant, *, is_active: bool) -> Grant:
+    return Grant(
+        id=row.pk,
+        sentence=scope.sentence(row),
+        state=giving.state(row, is_active=is_active),
+        approval_id=row.approval_id,
+        person=row.person.get_username(),
+        tool_name=row.tool_name,
+        caller=row.caller_kind,  # type: ignore[arg-type]  # the database holds it to the same words
+        same_arguments=bool(row.arguments_digest),
+        conversation_id=row.conversation_id,
+        calls=row.calls,
+        used=row.used,
+        until=row.until,
+        condition=row.condition,
+        given_at=row.given_at,
+        ended_at=row.ended_at,
+        ended_by=row.ended_by.get_username() if row.ended_by else None,
+        why=row.why,
+    )
+
+
+def one(grant_id: UUID) -> Grant:
+    row = get_object_or_404(gate.Grant.objects.select_related("person", "ended_by"), pk=grant_id)
+    return grant(row, is_active=giving.active(gate.Grant.objects.filter(pk=grant_id)).exists())
+
+
+def approved(standing: schemas.Approval) -> Approved:
+    """What was approved with a grant."""
+    assert standing.grant_id is not None
+    return Approved(**standing.model_dump(), grant=one(standing.grant_id))
+
 
 router = Router(tags=["grants"], by_alias=True)
 
 
-@router.get("", response=list[grant_schemas.Grant])
-def list_grants(request: ApiRequest, wanted: Query[grant_schemas.GrantFilter]) -> list[grant_schemas.Grant]:
+@router.get("", response=list[Grant])
+def list_grants(request: ApiRequest, wanted: Query[GrantFilter]) -> list[Grant]:
     """Your grants, the latest first; of everyone, for administrators."""
     rows = giving.seen_by(request.auth.user)
     chosen = {"active": giving.active(rows), "ended": giving.ended(rows), "all": rows}[wanted.state]
     page = list(chosen[wanted.offset : wanted.offset + wanted.limit])
     active = set(giving.active(rows).filter(pk__in=[each.pk for each in page]).values_list("pk", flat=True))
-    return [grant_schemas.grant(each, is_active=each.pk in active) for each in page]
+    return [grant(each, is_active=each.pk in active) for each in page]
 
 
-@router.post("/{uuid:grant_id}/revoke", response=grant_schemas.Grant)
-def revoke_grant(request: ApiRequest, grant_id: UUID) -> grant_schemas.Grant:
+@router.post("/{uuid:grant_id}/revoke", response=Grant)
+def revoke_grant(request: ApiRequest, grant_id: UUID) -> Grant:
     """End it at once: what it let in and has not started does not start, and what executes is told to stop. One that
     has ended stays as it ended."""
     ending.revoke(grant_id, decider(request))
-    return grant_schemas.one(grant_id)
+    return one(grant_id)

@@ -1,9 +1,14 @@
-"""The REST API: its routers, and what holds for all of them."""
+"""The REST API: its routers, its page, and what holds for all of them."""
 
-from django.http import Http404, HttpRequest
+from typing import Any
+
+from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
+from django.shortcuts import render
 from django.urls import URLPattern, URLResolver, re_path
 from ninja import NinjaAPI
+from ninja.openapi.docs import DocsBase
+from ninja.parser import Parser
 
 from hitlchat.api import (
     approvals,
@@ -24,8 +29,18 @@ from hitlchat.api import (
     tools,
 )
 from hitlchat.api.auth import PersonalToken, Session
-from hitlchat.api.docs import Docs
-from hitlchat.api.strict import StrictParser
+from hitlchat.base import canonical
+
+
+class StrictParser(Parser):
+    def parse_body(self, request: HttpRequest) -> Any:
+        return canonical.loads(request.body)
+
+
+class Docs(DocsBase):
+    def render_page(self, request: HttpRequest, api: NinjaAPI, **kwargs: Any) -> HttpResponse:
+        swagger = {"url": self.get_openapi_url(api, kwargs), "layout": "BaseLayout", "deepLinking": True}
+        return render(request, "api/docs.html", {"swagger": swagger})
 
 
 class RestApi(NinjaAPI):

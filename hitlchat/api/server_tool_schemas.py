@@ -7,7 +7,7 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, Field
 
 from hitlchat.api.schemas import Body, Object, Shape, Text
-from hitlchat.api.tool_schemas import HitlModeName
+from hitlchat.api.tool_shapes import HitlModeName
 from hitlchat.gate.models import LONGEST_DEADLINE
 
 ToolStateName = Literal["new", "hidden", "exposed", "withheld", "gone", "unfit"]

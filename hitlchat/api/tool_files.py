@@ -5,12 +5,12 @@ from typing import Annotated
 from django.http import Http404
 from ninja import Query, Router
 
-from hitlchat.api import tool_schemas, tool_shapes
+from hitlchat.api import tool_shapes
 from hitlchat.api.auth import ApiRequest, author
 from hitlchat.api.schemas import Object
 from hitlchat.gate.models import Tool
 from tools_studio import exchange
-from tools_studio.authoring import SOURCE
+from tools_studio.drafts import SOURCE
 
 router = Router(tags=["tools"], by_alias=True)
 
@@ -26,8 +26,8 @@ def export_tools(request: ApiRequest, name: Annotated[list[str], Query()] = []) 
     return exchange.document(chosen)
 
 
-@router.post("/tools-import", response=tool_schemas.Imported)
-def import_tools(request: ApiRequest, body: tool_schemas.Import) -> tool_schemas.Imported:
+@router.post("/tools-import", response=tool_shapes.Imported)
+def import_tools(request: ApiRequest, body: tool_shapes.Import) -> tool_shapes.Imported:
     """All of the file or nothing. No tool is published by it, and none asks less often than before."""
     author(request)
     entries = exchange.read_document(body.document)
@@ -35,4 +35,4 @@ def import_tools(request: ApiRequest, body: tool_schemas.Import) -> tool_schemas
         plan = exchange.plan(entries, body.on_conflict)
     else:
         plan = exchange.carry_out(entries, body.on_conflict, request.auth.actor)
-    return tool_schemas.Imported(dry_run=body.dry_run, tools=[tool_shapes.imported(step) for step in plan.steps])
+    return tool_shapes.Imported(dry_run=body.dry_run, tools=[tool_shapes.imported(step) for step in plan.steps])

@@ -9,14 +9,15 @@ from ninja import Router, Status
 from ninja.errors import HttpError
 
 from hitlchat.accounts.roles import may_author
-from hitlchat.api import shapes, tool_schemas, tool_shapes
+from hitlchat.api import shapes, tool_shapes
 from hitlchat.api.auth import ApiRequest, author
-from hitlchat.api.tool_schemas import TrialResult
+from hitlchat.api.tool_shapes import TrialResult
 from hitlchat.gate.actor import Caller
 from hitlchat.gate.models import Tool, ToolCall
 from hitlchat.gate.status import Status as CallStatus
 from tools_studio import authoring, trials
-from tools_studio.authoring import AuthoringError, Draft, NotTested
+from tools_studio.authoring import NotTested
+from tools_studio.drafts import SOURCE, AuthoringError, Draft
 from tools_studio.variables import Variable
 
 router = Router(tags=["tools"], by_alias=True)
@@ -24,14 +25,14 @@ router = Router(tags=["tools"], by_alias=True)
 LONGEST_TRIAL_SECONDS = 60.0
 
 
-@router.get("", response=list[tool_schemas.Tool])
-def list_tools(request: ApiRequest) -> list[tool_schemas.Tool]:
+@router.get("", response=list[tool_shapes.Tool])
+def list_tools(request: ApiRequest) -> list[tool_shapes.Tool]:
     """Every published tool; authors see drafts too."""
     return [_shape(request, row) for row in _visible(request)]
 
 
-@router.post("", response={201: tool_schemas.Tool})
-def create_tool(request: ApiRequest, body: tool_schemas.NewTool) -> tool_schemas.Tool:
+@router.post("", response={201: tool_shapes.Tool})
+def create_tool(request: ApiRequest, body: tool_shapes.NewTool) -> tool_shapes.Tool:
     """A new tool, not published yet; under a name that another tool had it asks at least as much as that one.
 
     Its schema, risk level and source follow from its code and capabilities.
@@ -40,13 +41,13 @@ def create_tool(request: ApiRequest, body: tool_schemas.NewTool) -> tool_schemas
     return _again(request, authoring.create(Draft(**_fields(body.model_dump())), request.auth.actor))
 
 
-@router.get("/{name}", response=tool_schemas.Tool)
-def read_tool(request: ApiRequest, name: str) -> tool_schemas.Tool:
+@router.get("/{name}", response=tool_shapes.Tool)
+def read_tool(request: ApiRequest, name: str) -> tool_shapes.Tool:
     return _shape(request, get_object_or_404(_visible(request), name=name))
 
 
-@router.patch("/{name}", response=tool_schemas.Tool)
-def change_tool(request: ApiRequest, name: str, body: tool_schemas.ToolPatch) -> tool_schemas.Tool:
+@router.patch("/{name}", response=tool_shapes.Tool)
+def change_tool(request: ApiRequest, name: str, body: tool_shapes.ToolPatch) -> tool_shapes.Tool:
     """Change the fields that are given. What waits for an answer about the old definition is withdrawn.
 
     409: it would ask less (`confirmLowering`). Only a person's session or a token of kind “approver” may have it so.
@@ -64,10 +65,10 @@ def delete_tool(request: ApiRequest, name: str) -> None:
     authoring.delete(authored(name), request.auth.actor)
 
 
-@router.post("/{name}/publish", response={200: tool_schemas.Tool, 202: TrialResult})
+@router.post("/{name}/publish", response={200: tool_shapes.Tool, 202: TrialResult})
 def publish_tool(
-    request: ApiRequest, name: str, body: tool_schemas.Publish | None = None
-) -> tool_schemas.Tool | Status[TrialResult]:
+    request: ApiRequest, name: str, body: tool_shapes.Publish | None = None
+) -> tool_shapes.Tool | Status[TrialResult]:
     """Put the tool into the catalog, if its code passes the check and a test run has passed since its last edit.
 
     403: with a token of kind “api”; a person publishes, signed in or with a token of kind “approver”.
@@ -88,15 +89,15 @@ def publish_tool(
     return _again(request, authoring.publish(authored(name), actor))
 
 
-@router.post("/{name}/unpublish", response=tool_schemas.Tool)
-def unpublish_tool(request: ApiRequest, name: str) -> tool_schemas.Tool:
+@router.post("/{name}/unpublish", response=tool_shapes.Tool)
+def unpublish_tool(request: ApiRequest, name: str) -> tool_shapes.Tool:
     """Take the tool out of the catalog; what waits is withdrawn."""
     author(request)
     return _again(request, authoring.unpublish(authored(name), request.auth.actor))
 
 
 @router.post("/{name}/test", response={200: TrialResult, 202: TrialResult})
-def test_tool(request: ApiRequest, name: str, body: tool_schemas.Trial) -> Status[TrialResult]:
+def test_tool(request: ApiRequest, name: str, body: tool_shapes.Trial) -> Status[TrialResult]:
     """Call the tool as it is now, published or not; 202 when it asks first and so has no result yet."""
     user = author(request)
     tool = get_object_or_404(Tool, name=name)
@@ -105,7 +106,7 @@ def test_tool(request: ApiRequest, name: str, body: tool_schemas.Trial) -> Statu
 
 
 def authored(name: str) -> Tool:
-    return get_object_or_404(Tool.objects.select_related("script"), name=name, source=authoring.SOURCE)
+    return get_object_or_404(Tool.objects.select_related("script"), name=name, source=SOURCE)
 
 
 def _fields(given: dict[str, Any]) -> dict[str, Any]:
@@ -139,7 +140,7 @@ def _trial(call: ToolCall) -> TrialResult:
 def _waits(call: ToolCall) -> TrialResult:
     result = _trial(call)
     said = "It was tested first, and it asks: approve the call, then publish again."
-    fault = tool_schemas.Fault(kind=CallStatus.WAITING.value, message=said)
+    fault = tool_shapes.Fault(kind=CallStatus.WAITING.value, message=said)
     return result.model_copy(update={"error": fault})
 
 
@@ -148,9 +149,9 @@ def _visible(request: ApiRequest) -> QuerySet[Tool]:
     return rows if may_author(request.auth.user) else rows.filter(published=True)
 
 
-def _shape(request: ApiRequest, row: Tool) -> tool_schemas.Tool:
+def _shape(request: ApiRequest, row: Tool) -> tool_shapes.Tool:
     return tool_shapes.tool(row, for_author=may_author(request.auth.user))
 
 
-def _again(request: ApiRequest, tool: Tool) -> tool_schemas.Tool:
+def _again(request: ApiRequest, tool: Tool) -> tool_shapes.Tool:
     return _shape(request, tool_shapes.tools().get(pk=tool.pk))

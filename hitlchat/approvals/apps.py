@@ -7,6 +7,6 @@ class ApprovalsConfig(AppConfig):
 
     def ready(self) -> None:
         # Connects open pages to what begins and ceases to wait.
-        from hitlchat.approvals.inbox import telling  # noqa: PLC0415
+        from hitlchat.approvals.inbox import socket  # noqa: PLC0415
 
-        telling.listen()
+        socket.listen()

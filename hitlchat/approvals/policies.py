@@ -10,7 +10,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods
 
-from hitlchat.accounts.people import person
+from hitlchat.accounts.access import person
 from hitlchat.accounts.roles import may_administer, may_author, may_decide_for_others
 from hitlchat.base import canonical
 from hitlchat.base.visible import see

@@ -6,7 +6,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
-from hitlchat.accounts.administrators import administrators_only
+from hitlchat.accounts.access import administrators_only
 from hitlchat.gate import results, texts
 from hitlchat.gate.actor import actor_of
 from hitlchat.gate.models import ModelText, Outcome, Tool

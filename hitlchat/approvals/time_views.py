@@ -10,7 +10,7 @@ from django.utils.dateparse import parse_datetime
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST
 
-from hitlchat.accounts.people import person
+from hitlchat.accounts.access import person
 from hitlchat.gate import card, decide, deciders, extending
 from hitlchat.gate.actor import actor_of
 from hitlchat.gate.models import Approval

@@ -1,15 +1,6 @@
 from django.urls import include, path
 
-from hitlchat.approvals import (
-    attention_views,
-    edit_views,
-    grant_views,
-    policies,
-    rules_views,
-    text_views,
-    time_views,
-    views,
-)
+from hitlchat.approvals import edit_views, grant_views, policies, rules_views, text_views, time_views, views
 
 urlpatterns = [
     path("policies", policies.page, name="policies"),
@@ -20,7 +11,7 @@ urlpatterns = [
     path("texts/example", text_views.example, name="texts-example"),
     path("tools/<str:name>/texts", text_views.page, name="tool-texts"),
     path("tools/<str:name>/texts/example", text_views.example, name="tool-texts-example"),
-    path("approvals/shown", attention_views.shown, name="shown"),
+    path("approvals/shown", views.shown, name="shown"),
     path("", include("hitlchat.approvals.inbox.urls")),
     path("approvals/<uuid:approval_id>", views.approval, name="approval"),
     path("approvals/<uuid:approval_id>/decide", views.answer, name="decide"),

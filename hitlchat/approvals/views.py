@@ -1,4 +1,4 @@
-"""One approval on a page of its own, and the answer by plain HTTP; nothing here changes anything on GET (SR-22)."""
+"""The answer that a page's form gives. Parsed strictly: the unexpected decides nothing."""
 
 from dataclasses import replace
 from datetime import datetime
@@ -7,23 +7,49 @@ from uuid import UUID
 
 from django.contrib.auth.decorators import login_required
 from django.db.models import QuerySet
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
-from hitlchat.accounts.people import person
-from hitlchat.approvals import answering
+from hitlchat.accounts.access import person
 from hitlchat.base import canonical
-from hitlchat.gate import attention, decide, deciders, joining, quorum, taking_back
-from hitlchat.gate.actor import actor_of
+from hitlchat.gate import attention, decide, deciders, editing, joining, quorum, taking_back
+from hitlchat.gate.actor import Actor, actor_of
+from hitlchat.gate.attention import Looked, claimed
+from hitlchat.gate.batch import MOST_TOGETHER
 from hitlchat.gate.card import Card, card
 from hitlchat.gate.decide import BadEdit
 from hitlchat.gate.grants import scope
-from hitlchat.gate.grants.scope import BadGrant
+from hitlchat.gate.grants.scope import BadGrant, Scope
 from hitlchat.gate.models import Approval, CallerKind, Decision, Verdict
 from hitlchat.gate.status import Status
 from hitlchat.gate.who import how, standing
+
+NEITHER = "Nothing was decided: the answer was neither approve nor decline."
+
+
+def read_answer(approval_id: UUID, actor: Actor, sent: QueryDict) -> str:
+    """Carry it out; returns why nothing was decided, or nothing. What decide.py raises, BadReason, BadGrant."""
+    looked = Looked(claimed(sent.get("opened")))
+    # One verdict and one digest: of two, nobody can say which was meant (SR-13).
+    match sent.getlist("verdict"), sent.getlist("digest"), sent.getlist("edited"), sent.getlist("shown"):
+        case ["approve"], [str(digest)], [], []:
+            decide.approve(approval_id, actor, digest=digest, grant=_grant(sent.getlist("grant")), looked=looked)
+        case ["approve"], [str(digest)], [str(edited)], [str(shown)] if "grant" not in sent:
+            editing.approve(approval_id, actor, digest=digest, edited=edited, shown=shown, looked=looked)
+        case ["decline"], _, _, _:
+            decide.decline(approval_id, actor, reason=decide.checked_reason(sent.get("reason", "")), looked=looked)
+        case _:
+            return NEITHER
+    return ""
+
+
+def _grant(sent: list[str]) -> Scope | None:
+    if len(sent) > 1:
+        raise BadGrant({"grant": "Expected one grant."})
+    return scope.read(sent[0]) if sent else None
+
 
 HEADINGS = {
     Status.WAITING: "A call needs your answer",
@@ -57,7 +83,7 @@ def answer(request: HttpRequest, approval_id: UUID) -> HttpResponse:
     """Approve, with changed arguments or without, or decline. The fragment for htmx is the call as it stands now."""
     note = ""
     try:
-        note = answering.answer(approval_id, actor_of(request), request.POST)
+        note = read_answer(approval_id, actor_of(request), request.POST)
     except decide.NoSuchApproval as error:
         raise Http404(str(error)) from error
     except DID_NOT_COUNT as error:
@@ -158,3 +184,26 @@ def _said(decision: Decision, found: Approval) -> tuple[str, datetime, str]:
     word = "Approved" if decision.verdict == Verdict.APPROVE else "Declined"
     said = f"{word} by {decision.person.get_username()}, {how(decision)}."
     return said, decision.decided_at, attention.words(decision, found.disclosure)
+
+
+@login_required
+@require_POST
+def shown(request: HttpRequest) -> HttpResponse:
+    """The `items`, each an approval's id and the digest of what stands on the page; 204 whatever comes of it.
+
+    What the person may not see, or what is another question by now, is passed over, as is what makes no sense.
+    """
+    items = dict(pair for item in request.POST.getlist("items")[:MOST_TOGETHER] if (pair := _item(item)))
+    actor = actor_of(request)
+    for found in deciders.seen_by(person(request).pk, items):
+        if found.digest == items[found.pk]:
+            attention.shown(found, actor)
+    return HttpResponse(status=204)
+
+
+def _item(text: str) -> tuple[UUID, str] | None:
+    approval, _, digest = text.partition(":")
+    try:
+        return UUID(approval), digest
+    except ValueError:
+        return None

@@ -1,24 +1,122 @@
-"""The websocket of a conversation page: HTML fragments out, commands in. It decides nothing and keeps nothing."""
+"""Open pages, by the person who looks at them: they are closed when that person is deactivated, in whatever process."""
 
+import asyncio
 import logging
 import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 from uuid import UUID
 
+import django.db
 from channels.consumer import get_handler_name
 from channels.generic.websocket import AsyncWebsocketConsumer
+from django.contrib.auth.models import User
 
 from hitlchat.accounts.sessions import is_still_active, signed_in_user
-from hitlchat.agent.announce import group
+from hitlchat.agent.models import Message
+from hitlchat.agent.writing import group
 from hitlchat.base import database
 from hitlchat.base.database import in_db
-from hitlchat.chat import act, commands, fragments, streams
+from hitlchat.chat import act, commands, fragments
 from hitlchat.chat.markdown import OpenTail
-from hitlchat.chat.presence import presence
 from hitlchat.gate.status import SETTLED, STARTED, Status
 
 logger = logging.getLogger(__name__)
+
+LOOK_SECONDS = 1.0
+
+Leave = Callable[[], Awaitable[None]]
+
+
+class Presence:
+    """Looks at everyone with an open page once a second, all in one go, and closes the pages of who may not stay."""
+
+    def __init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._open: dict[int, set[Leave]] = {}
+        self._watch: asyncio.Task[None] | None = None
+
+    def enter(self, user_id: int, leave: Leave) -> None:
+        """From now on `leave` is called once this person is deactivated."""
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:
+            self._loop, self._open, self._watch = loop, {}, None
+        self._open.setdefault(user_id, set()).add(leave)
+        if self._watch is None or self._watch.done():
+            self._watch = loop.create_task(self._look(self._open))
+
+    def exit(self, user_id: int, leave: Leave) -> None:
+        leaves = self._open.get(user_id, set())
+        leaves.discard(leave)
+        if not leaves:
+            self._open.pop(user_id, None)
+        if not self._open and self._watch is not None:
+            self._watch.cancel()
+            self._watch = None
+
+    async def _look(self, everyone: dict[int, set[Leave]]) -> None:
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            if not everyone:
+                return
+            try:
+                gone = set(everyone) - await in_db(_active)(list(everyone))
+            except django.db.Error:
+                logger.exception("Looking for people who were deactivated failed; it is tried again")
+                continue
+            leaving = [leave() for user_id in gone for leave in everyone.pop(user_id, ())]
+            for ended in await asyncio.gather(*leaving, return_exceptions=True):
+                if isinstance(ended, Exception):
+                    logger.error("A page of someone deactivated could not be closed", exc_info=ended)
+
+
+def _active(user_ids: list[int]) -> set[int]:
+    return set(User.objects.filter(pk__in=user_ids, is_active=True).values_list("pk", flat=True))
+
+
+presence = Presence()
+
+
+MOST = 200
+
+_open: OrderedDict[str, OpenTail] = OrderedDict()
+
+
+async def follow(message_id: str, base: int, text: str) -> OpenTail | None:
+    """Bring the answer up to `text`, which begins at character `base`; None if what precedes it is not stored yet."""
+    tail = _open.get(message_id) or _remember(message_id)
+    if len(tail.text) < base:
+        tail = await catch_up(message_id)
+        if len(tail.text) < base:
+            return None
+    tail.extend(text[len(tail.text) - base :])
+    return tail
+
+
+async def catch_up(message_id: str) -> OpenTail:
+    """The answer as far as this process knows it or it is stored, for a page that has just come."""
+    stored = await in_db(_stored)(message_id)
+    tail = _open.get(message_id) or _remember(message_id)
+    tail.extend(stored[len(tail.text) :])
+    return tail
+
+
+def forget(message_id: str) -> None:
+    _open.pop(message_id, None)
+
+
+def _remember(message_id: str) -> OpenTail:
+    _open[message_id] = tail = OpenTail()
+    if len(_open) > MOST:
+        _open.popitem(last=False)
+    return tail
+
+
+def _stored(message_id: str) -> str:
+    return Message.objects.filter(pk=message_id).values_list("content", flat=True).first() or ""
+
 
 # Accepted first and then closed with a code of our own: a refused handshake would be tried again for ever.
 CLOSE_SIGNED_OUT = 4401
@@ -82,7 +180,7 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
     async def conversation_message(self, event: dict[str, Any]) -> None:
         message = event["message"]
         self.sent.pop(message, None)
-        streams.forget(message)
+        forget(message)
         render = partial(fragments.message, known=message in self.known)
         self.known.add(message)
         html = await self._show(render, UUID(message))
@@ -94,7 +192,7 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         if message in self.drawn or message not in self.known:
             # It came after the whole message, or before the page has a place for it.
             return
-        await self._grow(message, await streams.follow(message, event["base"], event["text"]))
+        await self._grow(message, await follow(message, event["base"], event["text"]))
 
     async def conversation_call(self, event: dict[str, Any]) -> None:
         if event["status"] not in STARTED:
@@ -151,7 +249,7 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         self.sent.clear()
         await self.send(state.html)
         for message in state.streaming:
-            await self._grow(message, await streams.catch_up(message))
+            await self._grow(message, await catch_up(message))
 
     async def _grow(self, message: str, tail: OpenTail | None) -> None:
         if tail is not None:

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from hitlchat.agent import announce
+from hitlchat.agent import writing
 from hitlchat.gate.grants.ending import grant_changed
 from hitlchat.upstreams.elicitation.questions import question_changed
 from hitlchat.upstreams.waking import progressed
@@ -23,14 +23,14 @@ def listen() -> None:
 def _on_progress(*, call_id: UUID, conversation_id: UUID | None, step: "Step", **_: Any) -> None:
     if conversation_id is not None:
         said = {"done": step.progress, "total": step.total, "message": step.message[:LONGEST_MESSAGE]}
-        announce.tell_soon(conversation_id, "progress", call=str(call_id), **said)
+        writing.tell_soon(conversation_id, "progress", call=str(call_id), **said)
 
 
 def _on_question(*, call_id: UUID, conversation_id: UUID | None, turn_id: UUID | None, **_: Any) -> None:
     if conversation_id is not None:
-        announce.tell_soon(conversation_id, "question", call=str(call_id), turn=str(turn_id))
+        writing.tell_soon(conversation_id, "question", call=str(call_id), turn=str(turn_id))
 
 
 def _on_grant(*, conversation_id: UUID | None, **_: Any) -> None:
     if conversation_id is not None:
-        announce.tell_soon(conversation_id, "grants")
+        writing.tell_soon(conversation_id, "grants")

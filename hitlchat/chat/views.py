@@ -16,7 +16,7 @@ from django.template.loader import render_to_string
 from django.utils import timezone
 from django.views.decorators.http import require_GET, require_POST
 
-from hitlchat.accounts.people import person
+from hitlchat.accounts.access import person
 from hitlchat.agent import runner
 from hitlchat.agent.models import LONGEST_MESSAGE, Conversation
 from hitlchat.chat import transcript_view

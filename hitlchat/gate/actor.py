@@ -6,7 +6,7 @@ from typing import Literal
 
 from django.http import HttpRequest
 
-from hitlchat.accounts.people import person
+from hitlchat.accounts.access import person
 from hitlchat.accounts.sessions import signed_in_at
 
 # `elicitation`: the person's MCP client said so.

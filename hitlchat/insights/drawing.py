@@ -1,10 +1,118 @@
-"""The pictures along a time: questions of each day, and how long answers took."""
+"""The pictures: plain geometry that a template writes down as SVG, each with its numbers as a table."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import zip_longest
 from typing import Final
 
-from hitlchat.insights.figures import BIN_NAMES, Answers, Figures, Tally
-from hitlchat.insights.plot import WIDE, Line, Plot, Rect, Shape, Words, cells, n, points
+from hitlchat.base.visible import see
+from hitlchat.insights.figures import BIN_NAMES, Answers, Figures, OfPerson, OfTool, Tally
+
+WIDE: Final = 760
+NARROW: Final = 440
+LONGEST_NAME: Final = 40
+# What the colours mean, as far as a picture has them.
+KEY: Final = {
+    "asked": "Asked",
+    "approved": "Approved",
+    "declined": "Declined",
+    "expired": "Expired",
+    "fast": "Faster than it can be read",
+}
+GAP: Final = 1.0
+
+
+@dataclass(frozen=True)
+class Rect:
+    kind: str
+    x: str
+    y: str
+    width: str
+    height: str
+
+
+@dataclass(frozen=True)
+class Line:
+    kind: str
+    x1: str
+    y1: str
+    x2: str
+    y2: str
+
+
+@dataclass(frozen=True)
+class Shape:
+    """`points` as SVG has them; closed and filled unless it is a line."""
+
+    kind: str
+    points: str
+    is_line: bool = False
+
+
+@dataclass(frozen=True)
+class Words:
+    kind: str
+    x: str
+    y: str
+    text: str
+    anchor: str = "start"
+
+
+@dataclass(frozen=True)
+class Plot:
+    """`told`: what it shows, for whoever does not see it. `more`: rows of the table that are not in the picture.
+    `links`: where the calls behind each row are, if at all."""
+
+    name: str
+    title: str
+    told: str
+    width: int
+    height: int
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    rects: Sequence[Rect] = ()
+    lines: Sequence[Line] = ()
+    shapes: Sequence[Shape] = ()
+    words: Sequence[Words] = ()
+    more: int = 0
+    kinds: Sequence[str] = ()
+    links: Sequence[str] = ()
+
+    @property
+    def key(self) -> list[tuple[str, str]]:
+        return [(kind, KEY[kind]) for kind in self.kinds]
+
+    @property
+    def linked_rows(self) -> Iterator[tuple[Sequence[str], str]]:
+        return zip_longest(self.rows, self.links, fillvalue="")
+
+    @property
+    def is_wide(self) -> bool:
+        return self.width == WIDE
+
+
+def cells(tally: Tally) -> tuple[str, ...]:
+    return tuple(f"{count}" for count in (tally.asked, tally.approved, tally.declined, tally.expired))
+
+
+def share(part: int, whole: int) -> str:
+    """In words; nothing of nothing."""
+    return f"{round(100 * part / whole)} %" if whole else ""
+
+
+def name_of(text: str) -> str:
+    """With what cannot be seen as escapes: a picture shows it as any page does."""
+    shown = see(text).plain
+    return shown if len(shown) <= LONGEST_NAME else shown[: LONGEST_NAME - 1] + "…"
+
+
+def points(pairs: Iterable[tuple[float, float]]) -> str:
+    return " ".join(f"{n(x)},{n(y)}" for x, y in pairs)
+
+
+def n(value: float) -> str:
+    return f"{value:.1f}"
+
 
 LEFT, RIGHT, TOP = 34, 8, 12
 DAYS_HEIGHT, BINS_HEIGHT = 238, 176
@@ -105,3 +213,76 @@ def _step(most: int) -> int:
             if 4 * step * size >= most:
                 return step * size
         size *= 10
+
+
+STEP: Final = 37
+MOST: Final = 10
+ANSWERS: Final = ("approved", "declined")
+OUTCOMES: Final = (*ANSWERS, "expired")
+TOOL: Final = ("Tool", "Asked", "Approved", "Declined", "Expired", "Declined of answered", "Changed of approved")
+PERSON: Final = (
+    "Person", "Approved", "Declined", "Declined of answered", "Changed of approved", "Hurried", "Minutes",
+)  # fmt: skip
+
+# A name, its number, and what the number is made of, by kind.
+Bar = tuple[str, int, dict[str, int]]
+# Where the calls of one with this name are.
+To = Callable[[str], str]
+
+
+def by_tool(tools: Sequence[OfTool], to: To) -> Plot:
+    asked = [tool for tool in tools if tool.tally.asked]
+    bars = [(tool.name, tool.tally.asked, {kind: getattr(tool.tally, kind) for kind in OUTCOMES}) for tool in asked]
+    told = f"{len(asked)} tools asked, {name_of(asked[0].name)} most often." if asked else "No tool asked."
+    empty = Plot("tools", "Asked, by tool", told, NARROW, 0, TOOL, [_of_tool(tool) for tool in asked], kinds=OUTCOMES)
+    return _drawn(empty, bars, to)
+
+
+def by_person(people: Sequence[OfPerson], to: To) -> Plot:
+    bars = [(each.name, each.answered, {kind: getattr(each, kind) for kind in ANSWERS}) for each in people]
+    told = f"{len(people)} people answered, {name_of(people[0].name)} most often." if people else "Nobody answered."
+    rows = [_of_person(each) for each in people]
+    return _drawn(Plot("people", "Answers, by person", told, NARROW, 0, PERSON, rows, kinds=ANSWERS), bars, to)
+
+
+def unasked(tools: Sequence[OfTool], to: To) -> Plot:
+    found = sorted((tool for tool in tools if tool.unasked), key=lambda tool: (-tool.unasked, tool.name))
+    bars = [(tool.name, tool.unasked, {"approved": tool.unasked}) for tool in found]
+    rows = [(name_of(tool.name), f"L{tool.risk}", f"{tool.unasked}") for tool in found]
+    told = f"{len(found)} tools ran without asking." if found else "No tool ran without asking."
+    return _drawn(Plot("unasked", "Ran without asking", told, NARROW, 0, ("Tool", "Risk", "Calls"), rows), bars, to)
+
+
+def _of_tool(tool: OfTool) -> tuple[str, ...]:
+    tally = tool.tally
+    rates = (share(tally.declined, tally.answered), share(tool.edited, tally.approved))
+    return (name_of(tool.name), *cells(tally), *rates)
+
+
+def _of_person(each: OfPerson) -> tuple[str, ...]:
+    rates = (share(each.declined, each.answered), share(each.edited, each.approved))
+    counts = (f"{each.approved}", f"{each.declined}")
+    return (name_of(each.name), *counts, *rates, f"{each.hurried}", f"{each.seconds / 60:.0f}")
+
+
+def _drawn(empty: Plot, bars: Sequence[Bar], to: To) -> Plot:
+    most = max((every for _, every, _ in bars), default=1)
+    rects, words = [], []
+    for index, (label, every, counts) in enumerate(bars[:MOST]):
+        top, x = index * STEP, 0.0
+        words.append(Words("lab", n(0), n(top + 14), name_of(label)))
+        words.append(Words("val", n(NARROW), n(top + 14), f"{every}", "end"))
+        for kind, count in counts.items():
+            if count:
+                width = NARROW * count / most
+                rects.append(Rect(kind, n(x), n(top + 20), n(max(GAP, width - GAP)), n(9)))
+                x += width
+    more = max(0, len(bars) - MOST)
+    return replace(
+        empty,
+        height=len(bars[:MOST]) * STEP,
+        rects=rects,
+        words=words,
+        more=more,
+        links=[to(name) for name, _, _ in bars],
+    )

@@ -10,16 +10,15 @@ from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 
-from hitlchat.accounts.people import person
+from hitlchat.accounts.access import person
 from hitlchat.accounts.roles import may_administer
 from hitlchat.base.durations import about
 from hitlchat.gate import attention
 from hitlchat.gate.history.row import UNASKED
 from hitlchat.gate.models import Decision
-from hitlchat.insights import advice, bars, counting, drawing
-from hitlchat.insights.figures import IDLE_SECONDS, Figures
-from hitlchat.insights.links import Links
-from hitlchat.insights.period import PERIODS, Period
+from hitlchat.insights import advice, counting, drawing
+from hitlchat.insights.advice import Links
+from hitlchat.insights.figures import IDLE_SECONDS, PERIODS, Figures, Period
 
 MOST_HURRIED = 5
 MOST_OWN = 10
@@ -69,10 +68,10 @@ def _pictures(figures: Figures, links: Links, *, everyone: bool) -> dict[str, An
 
     return {
         "days": (drawing.days(figures), links.to(advice.of_days(figures))),
-        "tools": (bars.by_tool(tools, of_tool), links.to(advice.of_tools(tools))),
-        "people": (bars.by_person(people, of_person), links.to(advice.of_people(people))) if everyone else None,
+        "tools": (drawing.by_tool(tools, of_tool), links.to(advice.of_tools(tools))),
+        "people": (drawing.by_person(people, of_person), links.to(advice.of_people(people))) if everyone else None,
         "times": (drawing.times(answers), links.to(advice.of_times(answers, tools))),
-        "unasked": (bars.unasked(tools, of_unasked), links.to(advice.of_unasked(tools))),
+        "unasked": (drawing.unasked(tools, of_unasked), links.to(advice.of_unasked(tools))),
         "spent": links.to(advice.of_cost(answers, tools)),
     }
 

@@ -1,25 +1,56 @@
-"""tools/call: through the one gate, and back with the truth about it."""
+"""tools/call: through the one gate, followed while its client waits, and back with the truth about it."""
 
+import asyncio
 import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
+from uuid import UUID
 
+import anyio
 import mcp_types as types
 from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
 
+from hitlchat.base.background import background
 from hitlchat.base.database import in_db, only
-from hitlchat.gate import withdraw
+from hitlchat.gate import stopping, withdraw
 from hitlchat.gate.models import Tool, ToolCall
 from hitlchat.gate.status import Status
-from hitlchat.mcp_server import asking, inbox, outcomes, question, states, submitting
-from hitlchat.mcp_server.answers import Answer
-from hitlchat.mcp_server.asked import Asked
-from hitlchat.mcp_server.attending import attached
+from hitlchat.mcp_server import elicitation, inbox, outcomes, question, states, submitting
+from hitlchat.mcp_server.elicitation import Answer
 from hitlchat.mcp_server.listing import visible
 from hitlchat.mcp_server.models import WithoutElicitation
-from hitlchat.mcp_server.question import Question
+from hitlchat.mcp_server.question import Question, Way, way
+from hitlchat.mcp_server.request import Asked
 from hitlchat.mcp_server.states import AnsweredBefore, State
-from hitlchat.mcp_server.ways import Way, way
+
+SECONDS = 5.0
+CANCELLED = "its client cancelled it"
+FAILED = "an error in hitlchat kept it from being asked about"
+
+
+@asynccontextmanager
+async def attached(asked: Asked, call: ToolCall) -> AsyncIterator[None]:
+    """A call that its client cancels is withdrawn, or told to stop if it executes. One that we fail to ask about is
+    withdrawn too; one that waits while the server restarts goes on waiting."""
+    try:
+        async with submitting.held(call), asked.progress.following(call.pk):
+            yield
+    except (Exception, asyncio.CancelledError) as error:
+        cancelled = isinstance(error, asyncio.CancelledError)
+        if not background.leaving:
+            with anyio.move_on_after(SECONDS, shield=True):
+                await in_db(_let_go)(asked, call.pk, cancelled=cancelled)
+        raise
+
+
+def _let_go(asked: Asked, call_id: UUID, *, cancelled: bool) -> None:
+    actor = asked.access.caller.actor
+    withdraw.withdraw_call(call_id, actor=actor, why=CANCELLED if cancelled else FAILED)
+    if cancelled and ToolCall.objects.filter(pk=call_id, status=Status.EXECUTING).exists():
+        stopping.request(call_id, actor)
+
 
 logger = logging.getLogger(__name__)
 
@@ -54,7 +85,7 @@ async def _called(asked: Asked) -> Result:
 async def _answered(asked: Asked, text: str) -> Result:
     """The same call once more, with the question that it was answered with, and the answer."""
     state = await in_db(states.read)(asked, text)
-    given = (asked.params.input_responses or {}).get(asking.KEY)
+    given = (asked.params.input_responses or {}).get(elicitation.KEY)
     try:
         if given is not None:
             await in_db(states.use_up)(state)
@@ -82,7 +113,7 @@ async def _follow(asked: Asked, call: ToolCall, given: object = None, to: State 
             given = None
         if chosen in (Way.INBOX, Way.LINK, Way.DENY):
             return await inbox.attend(asked, call, wait=chosen == Way.INBOX)
-        answer = await asking.ask(asked, asks, chosen, given)
+        answer = await elicitation.ask(asked, asks, chosen, given)
         given = None
         if isinstance(answer, types.InputRequiredResult):
             return answer
@@ -114,4 +145,4 @@ def _may_use(asked: Asked) -> bool:
 
 
 def _end(asked: Asked, state: State) -> None:
-    withdraw.withdraw_question(state.call_id, state.round, actor=asked.access.caller.actor, why=asking.NO_LONGER)
+    withdraw.withdraw_question(state.call_id, state.round, actor=asked.access.caller.actor, why=elicitation.NO_LONGER)

@@ -14,9 +14,9 @@ from hitlchat.base.database import in_db
 from hitlchat.gate.models import Approval, ToolCall
 from hitlchat.gate.settling import watched
 from hitlchat.gate.status import Status
-from hitlchat.mcp_server import holding, outcomes
-from hitlchat.mcp_server.asked import Asked
+from hitlchat.mcp_server import outcomes, submitting
 from hitlchat.mcp_server.models import Submission
+from hitlchat.mcp_server.request import Asked
 
 SLICE_SECONDS = 1.0
 TELL_SECONDS = 5.0
@@ -40,7 +40,7 @@ def pick_up(asked: Asked) -> ToolCall | None:
 async def attend(asked: Asked, call: ToolCall, *, wait: bool = True) -> types.CallToolResult:
     """What became of the call; or, if it takes long, that its client is to come back."""
     if call.status == Status.WAITING and not asked.is_modern:
-        await in_db(holding.outlives)(call.pk)
+        await in_db(submitting.outlives)(call.pk)
     call = await _decided(asked, call, settings.MCP_INBOX_SECONDS if wait else 0)
     if call.status != Status.WAITING and not call.settled:
         call = await watched(call.pk, LONGEST_SECONDS, "tool")

@@ -14,7 +14,7 @@ from hitlchat.gate import deciders
 from hitlchat.gate.card import RISK_LABELS
 from hitlchat.gate.models import HitlMode, Tool
 from hitlchat.gate.tools import tools_for
-from hitlchat.mcp_server import shapes
+from hitlchat.mcp_server import outcomes
 from hitlchat.mcp_server.door import ACCESS
 from hitlchat.mcp_server.tokens import Access
 from hitlchat.upstreams import exposure
@@ -63,8 +63,8 @@ def described(tool: Tool, *, attended: bool = False) -> types.Tool:
         name=tool.name,
         title=tool.title or None,
         description=tool.description,
-        input_schema=shapes.input_schema(tool),
-        output_schema=shapes.output_schema(tool),
+        input_schema=outcomes.input_schema(tool),
+        output_schema=outcomes.output_schema(tool),
         annotations=types.ToolAnnotations(
             read_only_hint=reads,
             destructive_hint=tool.risk_level >= DESTROYS,

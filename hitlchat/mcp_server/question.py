@@ -1,8 +1,9 @@
-"""What a client is asked to ask its user: the card's sentence with its risk, and beneath it what exactly would run."""
+"""What a client is asked to ask its user: the card in words; and the ways in which it can be asked."""
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
@@ -10,8 +11,10 @@ from hitlchat.base import canonical
 from hitlchat.base.visible import Seen, see
 from hitlchat.gate import deciders
 from hitlchat.gate.card import Card, card
-from hitlchat.gate.models import Approval, ToolCall
+from hitlchat.gate.models import Approval, Tool, ToolCall
 from hitlchat.gate.status import Status
+from hitlchat.mcp_server.models import WithoutElicitation
+from hitlchat.mcp_server.request import Asked
 
 # What is longer would be cut by someone on its way: then it is to be read on a page of ours.
 LONGEST = 6000
@@ -110,3 +113,34 @@ def _quoted(text: str) -> str:
 def _warnings(shown: Card) -> list[str]:
     rows = [warning for row in (*shown.rows, *shown.more_rows) for warning in row.warnings]
     return [f"Note: {warning}" for warning in dict.fromkeys((*shown.warnings, *rows))]
+
+
+class Way(StrEnum):
+    """How a call is asked about."""
+
+    FORM = "form"  # the client asks its user
+    PAGE = "page"  # the client sends its user to the page of the approval
+    INBOX = "inbox"  # the client waits while its user is asked here
+    LINK = "link"  # the client gets a link, and comes back
+    DENY = "deny"
+
+
+def way(asked: Asked, tool: Tool, question: Question | None = None) -> Way:
+    """By what the client can do, what the call may be decided by, and what its token says for when neither helps.
+    `question`: the one that is open, if the call is on record already."""
+    if question is None:
+        enough = asked.access.attended and deciders.will_do(tool)
+    else:
+        enough = question.fits and question.word_will_do
+    if asked.asks_forms and enough:
+        return Way.FORM
+    if asked.opens_urls:
+        return Way.PAGE
+    match asked.access.without_elicitation:
+        case WithoutElicitation.URL:
+            return Way.LINK
+        case WithoutElicitation.INBOX:
+            return Way.INBOX
+        case WithoutElicitation.DENY:
+            # Its user is there, and only must not answer through the client.
+            return Way.INBOX if asked.asks_forms else Way.DENY

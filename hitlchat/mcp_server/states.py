@@ -11,10 +11,9 @@ from django.db.models import F
 from mcp.shared.exceptions import MCPError
 
 from hitlchat.base import canonical
-from hitlchat.mcp_server.asked import Asked
 from hitlchat.mcp_server.models import Submission
-from hitlchat.mcp_server.question import Question
-from hitlchat.mcp_server.ways import Way
+from hitlchat.mcp_server.question import Question, Way
+from hitlchat.mcp_server.request import Asked
 from hitlchat.secrets import sealing
 
 PURPOSE = "mcp request state"

@@ -1,20 +1,126 @@
-"""Putting a call to the gate, once for each tools/call that asks for it anew."""
+"""Putting a call to the gate, and holding it while this process keeps its client connected."""
 
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
+from datetime import timedelta
+from uuid import UUID
 
 import anyio
 from django.conf import settings
 from django.db import transaction
+from django.db.models.expressions import CombinedExpression
+from django.db.models.functions import Now
 
+from hitlchat.base import database
+from hitlchat.base.background import background
 from hitlchat.base.canonical import storable
 from hitlchat.base.database import in_db
+from hitlchat.gate import lease, withdraw
+from hitlchat.gate.actor import SYSTEM
 from hitlchat.gate.models import Tool, ToolCall
 from hitlchat.gate.status import Status
 from hitlchat.gate.submit import CallRequest, Prepared, admit, prepare
-from hitlchat.mcp_server import holding
-from hitlchat.mcp_server.asked import Asked
 from hitlchat.mcp_server.models import Submission
-from hitlchat.mcp_server.ways import Way, way
+from hitlchat.mcp_server.question import Way, way
+from hitlchat.mcp_server.request import Asked
+
+logger = logging.getLogger(__name__)
+
+LOST = "the server that its client was connected to ended before the question was answered"
+EXPIRED = "its token expired"
+AT_ONCE = 100
+SECONDS = 5.0
+
+_held: set[UUID] = set()
+
+
+def _longest() -> timedelta:
+    return 2 * lease.length()
+
+
+_leases = lease.Leases("held_until", _longest)
+
+
+def until() -> CombinedExpression:
+    """So long others believe that a process still has the client, without hearing from it."""
+    return Now() + _longest()
+
+
+@asynccontextmanager
+async def held(call: ToolCall) -> AsyncIterator[None]:
+    """While its client waits here for a call that is not over. Calls that nobody needs to be asked about are not
+    held: they run at once, or not at all."""
+    if call.settled or call.status == Status.ALLOWED:
+        yield
+        return
+    _held.add(call.pk)
+    try:
+        await in_db(_note)(call.pk, until())
+        yield
+    except (Exception, asyncio.CancelledError):
+        # Others need not wait for what this process knows: its clients are gone when it ends.
+        await _let_go(call.pk, is_lost=background.leaving)
+        raise
+    else:
+        await _let_go(call.pk)
+
+
+async def _let_go(call_id: UUID, *, is_lost: bool = False) -> None:
+    _held.discard(call_id)
+    with anyio.move_on_after(SECONDS, shield=True):
+        await in_db(_note)(call_id, is_lost=is_lost)
+
+
+def outlives(call_id: UUID) -> None:
+    """It waits for others than its client, and goes on doing so when that is gone."""
+    Submission.objects.filter(pk=call_id).update(ends=False)
+
+
+async def keep() -> None:
+    """Say that this process lives, and look for what others have left; ends only by being cancelled."""
+    while True:
+        try:
+            await in_db(_look)()
+        except Exception:
+            # The database may be restarting: that must not end the watch.
+            logger.exception("Looking after the calls that clients wait for failed; it is tried again")
+        await asyncio.sleep(settings.LEASE_SECONDS / 3)
+
+
+def _note(call_id: UUID, end: CombinedExpression | None = None, *, is_lost: bool = False) -> None:
+    held_until = database.now() if is_lost else end
+    Submission.objects.filter(pk=call_id).update(held_until=held_until)
+
+
+def _look() -> None:
+    if _held:
+        # Not those let go of in this moment.
+        Submission.objects.filter(pk__in=tuple(_held), held_until__isnull=False).update(held_until=until())
+    rows = Submission.objects.filter(held_until__isnull=False).exclude(pk__in=tuple(_held)).select_related("call")
+    gone = [pk for pk, _ in _leases.lapsed(rows, AT_ONCE)]
+    for row in rows.filter(pk__in=gone).order_by("held_until"):
+        _leave(row)
+    _expire()
+
+
+def _expire() -> None:
+    """What waits does not outlast the token that it came in with, as when that is revoked."""
+    rows = Submission.objects.filter(call__status=Status.WAITING, token__expires_at__lte=Now())
+    for call_id in rows.values_list("call_id", flat=True)[:AT_ONCE]:
+        withdraw.withdraw_call(call_id, actor=SYSTEM, why=EXPIRED)
+
+
+def _leave(row: Submission) -> None:
+    rows = Submission.objects.filter(pk=row.pk, held_until=row.held_until)
+    if row.ends:
+        withdraw.withdraw_question(row.call_id, row.call.round, actor=SYSTEM, why=LOST)
+        rows.update(held_until=None)
+    else:
+        rows.update(held_until=None, parked_at=database.now())
+
 
 MOST_WAITING = 50
 NOBODY_TO_ASK = (
@@ -60,7 +166,7 @@ def _admit(asked: Asked, prepared: Prepared, askable: Prepared) -> ToolCall:
             call=call,
             token_id=asked.access.token_id,
             request=asked.digest,
-            held_until=holding.until() if waits else None,
+            held_until=until() if waits else None,
             # An older client holds the question open; `outlives` says where that is not so.
             ends=waits and not asked.is_modern,
         )

@@ -15,7 +15,7 @@ from hitlchat.gate.actor import Actor
 from hitlchat.gate.transition import note
 from hitlchat.notices import keeping, secrets
 from hitlchat.notices.models import Installation, Item, Kind, Notice, NoticeKind, Receiver, State
-from hitlchat.notices.sending import outbox, standard
+from hitlchat.notices.sending import outbox, posting
 from hitlchat.notices.wording import tested
 from hitlchat.outbound import addresses
 
@@ -73,7 +73,7 @@ def add(receiver: Receiver, url: str, actor: Actor) -> str:
     """Keep a new webhook; the key that it is signed with, which is never told again. Refused."""
     receiver.allow_private = receiver.allow_private and settings.NOTICE_ALLOW_PRIVATE
     receiver.place = place_in(url, allow_private=receiver.allow_private)
-    key = standard.new_secret()
+    key = posting.new_secret()
     receiver.url, receiver.secret = secrets.sealed_url(url), secrets.sealed_key(key)
     receiver.made_by_id = actor.user_id
     with transaction.atomic():
@@ -107,7 +107,7 @@ def switch(receiver: Receiver, actor: Actor, *, on: bool) -> None:
 
 def new_key(receiver: Receiver, actor: Actor) -> str:
     """Another key; for a day each message is signed with the one before, too."""
-    key = standard.new_secret()
+    key = posting.new_secret()
     with transaction.atomic():
         rows = Receiver.objects.filter(pk=receiver.pk, secret=receiver.secret)
         if not rows.update(

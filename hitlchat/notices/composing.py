@@ -13,9 +13,8 @@ from django.utils import timezone
 
 from hitlchat.gate import deciders
 from hitlchat.gate.status import Status
-from hitlchat.notices.audience import Audience
+from hitlchat.notices.audience import Audience, quiet_hours
 from hitlchat.notices.models import Installation, Item, ItemKind, Notice, NoticeKind, Receiver, State
-from hitlchat.notices.quiet import quiet_hours
 from hitlchat.notices.wording import MOST_LISTED, Burst, Text, decided, waiting
 
 # So many wait for a receiver that does not answer; what comes meanwhile is told in one when it does, or they are given

@@ -1,6 +1,6 @@
 from django.urls import path
 
-from hitlchat.notices import views, webhook_views
+from hitlchat.notices import views
 
 app_name = "notices"
 urlpatterns = [
@@ -12,9 +12,9 @@ urlpatterns = [
     path("email/test", views.email_test, name="email-test"),
     path("wishes", views.wishes, name="wishes"),
     path("arguments", views.arguments, name="arguments"),
-    path("webhooks/new", webhook_views.new, name="new-webhook"),
-    path("webhooks/<uuid:receiver_id>/test", webhook_views.test, name="test-webhook"),
-    path("webhooks/<uuid:receiver_id>/switch", webhook_views.switch, name="switch-webhook"),
-    path("webhooks/<uuid:receiver_id>/key", webhook_views.key, name="new-key"),
-    path("webhooks/<uuid:receiver_id>/remove", webhook_views.remove, name="remove-webhook"),
+    path("webhooks/new", views.new, name="new-webhook"),
+    path("webhooks/<uuid:receiver_id>/test", views.test, name="test-webhook"),
+    path("webhooks/<uuid:receiver_id>/switch", views.switch, name="switch-webhook"),
+    path("webhooks/<uuid:receiver_id>/key", views.key, name="new-key"),
+    path("webhooks/<uuid:receiver_id>/remove", views.remove, name="remove-webhook"),
 ]

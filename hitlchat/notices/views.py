@@ -1,25 +1,187 @@
-"""The page on which people say how they want to hear of what waits for them."""
+"""The pages on which people say how they want to hear of what waits for them, and manage webhooks."""
 
+import re
+from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
+from zoneinfo import available_timezones
 
+from django import forms
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
+from django.contrib.auth.models import Group, User
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
+from django.utils import timezone
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_POST, require_safe
+from django.views.decorators.debug import sensitive_post_parameters
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from hitlchat.accounts.administrators import administrators_only
-from hitlchat.accounts.people import person
+from hitlchat.accounts.access import administrators_only, person
+from hitlchat.accounts.roles import may_administer, named_groups
 from hitlchat.gate.actor import actor_of
+from hitlchat.gate.card import RISK_LABELS
+from hitlchat.gate.models import NAME_PATTERN
 from hitlchat.gate.transition import note
-from hitlchat.notices import addressing, changing, confirming, listing
+from hitlchat.notices import addressing, changing, confirming
 from hitlchat.notices.audience import mail_is_off
-from hitlchat.notices.changing import Refused
-from hitlchat.notices.forms import AddressForm, WishesForm
-from hitlchat.notices.models import Installation, Wishes
+from hitlchat.notices.changing import LONGEST_URL, Refused, place_in
+from hitlchat.notices.models import Installation, Kind, Notice, Receiver, State, Wishes
+
+MOST_LOGGED = 30
+
+
+@dataclass(frozen=True)
+class Line:
+    """One webhook, and whom it tells."""
+
+    receiver: Receiver
+    whom: str
+
+    @property
+    def former_key_counts(self) -> bool:
+        until = self.receiver.former_until
+        return until is not None and until > timezone.now()
+
+
+def webhooks(person: User) -> tuple[list[Line], list[Line]]:
+    """One's own; and, for administrators, those of groups and of the installation."""
+    rows = [each for each in changing.manageable(person) if each.kind != Kind.EMAIL]
+    lines = [Line(each, changing.for_whom(each)) for each in rows]
+    return [each for each in lines if each.receiver.person_id], [each for each in lines if not each.receiver.person_id]
+
+
+def last_deliveries(person: User) -> list[Notice]:
+    """The last deliveries to the receivers that they manage, the latest first. Bodies are left where they are."""
+    rows = Notice.objects.filter(receiver__in=changing.manageable(person).values("pk"))
+    return list(rows.select_related("receiver", "receiver__group").defer("body")[:MOST_LOGGED])
+
+
+def is_moving(rows: list[Notice]) -> bool:
+    """Whether something in it will change by itself soon."""
+    return any(each.state == State.DUE for each in rows)
+
+
+LEVELS = [(level, f"L{level} {label}" + (" and above" if level < 5 else "")) for level, label in enumerate(RISK_LABELS)]
+MOST_TOOLS = 100
+MINE, EVERYONE = "me", "installation"
+
+
+class AddressForm(forms.Form):
+    address = forms.EmailField(
+        label="Address", max_length=254, help_text="A code is sent there first; it becomes the address of your account."
+    )
+
+
+class WishesForm(forms.Form):
+    """For one's own e-mail and webhooks."""
+
+    least_risk = forms.TypedChoiceField(label="From which risk on", choices=LEVELS, coerce=int)
+    tools = forms.CharField(
+        label="Only these tools",
+        required=False,
+        max_length=6000,
+        widget=forms.TextInput,
+        help_text="Names with commas between; empty: all.",
+    )
+    quiet_from = forms.TimeField(
+        label="Quiet from", required=False, widget=forms.TimeInput({"type": "time"}, format="%H:%M")
+    )
+    quiet_until = forms.TimeField(
+        label="Quiet until", required=False, widget=forms.TimeInput({"type": "time"}, format="%H:%M")
+    )
+    time_zone = forms.ChoiceField(label="Time zone")
+
+    def __init__(self, wishes: Wishes, data: Any = None) -> None:
+        names = ("least_risk", "quiet_from", "quiet_until")
+        initial: dict[str, Any] = {name: getattr(wishes, name) for name in names}
+        initial |= {"tools": ", ".join(wishes.tools), "time_zone": wishes.time_zone or settings.TIME_ZONE}
+        super().__init__(data, initial=initial)
+        zones = self.fields["time_zone"]
+        assert isinstance(zones, forms.ChoiceField)
+        zones.choices = [(name, name) for name in sorted(available_timezones() | {settings.TIME_ZONE})]
+
+    def clean_tools(self) -> list[str]:
+        names = list(dict.fromkeys(name.strip() for name in self.cleaned_data["tools"].split(",") if name.strip()))
+        if len(names) > MOST_TOOLS or not all(re.fullmatch(NAME_PATTERN, name) for name in names):
+            raise forms.ValidationError(f"At most {MOST_TOOLS} names of tools, such as refund_order, send_email.")
+        return names
+
+    def clean(self) -> dict[str, Any]:
+        given = self.cleaned_data
+        begins, ends = given.get("quiet_from"), given.get("quiet_until")
+        if (begins is None) != (ends is None):
+            self.add_error("quiet_until" if ends is None else "quiet_from", "Quiet hours have a beginning and an end.")
+        elif begins is not None and begins == ends:
+            self.add_error("quiet_until", "They end when they begin: leave both empty for none, or turn notices off.")
+        return given
+
+
+class WebhookForm(forms.Form):
+    name = forms.CharField(max_length=60, help_text="How you recognise it, such as “on-call channel”.")
+    url = forms.CharField(
+        label="Address",
+        max_length=LONGEST_URL,
+        widget=forms.TextInput({"autocomplete": "off", "spellcheck": "false", "inputmode": "url"}),
+        help_text="Beginning with https://. It is kept sealed, and only its host is shown again.",
+    )
+    kind = forms.ChoiceField(
+        label="Format",
+        choices=[
+            (Kind.WEBHOOK, "Signed JSON (Standard Webhooks)"),
+            (Kind.SLACK, "Slack, and what reads its format"),
+        ],
+    )
+    whose = forms.ChoiceField(label="For")
+    least_risk = forms.TypedChoiceField(label="From which risk on", choices=LEVELS, coerce=int, initial=0)
+    tells_decided = forms.BooleanField(
+        label="Tell also when a call has been decided or expired", required=False, initial=True
+    )
+    allow_private = forms.BooleanField(
+        label="It is on this machine or a private network",
+        required=False,
+        help_text="Lets this webhook go to a private address, also without https.",
+    )
+
+    def __init__(self, person: User, data: Any = None) -> None:
+        super().__init__(data)
+        self._person = person
+        whose = self.fields["whose"]
+        assert isinstance(whose, forms.ChoiceField)
+        whose.choices = [(MINE, "Me: what I may decide")]
+        if may_administer(person):
+            groups = [(f"group-{group.pk}", f"Group {group.name}") for group in named_groups()]
+            whose.choices = [*whose.choices, (EVERYONE, "The installation: every call that waits"), *groups]
+        if not (may_administer(person) and settings.NOTICE_ALLOW_PRIVATE):
+            del self.fields["allow_private"]
+
+    def clean(self) -> dict[str, Any]:
+        given = self.cleaned_data
+        if "url" in given:
+            try:
+                place_in(given["url"], allow_private=given.get("allow_private", False))
+            except Refused as refused:
+                self.add_error("url", str(refused))
+        return given
+
+    @property
+    def receiver(self) -> Receiver:
+        """As it was filled in; not stored, and without its address."""
+        given = self.cleaned_data
+        whose = given["whose"]
+        group = Group.objects.get(pk=whose.removeprefix("group-")) if whose.startswith("group-") else None
+        return Receiver(
+            kind=given["kind"],
+            person=self._person if whose == MINE else None,
+            group=group,
+            name=given["name"],
+            allow_private=given.get("allow_private", False),
+            tells_decided=given["tells_decided"],
+            least_risk=given["least_risk"],
+        )
+
 
 PAGE = "notices:page"
 
@@ -35,8 +197,8 @@ def page(request: HttpRequest) -> HttpResponse:
 @never_cache
 @require_safe
 def log(request: HttpRequest) -> HttpResponse:
-    rows = listing.log(person(request))
-    return render(request, "notices/_log.html", {"log": rows, "moving": listing.is_moving(rows)})
+    rows = last_deliveries(person(request))
+    return render(request, "notices/_log.html", {"log": rows, "moving": is_moving(rows)})
 
 
 @login_required
@@ -136,8 +298,8 @@ def shown(
     user = person(request)
     row = Wishes.objects.filter(person=user).first() or Wishes(person=user)
     address = confirming.address_of(user)
-    own, common = listing.webhooks(user)
-    rows = listing.log(user)
+    own, common = webhooks(user)
+    rows = last_deliveries(user)
     context = {
         "section": "notices",
         "told": [str(each) for each in messages.get_messages(request)],
@@ -153,9 +315,84 @@ def shown(
         "knows_its_address": bool(addressing.own()),
         "unknown_address": addressing.UNKNOWN,
         "log": rows,
-        "moving": listing.is_moving(rows),
+        "moving": is_moving(rows),
         "collect": settings.NOTICE_COLLECT_SECONDS,
         "interval": settings.NOTICE_INTERVAL_SECONDS,
     }
     failed = problem or (address_form and address_form.errors) or (wishes_form and wishes_form.errors)
     return render(request, "notices/page.html", context, status=422 if failed else 200)
+
+
+@sensitive_post_parameters("url")
+@login_required
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+def new(request: HttpRequest) -> HttpResponse:
+    form = WebhookForm(person(request), request.POST if request.method == "POST" else None)
+    if form.is_valid():
+        receiver = form.receiver
+        try:
+            secret = changing.add(receiver, form.cleaned_data["url"], actor_of(request))
+        except Refused as refused:
+            form.add_error(None, str(refused))
+        else:
+            return _made(request, receiver, secret)
+    context = {"section": "notices", "form": form}
+    return render(request, "notices/new.html", context, status=422 if form.errors else 200)
+
+
+@login_required
+@never_cache
+@require_POST
+def test(request: HttpRequest, receiver_id: UUID) -> HttpResponse:
+    try:
+        changing.test(_theirs(request, receiver_id), person(request), actor_of(request))
+    except Refused as refused:
+        return shown(request, problem=str(refused))
+    return redirect(f"{reverse(PAGE)}#log")
+
+
+@login_required
+@never_cache
+@require_POST
+def switch(request: HttpRequest, receiver_id: UUID) -> HttpResponse:
+    receiver, on = _theirs(request, receiver_id), request.POST.get("on") == "yes"
+    changing.switch(receiver, actor_of(request), on=on)
+    messages.success(request, f"{receiver.name} is {'on' if on else 'off'}.")
+    return redirect(PAGE)
+
+
+@login_required
+@never_cache
+@require_POST
+def key(request: HttpRequest, receiver_id: UUID) -> HttpResponse:
+    receiver = _theirs(request, receiver_id)
+    try:
+        secret = changing.new_key(receiver, actor_of(request))
+    except Refused as refused:
+        return shown(request, problem=str(refused))
+    return _made(request, receiver, secret, again=True)
+
+
+@login_required
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+def remove(request: HttpRequest, receiver_id: UUID) -> HttpResponse:
+    """GET says what would follow, POST does it."""
+    receiver = _theirs(request, receiver_id)
+    if request.method != "POST":
+        return render(request, "notices/remove.html", {"section": "notices", "receiver": receiver})
+    changing.remove(receiver, actor_of(request))
+    messages.success(request, f"{receiver.name} is removed.")
+    return redirect(PAGE)
+
+
+def _made(request: HttpRequest, receiver: Receiver, secret: str, *, again: bool = False) -> HttpResponse:
+    context = {"section": "notices", "receiver": receiver, "secret": secret, "again": again}
+    return render(request, "notices/made.html", context)
+
+
+def _theirs(request: HttpRequest, receiver_id: UUID) -> Receiver:
+    """A webhook of theirs to manage; of others it looks as if there were none."""
+    rows = changing.manageable(person(request)).exclude(kind=Kind.EMAIL)
+    return get_object_or_404(rows, pk=receiver_id)

@@ -3,11 +3,11 @@ from typing import Any
 from django import forms
 from django.core.validators import ProhibitNullCharactersValidator
 
-from hitlchat.accounts.forms import FirstAdministratorForm
 from hitlchat.accounts.models import Role
+from hitlchat.accounts.views import FirstAdministratorForm
 from hitlchat.people import inviting
 from hitlchat.people.grouping import LONGEST_NAME
-from hitlchat.people.names import is_plain
+from hitlchat.people.inviting import is_plain
 
 
 class InvitationForm(forms.Form):

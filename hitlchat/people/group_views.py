@@ -12,9 +12,9 @@ from hitlchat.accounts import roles
 from hitlchat.gate import ruling
 from hitlchat.gate.actor import actor_of
 from hitlchat.people import grouping
-from hitlchat.people.access import administrator_only, told
 from hitlchat.people.forms import GroupForm
 from hitlchat.people.rules import Refused
+from hitlchat.people.views import administrator_only, told
 
 
 @administrator_only

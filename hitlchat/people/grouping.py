@@ -11,7 +11,7 @@ from hitlchat.gate.actor import Actor
 from hitlchat.gate.policies.loading import Unloadable, in_force
 from hitlchat.gate.transition import note
 from hitlchat.people import rules
-from hitlchat.people.names import is_plain
+from hitlchat.people.inviting import is_plain
 from hitlchat.people.rules import Refused, Stale
 
 LONGEST_NAME: Final = 80

@@ -13,9 +13,9 @@ from hitlchat.accounts import roles
 from hitlchat.accounts.models import Role
 from hitlchat.gate.actor import actor_of
 from hitlchat.people import inviting
-from hitlchat.people.access import administrator_only
 from hitlchat.people.forms import InvitationForm, JoinForm
 from hitlchat.people.rules import Refused
+from hitlchat.people.views import administrator_only
 
 
 @administrator_only

@@ -1,4 +1,4 @@
-"""Invitations: a link that makes one account with a given role, good for seven days and for one person."""
+"""Names that people are known by here."""
 
 import secrets
 from datetime import timedelta
@@ -11,10 +11,18 @@ from django.utils import timezone
 
 from hitlchat.accounts import roles
 from hitlchat.accounts.models import Invitation, Role, hashed
+from hitlchat.base.visible import see
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.transition import note
 from hitlchat.people import rules
 from hitlchat.people.rules import Refused
+
+
+def is_plain(name: str) -> bool:
+    """Nothing in it is hidden, and nothing warns of letters that pass for others: approvals name people and groups."""
+    shown = see(name)
+    return not shown.warnings and not any(piece.hidden for piece in shown.pieces)
+
 
 LIFETIME: Final = timedelta(days=7)
 MOST_OPEN: Final = 100

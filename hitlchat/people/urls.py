@@ -1,6 +1,6 @@
 from django.urls import path
 
-from hitlchat.people import account_views, group_views, invitation_views, views
+from hitlchat.people import group_views, invitation_views, views
 
 app_name = "people"
 urlpatterns = [
@@ -18,6 +18,6 @@ urlpatterns = [
     path("people/<int:user_id>/deactivate", views.deactivate, name="deactivate"),
     path("people/<int:user_id>/reactivate", views.reactivate, name="reactivate"),
     path("join/<str:secret>", invitation_views.join, name="join"),
-    path("account", account_views.account, name="account"),
-    path("deactivated", account_views.deactivated, name="deactivated"),
+    path("account", views.account, name="account"),
+    path("deactivated", views.deactivated, name="deactivated"),
 ]

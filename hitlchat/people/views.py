@@ -1,23 +1,52 @@
-"""The pages on which administrators see people and change what they are."""
+"""The pages on which administrators see people and change what they are, and where everyone sees themselves."""
 
 from typing import Any
 
 from django.contrib import messages
+from django.contrib.auth import update_session_auth_hash
+from django.contrib.auth.decorators import login_required
+from django.contrib.auth.forms import PasswordChangeForm
 from django.contrib.auth.models import User
 from django.core.paginator import Paginator
+from django.db.models import Count, Q, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.views.decorators.cache import never_cache
+from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_safe
 
 from hitlchat.accounts import roles
+from hitlchat.accounts.access import administrators_only, person
 from hitlchat.accounts.models import Role, Token
-from hitlchat.accounts.people import person
+from hitlchat.accounts.roles import with_roles
 from hitlchat.gate.actor import actor_of
+from hitlchat.gate.transition import note
 from hitlchat.people import changing, inviting, rules
-from hitlchat.people.access import administrator_only, told
 from hitlchat.people.forms import Search
-from hitlchat.people.listing import everyone
 from hitlchat.people.rules import Refused
+
+administrator_only = administrators_only("Only administrators may see and change people.")
+
+
+def told(request: HttpRequest) -> list[str]:
+    """What was just done."""
+    return [str(each) for each in messages.get_messages(request)]
+
+
+def everyone(q: str = "", role: str = "", state: str = "") -> QuerySet[Any]:
+    """By name, each with `role` and `token_count`, narrowed to what fits all that is given."""
+    unexpired = Q(tokens__expires_at=None) | Q(tokens__expires_at__gt=timezone.now())
+    rows = with_roles(User.objects.annotate(token_count=Count("tokens", filter=unexpired)))
+    if q:
+        names = ("username", "first_name", "last_name", "email")
+        rows = rows.filter(Q(*[(f"{name}__icontains", q) for name in names], _connector=Q.OR))
+    if role:
+        rows = rows.filter(role=role)
+    if state:
+        rows = rows.filter(is_active=state == "active")
+    return rows.order_by("-is_active", "username")
+
 
 ON_A_PAGE = 50
 
@@ -129,3 +158,40 @@ def _found(user_id: int) -> User:
     if found is None:
         raise Http404("There is no such person.")
     return found
+
+
+@sensitive_post_parameters()
+@login_required
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+def account(request: HttpRequest) -> HttpResponse:
+    """One's own role, and a new password."""
+    user = person(request)
+    form = PasswordChangeForm(user, request.POST if request.method == "POST" else None)
+    form.fields["old_password"].widget.attrs.pop("autofocus", None)
+    if form.is_valid():
+        form.save()
+        update_session_auth_hash(request, user)
+        about = {"person": user.get_username(), "person_id": user.pk}
+        note(None, "person.password_changed", actor=actor_of(request), data=about)
+        messages.success(request, "Your password is changed. You are signed out everywhere else.")
+        return redirect("people:account")
+    role = roles.role_of(user)
+    context = {
+        "section": "account",
+        "form": form,
+        "role": role,
+        "meaning": roles.MEANING[role],
+        "groups": user.groups.filter(pk__in=roles.named_groups()),
+        "told": told(request),
+    }
+    return render(request, "people/account.html", context, status=422 if form.errors else 200)
+
+
+@never_cache
+@require_safe
+def deactivated(request: HttpRequest) -> HttpResponse:
+    """Where open pages go whose person was deactivated."""
+    if request.user.is_authenticated:
+        return redirect("chat")
+    return render(request, "people/deactivated.html")

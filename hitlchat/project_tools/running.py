@@ -1,20 +1,68 @@
-"""One call of a function, from JSON to JSON. Whatever the function does comes back as a result."""
+"""One call of a function, from JSON to JSON, in a thread of its own where it blocks."""
 
 import inspect
 import logging
-from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, cast
+from functools import partial
+from typing import Any, ParamSpec, TypeVar, cast
 
 from asgiref.sync import sync_to_async
+from django.db import connections
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from hitlchat.base import canonical
 from hitlchat.gate.sources import ToolResult
 from hitlchat.project_tools.declaring import Function, ToolError
 from hitlchat.project_tools.signature import BadArguments, Signature
-from hitlchat.project_tools.threads import Busy, own_threads
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+MOST_AT_ONCE = 64
+
+
+class Busy(RuntimeError):
+    """Too many functions are running already; this one was not started."""
+
+
+class OwnThreads(Executor):
+    """A function that hangs keeps its thread for ever: with a fixed number of them, a few of those would stop all."""
+
+    def __init__(self, most: int = MOST_AT_ONCE) -> None:
+        self._free = threading.BoundedSemaphore(most)
+
+    def submit(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        """Busy when all are taken."""
+        if not self._free.acquire(blocking=False):
+            raise Busy("too many functions of this project are running already")
+        future: Future[T] = Future()
+
+        def run() -> None:
+            try:
+                value = self._alone(partial(function, *args, **kwargs))
+            except BaseException as error:
+                future.set_exception(error)
+                raise
+            future.set_result(value)
+
+        future.set_running_or_notify_cancel()
+        threading.Thread(target=run, daemon=True, name="project-tool").start()
+        return future
+
+    def _alone(self, function: Callable[[], T]) -> T:
+        try:
+            return function()
+        finally:
+            # The thread ends here, and nobody else could close what it opened.
+            connections.close_all()
+            self._free.release()
+
+
+own_threads = OwnThreads()
+
 
 logger = logging.getLogger(__name__)
 

@@ -1,7 +1,8 @@
-"""A function's annotations as JSON Schema, and arguments of a call as the objects that the function expects."""
+"""A function's annotations and docstring as JSON Schema, and arguments of a call as the objects that it expects."""
 
 import inspect
-from collections.abc import Mapping
+import re
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, get_type_hints
 
@@ -11,9 +12,80 @@ from pydantic_core import PydanticSerializationError
 
 from hitlchat.base import canonical
 from hitlchat.gate.actor import Caller
-from hitlchat.project_tools import docstrings
 from hitlchat.project_tools.declaring import Function
-from hitlchat.project_tools.schemas import RefersToItself, Schema, plain
+
+_PARAMETER = re.compile(r"(\s*)(?:[-*]\s+|:param\s+(?:\S+\s+)*?)?`{0,2}(\w+)`{0,2}(?:\s*\([^()]*\))?\s*:\s*(.*)")
+_HEADING = re.compile(r"\s*(?:args|arguments|parameters|params)\s*:?\s*", re.IGNORECASE)
+
+
+def read_docstring(docstring: str, names: Collection[str]) -> tuple[str, dict[str, str]]:
+    """The prose, and a description for each of `names` that has one; deeper indented lines continue it."""
+    prose: list[str] = []
+    described: dict[str, str] = {}
+    current, margin = "", 0
+    for line in inspect.cleandoc(docstring).splitlines():
+        match = _PARAMETER.fullmatch(line)
+        if match and match[2] in names:
+            current, margin = match[2], len(match[1])
+            described[current] = match[3].strip()
+        elif current and line.strip() and len(line) - len(line.lstrip()) > margin:
+            described[current] = f"{described[current]} {line.strip()}".strip()
+        else:
+            current = ""
+            prose += [] if _HEADING.fullmatch(line) else [line.rstrip()]
+    return "\n".join(prose).strip(), described
+
+
+Schema = dict[str, Any]
+
+_HERE = "#/$defs/"
+_NOISE = {"title", "discriminator"}
+_DATA = {"default", "enum", "const", "examples"}
+_REFERENCE = {"properties", "patternProperties", "dependentSchemas"}
+# What says nothing about values of any other type, so that types can stand side by side.
+_OF_ONE_TYPE = {"type", "pattern", "minLength", "maxLength", "format", "items", "minItems", "maxItems", "uniqueItems"}
+_OF_ONE_TYPE |= {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"}
+_OF_ONE_TYPE |= {"properties", "required", "additionalProperties"}
+
+
+class RefersToItself(ValueError):
+    """The type contains itself."""
+
+
+def plain(schema: Schema, definitions: Mapping[str, Schema], inside: tuple[str, ...] = ()) -> Schema:
+    """`schema` with its references resolved. RefersToItself."""
+    reference = schema.get("$ref")
+    if isinstance(reference, str):
+        if reference in inside:
+            raise RefersToItself("it contains itself, and a tool's arguments cannot")
+        beside = {name: value for name, value in schema.items() if name != "$ref"}
+        return plain(definitions[reference.removeprefix(_HERE)] | beside, definitions, (*inside, reference))
+    made = {name: _part(name, value, definitions, inside) for name, value in schema.items() if name not in _NOISE}
+    return _side_by_side(made)
+
+
+def _part(name: str, value: Any, definitions: Mapping[str, Schema], inside: tuple[str, ...]) -> Any:
+    if name in _DATA:
+        return value
+    if name in _REFERENCE:
+        return {key: plain(part, definitions, inside) for key, part in value.items()}
+    if isinstance(value, list):
+        return [plain(part, definitions, inside) if isinstance(part, dict) else part for part in value]
+    return plain(value, definitions, inside) if isinstance(value, dict) else value
+
+
+def _side_by_side(schema: Schema) -> Schema:
+    """`{"type": ["string", "null"]}` for an `anyOf` of such simple types: shorter for models, clearer on the card."""
+    branches = schema.get("anyOf")
+    if not branches or not all(isinstance(each.get("type"), str) and each.keys() <= _OF_ONE_TYPE for each in branches):
+        return schema
+    types = [branch["type"] for branch in branches]
+    keywords = [keyword for branch in branches for keyword in branch if keyword != "type"]
+    if {"integer", "number"} <= set(types) or len(set(types)) < len(types) or len(set(keywords)) < len(keywords):
+        return schema
+    merged = {keyword: value for branch in branches for keyword, value in branch.items()}
+    return merged | {"type": types} | {name: value for name, value in schema.items() if name != "anyOf"}
+
 
 _NAME_CAP = 64  # what the providers of models accept as the name of a property
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
@@ -66,7 +138,7 @@ def read(function: Function) -> Signature:
         raise SignatureError(f"the parameters {caller[0]!r} and {caller[1]!r} are both a Caller; expected one at most")
     named = {name: each for name, each in parameters.items() if name not in caller}
     adapters = {name: _adapter(name, each, hints) for name, each in named.items()}
-    prose, described = docstrings.read(inspect.getdoc(function) or "", named)
+    prose, described = read_docstring(inspect.getdoc(function) or "", named)
     return Signature(
         input_schema={
             "type": "object",

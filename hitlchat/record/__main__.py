@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from hitlchat.record.checking import check
-from hitlchat.record.words import checked_words
+from hitlchat.record.findings import checked_words
 
 
 def main() -> int:

@@ -1,18 +1,95 @@
-"""Checking an exported file on any machine: without the database, without settings, with nothing but the file.
+"""Checking an exported file on any machine, batch by batch: without the database, without settings."""
 
-Its public key is in the file, so the file can only be as genuine as that key is known to be: its fingerprint is to be
-compared with the one that was noted when the record was begun.
-"""
-
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from hitlchat.record import batches, trust
+from hitlchat.record import seals, signing
+from hitlchat.record.commitment import NOTHING, SaltOf, row_hash, salts, unreadable_hash
 from hitlchat.record.lines import FORMAT, OLDER, Body, Reader, WrongLine
 from hitlchat.record.receipts_checked import Calls
-from hitlchat.record.seals import EXPORT
-from hitlchat.record.signing import is_signed
-from hitlchat.record.trust import PublicKey
+from hitlchat.record.seals import DROP, EXPORT, SEAL, digest, hash_of, ids_of
+from hitlchat.record.signing import PublicKey, is_signed
+
+MARK = 16
+
+
+class Batch:
+    """Takes the events of a batch as they come; WrongLine for the first that is not the one that was sealed there."""
+
+    def __init__(self, body: Body, keys: dict[str, str]) -> None:
+        self.seal, self.hash = body["seal"], body["hash"]
+        if hash_of(self.seal) != self.hash:
+            raise WrongLine(f"is the seal of batch {self.seal['number']}, and was edited")
+        if not is_signed(keys.get(self.seal["key"], ""), body["signature"], SEAL, self.seal):
+            raise WrongLine(f"is the seal of batch {self.seal['number']}, without the signature of its key")
+        self._is_whole = bool(body["whole"])
+        self._ids = ids_of(self.seal)
+        self._hashes: list[bytes] = []
+        self._marks = body["marks"] if self._is_whole else ""
+        if self._is_whole and digest(self._marks) != self.seal["marks"]:
+            raise WrongLine(f"is the seal of batch {self.seal['number']}, and its marks were edited")
+        if "drop" in body:
+            self._require_dropped(body["drop"], keys)
+
+    def require_follows(self, before: "Batch") -> None:
+        if self.seal["number"] != before.seal["number"] + 1 or self.seal["previous"] != before.hash:
+            raise WrongLine(f"is the seal of batch {self.seal['number']}, which does not follow that of the one before")
+
+    def take(self, body: Body) -> None:
+        row, number = body["row"], self.seal["number"]
+        if body["batch"] != number:
+            raise WrongLine(f"is an event of batch {body['batch']} among those of batch {number}")
+        made = _hash(body, self.seal.get("format", 1))
+        if not self._is_whole:
+            self._require_proof(body, made)
+            return
+        expected = next(self._ids, None)
+        if row["id"] != expected:
+            missing = f", where event {expected} was sealed" if expected is not None else ", after the last one"
+            raise WrongLine(f"is event {row['id']}{missing}")
+        place = len(self._hashes) * MARK
+        if made.hex()[:MARK] != self._marks[place : place + MARK]:
+            raise WrongLine(f"is event {row['id']}, and not as it was sealed in batch {number}")
+        self._hashes.append(made)
+
+    def close(self) -> None:
+        """After the last event: were they all there?"""
+        if not self._is_whole:
+            return
+        missing = next(self._ids, None)
+        if missing is not None:
+            raise WrongLine(f"comes where event {missing} of batch {self.seal['number']} was sealed, which is missing")
+        if seals.root(self._hashes).hex() != self.seal["root"]:
+            raise WrongLine(f"comes after batch {self.seal['number']}, which is not as it was sealed")
+
+    def _require_proof(self, body: Body, made: bytes) -> None:
+        path = [bytes.fromhex(each) for each in body["proof"]]
+        found = seals.climbed(made, body["index"], self.seal["count"], path)
+        if found is None or found.hex() != self.seal["root"]:
+            raise WrongLine(f"is event {body['row']['id']}, and not as it was sealed in batch {self.seal['number']}")
+
+    def _require_dropped(self, said: Body, keys: dict[str, str]) -> None:
+        drop = said["drop"]
+        about_this = (drop["number"], drop["seal"]) == (self.seal["number"], self.hash)
+        if self._is_whole or not (about_this and is_signed(keys.get(drop["key"], ""), said["signature"], DROP, drop)):
+            raise WrongLine(f"says that batch {self.seal['number']} was dropped, and that is not signed")
+
+
+def _hash(body: Body, form: int) -> bytes:
+    row = body["row"]
+    if "unreadable" in body:
+        return unreadable_hash(row["id"], body["unreadable"])
+    hidden = body.get("hidden", NOTHING)
+    return row_hash(row, _salt_of(body), form, text=body.get("text", ""), hidden=hidden)
+
+
+def _salt_of(body: Body) -> SaltOf:
+    if "salt" in body:
+        return salts(body["salt"])
+    opened: dict[str, str] = body["salts"]
+    found: Callable[[str], bytes] = lambda path: bytes.fromhex(opened[path])  # noqa: E731
+    return found
+
 
 MALFORMED = "is not of the form that such a line has"
 
@@ -43,8 +120,8 @@ class _State:
     checked: Checked
     header: Body | None = None
     keys: dict[str, str] = field(default_factory=dict)
-    batch: batches.Batch | None = None
-    before: batches.Batch | None = None
+    batch: Batch | None = None
+    before: Batch | None = None
     calls: Calls = field(default_factory=Calls)
     is_over: bool = False
 
@@ -90,16 +167,16 @@ def _header(state: _State, body: Body, _: str) -> None:
     state.header, state.keys = body, {each.id: each.public for each in known}
     state.checked.what, state.checked.at, state.checked.key = body["what"], body["at"], body["key"]
     anchor = state.noted or body["key"]
-    if why := trust.broken(known, anchor):
+    if why := signing.broken(known, anchor):
         raise WrongLine(f"names keys that are not to be believed. {why}")
-    if body["key"] not in trust.onward(known, anchor):
+    if body["key"] not in signing.onward(known, anchor):
         raise WrongLine(f"names a key that is older than {anchor[:16]}…")
 
 
 def _seal(state: _State, body: Body, _: str) -> None:
     assert state.header is not None
     _close(state)
-    batch = batches.Batch(body, state.keys)
+    batch = Batch(body, state.keys)
     if state.header["what"] == "export" and state.before is not None:
         batch.require_follows(state.before)
     state.batch = batch

@@ -9,8 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from hitlchat.record.checking import Checked
-from hitlchat.record.findings import Report
-from hitlchat.record.words import checked_words, plural
+from hitlchat.record.findings import Report, checked_words, plural
 
 Style = Literal["rich", "plain", "json"]
 MOST = 50

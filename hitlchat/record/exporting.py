@@ -1,4 +1,8 @@
-"""One signed file of the record, or of a single call, which `checking` verifies without the database."""
+"""Secrets in what the record exports (SR-44): secrecy.py finds them.
+
+A value that holds one is kept back as a whole: its hash stands for it, so that the seal still fits, with how the rest
+of it reads beside it. The record itself keeps what was said; an export goes further than that.
+"""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -14,14 +18,56 @@ from django.utils import timezone
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import AuditEvent, Drop, RecordKey, Seal, ToolCall
 from hitlchat.gate.transition import note
-from hitlchat.record import keys, receipts, rows, sealing, tree
-from hitlchat.record.commitment import COLUMNS, Row, SaltOf, paths, salt_of_row, salts, text_digest, unreadable_inner
-from hitlchat.record.hiding import Hiding
+from hitlchat.record import keys, receipts, rows, sealing, seals
+from hitlchat.record.commitment import (
+    COLUMNS,
+    Row,
+    SaltOf,
+    below,
+    node,
+    paths,
+    salt_of_row,
+    salts,
+    text_digest,
+    unreadable_inner,
+)
 from hitlchat.record.lines import FORMAT, Body, Writer
 from hitlchat.record.receipts_checked import DECIDED
 from hitlchat.record.seals import EXPORT
 from hitlchat.record.signing import sign
-from hitlchat.secrets.detection import Cover
+from hitlchat.secrets.detection import Cover, told
+from hitlchat.secrets.masking import HIDDEN as DOTS
+
+
+class Hiding:
+    """Of one event: `hidden` are the hashes of what is kept back, by path, once `of` went over its data."""
+
+    def __init__(self, cover: Cover, salt_of: SaltOf) -> None:
+        self._cover, self._salt_of = cover, salt_of
+        self.hidden: dict[str, str] = {}
+
+    def of(self, value: Any, path: str = "") -> Any:
+        """How `value`, which is the data of an event, reads with its secrets hidden.
+
+        Its own keys, at the top, are hitlchat's, and say nothing of what is secret.
+        """
+        if isinstance(value, dict):
+            if any(self._cover.text(key) != key for key in value):
+                return self._keep_back(value, path, self._cover.value(value))
+            return {key: self._member(key, item, path) for key, item in value.items()}
+        if isinstance(value, list):
+            return [self.of(item, f"{path}/{number}") for number, item in enumerate(value)]
+        shown = self._cover.value(value)
+        return value if shown == value else self._keep_back(value, path, shown)
+
+    def _member(self, key: str, item: Any, path: str) -> Any:
+        where = below(path, key)
+        return self._keep_back(item, where, DOTS) if path and told(key, item) else self.of(item, where)
+
+    def _keep_back(self, value: Any, path: str, reads: Any) -> Any:
+        self.hidden[path] = node(value, self._salt_of, path=path).hex()
+        return reads
+
 
 EXPORTED = "record.exported"
 
@@ -139,7 +185,7 @@ def _of_one_call(call_id: UUID, counts: _Counts) -> Iterator[tuple[str, Body]]:
         hashes = [rows.hashed(row, seal.salt, rows.form_of(seal)) for row in there]
         mine = [(place, row) for place, row in enumerate(there) if row["id"] in ids]
         for (place, _), body in zip(mine, _events(seal, [row for _, row in mine], counts), strict=True):
-            yield "event", {**body, "index": place, "proof": [each.hex() for each in tree.proof(hashes, place)]}
+            yield "event", {**body, "index": place, "proof": [each.hex() for each in seals.proof(hashes, place)]}
     yield from _receipts(counts, also=str(call_id))
 
 

@@ -1,8 +1,4 @@
-"""For each call that somebody decided about: what was asked, who had it before them, what they said, and what ran.
-
-All of it is in the record's events but what was shown and the arguments: these are taken from where they are kept only
-if their digest is the one that the events name.
-"""
+"""For each call that somebody decided about: what was asked, who had it before them, what they said, and what ran."""
 
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice

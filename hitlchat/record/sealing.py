@@ -18,7 +18,7 @@ from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from hitlchat.gate.models import AuditEvent, RecordKey, Seal
-from hitlchat.record import keys, rows, tree
+from hitlchat.record import keys, rows, seals
 from hitlchat.record.commitment import FORM, Row
 from hitlchat.record.seals import SEAL, gaps_in, hash_of
 from hitlchat.record.signing import sign
@@ -95,7 +95,7 @@ def _made(before: Seal | None, late: list[Row], fresh: list[Row], oldest: dateti
         previous=before.hash if before else "",
     )
     hashes = [rows.hashed(row, made.salt, FORM) for row in (*late, *fresh)]
-    made.root, made.marks = tree.root(hashes).hex(), rows.marks_of(hashes)
+    made.root, made.marks = seals.root(hashes).hex(), rows.marks_of(hashes)
     return made
 
 

@@ -1,16 +1,15 @@
-"""Ed25519 (RFC 8032) over what is to be proven: seals, drops, keys that follow one another, and exports.
-
-Each kind of thing is signed under its own name, so that no signature can stand for something else. Needs neither
-Django's settings nor a database.
-"""
+"""Ed25519 (RFC 8032) over what is to be proven, and which keys are vouched for."""
 
 import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from hitlchat.base import canonical
+from hitlchat.record.seals import KEY
 
 Body = dict[str, Any]
 
@@ -52,3 +51,40 @@ def endorsed(public: str, before: str) -> Body:
 
 def _message(kind: str, body: Body) -> bytes:
     return f"hitlchat record {kind}\n{canonical.dumps(body)}".encode("ascii")
+
+
+@dataclass(frozen=True)
+class PublicKey:
+    """As the record has it, in the order of `number`."""
+
+    id: str
+    public: str
+    number: int
+    endorsement: str
+
+
+def broken(keys: Sequence[PublicKey], anchor: str) -> str:
+    """Why the last of `keys` is not to be believed, if the one with the fingerprint `anchor` is; empty if it is."""
+    for key in keys:
+        if not _is_own_fingerprint(key):
+            return f"The key {key.id[:16]}… on record is not the one that this fingerprint belongs to."
+    places = [place for place, key in enumerate(keys) if key.id == anchor]
+    if not places:
+        return f"The record was never sealed with the key {anchor[:16]}…."
+    for before, key in zip(keys[places[0] :], keys[places[0] + 1 :], strict=False):
+        if not is_signed(before.public, key.endorsement, KEY, endorsed(key.public, before.id)):
+            return f"The key {key.id[:16]}… took over, and the key {before.id[:16]}… before it never vouched for it."
+    return ""
+
+
+def onward(keys: Sequence[PublicKey], anchor: str) -> set[str]:
+    """The anchor and the keys after it. What is chained below a seal of one of them is believed with that seal."""
+    ids = [key.id for key in keys]
+    return set(ids[ids.index(anchor) :]) if anchor in ids else set()
+
+
+def _is_own_fingerprint(key: PublicKey) -> bool:
+    try:
+        return fingerprint(key.public) == key.id
+    except ValueError:
+        return False

@@ -9,14 +9,105 @@ from django.db.models import Q
 from hitlchat.base.durations import about
 from hitlchat.gate.models import AuditEvent, Drop, RecordKey, Seal, ToolCall
 from hitlchat.gate.sources import altered
-from hitlchat.record import calls, comparing, keys, marking, rows, sealing, trust
+from hitlchat.record import calls, keys, marking, rows, sealing, seals, signing
 from hitlchat.record.calls import People
 from hitlchat.record.commitment import Row
 from hitlchat.record.findings import Finding, Report
 from hitlchat.record.marking import Mark
-from hitlchat.record.seals import DROP, SEAL, hash_of
-from hitlchat.record.signing import is_signed
-from hitlchat.record.trust import PublicKey
+from hitlchat.record.seals import DROP, SEAL, hash_of, ids_of, within
+from hitlchat.record.signing import PublicKey, is_signed
+
+
+def compare(seal: Seal, there: list[Row], late: dict[int, int], still_open: int) -> Iterator[Finding]:
+    """What is wrong with the events of one batch, which are `there`; nothing if they are those that were sealed.
+
+    `late`: of ids that came late, the batch that has them. `still_open`: from this batch on, what is in a gap has come
+    late and will be sealed.
+    """
+    strangers = [row for row in there if not _belongs(row["id"], seal)]
+    for row in strangers:
+        if row["id"] not in late and not (seal.number >= still_open and within(row["id"], seal.gaps)):
+            words = f"Event {row['id']} was put in: batch {seal.number} was sealed without it."
+            yield Finding("inserted", words, seal.number, row["id"])
+    own = {row["id"]: row for row in there if _belongs(row["id"], seal)}
+    broken = list(_against(seal, own))
+    yield from broken
+    named = {each.event for each in broken}
+    yield from (_unreadable(seal, row) for row in own.values() if rows.RAW in row and row["id"] not in named)
+
+
+def left_over(seal: Seal, late: dict[int, int]) -> Iterator[Finding]:
+    """Events in a batch that was dropped."""
+    for event_id in AuditEvent.objects.filter(pk__range=(seal.first, seal.last)).values_list("pk", flat=True):
+        if late.get(event_id, seal.number) == seal.number:
+            words = f"Event {event_id} was put in: batch {seal.number} was dropped."
+            yield Finding("inserted", words, seal.number, event_id)
+
+
+def _against(seal: Seal, own: dict[int, Row]) -> Iterator[Finding]:
+    expected, marks = list(sealed_ids(seal)), rows.marks_in(seal.marks)
+    missing = [event_id for event_id in expected if event_id not in own]
+    if missing:
+        # Retention may have been here since.
+        if not Drop.objects.filter(pk=seal.number).exists():
+            yield from (_missing(seal, event_id) for event_id in missing)
+        return
+    hashes = {event_id: _hash(own[event_id], seal) for event_id in expected}
+    if seals.root(list(hashes.values())).hex() == seal.root:
+        return
+    wrong = [
+        event_id for event_id, mark in zip(expected, marks, strict=False) if hashes[event_id].hex()[: rows.MARK] != mark
+    ]
+    if not wrong:
+        yield Finding("edited", f"An event of batch {seal.number} is not as it was sealed.", seal.number)
+        return
+    yield _changed(seal, own[wrong[0]], dict(zip(marks, expected, strict=False)))
+    yield from (_edited(seal, event_id) for event_id in wrong[1:])
+
+
+def sealed_ids(seal: Seal) -> Iterator[int]:
+    """The ids of a batch's events, in the order of their hashes."""
+    return ids_of(rows.body_of(seal))
+
+
+def stored_events(seal: Seal) -> list[Row]:
+    """Everything in the range of ids, and what came late."""
+    return rows.read_ids(seal.late) + rows.read(Q(pk__range=(seal.first, seal.last)))
+
+
+def _belongs(event_id: int, seal: Seal) -> bool:
+    if seal.first <= event_id <= seal.last:
+        return not within(event_id, seal.gaps)
+    return event_id in seal.late
+
+
+def _hash(row: Row, seal: Seal) -> bytes:
+    return rows.hashed(row, seal.salt, rows.form_of(seal))
+
+
+def _changed(seal: Seal, row: Row, ids: dict[str, int]) -> Finding:
+    """Edited, or what another event was?"""
+    for event_id in ids.values():
+        if event_id != row["id"] and ids.get(_hash({**row, "id": event_id}, seal).hex()[: rows.MARK]) == event_id:
+            words = f"Event {row['id']} was reordered: what it says was sealed as event {event_id}."
+            return Finding("reordered", words, seal.number, row["id"])
+    return _edited(seal, row["id"])
+
+
+def _edited(seal: Seal, event_id: int) -> Finding:
+    words = f"Event {event_id} was edited: it is not as batch {seal.number} sealed it."
+    return Finding("edited", words, seal.number, event_id)
+
+
+def _missing(seal: Seal, event_id: int) -> Finding:
+    words = f"Event {event_id} is missing: batch {seal.number} was sealed with it."
+    return Finding("missing", words, seal.number, event_id)
+
+
+def _unreadable(seal: Seal, row: Row) -> Finding:
+    words = f"Event {row['id']} cannot be read as an event, and was sealed as such in batch {seal.number}."
+    return Finding("unreadable", words, seal.number, row["id"])
+
 
 NOT_SEALED = "Whatever they say can still be forged: start the server, which seals them, or run “audit seal”."
 UNKNOWN = (
@@ -137,15 +228,15 @@ def _events(seal: Seal, around: _Around, report: Report) -> Iterator[Finding]:
     drop = Drop.objects.filter(pk=seal.number).first()
     if drop is None:
         report.events += seal.count
-        there = comparing.there(seal)
-        yield from comparing.compare(seal, there, around.late, around.still_open)
+        there = stored_events(seal)
+        yield from compare(seal, there, around.late, around.still_open)
         readable = [row for row in there if rows.is_readable(row)]
         for row in readable:
             yield from around.people.compare(row, seal.number)
         yield from _calls_gone(seal, readable)
     elif is_signed(around.public.get(drop.key_id, ""), drop.signature, DROP, rows.body_of_drop(drop, seal)):
         report.dropped.append({"batch": seal.number, "at": rows.iso(drop.dropped_at), "events": seal.count})
-        yield from comparing.left_over(seal, around.late)
+        yield from left_over(seal, around.late)
     else:
         words = f"Batch {seal.number} is said to be dropped by retention, and that is not signed."
         yield Finding("missing", words, seal.number)
@@ -172,9 +263,9 @@ def _keys(report: Report, noted: str, last: Seal | None) -> Iterator[Finding]:
     anchor = noted or keys.own_fingerprint() or ""
     if not anchor:
         report.notes.append(UNKNOWN)
-    elif why := trust.broken(known, anchor):
+    elif why := signing.broken(known, anchor):
         yield Finding("key not vouched for", why)
-    elif last is not None and last.key_id not in trust.onward(known, anchor):
+    elif last is not None and last.key_id not in signing.onward(known, anchor):
         words = f"The last seal is of an older key than {anchor[:16]}…, which therefore says nothing of the record yet."
         yield Finding("key not vouched for", words, last.number)
 

@@ -14,7 +14,7 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
-from hitlchat.accounts.administrators import administrators_only
+from hitlchat.accounts.access import administrators_only
 from hitlchat.base.download import download
 from hitlchat.base.durations import about
 from hitlchat.gate.actor import Actor, actor_of
@@ -23,12 +23,11 @@ from hitlchat.gate.transition import note
 from hitlchat.record import exporting, keys, sealing
 from hitlchat.record.checking import check
 from hitlchat.record.exporting import NothingThere
-from hitlchat.record.findings import Report
+from hitlchat.record.findings import Report, checked_words
 from hitlchat.record.keys import BadKey, OtherKey
 from hitlchat.record.marking import BadMark
 from hitlchat.record.signing import spaced
 from hitlchat.record.verifying import Known, steps
-from hitlchat.record.words import checked_words
 
 VERIFIED: Final = "record.verified"
 LINES: Final = "application/x-ndjson"

@@ -6,9 +6,9 @@ from typing import Any
 
 from hitlchat.sandbox.advice import warnings
 from hitlchat.sandbox.engine import check_size, described, is_async, ordered
+from hitlchat.sandbox.grants import awaitable, names_in
 from hitlchat.sandbox.limits import Limits
 from hitlchat.sandbox.report import Problem, Stopped
-from hitlchat.sandbox.stubs import awaitable, names_in
 
 logger = logging.getLogger(__name__)
 

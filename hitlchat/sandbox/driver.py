@@ -22,10 +22,8 @@ from hitlchat.sandbox.faults import SOURCE, over_calls
 from hitlchat.sandbox.grants import MODULE, not_granted
 from hitlchat.sandbox.helping import Helping
 from hitlchat.sandbox.limits import Limits
-from hitlchat.sandbox.output import Output
-from hitlchat.sandbox.report import Fault, Stopped
+from hitlchat.sandbox.report import Fault, Output, Stopped, Worked
 from hitlchat.sandbox.values import Meter, Unfit, to_json
-from hitlchat.sandbox.worked import Worked
 
 Snapshot = AsyncFunctionSnapshot | AsyncNameLookupSnapshot | AsyncFutureSnapshot | MontyComplete
 Answer = ExternalReturnValue | ExternalExceptionData

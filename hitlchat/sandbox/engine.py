@@ -10,8 +10,7 @@ from typing import Any
 
 from hitlchat.sandbox.grants import HostFunction
 from hitlchat.sandbox.hosting import Hosting
-from hitlchat.sandbox.keeper_process import Keeper
-from hitlchat.sandbox.keepers import lent
+from hitlchat.sandbox.keepers import Keeper, lent
 from hitlchat.sandbox.limits import Limits, in_words
 from hitlchat.sandbox.report import Fault, Report, Stopped
 from hitlchat.sandbox.values import Meter, TooLarge, Unfit, check_inwards

@@ -23,8 +23,7 @@ from hitlchat.sandbox.driver import Driver
 from hitlchat.sandbox.faults import cut, fault_from
 from hitlchat.sandbox.grants import MODULE, module
 from hitlchat.sandbox.limits import Limits
-from hitlchat.sandbox.output import Output
-from hitlchat.sandbox.report import Fault, Stopped
+from hitlchat.sandbox.report import Fault, Output, Stopped
 from hitlchat.sandbox.values import Meter, TooLarge, Unfit, suspects, to_json
 from hitlchat.sandbox.watching import CAN_WATCH, Watch, watching
 

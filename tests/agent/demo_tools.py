@@ -4,8 +4,8 @@ import json
 from typing import Any
 
 from hitlchat.agent.demo_model import answer
+from tools_studio.language.signature import read
 from tools_studio.library.catalogue import TOOLS
-from tools_studio.signature import read
 
 TEXT = {"type": "string"}
 INTEGER = {"type": "integer"}

@@ -6,8 +6,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from hitlchat.agent.instructions import WRAP_UP
-from hitlchat.agent.loop import HARD_TURNS, REPEATED, SOFT_TURNS, TOO_MANY_TURNS
+from hitlchat.agent.loop import HARD_TURNS, REPEATED, SOFT_TURNS, TOO_MANY_TURNS, WRAP_UP
 from hitlchat.agent.models import RunStatus
 from hitlchat.gate import results
 from hitlchat.gate.sources import ToolResult

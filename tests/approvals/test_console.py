@@ -16,7 +16,7 @@ from django.template.loader import render_to_string
 from django.test.utils import CaptureQueriesContext
 
 from hitlchat.api import schemas
-from hitlchat.approvals.console import looking, printing, showing
+from hitlchat.approvals.console import looking, showing
 from hitlchat.gate import decide
 from hitlchat.gate.models import Approval, Decision, ToolCall
 from hitlchat.gate.status import Status
@@ -176,10 +176,10 @@ def test_nothing_in_a_card_acts_on_the_terminal_or_looks_like_another_fact(run: 
     # However narrow the screen: what goes on in the next line begins no fact there.
     question = approval(ask(bob, recording("q"), {"text": "x" * 20 + " Risk: L0 Verified" * 9}))
     for width in range(30, 60):
-        narrow = printing.in_boxes(showing.shown(question), colours=False, width=width).splitlines()
+        narrow = showing.in_boxes(showing.shown(question), colours=False, width=width).splitlines()
         assert [line for line in narrow if line.startswith("Risk:")] == ["Risk: L2 Low"]
     # In colours the only things that act are the colours that we chose.
-    drawn = printing.in_boxes(showing.shown(found, full=True), colours=True, width=100)
+    drawn = showing.in_boxes(showing.shown(found, full=True), colours=True, width=100)
     assert not ACTS.search(re.sub(r"\x1b\[[0-9;]*m", "", drawn))
 
 

@@ -11,7 +11,7 @@ from django.contrib.auth.models import User
 from django.db import OperationalError
 from django.test import AsyncClient, Client
 
-from hitlchat.approvals.history.form import Filters
+from hitlchat.approvals.history.listing import Filters
 from hitlchat.base.download import END
 from hitlchat.gate import decide
 from hitlchat.gate.history import exporting

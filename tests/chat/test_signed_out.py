@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from hitlchat.agent import announce
+from hitlchat.agent import writing
 from hitlchat.chat.consumers import CLOSE_SIGNED_OUT
 from tests.agent.talk import Talk, in_database
 from tests.chat.tab import Tab
@@ -20,6 +20,6 @@ async def test_a_page_is_closed_soon_after_its_person_signed_out(talk: Talk, tab
     output: dict[str, Any] = {"type": "websocket.send"}
     async with asyncio.timeout(SECONDS):
         while output["type"] == "websocket.send":
-            await announce.tell(talk.conversation.pk, "run")
+            await writing.tell(talk.conversation.pk, "run")
             output = await tab.socket.receive_output(timeout=SECONDS)
     assert output["code"] == CLOSE_SIGNED_OUT

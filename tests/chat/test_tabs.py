@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from pytest_django import Settings
 
-from hitlchat.agent import announce
+from hitlchat.agent import writing
 from hitlchat.agent.models import Role, RunStatus
 from hitlchat.base.background import background
 from hitlchat.chat import fragments
@@ -60,7 +60,7 @@ async def test_a_burst_that_overruns_the_channel_layer_is_healed_by_the_next_con
     """The in-memory layer holds a hundred events for a page and drops more without a word."""
     scripted_model.enqueue(text("Seen by nobody."))
     for _ in range(1000):
-        await announce.tell(talk.conversation.pk, "run")
+        await writing.tell(talk.conversation.pk, "run")
     await talk.ask()
     await tab.close()
     again = await open_tab()
@@ -74,7 +74,7 @@ async def test_a_resync_makes_an_open_page_equal_to_the_database(
 ) -> None:
     scripted_model.enqueue(text("Whole."))
     await talk.ask()
-    await announce.tell(talk.conversation.pk, "resync")
+    await writing.tell(talk.conversation.pk, "resync")
     whole = await tab.until('<ol id="turns" hx-swap-oob="innerHTML">')
     assert whole == (await in_database(fragments.everything)(talk.conversation.pk)).html
 
@@ -88,7 +88,7 @@ async def test_streamed_text_that_was_lost_is_made_good_by_the_next_event(
     await talk_begun(talk, "One, two, ")
     (message,) = await talk.messages(Role.ASSISTANT)
     # It begins behind text that the page may never have got.
-    await announce.tell(talk.conversation.pk, "delta", message=str(message.pk), base=5, text="two, and")
+    await writing.tell(talk.conversation.pk, "delta", message=str(message.pk), base=5, text="two, and")
     gate.open()
     await tab.until("One, two, three.")
 

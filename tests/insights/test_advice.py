@@ -10,10 +10,8 @@ from django.contrib.auth.models import User
 from hitlchat.accounts import roles
 from hitlchat.accounts.models import Role
 from hitlchat.insights import advice
-from hitlchat.insights.advice import NONE, Advice
-from hitlchat.insights.figures import Answers, Figures, OfPerson, OfTool, Tally
-from hitlchat.insights.links import Links
-from hitlchat.insights.period import Period
+from hitlchat.insights.advice import NONE, Advice, Links
+from hitlchat.insights.figures import Answers, Figures, OfPerson, OfTool, Period, Tally
 
 SUNDAY = date(2026, 11, 22)
 

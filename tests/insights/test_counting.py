@@ -12,8 +12,7 @@ from django.utils import timezone
 from hitlchat.gate.models import Tool
 from hitlchat.gate.status import Status
 from hitlchat.insights.counting import count
-from hitlchat.insights.figures import IDLE_SECONDS, Figures
-from hitlchat.insights.period import Period
+from hitlchat.insights.figures import IDLE_SECONDS, Figures, Period
 from tests import clock
 from tests.gate.asking import ask, recording
 from tests.insights.rows import answered, asked, ran

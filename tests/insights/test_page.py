@@ -6,7 +6,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from hitlchat.insights.period import Period
+from hitlchat.insights.figures import Period
 from tests.insights.rows import answered, asked, ran
 
 pytestmark = pytest.mark.django_db

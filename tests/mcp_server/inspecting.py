@@ -8,9 +8,7 @@ import httpx2
 import pytest
 
 from hitlchat.accounts.models import Token
-from hitlchat.mcp_server.inspector.passes import NAME
-from hitlchat.mcp_server.inspector.session import Session
-from hitlchat.mcp_server.inspector.sessions import sessions
+from hitlchat.mcp_server.inspector.sessions import NAME, Session, sessions
 from tests.conftest import PASSWORD
 from tests.mcp_server.clients import NO_TLS
 from tests.waiting import until

@@ -15,7 +15,7 @@ from hitlchat.base import canonical
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import AuditEvent
 from hitlchat.mcp_server import personal
-from hitlchat.mcp_server.inspector import passes
+from hitlchat.mcp_server.inspector import sessions
 
 pytestmark = [pytest.mark.django_db, pytest.mark.guarantee("audit:complete")]
 
@@ -75,7 +75,7 @@ def test_a_token_made_on_the_page_to_connect_is_on_record(client: Client, bob: U
 def test_a_token_that_the_inspector_makes_for_itself_is_on_record_and_so_is_who_ended_it(
     by_person: bool, means: str, bob: User
 ) -> None:
-    passes.revoke(passes.temporary(bob, ceiling=1), by_person=by_person)
+    sessions.revoke(sessions.temporary(bob, ceiling=1), by_person=by_person)
     assert recorded() == [("token.made", "session", bob.pk), ("token.revoked", means, bob.pk)]
 
 

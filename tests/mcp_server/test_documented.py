@@ -14,7 +14,7 @@ from hitlchat import settings as defaults
 from hitlchat.gate.models import Tool
 from hitlchat.gate.status import Status
 from hitlchat.mcp_server import allotment, inbox, listing, outcomes, question, serving, submitting, tokens
-from hitlchat.mcp_server.inspector import session
+from hitlchat.mcp_server.inspector import sessions
 from tests.conftest import MakeTool
 
 DOCUMENT = Path(settings.BASE_DIR) / "docs" / "mcp.md"
@@ -34,14 +34,14 @@ def test_the_limits_are_the_ones_in_force(text: str) -> None:
         f"closed after {allotment.IDLE_SECONDS:g} seconds",
         f"`tools/list` | {listing.PAGE} |",
         f"({question.LONGEST} characters)",
-        f"after {session.IDLE_SECONDS / 60:g} minutes",
+        f"after {sessions.IDLE_SECONDS / 60:g} minutes",
         f"`MCP_ELICITATION_SECONDS` ({settings.MCP_ELICITATION_SECONDS})",
         f"`MCP_INBOX_SECONDS` ({settings.MCP_INBOX_SECONDS})",
         f"`STALL_SECONDS` ({settings.STALL_SECONDS})",
         f"`HITL_ELICITATION_MAX_RISK` ({defaults.HITL_ELICITATION_MAX_RISK})",
     ):
         assert said in text
-    assert (inbox.STANDS.total_seconds(), session.LONGEST_SECONDS) == (3600, 3600)
+    assert (inbox.STANDS.total_seconds(), sessions.LONGEST_SECONDS) == (3600, 3600)
 
 
 def test_every_status_that_a_client_may_be_told_is_there(text: str) -> None:

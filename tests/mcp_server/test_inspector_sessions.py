@@ -6,8 +6,7 @@ from django.contrib.auth.models import User
 from hitlchat.accounts.models import Token
 from hitlchat.gate.models import AuditEvent, Tool
 from hitlchat.mcp_server import tokens
-from hitlchat.mcp_server.inspector.session import IDLE_SECONDS
-from hitlchat.mcp_server.inspector.sessions import MOST_OPEN_EACH, sessions
+from hitlchat.mcp_server.inspector.sessions import IDLE_SECONDS, MOST_OPEN_EACH, sessions
 from tests.mcp_server.inspecting import BASE, MODERN, Inspecting, each_era
 from tests.processes import STEADY, Servers
 from tests.waiting import until

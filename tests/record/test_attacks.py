@@ -24,7 +24,7 @@ from hitlchat.base import canonical
 from hitlchat.gate import attention, decide, facts
 from hitlchat.gate.models import Approval, AuditEvent, Decision, Seal, Tool, ToolCall, new_id
 from hitlchat.gate.taking_back import take_back
-from hitlchat.record import commitment, keys, rows, tree
+from hitlchat.record import commitment, keys, rows, seals
 from hitlchat.record.checking import check
 from hitlchat.record.exporting import export, receipt
 from hitlchat.record.sealing import seal, seal_all
@@ -37,6 +37,7 @@ from tests.gate.deciding_people import approver, rule
 from tests.record.conftest import Sql, found, happen, report, sealed
 from tests.record.test_completeness import STORIES
 from tools_studio import authoring
+from tools_studio.drafts import Draft
 from tools_studio.models import Script, ScriptVersion
 
 __all__ = ["previews"]
@@ -276,7 +277,7 @@ def test_a_call_that_ran_without_a_yes_on_record_is_named(bob: User) -> None:
 
 def test_the_code_under_a_definition_hash_is_held_to_it(alice: User) -> None:
     tool = authoring.create(
-        authoring.Draft("echo", 'def run(text: str) -> str:\n    """Say it."""\n    return text\n'), signed_in(alice)
+        Draft("echo", 'def run(text: str) -> str:\n    """Say it."""\n    return text\n'), signed_in(alice)
     )
     assert found() == []
     code = Script.objects.get().code
@@ -392,7 +393,7 @@ def sealed_before() -> None:
     made = Seal(number=1, first=1, last=there[-1]["id"], count=len(there), watch=1, salt=secrets.token_hex(32))
     made.gaps = [[1, there[0]["id"] - 1]] if there[0]["id"] > 1 else []
     hashes = [rows.hashed(row, made.salt, 1) for row in there]
-    made.root, made.marks = tree.root(hashes).hex(), rows.marks_of(hashes)
+    made.root, made.marks = seals.root(hashes).hex(), rows.marks_of(hashes)
     private = keys.own()
     made.key = keys.enrolled(private)
     body = rows.body_of(made)

@@ -11,7 +11,7 @@ from django.db import IntegrityError, connection, transaction
 from hitlchat.base import append_only
 from hitlchat.gate.actor import SYSTEM
 from hitlchat.gate.models import AuditEvent, Drop, RecordKey, Seal
-from hitlchat.record import keeping, retention
+from hitlchat.record import keeping
 from tests import emptying
 from tests.record.conftest import found, sealed
 
@@ -97,7 +97,7 @@ def test_a_drop_that_is_on_record_frees_the_events_of_its_batch_and_no_others() 
 
 def test_retention_of_nothing_old_drops_nothing() -> None:
     sealed(2, 2)
-    assert retention.drop(1, SYSTEM) == 0
+    assert keeping.drop(1, SYSTEM) == 0
     assert not Drop.objects.exists()
 
 

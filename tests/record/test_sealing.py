@@ -20,13 +20,13 @@ from pytest_django import Settings
 from hitlchat.base.database import in_db
 from hitlchat.gate.actor import SYSTEM
 from hitlchat.gate.models import AuditEvent, Seal
-from hitlchat.record import keys, retention
+from hitlchat.record import keeping, keys
 from hitlchat.record.checking import check
-from hitlchat.record.comparing import sealed_ids
 from hitlchat.record.exporting import export
 from hitlchat.record.keeping import Keeper, keep
 from hitlchat.record.membership import batches_of
 from hitlchat.record.sealing import MOST, seal, seal_all
+from hitlchat.record.verifying import sealed_ids
 from tests.architecture.source import ROOT
 from tests.gate.racing import together
 from tests.record.conftest import found, happen, report, sealed
@@ -81,7 +81,7 @@ def test_what_commits_out_of_order_is_sealed_once_and_never_taken_for_put_in(tmp
     # Dropped with the batch that has it, and not with the one that its id is in the middle of.
     with time_machine.travel(timezone.now() + timedelta(days=3)):
         sealed(1, 1)
-        gone = retention.drop(1, SYSTEM)
+        gone = keeping.drop(1, SYSTEM)
     assert (gone, found(), AuditEvent.objects.filter(pk__in=[before, late]).count()) == (6, [], 0)
 
 

@@ -6,8 +6,7 @@ from pathlib import Path
 
 from hitlchat.approvals.management.commands.approvals import Command
 from hitlchat.gate.transition import NAMES
-from hitlchat.telemetry.counting import SECONDS
-from hitlchat.telemetry.metrics import COUNTERS
+from hitlchat.telemetry.metrics import COUNTERS, SECONDS
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/operating.md").read_text(encoding="utf-8")

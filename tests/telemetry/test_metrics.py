@@ -24,7 +24,7 @@ from hitlchat.gate.actor import SYSTEM
 from hitlchat.gate.models import AuditEvent, Oversight, Tool, ToolCall
 from hitlchat.gate.submit import CallRequest, submit
 from hitlchat.gate.transition import note
-from hitlchat.telemetry import metrics, totals
+from hitlchat.telemetry import metrics
 from hitlchat.telemetry.models import Mark, Total
 from tests.api.conftest import program_of
 from tests.conftest import MakeTool, caller, signed_in
@@ -157,19 +157,19 @@ def test_what_was_committed_late_is_not_missed_and_what_is_old_is_folded_without
     def told() -> float:
         return numbers()["hitlchat_loop_guard_total"]["hard-stop"]
 
-    many = totals.FEW + 100
+    many = metrics.FEW + 100
     stops(*range(1, many), many + 1)
     assert (told(), Total.objects.count()) == (many, 0)
     stops(many)
     assert (told(), Total.objects.count()) == (many + 1, 0)
-    with time_machine.travel(timezone.now() + totals.LATE_COMMIT + timedelta(seconds=1)):
+    with time_machine.travel(timezone.now() + metrics.LATE_COMMIT + timedelta(seconds=1)):
         stops(many + 2)
         assert told() == many + 2
         assert Total.objects.get().value == Mark.objects.get().event_id >= many
         stops(many + 3)
         assert told() == many + 3
     # A few that are old are folded too: old ones may be dropped from the record some day.
-    with time_machine.travel(timezone.now() + totals.LATE_COMMIT + totals.OLD + timedelta(minutes=1)):
+    with time_machine.travel(timezone.now() + metrics.LATE_COMMIT + metrics.OLD + timedelta(minutes=1)):
         assert (told(), Total.objects.get().value) == (many + 3, many + 3)
 
 

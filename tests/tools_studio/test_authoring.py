@@ -15,7 +15,8 @@ from hitlchat.gate.status import Status
 from hitlchat.gate.submit import CallRequest, submit
 from tests.conftest import ECHO, MakeTool, caller, signed_in, tried
 from tools_studio import authoring, versions
-from tools_studio.authoring import AuthoringError, Draft
+from tools_studio.drafts import AuthoringError, Draft, check
+from tools_studio.loosening import OnlyPeople
 from tools_studio.models import Script, ScriptVersion
 from tools_studio.variables import Variable
 
@@ -32,19 +33,19 @@ def waiting_call(user: User, tool: Tool, arguments: dict[str, Any] | None = None
 
 def problems(draft: Draft) -> dict[str, str]:
     with pytest.raises(AuthoringError) as caught:
-        authoring.check(draft)
+        check(draft)
     return caught.value.problems
 
 
 def test_a_tool_without_capabilities_never_asks_by_default() -> None:
-    assert authoring.check(Draft("t", ECHO)).hitl_mode == HitlMode.DISABLED
+    assert check(Draft("t", ECHO)).hitl_mode == HitlMode.DISABLED
 
 
 @pytest.mark.parametrize(
     "capabilities", [{"store": True}, FETCHES, {"destructive": True}], ids=["store", "fetch", "L5"]
 )
 def test_a_tool_with_a_power_asks_by_default(capabilities: dict[str, Any]) -> None:
-    assert authoring.check(Draft("t", ECHO, capabilities=capabilities)).hitl_mode == HitlMode.REQUIRED
+    assert check(Draft("t", ECHO, capabilities=capabilities)).hitl_mode == HitlMode.REQUIRED
 
 
 def test_every_wrong_field_is_named_at_once() -> None:
@@ -62,7 +63,7 @@ def test_an_example_must_fit_the_schema() -> None:
 
 def test_a_pattern_that_takes_too_long_to_compile_is_named_with_its_parameter() -> None:
     code = 'def run(code: Annotated[str, {"pattern": "^[A-Za-z_-]{1,64}$"}]) -> str:\n    return code\n'
-    authoring.check(Draft("t", code))
+    check(Draft("t", code))
     costly = code.replace("[A-Za-z_-]", "[^\\\\w]")
     assert "properties.code: its pattern is too costly" in problems(Draft("t", costly.replace("64", "100")))["code"]
 
@@ -225,7 +226,7 @@ def test_no_programs_credential_can_make_a_tool_ask_less(
     make_tool: MakeTool, alice: User, weaker: dict[str, Any]
 ) -> None:
     tool = make_tool("echo")
-    with pytest.raises(authoring.OnlyPeople):
+    with pytest.raises(OnlyPeople):
         authoring.change(tool, Draft("echo", ECHO, **weaker), Actor(alice.pk, "system"))
     assert Tool.objects.get(pk=tool.pk).hitl_mode == "REQUIRED"
 
@@ -242,7 +243,7 @@ def test_no_programs_credential_can_widen_what_runs_unasked(
 ) -> None:
     tool = make_tool("echo", hitl_mode="CONDITIONAL", condition="True")
     draft = {"hitl_mode": "CONDITIONAL", "condition": "True"} | looser
-    with pytest.raises(authoring.OnlyPeople):
+    with pytest.raises(OnlyPeople):
         authoring.change(tool, Draft("echo", ECHO, **draft), Actor(alice.pk, "system"))
 
 
@@ -262,7 +263,7 @@ NEW: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("fields", NEW.values(), ids=NEW)
 def test_no_programs_credential_makes_a_tool_with_powers_that_acts_unasked(alice: User, fields: dict[str, Any]) -> None:
     program, draft = Actor(alice.pk, "system"), {"code": ECHO, **fields}
-    with pytest.raises(authoring.OnlyPeople):
+    with pytest.raises(OnlyPeople):
         authoring.create(Draft("twin", **draft), program)
     assert not Tool.objects.exists()
     authoring.create(Draft("twin", **draft), signed_in(alice))
@@ -273,7 +274,7 @@ def test_no_programs_credential_gives_a_tool_a_preview_that_could_tell_its_secre
     make_tool: MakeTool, alice: User
 ) -> None:
     tool = make_tool("pay", capabilities=FETCHES, variables=(Variable("BANK_KEY", secret=True, value="sk-live-0815"),))
-    with pytest.raises(authoring.OnlyPeople):
+    with pytest.raises(OnlyPeople):
         authoring.amend(tool, {"code": PEEKS}, Actor(alice.pk, "system"))
 
 
@@ -281,7 +282,7 @@ def test_no_programs_credential_gives_a_tool_a_preview_that_could_tell_its_secre
 def test_no_programs_credential_rewrites_what_the_approver_reads(
     make_tool: MakeTool, alice: User, words: dict[str, Any]
 ) -> None:
-    with pytest.raises(authoring.OnlyPeople):
+    with pytest.raises(OnlyPeople):
         authoring.amend(make_tool("echo"), words, Actor(alice.pk, "system"))
 
 
@@ -322,7 +323,7 @@ def test_a_program_cannot_give_a_tool_with_powers_other_code_while_it_runs_unask
     make_tool: MakeTool, alice: User
 ) -> None:
     tool = make_tool("keeps", capabilities={"store": True}, hitl_mode="DISABLED")
-    with pytest.raises(authoring.OnlyPeople):
+    with pytest.raises(OnlyPeople):
         authoring.amend(tool, {"code": ECHO + "# other\n"}, Actor(alice.pk, "system"))
 
 

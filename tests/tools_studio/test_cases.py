@@ -13,9 +13,9 @@ from hitlchat.gate.models import Tool, ToolCall
 from hitlchat.gate.settling import settled
 from hitlchat.gate.status import Status
 from tests.conftest import ECHO, MakeTool, caller, signed_in, tried
-from tools_studio import authoring, cases, outcomes, trials
-from tools_studio.authoring import AuthoringError
+from tools_studio import authoring, cases, trials
 from tools_studio.cases import Case
+from tools_studio.drafts import AuthoringError
 from tools_studio.models import TestCase
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -44,10 +44,10 @@ def text(response: Any) -> str:
     return " ".join(response.content.decode().split())
 
 
-def run(tool: Tool, alice: User, case: Case) -> outcomes.Outcome:
+def run(tool: Tool, alice: User, case: Case) -> cases.Outcome:
     row = cases.add(tool, case)
     async_to_sync(cases.run)(row, tool, caller(alice, "studio"), 20.0)
-    return outcomes.of(cases.rows(tool).get(pk=row.pk), tool)
+    return cases.outcome_of(cases.rows(tool).get(pk=row.pk), tool)
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_a_passing_case_is_the_test_that_publishing_needs(half: Tool, alice: Use
 def test_an_edit_makes_every_outcome_stale(half: Tool, alice: User) -> None:
     run(half, alice, Case("a", {"n": 1}))
     changed = authoring.amend(half, {"code": HALF + "# other\n"}, signed_in(alice))
-    assert outcomes.of(cases.rows(changed).get(), changed).state == "stale"
+    assert cases.outcome_of(cases.rows(changed).get(), changed).state == "stale"
 
 
 @pytest.mark.parametrize(
@@ -183,7 +183,7 @@ def test_a_declined_case_is_neither_passed_nor_failed(author: Client, alice: Use
     cases.add(tool, Case("asks", {}))
     author.post(f"{PAGE}/run")
     decide.decline(ToolCall.objects.get().approval.pk, signed_in(alice))
-    assert outcomes.of(cases.rows(tool).get(), tool).state == "unsettled"
+    assert cases.outcome_of(cases.rows(tool).get(), tool).state == "unsettled"
 
 
 def test_a_test_run_is_kept_as_a_case_with_what_it_came_to(author: Client, alice: User, half: Tool) -> None:
@@ -194,7 +194,7 @@ def test_a_test_run_is_kept_as_a_case_with_what_it_came_to(author: Client, alice
     first, second = TestCase.objects.order_by("name")
     assert cases.of(first) == Case("half of 4", {"n": 4}, "equals", 2.0)
     assert cases.of(second).expected == "ValueError: n is negative"
-    rows = {row.name: outcomes.of(row, half).state for row in cases.rows(half)}
+    rows = {row.name: cases.outcome_of(row, half).state for row in cases.rows(half)}
     assert rows == {"half of 4": "passed", "negative": "passed"}
 
 

@@ -17,6 +17,7 @@ from tests.gate.racing import database_fails_at, together
 from tools_studio import authoring, cases, columns, exchange
 from tools_studio.cases import Case
 from tools_studio.exchange import BadFile, Conflict, Outdated
+from tools_studio.loosening import OnlyPeople
 from tools_studio.models import Script, ScriptVersion, TestCase
 from tools_studio.variables import Variable
 
@@ -387,6 +388,6 @@ def test_of_two_imports_at_once_each_is_done_whole_or_not_at_all(alice: User) ->
 def test_no_programs_credential_can_give_a_tool_other_rules_by_an_import(alice: User, make_tool: MakeTool) -> None:
     make_tool("tool_0", hitl_mode="DISABLED")
     entries = exchange.read(file({"condition": "False"}, {"name": "new"}))
-    with pytest.raises(authoring.OnlyPeople):
+    with pytest.raises(OnlyPeople):
         exchange.carry_out(entries, "replace", Actor(alice.pk, "system"))
     assert (Tool.objects.get().condition, Tool.objects.count()) == ("", 1)

@@ -10,7 +10,7 @@ from django.test import Client
 
 from hitlchat.gate.models import Tool
 from tests.conftest import ECHO, MakeTool
-from tools_studio.more import reference
+from tools_studio.pages import reference
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

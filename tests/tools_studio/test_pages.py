@@ -10,6 +10,7 @@ from hitlchat.gate.models import Tool, ToolCall
 from hitlchat.gate.status import Status
 from tests.conftest import ECHO, MakeTool, signed_in, tried
 from tools_studio import authoring
+from tools_studio.columns import draft_of
 from tools_studio.models import Script, ScriptVersion
 from tools_studio.variables import Variable
 
@@ -91,9 +92,9 @@ def test_the_form_loses_nothing_that_other_ways_have_set(author: Client, make_to
         "variable-kind": ["secret" if row.secret else "plain" for row in rows],
         "variable-value": [row.value for row in rows],
     }
-    before = authoring.draft_of(tool)
+    before = draft_of(tool)
     assert author.post("/studio/tools/echo", posted).status_code == 302
-    assert authoring.draft_of(Tool.objects.select_related("script").get()) == before
+    assert draft_of(Tool.objects.select_related("script").get()) == before
     assert Script.objects.get().version == 1
 
 

@@ -14,9 +14,9 @@ from hitlchat.gate.status import Status
 from tests.conftest import MakeTool
 from tests.tools_studio.calling import call, preview
 from tests.tools_studio.fetching.conftest import serving
-from tools_studio import previews
-from tools_studio.authoring import AuthoringError
+from tools_studio.drafts import AuthoringError
 from tools_studio.inspection import inspect
+from tools_studio.language import previews
 from tools_studio.models import Script, StoreEntry
 from tools_studio.variables import Variable
 

@@ -7,8 +7,9 @@ import pytest
 from jsonschema import Draft202012Validator, validate
 
 from hitlchat.sandbox import Report, check, run
-from tools_studio import signature
-from tools_studio.signature import SignatureError
+from tools_studio.language import signature
+from tools_studio.language.coercion import coerce
+from tools_studio.language.snippet import SignatureError
 
 ORDER = '''from dataclasses import dataclass, field
 from datetime import date
@@ -52,7 +53,7 @@ def run(order: Order, extra: Item | None = None, note: str = "") -> Item:
 def called(source: str, arguments: dict[str, Any]) -> Report:
     found = signature.read(source)
     validate(arguments, found.input_schema)
-    given = signature.coerce(found.input_schema, arguments)
+    given = coerce(found.input_schema, arguments)
     code, entry = signature.runnable(source)
     return asyncio.run(run(code, given, entry=entry))
 

@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from hitlchat.gate.schema import with_defaults
-from tools_studio.signature import SignatureError, coerce, read
+from tools_studio.language.coercion import coerce
+from tools_studio.language.signature import read
+from tools_studio.language.snippet import SignatureError
 
 REFUND = '''
 from decimal import Decimal

@@ -12,7 +12,7 @@ from hitlchat.accounts.models import TokenKind
 from hitlchat.gate.models import Tool
 from tests.api.conftest import ProgramOf, problem, program_of
 from tests.conftest import ECHO, MakeTool, signed_in
-from tools_studio import authoring, columns, exchange, restoring, versions
+from tools_studio import authoring, columns, exchange, versions
 from tools_studio.library import install
 from tools_studio.models import Script, ScriptVersion
 
@@ -99,7 +99,7 @@ def test_an_earlier_version_does_not_turn_it_off(alice: User, make_tool: MakeToo
     authoring.amend(tool, {"signed_in_only": True, "title": "Another"}, signed_in(alice))
     (save_of_it, _) = versions.saves(ScriptVersion.objects.all())
     assert save_of_it.words == "title, signed-in person decides"
-    restored = restoring.restore(ScriptVersion.objects.get(number=1), signed_in(alice))
+    restored = authoring.restore(ScriptVersion.objects.get(number=1), signed_in(alice))
     assert (restored.title, restored.signed_in_only) == ("", True)
 
 
@@ -113,7 +113,7 @@ def test_a_version_from_before_there_was_the_setting_can_be_read_compared_and_re
     authoring.change(tool, replace(columns.draft_of(tool), title="Another"), signed_in(alice))
     old, new = ScriptVersion.objects.order_by("number")
     assert [change.field for change in versions.difference(old, new).changes] == ["title"]
-    assert restoring.restore(old, signed_in(alice)).title == ""
+    assert authoring.restore(old, signed_in(alice)).title == ""
 
 
 def test_a_shipped_tool_that_is_brought_up_to_date_keeps_it(db: None) -> None:

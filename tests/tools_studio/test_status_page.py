@@ -8,7 +8,7 @@ from django.test import Client
 from pytest_django import Settings
 
 from hitlchat import sandbox
-from tools_studio.more import sizes
+from tools_studio.pages import status
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -58,10 +58,10 @@ def test_what_tools_can_reach_is_told(admin: Client, settings: Settings, tmp_pat
 
 
 def test_sizes_follow_no_link_and_miss_no_folder(tmp_path: Path) -> None:
-    assert sizes.folders(tmp_path / "nowhere") == []
+    assert status.folders(tmp_path / "nowhere") == []
     (tmp_path / "a" / "deep").mkdir(parents=True)
     (tmp_path / "a" / "deep" / "x").write_text("12345")
     (tmp_path / "a" / "away").symlink_to("/usr")
     (tmp_path / "b").symlink_to("/usr")
     (tmp_path / "file").write_text("1")
-    assert [(each.name, each.files) for each in sizes.folders(tmp_path)] == [("a", 1)]
+    assert [(each.name, each.files) for each in status.folders(tmp_path)] == [("a", 1)]

@@ -9,7 +9,8 @@ from hitlchat.gate.models import Tool
 from hitlchat.secrets import sealing
 from tests.conftest import ECHO, MakeTool, signed_in
 from tools_studio import authoring, columns, variables
-from tools_studio.authoring import AuthoringError, Draft
+from tools_studio.columns import draft_of
+from tools_studio.drafts import AuthoringError, Draft, check
 from tools_studio.models import ScriptVersion, StoredVariable
 from tools_studio.variables import Variable
 
@@ -31,7 +32,7 @@ def test_a_secret_is_sealed_where_it_is_stored_and_whole_when_the_tool_runs(make
 
 def test_a_secret_is_never_shown_again(make_tool: MakeTool) -> None:
     tool = make_tool("shop", variables=(SECRET,))
-    assert authoring.draft_of(tool).variables == (Variable("SHOP_KEY", secret=True, value=None),)
+    assert draft_of(tool).variables == (Variable("SHOP_KEY", secret=True, value=None),)
     assert KEY not in str(list(ScriptVersion.objects.values_list()))
 
 
@@ -65,7 +66,7 @@ def test_a_reference_is_read_from_the_environment_when_the_tool_runs(
     }
     monkeypatch.setenv("CORNER_SHOP_KEY", KEY)
     assert resolved(tool).secret == {"SHOP_KEY": KEY}
-    assert authoring.draft_of(tool).variables[0].value == "${CORNER_SHOP_KEY}"
+    assert draft_of(tool).variables[0].value == "${CORNER_SHOP_KEY}"
 
 
 def test_what_comes_from_the_environment_is_masked_also_when_it_is_called_plain(
@@ -107,7 +108,7 @@ def test_the_operator_may_name_what_tools_may_refer_to() -> None:
 )
 def test_a_wrong_variable_is_refused_in_words(variable: Variable, said: str) -> None:
     with pytest.raises(AuthoringError) as caught:
-        authoring.check(Draft("t", ECHO, variables=(variable,)))
+        check(Draft("t", ECHO, variables=(variable,)))
     assert said in caught.value.problems["variables"]
 
 
@@ -118,9 +119,9 @@ def test_a_name_is_given_once() -> None:
 def test_a_webhooks_target_is_one_of_the_variables() -> None:
     declared = {"webhook": {"targets": ["ALERTS_URL"]}}
     with pytest.raises(AuthoringError, match="ALERTS_URL"):
-        authoring.check(Draft("t", ECHO, capabilities=declared))
+        check(Draft("t", ECHO, capabilities=declared))
     url = Variable("ALERTS_URL", secret=True, value="https://hooks.example/T0/B1")
-    assert authoring.check(Draft("t", ECHO, capabilities=declared, variables=(url,))).capabilities.webhook
+    assert check(Draft("t", ECHO, capabilities=declared, variables=(url,))).capabilities.webhook
 
 
 def test_a_tool_whose_variable_has_no_value_stays_a_draft(make_tool: MakeTool) -> None:

@@ -13,9 +13,9 @@ from hitlchat.gate.models import Tool, ToolCall
 from hitlchat.gate.status import Status
 from hitlchat.gate.submit import CallRequest, submit
 from tests.conftest import ECHO, MakeTool, caller, signed_in
-from tools_studio import authoring, columns, linediff, restoring, versions
+from tools_studio import authoring, columns, versions
+from tools_studio.columns import Unreadable
 from tools_studio.models import ScriptVersion
-from tools_studio.snapshots import Unreadable
 from tools_studio.variables import Variable
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -115,7 +115,7 @@ def test_restoring_a_version_that_asked_less_often_asks_first(make_tool: MakeToo
     tool = make_tool("echo", hitl_mode="DISABLED")
     authoring.amend(tool, {"hitl_mode": "REQUIRED"}, signed_in(alice))
     with pytest.raises(NotConfirmed):
-        restoring.restore(version(1), signed_in(alice))
+        authoring.restore(version(1), signed_in(alice))
     page = author.post(f"{PAGE}/1/restore")
     assert page.status_code == 422
     assert "Reduce human oversight?" in text(page)
@@ -130,7 +130,7 @@ def test_restoring_keeps_the_secrets_and_the_name_that_it_has_now(make_tool: Mak
     draft = columns.draft_of(tool)
     authoring.change(tool, replace(draft, name="louder", title="Louder"), signed_in(alice))
     before = columns.kept(Tool.objects.select_related("script").get().script)
-    restored = restoring.restore(version(1), signed_in(alice))
+    restored = authoring.restore(version(1), signed_in(alice))
     assert (restored.name, restored.title) == ("louder", "")
     assert columns.kept(restored.script) == before
 
@@ -139,7 +139,7 @@ def test_restoring_keeps_the_secrets_and_the_name_that_it_has_now(make_tool: Mak
 def test_a_version_kept_in_another_form_is_refused_clearly(saved: Tool, alice: User, author: Client, kept: Any) -> None:
     ScriptVersion.objects.filter(number=1).update(draft=kept)
     with pytest.raises(Unreadable):
-        restoring.restore(version(1), signed_in(alice))
+        authoring.restore(version(1), signed_in(alice))
     assert "does not understand" in text(author.get(f"{PAGE}/1..3"))
     page = author.post(f"{PAGE}/1/restore")
     assert page.status_code == 422
@@ -184,7 +184,7 @@ def test_a_version_that_is_not_there_is_a_404(saved: Tool, author: Client) -> No
 
 def test_lines_around_a_change_are_kept_and_the_others_counted() -> None:
     before = "\n".join(map(str, range(20)))
-    found = linediff.lines(before, before.replace("\n10\n", "\nten\n"))
+    found = versions.lines(before, before.replace("\n10\n", "\nten\n"))
     assert [(line.kind, line.text) for line in found] == [
         ("skip", "7 unchanged lines"), ("same", "7"), ("same", "8"), ("same", "9"), ("gone", "10"), ("come", "ten"),
         ("same", "11"), ("same", "12"), ("same", "13"), ("skip", "6 unchanged lines"),
@@ -193,12 +193,12 @@ def test_lines_around_a_change_are_kept_and_the_others_counted() -> None:
 
 
 def test_equal_texts_have_no_lines_and_an_added_end_is_one() -> None:
-    assert linediff.lines("a\nb", "a\nb") == []
-    assert [(line.kind, line.text) for line in linediff.lines("a", "a\n")] == [("same", "a"), ("come", "")]
+    assert versions.lines("a\nb", "a\nb") == []
+    assert [(line.kind, line.text) for line in versions.lines("a", "a\n")] == [("same", "a"), ("come", "")]
 
 
 @pytest.mark.timeout(10)
 def test_texts_made_to_be_slow_to_compare_are_compared_soon() -> None:
     before, after = "\n".join(["x", "y"] * 30_000), "\n".join(["y", "x", "x"] * 20_000)
-    assert len(linediff.lines(before, after)) > 100_000
-    assert linediff.lines("\n".join(["x", "y"] * 740), "\n".join(["y", "x", "x"] * 490))
+    assert len(versions.lines(before, after)) > 100_000
+    assert versions.lines("\n".join(["x", "y"] * 740), "\n".join(["y", "x", "x"] * 490))

@@ -21,6 +21,8 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from tools_studio.drafts import Draft
+
 SECRET_KEY = "a key that only the tests of upgrades use, never a server"
 POLICIES = '[{"policy": "amount_threshold", "tools": ["pay"], "argument": "amount", "limit": 10, "over": "refuse"}]'
 ECHO = 'def run(text: str = "hello") -> str:\n    """Say it back."""\n    return text\n'
@@ -66,11 +68,11 @@ def _make_tools(alice: Any) -> None:
     drafts = {"echo": ECHO, "break_it": BREAK, "pay": PAY}
     for name, code in drafts.items():
         tool = authoring.create(
-            authoring.Draft(name=name, code=code, hitl_mode="CONDITIONAL" if name == "echo" else "REQUIRED"),
+            Draft(name=name, code=code, hitl_mode="CONDITIONAL" if name == "echo" else "REQUIRED"),
             Actor(alice.pk, "console"),
         )
         Tool.objects.filter(pk=tool.pk).update(published=True)
-    free = authoring.create(authoring.Draft(name="free", code=ECHO, hitl_mode="DISABLED"), Actor(alice.pk, "console"))
+    free = authoring.create(Draft(name="free", code=ECHO, hitl_mode="DISABLED"), Actor(alice.pk, "console"))
     Tool.objects.filter(pk=free.pk).update(published=True)
 
 

@@ -3,6 +3,7 @@
 from tools_studio.capabilities.declared import (
     ALL_NAMES,
     FETCH_METHODS,
+    HOSTS_CAP,
     MOST_BYTES,
     MOST_REDIRECTS,
     MOST_SECONDS,
@@ -12,7 +13,6 @@ from tools_studio.capabilities.declared import (
     Fetch,
     Files,
 )
-from tools_studio.capabilities.hosts import HOSTS_CAP
 from tools_studio.capabilities.reading import CapabilityError, parse
 
 __all__ = [

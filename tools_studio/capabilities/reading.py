@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
-from tools_studio.capabilities import hosts
+from tools_studio.capabilities import declared
 from tools_studio.capabilities.declared import (
     FETCH_METHODS,
     MOST_BYTES,
@@ -61,7 +61,7 @@ def _fetch(name: str, value: object) -> Fetch:
     if mode not in ("public", "allowlist", "open"):
         _refuse(f"{name}.mode", 'expected "public", "allowlist" or "open"')
     least = 1 if mode == "allowlist" else 0
-    named = _list(f"{name}.hosts", said.get("hosts", []), least, hosts.HOSTS_CAP, "hosts")
+    named = _list(f"{name}.hosts", said.get("hosts", []), least, declared.HOSTS_CAP, "hosts")
     settings: dict[str, Any] = {}
     if "methods" in said:
         settings["methods"] = _methods(f"{name}.methods", said["methods"])
@@ -75,7 +75,7 @@ def _fetch(name: str, value: object) -> Fetch:
 
 
 def _host(field: str, host: object) -> str:
-    found = hosts.canonical(host)
+    found = declared.canonical(host)
     if found is None:
         _refuse(
             field,

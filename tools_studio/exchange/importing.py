@@ -13,10 +13,9 @@ from hitlchat.gate.actor import Actor
 from hitlchat.gate.loosening import Guard, strictness
 from hitlchat.gate.models import HitlMode, Tool
 from hitlchat.secrets.references import REFERENCE
-from tools_studio import authoring, cases, columns, drafts, snapshots, variables, versions
+from tools_studio import authoring, cases, columns, drafts, variables, versions
 from tools_studio.drafts import SOURCE, AuthoringError, Checked, Draft
-from tools_studio.exchange.problems import BadFile, Problem
-from tools_studio.exchange.reading import Entry, at_fields
+from tools_studio.exchange.reading import BadFile, Entry, Problem, at_fields
 from tools_studio.models import Script
 from tools_studio.variables import Kept
 from tools_studio.versions import Difference
@@ -86,7 +85,7 @@ class Step:
         if self.standing is None:
             return None
         draft = replace(self.draft, capabilities=self.sound.capabilities.as_json())
-        return versions.compare(snapshots.as_json(columns.draft_of(self.standing)), snapshots.as_json(draft))
+        return versions.compare(columns.as_json(columns.draft_of(self.standing)), columns.as_json(draft))
 
     @property
     def identity(self) -> list[Any]:
@@ -222,10 +221,10 @@ def _beside(entry: Entry, standing: Tool, on_conflict: Conflict) -> Step:
 def _is_there(entry: Entry, sound: Checked, mode: HitlMode, standing: Tool) -> bool:
     """Would replacing the tool here change nothing about it?"""
     merged = replace(entry.draft, hitl_mode=mode.value, signed_in_only=_signed_in_only(entry, standing))
-    here = snapshots.as_json(replace(merged, capabilities=sound.capabilities.as_json()))
+    here = columns.as_json(replace(merged, capabilities=sound.capabilities.as_json()))
     known = {canonical.dumps(cases.of(row).as_json()) for row in cases.rows(standing)}
     wanted = {canonical.dumps(case.as_json()) for case in entry.cases or ()}
-    return here == snapshots.as_json(columns.draft_of(standing)) and wanted <= known
+    return here == columns.as_json(columns.draft_of(standing)) and wanted <= known
 
 
 def _signed_in_only(entry: Entry, standing: Tool | None) -> bool:

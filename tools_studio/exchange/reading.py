@@ -1,21 +1,169 @@
 """From a file to tools that could be saved: everything about it that is wrong is found before anything is written."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import ValidationError
+
 from hitlchat.base import canonical
 from hitlchat.base.canonical import storable
+from hitlchat.gate.models import HitlMode
 from hitlchat.sandbox.limits import in_words
 from hitlchat.secrets.references import REFERENCE
 from tools_studio import cases, drafts
-from tools_studio.cases import Case
-from tools_studio.drafts import AuthoringError, Draft
-from tools_studio.exchange.misshapen import FRAME_SHAPE, TOOL_SHAPE, Path, misshapen
-from tools_studio.exchange.problems import BadFile, Problem, cut, dotted
-from tools_studio.exchange.shape import FORMAT, MOST_BYTES, VERSION
-from tools_studio.snapshots import JSON_NAMES, PLAIN
+from tools_studio.cases import LONGEST_NAME, MOST_CASES, Case
+from tools_studio.columns import JSON_NAMES, PLAIN
+from tools_studio.drafts import MOST_TAGS, AuthoringError, Draft
+from tools_studio.models import Expectation
+from tools_studio.variables import MOST as MOST_VARIABLES
 from tools_studio.variables import Variable
+
+FORMAT = "hitlchat.tools"
+VERSION = 1
+# Sent back by the page that asks for confirmation, it has to stay below DATA_UPLOAD_MAX_MEMORY_SIZE.
+MOST_BYTES = 3 * 2**19
+MOST_TOOLS = 200
+
+Schema = dict[str, Any]
+TEXT: Schema = {"type": "string"}
+OBJECT: Schema = {"type": "object"}
+
+
+def _closed(required: list[str], properties: Schema) -> Schema:
+    return {"type": "object", "additionalProperties": False, "required": required, "properties": properties}
+
+
+VARIABLE = _closed(["name"], {"name": TEXT, "secret": {"type": "boolean"}, "value": {"type": ["string", "null"]}})
+CASE = _closed(
+    ["name"],
+    {
+        "name": {"type": "string", "minLength": 1, "maxLength": LONGEST_NAME},
+        "arguments": OBJECT,
+        "expectation": {"enum": Expectation.values},
+        "expected": {},
+    },
+)
+TOOL = _closed(
+    ["name", "code"],
+    {
+        "name": TEXT,
+        "code": TEXT,
+        "title": TEXT,
+        "description": TEXT,
+        "group": TEXT,
+        "category": TEXT,
+        "tags": {"type": "array", "maxItems": MOST_TAGS, "items": TEXT},
+        "capabilities": OBJECT,
+        "hitlMode": {"enum": [*HitlMode.values, None]},
+        "promptTemplate": TEXT,
+        "condition": TEXT,
+        "deadlineSeconds": {"type": ["integer", "null"]},
+        "signedInOnly": {"type": "boolean"},
+        "example": {"type": ["object", "null"]},
+        "variables": {"type": "array", "maxItems": MOST_VARIABLES, "items": VARIABLE},
+        "testCases": {"type": "array", "maxItems": MOST_CASES, "items": CASE},
+        "definitionHash": {"type": "string", "pattern": r"\A[0-9a-f]{64}\Z"},
+    },
+)
+FRAME = _closed(
+    ["format", "version", "tools"],
+    {
+        "format": {"const": FORMAT},
+        "version": {"const": VERSION},
+        "exportedAt": {"type": "string", "maxLength": 64},
+        "tools": {"type": "array", "minItems": 1, "maxItems": MOST_TOOLS},
+    },
+)
+
+
+MOST_PROBLEMS = 100
+LONGEST = 300
+
+
+@dataclass(frozen=True)
+class Problem:
+    """`place` is like `tools[3].code`; empty where it is the file as a whole."""
+
+    place: str
+    said: str
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.said}" if self.place else self.said
+
+
+class BadFile(ValueError):
+    """The file cannot be imported, for these reasons; nothing was written."""
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        found = [Problem(cut(each.place), cut(each.said)) for each in problems]
+        self.problems = found[:MOST_PROBLEMS]
+        self.more = len(found) - len(self.problems)
+        more = [f"And {self.more:,} more problems."] if self.more else []
+        super().__init__("\n".join([*map(str, self.problems), *more]))
+
+
+def cut(text: str) -> str:
+    """What a stranger wrote may be of any length."""
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
+
+
+def dotted(path: Iterable[str | int]) -> str:
+    """`tools[3].variables[0].name`."""
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).removeprefix(".")
+
+
+Path = list[str | int]
+
+FRAME_SHAPE, TOOL_SHAPE = Draft202012Validator(FRAME), Draft202012Validator(TOOL)
+_WORDS = {"string": "a text", "object": "an object", "array": "a list", "integer": "a whole number"}
+_WORDS |= {"boolean": "true or false", "null": "null"}
+
+
+def misshapen(shape: Draft202012Validator, value: Any, path: Path) -> Iterator[Problem]:
+    """Everything about `value`, which stands at `path`, that `shape` does not allow."""
+    for error in shape.iter_errors(value):
+        place: Path = [*path, *error.absolute_path]
+        match error.validator:
+            case "additionalProperties":
+                for key in _unknown(error):
+                    yield Problem(dotted([*place, cut(key)]), "It is not known here.")
+            case "required":
+                yield Problem(dotted([*place, _missing(error)]), "It is missing.")
+            case _:
+                yield Problem(dotted(place), _sentence(error))
+
+
+def _unknown(error: ValidationError) -> list[str]:
+    schema: Any = error.schema
+    found: Any = error.instance
+    return sorted(set(found) - set(schema["properties"]))
+
+
+def _missing(error: ValidationError) -> str:
+    """There is one error for each key that is missing, all alike but for their message."""
+    keys: Any = error.validator_value
+    return next(str(key) for key in keys if error.message.startswith(repr(key)))
+
+
+def _sentence(error: ValidationError) -> str:
+    bound: Any = error.validator_value
+    found: Any = error.instance
+    match error.validator:
+        case "type":
+            types = [bound] if isinstance(bound, str) else bound
+            return f"Expected {' or '.join(_WORDS[each] for each in types)}."
+        case "enum":
+            return f"Expected one of {', '.join(map(canonical.pretty, bound))}."
+        case "minItems" | "minLength":
+            return "It is empty."
+        case "maxItems" | "maxLength":
+            return f"At most {bound}, not {len(found):,}."
+        case "pattern":
+            return "Expected 64 hexadecimal digits."
+        case _:
+            return error.message
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from django.utils import timezone
 from hitlchat.base import canonical
 from hitlchat.gate.models import Tool
 from hitlchat.sandbox.limits import in_words
-from tools_studio import cases, columns, snapshots
-from tools_studio.exchange.shape import FORMAT, MOST_BYTES, MOST_TOOLS, VERSION
+from tools_studio import cases, columns
+from tools_studio.exchange.reading import FORMAT, MOST_BYTES, MOST_TOOLS, VERSION
 
 
 class TooMuch(ValueError):
@@ -42,4 +42,4 @@ def text(tools: Iterable[Tool]) -> str:
 
 def _tool(tool: Tool) -> dict[str, Any]:
     listed = [cases.of(row).as_json() for row in cases.rows(tool)]
-    return snapshots.as_json(columns.draft_of(tool)) | {"testCases": listed, "definitionHash": tool.definition_hash}
+    return columns.as_json(columns.draft_of(tool)) | {"testCases": listed, "definitionHash": tool.definition_hash}

@@ -1,4 +1,4 @@
-"""Puts the tools that ship into the catalog, each of them once, and keeps those that nobody edited up to date."""
+"""The tools that ship are put into the catalog, kept up to date unless edited, and revoked if their files changed."""
 
 import logging
 from collections.abc import Iterable, Mapping
@@ -6,17 +6,46 @@ from dataclasses import replace
 
 from django.db import transaction
 
-from hitlchat.gate import loosening, tools
+from hitlchat.gate import loosening, tools, withdraw
 from hitlchat.gate.actor import SYSTEM
 from hitlchat.gate.models import HitlMode, Tool
 from tools_studio import authoring
+from tools_studio.columns import draft_of
+from tools_studio.drafts import AuthoringError, Draft
 from tools_studio.library import record
 from tools_studio.library.catalogue import TOOLS, ShippedTool
-from tools_studio.library.revoking import FILE_CHANGED, is_pristine, revoke, revoke_changed
+from tools_studio.library.record import fingerprint
 from tools_studio.models import Script, Shipment
 from tools_studio.variables import Variable
 
 logger = logging.getLogger(__name__)
+
+FILE_CHANGED = "its file in the library does not match its recorded hash."
+ROW_CHANGED = "what is stored of it was changed from outside and does not match its recorded hash."
+
+
+def revoke(script: Script, reason: str) -> None:
+    """Unpublish the tool, withdraw what waits for an answer, and keep the reason; doing it again changes nothing."""
+    if script.revoked == reason and not script.tool.published:
+        return
+    with transaction.atomic():
+        Script.objects.filter(pk=script.pk).update(revoked=reason)
+        withdraw.withdraw_tool(script.tool.pk, actor=SYSTEM, why="the tool was revoked")
+        authoring.unpublish(script.tool, SYSTEM)
+    logger.error("The shipped tool %s was revoked: %s", script.tool.name, reason)
+
+
+def is_pristine(script: Script) -> bool:
+    """Whether the tool is still what the library installed."""
+    return script.shipped == fingerprint(script.code, script.capabilities)
+
+
+def revoke_changed() -> None:
+    """Revoke every installed tool of the library that somebody changed without the Studio."""
+    for script in Script.objects.exclude(shipped="").select_related("tool"):
+        if not is_pristine(script):
+            revoke(script, ROW_CHANGED)
+
 
 # The first six tools, installed before fingerprints were kept beside an installed tool.
 EARLIER = frozenset(
@@ -95,7 +124,7 @@ def _renew(shipped: ShippedTool, script: Script, fingerprint: str) -> None:
     if not _is_current(shipped, script, fingerprint):
         try:
             authoring.change(script.tool, _update(shipped, script), SYSTEM)
-        except authoring.AuthoringError:
+        except AuthoringError:
             logger.exception("The shipped tool %s could not be updated and stays as it was", shipped.name)
             return
         logger.info("The shipped tool %s was updated", shipped.name)
@@ -115,9 +144,9 @@ def _is_current(shipped: ShippedTool, script: Script, fingerprint: str) -> bool:
     )
 
 
-def _update(shipped: ShippedTool, script: Script) -> authoring.Draft:
+def _update(shipped: ShippedTool, script: Script) -> Draft:
     """The new version, which never asks less often than the installed one; a person's words and values stay."""
-    standing, new = authoring.draft_of(script.tool), _draft(shipped)
+    standing, new = draft_of(script.tool), _draft(shipped)
     given = {each.name for each in standing.variables}
     variables = (*standing.variables, *(each for each in new.variables if each.name not in given))
     mode = max(script.tool.hitl_mode, shipped.hitl_mode, key=loosening.strictness)
@@ -134,8 +163,8 @@ def _update(shipped: ShippedTool, script: Script) -> authoring.Draft:
     )
 
 
-def _draft(shipped: ShippedTool) -> authoring.Draft:
-    return authoring.Draft(
+def _draft(shipped: ShippedTool) -> Draft:
+    return Draft(
         name=shipped.name,
         code=shipped.source,
         title=shipped.title,

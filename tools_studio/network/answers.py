@@ -10,8 +10,7 @@ from typing import Any
 from httpcore2 import Response
 
 from hitlchat.sandbox.limits import in_words
-from tools_studio.network.credentials import Credential
-from tools_studio.network.headers import shown
+from tools_studio.network.request import Credential, shown
 from tools_studio.network.wire import TooLarge
 
 # The server that answers names the charset, and Python has codecs (punycode) that take hours for a megabyte.

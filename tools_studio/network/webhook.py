@@ -8,11 +8,9 @@ from typing import Any
 from httpx2 import URL
 
 from hitlchat.outbound.addresses import is_local, is_public, literal
-from tools_studio.network.asked import Asked, body_of
-from tools_studio.network.places import Place, parse
-from tools_studio.network.policy import FetchPolicy, Resolver
-from tools_studio.network.sending import sending
-from tools_studio.network.wire import Wire
+from tools_studio.network.policy import FetchPolicy, Place, Resolver, parse
+from tools_studio.network.request import Asked, body_of
+from tools_studio.network.wire import Wire, sending
 
 SECONDS = 10.0
 # What answers is not read: only its status counts.

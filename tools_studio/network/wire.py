@@ -1,10 +1,14 @@
-"""The connection itself: to the addresses that were checked, in the name of the host, and counted as it arrives."""
+"""The connection itself: to addresses looked up once and checked, in the name of the host, counted as it arrives."""
 
+import asyncio
 import functools
+import socket
 import ssl
 from collections.abc import AsyncIterator, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from ipaddress import ip_address
 from typing import Any
 
 from httpcore2 import (
@@ -16,12 +20,52 @@ from httpcore2 import (
     AsyncNetworkStream,
     ConnectError,
     ConnectTimeout,
+    NetworkError,
     Origin,
+    ProtocolError,
     Response,
+    TimeoutException,
 )
 from httpx2 import create_ssl_context
 
-from tools_studio.network.asked import Asked
+from hitlchat.outbound.addresses import Address, literal
+from hitlchat.sandbox.limits import in_words
+from tools_studio.network.policy import FetchPolicy, Place
+from tools_studio.network.request import Asked
+
+# A look-up cannot be stopped: those for tools must not fill the threads that the server itself needs.
+_THREADS = ThreadPoolExecutor(8, thread_name_prefix="tool-lookup")
+
+
+async def resolve(policy: FetchPolicy, place: Place, called: str) -> list[str]:
+    """The addresses to connect to, all of them allowed.
+
+    PermissionError: the policy does not allow this. ValueError: `called`, as errors name the place, was not found.
+    """
+    policy.require(place)
+    found = await _look_up(place)
+    if not found:
+        raise ValueError(f"{called} was not found")
+    for address in found:
+        if not policy.may_reach(place, address):
+            raise PermissionError(f"{called} leads to {address}, an address that tools may not reach")
+    return [str(address) for address in found]
+
+
+async def _look_up(place: Place) -> list[Address]:
+    if address := literal(place.host):
+        return [address]
+    loop = asyncio.get_running_loop()
+    try:
+        return await loop.run_in_executor(_THREADS, _ask_resolver, place.host, place.port)
+    except (OSError, UnicodeError):
+        return []
+
+
+def _ask_resolver(host: str, port: int) -> list[Address]:
+    infos = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(ip_address(str(info[4][0]).partition("%")[0]) for info in infos))
+
 
 CONNECT_SECONDS = 5.0
 MOST_ATTEMPTS = 4
@@ -129,3 +173,32 @@ class _Counted(AsyncNetworkStream):
 def tls() -> ssl.SSLContext:
     """The authorities that are trusted: the usual ones, or the operator's own in SSL_CERT_FILE."""
     return create_ssl_context()
+
+
+@asynccontextmanager
+async def sending(policy: FetchPolicy, asked: Asked, wire: Wire, called: str) -> AsyncIterator[Response]:
+    """Resolve, check, send. Errors speak of the place as `called`.
+
+    PermissionError: the policy forbids the place. ValueError: no answer, or one that cannot be used.
+    TimeoutError: nobody takes the connection.
+    """
+    addresses = await resolve(policy, asked.place, called)
+    try:
+        async with sent(asked, addresses, wire) as response:
+            yield response
+    except TooLarge:
+        limit = in_words(policy.max_bytes)
+        raise ValueError(f"the answer of {called} is larger than the limit of {limit}") from None
+    except TimeoutException:
+        raise TimeoutError(f"{called} took no connection within {CONNECT_SECONDS:g} s") from None
+    except (NetworkError, ProtocolError) as error:
+        raise ValueError(f"{called} could not be asked: {_reason(error)}") from None
+
+
+def _reason(error: Exception) -> str:
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return "its TLS certificate is not valid for this name"
+        cause = cause.__cause__ or cause.__context__
+    return "the connection failed" if isinstance(error, ConnectError) else "the connection broke off"

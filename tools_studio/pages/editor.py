@@ -1,4 +1,4 @@
-"""The editor: a new tool, a tool that exists, and what follows from what is typed into either."""
+"""A tool as the beginning of another one."""
 
 from dataclasses import replace
 from typing import Any
@@ -10,20 +10,46 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from hitlchat.accounts.people import person
+from hitlchat.accounts.access import person
 from hitlchat.accounts.roles import may_administer
 from hitlchat.gate.actor import actor_of
 from hitlchat.gate.loosening import NotConfirmed
 from hitlchat.gate.models import Tool
-from tools_studio import authoring, inspection, standing
-from tools_studio.authoring import AuthoringError, Draft
-from tools_studio.forms import ToolForm
+from tools_studio import authoring, inspection
+from tools_studio.columns import draft_of
+from tools_studio.drafts import AuthoringError, Draft
 from tools_studio.models import ScriptVersion
-from tools_studio.more.access import author_only, authored
-from tools_studio.pages import copies, page
+from tools_studio.pages import page
+from tools_studio.pages.access import author_only, authored
+from tools_studio.pages.forms import ToolForm, declared
 from tools_studio.pages.listing import side
-from tools_studio.powers_form import declared
 from tools_studio.starters import STARTERS, Starter
+
+LONGEST_NAME = 64
+
+
+def of(tool: Tool) -> Draft:
+    """Everything but the secrets' values, under a name that is free."""
+    draft = draft_of(tool)
+    return replace(draft, name=_first_free(tool.name, "_copy", 1), title=draft.title and f"{draft.title} (copy)"[:120])
+
+
+def free(name: str) -> str:
+    """`name`, with a number if it is taken."""
+    return _first_free(name, "_", 2) if Tool.objects.filter(name=name).exists() else name
+
+
+def _first_free(name: str, ending: str, first: int) -> str:
+    taken = set(Tool.objects.filter(name__startswith=name[: LONGEST_NAME - 8]).values_list("name", flat=True))
+    number = first
+    while (found := _ended(name, ending, number)) in taken:
+        number += 1
+    return found
+
+
+def _ended(name: str, ending: str, number: int) -> str:
+    whole = ending if number == 1 else f"{ending}{number}"
+    return name[: LONGEST_NAME - len(whole)] + whole
 
 
 class Stale(Exception):
@@ -62,11 +88,11 @@ def new(request: HttpRequest) -> HttpResponse:
 def _beginning(request: HttpRequest) -> tuple[Starter | None, Draft]:
     """What a new tool starts as: a copy of another one, a template, or the plain function."""
     if name := request.GET.get("from", ""):
-        return None, copies.of(authored(name))
+        return None, of(authored(name))
     key = request.GET.get("template", "")
     found = next((starter for starter in STARTERS if starter.key == key), None)
     if found is not None:
-        return found, replace(found.draft, name=copies.free(found.draft.name))
+        return found, replace(found.draft, name=free(found.draft.name))
     if key:
         raise Http404(f"there is no template {key!r}")
     return None, replace(STARTERS[0].draft, name="")
@@ -76,7 +102,7 @@ def _beginning(request: HttpRequest) -> tuple[Starter | None, Draft]:
 @require_http_methods(["GET", "POST"])
 def tool(request: HttpRequest, name: str) -> HttpResponse:
     found = authored(name)
-    form = ToolForm(request.POST if request.method == "POST" else None, tool=found, draft=authoring.draft_of(found))
+    form = ToolForm(request.POST if request.method == "POST" else None, tool=found, draft=draft_of(found))
     if request.method == "POST" and form.is_valid():
         try:
             changed, withdrawn = _save(request, found, form)
@@ -113,10 +139,10 @@ def _save(request: HttpRequest, found: Tool, form: ToolForm) -> tuple[Tool, int]
         made_from = form.cleaned_data["made_from"]
         if made_from is not None and made_from != now.script.version:
             raise Stale(ScriptVersion.objects.select_related("author").filter(script=now.script).first())
-        before = sum(standing.open_calls(now))
+        before = sum(page.open_calls(now))
         confirmed = bool(form.cleaned_data["lower_anyway"])
         changed = authoring.change(now, form.draft(), actor_of(request), confirmed=confirmed)
-        return changed, max(0, before - sum(standing.open_calls(changed)))
+        return changed, max(0, before - sum(page.open_calls(changed)))
 
 
 def _refused(request: HttpRequest, found: Tool, form: ToolForm, newer: ScriptVersion | None) -> HttpResponse:
@@ -124,7 +150,7 @@ def _refused(request: HttpRequest, found: Tool, form: ToolForm, newer: ScriptVer
     made_from, found = form.cleaned_data["made_from"], authored(found.name)
     data = request.POST.copy()
     data["made_from"] = str(found.script.version)
-    again = ToolForm(data, tool=found, draft=authoring.draft_of(found))
+    again = ToolForm(data, tool=found, draft=draft_of(found))
     again.is_valid()
     context = page.of(request, again) | {"newer": newer, "made_from": made_from}
     return render(request, "studio/tool.html", context, status=409)
@@ -159,3 +185,19 @@ def delete(request: HttpRequest, name: str) -> HttpResponse:
     return render(
         request, "studio/delete.html", {"tool": found, **side(request, found), **page.waiting(request, found)}
     )
+
+
+@author_only
+@require_POST
+def publish(request: HttpRequest, name: str) -> HttpResponse:
+    found = authored(name)
+    if request.POST.get("published") == "no":
+        authoring.unpublish(found, actor_of(request))
+        return redirect("tool", name)
+    try:
+        authoring.publish(found, actor_of(request))
+    except AuthoringError as error:
+        form = ToolForm(tool=found, draft=draft_of(found))
+        context = page.of(request, form) | {"not_published": error.problems}
+        return render(request, "studio/tool.html", context, status=422)
+    return redirect("tool", name)

@@ -1,21 +1,82 @@
-"""What the page of a tool shows beside its form."""
+"""The page of a tool beside its form, and where it stands between its draft and the catalog, in words."""
 
+from dataclasses import dataclass
 from typing import Any
 
 from django.http import HttpRequest
 
-from hitlchat.accounts.people import person
+from hitlchat.accounts.access import person
 from hitlchat.accounts.roles import may_administer
 from hitlchat.gate import prompt
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.card import card
 from hitlchat.gate.models import CallerKind, Tool, ToolCall
 from hitlchat.gate.status import SETTLED, Status
-from tools_studio import argument_form, inspection, previews, standing
-from tools_studio.forms import ToolForm
+from hitlchat.gate.withdraw import NOT_STARTED
+from tools_studio import argument_form, columns, inspection, trials, variables
+from tools_studio.language import previews
 from tools_studio.models import Expectation, Script
+from tools_studio.pages.forms import ToolForm, declared
 from tools_studio.pages.listing import side
-from tools_studio.powers_form import declared
+
+
+@dataclass(frozen=True)
+class Standing:
+    """`why_not` says what keeps the tool from being published; empty when it can be, or is."""
+
+    published: bool
+    version: int
+    why_not: str
+    passed: ToolCall | None
+    missing: dict[str, str]
+    revoked: str
+    shipped: bool
+
+    @property
+    def state(self) -> str:
+        if self.revoked:
+            return "revoked"
+        if self.published:
+            return "published"
+        return "ready" if not self.why_not else "draft"
+
+    @property
+    def word(self) -> str:
+        return {"revoked": "Revoked", "published": "Published", "ready": "Ready to publish", "draft": "Draft"}[
+            self.state
+        ]
+
+
+def standing_of(tool: Tool) -> Standing:
+    """As things are now; the tool's script is loaded."""
+    script: Script = tool.script
+    missing = dict(variables.resolve(columns.kept(script).values()).missing)
+    passed = trials.passed(tool)
+    return Standing(
+        published=tool.published,
+        version=script.version,
+        why_not=_why_not(script, missing, passed),
+        passed=passed,
+        missing=missing,
+        revoked=script.revoked,
+        shipped=bool(script.shipped),
+    )
+
+
+def _why_not(script: Script, missing: dict[str, str], passed: ToolCall | None) -> str:
+    if script.revoked:
+        return "A revoked tool must not run."
+    if missing:
+        return f"{' '.join(missing.values())} The tool stays a draft until then."
+    return "" if passed else "Run a test first: none has passed since the last edit."
+
+
+def open_calls(tool: Tool) -> tuple[int, int]:
+    """How many calls of the tool wait for an answer, and how many were cleared and have not started yet."""
+    statuses = list(tool.calls.filter(status__in=NOT_STARTED).values_list("status", flat=True))
+    waiting = statuses.count(Status.WAITING)
+    return waiting, len(statuses) - waiting
+
 
 MOST_LINKS = 5
 
@@ -56,7 +117,7 @@ def _of_saved(request: HttpRequest, tool: Tool) -> dict[str, Any]:
     script: Script = tool.script
     filled = prompt.render(tool.prompt_template, tool.name, tool.example or {}) if tool.prompt_template else ""
     return {
-        "standing": standing.of(tool),
+        "standing": standing_of(tool),
         "arguments": argument_form.fields(tool.input_schema, tool.example),
         "has_preview": previews.find(script.code) is not None,
         "prompt_example": filled if tool.example else "",
@@ -66,7 +127,7 @@ def _of_saved(request: HttpRequest, tool: Tool) -> dict[str, Any]:
 
 def waiting(request: HttpRequest, tool: Tool) -> dict[str, Any]:
     """How many calls saving or deleting `tool` would withdraw, and the person's own of those that wait."""
-    asked, cleared = standing.open_calls(tool)
+    asked, cleared = open_calls(tool)
     own = ToolCall.objects.filter(tool=tool, caller=person(request), status=Status.WAITING)
     newest = own.select_related("approval").order_by("-created_at")[:MOST_LINKS] if asked else []
     return {"tool": tool, "asked": asked, "cleared": cleared, "own": newest}

@@ -9,16 +9,17 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_GET, require_POST
 
-from hitlchat.accounts.people import person
+from hitlchat.accounts.access import person
 from hitlchat.gate.actor import Caller
 from hitlchat.gate.models import CallerKind, Tool, ToolCall
 from hitlchat.gate.schema import BadArguments
 from hitlchat.gate.status import Status
-from tools_studio import argument_form, authoring, examples, previewing, standing, trials
+from tools_studio import argument_form, examples, trials
 from tools_studio.argument_form import BadInput
-from tools_studio.forms import ToolForm
-from tools_studio.more.access import author_only, authored
+from tools_studio.columns import draft_of
 from tools_studio.pages import page
+from tools_studio.pages.access import author_only, authored
+from tools_studio.pages.forms import ToolForm
 
 TEST_SECONDS = 45.0
 # Their arguments were never seen to fit.
@@ -57,7 +58,7 @@ def preview(request: HttpRequest, name: str) -> HttpResponse:
     found = authored(name)
     try:
         arguments = argument_form.arguments(found.input_schema, request.POST)
-        effect = async_to_sync(previewing.look)(found, arguments, _caller(request))
+        effect = async_to_sync(trials.look)(found, arguments, _caller(request))
     except BadInput as error:
         return _answer(request, found, {"problem": str(error), "field": error.html_name})
     except BadArguments as error:
@@ -75,8 +76,8 @@ def _caller(request: HttpRequest) -> Caller:
 def _answer(request: HttpRequest, tool: Tool, result: dict[str, Any]) -> HttpResponse:
     """The fragment for htmx, with where the tool stands now; without htmx, the whole page around it."""
     if request.headers.get("HX-Request"):
-        context = {"tool": tool, "standing": standing.of(tool), "is_live": True, **result}
+        context = {"tool": tool, "standing": page.standing_of(tool), "is_live": True, **result}
         return render(request, "studio/_tried.html", context)
     found = authored(tool.name)
-    form = ToolForm(tool=found, draft=authoring.draft_of(found))
+    form = ToolForm(tool=found, draft=draft_of(found))
     return render(request, "studio/tool.html", page.of(request, form, result))

@@ -6,15 +6,11 @@ from dataclasses import dataclass, replace
 from itertools import islice, pairwise
 from typing import Any
 
-from hitlchat.agent.demo_model.arguments import fill
-from hitlchat.agent.demo_model.doubt import CURRENCY, leaves_out
+from hitlchat.agent.demo_model.arguments import CURRENCY, fill, leaves_out
 from hitlchat.agent.demo_model.draft import Draft
-from hitlchat.agent.demo_model.facts import find
-from hitlchat.agent.demo_model.history import Answer
-from hitlchat.agent.demo_model.rewrite import plainly
-from hitlchat.agent.demo_model.shapes import MISFIT, Param, fit
-from hitlchat.agent.demo_model.tools import Index, Tool
-from hitlchat.agent.demo_model.words import calm, is_filler, meant, parts
+from hitlchat.agent.demo_model.language import calm, find, is_filler, meant, parts
+from hitlchat.agent.demo_model.schemas import MISFIT, Index, Param, Tool, fit
+from hitlchat.agent.demo_model.wire import Answer
 
 MOST_CALLS, MOST_PIECES, MOST_OFFERED = 20, 60, 4
 CLEAR, ENOUGH, STARTS_CLAUSE, CLOSE = 1.0, 0.6, 1.5, 0.05
@@ -266,3 +262,32 @@ def _inherit(call: Call, earlier: list[Call]) -> Call:
     taken = {param.name: known[param.name] for param in call.missing if param.name in known}
     rest = [param for param in call.missing if param.name not in taken]
     return replace(call, arguments={**call.arguments, **taken}, missing=rest)
+
+
+_HOW_MANY = re.compile(
+    r"\bhow (?:many|much) ([^\W\d]+) (?:are (?:there )?in|is in|are|is|in|make) (-?\d[\d.,]*) ?([^\W\d]+)",
+    re.IGNORECASE,
+)
+_NUMBER = r"-?\d+(?:\.\d+)?"
+_SHARE = re.compile(
+    rf"^(?:what is |what's |how much is |work out |calculate )?({_NUMBER}) ?(?:%|percent) of ({_NUMBER})[?.!]*$",
+    re.IGNORECASE,
+)
+_SUM = re.compile(
+    r"^(?:what is|what's|how much is|work out) (?!\d{4}-\d\d-\d\d)(?=[^a-z]{0,200}?\d[ ()]{0,9}[+*/^-])"
+    r"([\d ().+*/^-]{3,200})[?=]*$",
+    re.IGNORECASE,
+)
+_MONEY = re.compile(
+    rf"^(?:what is|what's|how much is|convert|change) ({_NUMBER}) ?((?-i:[A-Z]{{3}}))"
+    r" (?:in|to|into) ((?-i:[A-Z]{3}))\b",
+    re.IGNORECASE,
+)
+
+
+def plainly(text: str) -> str:
+    """`text` with `how many miles are 10 km`, `15% of 240`, `3 + 4` and `10 USD in EUR` put as what is to be done."""
+    text = _HOW_MANY.sub(r"convert \2 \3 to \1", text).strip()
+    text = _SHARE.sub(r"calculate \1 / 100 * \2", text)
+    text = _SUM.sub(r"calculate \1", text)
+    return _MONEY.sub(r"exchange \1 \2 to \3", text)

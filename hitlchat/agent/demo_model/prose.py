@@ -4,11 +4,10 @@ import json
 import re
 from typing import Any
 
-from hitlchat.agent.demo_model.markdown import code, text
+from hitlchat.agent.demo_model.language import canonical, parts
+from hitlchat.agent.demo_model.outcome import code, text
 from hitlchat.agent.demo_model.plan import Call
-from hitlchat.agent.demo_model.shapes import MISFIT, Param, fit, item
-from hitlchat.agent.demo_model.tools import Tool
-from hitlchat.agent.demo_model.words import canonical, parts
+from hitlchat.agent.demo_model.schemas import MISFIT, Param, Tool, fit, item
 
 MOST_SHOWN, MOST_SUGGESTED = 8, 4
 NOTHING = "I found no tool for that."

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from hitlchat.agent.demo_model import history, outcome, plan, prose
-from hitlchat.agent.demo_model.tools import Tool, offered
+from hitlchat.agent.demo_model import outcome, plan, prose, wire
+from hitlchat.agent.demo_model.schemas import Tool, offered
 from hitlchat.agent.demo_model.wire import Chunk, Writer
 
 _HELP = re.compile(
@@ -23,12 +23,12 @@ def answer(request: dict[str, Any]) -> Iterator[Chunk]:
     so a conversation with it always ends.
     """
     writer = Writer(request)
-    messages = history.messages(request)
-    came = history.came_back(messages)
+    messages = wire.messages(request)
+    came = wire.came_back(messages)
     if came:
         return writer.text(outcome.told(came))
     tools = offered(request)
-    said, answers = history.wanted(messages)
+    said, answers = wire.wanted(messages)
     if answers and _changes_subject(answers[-1].said, tools):
         said, answers = answers[-1].said, []
     if text := _text_for(said, tools):
@@ -41,7 +41,7 @@ def answer(request: dict[str, Any]) -> Iterator[Chunk]:
         return writer.text(prose.question(calls))
     if calls:
         return writer.calls((call.tool.name, call.arguments) for call in calls)
-    return writer.text(_nothing_matched(said, tools, again=history.told_before(messages, prose.NOTHING)))
+    return writer.text(_nothing_matched(said, tools, again=wire.told_before(messages, prose.NOTHING)))
 
 
 def _text_for(said: str, tools: list[Tool]) -> str:

@@ -3,7 +3,7 @@
 from uuid import UUID
 
 from hitlchat.approvals.console import looking, showing
-from hitlchat.approvals.console.text import one_line
+from hitlchat.approvals.console.facts import one_line
 from hitlchat.gate import decide, deciders, quorum
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import Approval

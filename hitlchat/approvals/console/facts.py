@@ -1,17 +1,169 @@
-"""Everything a card says, in its order, one fact after the other: what every way of printing it prints."""
+"""Everything a card says, one fact after the other, as text that a terminal may get."""
 
-from collections.abc import Iterator
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime
+from typing import Final
 
 from django.utils import timezone
 
-from hitlchat.approvals.console.text import Fact, Line, fact, flat, named, one_line, quoted, said
-from hitlchat.approvals.console.values import UNFOLD, effect, value, warned
-from hitlchat.base.visible import Piece, Seen, see
+from hitlchat.base.visible import Piece, Seen, escaped, see
 from hitlchat.gate.card import Card
+from hitlchat.gate.effect import Effect, Part, Row, Table
 from hitlchat.gate.models import Approval
 from hitlchat.gate.status import Status
 from hitlchat.gate.who import sentences
+
+Line = tuple[Piece, ...]
+
+# U+007F too, which no escape of JSON covers.
+_ACTS: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_SIMPLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*\Z")
+_RIGHT_TO_LEFT: Final = {"R", "AL", "AN"}
+
+
+@dataclass(frozen=True)
+class Fact:
+    """One thing that the card says. `label` is ours, as is the text of those of `kind` "said"; that of the others is
+    somebody's: of a "value" in a box of its own, of a "text" beside its label."""
+
+    label: str
+    lines: tuple[Line, ...]
+    kind: str = "said"
+
+    @property
+    def plain(self) -> list[str]:
+        """One line each, with its label, so that no value can look like another fact."""
+        return [f"{self.label}: {plain(line)}" for line in self.lines]
+
+
+def said(label: str, sentence: str) -> Fact:
+    """Our words, into which names may be woven."""
+    return Fact(label, ((Piece(flat(sentence)),),))
+
+
+def fact(label: str, seen: Seen, kind: str = "text") -> Fact:
+    return Fact(label, lines_of(seen), kind)
+
+
+def lines_of(seen: Seen) -> tuple[Line, ...]:
+    lines: list[list[Piece]] = [[]]
+    for piece in map(_unturned, seen.pieces) if seen.stored else seen.pieces:
+        first, *more = piece.text.split("\n")
+        lines[-1].append(Piece(first, piece.hidden))
+        lines += [[Piece(part, piece.hidden)] for part in more]
+    return tuple(tuple(line) for line in lines)
+
+
+def plain(line: Line) -> str:
+    return "".join(f"<{piece.text}>" if piece.hidden else piece.text for piece in line)
+
+
+def quoted(seen: Seen) -> Line:
+    """On one line, in quotes that it cannot end."""
+    return (Piece('"'), *(Piece(_inside(piece.text), piece.hidden) for piece in seen.pieces), Piece('"'))
+
+
+def named(seen: Seen) -> str:
+    """A name within a label: as it is if it is one word, else in quotes."""
+    return seen.plain if _SIMPLE.match(seen.plain) else plain(quoted(seen))
+
+
+def one_line(text: str) -> str:
+    """Somebody's text on one line of a list or a sentence."""
+    return plain(tuple(Piece(flat(piece.text), piece.hidden) for piece in see(text).pieces))
+
+
+def flat(text: str) -> str:
+    return text.replace("\n", "<U+000A>").replace("\t", "<U+0009>")
+
+
+def printable(text: str) -> str:
+    """`text` without anything a terminal would act on but line feeds and tabs."""
+    return _ACTS.sub(lambda found: f"<U+{ord(found[0]):04X}>", escaped(text))
+
+
+def _inside(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
+
+
+def _unturned(piece: Piece) -> Piece:
+    """Terminals differ in how they turn lines around: where that could mislead, each such letter is its code."""
+    codes = (f"<U+{ord(c):04X}>" if unicodedata.bidirectional(c) in _RIGHT_TO_LEFT else c for c in piece.text)
+    return Piece("".join(codes), piece.hidden)
+
+
+UNFOLD = "--full shows them"
+# Around what differs between a preview and the one before it.
+MARK = Piece("**")
+
+
+def value(row: Row, label: str, *, full: bool) -> Iterator[Fact]:
+    """`row` under `label`; what one should be warned of stands after it, as on the page."""
+    if row.empty:
+        yield said(label, "(empty text)")
+    else:
+        lines = lines_of(row.value)
+        yield Fact(label, joined(lines, lines_of(row.rest)) if full and row.rest else lines, "value")
+    yield from warned(label, row.warnings)
+    if row.rest and not full:
+        yield said("Hidden", f"{label}: {row.folded}; {UNFOLD}.")
+
+
+def warned(label: str, warnings: Iterable[str]) -> Iterator[Fact]:
+    yield from (said("Warning", f"{label}: {warning}") for warning in warnings)
+
+
+def effect(shown: Effect, label: str, *, full: bool) -> Iterator[Fact]:
+    if shown.error:
+        yield said(label, "The preview failed:")
+        yield from value(shown.error, label, full=full)
+    if shown.text:
+        yield from value(shown.text, label, full=full)
+    if shown.parts:
+        yield Fact(label, _parts(shown.parts), "value")
+    if shown.table:
+        yield from _table(shown.table, label, full=full)
+    yield from warned(label, shown.warnings)
+    yield from (said(label, note) for note in shown.notes)
+
+
+def joined(lines: Sequence[Line], more: Sequence[Line]) -> tuple[Line, ...]:
+    """`more`, which goes on where the last of `lines` ends."""
+    return (*lines[:-1], (*lines[-1], *more[0]), *more[1:])
+
+
+def _parts(parts: Iterable[Part]) -> tuple[Line, ...]:
+    found: tuple[Line, ...] = ((),)
+    for part in parts:
+        found = joined(found, _marked(part))
+    return found
+
+
+def _marked(part: Part) -> tuple[Line, ...]:
+    lines = lines_of(part.text)
+    return joined(joined(((MARK,),), lines), ((MARK,),)) if part.changed else lines
+
+
+def _table(table: Table, label: str, *, full: bool) -> Iterator[Fact]:
+    """A line for each row; each cell in quotes, under the name of its column."""
+    names = [named(column) for column in table.columns]
+    rows = (*table.rows, *table.more_rows) if full else table.rows
+    yield Fact(label, tuple(_row(names, row) for row in rows), "value")
+    if table.more_rows and not full:
+        yield said("Hidden", f"{label}: {len(table.more_rows):,} more rows with {table.hidden:,} characters; {UNFOLD}.")
+
+
+def _row(names: Sequence[str], cells: Sequence[Part]) -> Line:
+    line: Line = ()
+    for number, cell in enumerate(cells):
+        lead = f"{', ' if number else ''}{names[number]}: " if names else " = " if number else ""
+        mark = (MARK,) if cell.changed else ()
+        line = (*line, Piece(lead), *mark, *quoted(cell.text), *mark)
+    return line
+
 
 PREVIEW = "Preview of the effect (by the tool's own preview code)"
 

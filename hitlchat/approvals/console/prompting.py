@@ -1,16 +1,64 @@
-"""A card, and the question what to do with it, for the person at the terminal."""
+"""A card, the question what to do with it, and what the person at the terminal types."""
 
+import select
+import termios
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import IO
 
 from hitlchat.approvals.console import answering, looking, showing
 from hitlchat.approvals.console.facts import must_unfold
-from hitlchat.approvals.console.terminal import Overtaken, Terminal
 from hitlchat.gate import decide
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.card import Card
 from hitlchat.gate.models import Approval
 from hitlchat.gate.status import Status
+
+# What is typed within it was meant for something else (SR-39).
+TOO_SOON_SECONDS = 0.4
+LOOK_AGAIN_SECONDS = 1.0
+LONGEST_LINE = 4096
+
+
+class Ended(Exception):
+    """There is nobody at the terminal any more: it was closed, or ended by Ctrl-D."""
+
+
+class Overtaken(Exception):
+    """What the person was asked about has its outcome already."""
+
+
+class Terminal:
+    """`stdin` of a terminal. Nothing is read ahead, so that what was typed too soon can be thrown away."""
+
+    def __init__(self, stdin: IO[str], write: Callable[[str], None]) -> None:
+        self._file = stdin.fileno()
+        self._write = write
+        self._read = stdin.buffer.raw.read  # type: ignore[attr-defined]
+
+    def settle(self) -> None:
+        """A moment after something appeared, and forget what was typed until then."""
+        time.sleep(TOO_SOON_SECONDS)
+        termios.tcflush(self._file, termios.TCIFLUSH)
+
+    def ask(self, question: str, stands: Callable[[], bool]) -> str:
+        """The line that is typed in answer. Ended; Overtaken once `stands` says so, which is asked every second."""
+        self._write(question)
+        while not select.select([self._file], [], [], LOOK_AGAIN_SECONDS)[0]:
+            if not stands():
+                raise Overtaken
+        # A terminal gives one line at a time, and nothing at its end.
+        typed: bytes = self._read(LONGEST_LINE) or b""
+        if not typed.endswith(b"\n"):
+            raise Ended
+        return typed.decode(errors="replace").strip()
+
+    def rest(self, seconds: float) -> None:
+        """Wait so long; Ended if the terminal ends meanwhile. What is typed counts for nothing."""
+        if select.select([self._file], [], [], seconds)[0] and not self._read(LONGEST_LINE):
+            raise Ended
+
 
 YES_OR_LEAVE = 'Type "approve" to run it, anything else to leave it: '
 WHAT = 'Type "approve", "decline" or "later": '

@@ -1,18 +1,93 @@
-"""One approval on the screen: its card while it waits, and what became of it afterwards."""
+"""One approval on the screen, in boxes or plain: its card while it waits, and what became of it; a line for each."""
 
-from collections.abc import Iterator
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from io import StringIO
 
-from hitlchat.approvals.console import looking, printing
-from hitlchat.approvals.console.facts import facts
-from hitlchat.approvals.console.text import Fact, fact, one_line, plain, said
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.table import Column, Table
+from rich.text import Text
+
+from hitlchat.approvals.console import looking
+from hitlchat.approvals.console.facts import Fact, Line, fact, facts, left, one_line, plain, printable, said
 from hitlchat.base import canonical
 from hitlchat.base.visible import see
-from hitlchat.gate import attention, results, who
+from hitlchat.gate import attention, disclosure, results, who
 from hitlchat.gate.actor import Actor
-from hitlchat.gate.card import Card
-from hitlchat.gate.models import Approval, Decision, Verdict
+from hitlchat.gate.card import RISK_LABELS, Card
+from hitlchat.gate.models import Approval, CallerKind, Decision, Verdict
 from hitlchat.gate.status import Status
+
+NARROW = 20
+# From so many columns on, an id stands whole in its line, to be copied.
+ROOMY = 64
+FURTHER = Text("    ")
+BAR = Text("  │ ", style="cyan")
+ESCAPED = "bold reverse"
+STYLES = {"Warning": "bold yellow", "Question": "bold", "Hidden": "italic", "Digest": "dim", "Approval": "dim"}
+
+
+def in_plain(facts: Iterable[Fact]) -> str:
+    return printable("\n".join(line for fact in facts for line in fact.plain))
+
+
+def in_boxes(facts: Iterable[Fact], *, colours: bool, width: int | None = None) -> str:
+    """Nothing of anybody's is read as markup: every text is put together from pieces."""
+    return drawn(Group(*map(_drawn, facts)), colours=colours, width=width)
+
+
+def listed(columns: Iterable[str], rows: Iterable[Iterable[str]], *, colours: bool, width: int | None = None) -> str:
+    first, *others = columns
+    is_roomy = (width or shutil.get_terminal_size().columns) >= ROOMY
+    table = Table(Column(first, no_wrap=is_roomy), *others, box=None, pad_edge=False, header_style="bold")
+    for row in rows:
+        table.add_row(*(Text(printable(cell), overflow="fold") for cell in row))
+    return drawn(table, colours=colours, width=width)
+
+
+def drawn(what: RenderableType, *, colours: bool, width: int | None = None) -> str:
+    out = StringIO()
+    # Colours only: whether a NO_COLOR is set is for the library to see.
+    screen = Console(
+        file=out,
+        force_terminal=colours,
+        color_system="auto" if colours else None,
+        markup=False,
+        highlight=False,
+        emoji=False,
+        width=width,
+    )
+    screen.print(what)
+    return out.getvalue().rstrip("\n")
+
+
+@dataclass(frozen=True)
+class Led:
+    """A text that goes over as many lines as it needs, each behind a lead of ours: so none of them begins a fact."""
+
+    text: Text
+    first: Text
+    then: Text
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        width = max(NARROW, options.max_width - len(self.then))
+        for number, line in enumerate(self.text.wrap(console, width, overflow="fold")):
+            yield (self.then if number else self.first) + line
+
+
+def _drawn(fact: Fact) -> RenderableType:
+    label = Text(f"{fact.label}:", style=STYLES.get(fact.label, "cyan"))
+    if fact.kind != "value":
+        return Led(Text(" ").join([label, Text("\n").join(map(_text, fact.lines))]), Text(""), FURTHER)
+    return Group(Led(label, Text(""), FURTHER), *(Led(_text(line), BAR, BAR) for line in fact.lines))
+
+
+def _text(line: Line) -> Text:
+    text = Text(overflow="fold")
+    for piece in line:
+        text.append(printable(f"<{piece.text}>" if piece.hidden else piece.text), ESCAPED if piece.hidden else "")
+    return text
 
 
 @dataclass(frozen=True)
@@ -23,7 +98,7 @@ class Style:
     colours: bool = False
 
     def text(self, what: list[Fact]) -> str:
-        return printing.in_plain(what) if self.plain else printing.in_boxes(what, colours=self.colours)
+        return in_plain(what) if self.plain else in_boxes(what, colours=self.colours)
 
 
 def shown(found: Approval, *, viewer: Actor | None = None, full: bool = False) -> list[Fact]:
@@ -75,3 +150,25 @@ def _as_shown(found: Approval, *, full: bool) -> list[Fact]:
     except KeyError:
         return [said("As shown", "an older record, which lacks a part of the card")]
     return [said("As shown", "the card, as it was when it was asked"), *facts(card, found, full=full)]
+
+
+COLUMNS = ("Approval", "Tool", "Asked by", "Risk", "Time left")
+NOTHING = "Nothing waits for an answer."
+
+
+def told(rows: Sequence[Approval], limit: int, style: Style) -> str:
+    if not rows:
+        return NOTHING
+    more = f"\nMore wait than these {limit}: raise --limit, or narrow it down." if len(rows) > limit else ""
+    lines = [_line(row) for row in rows[:limit]]
+    if style.plain:
+        return printable("\n".join("\t".join(line) for line in lines)) + more
+    return listed(COLUMNS, lines, colours=style.colours) + more
+
+
+def _line(row: Approval) -> tuple[str, ...]:
+    call = row.call
+    assert call.deadline is not None
+    who = f"{CallerKind(call.caller_kind).label} for {one_line(call.caller.get_username())}"
+    level = disclosure.said(row)
+    return str(row.pk), one_line(call.tool_name), who, f"L{level} {RISK_LABELS[level]}", left(call.deadline)

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from django.db.models import Max, QuerySet
 
-from hitlchat.approvals.console import looking, shapes
+from hitlchat.approvals.console import looking
 from hitlchat.gate.models import Approval, AuditEvent
 from hitlchat.gate.status import Status
 
@@ -46,9 +46,9 @@ class Watch:
             return
         now = set(looking.unseen(self.rows(), set()))
         for found, round_ in _read(self.seen - now):
-            yield {"event": _end(found, round_), **shapes.line(found)}
+            yield {"event": _end(found, round_), **looking.line(found)}
         for found, _ in _read(now - self.seen):
-            yield {"event": "waiting", **shapes.line(found)}
+            yield {"event": "waiting", **looking.line(found)}
         self.seen = now
 
     def _is_due(self) -> bool:
@@ -72,7 +72,7 @@ def _end(found: Approval, round_: int) -> str:
     """Whatever became of the call afterwards; `others`: it waits on, for other people."""
     if found.call.status == Status.WAITING:
         return "again" if found.call.round > round_ else "others"
-    return shapes.ENDS.get(Status(found.call.status), "approved")
+    return looking.ENDS.get(Status(found.call.status), "approved")
 
 
 def rest(seconds: float = LOOK_EVERY_SECONDS) -> None:

@@ -1,12 +1,12 @@
 from django.urls import path
 
-from hitlchat.approvals.history import export_views, settle_views, views
+from hitlchat.approvals.history import views
 
 urlpatterns = [
     path("", views.page, name="history"),
     path("changes", views.changed, name="history-changes"),
-    path("export", export_views.export, name="history-export"),
+    path("export", views.export, name="history-export"),
     path("<uuid:call_id>", views.call, name="history-call"),
     path("<uuid:call_id>/attachments/<str:digest>", views.attachment, name="history-attachment"),
-    path("<uuid:call_id>/settle", settle_views.settle, name="history-settle"),
+    path("<uuid:call_id>/settle", views.settle, name="history-settle"),
 ]

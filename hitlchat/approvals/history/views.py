@@ -1,4 +1,4 @@
-"""The page of all calls with its filters, and the page of one."""
+"""The page of all calls, the page of one, the file of what a filter finds, and the desk for unknown outcomes."""
 
 import io
 import mimetypes
@@ -9,17 +9,25 @@ from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import User
 from django.http import FileResponse, Http404, HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, render
+from django.http.response import HttpResponseBase
+from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_GET
+from django.views.decorators.http import require_GET, require_POST
 
-from hitlchat.accounts.people import person
+from hitlchat.accounts.access import person
 from hitlchat.accounts.roles import may_administer
+from hitlchat.agent import unknown
 from hitlchat.approvals.history import detail, listing
-from hitlchat.approvals.history.form import Filters
+from hitlchat.approvals.history.listing import Filters
+from hitlchat.base.download import download
 from hitlchat.gate import contents
-from hitlchat.gate.history import changes, finding
+from hitlchat.gate.actor import actor_of
+from hitlchat.gate.decide import AlreadySettled, NoSuchApproval
+from hitlchat.gate.history import changes, exporting, finding
+from hitlchat.gate.history.exporting import FORMATS, Format
 from hitlchat.gate.models import Tool, ToolCall
+from hitlchat.gate.resolve import BadRemark
+from hitlchat.gate.status import Status
 
 MOST_TOOLS = 500
 CHANGES_AT_ONCE = 50
@@ -130,3 +138,62 @@ def _before(user: User, text: str) -> ToolCall | None:
         return get_object_or_404(finding.one(user, UUID(text)))
     except ValueError:
         raise Http404("“before” names no call.") from None
+
+
+@login_required
+@require_POST
+def export(request: HttpRequest) -> HttpResponseBase:
+    """422 with what is wrong; nothing is given away before it is on record."""
+    form, wanted = Filters(request.POST), request.POST.get("format", "")
+    known: dict[str, Format] = {each: each for each in FORMATS}
+    if not form.is_valid() or wanted not in known:
+        errors: dict[str, Any] = dict(form.errors)
+        if wanted not in known:
+            errors["format"] = [f"Expected one of {', '.join(FORMATS)}."]
+        return render(request, "history/no_export.html", {"section": "history", "errors": errors}, status=422)
+    chosen = known[wanted]
+    pieces = exporting.export(finding.ways(person(request)), form.wanted, chosen, actor_of(request))
+    return download(request, pieces, name=f"calls.{chosen}", kind=FORMATS[chosen])
+
+
+UNCLEAR = "Nothing was done: expected to be told one of done, failed and again."
+
+
+@login_required
+@require_POST
+def settle(request: HttpRequest, call_id: UUID) -> HttpResponse:
+    """404 for whom it is nothing, 409 if its outcome is not unknown any more, 422 for a note that cannot be kept."""
+    remark = request.POST.get("note", "")
+    try:
+        match request.POST.getlist("outcome"):
+            case ["done"]:
+                return _marked(request, call_id, "Marked as done.", remark)
+            case ["failed"]:
+                return _marked(request, call_id, "Marked as failed.", remark)
+            case ["again"]:
+                return _again(request, call_id, remark)
+    except NoSuchApproval as error:
+        raise Http404(str(error)) from error
+    except AlreadySettled as late:
+        told = f"Its outcome is not unknown any more: {Status(late.call.status).label.lower()}. Nothing was changed."
+        return shown(request, call_id, problem=told, typed=remark, status=409)
+    except unknown.NotAgain as error:
+        return shown(request, call_id, problem=str(error), typed=remark, status=409)
+    except BadRemark as error:
+        return shown(request, call_id, problem=str(error), typed=remark, status=422)
+    return shown(request, call_id, problem=UNCLEAR, typed=remark, status=422)
+
+
+def _marked(request: HttpRequest, call_id: UUID, told: str, remark: str) -> HttpResponse:
+    unknown.mark(call_id, "done" if told == "Marked as done." else "failed", actor_of(request), remark=remark)
+    messages.success(request, f"{told} That is on record, with your name.")
+    return redirect("history-call", call_id)
+
+
+def _again(request: HttpRequest, call_id: UUID, remark: str) -> HttpResponse:
+    user = person(request)
+    old = get_object_or_404(finding.one(user, call_id))
+    new = unknown.again(old, actor_of(request), user.get_username(), remark=remark)
+    asks = new.status == Status.WAITING
+    messages.success(request, "It asks again: answer it like any other." if asks else "Submitted again as a new call.")
+    return redirect("history-call", new.pk)

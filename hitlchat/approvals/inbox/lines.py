@@ -1,4 +1,4 @@
-"""The list of the inbox: what waits, the most urgent first, bursts as one, and what became of the last ones."""
+"""The list of the inbox: how many calls wait, which are shown, the most urgent first, and bursts as one."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -9,12 +9,33 @@ from uuid import UUID
 from django.utils import timezone
 
 from hitlchat.agent.models import Conversation
-from hitlchat.approvals.inbox import counting
-from hitlchat.approvals.inbox.counting import Count
 from hitlchat.approvals.inbox.filters import Filter
 from hitlchat.base import canonical
 from hitlchat.gate import batch, card, disclosure, joining, queue
 from hitlchat.gate.models import Approval
+
+# Beyond this nobody needs the number, and counting on would cost the more the more wait.
+MOST_COUNTED = 1000
+
+
+@dataclass(frozen=True)
+class Count:
+    """`number` is at most MOST; `over`: there are more."""
+
+    number: int
+    over: bool = False
+
+    def __bool__(self) -> bool:
+        return self.number > 0
+
+    def __str__(self) -> str:
+        return f"{self.number:,}+" if self.over else str(self.number)
+
+
+def count_waiting(user_id: int) -> Count:
+    found = queue.count(user_id, MOST_COUNTED + 1)
+    return Count(min(found, MOST_COUNTED), found > MOST_COUNTED)
+
 
 # So many are listed; of the rest it is said how many they are.
 MOST: Final = 50
@@ -136,11 +157,11 @@ def of(user_id: int, shown: Filter | None = None) -> Listed:
     """What waits for this person, and passes the filter."""
     only = shown.only if shown else None
     rows = _rows(queue.first(user_id, MOST, only))
-    waiting = counting.waiting(user_id)
+    waiting = count_waiting(user_id)
     found = waiting
     if shown and shown.count:
-        number = queue.count(user_id, counting.MOST + 1, only)
-        found = Count(min(number, counting.MOST), number > counting.MOST)
+        number = queue.count(user_id, MOST_COUNTED + 1, only)
+        found = Count(min(number, MOST_COUNTED), number > MOST_COUNTED)
     return Listed(_sections(_lines(rows, user_id)), waiting, found)
 
 

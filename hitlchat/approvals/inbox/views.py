@@ -1,19 +1,85 @@
-"""The inbox: everything that waits for a person, its refreshes, and the number of it for every other page. None of it
-decides: the card's own forms do, and those of the batch."""
+"""The inbox: everything that waits for a person, several calls answered together, and what was decided lately."""
 
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
 from uuid import UUID
 
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_GET, require_safe
+from django.views.decorators.http import require_GET, require_http_methods, require_safe
 
-from hitlchat.accounts.people import person
+from hitlchat.accounts.access import person
 from hitlchat.approvals import views
-from hitlchat.approvals.inbox import counting, filters, lately, lines
-from hitlchat.gate import deciders
-from hitlchat.gate.models import Approval
+from hitlchat.approvals.inbox import filters, lines
+from hitlchat.base.durations import span
+from hitlchat.gate import batch, decide, deciders
+from hitlchat.gate.actor import actor_of
+from hitlchat.gate.attention import claimed
+from hitlchat.gate.batch import Item
+from hitlchat.gate.card import card
+from hitlchat.gate.models import Approval, ToolCall, Verdict
+from hitlchat.gate.status import Status
+
+MOST: Final = 5
+# Looked for among so many: the last of this person's own, and of everyone's. More is for the history to find.
+LOOKED_AT: Final = 50
+# Answered with yes, and not over.
+MOVING: Final = frozenset({Status.APPROVED, Status.EXECUTING})
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A call that no longer waits. `who`: the names of those who answered."""
+
+    approval: Approval
+    who: list[str]
+    took: timedelta | None
+
+    @property
+    def moves(self) -> bool:
+        return self.approval.call.status in MOVING
+
+    @property
+    def took_words(self) -> str:
+        """From when it was asked to the answer."""
+        return span(self.took.total_seconds()) if self.took is not None else ""
+
+
+def of(user_id: int) -> list[Ended]:
+    """The latest first."""
+    rows = deciders.seen_by(user_id, _candidates(user_id)).exclude(call__status=Status.WAITING)
+    rows = rows.defer("disclosure", "call__arguments", "call__result", "call__output")
+    found = [_ended(row) for row in rows.prefetch_related("decisions__person")]
+    return [each for _, each in sorted(found, key=lambda pair: pair[0], reverse=True)[:MOST]]
+
+
+def shown_lately(user_id: int) -> dict[str, object]:
+    """For _lately.html."""
+    rows = of(user_id)
+    return {"lately": rows, "goes_on": any(each.moves for each in rows)}
+
+
+def _candidates(user_id: int) -> Collection[UUID]:
+    """Approvals, by the indexes for what somebody asked last and for what was settled last."""
+    asked = ToolCall.objects.filter(approval__isnull=False)
+    own = asked.filter(caller_id=user_id).exclude(status=Status.WAITING).order_by("-created_at")
+    settled = asked.filter(settled_at__isnull=False).order_by("-settled_at")
+    return {pk for rows in (own, settled) for pk in rows.values_list("approval", flat=True)[:LOOKED_AT]}
+
+
+def _ended(row: Approval) -> tuple[datetime, Ended]:
+    """With when that was."""
+    answers = list(row.decisions.all())
+    if row.call.status in (Status.DECLINED, Status.EXPIRED, Status.WITHDRAWN):
+        # Who had said yes before somebody declined did not decide it.
+        answers = [each for each in answers if each.verdict == Verdict.DECLINE]
+    at = answers[-1].decided_at if answers else row.call.settled_at
+    took = at - row.created_at if at else None
+    return at or row.created_at, Ended(row, [each.person.get_username() for each in answers], took)
 
 
 @login_required
@@ -25,7 +91,7 @@ def page(request: HttpRequest) -> HttpResponse:
     shown = filters.of(request.GET, user.pk)
     listed = lines.of(user.pk, shown)
     chosen, picked = _chosen(request, listed)
-    context = {"section": "approvals", "filter": shown, "listed": listed, **lately.shown(user.pk)}
+    context = {"section": "approvals", "filter": shown, "listed": listed, **shown_lately(user.pk)}
     context |= {"picked": picked, "chosen": chosen, "approvals_waiting": listed.waiting}
     if chosen:
         context |= views.card_context(request, chosen)
@@ -42,7 +108,7 @@ def live(request: HttpRequest) -> HttpResponse:
     listed = lines.of(user.pk, shown)
     if request.GET.get("was") == listed.mark:
         return HttpResponse(status=204)
-    context = {"filter": shown, "listed": listed, "anew": True, **lately.shown(user.pk)}
+    context = {"filter": shown, "listed": listed, "anew": True, **shown_lately(user.pk)}
     return render(request, "approvals/inbox/_live.html", context)
 
 
@@ -51,7 +117,7 @@ def live(request: HttpRequest) -> HttpResponse:
 @require_GET
 def decided(request: HttpRequest) -> HttpResponse:
     """What was decided lately, by itself: an approved call goes on after its answer."""
-    return render(request, "approvals/inbox/_lately.html", lately.shown(person(request).pk))
+    return render(request, "approvals/inbox/_lately.html", shown_lately(person(request).pk))
 
 
 @never_cache
@@ -61,7 +127,7 @@ def count(request: HttpRequest) -> HttpResponse:
     user = request.user
     if user.pk is None or not user.is_authenticated:
         return HttpResponse(status=204)
-    return HttpResponse(str(counting.waiting(user.pk)), content_type="text/plain")
+    return HttpResponse(str(lines.count_waiting(user.pk)), content_type="text/plain")
 
 
 def _chosen(request: HttpRequest, listed: lines.Listed) -> tuple[Approval | None, bool]:
@@ -76,3 +142,67 @@ def _chosen(request: HttpRequest, listed: lines.Listed) -> tuple[Approval | None
         return picked, True
     first = listed.lines[0].approval.pk if listed.lines else None
     return (deciders.seen_by(person(request).pk, [first]).first() if first else None), False
+
+
+UNCLEAR = "Nothing was decided: the page sent no clear answer. Select the calls again."
+
+
+@login_required
+@never_cache
+@require_http_methods(["GET", "POST"])
+def together(request: HttpRequest) -> HttpResponse:
+    """GET: the list of the calls (`call`) and of no others, with the buttons. POST: what came of each answer."""
+    context = _answered(request) if request.method == "POST" else _listed(request)
+    return render(request, "approvals/inbox/_together.html", context)
+
+
+def _listed(request: HttpRequest) -> dict[str, Any]:
+    actor = actor_of(request)
+    wanted = [found for each in request.GET.getlist("call")[: batch.MOST_TOGETHER] if (found := _id(each))]
+    rows = [row for row in _rows(request, wanted) if row.call.status == Status.WAITING]
+    groups = batch.groups(rows, [card(row, actor) for row in rows])
+    gone = len(set(wanted)) - len(rows)
+    if len(groups) != 1 or len(groups[0].cards) != len(rows):
+        return {"note": _why_not(rows, gone)}
+    return {"group": groups[0], "gone": gone}
+
+
+def _rows(request: HttpRequest, wanted: list[UUID]) -> list[Approval]:
+    """The most urgent first, as they are listed."""
+    return list(deciders.seen_by(person(request).pk, wanted).order_by("call__deadline", "call__created_at", "pk"))
+
+
+def _why_not(rows: list[Approval], gone: int) -> str:
+    if len(rows) < 2 and gone:
+        return "The others of these calls no longer wait. Answer what is left by itself."
+    return f"These calls cannot be answered together: only calls of one tool below L{batch.TOO_RISKY} can."
+
+
+def _answered(request: HttpRequest) -> dict[str, Any]:
+    match request.POST.getlist("verdict"), [_item(each) for each in request.POST.getlist("items")]:
+        case ["approve" | "decline" as verdict], [*items] if None not in items:
+            return _told(request, [each for each in items if each], verdict)
+        case _:
+            return {"note": UNCLEAR}
+
+
+def _told(request: HttpRequest, items: list[Item], verdict: batch.Answer) -> dict[str, Any]:
+    try:
+        outcomes = batch.answer(items, verdict, actor_of(request), opened=claimed(request.POST.get("opened")))
+    except (batch.NotTogether, decide.NoSuchApproval, deciders.NotEntitled) as error:
+        return {"note": str(error)}
+    return {"outcomes": outcomes, "all_counted": all(outcome.counted for outcome in outcomes)}
+
+
+def _item(sent: str) -> Item | None:
+    """`ID:DIGEST`, both as the list had them."""
+    named, _, digest = sent.partition(":")
+    found = _id(named)
+    return Item(found, digest) if found and digest else None
+
+
+def _id(text: str) -> UUID | None:
+    try:
+        return UUID(text)
+    except ValueError:
+        return None

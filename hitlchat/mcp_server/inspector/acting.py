@@ -1,9 +1,14 @@
-"""What a session does: list, call, ping, answer; and what it is told meanwhile."""
+"""What a session does and is told meanwhile: it lists, calls, pings, and answers questions."""
 
 import asyncio
+import base64
 import time
 from contextvars import ContextVar
-from typing import Any, Final
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Final, TypeGuard
+from uuid import UUID
 
 import httpx2
 import mcp_types as types
@@ -15,8 +20,101 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
-from hitlchat.mcp_server.inspector.exchanges import Call, Question, State
-from hitlchat.mcp_server.inspector.recording import Recording, shown
+from hitlchat.gate import contents
+from hitlchat.mcp_server.inspector.wire import Recording, cut, shown
+from hitlchat.mcp_server.outcomes import CALL
+
+
+class State(StrEnum):
+    GOING = "going"
+    DONE = "done"
+    CANCELLED = "cancelled"
+    FAILED = "failed"
+
+
+@dataclass
+class Call:
+    """One tools/call. `born` and `changed` are numbers of the recording; `error`: why there is no result.
+    `call_id`: of the call on record, once the result has named it; `pictures`: its attachments that a page may show, by
+    their digests."""
+
+    number: int
+    tool: str
+    arguments: str
+    at: datetime
+    born: int
+    changed: int
+    state: State = State.GOING
+    milliseconds: float = 0.0
+    progress: str = ""
+    share: float | None = None
+    content: list[str] = field(default_factory=list)
+    pictures: list[str] = field(default_factory=list)
+    structured: str = ""
+    meta: str = ""
+    call_id: UUID | None = None
+    is_error: bool = False
+    error: str = ""
+    task: asyncio.Task[None] | None = None
+
+    def take(self, result: types.CallToolResult) -> None:
+        self.state, self.is_error = State.DONE, bool(result.is_error)
+        self.content = [_block(block) for block in result.content]
+        self.pictures = [_digest(block.data) for block in result.content if _is_picture(block)]
+        self.structured = "" if result.structured_content is None else shown(result.structured_content)
+        self.meta = shown(result.meta) if result.meta else ""
+        self.call_id = _id((result.meta or {}).get(CALL))
+
+
+@dataclass
+class Question:
+    """An elicitation that waits for its answer. `address`: of the page that its user is sent to; empty for a form."""
+
+    number: int
+    call: Call | None
+    at: datetime
+    message: str
+    schema: str
+    address: str
+    reply: "asyncio.Future[str]"
+
+    @classmethod
+    def of(cls, params: types.ElicitRequestParams, number: int, call: Call | None, at: datetime) -> "Question":
+        return cls(
+            number=number,
+            call=call,
+            at=at,
+            message=cut(params.message),
+            schema=shown(params.requested_schema) if isinstance(params, types.ElicitRequestFormParams) else "",
+            address=params.url if isinstance(params, types.ElicitRequestURLParams) else "",
+            reply=asyncio.get_running_loop().create_future(),
+        )
+
+
+def _id(said: Any) -> UUID | None:
+    try:
+        return UUID(said) if isinstance(said, str) else None
+    except ValueError:
+        return None
+
+
+def _block(block: types.ContentBlock) -> str:
+    if isinstance(block, types.TextContent):
+        return cut(block.text)
+    plain = block.model_dump(by_alias=True, mode="json", exclude_none=True)
+    for holder, name in ((plain, "data"), (plain.get("resource", {}), "blob")):
+        if name in holder:
+            holder[name] = f"… {len(holder[name]):,} characters of Base64"
+    return shown(plain)
+
+
+def _is_picture(block: types.ContentBlock) -> TypeGuard[types.ImageContent]:
+    return isinstance(block, types.ImageContent) and block.mime_type in contents.PICTURES
+
+
+def _digest(packed: str) -> str:
+    return contents.digest(base64.b64decode(packed))
+
 
 MOST_CALLS: Final = 20
 MOST_GOING: Final = 5

@@ -11,9 +11,8 @@ from hitlchat.accounts.roles import may_administer
 from hitlchat.gate.actor import Caller
 from hitlchat.gate.card import RISK_LABELS
 from hitlchat.gate.tools import tools_for
-from hitlchat.mcp_server.inspector import passes
-from hitlchat.mcp_server.inspector.passes import Pass
-from hitlchat.mcp_server.inspector.session import MODES
+from hitlchat.mcp_server.inspector import sessions
+from hitlchat.mcp_server.inspector.sessions import MODES, Pass
 from hitlchat.mcp_server.inspector.wire import Address
 from hitlchat.mcp_server.models import WithoutElicitation
 from hitlchat.mcp_server.serving import PATH
@@ -74,9 +73,9 @@ class Connecting(forms.Form):
         """Of a form that is valid: the token given, or one made now."""
         chosen = self.cleaned_data
         if chosen["token"] == GIVEN:
-            return passes.given(chosen["secret"])
+            return sessions.given(chosen["secret"])
         limits = {name: chosen[name] for name in ("tools", "ceiling", "without_elicitation")}
-        return passes.temporary(self._user, attended=bool(chosen.get("attended")), **limits)
+        return sessions.temporary(self._user, attended=bool(chosen.get("attended")), **limits)
 
 
 def address(request: HttpRequest) -> Address:

@@ -8,8 +8,7 @@ from django.urls import reverse
 
 from hitlchat.base import canonical
 from hitlchat.mcp_server.inspector import page
-from hitlchat.mcp_server.inspector.session import Session
-from hitlchat.mcp_server.inspector.sessions import sessions
+from hitlchat.mcp_server.inspector.sessions import Session, sessions
 from hitlchat.mcp_server.inspector.views import of_session, posted
 from tools_studio import argument_form
 

@@ -1,14 +1,214 @@
-"""The sessions of this process, on a loop of their own: they serve to look for faults, and end with the process."""
+"""The sessions of this process: connections of the SDK's client to our own server, each with a token that it shows."""
 
 import asyncio
 import contextvars
+import logging
 import threading
+import time
 from collections.abc import Callable
-from contextlib import suppress
-from typing import Final
+from contextlib import AsyncExitStack, suppress
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, Final
 from uuid import UUID
 
-from hitlchat.mcp_server.inspector.session import Session, Wish
+import httpx2
+import mcp_types as types
+from django.contrib.auth.models import User
+from django.db import DatabaseError
+from django.utils import timezone
+from mcp.client import Client
+from mcp.shared.exceptions import MCPError
+from pydantic import ValidationError
+from uuid_utils.compat import uuid7
+
+from hitlchat.accounts.models import Token, TokenKind, hashed
+from hitlchat.base.database import in_db
+from hitlchat.gate.actor import Actor
+from hitlchat.mcp_server import personal
+from hitlchat.mcp_server.inspector.acting import Acting
+from hitlchat.mcp_server.inspector.wire import REFUSED, Address, Recording, connection
+
+# As long as a session may last, and a little more: it ends also when the process could not end it.
+LASTS: Final = timedelta(minutes=65)
+NAME: Final = "Inspector, for one session"
+
+
+@dataclass(frozen=True)
+class Pass:
+    """`about` is for its user, and says nothing secret."""
+
+    secret: str = field(repr=False)
+    about: str
+    is_temporary: bool
+
+
+def temporary(user: User, *, attended: bool = False, **limits: Any) -> Pass:
+    """One that is made for a session; `limits` are columns of McpToken. `attended`: its word counts, says this
+    administrator.
+
+    Raises: ValidationError, OnlyAdministrators.
+    """
+    session = Actor(user.pk, "session")
+    until, by = timezone.now() + LASTS, session if attended else None
+    secret = personal.make(user, TokenKind.MCP, session, NAME, until, attended_by=by, **limits)
+    return Pass(secret, "made for this session", is_temporary=True)
+
+
+def given(secret: str) -> Pass:
+    return Pass(secret, "the one you gave", is_temporary=False)
+
+
+def revoke(shown: Pass, *, by_person: bool) -> None:
+    """What was called with it and has not started does not start any more. `by_person`: its user ended the session."""
+    token = Token.objects.filter(digest=hashed(shown.secret)).select_related("user").first()
+    if shown.is_temporary and token is not None:
+        assert isinstance(token.user, User)
+        with suppress(personal.NoSuchToken):
+            personal.revoke(token.user, token.pk, Actor(token.user_id, "session" if by_person else "system"))
+
+
+logger = logging.getLogger(__name__)
+
+# 2026-07-28 is adopted as it is found, so that what the server says of itself is seen as well.
+MODES: Final = {"2025-11-25": "legacy", "2026-07-28": "auto"}
+CONNECTING_SECONDS: Final = 20.0
+IDLE_SECONDS: Final = 15 * 60.0
+LONGEST_SECONDS: Final = 60 * 60.0
+LOOK_SECONDS: Final = 1.0
+IDLE: Final = f"Nothing was done with it for {IDLE_SECONDS / 60:g} minutes."
+LONG: Final = f"It was open for {LONGEST_SECONDS / 60:g} minutes, which is as long as one may be."
+
+Trouble = (MCPError, RuntimeError, ValidationError, OSError, httpx2.HTTPError, TimeoutError)
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What a session is to be. `era`: a key of MODES."""
+
+    owner_id: int
+    era: str
+    elicits: bool
+    token: Pass
+    address: Address
+
+
+class Session:
+    """Read from any thread; what changes it runs on its loop alone."""
+
+    def __init__(self, wish: Wish) -> None:
+        self.id: UUID = uuid7()
+        self.wish = wish
+        self.began = timezone.now()
+        self.recording = Recording()
+        self.version = self.server = self.capabilities = self.ended = ""
+        # The number of the recording at which what is above, or the end, last changed.
+        self.changed = self.recording.tick()
+        self.acting = Acting(self.recording)
+        self._used, self._over = time.monotonic(), asyncio.Event()
+        self._by_person = False
+
+    @property
+    def is_open(self) -> bool:
+        return not self.ended
+
+    def touch(self) -> None:
+        """Its user does something with it."""
+        self._used = time.monotonic()
+
+    def end(self, *, by_person: bool = False) -> None:
+        self._by_person = self._by_person or by_person
+        self._over.set()
+
+    async def run(self) -> None:
+        """From the first message to the last. The token made for it ends with it."""
+        said = "An error in hitlchat ended it; its log has more."
+        try:
+            said = await self._run()
+        except Trouble as error:
+            said = self._why(error)
+        except BaseExceptionGroup as group:
+            said = self._why(_first(group))
+        except Exception:
+            logger.exception("A session of the Inspector failed")
+        finally:
+            self.acting.client = None
+            await self.revoke()
+            self.ended = said
+            self.changed = self.recording.tick()
+
+    async def _run(self) -> str:
+        async with AsyncExitStack() as stack:
+            async with asyncio.timeout(CONNECTING_SECONDS):
+                client = await stack.enter_async_context(self._client())
+            self.version = client.protocol_version
+            self.server = _named(client.server_info)
+            self.capabilities = _capable(client.server_capabilities)
+            self.changed = self.recording.tick()
+            # Left first: what goes on must end before its connection does.
+            stack.push_async_callback(self.acting.end)
+            await self.acting.begin(client)
+            return await self._use()
+
+    async def revoke(self) -> None:
+        """Its token, if it was made for it; also more than once."""
+        try:
+            await in_db(revoke)(self.wish.token, by_person=self._by_person)
+        except DatabaseError:
+            logger.exception("The token of a session of the Inspector was not revoked; it expires by itself")
+
+    def _why(self, error: BaseException) -> str:
+        refused = [line.title for line in self.recording.lines if line.title.startswith(REFUSED)]
+        # What the SDK makes of it says less.
+        return f"The server answered {refused[-1]}; what it said is among the messages." if refused else _plain(error)
+
+    def _client(self) -> Client:
+        wish = self.wish
+        return Client(
+            connection(wish.address, wish.token.secret, self.recording),
+            mode=MODES[wish.era],
+            cache=None,
+            elicitation_callback=self.acting.asked if wish.elicits else None,
+            message_handler=self.acting.told,
+            client_info=types.Implementation(name="hitlchat-inspector", title="hitlchat Inspector", version="1"),
+        )
+
+    async def _use(self) -> str:
+        """Until it ends: why."""
+        last = time.monotonic() + LONGEST_SECONDS
+        while not self._over.is_set():
+            now = time.monotonic()
+            if now > last:
+                return LONG
+            if now - self._used > IDLE_SECONDS:
+                return IDLE
+            with suppress(TimeoutError):
+                async with asyncio.timeout(LOOK_SECONDS):
+                    await self._over.wait()
+        return "You ended it." if self._by_person else "The server ended it."
+
+
+def _named(server: types.Implementation | None) -> str:
+    return f"{server.title or server.name} {server.version}" if server else "a server that does not say its name"
+
+
+def _capable(capabilities: types.ServerCapabilities) -> str:
+    return ", ".join(capabilities.model_dump(by_alias=True, exclude_none=True))
+
+
+def _first(group: BaseException) -> BaseException:
+    while isinstance(group, BaseExceptionGroup):
+        group = group.exceptions[0]
+    return group
+
+
+def _plain(error: BaseException) -> str:
+    if isinstance(error, MCPError):
+        return f"The server answered with the error {error.code}: {error.message}"
+    if isinstance(error, TimeoutError):
+        return "The server did not answer in time."
+    return f"The connection failed: {str(error) or type(error).__name__}"
+
 
 MOST_OPEN_EACH: Final = 3
 MOST_OPEN: Final = 20

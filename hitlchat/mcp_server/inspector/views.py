@@ -12,11 +12,10 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods
 
-from hitlchat.accounts.people import person
+from hitlchat.accounts.access import person
 from hitlchat.mcp_server.inspector import connecting, page
 from hitlchat.mcp_server.inspector.connecting import Connecting
-from hitlchat.mcp_server.inspector.session import Session, Wish
-from hitlchat.mcp_server.inspector.sessions import TooMany, sessions
+from hitlchat.mcp_server.inspector.sessions import Session, TooMany, Wish, sessions
 
 View = Callable[..., HttpResponseBase]
 

@@ -14,13 +14,12 @@ from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
-from hitlchat.accounts.administrators import administrators_only
+from hitlchat.accounts.access import administrators_only, person
 from hitlchat.accounts.models import TokenKind
-from hitlchat.accounts.people import person
 from hitlchat.accounts.roles import may_administer
 from hitlchat.gate.actor import Actor
 from hitlchat.mcp_server import personal
-from hitlchat.mcp_server.pages import connect_clients
+from hitlchat.mcp_server.pages import connect
 from hitlchat.mcp_server.pages.connect import address
 from hitlchat.mcp_server.pages.tokens_form import TokenForm
 from hitlchat.mcp_server.pages.tokens_list import listed
@@ -44,7 +43,7 @@ def tokens(request: HttpRequest) -> HttpResponse:
         "secret": secret,
         "name": name,
         "is_for_mcp": form.wanted == TokenKind.MCP,
-        "clients": connect_clients.clients(url, secret),
+        "clients": connect.clients(url, secret),
         "url": url,
     }
     return render(request, "mcp/made.html", made)

@@ -10,7 +10,7 @@ from django.core.mail import EmailMessage
 
 from hitlchat.notices.audience import mail_is_off
 from hitlchat.notices.models import Notice
-from hitlchat.notices.sending.result import Result
+from hitlchat.notices.sending.outbox import Result
 
 logger = logging.getLogger(__name__)
 

@@ -1,13 +1,10 @@
-"""Which notices are to be sent now, by which process, and what follows from how that went.
-
-At least once: a process that dies between sending and noting so leaves it to another, which sends the same again under
-the same id.
-"""
+"""Which notices are to be sent now, by which process, and what follows from how that went."""
 
 import logging
 import random
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
@@ -20,7 +17,19 @@ from hitlchat.base.background import me
 from hitlchat.gate.actor import SYSTEM
 from hitlchat.gate.transition import note
 from hitlchat.notices.models import Kind, Notice, NoticeKind, Receiver, State
-from hitlchat.notices.sending.result import Result
+
+
+@dataclass(frozen=True)
+class Result:
+    """`trouble`: why it was not delivered, in words without anything secret; empty: it was. `final`: trying again is no
+    use. `gone`: the receiver wants nothing more. `answer`: how its answer began."""
+
+    trouble: str = ""
+    status: int | None = None
+    final: bool = False
+    gone: bool = False
+    answer: str = ""
+
 
 logger = logging.getLogger(__name__)
 

@@ -1,4 +1,4 @@
-"""What is told of one call. Nothing of it is in words of a model, and its question is left out: that has values."""
+"""What a notice says of one call: no words of a model, and arguments short and without what looks like a secret."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -9,7 +9,48 @@ from hitlchat.gate import disclosure
 from hitlchat.gate.card import RISK_LABELS
 from hitlchat.gate.models import Approval, CallerKind
 from hitlchat.notices.addressing import link
-from hitlchat.notices.wording.arguments import masked
+from hitlchat.secrets.detection import hidden, named
+from hitlchat.secrets.masking import HIDDEN
+
+MOST_ENTRIES = 20
+LONGEST_VALUE = 200
+DEEPEST = 4
+# No more of a value is looked at.
+LOOKED_AT = 1000
+
+
+def masked(arguments: dict[str, Any]) -> dict[str, Any]:
+    """The same names with values that may be shown; of many, the first."""
+    entries = list(arguments.items())
+    found = {see(name).plain[:80]: _value(name, value, 1) for name, value in entries[:MOST_ENTRIES]}
+    if len(entries) > MOST_ENTRIES:
+        found["…"] = f"{len(entries) - MOST_ENTRIES} more"
+    return found
+
+
+def _value(name: str, value: Any, depth: int) -> Any:
+    if named(name, in_doubt=True):
+        return HIDDEN
+    match value:
+        case str():
+            return _text(value)
+        case dict() | list() if depth >= DEEPEST:
+            return "…"
+        case dict():
+            return {see(k).plain[:80]: _value(k, each, depth + 1) for k, each in list(value.items())[:MOST_ENTRIES]}
+        case list():
+            return [_value("", each, depth + 1) for each in value[:MOST_ENTRIES]]
+        case _:
+            return value
+
+
+def _text(text: str) -> str:
+    # Hidden before it is cut: of a secret that a cut went through, the rest would not be known again.
+    looked_at = text if len(text) <= LOOKED_AT else text[:LOOKED_AT].rpartition(" ")[0]
+    shown = see(hidden(looked_at, in_doubt=True)).plain
+    if len(text) <= LOOKED_AT and len(shown) <= LONGEST_VALUE:
+        return shown
+    return f"{shown[:LONGEST_VALUE]}… ({max(0, len(text) - LONGEST_VALUE):,} more)"
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from hitlchat.base import canonical
 from hitlchat.notices.addressing import link
+from hitlchat.notices.audience import zone_of
 from hitlchat.notices.models import Receiver
-from hitlchat.notices.quiet import zone_of
 from hitlchat.notices.wording.facts import Facts
 from hitlchat.notices.wording.words import Burst, Outcome
 

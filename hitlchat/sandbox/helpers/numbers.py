@@ -1,5 +1,6 @@
-"""`statistics`."""
+"""`statistics`, and `heapq` as far as it answers instead of changing a list: tools hand over copies."""
 
+import heapq
 import statistics
 from collections.abc import Iterable
 from fractions import Fraction
@@ -69,5 +70,29 @@ def pvariance(data: Any, mu: Any = None) -> Any: ...
 def quantiles(data: Any, *, n: int = 4, method: Literal["exclusive", "inclusive"] = "exclusive") -> list[Any]: ...
 def stdev(data: Any, xbar: Any = None) -> Any: ...
 def variance(data: Any, xbar: Any = None) -> Any: ...
+""",
+)
+
+
+def merge(*iterables: Iterable[Any], reverse: bool = False) -> list[Any]:
+    return list(heapq.merge(*iterables, reverse=reverse))
+
+
+def nlargest(n: int, iterable: Iterable[Any]) -> list[Any]:
+    return heapq.nlargest(n, iterable)
+
+
+def nsmallest(n: int, iterable: Iterable[Any]) -> list[Any]:
+    return heapq.nsmallest(n, iterable)
+
+
+HEAPQ = HelperModule(
+    "heapq",
+    {"merge": merge, "nlargest": nlargest, "nsmallest": nsmallest},
+    """from typing import Any, Iterable
+
+def merge(*iterables: Iterable[Any], reverse: bool = False) -> list[Any]: ...
+def nlargest(n: int, iterable: Iterable[Any]) -> list[Any]: ...
+def nsmallest(n: int, iterable: Iterable[Any]) -> list[Any]: ...
 """,
 )

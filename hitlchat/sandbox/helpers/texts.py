@@ -1,10 +1,14 @@
-"""`html`, `string` and `textwrap`."""
+"""`html`, `string`, `textwrap`, `difflib`, `urllib.parse` and `urls`, as far as their work can be bounded."""
 
+import difflib
 import html
 import re
 import string
 import textwrap
+from collections import Counter
+from collections.abc import Sequence
 from typing import Any
+from urllib import parse
 
 from hitlchat.sandbox.helpers.module import HelperModule
 
@@ -83,4 +87,146 @@ def wrap(
     text: str, width: int = 70, *, initial_indent: str = "", subsequent_indent: str = "", {_OPTIONS}
 ) -> list[str]: ...
 """,
+)
+
+
+# Comparisons in the worst case; about three seconds of work.
+MOST_COMPARISONS = 40_000_000
+
+
+def unified_diff(a: Sequence[str], b: Sequence[str], *args: Any, **kwargs: Any) -> list[str]:
+    _bound("unified_diff", [(a, b)])
+    return list(difflib.unified_diff(a, b, *args, **kwargs))
+
+
+def context_diff(a: Sequence[str], b: Sequence[str], *args: Any, **kwargs: Any) -> list[str]:
+    _bound("context_diff", [(a, b)])
+    return list(difflib.context_diff(a, b, *args, **kwargs))
+
+
+def get_close_matches(word: Any, possibilities: Any, n: int = 3, cutoff: float = 0.6) -> list[Any]:
+    if isinstance(possibilities, (list, tuple, set, frozenset, dict)):
+        _bound("get_close_matches", [(each, word) for each in possibilities])
+    return difflib.get_close_matches(word, possibilities, n, cutoff)
+
+
+def _bound(name: str, pairs: list[tuple[Any, Any]]) -> None:
+    """ValueError: too much work in the worst case, in which every match is found alone, among all that could match."""
+    if sum(_comparisons(a, b) for a, b in pairs) > MOST_COMPARISONS:
+        raise ValueError(f"{name}(): the texts are too long or too much alike inside; compare smaller parts")
+
+
+def _comparisons(a: Any, b: Any) -> int:
+    if not isinstance(a, (str, list, tuple)) or not isinstance(b, (str, list, tuple)):
+        return 0
+    counts = Counter(b)
+    # what difflib leaves out as too common
+    popular = len(b) // 100 + 1 if len(b) >= 200 else len(b)
+    matching = sum(count for each in a if (count := counts[each]) <= popular)
+    return (len(a) + matching) * min(len(a), len(b))
+
+
+_DIFF = """(
+    a: Sequence[str], b: Sequence[str], fromfile: str = "", tofile: str = "", fromfiledate: str = "",
+    tofiledate: str = "", n: int = 3, lineterm: str = "\\\\n",
+) -> list[str]: ..."""
+DIFFLIB = HelperModule(
+    "difflib",
+    {"context_diff": context_diff, "get_close_matches": get_close_matches, "unified_diff": unified_diff},
+    f"""from typing import Sequence
+
+def context_diff{_DIFF}
+def get_close_matches(word: str, possibilities: Sequence[str], n: int = 3, cutoff: float = 0.6) -> list[str]: ...
+def unified_diff{_DIFF}
+""",
+)
+
+
+def urlencode(query: Any, doseq: bool = False, safe: str = "", encoding: Any = None, errors: Any = None) -> str:
+    return parse.urlencode(query, doseq, safe, encoding, errors)
+
+
+def parts(url: str) -> dict[str, Any]:
+    """Everything about an address, `host` and `port` among it."""
+    if not isinstance(url, str):
+        raise TypeError(f"parts() takes a text, not {type(url).__name__}")
+    found = parse.urlsplit(url)
+    return {
+        "scheme": found.scheme,
+        "username": found.username,
+        "password": found.password,
+        "host": found.hostname,
+        "port": found.port,
+        "path": found.path,
+        "query": dict(parse.parse_qsl(found.query, keep_blank_values=True)),
+        "fragment": found.fragment,
+    }
+
+
+NAMES = (
+    "parse_qs parse_qsl quote quote_from_bytes quote_plus unquote unquote_plus unquote_to_bytes urldefrag urljoin "
+    "urlparse urlsplit urlunparse urlunsplit"
+)
+
+PARSE = HelperModule(
+    "urllib.parse",
+    {name: getattr(parse, name) for name in NAMES.split()} | {"urlencode": urlencode},
+    """from typing import Any, NamedTuple
+
+class _Split(NamedTuple):
+    scheme: str
+    netloc: str
+    path: str
+    query: str
+    fragment: str
+
+class _Parsed(NamedTuple):
+    scheme: str
+    netloc: str
+    path: str
+    params: str
+    query: str
+    fragment: str
+
+class _Defragged(NamedTuple):
+    url: str
+    fragment: str
+
+def parse_qs(
+    qs: str, keep_blank_values: bool = False, strict_parsing: bool = False, encoding: str = "utf-8",
+    errors: str = "replace", max_num_fields: int | None = None, separator: str = "&",
+) -> dict[str, list[str]]: ...
+def parse_qsl(
+    qs: str, keep_blank_values: bool = False, strict_parsing: bool = False, encoding: str = "utf-8",
+    errors: str = "replace", max_num_fields: int | None = None, separator: str = "&",
+) -> list[tuple[str, str]]: ...
+def quote(
+    string: str | bytes, safe: str | bytes = "/", encoding: str | None = None, errors: str | None = None
+) -> str: ...
+def quote_from_bytes(bs: bytes, safe: str | bytes = "/") -> str: ...
+def quote_plus(
+    string: str | bytes, safe: str | bytes = "", encoding: str | None = None, errors: str | None = None
+) -> str: ...
+def unquote(string: str | bytes, encoding: str = "utf-8", errors: str = "replace") -> str: ...
+def unquote_plus(string: str, encoding: str = "utf-8", errors: str = "replace") -> str: ...
+def unquote_to_bytes(string: str | bytes) -> bytes: ...
+def urldefrag(url: str) -> _Defragged: ...
+def urlencode(
+    query: Any, doseq: bool = False, safe: str = "", encoding: str | None = None, errors: str | None = None
+) -> str: ...
+def urljoin(base: str, url: str, allow_fragments: bool = True) -> str: ...
+def urlparse(url: str, scheme: str = "", allow_fragments: bool = True) -> _Parsed: ...
+def urlsplit(url: str, scheme: str = "", allow_fragments: bool = True) -> _Split: ...
+def urlunparse(components: Any) -> str: ...
+def urlunsplit(components: Any) -> str: ...
+""",
+)
+URLS = HelperModule(
+    "urls",
+    {"parts": parts},
+    '''from typing import Any
+
+def parts(url: str) -> dict[str, Any]:
+    """scheme, username, password, host, port, path, query (a dict) and fragment of `url`."""
+''',
 )

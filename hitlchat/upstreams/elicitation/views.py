@@ -10,7 +10,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
-from hitlchat.accounts.people import person
+from hitlchat.accounts.access import person
 from hitlchat.gate.actor import actor_of
 from hitlchat.upstreams.elicitation import questions
 from hitlchat.upstreams.elicitation.card import QuestionCard, card, field_name, is_answerable

@@ -12,7 +12,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from hitlchat.accounts.people import person
+from hitlchat.accounts.access import person
 from hitlchat.accounts.roles import may_administer
 from hitlchat.gate.actor import actor_of
 from hitlchat.upstreams.access import administrator_only, server_named

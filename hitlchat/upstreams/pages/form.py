@@ -13,7 +13,7 @@ from django.conf import settings
 from django.http import HttpRequest, QueryDict
 from django.utils.timezone import localtime
 
-from hitlchat.accounts.people import person
+from hitlchat.accounts.access import person
 from hitlchat.secrets import references, sealing
 from hitlchat.upstreams import drafts, own_address, values
 from hitlchat.upstreams.drafts import LONGEST_CALL_SECONDS, ServerDraft

@@ -10,7 +10,7 @@ from django.test import Client
 from django.utils import timezone
 
 from hitlchat.agent.models import Conversation
-from hitlchat.approvals.inbox import counting, lines
+from hitlchat.approvals.inbox import lines
 from hitlchat.gate import decide
 from hitlchat.gate.models import Approval, ToolCall, new_id
 from hitlchat.gate.status import Status
@@ -267,7 +267,7 @@ def test_a_long_list_is_cut_and_says_how_many_more_there_are(
 def test_beyond_a_thousand_it_is_said_that_there_are_more(page: Client, bob: User, asked: Asked) -> None:
     like = asked(bob, "one")
     columns = ToolCall.objects.values().get(pk=like.call_id)
-    calls = ToolCall.objects.bulk_create([ToolCall(**columns | {"id": new_id()}) for _ in range(counting.MOST)])
+    calls = ToolCall.objects.bulk_create([ToolCall(**columns | {"id": new_id()}) for _ in range(lines.MOST_COUNTED)])
     Approval.objects.bulk_create(
         [Approval(call=call, prompt="p", disclosure=like.disclosure, digest=like.digest) for call in calls]
     )

@@ -27,7 +27,7 @@ from tests.conftest import ECHO, MakeTool, caller
 from tests.sandbox.test_hostile import PROGRAMS
 from tests.tools_studio.attacks.programs import INWARDS, LEAKS, POWERS, THEFT
 from tools_studio import authoring
-from tools_studio.drafts import SOURCE
+from tools_studio.drafts import SOURCE, Draft
 from tools_studio.models import Script, StoreEntry
 from tools_studio.variables import Variable
 
@@ -51,7 +51,7 @@ def function(body: str) -> str:
 
 def planted(code: str, **fields: Any) -> Tool:
     """A published tool with this code, whatever the Studio would say of it."""
-    tool = authoring.create(authoring.Draft("attack", ECHO, hitl_mode="DISABLED", **fields), SYSTEM)
+    tool = authoring.create(Draft("attack", ECHO, hitl_mode="DISABLED", **fields), SYSTEM)
     Script.objects.filter(tool=tool).update(code=code)
     Tool.objects.filter(pk=tool.pk).update(published=True, input_schema={"type": "object", "properties": {}})
     return tool

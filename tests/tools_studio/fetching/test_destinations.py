@@ -5,7 +5,7 @@ import pytest
 
 from tests.tools_studio.fetching.shop import Server, policy, url
 from tools_studio.network import FetchPolicy, fetch
-from tools_studio.network.places import Place, parse, place_of
+from tools_studio.network.policy import Place, parse, place_of
 
 
 async def test_nothing_is_reached_without_being_listed(shop: Server) -> None:

@@ -10,7 +10,7 @@ from hitlchat.outbound.addresses import is_local, is_public
 from tests.tools_studio.fetching.shop import Server, url
 from tools_studio.capabilities import Fetch
 from tools_studio.network import FetchPolicy, fetch
-from tools_studio.network.places import parse, place_of
+from tools_studio.network.policy import parse, place_of
 
 PUBLIC = FetchPolicy(mode="public")
 OPEN = FetchPolicy(mode="open")

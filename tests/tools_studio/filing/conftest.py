@@ -8,8 +8,8 @@ import pytest
 from asgiref.sync import async_to_sync
 
 from hitlchat.sandbox import HostFunction
-from tools_studio import filing
 from tools_studio.capabilities import Files
+from tools_studio.capabilities.filing import grants
 
 OUTSIDE = "not for tools"
 Function = Callable[..., Any]
@@ -28,7 +28,7 @@ def base(tmp_path: Path, settings: Any) -> Path:
 @pytest.fixture
 def files(base: Path) -> dict[str, Function]:
     assert base.is_dir()
-    return plainly(filing.grants(Files("write", "notes")))
+    return plainly(grants(Files("write", "notes")))
 
 
 def plainly(grants: dict[str, HostFunction]) -> dict[str, Function]:

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.tools_studio.filing.conftest import Function, plainly
-from tools_studio import filing
 from tools_studio.capabilities import Files
+from tools_studio.capabilities.filing import grants
 
 
 def test_what_was_written_is_read_again(files: dict[str, Function], base: Path) -> None:
@@ -28,7 +28,7 @@ def test_files_and_folders_are_listed_in_order(files: dict[str, Function]) -> No
 
 
 def test_nothing_is_listed_before_anything_was_written(base: Path) -> None:
-    fresh = plainly(filing.grants(Files("write", "other")))
+    fresh = plainly(grants(Files("write", "other")))
     assert (fresh["list"](), fresh["delete"]("x"), fresh["info"]("x")) == ([], False, None)
     assert not (base / "other").exists()
 
@@ -52,8 +52,8 @@ def test_files_and_empty_folders_can_be_deleted(files: dict[str, Function]) -> N
 
 def test_with_the_mode_read_nothing_can_be_written(base: Path) -> None:
     assert base.is_dir()
-    assert set(filing.grants(Files("read", "notes"))) == {"files.read", "files.list", "files.info"}
-    assert filing.grants(None) == {}
+    assert set(grants(Files("read", "notes"))) == {"files.read", "files.list", "files.info"}
+    assert grants(None) == {}
 
 
 def test_what_is_kept_is_for_the_servers_own_user_alone(files: dict[str, Function], base: Path) -> None:

@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.tools_studio.filing.conftest import OUTSIDE, Function, plainly
-from tools_studio import filing
 from tools_studio.capabilities import Files
-from tools_studio.filing import walking
+from tools_studio.capabilities.filing import FOLDER, below, content, grants, resolved
 
 
 @pytest.mark.parametrize("target", ["../../outside", "{outside}", "/", "../..", "inner/../../../outside", "."])
@@ -60,7 +59,7 @@ def test_links_in_a_circle_end(files: dict[str, Function], base: Path) -> None:
 
 def test_a_tools_folder_that_is_a_link_is_not_followed(base: Path) -> None:
     (base / "linked").symlink_to("../outside")
-    linked = plainly(filing.grants(Files("write", "linked")))
+    linked = plainly(grants(Files("write", "linked")))
     for name, arguments in (
         ("read", ["key.txt"]),
         ("write", ["key.txt", "x"]),
@@ -115,14 +114,14 @@ def test_a_folder_swapped_for_a_link_between_look_and_use_is_not_entered(
     files: dict[str, Function], base: Path
 ) -> None:
     files["write"]("a/key.txt", "mine")
-    top = os.open(base / "notes", walking.FOLDER)
+    top = os.open(base / "notes", FOLDER)
     try:
-        way = walking.resolved(top, ("a", "key.txt"))
-        with walking.below(top, way[:-1]) as entered:
+        way = resolved(top, ("a", "key.txt"))
+        with below(top, way[:-1]) as entered:
             (base / "notes" / "a").rename(base / "notes" / "aside")
             (base / "notes" / "a").symlink_to(base.parent / "outside")
-            assert walking.content(entered, "key.txt", 100) == b"mine"
-        with pytest.raises(NotADirectoryError), walking.below(top, way[:-1]):
+            assert content(entered, "key.txt", 100) == b"mine"
+        with pytest.raises(NotADirectoryError), below(top, way[:-1]):
             pass
     finally:
         os.close(top)

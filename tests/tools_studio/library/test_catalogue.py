@@ -10,11 +10,12 @@ from jsonschema import validate
 from hitlchat.gate import prompt
 from tests.tools_studio.library.answers import ANSWERS
 from tests.tools_studio.library.world import World, result
-from tools_studio import checking, previews, risk
+from tools_studio import risk
 from tools_studio.capabilities import parse
+from tools_studio.language import checking, previews
+from tools_studio.language.signature import read
 from tools_studio.library.catalogue import TOOLS, ShippedTool
 from tools_studio.models import Category
-from tools_studio.signature import read
 
 every_tool = pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
 ONLY_READ_THEIR_STORE = {"list_orders", "get_order", "order_history", "find_notes"}

@@ -18,6 +18,8 @@ from hitlchat.gate.submit import CallRequest, submit
 from tests.conftest import MakeTool, caller, signed_in
 from tests.tools_studio.calling import call, preview
 from tools_studio import authoring
+from tools_studio.columns import draft_of
+from tools_studio.drafts import AuthoringError
 from tools_studio.library import record
 from tools_studio.library.catalogue import TOOLS, ShippedTool
 from tools_studio.library.install import install
@@ -153,7 +155,7 @@ def test_an_update_keeps_the_values_that_were_given(ship: Ship, alice: User) -> 
     ship(shipped(variables=(("PLACE", False, "here"),)))
     tool = Tool.objects.get(name="say")
     ship(shipped(variables=(("PLACE", False, "there"), ("MORE", False, "x"))), code=CODE.replace("as it", "how it"))
-    kept = {each.name: each.value for each in authoring.draft_of(Tool.objects.get(pk=tool.pk)).variables}
+    kept = {each.name: each.value for each in draft_of(Tool.objects.get(pk=tool.pk)).variables}
     assert kept == {"PLACE": "here", "MORE": "x"}
 
 
@@ -179,7 +181,7 @@ def test_an_installed_tool_whose_file_does_not_match_is_revoked_and_what_waits_i
     found = ToolCall.objects.get(pk=waiting.pk)
     assert (found.status, found.reason) == (Status.WITHDRAWN, "Not run: the tool was revoked.")
     assert "The shipped tool say was revoked" in caplog.text
-    with pytest.raises(authoring.AuthoringError, match="revoked"):
+    with pytest.raises(AuthoringError, match="revoked"):
         authoring.publish(script.tool, SYSTEM)
     caplog.clear()
     ship(shipped(), code=CODE + "# tampered\n", as_recorded=False)

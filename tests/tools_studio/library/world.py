@@ -13,8 +13,9 @@ from hitlchat.gate.schema import with_defaults
 from hitlchat.sandbox import HostFunction, Report, run
 from tools_studio import host_functions
 from tools_studio.capabilities import ALL_NAMES, Capabilities, parse
+from tools_studio.language.coercion import coerce
+from tools_studio.language.signature import read
 from tools_studio.library.catalogue import TOOLS
-from tools_studio.signature import coerce, read
 from tools_studio.variables import Resolved
 
 BY_NAME = {tool.name: tool for tool in TOOLS}

@@ -7,9 +7,8 @@ from uuid import UUID
 from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from hitlchat.approvals.console import answering, arguments, listing, looking, shapes, showing, watching
-from hitlchat.approvals.console.prompting import Desk, overtaken
-from hitlchat.approvals.console.terminal import Ended, Overtaken, Terminal
+from hitlchat.approvals.console import answering, arguments, looking, showing, watching
+from hitlchat.approvals.console.prompting import Desk, Ended, Overtaken, Terminal, overtaken
 from hitlchat.gate import decide, extending
 from hitlchat.gate.actor import Actor
 
@@ -40,13 +39,13 @@ class Command(BaseCommand):
     def _list(self, *, limit: int, json: bool, plain: bool, **options: Any) -> str:
         rows = list(self._waiting(**options)[: limit + 1])
         if json:
-            return "\n".join(shapes.dumped(shapes.line(row)) for row in rows[:limit])
-        return listing.told(rows, limit, self._style(plain=plain))
+            return "\n".join(looking.dumped(looking.line(row)) for row in rows[:limit])
+        return showing.told(rows, limit, self._style(plain=plain))
 
     def _show(self, *, approval: UUID, full: bool, json: bool, plain: bool, **options: Any) -> str:
         found = looking.approval(approval)
         if json:
-            return shapes.dumped(shapes.whole(found))
+            return looking.dumped(looking.whole(found))
         viewer = self._actor(options["person"]) if options["person"] else None
         return self._style(plain=plain).text(showing.shown(found, viewer=viewer, full=full))
 
@@ -83,7 +82,7 @@ class Command(BaseCommand):
     def _report(self, watch: watching.Watch) -> None:
         while True:
             for event in watch.events():
-                self.stdout.write(shapes.dumped(event))
+                self.stdout.write(looking.dumped(event))
             self.stdout.flush()
             watching.rest()
 

@@ -12,13 +12,13 @@ from django.utils import timezone
 from django.utils.dateparse import parse_date, parse_datetime
 
 from hitlchat.gate.actor import Actor
-from hitlchat.record import console, exporting, keys, retention, sealing
+from hitlchat.record import console, exporting, keeping, keys, sealing
 from hitlchat.record.checking import check
 from hitlchat.record.console import Style
+from hitlchat.record.findings import plural
 from hitlchat.record.marking import BadMark
 from hitlchat.record.signing import spaced
 from hitlchat.record.verifying import Known, verify
-from hitlchat.record.words import plural
 
 # Whoever can run commands here is the operator, and nobody in particular.
 CONSOLE = Actor(None, "console")
@@ -99,7 +99,7 @@ class Command(BaseCommand):
         days = settings.HITL_RECORD_DAYS if options["days"] is None else options["days"]
         if days < 1:
             raise CommandError("HITL_RECORD_DAYS is not set, so that the record is kept for ever; or give --days.")
-        dropped = retention.drop(days, CONSOLE)
+        dropped = keeping.drop(days, CONSOLE)
         return f"Dropped: {plural(dropped, 'batch', 'batches')} sealed more than {plural(days, 'day')} ago."
 
     def _key(self, options: dict[str, Any]) -> str:

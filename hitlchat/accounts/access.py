@@ -1,0 +1,105 @@
+"""Who may see a page: whoever is signed in, administrators alone; and what a part of a page says when signed out."""
+
+from collections.abc import Awaitable, Callable
+from functools import wraps
+from inspect import iscoroutinefunction
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+from asgiref.sync import sync_to_async
+from django.conf import settings
+from django.contrib.auth import SESSION_KEY
+from django.contrib.auth.decorators import login_required
+from django.contrib.auth.models import User
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import resolve_url
+from django.urls import Resolver404, resolve
+from django.utils.decorators import sync_and_async_middleware
+from django.views.decorators.cache import never_cache
+
+from hitlchat.accounts.roles import may_administer
+
+
+def person(request: HttpRequest) -> User:
+    """The user of a view behind `login_required`."""
+    assert isinstance(request.user, User)
+    return request.user
+
+
+View = Callable[..., HttpResponseBase]
+
+
+def administrators_only(words: str) -> Callable[[View], View]:
+    """Asks to sign in first; answers 403 with these words to everyone who is no administrator."""
+
+    def decorate(view: View) -> View:
+        @login_required
+        @never_cache
+        @wraps(view)
+        def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+            if not may_administer(person(request)):
+                raise PermissionDenied(words)
+            return view(request, *args, **kwargs)
+
+        return guarded
+
+    return decorate
+
+
+Handler = Callable[[HttpRequest], HttpResponseBase] | Callable[[HttpRequest], Awaitable[HttpResponseBase]]
+
+
+@sync_and_async_middleware
+def leave_page(get_response: Handler) -> Handler:
+    """For htmx, which would put the page of sign-in where the part belongs: where to go instead, in a header."""
+    if iscoroutinefunction(get_response):
+
+        async def async_middleware(request: HttpRequest) -> HttpResponseBase:
+            response: HttpResponseBase = await get_response(request)
+            return await sync_to_async(_leaving)(request, response) if _ends(request, response) else response
+
+        return async_middleware
+
+    def middleware(request: HttpRequest) -> HttpResponseBase:
+        response = get_response(request)
+        assert isinstance(response, HttpResponseBase)
+        return _leaving(request, response) if _ends(request, response) else response
+
+    return middleware
+
+
+def _ends(request: HttpRequest, response: HttpResponseBase) -> bool:
+    """Whether a part was asked for, and the answer is that nobody is signed in."""
+    if "HX-Request" not in request.headers:
+        return False
+    to = urlsplit(response.headers.get("Location", "")).path
+    return response.status_code == 401 or (response.status_code == 302 and to == resolve_url(settings.LOGIN_URL))
+
+
+def _leaving(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+    answer = response if response.status_code == 401 else HttpResponse(status=204)
+    if not _has_socket(request):
+        answer["HX-Redirect"] = _instead(request)
+    return answer
+
+
+def _has_socket(request: HttpRequest) -> bool:
+    """The socket of a conversation tells why it closes, which nothing here knows once the session is gone."""
+    try:
+        return resolve(urlsplit(request.headers.get("HX-Current-URL", "")).path).url_name == "conversation"
+    except Resolver404:
+        return False
+
+
+def _instead(request: HttpRequest) -> str:
+    user_id = request.session.get(SESSION_KEY)
+    if user_id and User.objects.filter(pk=user_id, is_active=False).exists():
+        return resolve_url("people:deactivated")
+    shown = urlsplit(request.headers.get("HX-Current-URL", ""))
+    page = f"{shown.path}?{shown.query}" if shown.query else shown.path
+    # Whatever the header says, one comes back to this server alone.
+    is_here = page.startswith("/") and not page.startswith("//") and "\\" not in page
+    sign_in = resolve_url(settings.LOGIN_URL)
+    return f"{sign_in}?{urlencode({'next': page})}" if is_here else sign_in

@@ -1,0 +1,466 @@
+"""The host functions behind `hitl.files`: one folder of text files, within its quota, by one at a time."""
+
+import asyncio
+import errno
+import fcntl
+import logging
+import os
+import secrets
+import stat
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+from django.conf import settings
+
+from hitlchat.sandbox import HostFunction
+from tools_studio.capabilities import Files
+
+LONGEST_NAME = 255
+MOST_LEVELS = 16
+# What a write begins under; it gets its real name when it is whole.
+UNFINISHED = ".unfinished-"
+
+Parts = tuple[str, ...]
+
+
+def parts_of(path: object) -> Parts:
+    """The names on the way to a file or folder, at least one. TypeError or ValueError: that is no path."""
+    if not isinstance(path, str):
+        raise TypeError("a path is a text such as notes/today.txt")
+    if not path:
+        raise ValueError("the path is empty: expected one such as notes/today.txt")
+    if path.startswith("/"):
+        raise ValueError(f"{_short(path)} is an absolute path: expected one such as notes/today.txt")
+    parts = tuple(path.removesuffix("/").split("/"))
+    if len(parts) > MOST_LEVELS:
+        raise ValueError(f"{_short(path)} has {len(parts)} levels; at most {MOST_LEVELS} are possible")
+    for name in parts:
+        if said := _problem(name):
+            raise ValueError(f"{_short(path)}: {said}")
+    return parts
+
+
+def is_name(name: str) -> bool:
+    """Whether a tool can name this file, and may."""
+    return _problem(name) is None
+
+
+def _problem(name: str) -> str | None:
+    if name in ("", "."):
+        return "a name between two slashes is missing"
+    if name == "..":
+        return "a path cannot go up with .."
+    if "\\" in name:
+        return "the names in a path are parted by /, and have no \\ in them"
+    if not name.isprintable():
+        return "a name must not have control characters or invisible ones"
+    if len(name.encode()) > LONGEST_NAME:
+        return f"a name may have at most {LONGEST_NAME} bytes"
+    if name.startswith(UNFINISHED):
+        return f"names that begin with {UNFINISHED} are not for tools"
+    return None
+
+
+def _short(path: str) -> str:
+    return repr(path if len(path) <= 80 else f"{path[:80]}…")
+
+
+MOST_LINKS = 8
+FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+NOT_FOLLOWED = "it is a link, and that is not followed"
+# Not to be kept waiting by a pipe that nobody writes to.
+FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+class Outside(Exception):
+    """The path leads out of the folder, or over a link where none is followed; the message says so."""
+
+
+@contextmanager
+def below(top: int, parts: Sequence[str], *, make: bool = False) -> Iterator[int]:
+    """A descriptor of the folder `parts` below the folder `top`, over no link. OSError: there is none.
+
+    With `make` what is missing is created.
+    """
+    folder = os.dup(top)
+    try:
+        for name in parts:
+            if make:
+                with suppress(FileExistsError):
+                    os.mkdir(name, 0o700, dir_fd=folder)
+            inner = os.open(name, FOLDER, dir_fd=folder)
+            os.close(folder)
+            folder = inner
+        yield folder
+    finally:
+        os.close(folder)
+
+
+def resolved(top: int, parts: Parts) -> Parts:
+    """`parts` with every link replaced by what it leads to. Outside; FileNotFoundError: there is no such thing."""
+    done: list[str] = []
+    ahead = deque(parts)
+    links = 0
+    while ahead:
+        name = ahead.popleft()
+        if name == "..":
+            if not done:
+                raise Outside("it is a link that leads out of the tool's folder")
+            done.pop()
+        elif name not in ("", "."):
+            target = _link(top, done, name)
+            if target is None:
+                done.append(name)
+                continue
+            links += 1
+            if target.startswith("/") or links > MOST_LINKS:
+                raise Outside("it is a link that leads out of the tool's folder, or over too many others")
+            ahead.extendleft(reversed(target.split("/")))
+    return tuple(done)
+
+
+def _link(top: int, folder: Sequence[str], name: str) -> str | None:
+    """Where a link leads; None if it is none."""
+    with below(top, folder) as parent:
+        try:
+            return os.readlink(name, dir_fd=parent)
+        except OSError as error:
+            if error.errno == errno.EINVAL:
+                return None
+            raise
+
+
+def status(parent: int, name: str) -> os.stat_result | None:
+    """Of the thing itself, also if it is a link; None if there is nothing."""
+    with suppress(FileNotFoundError):
+        return os.stat(name, dir_fd=parent, follow_symlinks=False)
+    return None
+
+
+def content(parent: int, name: str, most: int) -> bytes:
+    """What a regular file holds. ValueError: it is none, or larger than `most`. OSError."""
+    # Looked at before: opening a device can do something.
+    require_file(os.stat(name, dir_fd=parent, follow_symlinks=False))
+    descriptor = os.open(name, FILE, dir_fd=parent)
+    with os.fdopen(descriptor, "rb") as file:
+        require_file(os.fstat(descriptor))
+        data = file.read(most + 1)
+    if len(data) > most:
+        raise ValueError(f"it is larger than {most:,} bytes, the most that a tool can read")
+    return data
+
+
+def require_file(found: os.stat_result) -> None:
+    """Outside: it is a link. ValueError: it is no regular file."""
+    if stat.S_ISLNK(found.st_mode):
+        raise Outside(NOT_FOLLOWED)
+    if stat.S_ISDIR(found.st_mode):
+        raise ValueError("it is a folder")
+    if not stat.S_ISREG(found.st_mode):
+        raise ValueError("it is no regular file")
+
+
+MOST_ENTRIES = 1000
+MOST_BYTES = 64 * 1024 * 1024
+LOCK_SECONDS = 5.0
+PAUSE_SECONDS = 0.01
+
+
+def require_room(top: int, more_entries: int, more_bytes: int) -> None:
+    """ValueError: the folder is full. Only whoever is alone may call it."""
+    entries, size = _usage(top)
+    if entries + more_entries > MOST_ENTRIES:
+        raise ValueError(f"the tool's folder is full: it can hold {MOST_ENTRIES:,} files and folders")
+    if more_bytes > 0 and size + more_bytes > MOST_BYTES:
+        raise ValueError(f"the tool's folder is full: it can hold {MOST_BYTES:,} bytes")
+
+
+def _usage(top: int) -> tuple[int, int]:
+    """Entries and bytes, counted no further than the quota. Only whoever is alone may call it: what another process
+    left unfinished is removed."""
+    entries = size = 0
+    for _, folders, files, folder in os.fwalk(".", dir_fd=top, follow_symlinks=False):
+        entries += len(folders) + len(files)
+        for name in files:
+            if name.startswith(UNFINISHED):
+                os.unlink(name, dir_fd=folder)
+                entries -= 1
+            elif found := status(folder, name):
+                size += found.st_size
+        if entries > MOST_ENTRIES:
+            break
+    return entries, size
+
+
+def seize(lock: int) -> None:
+    """TimeoutError: another one kept it for too long."""
+    until = time.monotonic() + LOCK_SECONDS
+    while True:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > until:
+                raise TimeoutError(f"others kept the tool's folder busy for {LOCK_SECONDS:g} s") from None
+            time.sleep(PAUSE_SECONDS)
+        else:
+            return
+
+
+LARGEST_FILE = 1024 * 1024
+MOST_LISTED = 10_000
+
+
+@dataclass(frozen=True)
+class Folder:
+    """The folder `name` below `base`. Everything here waits for the disk: to be called in a thread.
+
+    All methods raise OSError as the system does, Outside for links that are not followed, and ValueError, all in words
+    without the path. Reading follows relative links within the folder; writing follows none.
+    """
+
+    base: Path
+    name: str
+
+    def read(self, parts: Parts) -> str:
+        with self._top() as top:
+            *parents, name = resolved(top, parts) or _no_file()
+            with below(top, parents) as parent:
+                return _decoded(content(parent, name, LARGEST_FILE))
+
+    def listing(self, parts: Parts) -> list[str]:
+        """Paths from the top, in order; those of folders end with a slash."""
+        prefix = "".join(f"{name}/" for name in parts)
+        try:
+            with self._top() as top, below(top, resolved(top, parts)) as folder:
+                names = os.listdir(folder)  # noqa: PTH208 # by its descriptor
+                if len(names) > MOST_LISTED:
+                    raise ValueError(f"it holds {len(names):,} files; at most {MOST_LISTED:,} can be listed")
+                kinds = {name: self._kind(top, (*parts, name)) for name in names if is_name(name)}
+        except FileNotFoundError:
+            if parts:
+                raise
+            return []
+        return sorted(f"{prefix}{name}{'/' if kind == 'folder' else ''}" for name, kind in kinds.items() if kind)
+
+    def _kind(self, top: int, parts: Parts) -> str | None:
+        try:
+            found = _found(top, parts)
+        except (OSError, Outside):
+            return None
+        return None if found is None else _kind_of(found)
+
+    def info(self, parts: Parts) -> dict[str, Any] | None:
+        try:
+            with self._top() as top:
+                found = _found(top, parts)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        if found is None or _kind_of(found) is None:
+            return None
+        folder = _kind_of(found) == "folder"
+        modified = datetime.fromtimestamp(int(found.st_mtime), UTC)
+        return {"size": 0 if folder else found.st_size, "modified": modified, "is_folder": folder}
+
+    def write(self, parts: Parts, text: str) -> None:
+        with self._alone() as top:
+            self._replace(top, parts, text.encode())
+
+    def append(self, parts: Parts, text: str) -> None:
+        with self._alone() as top:
+            self._replace(top, parts, _standing(top, parts) + text.encode())
+
+    def delete(self, parts: Parts) -> bool:
+        """Whether there was such a file or empty folder."""
+        *parents, name = parts
+        if not (self.base / self.name).is_dir():
+            return False
+        try:
+            with self._alone() as top, below(top, parents) as parent:
+                return _remove(parent, name)
+        except FileNotFoundError:
+            return False
+
+    @contextmanager
+    def _top(self, *, make: bool = False) -> Iterator[int]:
+        if make:
+            self.base.mkdir(mode=0o700, parents=True, exist_ok=True)
+        base = os.open(self.base, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            with below(base, [self.name], make=make) as top:
+                yield top
+        finally:
+            os.close(base)
+
+    @contextmanager
+    def _alone(self) -> Iterator[int]:
+        """The folder, made if need be, while no other writes to it, in this process or another one."""
+        with self._top(make=True) as top:
+            path = self.base / f"{self.name}.lock"
+            lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            try:
+                seize(lock)
+                yield top
+            finally:
+                os.close(lock)
+
+    def _replace(self, top: int, parts: Parts, data: bytes) -> None:
+        """All of `data` under that name, or what stood there before."""
+        *parents, name = parts
+        if len(data) > LARGEST_FILE:
+            raise ValueError(f"it would have {len(data):,} bytes; a file can have {LARGEST_FILE:,}")
+        missing, standing = _way(top, parts)
+        require_room(top, missing, len(data) - standing)
+        unfinished = f"{UNFINISHED}{secrets.token_hex(8)}"
+        with below(top, parents, make=True) as parent:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+            try:
+                with os.fdopen(os.open(unfinished, flags, 0o600, dir_fd=parent), "wb") as file:
+                    file.write(data)
+                    file.flush()
+                    os.fsync(file.fileno())
+                os.rename(unfinished, name, src_dir_fd=parent, dst_dir_fd=parent)
+            except OSError:
+                if status(parent, unfinished):
+                    os.unlink(unfinished, dir_fd=parent)
+                raise
+
+
+def _no_file() -> Parts:
+    raise ValueError("it is a folder")
+
+
+def _decoded(data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise ValueError(f"it is no text in UTF-8: the byte at {error.start:,} does not fit") from None
+
+
+def _found(top: int, parts: Parts) -> os.stat_result | None:
+    real = resolved(top, parts)
+    if not real:
+        return os.fstat(top)
+    with below(top, real[:-1]) as parent:
+        return status(parent, real[-1])
+
+
+def _kind_of(found: os.stat_result) -> str | None:
+    if stat.S_ISDIR(found.st_mode):
+        return "folder"
+    return "file" if stat.S_ISREG(found.st_mode) else None
+
+
+def _standing(top: int, parts: Parts) -> bytes:
+    """What there is to append to."""
+    try:
+        with below(top, parts[:-1]) as parent:
+            return content(parent, parts[-1], LARGEST_FILE)
+    except FileNotFoundError:
+        return b""
+
+
+def _way(top: int, parts: Parts) -> tuple[int, int]:
+    """How many of the names are still to be made, and how large the file is that stands there."""
+    for depth in range(len(parts)):
+        with below(top, parts[:depth]) as parent:
+            found = status(parent, parts[depth])
+        if found is None:
+            return len(parts) - depth, 0
+        if depth == len(parts) - 1:
+            require_file(found)
+            return 0, found.st_size
+        if stat.S_ISLNK(found.st_mode):
+            raise Outside(NOT_FOLLOWED)
+    return 0, 0
+
+
+def _remove(parent: int, name: str) -> bool:
+    found = status(parent, name)
+    if found is None:
+        return False
+    if not stat.S_ISDIR(found.st_mode):
+        require_file(found)
+        os.unlink(name, dir_fd=parent)
+        return True
+    try:
+        os.rmdir(name, dir_fd=parent)
+    except OSError as error:
+        if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
+            raise ValueError("it is a folder that is not empty") from None
+        raise
+    return True
+
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+def grants(granted: Files | None) -> dict[str, HostFunction]:
+    """What of it the mode allows, by name; paths are relative to the folder. The disk is waited for in a thread.
+
+    They raise ValueError, PermissionError for links that lead outside, and TimeoutError.
+    """
+    if granted is None:
+        return {}
+    kept = Folder(Path(settings.TOOL_FILES_DIR), granted.folder)
+    return _reading(kept) | (_writing(kept) if granted.mode == "write" else {})
+
+
+def _reading(kept: Folder) -> dict[str, HostFunction]:
+    async def read(path: str) -> str:
+        return await _done("read", path, kept.read, parts_of(path))
+
+    async def list_(folder: str = "") -> list[str]:
+        return await _done("list", folder, kept.listing, parts_of(folder) if folder else ())
+
+    async def info(path: str) -> dict[str, Any] | None:
+        return await _done("info", path, kept.info, parts_of(path))
+
+    return {"files.read": read, "files.list": list_, "files.info": info}
+
+
+def _writing(kept: Folder) -> dict[str, HostFunction]:
+    async def write(path: str, text: str) -> None:
+        await _done("write", path, kept.write, parts_of(path), _text(text))
+
+    async def append(path: str, text: str) -> None:
+        await _done("append", path, kept.append, parts_of(path), _text(text))
+
+    async def delete(path: str) -> bool:
+        return await _done("delete", path, kept.delete, parts_of(path))
+
+    return {"files.write": write, "files.append": append, "files.delete": delete}
+
+
+async def _done(name: str, path: str, work: Callable[..., T], *args: Parts | str) -> T:
+    """What `work` returns; what it raises in words for the tool."""
+    try:
+        return await asyncio.to_thread(work, *args)
+    except Outside as error:
+        raise PermissionError(f"files.{name}: {path!r}: {error}") from None
+    except TimeoutError as error:
+        raise TimeoutError(f"files.{name}: {error}") from None
+    except ValueError as error:
+        raise ValueError(f"files.{name}: {path!r}: {error}") from None
+    except FileNotFoundError:
+        raise ValueError(f"files.{name}: there is no {path!r}") from None
+    except NotADirectoryError:
+        raise ValueError(f"files.{name}: {path!r}: a part of it is no folder, or a link") from None
+    except OSError as error:
+        logger.warning("files.%s failed: %s", name, error.strerror)
+        if error.errno == errno.ELOOP:
+            raise PermissionError(f"files.{name}: {path!r}: it is a link, and that is not followed") from None
+        raise ValueError(f"files.{name}: {path!r}: {os.strerror(error.errno or errno.EIO)}") from None
+
+
+def _text(text: object) -> str:
+    if not isinstance(text, str):
+        raise TypeError("files: the content must be a text")
+    return text

@@ -1,0 +1,338 @@
+"""From a type annotation, as syntax, to JSON Schema, with its default and the limits that an author may put on it."""
+
+import ast
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import SchemaError
+
+from tools_studio.formats import DECIMAL_PATTERN, Schema
+from tools_studio.language.coercion import problem
+from tools_studio.language.records import Record
+from tools_studio.language.snippet import SignatureError
+
+LENGTH_CAP = 100
+WORK_CAP = 100
+
+_ATOM = r"(?:\\[dDwWsSbB\W]|\[\^?\]?(?:\\.|[^\]\\])*\]|[^\\\[\](){}*+?|^$])"
+_COUNT = r"(\*|\+|\?|\{\d{1,3}(?:,\d{0,3})?\})?"
+_PART = re.compile(_ATOM + _COUNT)
+_ALLOWED = "expected a pattern of characters, [classes], counts like {2,5}, and at most one * or + after a leading ^"
+
+
+def check_pattern(pattern: object) -> None:
+    """Raise ValueError unless `pattern` is valid and cheap on any text."""
+    if not isinstance(pattern, str) or len(pattern) > LENGTH_CAP:
+        raise ValueError(f"expected a pattern of at most {LENGTH_CAP} characters")
+    try:
+        re.compile(pattern)
+    except (re.error, RecursionError, OverflowError) as error:
+        raise ValueError(f"expected a valid regular expression: {error}") from error
+    anchored = pattern.startswith("^")
+    open_ended, work = _cost(pattern.removeprefix("^").removesuffix("$"))
+    if open_ended > anchored or work > WORK_CAP:
+        raise ValueError(_ALLOWED)
+
+
+def _cost(pattern: str) -> tuple[int, int]:
+    """How many repetitions have no upper end, and in how many ways the others can be tried."""
+    position, open_ended, work = 0, 0, 1
+    while position < len(pattern):
+        part = _PART.match(pattern, position)
+        if part is None:
+            raise ValueError(_ALLOWED)
+        position = part.end()
+        ways = _ways(part[1] or "")
+        open_ended += ways is None
+        work *= ways or 1
+    return open_ended, work
+
+
+def _ways(count: str) -> int | None:
+    """The number of lengths that a count allows; None if there is no upper end."""
+    if count in {"*", "+"} or count.endswith(",}"):
+        return None
+    if count == "?":
+        return 2
+    low, comma, high = count.strip("{}").partition(",")
+    return int(high) - int(low or 0) + 1 if comma else 1
+
+
+_NUMBER = frozenset({"integer", "number"})
+_TEXT = frozenset({"string"})
+_LIST = frozenset({"array"})
+# Which types a keyword says something about: anywhere else it would look like a check and never be one.
+_APPLIES: dict[str, frozenset[str]] = {
+    "minimum": _NUMBER,
+    "maximum": _NUMBER,
+    "exclusiveMinimum": _NUMBER,
+    "exclusiveMaximum": _NUMBER,
+    "multipleOf": _NUMBER,
+    "minLength": _TEXT,
+    "maxLength": _TEXT,
+    "pattern": _TEXT,
+    "minItems": _LIST,
+    "maxItems": _LIST,
+    "uniqueItems": _LIST,
+}
+
+
+def check_bounds(bounds: dict[Any, Any], schema: dict[str, Any]) -> dict[str, Any]:
+    """Return `bounds` if all of them mean something for the type of `schema`, or raise ValueError."""
+    types = {branch.get("type") for branch in schema.get("anyOf", [schema])}
+    for keyword in bounds:
+        if keyword not in _APPLIES:
+            raise ValueError(f"unknown bound {keyword!r}: expected one of {', '.join(_APPLIES)}")
+        if types.isdisjoint(_APPLIES[keyword]):
+            raise ValueError(f"the bound {keyword!r} says nothing about this type")
+    if "pattern" in bounds:
+        if "pattern" in schema:
+            raise ValueError("this type has a pattern of its own")
+        check_pattern(bounds["pattern"])
+    _check_values(bounds)
+    return bounds
+
+
+def _check_values(bounds: dict[str, Any]) -> None:
+    try:
+        Draft202012Validator.check_schema(bounds)
+    except SchemaError as error:
+        raise ValueError(f"the bound {'.'.join(map(str, error.path))!r} does not fit: {error.message}") from error
+
+
+_EMPTY: dict[str, Any] = {"list": [], "dict": {}}
+
+
+def of_parameter(name: str, node: ast.expr, schema: Schema) -> Any:
+    """The default that `node` writes. SignatureError: not a literal, or it does not fit `schema`."""
+    value: Any = None
+    try:
+        value = ast.literal_eval(node)
+        same = json.loads(json.dumps(value, allow_nan=False)) == value
+    except (ValueError, TypeError, SyntaxError):
+        same = False
+    if not same:
+        raise SignatureError(f"the default of {name!r} must be a literal that JSON can hold", node.lineno)
+    if complaint := problem(schema, value):
+        raise SignatureError(f"the default of {name!r} does not fit its type: {complaint}", node.lineno)
+    return value
+
+
+def of_field(name: str, node: ast.expr, schema: Schema) -> Any:
+    """The same for a field of a dataclass, which may be `field(default=…)` or `field(default_factory=list)`."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name | ast.Attribute):
+        return of_parameter(name, node, schema)
+    for keyword in node.keywords:
+        if keyword.arg == "default":
+            return of_parameter(name, keyword.value, schema)
+        if keyword.arg == "default_factory" and isinstance(keyword.value, ast.Name) and keyword.value.id in _EMPTY:
+            return _EMPTY[keyword.value.id]
+    raise SignatureError(f"the default of {name!r} must be a literal, or field(default_factory=list)", node.lineno)
+
+
+SCHEMA_CAP = 32 * 1024
+_KNOWN = (
+    "str, int, float, bool, None, list[T], dict[str, T], Literal[...], T | None, Any, date, datetime, Decimal, a "
+    'dataclass or Annotated[T, "description", {"minimum": 1}]'
+)
+_SIMPLE: dict[str, Schema] = {
+    "str": {"type": "string"},
+    "int": {"type": "integer"},
+    "float": {"type": "number"},
+    "bool": {"type": "boolean"},
+    "None": {"type": "null"},
+    "list": {"type": "array"},
+    "dict": {"type": "object"},
+    "Any": {},
+    "date": {"type": "string", "format": "date"},
+    "datetime": {"type": "string", "format": "date-time"},
+    "Decimal": {"type": "string", "format": "decimal", "pattern": DECIMAL_PATTERN},
+}
+_CAPITALS = {"List": "list", "Dict": "dict"}
+_REFUSED = {
+    "tuple": "use list[T] instead: JSON has no tuples",
+    "Tuple": "use list[T] instead: JSON has no tuples",
+    "set": "use list[T] instead: JSON has no sets",
+    "bytes": "use str instead: JSON has no bytes",
+    "object": "use Any instead",
+}
+_LITERALS = "expected texts, whole numbers, True, False or None in Literal[...]"
+_JSON_TYPES: tuple[tuple[type, str], ...] = (
+    (bool, "boolean"),
+    (int, "integer"),
+    (str, "string"),
+    (type(None), "null"),
+)
+
+
+@dataclass
+class Types:
+    """The types that annotations of one tool may name: the plain ones, and the tool's own records."""
+
+    records: Mapping[str, Record] = field(default_factory=dict)
+    _made: dict[str, Schema] = field(default_factory=dict)
+
+    def read_records(self) -> None:
+        """Make the schema of every record. SignatureError, with the line in the author's source."""
+        for record in self.records.values():
+            self._record(record, ())
+
+    def schema_of(self, node: ast.expr) -> Schema:
+        """The schema of the values that `node` describes. SignatureError, with the line inside the snippet: unknown."""
+        match node:
+            case ast.Constant(value=None):
+                return {"type": "null"}
+            case ast.Constant(value=str()):
+                raise SignatureError("expected a type without quotes", node.lineno)
+            case ast.BinOp(op=ast.BitOr()):
+                return self._union(_flat(node))
+            case ast.Subscript():
+                return self._generic(_name(node.value), node)
+            case _:
+                return self._named(_name(node), node)
+
+    def _named(self, name: str, node: ast.expr) -> Schema:
+        name = _CAPITALS.get(name, name)
+        if name in self._made:
+            return dict(self._made[name])
+        if name not in _SIMPLE:
+            raise SignatureError(f"unknown type {name!r}: {_REFUSED.get(name, f'expected {_KNOWN}')}", node.lineno)
+        return dict(_SIMPLE[name])
+
+    def _generic(self, name: str, node: ast.Subscript) -> Schema:
+        parameters = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        build = self._builders.get(_CAPITALS.get(name, name))
+        if build is None:
+            self._named(name, node)
+            raise SignatureError(f"the type {name!r} takes nothing in brackets", node.lineno)
+        if not parameters:
+            raise SignatureError(f"expected a type in the brackets of {name!r}", node.lineno)
+        return build(parameters)
+
+    def _list(self, parameters: list[ast.expr]) -> Schema:
+        if len(parameters) != 1:
+            raise SignatureError("expected one type, as in list[str]", parameters[0].lineno)
+        return {"type": "array", "items": self.schema_of(parameters[0])}
+
+    def _dict(self, parameters: list[ast.expr]) -> Schema:
+        if len(parameters) != 2 or self.schema_of(parameters[0]) != {"type": "string"}:
+            raise SignatureError("expected dict[str, T]: the keys of a JSON object are text", parameters[0].lineno)
+        values = self.schema_of(parameters[1])
+        return {"type": "object", "additionalProperties": values} if values else {"type": "object"}
+
+    def _optional(self, parameters: list[ast.expr]) -> Schema:
+        if len(parameters) != 1:
+            raise SignatureError("expected one type, as in Optional[str]", parameters[0].lineno)
+        return self._union([*parameters, ast.Constant(value=None)])
+
+    def _union(self, parts: list[ast.expr]) -> Schema:
+        """One schema for all of `parts`; nested unions are joined, the same type twice counts once."""
+        branches: list[Schema] = []
+        for part in parts:
+            schema = self.schema_of(part)
+            inner = schema["anyOf"] if schema.keys() == {"anyOf"} else [schema]
+            branches.extend(branch for branch in inner if branch not in branches)
+        if {} in branches:
+            return {}
+        return branches[0] if len(branches) == 1 else {"anyOf": branches}
+
+    def _literal(self, parameters: list[ast.expr]) -> Schema:
+        values = [_literal_value(node) for node in parameters]
+        types = {next(name for kind, name in _JSON_TYPES if isinstance(value, kind)) for value in values}
+        return {"type": types.pop(), "enum": values} if len(types) == 1 else {"enum": values}
+
+    def _annotated(self, parameters: list[ast.expr]) -> Schema:
+        schema = self.schema_of(parameters[0])
+        for node in parameters[1:]:
+            try:
+                extra = ast.literal_eval(node)
+            except (ValueError, TypeError, SyntaxError):
+                extra = None
+            if isinstance(extra, str):
+                schema["description"] = extra
+            elif isinstance(extra, dict):
+                schema |= _bounded(extra, schema, node.lineno)
+            else:
+                raise SignatureError('expected Annotated[T, "description", {"minimum": 1}]', node.lineno)
+        return schema
+
+    def _record(self, record: Record, inside: tuple[str, ...]) -> None:
+        if record.name in self._made:
+            return
+        if record.name in inside:
+            raise SignatureError(f"the record {record.name} holds itself; that has no schema", record.line)
+        named = {node.id for each in record.fields for node in ast.walk(each.annotation) if isinstance(node, ast.Name)}
+        for name in named & self.records.keys():
+            self._record(self.records[name], (*inside, record.name))
+        schema = self._schema_of_record(record)
+        if len(json.dumps(schema)) > SCHEMA_CAP:
+            raise SignatureError(f"the schema of {record.name} is larger than {SCHEMA_CAP // 1024} KB", record.line)
+        self._made[record.name] = schema
+
+    def _schema_of_record(self, record: Record) -> Schema:
+        properties = {node.target.id: self._field(node) for node in record.fields if isinstance(node.target, ast.Name)}
+        described = {"description": record.description} if record.description else {}
+        return {
+            "type": "object",
+            "title": record.name,
+            **described,
+            "properties": properties,
+            "required": [name for name, part in properties.items() if "default" not in part],
+            "additionalProperties": False,
+        }
+
+    def _field(self, node: ast.AnnAssign) -> Schema:
+        assert isinstance(node.target, ast.Name)
+        schema = self.schema_of(node.annotation)
+        if node.value is None:
+            return schema
+        return schema | {"default": of_field(node.target.id, node.value, schema)}
+
+    @property
+    def _builders(self) -> dict[str, Callable[[list[ast.expr]], Schema]]:
+        return {
+            "list": self._list,
+            "dict": self._dict,
+            "Optional": self._optional,
+            "Union": self._union,
+            "Literal": self._literal,
+            "Annotated": self._annotated,
+        }
+
+
+def _name(node: ast.expr) -> str:
+    """The last part of a possibly dotted name: `datetime.date` is `date`."""
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name | ast.Attribute):
+        return node.attr
+    if isinstance(node, ast.Name):
+        return node.id
+    raise SignatureError(f"expected a type: {_KNOWN}", node.lineno)
+
+
+def _flat(node: ast.expr) -> list[ast.expr]:
+    parts: list[ast.expr] = []
+    while isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
+        parts.insert(0, node.right)
+        node = node.left
+    return [node, *parts]
+
+
+def _literal_value(node: ast.expr) -> str | int | bool | None:
+    try:
+        value = ast.literal_eval(node)
+    except (ValueError, TypeError) as error:
+        raise SignatureError(_LITERALS, node.lineno) from error
+    if value is None or isinstance(value, str | int):
+        return value
+    raise SignatureError(_LITERALS, node.lineno)
+
+
+def _bounded(extra: dict[Any, Any], schema: Schema, line: int) -> Schema:
+    try:
+        return check_bounds(extra, schema)
+    except ValueError as error:
+        raise SignatureError(str(error), line) from error

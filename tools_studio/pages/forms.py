@@ -1,0 +1,387 @@
+"""The Studio's form: what an author types, turned into a draft, with its variables and its capabilities."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django import forms
+from django.http import QueryDict
+from django_ace import AceWidget
+
+from hitlchat.gate import loosening
+from hitlchat.gate.deciders import what_signed_in_only_means
+from hitlchat.gate.loosening import Guard, guard_of
+from hitlchat.gate.models import DEFAULT_PROMPT, LONGEST_DEADLINE, HitlMode, Tool
+from hitlchat.secrets.references import REFERENCE
+from tools_studio import capabilities, columns, examples
+from tools_studio.capabilities import FETCH_METHODS, MOST_BYTES, MOST_REDIRECTS, MOST_SECONDS, CapabilityError, Fetch
+from tools_studio.drafts import MOST_TAGS, Draft
+from tools_studio.models import Category
+from tools_studio.variables import Kept, Variable, resolve
+
+NAME, KIND, VALUE = "variable-name", "variable-kind", "variable-value"
+SPARE = 2
+
+
+@dataclass(frozen=True)
+class Row:
+    """`kept`: a secret is stored that is shown to nobody; `again`: one was typed and is not shown back."""
+
+    name: str = ""
+    secret: bool = False
+    value: str = ""
+    kept: bool = False
+    again: bool = False
+    missing: str = ""
+
+    @property
+    def empty(self) -> bool:
+        return not (self.name or self.value or self.again)
+
+
+def of(variables: Iterable[Variable], standing: Mapping[str, Kept]) -> list[Row]:
+    """The rows for variables as they are stored, and some to fill in; a stored secret's value is None in them."""
+    missing = resolve(standing.values()).missing
+    rows = [
+        Row(each.name, each.secret, each.value or "", _is_kept(each, standing), missing=missing.get(each.name, ""))
+        for each in variables
+    ]
+    return rows + [Row()] * SPARE
+
+
+def typed(data: Mapping[str, Any], standing: Mapping[str, Kept]) -> list[Row]:
+    """The rows as they were posted. A secret that was typed is not sent back, so it has to be typed again."""
+    rows = []
+    for each in variables(data):
+        given = each.value or ""
+        hidden = each.secret and given != "" and not REFERENCE.fullmatch(given)
+        shown = "" if hidden else given
+        rows.append(Row(each.name, each.secret, shown, _is_kept(each, standing), again=hidden))
+    return rows + [Row()] * SPARE
+
+
+def variables(data: Mapping[str, Any]) -> tuple[Variable, ...]:
+    """What the posted rows declare. A row with neither a name nor a value is none; a secret without a value stays."""
+    if not isinstance(data, QueryDict):
+        return ()
+    rows = zip(data.getlist(NAME), data.getlist(KIND), data.getlist(VALUE), strict=False)
+    return tuple(
+        Variable(name.strip(), kind == "secret", None if kind == "secret" and not value else value)
+        for name, kind, value in rows
+        if name.strip() or value
+    )
+
+
+def _is_kept(variable: Variable, standing: Mapping[str, Kept]) -> bool:
+    stored = standing.get(variable.name)
+    return bool(variable.secret and stored and stored.secret and stored.value and not REFERENCE.fullmatch(stored.value))
+
+
+FLAGS = ("store", "secrets", "now", "random", "sleep", "destructive")
+METHODS = tuple((method, method) for method in FETCH_METHODS)
+FETCH_MODES = (("", "Off"), ("public", "Public"), ("allowlist", "Named hosts"), ("open", "Open"))
+FILES_MODES = (("", "Off"), ("read", "Read"), ("write", "Read and write"))
+PLAIN = Fetch("public")
+
+# The form's field for each dotted place in a declaration.
+FIELDS = {
+    "fetch": "fetch_mode",
+    "fetch.mode": "fetch_mode",
+    "fetch.hosts": "hosts",
+    "fetch.methods": "methods",
+    "fetch.maxBytes": "max_bytes",
+    "fetch.timeoutSeconds": "timeout_seconds",
+    "fetch.redirects": "redirects",
+    "files": "files_mode",
+    "files.mode": "files_mode",
+    "files.folder": "files_folder",
+    "email": "email_to",
+    "email.to": "email_to",
+    "webhook": "webhook_targets",
+    "webhook.targets": "webhook_targets",
+    **{name: name for name in FLAGS},
+}
+
+
+def _switch(label: str, help_text: str) -> forms.BooleanField:
+    return forms.BooleanField(required=False, label=label, help_text=help_text)
+
+
+def _lines(label: str, help_text: str, example: str) -> forms.CharField:
+    area = forms.Textarea(attrs={"rows": 3, "placeholder": example, "spellcheck": "false", "class": "mono"})
+    return forms.CharField(required=False, label=label, help_text=help_text, widget=area)
+
+
+def _limit(label: str, help_text: str, initial: float) -> forms.CharField:
+    # What is no number is said by the declaration's own reading, in the same words as everywhere.
+    digits = forms.TextInput(attrs={"inputmode": "decimal"})
+    return forms.CharField(required=False, label=label, help_text=help_text, initial=f"{initial:g}", widget=digits)
+
+
+class PowersForm(forms.Form):
+    fetch_mode = forms.ChoiceField(choices=FETCH_MODES, required=False, label="Network", widget=forms.RadioSelect)
+    hosts = _lines("Hosts, one a line", "An exact host, a host and port, or *.example.com.", "api.example.com")
+    methods = forms.MultipleChoiceField(
+        choices=METHODS, required=False, label="Methods", initial=FETCH_METHODS, widget=forms.CheckboxSelectMultiple
+    )
+    max_bytes = forms.CharField(
+        required=False,
+        label="Largest answer, in bytes",
+        help_text=f"At most {MOST_BYTES:,}.",
+        initial=str(PLAIN.max_bytes),
+        widget=forms.TextInput(attrs={"inputmode": "numeric"}),
+    )
+    timeout_seconds = _limit("Seconds for a request", f"At most {MOST_SECONDS:g}.", PLAIN.timeout_seconds)
+    redirects = _limit("Redirects to follow", f"At most {MOST_REDIRECTS}; 0 follows none.", PLAIN.redirects)
+    email = _switch("E-mail", "Sends plain text messages to the recipients below, and to nobody else.")
+    email_to = _lines(
+        "Recipients, one a line", "An address, @example.com for everyone there, or * for anyone.", "ops@example.com"
+    )
+    webhook = _switch("Webhook", "Sends JSON to an address kept in a variable. The code never sees a secret address.")
+    webhook_targets = _lines(
+        "Names of variables, one a line", "Those that hold the addresses; add them under Variables.", "ALERTS_URL"
+    )
+    store = _switch("Store", "Keeps small values between calls. All tools of the group share them.")
+    files_mode = forms.ChoiceField(choices=FILES_MODES, required=False, label="Files", widget=forms.RadioSelect)
+    files_folder = forms.CharField(
+        required=False, label="Folder", help_text="Tools that name the same folder share it. Empty: the tool's name."
+    )
+    secrets = _switch("Secrets", "Lets the code read its secrets. fetch(auth=…) and webhook(…) work without it.")
+    now = _switch("Clock", "Reads the date and the time.")
+    random = _switch("Chance", "Uses random numbers that nobody can foresee.")
+    sleep = _switch("Waiting", "Pauses for some seconds, such as between two tries.")
+    destructive = _switch(
+        "Destroys what cannot be brought back",
+        "Not a power but a warning: the level becomes L5, and whoever approves has to confirm a review.",
+    )
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or {}
+        for name, value in declared(cleaned).items():
+            try:
+                capabilities.parse({name: value})
+            except CapabilityError as error:
+                self.refuse(error.field, str(error).removeprefix(f"{error.field}: "))
+        return cleaned
+
+    def refuse(self, place: str, message: str) -> None:
+        """Show what is wrong with a declaration at the field that its dotted place belongs to."""
+        self.add_error(FIELDS.get(place), message)
+
+
+def declared(data: Mapping[str, Any]) -> dict[str, Any]:
+    """The declaration that the form's values make, valid or not; `data` is cleaned, initial, or as it was posted."""
+    granted: dict[str, Any] = {name: True for name in FLAGS if data.get(name)}
+    if mode := data.get("fetch_mode"):
+        granted["fetch"] = {
+            "mode": mode,
+            "hosts": str(data.get("hosts") or "").split(),
+            "methods": _several(data, "methods"),
+            "maxBytes": _number(data.get("max_bytes"), PLAIN.max_bytes),
+            "timeoutSeconds": _number(data.get("timeout_seconds"), PLAIN.timeout_seconds),
+            "redirects": _number(data.get("redirects"), PLAIN.redirects),
+        }
+    if mode := data.get("files_mode"):
+        folder = str(data.get("files_folder") or "").strip() or str(data.get("name") or "").lower()
+        granted["files"] = {"mode": mode, "folder": folder}
+    if data.get("email"):
+        granted["email"] = {"to": str(data.get("email_to") or "").split()}
+    if data.get("webhook"):
+        granted["webhook"] = {"targets": str(data.get("webhook_targets") or "").split()}
+    return granted
+
+
+def initial_powers(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """The form's values for a sound declaration."""
+    granted = capabilities.parse(raw)
+    fetch, files = granted.fetch, granted.files
+    shown = fetch or PLAIN
+    return {
+        **{name: getattr(granted, name) for name in FLAGS},
+        "fetch_mode": fetch.mode if fetch else "",
+        "hosts": "\n".join(shown.hosts),
+        "methods": list(shown.methods),
+        "max_bytes": str(shown.max_bytes),
+        "timeout_seconds": f"{shown.timeout_seconds:g}",
+        "redirects": str(shown.redirects),
+        "files_mode": files.mode if files else "",
+        "files_folder": files.folder if files else "",
+        "email": bool(granted.email),
+        "email_to": "\n".join(granted.email),
+        "webhook": bool(granted.webhook),
+        "webhook_targets": "\n".join(granted.webhook),
+    }
+
+
+def _several(data: Mapping[str, Any], name: str) -> list[Any]:
+    """All values of a field; a posted form would otherwise give the last one alone."""
+    getlist = getattr(data, "getlist", None)
+    return list(getlist(name) if getlist else data.get(name) or [])
+
+
+def _number(typed: object, default: float) -> object:
+    """A number, or the text that is none, for the declaration's reading to refuse."""
+    text = str(typed if typed is not None else "").strip()
+    if not text:
+        return default
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+class ToolForm(PowersForm):
+    """`example` are the arguments to keep with the draft, as far as its signature takes them."""
+
+    name = forms.CharField(max_length=64, help_text="Letters, digits, _ and -: the model calls it by this name.")
+    title = forms.CharField(max_length=120, required=False, help_text="For people, in lists.")
+    description = forms.CharField(
+        required=False,
+        max_length=4000,
+        widget=forms.Textarea(attrs={"rows": 2}),
+        help_text="What the model is told. Empty: the docstring of run().",
+    )
+    category = forms.ChoiceField(choices=Category.choices, initial=Category.CUSTOM)
+    tags = forms.CharField(
+        required=False, help_text=f"At most {MOST_TAGS}, with commas between them, such as invoices, finance."
+    )
+    group = forms.CharField(max_length=64, initial="tools", help_text="Tools of one group share one store.")
+    code = forms.CharField(
+        strip=False,
+        widget=AceWidget(
+            mode="python",
+            useStrictCSP=True,
+            width=None,
+            height=None,
+            toolbar=False,
+            useworker=False,
+            showprintmargin=False,
+            tabsize=4,
+            attrs={"form": "tool-form"},
+        ),
+    )
+    # Only a place for errors: the rows are read as they were posted, see variable_rows.
+    variables = forms.CharField(required=False)
+    hitl_mode = forms.ChoiceField(label="HITL mode", choices=HitlMode.choices, widget=forms.RadioSelect, required=False)
+    condition = forms.CharField(
+        required=False,
+        max_length=2000,
+        label="Ask when",
+        widget=forms.Textarea(attrs={"rows": 2, "placeholder": 'float(args["amount"]) > 100', "class": "mono"}),
+        help_text="A Python expression over args. Where it is true the call asks.",
+    )
+    prompt_template = forms.CharField(
+        required=False,
+        max_length=500,
+        label="Approval prompt",
+        widget=forms.Textarea(attrs={"rows": 2, "placeholder": DEFAULT_PROMPT}),
+        help_text="With {toolName}, {args} or {args.NAME} filled in.",
+    )
+    deadline_seconds = forms.IntegerField(
+        required=False,
+        min_value=1,
+        max_value=LONGEST_DEADLINE,
+        label="Seconds to answer",
+        help_text="Empty: the default.",
+    )
+    signed_in_only = forms.BooleanField(required=False, label="A signed-in person must decide")
+    lower_anyway = forms.BooleanField(required=False, label="Yes, less oversight than before")
+    # The version that the page was made from: a newer one is not overwritten unseen.
+    made_from = forms.IntegerField(required=False, min_value=1, widget=forms.HiddenInput)
+
+    def __init__(
+        self, data: Mapping[str, Any] | None = None, *, tool: Tool | None = None, draft: Draft, **kwargs: Any
+    ) -> None:
+        super().__init__(data, initial=initial(draft, tool), **kwargs)
+        self.tool = tool
+        self.example = draft.example
+        self.asks_to_lower = False
+        standing: Mapping[str, Kept] = columns.kept(tool.script) if tool else {}
+        shown = of(draft.variables, standing) if data is None else typed(data, standing)
+        self.rows: list[Row] = shown
+        self.fields["signed_in_only"].help_text = what_signed_in_only_means()
+        # A new tool may leave it open: its risk decides then.
+        self.fields["hitl_mode"].required = tool is not None
+        for field in self.fields.values():
+            field.widget.attrs.setdefault("autocomplete", "off")
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean()
+        if self.tool and not cleaned.get("lower_anyway"):
+            self._ask_to_lower(self.tool, cleaned)
+        return cleaned
+
+    def _ask_to_lower(self, tool: Tool, cleaned: dict[str, Any]) -> None:
+        mode, condition = cleaned.get("hitl_mode"), cleaned.get("condition", "").replace("\r\n", "\n")
+        before = guard_of(tool)
+        after = Guard(mode or before.mode, condition, cleaned["signed_in_only"])
+        if loosening.asks_otherwise(before, after):
+            self.asks_to_lower = True
+            self.add_error("condition", "Calls that ask now may run unseen. Confirm it below, then save.")
+        if loosening.lowers(before, after):
+            self.asks_to_lower = True
+            self.add_error(
+                "hitl_mode", "This tool would be asked about less often than now. Confirm it below, then save."
+            )
+        if loosening.trusts(before, after):
+            self.asks_to_lower = True
+            self.add_error("signed_in_only", "The word of an MCP client would be enough. Confirm it below, then save.")
+
+    def draft(self) -> Draft:
+        """The draft of a valid form."""
+        data = self.cleaned_data
+        code = data["code"].replace("\r\n", "\n")
+        return Draft(
+            name=data["name"],
+            title=data["title"],
+            description=data["description"].replace("\r\n", "\n"),
+            group=data["group"],
+            category=data["category"],
+            tags=tags(data["tags"]),
+            code=code,
+            capabilities=declared(data),
+            hitl_mode=data["hitl_mode"] or None,
+            condition=data["condition"].replace("\r\n", "\n"),
+            prompt_template=data["prompt_template"].replace("\r\n", "\n"),
+            deadline_seconds=data["deadline_seconds"],
+            signed_in_only=data["signed_in_only"],
+            example=examples.fitting(self.example, code),
+            variables=variables(self.data),
+        )
+
+    def show(self, problems: dict[str, str]) -> None:
+        """Put an AuthoringError's problems at their fields."""
+        for name, text in problems.items():
+            if name == "capabilities":
+                place, _, message = text.partition(": ")
+                self.refuse(place, message or text)
+            else:
+                self.add_error(name if name in self.fields else None, text)
+
+
+def tags(typed: str) -> tuple[str, ...]:
+    """`Finance, invoices,` is two tags, in small letters."""
+    words = (word.strip().lower() for word in typed.split(","))
+    return tuple(dict.fromkeys(word for word in words if word))
+
+
+def initial(draft: Draft, tool: Tool | None) -> dict[str, Any]:
+    """The form's values for a draft."""
+    return {
+        "name": draft.name,
+        "title": draft.title,
+        "description": draft.description,
+        "group": draft.group,
+        "category": draft.category,
+        "tags": ", ".join(draft.tags),
+        "code": draft.code,
+        "hitl_mode": draft.hitl_mode or "",
+        "condition": draft.condition,
+        "prompt_template": draft.prompt_template,
+        "deadline_seconds": draft.deadline_seconds,
+        "signed_in_only": draft.signed_in_only,
+        "made_from": tool.script.version if tool else None,
+        **initial_powers(draft.capabilities),
+    }

@@ -1,0 +1,115 @@
+"""The page about the Python that tools are written in: docs/tool-python.md, with a list of its sections."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils.safestring import SafeString, mark_safe
+from django.views.decorators.http import require_GET
+from markdown_it import MarkdownIt
+from markdown_it.renderer import RendererHTML
+from markdown_it.token import Token
+from pygments import highlight
+from pygments.formatters import HtmlFormatter
+from pygments.lexers import get_lexer_by_name
+from pygments.util import ClassNotFound
+
+from tools_studio.pages.access import author_only
+from tools_studio.pages.listing import side
+
+DOCUMENT = Path("docs") / "tool-python.md"
+LISTED = ("h2",)
+
+
+@dataclass(frozen=True)
+class Section:
+    anchor: str
+    title: str
+
+
+@dataclass(frozen=True)
+class Reference:
+    title: str
+    sections: tuple[Section, ...]
+    html: SafeString
+
+
+class _Html(RendererHTML):
+    """What is wider than the page scrolls by itself, also by keyboard."""
+
+    def table_open(self, *_: Any) -> str:
+        return '<div class="scroll-x" tabindex="0"><table>\n'
+
+    def table_close(self, *_: Any) -> str:
+        return "</table></div>\n"
+
+    def fence(self, tokens: Sequence[Token], idx: int, *_: Any) -> str:
+        return f'<pre tabindex="0"><code>{_coloured(tokens[idx].content, tokens[idx].info.strip())}</code></pre>\n'
+
+
+_parser = MarkdownIt("commonmark", {"html": False}, renderer_cls=_Html).enable("table")
+
+
+@author_only
+@require_GET
+def page(request: HttpRequest) -> HttpResponse:
+    file = settings.BASE_DIR / DOCUMENT
+    if not file.is_file():
+        raise Http404(f"{DOCUMENT} is not part of this installation")
+    reference = _rendered(file, file.stat().st_mtime_ns)
+    return render(request, "studio/python.html", {"reference": reference, **side(request)})
+
+
+@lru_cache(maxsize=2)
+def _rendered(file: Path, _changed: int) -> Reference:
+    return render_document(file.read_text(encoding="utf-8"))
+
+
+def render_document(text: str) -> Reference:
+    """The Markdown of our own documents as a page: its heading apart, and an anchor at each other one."""
+    tokens = _parser.parse(text)
+    sections: list[Section] = []
+    title, seen = "", set[str]()
+    for opening, inline in pairwise(tokens):
+        if opening.type != "heading_open":
+            continue
+        words = "".join(child.content for child in inline.children or ())
+        if opening.tag == "h1":
+            title = title or words
+            continue
+        anchor = _anchor(words, seen)
+        opening.attrSet("id", anchor)
+        if opening.tag in LISTED:
+            sections.append(Section(anchor, words))
+    # The page has the title in its own head.
+    first = next((at for at, token in enumerate(tokens) if token.type == "heading_close"), -1) + 1
+    body = tokens[first:] if tokens and tokens[0].tag == "h1" else tokens
+    html = _parser.renderer.render(body, _parser.options, {})
+    return Reference(title, tuple(sections), mark_safe(html))  # noqa: S308 - our own file, and no HTML in it passes
+
+
+def _anchor(words: str, seen: set[str]) -> str:
+    """As links in Markdown documents expect it: small letters, hyphens for spaces."""
+    base = re.sub(r"[^\w\- ]", "", words.lower()).replace(" ", "-") or "section"
+    anchor = base
+    for number in range(1, len(seen) + 2):
+        if anchor not in seen:
+            break
+        anchor = f"{base}-{number}"
+    seen.add(anchor)
+    return anchor
+
+
+def _coloured(code: str, language: str) -> str:
+    try:
+        lexer = get_lexer_by_name(language or "text")
+    except ClassNotFound:
+        lexer = get_lexer_by_name("text")
+    return highlight(code, lexer, HtmlFormatter(nowrap=True))

@@ -1,0 +1,102 @@
+"""A tool's versions: the list, how any two differ, and going back to one."""
+
+from typing import Any
+
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_GET, require_POST
+
+from hitlchat.gate.actor import actor_of
+from hitlchat.gate.loosening import NotConfirmed
+from hitlchat.gate.models import Tool
+from tools_studio import authoring, versions
+from tools_studio.columns import Unreadable
+from tools_studio.drafts import AuthoringError
+from tools_studio.models import Script, ScriptVersion
+from tools_studio.pages import page
+from tools_studio.pages.access import author_only, authored
+from tools_studio.pages.listing import side
+
+PAGE = 50
+
+
+@author_only
+@require_GET
+def listed(request: HttpRequest, name: str) -> HttpResponse:
+    return _list(request, authored(name))
+
+
+def _list(request: HttpRequest, tool: Tool, status: int = 200, **more: Any) -> HttpResponse:
+    rows = _of(tool)
+    older_than = request.GET.get("before", "")
+    if older_than.isdecimal():
+        rows = rows.filter(number__lt=int(older_than[:9]))
+    # One more than is shown: what the last one changed is seen against the one before it.
+    saves = list(versions.saves(rows[: PAGE + 1]))
+    context = {
+        "saves": saves[:PAGE],
+        "older": saves[PAGE - 1].version.number if len(saves) > PAGE else None,
+        "restored": request.GET.get("restored", ""),
+        "anew": "anew" in request.GET,
+        **_around(request, tool),
+        **more,
+    }
+    return render(request, "studio/versions.html", context, status=status)
+
+
+@author_only
+@require_GET
+def compared(request: HttpRequest, name: str, before: int, after: int) -> HttpResponse:
+    tool = authored(name)
+    old, new = (get_object_or_404(_of(tool), number=number) for number in (before, after))
+    context: dict[str, Any] = {"old": old, "new": new, "numbers": _of(tool).values_list("number", flat=True)[:500]}
+    try:
+        context["difference"] = versions.difference(old, new)
+        context["weaker"] = authoring.weaker(old, tool)
+    except Unreadable as error:
+        context["unreadable"] = str(error)
+    return render(request, "studio/difference.html", context | _around(request, tool))
+
+
+@author_only
+@require_POST
+def restore(request: HttpRequest, name: str, number: int) -> HttpResponse:
+    """A new version with the content of this one; confirmed with `lower_anyway` where it asks less than now."""
+    tool = authored(name)
+    version = get_object_or_404(_of(tool), number=number)
+    try:
+        confirmed = request.POST.get("lower_anyway") == "on"
+        saved: Script = authoring.restore(version, actor_of(request), confirmed=confirmed).script
+    except NotConfirmed as error:
+        return _list(request, tool, status=422, confirm=version, weaker=error.weaker)
+    except Unreadable as error:
+        return _list(request, tool, status=422, not_restored=version, problems=[str(error)])
+    except AuthoringError as error:
+        said = [f"{versions.WORDS.get(field, field)}: {text}" for field, text in error.problems.items()]
+        return _list(request, tool, status=422, not_restored=version, problems=said)
+    script: Script = tool.script
+    query = {"restored": number} | ({"anew": 1} if saved.version != script.version else {})
+    return redirect(reverse("tool-versions", args=[name], query=query))
+
+
+@author_only
+@require_GET
+def choose(request: HttpRequest, name: str) -> HttpResponse:
+    """From the form with two selections to the address of their difference."""
+    numbers = [request.GET.get(key, "") for key in ("before", "after")]
+    if not all(number.isdecimal() and len(number) < 9 for number in numbers):
+        return redirect("tool-versions", name)
+    before, after = sorted(map(int, numbers))
+    return redirect("tool-difference", name, before, after)
+
+
+def _around(request: HttpRequest, tool: Tool) -> dict[str, Any]:
+    script: Script = tool.script
+    return {"current": script.version, "standing": page.standing_of(tool), "tab": "versions",
+            **page.waiting(request, tool), **side(request, tool)}  # fmt: skip
+
+
+def _of(tool: Tool) -> QuerySet[ScriptVersion]:
+    return ScriptVersion.objects.filter(script_id=tool.pk).select_related("author")
