@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
-from playwright.sync_api import Locator, Page, WebSocketRoute, expect
+from playwright.sync_api import Locator, Page, Route, WebSocketRoute, expect
 
 from tests.browser import looking
 from tests.browser.chatting import Chat, focused
@@ -84,6 +84,36 @@ def test_the_question_stands_in_the_call_and_what_is_answered_goes_back(
     line.locator("summary").click()
     expect(line).to_contain_text("Answered by bob: colour, litres, gift. The values are not kept.")
     assert shop.counter.log[-1] == "answered accept {'colour': 'blue', 'litres': 3, 'gift': False}"
+
+
+def test_what_does_not_fit_is_told_although_the_page_was_drawn_anew_while_the_answer_was_under_way(
+    chat: Chat, shop: Shop, model: SharedModel
+) -> None:
+    sockets: list[WebSocketRoute] = []
+    answers: list[Route] = []
+
+    def through(socket: WebSocketRoute) -> None:
+        socket.connect_to_server()
+        sockets.append(socket)
+
+    def keep(answer: Route) -> None:
+        answers.append(answer)
+
+    chat.page.route_web_socket("**/ws/**", through)
+    chat.page.route("**/questions/*/answer", keep)
+    chat.open()
+    question = begin(chat, model, "paint")
+    question.get_by_label("litres").fill("12")
+    with chat.page.expect_request("**/questions/*/answer"):
+        question.get_by_role("button", name="Send answer").click()
+    chat.page.locator("#turns > li").last.evaluate("line => line.dataset.before = ''")
+    with chat.page.expect_websocket():
+        sockets[-1].close(code=1012)
+    expect(chat.page.locator("[data-before]")).to_have_count(0)
+    answers.pop().continue_()
+    expect(question.get_by_text("Give a number of at most 9.")).to_be_visible()
+    question.get_by_role("button", name="Don't answer").click()
+    chat.said("Done.")
 
 
 def test_it_is_in_every_tab_survives_a_reload_and_what_is_typed_survives_what_comes_in(
