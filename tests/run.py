@@ -111,8 +111,8 @@ def planned(kind: str, paths: list[Path]) -> list[Pass]:
     """
     cores = 1 if paths else os.cpu_count() or 1
     if kind == "quick":
-        return [Pass("quick", cores)]
-    passes = [Pass("embedded", cores), Pass("browser", max(1, cores // 2), folder=IN_BROWSER)]
+        return [Pass("quick", 2 * cores)]
+    passes = [Pass("embedded", cores), Pass("browser", cores, folder=IN_BROWSER)]
     database, channel = postgres_url(), redis_url()
     if database is not None and channel is not None:
         addresses = {"DATABASE_URL": database, "REDIS_URL": channel}

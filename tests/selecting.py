@@ -148,18 +148,32 @@ STORIES: Final = (
     "tests/tools_studio/test_versions.py",
     "tests/upstreams/test_composing.py",
 )
+# Beside what starts programs: pages, the demo model and the library, which few changes reach.
 NOT_QUICK: Final = (
+    "tests/agent/test_demo_model",
     "tests/architecture",
+    "tests/browser",
+    "tests/chat/test_markdown",
     "tests/gate/test_one_funnel.py",
     "tests/gate/test_power_cut.py",
     "tests/gate/test_races_everywhere.py",
     "tests/gate/test_sigkill.py",
+    "tests/sandbox",
     "tests/test_data_folder.py",
+    "tests/tools_studio/fetching",
+    "tests/tools_studio/filing",
+    "tests/tools_studio/library",
+    "tests/upgrades",
     "tests/upstreams/wire",
 )
 
 TOUCHES_DATABASE: Final = frozenset({"db", "transactional_db", "installation", "servers", "unmigrated"})
 STARTS_PROGRAMS: Final = frozenset({"installation", "servers", "unmigrated", "migrated", "house", "share_server"})
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    path = collection_path.relative_to(config.rootpath).as_posix() if config.rootpath in collection_path.parents else ""
+    return True if PASS == "quick" and path.startswith(NOT_QUICK) else None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -212,7 +226,7 @@ def _quick(item: pytest.Item) -> bool:
     if path.startswith(NOT_QUICK) or _marked(item, "embedded") or STARTS_PROGRAMS.intersection(_fixtures(item)):
         return False
     pure = not _touches_database(item) and not _marked(item, "asyncio")
-    return path in STORIES or path.startswith(QUICK_FOLDERS) or (pure and not path.startswith("tests/sandbox"))
+    return path in STORIES or path.startswith(QUICK_FOLDERS) or pure
 
 
 def _marked(item: pytest.Item, name: str) -> bool:
