@@ -276,7 +276,7 @@ REQUIREMENTS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "SR-28": (
         "A proxied tool is pinned whole: any change withholds it, shows a diff, voids grants and asks again",
         (
-            "upstreams/judge/test_fingerprint.py::test_every_change_gives_another_fingerprint_and_is_named",
+            "upstreams/risk/test_fingerprint.py::test_every_change_gives_another_fingerprint_and_is_named",
             "upstreams/test_hostile_changes.py::test_one_character_changed_between_list_and_call_stops_the_call",
             "upstreams/test_hostile_changes.py::"
             "test_one_character_changed_with_a_notice_withholds_the_tool_and_voids_what_waits",
@@ -305,7 +305,7 @@ REQUIREMENTS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
         "What a server says of its tools may raise their risk, never lower it",
         (
             "upstreams/test_hostile_changes.py::test_hints_may_raise_the_risk_and_never_lower_it",
-            "upstreams/judge/test_rubric.py::test_no_hint_ever_lowers_the_level",
+            "upstreams/risk/test_rubric.py::test_no_hint_ever_lowers_the_level",
         ),
     ),
     "SR-32": (

@@ -164,7 +164,7 @@ NOT_QUICK: Final = (
     "tests/tools_studio/filing",
     "tests/tools_studio/library",
     "tests/upgrades",
-    "tests/upstreams/wire",
+    "tests/upstreams/client",
 )
 
 TOUCHES_DATABASE: Final = frozenset({"db", "transactional_db", "installation", "servers", "unmigrated"})

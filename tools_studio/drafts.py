@@ -13,7 +13,7 @@ from hitlchat.gate import prompt, schema
 from hitlchat.gate.models import LONGEST_DEADLINE, TOOL_NAME, HitlMode
 from tools_studio import capabilities, risk, variables
 from tools_studio.capabilities import Capabilities, CapabilityError
-from tools_studio.capabilities.words import listed
+from tools_studio.capabilities.declared import listed
 from tools_studio.language import previews, signature
 from tools_studio.language.signature import Signature
 from tools_studio.language.snippet import SignatureError

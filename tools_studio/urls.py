@@ -1,6 +1,6 @@
-from django.urls import include, path
+from django.urls import path
 
-from tools_studio.pages import editor, trying
+from tools_studio.pages import cases, editor, files, reference, status, trying, versions
 
 urlpatterns = [
     path("", editor.studio, name="studio"),
@@ -12,5 +12,17 @@ urlpatterns = [
     path("tools/<str:name>/test", trying.test, name="test-tool"),
     path("tools/<str:name>/test/<uuid:call_id>", trying.console, name="test-console"),
     path("tools/<str:name>/preview", trying.preview, name="preview-tool"),
-    path("", include("tools_studio.pages.urls")),
+    path("tools/<str:name>/versions", versions.listed, name="tool-versions"),
+    path("tools/<str:name>/versions/<int:before>..<int:after>", versions.compared, name="tool-difference"),
+    path("tools/<str:name>/versions/compare", versions.choose, name="choose-versions"),
+    path("tools/<str:name>/versions/<int:number>/restore", versions.restore, name="restore-version"),
+    path("tools/<str:name>/cases", cases.listed, name="tool-cases"),
+    path("tools/<str:name>/cases/add", cases.add, name="add-case"),
+    path("tools/<str:name>/cases/run", cases.run, name="run-cases"),
+    path("tools/<str:name>/cases/<int:case_id>", cases.settled, name="case-outcome"),
+    path("tools/<str:name>/cases/<int:case_id>/delete", cases.delete, name="delete-case"),
+    path("import", files.import_page, name="import-tools"),
+    path("export", files.export_page, name="export-tools"),
+    path("sandbox", status.page, name="sandbox-status"),
+    path("python", reference.page, name="tool-python"),
 ]

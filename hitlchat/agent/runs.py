@@ -13,8 +13,8 @@ from django.utils import timezone
 
 from hitlchat.agent import held, once, transcript
 from hitlchat.agent.models import ACTIVE, Conversation, Message, Run, RunStatus
-from hitlchat.base import database
-from hitlchat.gate import lease, stopping, withdraw
+from hitlchat.base import database, lease
+from hitlchat.gate import stopping, withdraw
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import ToolCall
 from hitlchat.gate.status import SETTLED, Status

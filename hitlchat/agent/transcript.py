@@ -12,7 +12,7 @@ from hitlchat.agent.answer import Answer
 from hitlchat.agent.models import ACTIVE, Conversation, Message, MessageState, Role, Run
 from hitlchat.base import canonical
 from hitlchat.base.canonical import storable
-from hitlchat.gate import decide, results, texts
+from hitlchat.gate import decide, results
 from hitlchat.gate.actor import SYSTEM
 from hitlchat.gate.models import ToolCall
 from hitlchat.gate.status import Status
@@ -174,7 +174,7 @@ def _text(call: ToolCall) -> str:
         call,
         decline_reason=decide.given(decisions),
         edited=edited,
-        templates=texts.of(call, edited=edited),
+        templates=results.of(call, edited=edited),
     )
 
 

@@ -13,8 +13,7 @@ from hitlchat.base.download import csv_end, csv_text, download
 from hitlchat.gate.models import AuditEvent, Seal
 from hitlchat.gate.transition import note
 from hitlchat.record.exporting import EXPORTED
-from hitlchat.record.membership import batches_of
-from hitlchat.record.rows import newest_id
+from hitlchat.record.rows import batches_of, newest_id
 from hitlchat.secrets.detection import Cover
 
 router = Router(tags=["audit"], by_alias=True)

@@ -11,7 +11,7 @@ from pydantic import Field
 from hitlchat.accounts.roles import may_administer, may_author
 from hitlchat.api.auth import ApiRequest
 from hitlchat.api.schemas import Body, Line, Object, Shape
-from hitlchat.gate.policies import simulating
+from hitlchat.gate import simulation
 from hitlchat.gate.schema import BadArguments
 
 router = Router(tags=["policies"], by_alias=True)
@@ -46,8 +46,8 @@ def simulate(request: ApiRequest, body: MadeUpCall) -> Simulation:
         raise AuthorizationError(message="You may not write, test or publish tools.")
     person = _person(request, body.user)
     try:
-        found = async_to_sync(simulating.simulate)(body.tool_name, body.arguments, person, body.caller_kind)
-    except simulating.NoSuchTool as error:
+        found = async_to_sync(simulation.simulate)(body.tool_name, body.arguments, person, body.caller_kind)
+    except simulation.NoSuchTool as error:
         raise HttpError(404, str(error)) from error
     except BadArguments as error:
         raise HttpError(422, str(error)) from error

@@ -33,8 +33,8 @@ from hitlchat.gate.grants.ending import NoSuchGrant
 from hitlchat.gate.grants.scope import BadGrant
 from hitlchat.gate.models import Approval
 from hitlchat.gate.quorum import AlreadyCounted
+from hitlchat.gate.results import BadTexts
 from hitlchat.gate.stopping import NoSuchCall
-from hitlchat.gate.texts import BadTexts
 from hitlchat.upstreams import access
 from hitlchat.upstreams.drafts import BadServer
 from hitlchat.upstreams.elicitation.fields import BadAnswer

@@ -8,7 +8,7 @@ from pydantic import Field
 from hitlchat.accounts.roles import may_administer
 from hitlchat.api.auth import ApiRequest
 from hitlchat.api.schemas import Body, Shape, Text
-from hitlchat.gate import results, texts
+from hitlchat.gate import results
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import Tool
 
@@ -64,7 +64,7 @@ def _change(request: ApiRequest, tool: Tool | None, body: TextChanges) -> list[M
     actor = _administrator(request)
     if not actor.is_person:
         raise AuthorizationError(message="Only a person may change these texts: sign in, or use an approver token.")
-    texts.save(tool, body.model_dump(include=body.model_fields_set), actor)
+    results.save(tool, body.model_dump(include=body.model_fields_set), actor)
     return _shapes(tool)
 
 

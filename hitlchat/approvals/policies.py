@@ -14,8 +14,8 @@ from hitlchat.accounts.access import person
 from hitlchat.accounts.roles import may_administer, may_author, may_decide_for_others
 from hitlchat.base import canonical
 from hitlchat.base.visible import see
+from hitlchat.gate import simulation
 from hitlchat.gate.models import Tool
-from hitlchat.gate.policies import simulating
 from hitlchat.gate.policies.bundled import KINDS
 from hitlchat.gate.policies.coverage import HEADINGS, coverage, lines
 from hitlchat.gate.schema import BadArguments
@@ -58,12 +58,12 @@ class MadeUpCall(forms.Form):
             raise forms.ValidationError("There is nobody of this name here.")
         return found
 
-    def simulated(self) -> simulating.Simulated | None:
+    def simulated(self) -> simulation.Simulated | None:
         """None when the call cannot be made up like this; the form says why."""
         given, user = self.cleaned_data, self.cleaned_data.get("person", self.user)
         try:
-            return async_to_sync(simulating.simulate)(given["tool"], given["arguments"], user, given["kind"])
-        except simulating.NoSuchTool as error:
+            return async_to_sync(simulation.simulate)(given["tool"], given["arguments"], user, given["kind"])
+        except simulation.NoSuchTool as error:
             self.add_error("tool", str(error))
         except BadArguments as error:
             self.add_error("arguments", str(error))
@@ -130,4 +130,4 @@ def _label(tool: Tool) -> str:
 
 
 def _example(tool: Tool) -> str:
-    return canonical.pretty(simulating.example(tool), indent=2)
+    return canonical.pretty(simulation.example(tool), indent=2)

@@ -7,7 +7,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
 from hitlchat.accounts.access import administrators_only
-from hitlchat.gate import results, texts
+from hitlchat.gate import results
 from hitlchat.gate.actor import actor_of
 from hitlchat.gate.models import ModelText, Outcome, Tool
 from hitlchat.gate.models.tools import LONGEST_TEXT
@@ -25,8 +25,8 @@ def page(request: HttpRequest, name: str = "") -> HttpResponse:
     if request.method == "POST":
         typed = _typed(request.POST)
         try:
-            texts.save(tool, typed, actor_of(request))
-        except texts.BadTexts:
+            results.save(tool, typed, actor_of(request))
+        except results.BadTexts:
             # Each field says itself what is wrong with it.
             return render(request, "texts/page.html", _context(request, tool, typed), status=422)
         messages.success(request, "Saved. Models read these words from now on.")
@@ -55,7 +55,7 @@ def _address(tool: Tool | None) -> str:
 
 def _typed(sent: QueryDict) -> dict[str, str]:
     """As it will be saved."""
-    return {outcome: texts.tidy(sent.get(outcome, "")) for outcome in Outcome.values}
+    return {outcome: results.tidy(sent.get(outcome, "")) for outcome in Outcome.values}
 
 
 def _context(request: HttpRequest, tool: Tool | None, typed: dict[str, str] | None = None) -> dict[str, object]:

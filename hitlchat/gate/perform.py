@@ -10,11 +10,11 @@ from uuid import UUID
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from hitlchat.base import canonical, database
+from hitlchat.base import canonical, database, lease
 from hitlchat.base.background import background, me
 from hitlchat.base.canonical import storable
 from hitlchat.base.database import in_db, only
-from hitlchat.gate import contents, lease, placing, staleness, stopping
+from hitlchat.gate import contents, placing, staleness, stopping
 from hitlchat.gate.actor import SYSTEM
 from hitlchat.gate.grants import standing
 from hitlchat.gate.models import ToolCall

@@ -2,7 +2,8 @@
 
 from datetime import timedelta
 
-from hitlchat.gate import decide, lease, perform, placing, stopping
+from hitlchat.base import lease
+from hitlchat.gate import decide, perform, placing, stopping
 from hitlchat.gate.actor import SYSTEM
 from hitlchat.gate.grants import ending
 from hitlchat.gate.models import ToolCall

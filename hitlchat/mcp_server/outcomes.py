@@ -13,7 +13,7 @@ from pydantic import TypeAdapter
 
 from hitlchat.base import canonical
 from hitlchat.base.database import in_db
-from hitlchat.gate import contents, decide, results, schema, texts
+from hitlchat.gate import contents, decide, results, schema
 from hitlchat.gate.models import Decision, Tool, ToolCall
 from hitlchat.gate.status import Status
 from hitlchat.mcp_server import submitting
@@ -128,8 +128,8 @@ async def of(call: ToolCall) -> types.CallToolResult:
     # One that nobody was asked about has no answers of people to tell of.
     if call.deadline is not None or not ToolCall.tool.is_cached(call):
         call = await in_db(_read)(call.pk)
-    matter = texts.matter(call, edited=_is_edited(call))
-    templates = await in_db(texts.in_force)(call.tool_id) if matter else results.OURS
+    matter = results.matter(call, edited=_is_edited(call))
+    templates = await in_db(results.in_force)(call.tool_id) if matter else results.OURS
     data = await in_db(contents.data)(call) if contents.attached(call) else {}
     if canonical.is_short(call.result, SMALL) and not data:
         return _told(call, templates, data)
@@ -181,7 +181,7 @@ def _is_edited(call: ToolCall) -> bool:
     return any(decision.edited_arguments is not None for decision in _decisions(call))
 
 
-def _told(call: ToolCall, templates: texts.Texts, data: dict[str, bytes]) -> types.CallToolResult:
+def _told(call: ToolCall, templates: results.Texts, data: dict[str, bytes]) -> types.CallToolResult:
     decisions = _decisions(call)
     text = results.for_model(
         call,

@@ -14,11 +14,11 @@ from django.db import transaction
 from django.db.models.expressions import CombinedExpression
 from django.db.models.functions import Now
 
-from hitlchat.base import database
+from hitlchat.base import database, lease
 from hitlchat.base.background import background
 from hitlchat.base.canonical import storable
 from hitlchat.base.database import in_db
-from hitlchat.gate import lease, withdraw
+from hitlchat.gate import withdraw
 from hitlchat.gate.actor import SYSTEM
 from hitlchat.gate.models import Tool, ToolCall
 from hitlchat.gate.status import Status

@@ -14,7 +14,7 @@ from hitlchat.record import lives, rows
 from hitlchat.record.commitment import Row
 from hitlchat.record.findings import Finding, Report
 from hitlchat.record.lives import Story
-from hitlchat.record.membership import batches_of
+from hitlchat.record.rows import batches_of
 
 AT_ONCE = 200
 ATTEMPTS = 5

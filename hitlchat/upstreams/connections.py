@@ -18,8 +18,8 @@ from hitlchat.base import database
 from hitlchat.base.background import me
 from hitlchat.base.canonical import storable
 from hitlchat.base.database import in_db
+from hitlchat.base.lease import SLACK
 from hitlchat.gate.actor import SYSTEM
-from hitlchat.gate.lease import SLACK
 from hitlchat.gate.models import ToolCall
 from hitlchat.upstreams import catalog, discovering, drafts, reaching
 from hitlchat.upstreams.catalog import CHANGED

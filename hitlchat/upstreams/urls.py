@@ -1,12 +1,46 @@
-from django.urls import include, path
+from django.urls import path
+
+from hitlchat.upstreams.drawer import views as drawer
+from hitlchat.upstreams.elicitation import views as elicitation
+from hitlchat.upstreams.gallery import views as gallery
+from hitlchat.upstreams.ledger import history
+from hitlchat.upstreams.ledger import views as ledger
+from hitlchat.upstreams.pages import listing, oauth, server, testing
 
 app_name = "servers"
 
 urlpatterns = [
-    path("", include("hitlchat.upstreams.pages.urls")),
-    path("", include("hitlchat.upstreams.drawer.urls")),
-    path("", include("hitlchat.upstreams.ledger.urls")),
-    path("", include("hitlchat.upstreams.gallery.urls")),
-    path("", include("hitlchat.upstreams.oauth.urls")),
-    path("", include("hitlchat.upstreams.elicitation.urls")),
+    path("", listing.servers, name="list"),
+    path("status", listing.status, name="status"),
+    path("new", server.new, name="new"),
+    path("test", testing.test, name="test"),
+    path("risk", server.risk, name="risk"),
+    path("s/<str:name>", server.server, name="server"),
+    path("s/<str:name>/live", server.live, name="live"),
+    path("s/<str:name>/reconnect", server.reconnect, name="reconnect"),
+    path("s/<str:name>/enable", server.enable, name="enable"),
+    path("s/<str:name>/delete", server.delete, name="delete"),
+    path("tools", drawer.drawer, name="drawer"),
+    path("tools/list", drawer.filtered, name="drawer-list"),
+    path("tools/of/<str:name>", drawer.lines, name="drawer-lines"),
+    path("tools/line/<uuid:tool_id>", drawer.line, name="drawer-line"),
+    path("tools/details/<uuid:tool_id>", drawer.details, name="drawer-details"),
+    path("tools/choices", drawer.choices, name="drawer-choices"),
+    path("tools/check", drawer.check, name="drawer-check"),
+    path("s/<str:name>/tools/<uuid:tool_id>", ledger.tool, name="tool"),
+    path("s/<str:name>/tools/<uuid:tool_id>/accept", ledger.accept, name="accept-tool"),
+    path("s/<str:name>/tools/<uuid:tool_id>/stop", ledger.stop, name="stop-tool"),
+    path("tools/by-alias/<str:alias>", ledger.by_alias, name="alias"),
+    path("history", history.history, name="history"),
+    path("history/<int:event_id>", history.event, name="event"),
+    path("gallery", gallery.gallery, name="gallery"),
+    path("s/<str:name>/sign-in", oauth.begin, name="sign-in"),
+    path("s/<str:name>/sign-in/forget", oauth.forget, name="forget-sign-in"),
+    path("callback/<uuid:server_id>", oauth.callback, name="callback"),
+    path("client/<uuid:server_id>", oauth.client, name="client"),
+    path("questions/", elicitation.listed, name="questions"),
+    path("questions/waiting", elicitation.waiting, name="questions-waiting"),
+    path("questions/<uuid:question_id>", elicitation.question, name="question"),
+    path("questions/<uuid:question_id>/answer", elicitation.answer, name="answer-question"),
+    path("questions/<uuid:question_id>/decline", elicitation.decline, name="decline-question"),
 ]

@@ -9,7 +9,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from hitlchat.accounts.models import TokenKind
-from hitlchat.gate import decide, texts
+from hitlchat.gate import decide, results
 from hitlchat.gate.models import AuditEvent, Tool
 from hitlchat.mcp_server import outcomes
 from tests.api.conftest import ProgramOf, problem, program_of
@@ -41,7 +41,7 @@ def test_an_administrator_saves_words_and_sees_what_a_model_reads(page: Client, 
     assert "message&quot;: &quot;No " in shown
     assert "It was not executed" in shown
     owner = tool if "echo" in path else None
-    assert texts.own(owner) == {"declined": "No {toolName}."}
+    assert results.own_words(owner) == {"declined": "No {toolName}."}
 
 
 def test_a_wrong_placeholder_is_told_at_its_field_and_what_was_typed_stays(page: Client, tool: Tool) -> None:
@@ -51,7 +51,7 @@ def test_a_wrong_placeholder_is_told_at_its_field_and_what_was_typed_stays(page:
     assert "Nothing was saved." in shown
     assert "{name} is unknown here; known are {toolName}, {args}." in shown
     assert "Dear {name}" in shown
-    assert texts.own(None) == {}
+    assert results.own_words(None) == {}
 
 
 def test_the_example_follows_what_is_typed_and_saves_nothing(page: Client, tool: Tool) -> None:
@@ -61,7 +61,7 @@ def test_the_example_follows_what_is_typed_and_saves_nothing(page: Client, tool:
     assert "Not echo. Because: Wrong arguments" in shown
     assert "known are" in page.post(path, {"feedback": "{x}"}, headers=HTMX).content.decode()
     assert page.post("/texts/example?outcome=nothing", typed, headers=HTMX).status_code == 404
-    assert texts.own(tool) == {}
+    assert results.own_words(tool) == {}
 
 
 def test_the_pages_are_for_administrators(bob: User, tool: Tool) -> None:
@@ -70,7 +70,7 @@ def test_the_pages_are_for_administrators(bob: User, tool: Tool) -> None:
     for path in ("/texts", "/tools/echo/texts"):
         assert client.get(path).status_code == 403
         assert client.post(path, {"declined": "x"}).status_code == 403
-    assert texts.own(None) == {}
+    assert results.own_words(None) == {}
 
 
 def test_over_rest_they_are_read_and_changed(alice: User, tool: Tool, program_of: ProgramOf) -> None:
@@ -83,7 +83,7 @@ def test_over_rest_they_are_read_and_changed(alice: User, tool: Tool, program_of
     own = {each["outcome"]: each for each in alices.put("/tools/echo/texts", {"declined": "No echo."}).json()}
     assert (own["declined"]["text"], own["expired"]["text"], own["expired"]["instead"]) == ("No echo.", "", "Late.")
     alices.put("/texts", {"declined": None})
-    assert texts.own(None) == {"expired": "Late."}
+    assert results.own_words(None) == {"expired": "Late."}
     assert AuditEvent.objects.filter(name="texts.changed", means="token").count() == 3
     refused = problem(alices.put("/texts", {"declined": "{x}", "expired": "y"}), 422)
     assert refused["errors"].keys() == {"declined"}
@@ -98,12 +98,12 @@ def test_over_rest_no_program_and_nobody_else_changes_them(
         problem(program_of(bob).get(path), 403)
         problem(program_of(bob).put(path, {"declined": "x"}), 403)
         problem(program_of(alice, TokenKind.API).put(path, {"declined": "x"}), 403)
-    assert texts.own(None) == {}
+    assert results.own_words(None) == {}
 
 
 @pytest.mark.guarantee("gate:truth")
 def test_over_mcp_the_words_are_read_with_the_facts(alice: User, bob: User, tool: Tool) -> None:
-    texts.save(tool, {"declined": "All went well with {toolName}!"}, signed_in(alice))
+    results.save(tool, {"declined": "All went well with {toolName}!"}, signed_in(alice))
     call = ask(bob, tool, kind="mcp", conversation_id=None)
     decide.decline(approval_of(call).pk, signed_in(bob))
     result: Any = async_to_sync(outcomes.of)(fresh(call))

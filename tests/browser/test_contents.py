@@ -12,8 +12,8 @@ from tests.browser.conftest import SharedModel, Visit
 from tests.browser.test_inspector_story import Bench
 from tests.processes import Server, Servers
 from tests.scripted_model import calls, text
+from tests.upstreams.client.upstreams import HONEST
 from tests.upstreams.honest_server import WIDTH
-from tests.upstreams.wire.upstreams import HONEST
 from tests.waiting import until
 
 pytestmark = pytest.mark.browser

@@ -14,8 +14,8 @@ from tests.browser.chatting import is_focused
 from tests.browser.conftest import NARROW, Visit
 from tests.browser.test_keyboard import tab_to
 from tests.processes import STEADY, Installation, Person, Server, Servers, copy_of
+from tests.upstreams.client.upstreams import HOSTILE, starting
 from tests.upstreams.shops import Shop, shop_in
-from tests.upstreams.wire.upstreams import HOSTILE, starting
 from tests.waiting import until
 
 # The first of them waits for eight servers to be started and listed.

@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 from tests.browser import looking
 from tests.browser.conftest import Visit
 from tests.processes import Server, Servers
-from tests.upstreams.wire.upstreams import Program, starting
+from tests.upstreams.client.upstreams import Program, starting
 
 pytestmark = pytest.mark.browser
 

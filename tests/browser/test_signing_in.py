@@ -8,7 +8,7 @@ from playwright.sync_api import Page, expect
 from tests.browser import looking
 from tests.browser.conftest import Visit
 from tests.processes import STEADY, Server, Servers
-from tests.upstreams.signing_in.guarded import Guarded, guarded_server
+from tests.upstreams.oauth.guarded import Guarded, guarded_server
 
 pytestmark = pytest.mark.browser
 

@@ -7,7 +7,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 
-from hitlchat.gate import queue, results, texts
+from hitlchat.gate import queue, results
 from hitlchat.gate.models import AuditEvent, ModelText, Outcome, Tool, ToolCall
 from hitlchat.gate.status import Status
 from tests.conftest import signed_in
@@ -33,8 +33,8 @@ def read(status: Status, templates: dict[str, str], **more: Any) -> dict[str, An
 
 
 def refusal(wanted: dict[str, str | None], user: User) -> dict[str, str]:
-    with pytest.raises(texts.BadTexts) as caught:
-        texts.save(None, wanted, signed_in(user))
+    with pytest.raises(results.BadTexts) as caught:
+        results.save(None, wanted, signed_in(user))
     return caught.value.problems
 
 
@@ -79,7 +79,7 @@ def test_what_the_person_said_is_added_where_they_said_something_and_stays_data(
 
 def test_values_are_never_filled_in_themselves_and_long_ones_are_cut_with_the_cut_counted() -> None:
     tricky = call(Status.DECLINED, arguments={"text": "{toolName}" + "x" * 900})
-    message = texts.message(tricky, {"declined": "{args}"})
+    message = results.message(tricky, {"declined": "{args}"})
     assert message.startswith('{"text": "{toolName}xxx')
     assert message.endswith("… (and 422 more characters)")
 
@@ -122,17 +122,17 @@ def test_changed_arguments_are_told_with_the_template_and_the_fact() -> None:
 
 def test_a_tools_own_text_counts_before_the_one_for_all(alice: User, tool: Tool) -> None:
     other = recording("other")
-    texts.save(None, {"declined": "Of all.", "expired": "Late."}, signed_in(alice))
-    texts.save(tool, {"declined": "Of this one."}, signed_in(alice))
-    assert texts.in_force(tool.pk) == {"declined": "Of this one.", "expired": "Late."}
-    assert texts.in_force(other.pk) == {"declined": "Of all.", "expired": "Late."}
-    assert texts.save(tool, {"declined": None}, signed_in(alice)) == {}
-    assert texts.in_force(tool.pk)["declined"] == "Of all."
+    results.save(None, {"declined": "Of all.", "expired": "Late."}, signed_in(alice))
+    results.save(tool, {"declined": "Of this one."}, signed_in(alice))
+    assert results.in_force(tool.pk) == {"declined": "Of this one.", "expired": "Late."}
+    assert results.in_force(other.pk) == {"declined": "Of all.", "expired": "Late."}
+    assert results.save(tool, {"declined": None}, signed_in(alice)) == {}
+    assert results.in_force(tool.pk)["declined"] == "Of all."
 
 
 def test_every_change_is_on_record_and_saving_the_same_is_none(alice: User, tool: Tool) -> None:
     for _ in range(2):
-        texts.save(tool, {"expired": " Late. "}, signed_in(alice))
+        results.save(tool, {"expired": " Late. "}, signed_in(alice))
     event = AuditEvent.objects.get(name="texts.changed")
     assert (event.actor, event.data) == (
         alice,

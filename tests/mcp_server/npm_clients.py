@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import pytest
 
-from tests.upstreams.wire.test_other_peoples_servers import NPM, REQUIRED
+from tests.upstreams.client.test_other_peoples_servers import NPM, REQUIRED
 from tests.waiting import until
 
 SECONDS: Final = 60

@@ -19,9 +19,9 @@ from tests import forks
 from tests.conftest import signed_in
 from tests.mcp_server.clients import Asked, connected, status, text, yes
 from tests.upstreams import gated
+from tests.upstreams.client.upstreams import HONEST
 from tests.upstreams.honest_server import PICTURE, SOUND
 from tests.upstreams.shops import Shop, add, expose, shop_in
-from tests.upstreams.wire.upstreams import HONEST
 from tests.waiting import until
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -23,8 +23,8 @@ from hitlchat.upstreams.values import Value
 from tests.conftest import signed_in
 from tests.mcp_server.clients import connected, status, text
 from tests.upstreams import gated
+from tests.upstreams.client.test_other_peoples_servers import node_server, python_server
 from tests.upstreams.honest_server import PICTURE
-from tests.upstreams.wire.test_other_peoples_servers import node_server, python_server
 from tests.waiting import stored
 
 pytestmark = pytest.mark.django_db(transaction=True)

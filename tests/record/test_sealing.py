@@ -24,7 +24,7 @@ from hitlchat.record import keeping, keys
 from hitlchat.record.checking import check
 from hitlchat.record.exporting import export
 from hitlchat.record.keeping import Keeper, keep
-from hitlchat.record.membership import batches_of
+from hitlchat.record.rows import batches_of
 from hitlchat.record.sealing import MOST, seal, seal_all
 from hitlchat.record.verifying import sealed_ids
 from tests.architecture.source import ROOT

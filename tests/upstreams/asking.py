@@ -21,7 +21,7 @@ from hitlchat.upstreams.models import UpstreamQuestion, UpstreamServer
 from tests import forks
 from tests.conftest import signed_in
 from tests.processes import Installation
-from tests.upstreams.wire.upstreams import Program, free_port, written
+from tests.upstreams.client.upstreams import Program, free_port, written
 from tests.waiting import stored
 
 PROGRAM: Final = Path(__file__).resolve().parent / "asking_server.py"

@@ -22,8 +22,8 @@ from hitlchat.upstreams.models import ComposedTool, ServerState, UpstreamServer
 from hitlchat.upstreams.values import Value
 from tests.conftest import caller, signed_in
 from tests.gate.asking import approval_of, fresh
+from tests.upstreams.client.upstreams import HOSTILE
 from tests.upstreams.hostile_http import HostileHttp
-from tests.upstreams.wire.upstreams import HOSTILE
 from tests.waiting import soon, stored
 
 # Nothing here has to be fast: how long a wait may take before it counts as in vain, in seconds.

@@ -18,7 +18,7 @@ from hitlchat.upstreams.drafts import ServerDraft
 from hitlchat.upstreams.models import ComposedTool, UpstreamServer
 from tests import forks
 from tests.conftest import signed_in
-from tests.upstreams.wire.upstreams import Program, free_port, written
+from tests.upstreams.client.upstreams import Program, free_port, written
 
 PROGRAM: Final = Path(__file__).resolve().parent / "changing_server.py"
 SAYS_IT_BACK: Final = "Say the text back, as it was given."

@@ -23,9 +23,9 @@ from hitlchat.upstreams.values import Value
 from hitlchat.upstreams.waking import progressed
 from tests.conftest import caller, signed_in
 from tests.gate.asking import approval_of, approved, events, fresh, run, status
+from tests.upstreams.client.upstreams import SURROUNDINGS
 from tests.upstreams.gated import read
 from tests.upstreams.shops import SAYS_IT_BACK, Shop, add, add_program, expose, row
-from tests.upstreams.wire.upstreams import SURROUNDINGS
 from tests.waiting import stored
 
 pytestmark = [pytest.mark.embedded, pytest.mark.django_db(transaction=True)]

@@ -19,10 +19,10 @@ from hitlchat.upstreams.models import UpstreamServer
 from hitlchat.upstreams.values import Value
 from tests import forks
 from tests.conftest import signed_in
+from tests.upstreams.client.upstreams import HONEST
 from tests.upstreams.gated import asked, called, exposed, settled
 from tests.upstreams.gated import yes as say_yes
 from tests.upstreams.honest_server import PICTURE, SOUND
-from tests.upstreams.wire.upstreams import HONEST
 
 pytestmark = [pytest.mark.embedded, pytest.mark.django_db(transaction=True)]
 

@@ -12,6 +12,7 @@ from hitlchat.base.database import in_db
 from hitlchat.gate.models import Tool
 from hitlchat.gate.status import Status
 from hitlchat.upstreams.models import ServerState
+from tests.upstreams.client.upstreams import written
 from tests.upstreams.gated import (
     asked,
     called,
@@ -31,7 +32,6 @@ from tests.upstreams.gated import (
 )
 from tests.upstreams.hostile_http import hostile_http
 from tests.upstreams.hostile_tools import DRESS, dressed
-from tests.upstreams.wire.upstreams import written
 from tests.waiting import stored
 
 pytestmark = [

@@ -15,9 +15,9 @@ from hitlchat.upstreams import servers
 from hitlchat.upstreams.drafts import ServerDraft
 from hitlchat.upstreams.models import ServerState
 from tests.conftest import signed_in
+from tests.upstreams.client.upstreams import free_port
 from tests.upstreams.gated import called, exposed, is_in, reached, read, unharmed, web
 from tests.upstreams.hostile_http import HostileHttp, hostile_http
-from tests.upstreams.wire.upstreams import free_port
 
 pytestmark = [pytest.mark.embedded, pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("serving")]
 

@@ -14,10 +14,10 @@ from hitlchat.upstreams.client import Limits, Pool
 from hitlchat.upstreams.models import ServerState, ToolState
 from hitlchat.upstreams.risk.aliases import shape
 from tests.conftest import MakeTool
+from tests.upstreams.client.upstreams import SURROUNDINGS, Seen, at, written
 from tests.upstreams.gated import called, exposed, is_in, known, now, offering, program, unharmed, web
 from tests.upstreams.hostile_http import hostile_http
 from tests.upstreams.hostile_tools import NAMES, SLOW, UNFIT, tool
-from tests.upstreams.wire.upstreams import SURROUNDINGS, Seen, at, written
 from tests.waiting import stored
 
 pytestmark = [

@@ -20,8 +20,8 @@ from hitlchat.upstreams.drafts import ServerDraft, draft_of
 from hitlchat.upstreams.models import ServerState, UpstreamServer
 from hitlchat.upstreams.values import Value
 from tests.conftest import signed_in
+from tests.upstreams.client.upstreams import HOSTILE, StartServer, children, free_port, starting
 from tests.upstreams.shops import SAYS_IT_BACK, Shop, add, add_program, expose, listing, row, somewhere
-from tests.upstreams.wire.upstreams import HOSTILE, StartServer, children, free_port, starting
 from tests.waiting import SECONDS, soon, stored
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -32,9 +32,9 @@ from tests.upstreams.asking import (
     executing_elsewhere,
     open_question,
 )
+from tests.upstreams.client.upstreams import written
 from tests.upstreams.gated import asked as submitted
 from tests.upstreams.gated import called, exposed, program, settled
-from tests.upstreams.wire.upstreams import written
 from tests.waiting import soon, stored
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("allow_stdio", "serving")]

@@ -21,9 +21,9 @@ from hitlchat.upstreams.models import UpstreamServer
 from hitlchat.upstreams.waking import progressed
 from tests.conftest import signed_in
 from tests.gate.asking import events
+from tests.upstreams.client.test_other_peoples_servers import node_program, python_server
+from tests.upstreams.client.upstreams import Program, free_port
 from tests.upstreams.gated import asked, called, exposed, known, no, reached, read, settled, yes
-from tests.upstreams.wire.test_other_peoples_servers import node_program, python_server
-from tests.upstreams.wire.upstreams import Program, free_port
 
 pytestmark = [
     pytest.mark.embedded,

@@ -1,16 +1,170 @@
-"""A notice for each way of receiving."""
+"""A notice for each way of receiving: a mail, the text of Slack's webhooks, and JSON."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from hitlchat.base import canonical
+from hitlchat.base.visible import see
 from hitlchat.notices.addressing import link
+from hitlchat.notices.audience import zone_of
 from hitlchat.notices.models import Item, Kind, Notice, Receiver
-from hitlchat.notices.wording import mail, slack
 from hitlchat.notices.wording.facts import Facts, facts, line
-from hitlchat.notices.wording.words import Burst, Outcome
+
+
+@dataclass(frozen=True)
+class Burst:
+    """What came in since the last notice, as it is now: `items` are the first of those that wait. `quiet`: the quiet
+    hours that it was held back for."""
+
+    items: tuple[Item, ...]
+    waiting: int
+    expired: int = 0
+    answered: int = 0
+    quiet: str = ""
+    arguments: bool = False
+
+    def heading(self, shown: Sequence[Facts]) -> str:
+        if self.waiting == 1 and not self.expired:
+            return f"A call waits for your answer: {shown[0].tool}"
+        if not self.waiting:
+            return "A call expired before you heard of it" if self.expired == 1 else _many(self.expired, "expired")
+        return f"{_many(self.waiting, 'waits' if self.waiting == 1 else 'wait')} for your answer"
+
+    @property
+    def account(self) -> str:
+        """Of everything that came in, where not all of it waits: so that nothing goes past anyone unsaid."""
+        if not (self.expired or self.answered or self.quiet):
+            return ""
+        began = self.waiting + self.expired + self.answered
+        when = f"While your quiet hours lasted ({self.quiet})" if self.quiet else "Since the last notice"
+        parts = [
+            f"{count:,} {word}"
+            for count, word in (
+                (self.waiting, "still waits" if self.waiting == 1 else "still wait"),
+                (self.expired, "expired, not run"),
+                (self.answered, "answered or withdrawn meanwhile"),
+            )
+            if count
+        ]
+        return f"{when}, {began:,} {'call' if began == 1 else 'calls'} waited: {', '.join(parts)}."
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one call that was told of in `notice`."""
+
+    id: str
+    notice: str
+    tool: str
+    outcome: str
+    by: str
+    at: datetime
+    link: str | None
+
+    @property
+    def as_json(self) -> dict[str, Any]:
+        told = {"id": self.id, "notice": self.notice, "tool": self.tool, "outcome": self.outcome}
+        return {**told, "by": self.by or None, "at": self.at.isoformat(), "url": self.link}
+
+    @property
+    def words(self) -> str:
+        return {"expired": "expired unanswered, not run", "withdrawn": "withdrawn, not run"}.get(
+            self.outcome, self.outcome
+        )
+
+
+def _many(count: int, verb: str) -> str:
+    return f"{count:,} {'call' if count == 1 else 'calls'} {verb}"
+
+
+WIDTH = 10
+
+
+def mail_waiting(receiver: Receiver, burst: Burst, shown: Sequence[Facts]) -> str:
+    parts = [burst.account, *(_mail_line(each, receiver) for each in shown)]
+    if (more := burst.waiting - len(shown)) > 0:
+        parts.append(f"And {more:,} more.")
+    return _whole(parts, asks=bool(burst.waiting))
+
+
+def mail_decided(shown: Sequence[Outcome], count: int) -> str:
+    lines = [f"{each.tool}: {each.words}{f' by {each.by}' if each.by else ''}" for each in shown]
+    more = [f"And {count - len(shown):,} more."] if count > len(shown) else []
+    return _whole(["\n".join(lines), *more], asks=False)
+
+
+def _mail_line(told: Facts, receiver: Receiver) -> str:
+    until = told.deadline.astimezone(zone_of(receiver))
+    rows = [
+        ("Tool", told.tool),
+        ("From", told.source),
+        ("Asked by", f"{told.asked_by}, for {told.person}"),
+        ("Risk", told.risk_words),
+        ("Until", f"{until:%Y-%m-%d %H:%M:%S} {until.tzname()}"),
+    ]
+    rows += [("Look", told.link)] if told.link else []
+    text = "\n".join(f"{name + ':':<{WIDTH}}{value}" for name, value in rows)
+    if told.arguments is None:
+        return text
+    return f"{text}\nArguments (what looks like a secret is hidden):\n{canonical.pretty(told.arguments, indent=2)}"
+
+
+def _whole(parts: Sequence[str], *, asks: bool) -> str:
+    inbox, settings = link("approvals"), link("notices:page")
+    where = f"All that waits: {inbox}" if inbox else "Open hitlchat and look under Approvals."
+    end = (
+        f"{where}\nNothing is decided by following a link: you sign in, see the call, and answer there." if asks else ""
+    )
+    why = f"You get this since you asked for it in hitlchat{f': {settings}' if settings else ', under Notices'}"
+    return "\n\n".join(filter(None, [*parts, end, why])) + "\n"
+
+
+# Instead of a backtick, which would end the quotation.
+QUOTE = "\u02bc"
+
+
+def slack_waiting(burst: Burst, shown: Sequence[Facts]) -> str:
+    count = f"*{burst.waiting:,} {'call waits' if burst.waiting == 1 else 'calls wait'} for an answer*"
+    lines = [count if burst.waiting else "", _escaped(burst.account), *map(_slack_line, shown)]
+    if (more := burst.waiting - len(shown)) > 0:
+        lines.append(f"And {more:,} more{_link(link('approvals'), 'all of them', ': ')}")
+    return "\n".join(filter(None, lines))
+
+
+def slack_decided(shown: Sequence[Outcome], count: int) -> str:
+    lines = [f"{quoted(each.tool)}: {each.words}{f' by {quoted(each.by)}' if each.by else ''}" for each in shown]
+    more = [f"And {count - len(shown):,} more."] if count > len(shown) else []
+    return "\n".join([*lines, *more])
+
+
+def quoted(text: str) -> str:
+    """Text of others, as nothing but text."""
+    return f"`{_escaped(see(' '.join(text.split())).plain.replace('`', QUOTE))[:400] or ' '}`"
+
+
+def _slack_line(told: Facts) -> str:
+    # Slack shows the time where its reader is; what follows the bar is for programs that do not.
+    fallback = f"{told.deadline:%Y-%m-%d %H:%M} UTC"
+    until = f"<!date^{told.deadline.timestamp():.0f}^{{date_short_pretty}} {{time}}|{fallback}>"
+    who = f"{told.asked_by}, for {quoted(told.person)}"
+    text = f"• {quoted(told.tool)} from {quoted(told.source)} · {told.risk_words} · {who} · until {until}"
+    text += _link(told.link, "look at it", " · ")
+    if told.arguments is None:
+        return text
+    return f"{text}\n{quoted(canonical.dumps(told.arguments))}"
+
+
+def _link(url: str | None, words: str, before: str) -> str:
+    return f"{before}<{url}|{words}>" if url else ""
+
+
+def _escaped(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
 
 MOST_LISTED = 20
 
@@ -27,9 +181,9 @@ def waiting(receiver: Receiver, burst: Burst) -> Text:
     shown = [facts(each.approval, arguments=burst.arguments) for each in burst.items]
     match receiver.kind:
         case Kind.EMAIL:
-            return Text(burst.heading(shown), lambda _: mail.waiting(receiver, burst, shown))
+            return Text(burst.heading(shown), lambda _: mail_waiting(receiver, burst, shown))
         case Kind.SLACK:
-            return Text("", lambda _: _json({"text": slack.waiting(burst, shown)}))
+            return Text("", lambda _: _json({"text": slack_waiting(burst, shown)}))
         case _:
             return Text("", lambda notice: _event(notice, "approval.waiting", _waiting_data(burst, shown)))
 
@@ -40,9 +194,9 @@ def decided(receiver: Receiver, items: Sequence[Item], count: int, notices: Mapp
     match receiver.kind:
         case Kind.EMAIL:
             subject = f"{shown[0].tool}: {shown[0].outcome}" if count == 1 else f"{count:,} calls have their outcome"
-            return Text(subject, lambda _: mail.decided(shown, count))
+            return Text(subject, lambda _: mail_decided(shown, count))
         case Kind.SLACK:
-            return Text("", lambda _: _json({"text": slack.decided(shown, count)}))
+            return Text("", lambda _: _json({"text": slack_decided(shown, count)}))
         case _:
             data = {"count": count, "approvals": [each.as_json for each in shown], "more": count - len(shown)}
             return Text("", lambda notice: _event(notice, "approval.decided", data))
@@ -54,9 +208,7 @@ def tested(receiver: Receiver, by: str) -> Text:
         case Kind.EMAIL:
             return Text("Test of your notices", lambda _: f"{said}\n")
         case Kind.SLACK:
-            return Text(
-                "", lambda _: _json({"text": f"A test by {slack.quoted(by)}: notices of hitlchat arrive here."})
-            )
+            return Text("", lambda _: _json({"text": f"A test by {quoted(by)}: notices of hitlchat arrive here."}))
         case _:
             return Text("", lambda notice: _event(notice, "test", {"message": said}))
 

@@ -9,7 +9,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from hitlchat.base.canonical import storable
-from hitlchat.gate.lease import SLACK
+from hitlchat.base.lease import SLACK
 from hitlchat.upstreams.models import SignIn
 from hitlchat.upstreams.oauth import clients, sealed
 from hitlchat.upstreams.oauth.clients import Client

@@ -18,8 +18,7 @@ from hitlchat.upstreams.access import administrator_only, server_named
 from hitlchat.upstreams.drafts import BadServer, ServerDraft, draft_of
 from hitlchat.upstreams.gallery import entries
 from hitlchat.upstreams.models import ComposedTool, ServerState, ToolState, Transport, UpstreamServer
-from hitlchat.upstreams.oauth import panel
-from hitlchat.upstreams.pages import listing, standing
+from hitlchat.upstreams.pages import listing, oauth, standing
 from hitlchat.upstreams.pages.form import ServerForm, confirmed_in
 from hitlchat.upstreams.risk.server import Assessment
 from hitlchat.upstreams.servers import NotConfirmed
@@ -113,7 +112,7 @@ def new_page(form: ServerForm) -> dict[str, Any]:
 
 def whole_page(request: HttpRequest, server: UpstreamServer, form: ServerForm) -> dict[str, Any]:
     told = {"section": "servers", "form": form, "risk": risk_of_form(form), "told": standing.take(request)}
-    return told | live_parts(request, server) | panel.block(server)
+    return told | live_parts(request, server) | oauth.block(server)
 
 
 def live_parts(request: HttpRequest, server: UpstreamServer) -> dict[str, Any]:

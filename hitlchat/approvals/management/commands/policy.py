@@ -7,12 +7,12 @@ from asgiref.sync import async_to_sync
 from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from hitlchat.gate import simulation
 from hitlchat.gate.models import Tool
-from hitlchat.gate.policies import simulating
 from hitlchat.gate.policies.bundled import KINDS
 from hitlchat.gate.policies.coverage import lines
-from hitlchat.gate.policies.simulating import Simulated
 from hitlchat.gate.schema import BadArguments
+from hitlchat.gate.simulation import Simulated
 
 
 class Command(BaseCommand):
@@ -50,8 +50,8 @@ class Command(BaseCommand):
 
     def _simulate(self, *, tool: str, arguments: str, user: str | None, caller: str, **options: Any) -> None:
         try:
-            found = async_to_sync(simulating.simulate)(tool, arguments, _person(user), caller)
-        except (simulating.NoSuchTool, BadArguments) as error:
+            found = async_to_sync(simulation.simulate)(tool, arguments, _person(user), caller)
+        except (simulation.NoSuchTool, BadArguments) as error:
             raise CommandError(str(error)) from error
         if options["json"]:
             rules = [rule.as_json for rule in found.spoke]

@@ -14,9 +14,9 @@ from hitlchat.upstreams import servers
 from hitlchat.upstreams.drafts import ServerDraft
 from hitlchat.upstreams.models import SignIn, SignInAttempt, UpstreamServer
 from tests.conftest import signed_in
-from tests.upstreams.signing_in.conftest import browser_of
-from tests.upstreams.signing_in.guarded import Guarded
-from tests.upstreams.signing_in.journeys import back, begin, callback, kept, link, query, sign_in, there
+from tests.upstreams.oauth.conftest import browser_of
+from tests.upstreams.oauth.guarded import Guarded
+from tests.upstreams.oauth.journeys import back, begin, callback, kept, link, query, sign_in, there
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -6,9 +6,9 @@ from django.test import Client
 
 from hitlchat.base.database import in_db
 from hitlchat.upstreams.models import ServerState, SignInAttempt, UpstreamServer
-from tests.upstreams.signing_in import journeys
-from tests.upstreams.signing_in.guarded import Guarded
-from tests.upstreams.signing_in.journeys import begin, kept, link, query, reaches
+from tests.upstreams.oauth import journeys
+from tests.upstreams.oauth.guarded import Guarded
+from tests.upstreams.oauth.journeys import begin, kept, link, query, reaches
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

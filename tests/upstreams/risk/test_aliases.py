@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hitlchat.upstreams.risk.aliases import RESERVED, assign, normal, objections, propose, shape, speaking
-from tests.upstreams.judge.catalogues import REAL, SERVERS, name, tools_of_others
+from tests.upstreams.risk.catalogues import REAL, SERVERS, name, tools_of_others
 
 FORM = re.compile(r"[A-Za-z0-9_-]{1,64}")
 NAMES = st.text(max_size=90) | st.text(alphabet="ab_-. ", max_size=70)

@@ -10,7 +10,7 @@ from hitlchat.upstreams import servers
 from hitlchat.upstreams.drafts import ServerDraft
 from hitlchat.upstreams.models import UpstreamServer
 from tests.conftest import signed_in
-from tests.upstreams.signing_in.guarded import Guarded, guarded_server
+from tests.upstreams.oauth.guarded import Guarded, guarded_server
 
 
 @pytest.fixture

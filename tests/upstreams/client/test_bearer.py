@@ -7,8 +7,8 @@ import httpx2
 import pytest
 
 from hitlchat.upstreams.client import Answer, Bearer, NeverRan, NoToken, Pool, try_connect
+from tests.upstreams.client.upstreams import SURROUNDINGS, StartServer, at, until
 from tests.upstreams.hostile_http import hostile_http
-from tests.upstreams.wire.upstreams import SURROUNDINGS, StartServer, at, until
 
 GOOD = "a-token-that-is-good"
 OLD = "a-token-of-yesterday"

@@ -21,7 +21,7 @@ from hitlchat.upstreams.risk.rubric import (
 )
 from hitlchat.upstreams.risk.server import reach
 from hitlchat.upstreams.risk.tool import HINTS
-from tests.upstreams.judge.catalogues import REAL, name
+from tests.upstreams.risk.catalogues import REAL, name
 
 SAFE = ServerFacts("stdio", trust="vendor", writes=False, documented=True)
 REMOTE = ServerFacts("http", "https://api.example.com/mcp", "oauth", "vendor", writes=False, documented=True)

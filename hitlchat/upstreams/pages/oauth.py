@@ -1,5 +1,7 @@
-"""The pages of signing in: where the person is about to be sent, the way back, and signing out."""
+"""The pages of signing in: what a server's page says of it, where the person is sent, the way back, signing out."""
 
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -15,15 +17,82 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from hitlchat.accounts.access import person
 from hitlchat.accounts.roles import may_administer
 from hitlchat.gate.actor import actor_of
+from hitlchat.upstreams import values
 from hitlchat.upstreams.access import administrator_only, server_named
-from hitlchat.upstreams.models import Registration, SignIn, UpstreamServer
+from hitlchat.upstreams.models import Registration, ServerState, SignIn, Transport, UpstreamServer, origin_of
 from hitlchat.upstreams.oauth import beginning, clients, finishing
 from hitlchat.upstreams.oauth.beginning import Asking, Typed
 from hitlchat.upstreams.oauth.clients import NoClient
 from hitlchat.upstreams.oauth.discovery import NotPossible
 from hitlchat.upstreams.oauth.finishing import Brought
-from hitlchat.upstreams.oauth.panel import scopes_of
 from hitlchat.upstreams.pages.standing import tell
+from hitlchat.upstreams.risk.server import is_privileged
+
+
+@dataclass(frozen=True)
+class Scope:
+    """One right. `privileged`: it reaches far beyond a single task."""
+
+    name: str
+    privileged: bool
+
+
+@dataclass(frozen=True)
+class Shown:
+    """`state`: none (nobody is signed in), fine, or broken; `why` says why it is broken."""
+
+    state: str
+    why: str = ""
+    who: str = ""
+    at: datetime | None = None
+    host: str = ""
+    scopes: tuple[Scope, ...] = ()
+    lacking: tuple[Scope, ...] = ()
+    expires_at: datetime | None = None
+    renews: bool = False
+    registration: str = ""
+    last_error: str = ""
+
+
+def block(server: UpstreamServer) -> dict[str, Any]:
+    """The context of servers/sign_in/_block.html, beside `server`; `sign_in` is None where nobody could sign in."""
+    return {"asks": server.state == ServerState.SIGN_IN, "sign_in": _shown(server)}
+
+
+def scopes_of(names: str) -> tuple[Scope, ...]:
+    """Of rights as OAuth writes them, with spaces between."""
+    return tuple(Scope(name, is_privileged(name)) for name in dict.fromkeys(names.split()))
+
+
+def _shown(server: UpstreamServer) -> Shown | None:
+    if server.transport == Transport.STDIO:
+        return None
+    if any(each.name.lower() == "authorization" for each in values.read(server.headers)):
+        return None
+    kept = SignIn.objects.select_related("signed_in_by").filter(pk=server.pk).first()
+    if kept is None:
+        return Shown("none")
+    if not kept.mark:
+        return Shown("none", last_error=kept.last_error, host=kept.issuer_host)
+    return _signed_in(kept, server)
+
+
+def _signed_in(kept: SignIn, server: UpstreamServer) -> Shown:
+    moved = kept.origin != origin_of(server.url)
+    who = kept.signed_in_by
+    return Shown(
+        "broken" if kept.problem or moved else "fine",
+        why=f"It was for {kept.origin}, and the server has another address now." if moved else kept.problem,
+        who=(who.get_full_name() or who.get_username()) if who else "someone who has no account here any more",
+        at=kept.signed_in_at,
+        host=kept.issuer_host,
+        scopes=scopes_of(kept.scopes_granted),
+        lacking=scopes_of(kept.lacking),
+        expires_at=kept.expires_at,
+        renews=kept.renews,
+        registration=kept.get_registration_display(),
+        last_error=kept.last_error,
+    )
 
 
 class ClientForm(forms.Form):

@@ -18,8 +18,8 @@ from hitlchat.upstreams.client import (
     Unreadable,
     try_connect,
 )
+from tests.upstreams.client.upstreams import SURROUNDINGS, at, until, up
 from tests.upstreams.hostile_http import HostileHttp, hostile_http
-from tests.upstreams.wire.upstreams import SURROUNDINGS, at, until, up
 
 BRIEF = Timeouts(connect=2, listing=2, call=3, health=1, close=1)
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from hitlchat.upstreams.client import Answer, NeverRan, Pool, Question, Reply, ServerSpec, Step, Unknown
+from tests.upstreams.client.upstreams import StartServer, at, honest, until, written
 from tests.upstreams.honest_server import PICTURE
-from tests.upstreams.wire.upstreams import StartServer, at, honest, until, written
 
 Serve = Callable[[str], ServerSpec]
 ANYHOW = ["stdio", "http", "http-json", "http-2025", "sse"]

@@ -7,7 +7,7 @@ import pytest
 import pytest_asyncio
 
 from hitlchat.upstreams.client import Pool
-from tests.upstreams.wire.upstreams import SURROUNDINGS, Seen, starting
+from tests.upstreams.client.upstreams import SURROUNDINGS, Seen, starting
 
 start_server = pytest.fixture(starting)
 share_server = pytest.fixture(starting, scope="module")

@@ -24,7 +24,7 @@ from hitlchat.upstreams.client import (
     Unreadable,
     try_connect,
 )
-from tests.upstreams.wire.upstreams import QUICK, SURROUNDINGS, Seen, honest, hostile, until, up
+from tests.upstreams.client.upstreams import QUICK, SURROUNDINGS, Seen, honest, hostile, until, up
 
 KEY = "sk-very-secret-0123456789"
 BRIEF = Timeouts(connect=5, listing=2, call=5, question=2, health=2, close=2, settle=0.1)

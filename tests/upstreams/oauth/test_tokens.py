@@ -22,10 +22,10 @@ from hitlchat.upstreams.oauth.discovery import bounds_of
 from hitlchat.upstreams.oauth.refresh import Holder
 from tests.conftest import signed_in
 from tests.gate.asking import fresh
+from tests.upstreams.oauth import journeys
+from tests.upstreams.oauth.guarded import Guarded, guarded_server
+from tests.upstreams.oauth.journeys import kept, reaches, sign_in
 from tests.upstreams.shops import expose
-from tests.upstreams.signing_in import journeys
-from tests.upstreams.signing_in.guarded import Guarded, guarded_server
-from tests.upstreams.signing_in.journeys import kept, reaches, sign_in
 from tests.upstreams.test_calls import asked, settled, yes
 from tests.waiting import soon, stored
 

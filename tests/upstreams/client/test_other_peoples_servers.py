@@ -13,7 +13,7 @@ import pytest
 
 from hitlchat.upstreams.client import Answer, Pool, Reply, ServerSpec, Step
 from hitlchat.upstreams.client.elicitation import Question
-from tests.upstreams.wire.upstreams import QUICK, Program, at, free_port, up
+from tests.upstreams.client.upstreams import QUICK, Program, at, free_port, up
 
 NPM = Path(os.environ.get("TEST_NPM_SERVERS") or Path(sys.prefix) / "npm") / "node_modules" / "@modelcontextprotocol"
 REQUIRED = bool(os.environ.get("TEST_REQUIRE_SERVICES"))

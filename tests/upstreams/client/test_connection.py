@@ -12,7 +12,7 @@ import pytest
 from hitlchat.outbound import addresses
 from hitlchat.secrets.masking import Mask
 from hitlchat.upstreams.client import Answer, NeverRan, Pool, ServerSpec, Surroundings, Unknown, try_connect
-from tests.upstreams.wire.upstreams import (
+from tests.upstreams.client.upstreams import (
     QUICK,
     SURROUNDINGS,
     Seen,

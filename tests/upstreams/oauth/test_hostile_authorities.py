@@ -18,9 +18,9 @@ from hitlchat.upstreams.models import SignIn, UpstreamServer
 from hitlchat.upstreams.oauth.discovery import Bounds, NotPossible
 from hitlchat.upstreams.values import Value
 from tests.conftest import signed_in
+from tests.upstreams.oauth.guarded import Guarded
+from tests.upstreams.oauth.journeys import HOST, begin, kept, link, query, sign_in
 from tests.upstreams.shops import somewhere
-from tests.upstreams.signing_in.guarded import Guarded
-from tests.upstreams.signing_in.journeys import HOST, begin, kept, link, query, sign_in
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

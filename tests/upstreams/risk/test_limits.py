@@ -14,7 +14,7 @@ from hitlchat.upstreams.risk import limits
 from hitlchat.upstreams.risk.limits import problems
 from hitlchat.upstreams.risk.offered import Offered
 from hitlchat.upstreams.risk.schemas import checkable, left_to_the_server, linear
-from tests.upstreams.judge.catalogues import REAL, name
+from tests.upstreams.risk.catalogues import REAL, name
 
 Schema = dict[str, Any]
 NODE = {"$ref": "#/$defs/node"}
