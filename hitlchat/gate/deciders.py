@@ -203,14 +203,16 @@ def _is_plain(call: ToolCall) -> bool:
 SLACK = timedelta(minutes=1)
 
 
+def last_minutes(minutes: int) -> str:
+    return "the last minute" if minutes == 1 else f"the last {minutes} minutes"
+
+
 class SignInAgain(NotEntitled):
     """They may decide, once they have signed in again."""
 
     def __init__(self) -> None:
-        minutes = settings.HITL_FRESH_SIGN_IN_MINUTES
-        super().__init__(
-            f"To approve a call of risk L{HIGHEST_RISK} you must have signed in within the last {minutes} minutes."
-        )
+        within = last_minutes(settings.HITL_FRESH_SIGN_IN_MINUTES)
+        super().__init__(f"To approve a call of risk L{HIGHEST_RISK} you must have signed in within {within}.")
 
 
 class OnlySignedIn(NotEntitled):

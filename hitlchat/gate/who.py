@@ -116,7 +116,7 @@ def words(rules: dict[str, Any] | None, requester: str) -> str:
         after = f"After {_duration(rules['escalateAfterSeconds'])} without an outcome"
         said.append(f"{after}, {_people(rules['escalateTo'])} may decide too.")
     if minutes := rules.get("freshSignInMinutes"):
-        said.append(f"Whoever approves has to have signed in within the last {minutes} minutes.")
+        said.append(f"Whoever approves has to have signed in within {deciders.last_minutes(minutes)}.")
     return " ".join(said)
 
 

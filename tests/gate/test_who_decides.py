@@ -11,6 +11,7 @@ from django.db import connection, connections
 from django.db.models import Q
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
+from pytest_django import Settings
 
 from hitlchat.gate import decide, deciders, disclosure, oversight, queue, ruling, who
 from hitlchat.gate.actor import Actor
@@ -445,6 +446,17 @@ def test_the_highest_risk_is_approved_only_shortly_after_signing_in(bob: User) -
     assert status(call) == Status.WAITING
     decide.approve(approval, signed_in(bob))
     assert status(call) == Status.APPROVED
+
+
+@pytest.mark.parametrize("minutes,told", [(1, "the last minute."), (15, "the last 15 minutes.")])
+def test_how_fresh_a_sign_in_has_to_be_is_said_in_plain_words(
+    bob: User, settings: Settings, minutes: int, told: str
+) -> None:
+    settings.HITL_FRESH_SIGN_IN_MINUTES = minutes
+    call = ask(bob, recording("wipe", risk_level=5))
+    assert who.sentences(approval_of(call)).endswith(f"signed in within {told}")
+    with pytest.raises(SignInAgain, match=f"within {told}$"):
+        decide.approve(approval_of(call).pk, Actor(bob.pk, "session"))
 
 
 def test_a_no_to_the_highest_risk_needs_no_fresh_sign_in(bob: User) -> None:
