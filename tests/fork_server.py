@@ -2,7 +2,7 @@
 
 A fork is a real process: it has a session, sockets and database connections of its own, and dies of `SIGKILL` like any
 other. It reads the settings from its own environment; where that has other apps, or settings that do not load, it
-becomes a fresh interpreter. tests/forks.py is the client, tests/upstreams/forked.py that of programs which hitlchat
+becomes a fresh interpreter. tests/forks.py is the client, tests/launcher.py that of programs which hitlchat
 starts.
 """
 

@@ -1,4 +1,4 @@
-"""Tools that share what they keep: what one of them stored or wrote, another can read."""
+"""Authored tools, as the gate executes them: code in the sandbox, with the host functions it was granted."""
 
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping

@@ -1,4 +1,9 @@
-"""The database beyond its rows: the one way to it from asynchronous code, durable transactions, and its clock."""
+"""The database beyond its rows: the one way to it from asynchronous code, durable transactions, and its clock.
+
+SQLite writes its log without waiting for the disk (`synchronous=NORMAL`), and PostgreSQL may be told to: a commit is
+whole or gone after a power cut, and the last ones are gone. Nearly everything here bears that. What a person decided,
+and that a tool is about to be entered, does not: these transactions are `durable`.
+"""
 
 import threading
 from collections.abc import Awaitable, Callable, Iterator

@@ -1,4 +1,8 @@
-"""Text as it is, with everything that a reader cannot see made visible (SR-3)."""
+"""Text as it is, with everything that a reader cannot see made visible (SR-3).
+
+Unicode's general categories decide (UAX #44): controls, formats, surrogates, private use, unassigned, and every
+separator but the plain space are shown as U+XXXX. Line feeds and tabs stay: boxes keep them as they are.
+"""
 
 import re
 import unicodedata

@@ -1,4 +1,4 @@
-"""Open pages, by the person who looks at them: they are closed when that person is deactivated, in whatever process."""
+"""The websocket of a conversation page: HTML fragments out, commands in. It decides nothing and keeps nothing."""
 
 import asyncio
 import logging

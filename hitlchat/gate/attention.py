@@ -1,4 +1,8 @@
-"""How long somebody had a card before them, and how long reading it takes (SR-42)."""
+"""How long somebody had a card before them, and how long reading it takes (SR-42).
+
+A log and no condition: an answer without a recorded display counts like any other, and the record says that there was
+none. What is kept is for everyone to see who it is about.
+"""
 
 import logging
 from collections.abc import Iterable, Iterator

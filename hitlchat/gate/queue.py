@@ -1,4 +1,8 @@
-"""What waits for one person, the soonest deadline first, and how many questions may be open at once (SR-41)."""
+"""What waits for one person, the soonest deadline first, and how many questions may be open at once (SR-41).
+
+deciders.py has the rule. Each of its ways has an index that leads along it in order, so that a page of fifty and a
+count up to a thousand cost the same in front of a hundred thousand.
+"""
 
 from collections.abc import Collection
 from typing import Any

@@ -1,4 +1,10 @@
-"""Whether arguments fit a tool's schema, answered before anyone is asked and within bounded time."""
+"""Whether arguments fit a tool's schema, answered before anyone is asked and within bounded time.
+
+Keywords of JSON Schema whose usual check can take very long on arguments that were made for it.
+
+A pattern is matched in time linear in the text, and a costly one not at all; `uniqueItems` compares no two items with
+each other, and of what is wrong below `anyOf` and `oneOf` only the first thing is looked for.
+"""
 
 import asyncio
 import copy

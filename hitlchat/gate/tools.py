@@ -1,4 +1,8 @@
-"""The rows of tools: the one place that writes them, and which of them a caller may call."""
+"""The rows of tools: the one place that writes them, and which of them a caller may call.
+
+Whatever changes a tool (pages, REST, import, restore, the library, commands, project code, upstream servers) comes
+through here, so none can forget the event; tests/architecture/test_tool_writes.py holds that.
+"""
 
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any

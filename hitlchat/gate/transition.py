@@ -1,4 +1,10 @@
-"""The one place that writes a call's status: the move, its audit event and its announcement belong together."""
+"""The one place that writes a call's status: the move, its audit event and its announcement belong together.
+
+What happens to calls, as lines of the log: a name, ids, and words of our own choice.
+
+Never arguments, results, reasons, or names that a model made up: whatever a log is sent to, and at whatever level, it
+holds no secret of a call (SR-44).
+"""
 
 import logging
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""Names that people are known by here."""
+"""Invitations: a link that makes one account with a given role, good for seven days and for one person."""
 
 import secrets
 from datetime import timedelta

@@ -1,4 +1,8 @@
-"""Checking an exported file on any machine, batch by batch: without the database, without settings."""
+"""Checking an exported file on any machine, batch by batch: without the database, without settings.
+
+Its public key is in the file, so the file can only be as genuine as that key is known to be: its fingerprint is to be
+compared with the one that was noted when the record was begun.
+"""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field

@@ -1,4 +1,6 @@
-"""Secrets in what the record exports (SR-44): secrecy.py finds them.
+"""One signed file of the record, or of a single call, which `checking` verifies without the database.
+
+Secrets in what the record exports (SR-44): secrets/detection.py finds them.
 
 A value that holds one is kept back as a whole: its hash stands for it, so that the seal still fits, with how the rest
 of it reads beside it. The record itself keeps what was said; an export goes further than that.

@@ -1,4 +1,8 @@
-"""For each call that somebody decided about: what was asked, who had it before them, what they said, and what ran."""
+"""For each call that somebody decided about: what was asked, who had it before them, what they said, and what ran.
+
+All of it is in the record's events but what was shown and the arguments: these are taken from where they are kept only
+if their digest is the one that the events name.
+"""
 
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice

@@ -1,4 +1,9 @@
-"""What of a seal is hashed and signed, and the Merkle trees over its batch of events (RFC 6962, section 2.1)."""
+"""What of a seal is hashed and signed, and the Merkle trees over its batch of events (RFC 6962, section 2.1).
+
+Merkle trees over the events of a batch, as in RFC 6962 section 2.1: one hash for all, and proofs that one is in it.
+
+Needs neither Django nor a database.
+"""
 
 import hashlib
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,13 @@
-"""Ed25519 (RFC 8032) over what is to be proven, and which keys are vouched for."""
+"""Ed25519 (RFC 8032) over what is to be proven, and which keys are vouched for.
+
+Each kind of thing is signed under its own name, so that no signature can stand for something else. Needs neither
+Django's settings nor a database.
+
+Which keys are vouched for, starting from one that is known: the own one, or one whose fingerprint somebody noted.
+
+A key's signature over a seal covers all seals before, whoever signed those. Forward it is the endorsement that a key
+gives to the one that follows it. Needs neither Django's settings nor a database.
+"""
 
 import hashlib
 from collections.abc import Sequence

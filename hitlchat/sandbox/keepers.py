@@ -1,4 +1,8 @@
-"""The keepers: processes of ours that each drive one worker, one run at a time, and read what tools give back."""
+"""The keepers: processes of ours that each drive one worker, one run at a time, and read what tools give back.
+
+Reading a value is work that a tool chooses (a key that takes for ever to hash is four lines of code), so it must happen
+where it can be killed. Keepers are started when they are needed and serve any event loop and any thread.
+"""
 
 import asyncio
 import atexit

@@ -1,4 +1,11 @@
-"""The numbers in the words of Prometheus, counted from the record, each decision once."""
+"""The numbers in the words of Prometheus, counted from the record, each decision once.
+
+Totals over the whole record: kept up to a mark, and counted from there.
+
+Derived from the record alone, so that every decision counts once, wherever it was made, and every process at any time
+tells the same. Events are committed in another order than their ids say: only such are folded into what is kept as are
+old enough that none can appear before them any more. What is behind the mark is counted anew each time.
+"""
 
 import json
 from bisect import bisect_left

@@ -1,4 +1,9 @@
-"""What is kept of upstream servers, of sign-ins there, of the tools they offer, and of what became of those."""
+"""What is kept of upstream servers, of sign-ins there, of the tools they offer, and of what became of those.
+
+What is kept of sign-ins at upstream servers (OAuth): the client that we are there, and the tokens that we got.
+
+How they come about is in the folder oauth.
+"""
 
 from typing import Any
 from urllib.parse import urlsplit

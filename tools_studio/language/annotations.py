@@ -1,4 +1,10 @@
-"""From a type annotation, as syntax, to JSON Schema, with its default and the limits that an author may put on it."""
+"""From a type annotation, as syntax, to JSON Schema, with its default and the limits that an author may put on it.
+
+Which regular expressions an author may put into a schema.
+
+The schema is checked in the web process, on text of up to 256 KB, with an engine that backtracks. So only patterns pass
+whose work is small for any text: no groups, no alternatives, at most one open-ended repetition, and that one anchored.
+"""
 
 import ast
 import json

@@ -1,4 +1,4 @@
-"""A tool as the beginning of another one."""
+"""The editor: a new tool, a copy, a tool that exists, its publishing, and what follows from what is typed."""
 
 from dataclasses import replace
 from typing import Any

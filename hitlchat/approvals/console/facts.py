@@ -1,4 +1,10 @@
-"""Everything a card says, one fact after the other, as text that a terminal may get."""
+"""Everything a card says, one fact after the other, as text that a terminal may get.
+
+Texts of tools, models and people as a terminal may get them.
+
+Nothing in them acts on a terminal: what cannot be seen comes as <U+001B>, and whatever is printed passes `printable`
+last. Nothing in them ends where it does not: in a sentence they stand in quotes, elsewhere each line has its label.
+"""
 
 import re
 import unicodedata

@@ -1,4 +1,8 @@
-"""Which notices are to be sent now, by which process, and what follows from how that went."""
+"""Which notices are to be sent now, by which process, and what follows from how that went.
+
+At least once: a process that dies between sending and noting so leaves it to another, which sends the same again under
+the same id.
+"""
 
 import logging
 import random

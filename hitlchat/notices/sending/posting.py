@@ -1,4 +1,9 @@
-"""One POST to a webhook, signed after Standard Webhooks 1.0, to checked addresses only; redirects are not followed."""
+"""One POST to a webhook, signed after Standard Webhooks 1.0, to checked addresses only; redirects are not followed.
+
+Signatures after the Standard Webhooks specification 1.0: HMAC-SHA256 over id, time and body.
+
+https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md
+"""
 
 import asyncio
 import base64

@@ -1,4 +1,10 @@
-"""What a notice says of one call: no words of a model, and arguments short and without what looks like a secret."""
+"""What a notice says of one call: no words of a model, and arguments short and without what looks like a secret.
+
+Arguments as notices may show them: short, and without what looks like a secret (SR-44).
+
+Doubt hides: what notices carry is kept by mail servers and chats for years. The call itself gets its arguments as they
+are.
+"""
 
 from dataclasses import dataclass
 from datetime import datetime

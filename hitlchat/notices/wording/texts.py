@@ -1,4 +1,10 @@
-"""A notice for each way of receiving: a mail, the text of Slack's webhooks, and JSON."""
+"""A notice for each way of receiving: a mail, the text of Slack's webhooks, and JSON.
+
+Notices as the text of Slack's incoming webhooks, which other chats understand too.
+
+What others chose stands between backticks, where nothing becomes a link, a mention or formatting; &, < and > are
+escaped as Slack asks.
+"""
 
 import json
 from collections.abc import Callable, Mapping, Sequence

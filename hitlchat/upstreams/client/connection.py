@@ -1,4 +1,8 @@
-"""The one owner of a server: connects, stays, notices that it is gone, and connects again."""
+"""The one owner of a server: connects, stays, notices that it is gone, and connects again.
+
+Everything of a connection is entered and left in the owner's task, as the SDK requires; calls come from any task of the
+same loop and use the connection that is there.
+"""
 
 import asyncio
 import logging

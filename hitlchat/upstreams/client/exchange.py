@@ -1,4 +1,7 @@
-"""One request on its way, as the transports see it: whether it was sent, and what went wrong beneath the SDK."""
+"""One request on its way, as the transports see it: whether it was sent, and what went wrong beneath the SDK.
+
+The SDK runs what belongs to a request in the context of whoever made it, so the transports find it in `CURRENT`.
+"""
 
 import asyncio
 import logging

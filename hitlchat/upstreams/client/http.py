@@ -1,4 +1,8 @@
-"""HTTP to servers that nobody trusts: to checked addresses, bounded as it arrives, every request settled."""
+"""HTTP to servers that nobody trusts: to checked addresses, bounded as it arrives, every request settled.
+
+The SDK gives up a whole connection when one request of it raises; so what goes wrong becomes a response, and the
+exchange that it happened to is told.
+"""
 
 import asyncio
 import functools

@@ -1,4 +1,8 @@
-"""Messages over a program's standard input and output, one bounded line each."""
+"""Messages over a program's standard input and output, one bounded line each.
+
+Not the SDK's transport: that keeps a line of any length, logs every line that is no message, and needs a file for what
+the program writes to its standard error.
+"""
 
 import asyncio
 import re

@@ -1,4 +1,10 @@
-"""Questions that no person should be tricked by: those that ask for a secret, or lead to no public address."""
+"""Questions that no person should be tricked by: those that ask for a secret, or lead to no public address.
+
+Does a question ask for a secret? No server needs one in a form: MCP forbids it, and sends people to a page for it.
+
+Found by words, however they are spelt or disguised. What is not found here is still answered by a person, who reads
+whose question it is.
+"""
 
 import re
 import string

@@ -1,4 +1,14 @@
-"""A server's form: what an administrator types, with its rows and lines, turned into a draft."""
+"""A server's form: what an administrator types, with its rows and lines, turned into a draft.
+
+A program's arguments as lines: one on each, exactly as the program gets it.
+
+What would not survive that, such as an empty argument or one with a line break, stands in double quotes, as in JSON.
+
+The rows in which headers and environment variables are given: a name, a value, and whether the value is secret.
+
+A secret that was typed goes back into the page sealed, for the person who typed it and for nobody to read, so that it
+need not be typed again when something else was wrong, or has to be confirmed first.
+"""
 
 import base64
 import json

@@ -1,4 +1,9 @@
-"""The names under which upstream tools are offered, kept from being taken for others; and where a text names a tool."""
+"""The names under which upstream tools are offered, kept from being taken for others; and where a text names a tool.
+
+Three rules hold for what is offered. R1: no two tools have the same name, nor names that a person could mistake for
+each other, and none has a name that is ours. R2: no description sends the model to another tool on offer. R3: no
+description speaks for another server.
+"""
 
 import hashlib
 import re

@@ -1,4 +1,11 @@
-"""What a tool must fit to be offered at all; its schemas refer only to themselves, and never without bound."""
+"""What a tool must fit to be offered at all; its schemas refer only to themselves, and never without bound.
+
+Schemas that refer: only to themselves, and never so that checking a value could take longer than it should.
+
+Recursion is fine where each step goes one level down in the value and comes back once: then the work grows with the
+value. It is refused where a step stays on the same value, which never ends, and where one value is checked several
+times at each level, which doubles the work with every level.
+"""
 
 import hashlib
 from collections import Counter

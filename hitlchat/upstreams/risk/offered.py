@@ -1,4 +1,23 @@
-"""What is judged: one tool as an upstream server describes it, its connection, and its fingerprint."""
+r"""What is judged: one tool as an upstream server describes it, its connection, and its fingerprint.
+
+The fingerprint of an upstream's tool: one SHA-256 over everything that a later version could quietly change.
+
+What is hashed is the *record* of a tool, a JSON object of these members:
+
+- `profile`: the name of these rules, `hitlchat-canonical-1`;
+- `name`, `title`, `description`, `inputSchema`, `outputSchema`, `annotations`: as the upstream sent them;
+- `connection`: `transport`, and `url` (origin and path) or `command`, `args` and `env` (the names, sorted).
+
+Members that are absent or null are left out, likewise null members of `annotations` and `annotations` without members.
+Secret values (headers, values of environment variables, user, query and fragment of the URL) are never part of it.
+
+The text that is hashed is `base.canonical`'s: no white space; keys sorted by code point; strings in ASCII, with
+`\uXXXX` in lower case for everything else (UTF-16 surrogates beyond U+FFFF) and `\"`, `\\`, `\b`, `\f`, `\n`,
+`\r` and `\t` in their short form; whole numbers, when they came without fraction and exponent, with all of their
+digits; other numbers as the shortest decimal that reads back as the same double, in Python's notation; no Unicode
+normalisation. Not RFC 8785, whose numbers are doubles: there 9007199254740992 and 9007199254740993 have the same hash.
+`docs/fingerprint.md` says the same with a worked example.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,7 @@
-"""What texts say to a model instead of about their tool, as findings of a scan."""
+"""What texts say to a model instead of about their tool, as findings of a scan.
+
+Every repetition is bounded, or ends where the next piece begins, so that reading takes time linear in the text.
+"""
 
 import re
 from collections.abc import Iterable, Iterator

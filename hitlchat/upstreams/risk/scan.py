@@ -1,4 +1,10 @@
-"""Reading names, descriptions and schemas for what a model would obey and a person would not see."""
+"""Reading names, descriptions and schemas for what a model would obey and a person would not see.
+
+A text as a model reads it: what is hidden taken out, disguised letters made plain.
+
+Tag characters become the letters they stand for, letters of other alphabets the Latin ones they look like, accents and
+characters without a width go. Each character of the folded text remembers where it came from.
+"""
 
 import re
 import unicodedata

@@ -1,4 +1,12 @@
-"""Where in a JSON Schema other schemas stand, and which of its patterns are safe to run here."""
+"""Where in a JSON Schema other schemas stand, and which of its patterns are safe to run here.
+
+The regular expressions of a schema, which an upstream wrote and which would be run on whatever a model sends.
+
+Python's engine backtracks: a short pattern can keep it busy for years. The engine of pydantic (Rust's `regex`) takes
+time linear in the text, and in return knows no look-around and no back-references. A pattern that it does not take, or
+that is very large, is left to the upstream, which checks its arguments itself. Patterns of property names are run by
+jsonschema itself, in Python's engine, so of those only the plainest are kept.
+"""
 
 import copy
 import re

@@ -1,4 +1,20 @@
-"""How risky an upstream server is, in points, floors and levels."""
+"""How risky an upstream server is, in points, floors and levels.
+
+| what | points |
+|---|---|
+| transport | private network 1; unencrypted over the network 1*; stdio, loopback, public 0 |
+| sign-in | stdio and loopback 0; standard OAuth 0; API key or bearer token 1; OAuth of its own kind 2; none 2* |
+| trust | in the gallery from the vendor 0, from the community 1; address typed in, on a host of the gallery 1; else 2 |
+| documentation | one each: no link, found wanting, not used for 90 days; at most 2 |
+
+Floors, each straight to L5: `no-auth-write` (remote, no sign-in, offers tools that write), `no-auth-unknown` (remote,
+no sign-in, unknown host), `privileged-scope` (an OAuth scope such as admin, write_all, delete_repo).
+
+Where this differs from the table it comes from (the entries with *): no sign-in cost nothing there, as much as OAuth,
+so that a server open to everyone could be called safe; and whatever is not on this machine is at least L2, since L1
+means “no external access”. A host that is neither loopback nor clearly private counts as public, a value that is not
+known as the worst of its kind.
+"""
 
 import re
 from collections.abc import Iterator

@@ -1,4 +1,25 @@
-"""How risky an upstream's tool is, by what it says of itself. A hint of the upstream can only raise the level."""
+"""How risky an upstream's tool is, by what it says of itself. A hint of the upstream can only raise the level.
+
+| what | points |
+|---|---|
+| not known to only read | 1, unless a person vouched for it* |
+| hint: destructive | 2 |
+| hint: reaches an open world | 1 |
+| writes, on a remote server | 1 |
+| administers, on a remote server | 2 |
+| sends data | 1 |
+| hints that contradict each other or the name, or are no hints | 1* |
+| documentation, at most 3 | no description 2, fewer than 20 characters 1*; most arguments without a description 1* |
+
+The points for documentation are waived for servers of the gallery. Floors: `irreversible-name` L5 (a verb such as
+delete, drop, purge, wipe, remove, force_push), `destructive` L5 (the hint), `says-irreversible` L5* (title or
+description), `executes` L4* (runs commands or code), `undocumented` L4 (no description).
+
+Where this differs from the table it comes from (the entries with *, and these): hints are claims of the upstream, so
+`readOnlyHint: true` takes no point away, `idempotentHint: true` neither takes one away nor keeps a destructive tool
+from its floor, and hints don't keep a tool without a description from `undocumented`. Verbs are looked for in every
+word of the name and the title, not only as a prefix in snake_case.
+"""
 
 import re
 from collections.abc import Iterator, Mapping
