@@ -19,6 +19,7 @@ from tools_studio.library.install import install
 CLOSE_RESTARTING = 1012
 CLOSE_TOO_BIG = 1009
 LARGEST_MESSAGE = 2**20
+HANDSHAKE_SECONDS = 20
 TOO_LARGE = b"HTTP/1.1 413 Content Too Large\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 
 
@@ -140,6 +141,8 @@ class Command(BaseCommand):
             signal_handlers=True,
             ping_interval=20,
             ping_timeout=30,
+            # Five seconds are not enough for a busy server to see who asks; a page that is cut off asks again.
+            websocket_handshake_timeout=HANDSHAKE_SECONDS,
             websocket_max_message_size=LARGEST_MESSAGE,
             websocket_max_frame_size=LARGEST_MESSAGE,
             server_name="hitlchat",
