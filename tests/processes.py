@@ -51,8 +51,11 @@ OURS: Final = re.compile(
     r"OPENAI_|DATABASE|REDIS|HITL|HOST$|PORT$|DEBUG$|HTTPS$|SECRET_KEY$|LEASE|DRAIN_|LOG_|OTEL_|TEST_|DJANGO_|ALLOWED_"
 )
 
+# What a first start would do again for each copy.
 PEOPLE: Final = f"""
 from django.contrib.auth.models import User
+from tools_studio.library.install import install
+install()
 for name in ("bob", "charlie"):
     User.objects.create_user(name, password={PASSWORD!r})
 """
@@ -112,7 +115,7 @@ class Person:
     def __init__(self, server: "Server", name: str) -> None:
         self._server = server
         self._pages: list[Page] = []
-        self._client = httpx2.Client(base_url=server.url, timeout=40, trust_env=False)
+        self._client = httpx2.Client(base_url=server.url, timeout=40, trust_env=False, verify=False)
         self._client.get("/sign-in")
         form = {"username": name, "password": PASSWORD, "csrfmiddlewaretoken": self.csrf}
         answer = self._client.post("/sign-in", data=form, headers=self._headers)
@@ -307,7 +310,7 @@ class Server:
         assert self._process is not None
         assert self._process.poll() is None, f"the server ended with {self._process.returncode}:\n{self.log[-4000:]}"
         try:
-            return httpx2.get(f"{self.url}/readyz", timeout=5, trust_env=False).status_code == 200
+            return httpx2.get(f"{self.url}/readyz", timeout=5, trust_env=False, verify=False).status_code == 200
         except httpx2.TransportError:
             return False
 

@@ -10,6 +10,7 @@ from django.conf import settings
 from django.utils.crypto import salted_hmac
 
 from hitlchat.agent.answer_bytes import bound
+from hitlchat.outbound.tls import tls
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -87,13 +88,13 @@ def endpoint(model: str = "") -> Endpoint:
 
 @lru_cache(maxsize=8)
 def client(where: Endpoint) -> "AsyncOpenAI":
-    """One client per endpoint: building one costs some 90 ms, and it keeps its connections."""
+    """One client per endpoint: it keeps its connections."""
     from openai import AsyncOpenAI, DefaultAsyncHttpxClient  # noqa: PLC0415 - loading it takes a third of a second
 
     timeout = httpx2.Timeout(settings.MODEL_TIMEOUT_SECONDS, connect=5.0)
     # By a hook, since a transport of our own would not go by the proxies that the environment names.
     web = DefaultAsyncHttpxClient(
-        timeout=timeout, headers={"Accept-Encoding": "identity"}, event_hooks={"response": [bound]}
+        timeout=timeout, verify=tls(), headers={"Accept-Encoding": "identity"}, event_hooks={"response": [bound]}
     )
     return AsyncOpenAI(
         base_url=where.base_url or None, api_key=where.api_key, timeout=timeout, max_retries=2, http_client=web

@@ -106,7 +106,7 @@ def served_meanwhile(server: Server) -> Iterator[None]:
     over = threading.Event()
 
     def ask() -> None:
-        with httpx2.Client(trust_env=False, timeout=60) as web:
+        with httpx2.Client(trust_env=False, verify=False, timeout=60) as web:
             while not over.is_set():
                 assert web.get(f"{server.url}/healthz").status_code == 200
                 served.set()

@@ -36,7 +36,9 @@ def alices(hitlchat: Server) -> Iterator[httpx2.Client]:
     """A program with alice's personal approver token."""
     token = hitlchat.home.manage("create_token", "alice", "--kind", "approver").strip()
     headers = {"Authorization": f"Bearer {token}"}
-    with httpx2.Client(base_url=f"{hitlchat.url}/api", headers=headers, timeout=40, trust_env=False) as client:
+    with httpx2.Client(
+        base_url=f"{hitlchat.url}/api", headers=headers, timeout=40, trust_env=False, verify=False
+    ) as client:
         yield client
 
 

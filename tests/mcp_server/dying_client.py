@@ -69,7 +69,7 @@ def modern(web: httpx2.Client, params: dict[str, Any], answer: str) -> None:
 
 def main(url: str, token: str, era: str, tool: str, arguments: str, answer: str = "") -> None:
     headers = {"Authorization": f"Bearer {token}", "Accept": "application/json, text/event-stream"}
-    with httpx2.Client(base_url=url, headers=headers, timeout=120, trust_env=False) as web:
+    with httpx2.Client(base_url=url, headers=headers, timeout=120, trust_env=False, verify=False) as web:
         params = {"name": tool, "arguments": json.loads(arguments)}
         try:
             (older if era == "2025" else modern)(web, params, answer)

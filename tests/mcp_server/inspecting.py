@@ -10,7 +10,6 @@ import pytest
 from hitlchat.accounts.models import Token
 from hitlchat.mcp_server.inspector.sessions import NAME, Session, sessions
 from tests.conftest import PASSWORD
-from tests.mcp_server.clients import NO_TLS
 from tests.waiting import until
 
 BASE = "/mcp-access/inspector"
@@ -20,7 +19,7 @@ each_era = pytest.mark.parametrize("era", [OLDER, MODERN])
 
 class Inspecting:
     def __init__(self, url: str, name: str) -> None:
-        self.web = httpx2.Client(base_url=url, timeout=40, trust_env=False, verify=NO_TLS)
+        self.web = httpx2.Client(base_url=url, timeout=40, trust_env=False, verify=False)
         self.web.get("/sign-in")
         assert self.post("/sign-in", username=name, password=PASSWORD).status_code == 302
         self.path = ""

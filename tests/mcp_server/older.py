@@ -8,8 +8,6 @@ from typing import Any
 
 import httpx2
 
-from tests.mcp_server.clients import NO_TLS
-
 ACCEPT = "application/json, text/event-stream"
 
 
@@ -65,7 +63,7 @@ class Older:
 @asynccontextmanager
 async def older(url: str, token: str, **elicitation: Any) -> AsyncIterator[Older]:
     headers = {"Authorization": f"Bearer {token}", "Accept": ACCEPT}
-    async with httpx2.AsyncClient(base_url=url, headers=headers, timeout=30, trust_env=False, verify=NO_TLS) as web:
+    async with httpx2.AsyncClient(base_url=url, headers=headers, timeout=30, trust_env=False, verify=False) as web:
         client = Older(web)
         await client.begin(**elicitation)
         yield client

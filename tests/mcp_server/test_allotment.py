@@ -16,7 +16,7 @@ from hitlchat.mcp_server import serving
 from hitlchat.mcp_server.allotment import IDLE_SECONDS
 from hitlchat.mcp_server.door import Door
 from hitlchat.mcp_server.server import make_server
-from tests.mcp_server.clients import NO_TLS, connected
+from tests.mcp_server.clients import connected
 from tests.mcp_server.conftest import TokenOf
 from tests.mcp_server.older import ACCEPT, older
 from tests.mcp_server.test_revoking import listening
@@ -35,7 +35,7 @@ def few(settings: Settings) -> None:
 @asynccontextmanager
 async def client_of(url: str, token: str) -> AsyncIterator[httpx2.AsyncClient]:
     headers = {"Authorization": f"Bearer {token}", "Accept": ACCEPT}
-    async with httpx2.AsyncClient(base_url=url, headers=headers, timeout=30, trust_env=False, verify=NO_TLS) as web:
+    async with httpx2.AsyncClient(base_url=url, headers=headers, timeout=30, trust_env=False, verify=False) as web:
         yield web
 
 

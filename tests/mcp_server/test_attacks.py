@@ -38,7 +38,7 @@ def test_a_page_elsewhere_gets_nothing_by_any_method(
     header: dict[str, str], status_code: int, url: str, token: str
 ) -> None:
     shown = {"authorization": f"Bearer {token}", "accept": ACCEPT, "mcp-session-id": "0" * 32, **header}
-    with httpx2.Client(trust_env=False, timeout=30) as web:
+    with httpx2.Client(trust_env=False, verify=False, timeout=30) as web:
         for method, version in itertools.product(METHODS, ("2024-11-05", "2025-11-25", MODERN)):
             more = {"mcp-protocol-version": version, "mcp-method": "tools/list"}
             content = b"{}" if method == "POST" else None
@@ -224,7 +224,7 @@ async def test_a_token_for_mcp_decides_nothing_by_rest_and_no_request_over_mcp_d
     client = Raw(url, token, elicitation={})
     await client.call()
     approval = await Approval.objects.aget()
-    async with httpx2.AsyncClient(trust_env=False, headers={"authorization": f"Bearer {token}"}) as web:
+    async with httpx2.AsyncClient(trust_env=False, verify=False, headers={"authorization": f"Bearer {token}"}) as web:
         for verdict in ("approve", "reject"):
             response = await web.post(f"{url}/api/approvals/{approval.pk}/{verdict}", json={})
             assert response.status_code in (401, 403)

@@ -21,7 +21,7 @@ from hitlchat.gate.models import Tool, ToolCall
 from hitlchat.gate.status import Status
 from hitlchat.mcp_server import personal, tokens
 from tests.conftest import signed_in
-from tests.mcp_server.clients import MODERN, NO_TLS, call_that_is, connected
+from tests.mcp_server.clients import MODERN, call_that_is, connected
 from tests.mcp_server.conftest import TokenOf
 from tests.mcp_server.older import ACCEPT, older
 
@@ -127,7 +127,7 @@ async def listening(url: str, token: str) -> AsyncIterator[httpx2.Response]:
     }
     body = {"jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen", "params": params}
     async with (
-        httpx2.AsyncClient(timeout=30, trust_env=False, verify=NO_TLS) as web,
+        httpx2.AsyncClient(timeout=30, trust_env=False, verify=False) as web,
         web.stream("POST", f"{url}/mcp", json=body, headers=headers) as stream,
     ):
         yield stream

@@ -9,7 +9,7 @@ import pytest
 
 from hitlchat.gate.models import Decision, Tool, ToolCall
 from hitlchat.gate.status import Status
-from tests.mcp_server.clients import MODERN, NO_TLS, Raw
+from tests.mcp_server.clients import MODERN, Raw
 from tests.mcp_server.older import ACCEPT, older
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -103,5 +103,5 @@ async def called(url: str, token: str, parameters: str, pieces: int = 0) -> http
         for at in range(0, len(body), length):
             yield body[at : at + length]
 
-    async with httpx2.AsyncClient(timeout=30, trust_env=False, verify=NO_TLS) as web:
+    async with httpx2.AsyncClient(timeout=30, trust_env=False, verify=False) as web:
         return await web.post(f"{url}/mcp", content=parts() if pieces else body, headers=headers)

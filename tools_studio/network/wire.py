@@ -1,7 +1,6 @@
 """The connection itself: to addresses looked up once and checked, in the name of the host, counted as it arrives."""
 
 import asyncio
-import functools
 import socket
 import ssl
 from collections.abc import AsyncIterator, Iterable, Sequence
@@ -26,9 +25,9 @@ from httpcore2 import (
     Response,
     TimeoutException,
 )
-from httpx2 import create_ssl_context
 
 from hitlchat.outbound.addresses import Address, literal
+from hitlchat.outbound.tls import tls
 from hitlchat.sandbox.limits import in_words
 from tools_studio.network.policy import FetchPolicy, Place
 from tools_studio.network.request import Asked
@@ -167,12 +166,6 @@ class _Counted(AsyncNetworkStream):
 
     def get_extra_info(self, info: str) -> Any:
         return self._stream.get_extra_info(info)
-
-
-@functools.cache
-def tls() -> ssl.SSLContext:
-    """The authorities that are trusted: the usual ones, or the operator's own in SSL_CERT_FILE."""
-    return create_ssl_context()
 
 
 @asynccontextmanager

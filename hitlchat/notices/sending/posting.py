@@ -25,9 +25,10 @@ from hitlchat.notices.models import Notice, NoticeKind, Receiver
 from hitlchat.notices.secrets import keys_of, url_of
 from hitlchat.notices.sending.outbox import Result
 from hitlchat.outbound import addresses
+from hitlchat.outbound.tls import tls
 from hitlchat.secrets.masking import Mask
 from hitlchat.secrets.sealing import Unsealable
-from hitlchat.upstreams.client.http import CheckedNetwork, NotReachable, as_sent, tls
+from hitlchat.upstreams.client.http import CheckedNetwork, NotReachable, as_sent
 
 PREFIX = "whsec_"
 # The specification asks for 24 to 64 bytes.

@@ -5,7 +5,6 @@ exchange that it happened to is told.
 """
 
 import asyncio
-import functools
 import re
 import socket
 import ssl
@@ -20,6 +19,7 @@ import httpx2
 from httpcore2 import SOCKET_OPTION, AnyIOBackend, AsyncNetworkBackend, AsyncNetworkStream, ConnectError, ConnectTimeout
 from mcp_types import CONNECTION_CLOSED
 
+from hitlchat.outbound.tls import tls
 from hitlchat.upstreams.client.bearer import NO_TOKEN, NoToken
 from hitlchat.upstreams.client.exchange import CURRENT
 from hitlchat.upstreams.client.link import Link
@@ -316,9 +316,3 @@ def in_words(error: Exception) -> str:
             return f"the server broke off or does not speak HTTP: {error}"
         case _:
             return "the connection broke"
-
-
-@functools.cache
-def tls() -> ssl.SSLContext:
-    """The authorities that are trusted: the usual ones, or the operator's own in SSL_CERT_FILE. Costly to make."""
-    return httpx2.create_ssl_context()

@@ -23,9 +23,10 @@ from mcp.shared.auth_utils import check_resource_allowed
 from mcp_types import LATEST_PROTOCOL_VERSION
 
 from hitlchat.outbound import addresses
+from hitlchat.outbound.tls import tls
 from hitlchat.upstreams import reaching
 from hitlchat.upstreams.client import ServerSpec
-from hitlchat.upstreams.client.http import CONNECT_SECONDS, CheckedNetwork, NotReachable, as_sent, in_words, tls
+from hitlchat.upstreams.client.http import CONNECT_SECONDS, CheckedNetwork, NotReachable, as_sent, in_words
 from hitlchat.upstreams.models import UpstreamServer
 from hitlchat.upstreams.risk.server import reach
 

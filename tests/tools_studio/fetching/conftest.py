@@ -12,8 +12,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from hitlchat.outbound.tls import tls
 from tests.tools_studio.fetching.shop import Server, Shop
-from tools_studio.network import wire
 
 
 @contextmanager
@@ -84,6 +84,6 @@ def tls_shop(shop: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> I
     context.load_cert_chain(path)
     shop.socket = context.wrap_socket(shop.socket, server_side=True)
     monkeypatch.setenv("SSL_CERT_FILE", str(path))
-    wire.tls.cache_clear()
+    tls.cache_clear()
     yield shop
-    wire.tls.cache_clear()
+    tls.cache_clear()
