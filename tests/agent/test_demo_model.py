@@ -1,178 +1,150 @@
 import json
+import re
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from jsonschema import validate
 
-from tests.agent.demo_tools import INTEGER, MANY, SHIPPED, reply_to, say, tool
+from hitlchat.agent.demo_model.reply import answer
+from hitlchat.agent.demo_model.sentences import Prompt
+from hitlchat.agent.demo_model.wire import as_sse
+from hitlchat.gate import prompt
+from tests.agent.demo_tools import PROMPTS, SHIPPED, TEXT, reply_to, say, tool
+from tools_studio.library.catalogue import TOOLS
+from tools_studio.library.catalogue.shipped import ShippedTool
 
 REFUND = {"order_id": "4711", "amount": "129.00"}
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+)
+OWN = [
+    tool("depot_echo", "Says what it is told", {}, {"text": TEXT}),
+    tool("shop_paint", "Asks for a colour and paints", {}),
+    tool("Shop-Die", "Ends the process", {}),
+    *SHIPPED,
+]
 
 
 @pytest.mark.parametrize(
-    "text, name, arguments",
+    "text, calls",
     [
-        ("refund order 4711 129.00", "refund_order", REFUND),
-        ("Please refund 129.00 of order 4711", "refund_order", REFUND),
-        ("refund order #4711 with 12,50 € due to damage.", "refund_order",
-         {"order_id": "4711", "amount": "12.50", "reason": "damage"}),
-        ("Refund 1,000.50 EUR for order 4711 because the lamp broke, and then fell.", "refund_order",
-         {"order_id": "4711", "amount": "1000.50", "reason": "the lamp broke, and then fell"}),
-        ("refund 20 for 4711", "refund_order", {"order_id": "4711", "amount": "20"}),
-        ("refund_order order id: 4711, amount: 129.00, reason: it was, frankly, broken", "refund_order",
-         {**REFUND, "reason": "it was, frankly, broken"}),
-        ('refund-order order_id=4711 amount=129.00 reason="late"', "refund_order", {**REFUND, "reason": "late"}),
-        ("list orders", "list_orders", {}),
-        ("show me all orders", "list_orders", {}),
-        ("show all shipped orders", "list_orders", {"status": "shipped"}),
-        ("show order 4711", "get_order", {"order_id": "4711"}),
-        ("what is the status of order 4713?", "get_order", {"order_id": "4713"}),
-        ("What time is it?", "get_current_time", {}),
-        ("what's the time in Tokyo", "get_current_time", {"timezone": "Asia/Tokyo"}),
-        ("what time is it in Europe/Berlin?", "get_current_time", {"timezone": "Europe/Berlin"}),
-        ("convert 10 km to miles", "convert_units", {"value": 10, "from_unit": "km", "to_unit": "miles"}),
-        ("convert 10.5kg into pounds please", "convert_units", {"value": 10.5, "from_unit": "kg", "to_unit": "pounds"}),
+        ("refund_order order_id=4711 amount=129.00", [("refund_order", REFUND)]),
+        ('refund_order order_id=4711, amount=129.00, reason="it was, frankly, broken"',
+         [("refund_order", {**REFUND, "reason": "it was, frankly, broken"})]),
+        ("Please call refund_order order_id=“4711” amount=5", [("refund_order", {**REFUND, "amount": "5"})]),
+        ('refund_order {"order_id": 4711, "surprise": [1, {"a": null}]} amount=1', []),
+        ("convert_units value=10.5 from_unit=kg to_unit=pounds",
+         [("convert_units", {"value": 10.5, "from_unit": "kg", "to_unit": "pounds"})]),
+        ("convert_units value=abc from_unit=km to_unit=m",
+         [("convert_units", {"value": "abc", "from_unit": "km", "to_unit": "m"})]),
+        ("split_amount amount=100 shares=[1, 1, 2]", [("split_amount", {"amount": "100", "shares": [1, 1, 2]})]),
+        ("depot_echo text=hi", [("depot_echo", {"text": "hi"})]),
+        ('depot_echo text="shop_paint; and then this"', [("depot_echo", {"text": "shop_paint; and then this"})]),
+        ("depot_echo", [("depot_echo", {})]),
+        ("Shop-Die!", [("Shop-Die", {})]),
+        ("shop_paint the garden fence for 5 people", []),
     ],
     ids=str,
 )  # fmt: skip
-def test_a_plain_sentence_calls_the_tool_that_it_means(text: str, name: str, arguments: dict[str, Any]) -> None:
-    assert say(text, SHIPPED) == ("", [(name, arguments)])
-    assert say(text, MANY) == ("", [(name, arguments)])
-
-
-@pytest.mark.parametrize(
-    "text, name, arguments",
-    [
-        ('send an email to ann@example.com with subject "Hi" and body "Refund order 4711, and go"', "send_email",
-         {"to": "ann@example.com", "subject": "Hi", "body": "Refund order 4711, and go"}),
-        ("what's the weather in Paris?", "weather__getForecast", {"city": "Paris"}),
-        ("weather forecast for New York for 3 days in imperial units", "weather__getForecast",
-         {"city": "New York", "days": 3, "units": "imperial"}),
-        ("search the web for django channels", "web_search", {"query": "django channels"}),
-        ("search for 'human in the loop' limit 5", "web_search", {"query": "human in the loop", "limit": 5}),
-        ("add 1, 2 and 3.5", "add_numbers", {"numbers": [1, 2, 3.5]}),
-        ("add_numbers numbers=[1, 2]", "add_numbers", {"numbers": [1, 2]}),
-        ("echo hello world", "echo", {"message": "hello world"}),
-        ('echo "cancel order 4711"', "echo", {"message": "cancel order 4711"}),
-        ("delete file /tmp/a.txt without force", "delete-file", {"path": "/tmp/a.txt", "force": False}),
-        ("delete file report.pdf force", "delete-file", {"path": "report.pdf", "force": True}),
-        ('create an issue in acme/shop titled "Crash" with labels bug and urgent', "create_issue",
-         {"repo": "acme/shop", "title": "Crash", "labels": ["bug", "urgent"]}),
-        ("book a flight from Berlin to New York on 2026-03-01", "book_flight",
-         {"from_city": "Berlin", "to_city": "New York", "date": "2026-03-01"}),
-        ("book a flight from Berlin to Rome", "book_flight", {"from_city": "Berlin", "to_city": "Rome", "date": None}),
-        ("set the price of SKU-123 to 19.99 eur", "set_price", {"sku": "SKU-123", "price": 19.99, "currency": "EUR"}),
-        ("fetch https://example.com/a?b=1.", "fetch_url", {"url": "https://example.com/a?b=1"}),
-        ("exchange 100 EUR to USD", "exchange_currency",
-         {"amount": 100, "from_currency": "EUR", "to_currency": "USD"}),
-        ("roll three dice with 20 sides", "roll_dice", {"count": 3, "sides": 20}),
-        ('close account 7 {"why": "moved"}', "close_account", {"account_id": 7, "meta": {"why": "moved"}}),
-    ],
-    ids=str,
-)  # fmt: skip
-def test_any_tool_can_be_called_by_the_types_and_names_of_its_schema(
-    text: str, name: str, arguments: dict[str, Any]
-) -> None:
-    assert say(text, MANY) == ("", [(name, arguments)])
-
-
-@pytest.mark.parametrize("join", [" and ", " and then ", "; ", ", then ", ". ", "\n"])
-def test_a_sentence_may_ask_for_several_calls(join: str) -> None:
-    _, calls = say(f"refund 5 EUR for order 4711{join}cancel order 4712{join}list orders", SHIPPED)
-    assert [name for name, _ in calls] == ["refund_order", "cancel_order", "list_orders"]
-    assert calls[1][1] == {"order_id": "4712"}
-
-
-def test_two_calls_of_tools_with_one_argument() -> None:
-    tools = [tool(name, name, {"order_id": INTEGER}) for name in ("refund_order", "cancel_order")]
-    calls = [("refund_order", {"order_id": 4711}), ("cancel_order", {"order_id": 4712})]
-    assert say("refund order 4711 and cancel order 4712", tools) == ("", calls)
-
-
-def test_a_row_of_numbers_is_one_call_each() -> None:
-    _, calls = say("cancel orders 4712, 4713 and 4714 because of fraud", SHIPPED)
-    assert [arguments for _, arguments in calls] == [
-        {"order_id": number, "reason": "fraud"} for number in ("4712", "4713", "4714")
-    ]
-
-
-def test_a_later_call_takes_what_it_lacks_from_an_earlier_one() -> None:
-    _, calls = say("get order 4711 and refund 10 EUR", SHIPPED)
-    assert calls[1] == ("refund_order", {"order_id": "4711", "amount": "10"})
+def test_a_tool_is_called_by_its_name_with_arguments(text: str, calls: list[Any]) -> None:
+    assert say(text, OWN)[1] == calls
 
 
 def test_a_json_object_after_the_name_is_passed_on_as_it_is() -> None:
-    given_ = {"order_id": 4711, "surprise": [1, {"a": None}]}
-    assert say(f"call refund_order {json.dumps(given_)}", SHIPPED)[1] == [("refund_order", given_)]
+    written = {"order_id": 4711, "amount": None, "surprise": [1, {"a": None}]}
+    assert say(f"call refund_order {json.dumps(written)}", SHIPPED)[1] == [("refund_order", written)]
 
 
-def test_a_spelled_out_value_of_the_wrong_type_is_passed_on() -> None:
-    _, calls = say("convert_units value=abc from_unit=km to_unit=m", SHIPPED)
-    assert calls[0][1]["value"] == "abc"
+@pytest.mark.parametrize(
+    "text, name, arguments",
+    [
+        ("Refund 12.00 EUR for order 4711", "refund_order", {"order_id": "4711", "amount": "12.00"}),
+        ("refund 129.00 eur for order 4711 because the lamp broke, and fell.", "refund_order",
+         {**REFUND, "reason": "the lamp broke, and fell"}),
+        ("Show order 4711.", "get_order", {"order_id": "4711"}),
+        ("Change the address of order 4712 to 7 Station Road, Galway", "change_address",
+         {"order_id": "4712", "address": "7 Station Road, Galway"}),
+        ("Change the address of order 4712 to “1 to 3 Long Walk”", "change_address",
+         {"order_id": "4712", "address": "1 to 3 Long Walk"}),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_tool_is_called_in_the_words_of_its_approval_prompt(text: str, name: str, arguments: dict[str, Any]) -> None:
+    assert say(text, SHIPPED) == ("", [(name, arguments)])
 
 
-def test_what_is_missing_is_asked_for_and_then_used() -> None:
-    request = "refund order 4711 and cancel order 4712"
-    question, calls = say(request, SHIPPED)
-    assert "To call `refund_order` I still need `amount`" in question
+@pytest.mark.parametrize("shipped", TOOLS, ids=lambda shipped: shipped.name)
+def test_the_sentence_offered_for_a_tool_that_ships_calls_it(shipped: ShippedTool) -> None:
+    sentence = prompt.render(shipped.prompt_template, shipped.name, shipped.example)
+    said, calls = say(sentence, SHIPPED)
+    if calls:
+        assert [name for name, _ in calls] == [shipped.name]
+        assert all(shipped.example[name] == value for name, value in calls[0][1].items())
+    else:
+        assert f"To call `{shipped.name}` I still need" in said
+        name, arguments = say(said.rpartition("For example: ")[2].strip("`"), SHIPPED)[1][0]
+        (offered,) = (each["function"] for each in SHIPPED if each["function"]["name"] == name)
+        validate(arguments, offered["parameters"])
+
+
+def test_of_two_prompts_that_fit_the_one_with_more_words_is_meant() -> None:
+    prompts = {"run": Prompt("Run {args.what}"), "stop": Prompt("Run {args.what} to its end")}
+    tools = [tool(name, name, {"what": TEXT}) for name in prompts]
+    messages = [{"role": "user", "content": "run the mill to its end"}]
+    assert reply_to({"messages": messages, "tools": tools}, prompts)[1] == [("stop", {"what": "the mill"})]
+
+
+@pytest.mark.parametrize("join", [" and then ", "; ", ", then ", "\n"])
+def test_a_message_may_ask_for_several_calls(join: str) -> None:
+    _, calls = say(f"refund_order order_id=4711 amount=5{join}Cancel order 4712{join}list_orders", SHIPPED)
+    assert [name for name, _ in calls] == ["refund_order", "cancel_order", "list_orders"]
+
+
+def test_no_call_is_made_where_a_part_is_not_understood() -> None:
+    assert not say("Cancel order 4712 and then sing", SHIPPED)[1]
+
+
+def test_what_is_missing_is_asked_for() -> None:
+    said, calls = say("refund_order order_id=4711", SHIPPED)
+    assert "To call `refund_order` I still need `amount`. For example: `refund_order order_id=" in said
     assert not calls
-    history = ({"role": "user", "content": request}, {"role": "assistant", "content": question})
-    _, calls = say("25 EUR", SHIPPED, history)
-    assert calls == [("refund_order", {"order_id": "4711", "amount": "25"}), ("cancel_order", {"order_id": "4712"})]
 
 
-def test_several_questions_in_a_row_fill_one_call() -> None:
-    history: list[dict[str, Any]] = []
-    for said in ("refund", "order 4711", "no idea"):
-        question, calls = say(said, SHIPPED, tuple(history))
-        assert "I still need" in question
-        assert not calls
-        history += [{"role": "user", "content": said}, {"role": "assistant", "content": question}]
-    assert say("129.00", SHIPPED, tuple(history)) == ("", [("refund_order", REFUND)])
-
-
-@pytest.mark.parametrize("said, calls", [("list orders", [("list_orders", {})]), ("never mind", []), ("cancel", [])])
-def test_a_question_may_be_left_unanswered(said: str, calls: list[Any]) -> None:
-    question, _ = say("refund order 4711", SHIPPED)
-    history = ({"role": "user", "content": "refund order 4711"}, {"role": "assistant", "content": question})
-    assert say(said, SHIPPED, history)[1] == calls
-
-
-@pytest.mark.parametrize("text", ["don't refund order 4711 5 EUR", "never cancel order 4711", "Do not list orders"])
+@pytest.mark.parametrize("text", ["don't refund order 4711", "never cancel order 4711", "Do not list orders", "no"])
 def test_what_the_user_forbids_is_not_called(text: str) -> None:
-    said, calls = say(text, SHIPPED)
-    assert not calls
-    assert said == "All right, I call nothing."
+    assert say(text, SHIPPED) == ("All right, I call nothing.", [])
 
 
 @pytest.mark.parametrize("text", ["", "hello", "help", "What can you do?", "sing a song", "¿qué?", "4711"])
-def test_what_matches_no_tool_gets_examples(text: str) -> None:
+def test_what_matches_no_tool_gets_examples_that_work(text: str) -> None:
     said, calls = say(text, SHIPPED)
     assert not calls
     assert "demo model" in said
-    assert "`refund order 4711, amount=129.00`" in said
+    tries = re.findall(r"Try: `(.*)`", said)
+    assert len(tries) >= 4
+    assert all(say(each, SHIPPED)[1] for each in tries)
+
+
+def test_the_second_time_only_examples_are_given() -> None:
+    first, _ = say("sing", SHIPPED)
+    said, _ = say("sing!", SHIPPED, ({"role": "user", "content": "sing"}, {"role": "assistant", "content": first}))
+    assert said.startswith("I found no tool for that. Try `")
+    assert len(said) < len(first)
 
 
 def test_at_most_eight_tools_are_listed() -> None:
-    said, _ = say("help", MANY)
+    said, _ = say("help", SHIPPED)
     assert said.count("Try:") == 8
-    assert f"and {len(MANY) - 8} more" in said
+    assert f"and {len(SHIPPED) - 8} more" in said
 
 
 def test_without_tools_it_says_so() -> None:
-    assert "no tool" in reply_to({"messages": [{"role": "user", "content": "refund order 4711"}]})[0]
-    request = {"messages": [{"role": "user", "content": "list orders"}], "tools": SHIPPED, "tool_choice": "none"}
+    assert "no tool" in reply_to({"messages": [{"role": "user", "content": "sing"}]})[0]
+    request = {"messages": [{"role": "user", "content": "list_orders"}], "tools": SHIPPED, "tool_choice": "none"}
     assert not reply_to(request)[1]
-
-
-@pytest.mark.parametrize("offered", MANY, ids=lambda offered: offered["function"]["name"])
-def test_the_example_that_it_gives_for_a_tool_works(offered: dict[str, Any]) -> None:
-    name = offered["function"]["name"]
-    described, _ = say(f"what does {name} do?", MANY)
-    example = described.rpartition("Try: ")[2].strip("`")
-    _, calls = say(example, MANY)
-    assert [called for called, _ in calls] == [name]
-    validate(calls[0][1], offered["function"]["parameters"])
 
 
 @pytest.mark.parametrize(
@@ -186,11 +158,101 @@ def test_a_long_text_can_be_asked_for(text: str, count: int) -> None:
 
 
 def test_notes_of_hitlchat_are_not_the_users_words() -> None:
-    note = {"role": "user", "content": "[Note from hitlchat] Wrap up: list orders"}
-    request = {"messages": [{"role": "user", "content": "get order 4711"}, note], "tools": SHIPPED}
+    note = {"role": "user", "content": "[Note from hitlchat] Wrap up: list_orders"}
+    request = {"messages": [{"role": "user", "content": "Show order 4711"}, note], "tools": SHIPPED}
     assert reply_to(request)[1] == [("get_order", {"order_id": "4711"})]
 
 
 def test_a_content_in_parts_is_read() -> None:
-    content = [{"type": "text", "text": "list"}, {"type": "text", "text": "orders"}]
-    assert reply_to({"messages": [{"role": "user", "content": content}], "tools": SHIPPED})[1] == [("list_orders", {})]
+    content = [{"type": "text", "text": "Show order"}, {"type": "text", "text": "4711"}]
+    messages = [{"role": "user", "content": content}]
+    assert "I found no tool" in reply_to({"messages": messages, "tools": SHIPPED})[0]
+    messages = [{"role": "user", "content": [{"type": "text", "text": "list_orders"}]}]
+    assert reply_to({"messages": messages, "tools": SHIPPED})[1] == [("list_orders", {})]
+
+
+# -- the wire format ----------------------------------------------------------------------------------------------
+
+
+def call_parts(chunks: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [part for chunk in chunks for part in chunk["choices"][0]["delta"].get("tool_calls", [])]
+
+
+def chunks_for(text: str, **more: Any) -> list[dict[str, Any]]:
+    return list(answer({"messages": [{"role": "user", "content": text}], "tools": SHIPPED, **more}, PROMPTS))
+
+
+def test_the_same_request_has_the_same_chunks() -> None:
+    chunks = chunks_for("list_orders; Show order 4711")
+    assert chunks == chunks_for("list_orders; Show order 4711")
+    assert len({part["id"] for part in call_parts(chunks) if "id" in part}) == 2
+
+
+def test_the_chunks_are_those_of_the_wire_format() -> None:
+    *chunks, last, usage = chunks_for("write 30 words", stream_options={"include_usage": True})
+    assert {chunk["object"] for chunk in chunks} == {"chat.completion.chunk"}
+    assert chunks[0]["choices"][0]["delta"]["role"] == "assistant"
+    assert all(chunk["choices"][0]["finish_reason"] is None for chunk in chunks)
+    assert len(chunks) == 31
+    assert last["choices"][0]["finish_reason"] == "stop"
+    assert usage["choices"] == []
+    assert usage["usage"]["total_tokens"] > 30
+
+
+def test_a_call_streams_its_arguments_in_pieces() -> None:
+    chunks = chunks_for("Refund 129.00 EUR for order 4711")
+    parts = call_parts(chunks)
+    assert parts[0]["function"] == {"name": "refund_order", "arguments": ""}
+    assert all("id" not in part for part in parts[1:])
+    assert len(parts) > 2
+    assert chunks[-1]["choices"][0]["finish_reason"] == "tool_calls"
+
+
+def test_server_sent_events_end_with_the_mark() -> None:
+    events = list(as_sse(chunks_for("write 3 wörds")))
+    assert events[-1] == b"data: [DONE]\n\n"
+    assert all(json.loads(event.removeprefix(b"data: ")) for event in events[:-1])
+
+
+# -- whatever it is given: it answers on the event loop that everything else waits for -------------------------------
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize(
+    "repeated",
+    ["1 ", '"', "“", "5 EUR ",
+      '{"a":', "`", " ", "\n", ", ", "; ", "and then ", "{", "[", "a=[", 'a="', "é", "for order "],
+    ids=repr,
+)  # fmt: skip
+def test_repetitions_without_end_are_answered(repeated: str) -> None:
+    long = repeated * (100_000 // len(repeated))
+    for start in ("a", "Refund ", "refund_order ", "refund_order order_id=", "Change the address of order "):
+        assert say(start + long + "!", SHIPPED) != ("", [])
+    call = {"id": "c", "type": "function", "function": {"name": "echo", "arguments": "{}"}}
+    messages = [
+        {"role": "user", "content": long},
+        {"role": "assistant", "content": long, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c", "content": long},
+    ]
+    assert "echo" in reply_to({"messages": messages})[0]
+    described = [{"type": "function", "function": {"name": "echo", "description": long, "parameters": {}}}]
+    assert reply_to({"messages": [{"role": "user", "content": "sing"}], "tools": described}) != ("", [])
+
+
+@settings(deadline=None)
+@given(st.text(), JSON, st.text())
+def test_any_words_any_schema_and_any_prompt_get_an_answer(text: str, schema: Any, template: str) -> None:
+    strange = {"type": "function", "function": {"name": "odd_tool", "description": text, "parameters": schema}}
+    nested = tool("even_tool", "Even", {"even": schema, "tool": TEXT})
+    prompts = {**PROMPTS, "odd_tool": Prompt(template, {"a": schema}), "even_tool": Prompt(text + "{args.even}")}
+    for said in (text, template, f"odd_tool {text}", f"even_tool even={text}"):
+        messages = [{"role": "user", "content": said}]
+        assert reply_to({"messages": messages, "tools": [strange, nested, *SHIPPED]}, prompts) != ("", [])
+
+
+@settings(deadline=None)
+@given(JSON, JSON)
+def test_no_body_is_too_strange(messages: Any, tools: Any) -> None:
+    assert list(answer({"messages": messages, "tools": tools}, PROMPTS))
+    messages = [{"role": "user", "content": messages}, {"role": "assistant", "tool_calls": tools}]
+    assert list(answer({"messages": messages}, PROMPTS))

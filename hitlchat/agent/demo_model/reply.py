@@ -1,70 +1,103 @@
-"""What the demo model answers to a request."""
+"""What the demo model answers: a text, or the calls that the person's words ask for."""
 
+import json
 import re
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
+from itertools import cycle, islice
+from typing import Any, Final
 
-from hitlchat.agent.demo_model import outcome, plan, prose, wire
-from hitlchat.agent.demo_model.schemas import Tool, offered
+from hitlchat.agent.demo_model import outcome, wire
+from hitlchat.agent.demo_model.sentences import Call, Prompt, Tool, calls_in, offered
 from hitlchat.agent.demo_model.wire import Chunk, Writer
+from hitlchat.gate import prompt
 
-_HELP = re.compile(
-    r"\s*(?:help|hi|hello|hey)\b[\s!.?]*$|.*\bwhat can (?:you|i) do\b|.*\bwho are you\b", re.IGNORECASE | re.DOTALL
+MOST_SHOWN, MOST_SUGGESTED = 8, 4
+MOST_WORDS, DEFAULT_WORDS, WORDS_IN_PARAGRAPH = 20_000, 200, 60
+NOTHING = "I found no tool for that."
+NO_CALL = "All right, I call nothing."
+_HELP = re.compile(r"(?:help|hi|hello|hey)\b[\s!.?]*$|what can (?:you|i) do\b|who are you\b", re.IGNORECASE)
+_NO = re.compile(r"(?:no|nothing|never\s*mind|stop|cancel|forget it|do not|don['\u2019]t|never)\b", re.IGNORECASE)
+_WORDS = re.compile(
+    r"(?:write|stream|tell me)\b[^\d]{0,40}(?:(\d{1,6})\s+words?|a (?:long )?(?:story|text))\b", re.IGNORECASE
 )
-_ABOUT = re.compile(r"\s*(?:what (?:does|is)|how does|explain|describe|help)\b", re.IGNORECASE)
-_NOT = re.compile(r"\b(?:don['\u2019]?t|do\s+not|never)\b", re.IGNORECASE)
-_NO = re.compile(r"\s*(?:no|nothing|never\s*mind|stop|cancel|forget it|abort)\b[\s!.]*$", re.IGNORECASE)
+_FILLER: Final = """
+    The quiet gardener follows the long road to the sea before the rain begins. A patient editor reads every page of
+    the book, and takes all the time it needs. The night train crosses the river while the city is still asleep.
+"""
+_SAMPLES = {"integer": "3", "number": "10", "boolean": "true", "array": "[]", "object": "{}", "null": "null"}
 
 
-def answer(request: dict[str, Any]) -> Iterator[Chunk]:
-    """The streamed answer to a Chat Completions request body.
+def answer(request: dict[str, Any], prompts: Mapping[str, Prompt]) -> Iterator[Chunk]:
+    """Return the streamed answer to a Chat Completions request body.
 
-    The same request has the same answer. Once calls have come back for the user's last message it answers with text,
-    so a conversation with it always ends.
+    `prompts`: the approval prompt of each tool that has one, with its example. The same request has the same answer.
+    Once calls have come back for the person's last message it answers with text, so a conversation always ends.
     """
     writer = Writer(request)
     messages = wire.messages(request)
-    came = wire.came_back(messages)
-    if came:
+    if came := wire.came_back(messages):
         return writer.text(outcome.told(came))
-    tools = offered(request)
-    said, answers = wire.wanted(messages)
-    if answers and _changes_subject(answers[-1].said, tools):
-        said, answers = answers[-1].said, []
-    if text := _text_for(said, tools):
-        return writer.text(text)
-    calls = plan.calls(said, tools, answers)
-    unsure = next((call for call in calls if call.unclear or call.rivals), None)
-    if unsure:
-        return writer.text(prose.which(unsure))
-    if any(call.missing for call in calls):
-        return writer.text(prose.question(calls))
-    if calls:
+    tools = offered(request, prompts)
+    said = wire.last_said(messages)
+    if not said or _HELP.match(said):
+        return writer.text(_introduction(tools, MOST_SHOWN))
+    if calls := calls_in(said, tools):
+        if incomplete := [call for call in calls if call.missing]:
+            return writer.text("\n\n".join(map(_question, incomplete)))
         return writer.calls((call.tool.name, call.arguments) for call in calls)
-    return writer.text(_nothing_matched(said, tools, again=wire.told_before(messages, prose.NOTHING)))
-
-
-def _text_for(said: str, tools: list[Tool]) -> str:
-    """The answer to what needs no tool; empty if that is not what is asked."""
     if _NO.match(said):
-        return "All right, I call nothing."
-    if not said.strip() or _HELP.match(said):
-        return prose.introduction(tools)
-    tool = plan.named(said, tools)
-    if tool:
-        return prose.described(tool) if _ABOUT.match(said) and "=" not in said else ""
-    wanted = prose.words_wanted(plan.hidden(said))
-    return prose.filler(wanted) if wanted else ""
+        return writer.text(NO_CALL)
+    if wanted := _WORDS.match(said):
+        return writer.text(_filler(int(wanted[1] or DEFAULT_WORDS)))
+    if wire.told_before(messages, NOTHING):
+        return writer.text(f"{NOTHING} Try {' or '.join(map(_example, tools[:MOST_SUGGESTED]))}." if tools else NOTHING)
+    return writer.text(f"{NOTHING}\n\n{_introduction(tools, MOST_SUGGESTED)}")
 
 
-def _changes_subject(said: str, tools: list[Tool]) -> bool:
-    """Whether what should answer a question is a request of its own, or ends the matter."""
-    if _NO.match(said) or _HELP.match(said):
-        return True
-    return plan.begins(said, tools) and not any(call.missing for call in plan.calls(said, tools))
+def _filler(count: int) -> str:
+    count = min(count, MOST_WORDS)
+    words = list(islice(cycle(_FILLER.split()), count))
+    paragraphs = [words[at : at + WORDS_IN_PARAGRAPH] for at in range(0, count, WORDS_IN_PARAGRAPH)]
+    return "\n\n".join(map(" ".join, paragraphs))
 
 
-def _nothing_matched(said: str, tools: list[Tool], *, again: bool) -> str:
-    if _NOT.search(said):
-        return "All right, I call nothing."
-    return prose.nothing(tools, again=again)
+def _introduction(tools: list[Tool], most: int) -> str:
+    lead = (
+        "I am the **demo model**: a few rules, so that everything can be tried without a language model. To talk to a "
+        "real one, set `OPENAI_BASE_URL`, `OPENAI_API_KEY` and `OPENAI_MODEL`."
+    )
+    if not tools:
+        return f"{lead}\n\nThere is no tool that I may call here. I can write some text: try *write 200 words*."
+    shown = "\n".join(f"- {outcome.text(tool.title or tool.name)}. Try: {_example(tool)}" for tool in tools[:most])
+    more = f"\n\nand {len(tools) - most} more." if len(tools) > most else ""
+    return (
+        f"{lead}\n\nI call a tool by its name with arguments, or when you say what its approval prompt says:\n\n"
+        f"{shown}{more}\n\nSeveral calls at once work too: join them with *and then*."
+    )
+
+
+def _question(call: Call) -> str:
+    names = ", ".join(map(outcome.code, call.missing))
+    return (
+        f"To call {outcome.code(call.tool.name)} I still need {names}. For example: {_example(call.tool, spelled=True)}"
+    )
+
+
+def _example(tool: Tool, *, spelled: bool = False) -> str:
+    """Return words that make the demo model call the tool: its approval prompt, or its name with all it needs."""
+    if not spelled and tool.prompt and tool.prompt.example is not None:
+        sentence = prompt.render(tool.prompt.template, tool.name, tool.prompt.example)
+        if (call := next(iter(calls_in(sentence, [tool])), None)) and not call.missing:
+            return outcome.code(sentence)
+    given = (tool.prompt and tool.prompt.example) or {}
+    pieces = [f"{name}={_sample(name, tool.properties.get(name), given)}" for name in tool.required]
+    return outcome.code(" ".join([tool.name, *pieces]))
+
+
+def _sample(name: str, schema: Any, given: dict[str, Any]) -> str:
+    schema = schema if isinstance(schema, dict) else {}
+    known = [given[name]] if name in given else schema.get("enum") or schema.get("examples") or []
+    if isinstance(known, list) and known:
+        return json.dumps(known[0], ensure_ascii=False)
+    kind = schema.get("type")
+    return _SAMPLES.get(kind if isinstance(kind, str) else "", '"some text"')

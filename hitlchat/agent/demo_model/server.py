@@ -6,8 +6,12 @@ import json
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from hitlchat.agent.demo_model import answer, as_sse
+from hitlchat.agent.demo_model.reply import answer
+from hitlchat.agent.demo_model.sentences import Prompt
+from hitlchat.agent.demo_model.wire import as_sse
 from hitlchat.agent.endpoint import DEMO_PATH, demo_key
+from hitlchat.base.database import in_db
+from hitlchat.gate.models import Tool
 
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
@@ -34,10 +38,21 @@ async def demo_model(scope: dict[str, Any], receive: Receive, send: Send) -> Non
     await _stream(send, request)
 
 
+def prompts_of_tools() -> dict[str, Prompt]:
+    """Return the approval prompts of all published tools that have one, by the tools' names."""
+    rows = (
+        Tool.objects.filter(published=True)
+        .exclude(prompt_template="")
+        .values_list("name", "prompt_template", "example")
+    )
+    return {name: Prompt(template, example if isinstance(example, dict) else None) for name, template, example in rows}
+
+
 async def _stream(send: Send, request: dict[str, Any]) -> None:
     headers = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-store")]
     await send({"type": "http.response.start", "status": 200, "headers": headers})
-    for piece in as_sse(answer(request)):
+    prompts = await in_db(prompts_of_tools)()
+    for piece in as_sse(answer(request, prompts)):
         await send({"type": "http.response.body", "body": piece, "more_body": True})
         await asyncio.sleep(SECONDS_A_PIECE)
     await send({"type": "http.response.body", "body": b""})

@@ -7,8 +7,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from hitlchat.agent.demo_model.language import LONGEST, calm
-
 MODEL = "demo"
 PIECE = 16  # characters of arguments in one delta
 
@@ -71,9 +69,7 @@ def as_sse(chunks: Iterable[Chunk]) -> Iterator[bytes]:
 
 
 NOTE = "[Note from hitlchat]"
-_QUESTION = re.compile(r"To call `[^`]+` I still need ((?:`[^`]+`(?:, | and )?)+)")
 
-MOST_ANSWERS = 10
 LONGEST_RESULT = 200_000
 
 Message = dict[str, Any]
@@ -132,31 +128,11 @@ def came_back(history: list[Message]) -> list[Came]:
     ]
 
 
-@dataclass(frozen=True)
-class Answer:
-    """What the user said when asked for the arguments `asked`."""
-
-    asked: tuple[str, ...]
-    said: str
-
-
-def wanted(history: list[Message]) -> tuple[str, list[Answer]]:
-    """What the user asks for; if the last messages answer questions of ours, the request before and those answers."""
-    spoken = [message for message in history if message.get("role") == "assistant" or is_from_user(message)]
-    while spoken and not is_from_user(spoken[-1]):
-        spoken.pop()
-    answers: list[Answer] = []
-    while len(spoken) > 2 and len(answers) < MOST_ANSWERS and (asked := _asked(spoken[-2])):
-        answers.insert(0, Answer(asked, calm(text_of(spoken[-1]))))
-        del spoken[-2:]
-    return (calm(text_of(spoken[-1])) if spoken else ""), answers
+def last_said(history: list[Message]) -> str:
+    """Return the user's last message."""
+    return next((text_of(message).strip() for message in reversed(history) if is_from_user(message)), "")
 
 
 def told_before(history: list[Message], beginning: str) -> bool:
     """Whether an earlier answer began like this."""
     return any(message.get("role") == "assistant" and text_of(message).startswith(beginning) for message in history)
-
-
-def _asked(message: Message) -> tuple[str, ...]:
-    question = _QUESTION.match(text_of(message)[:LONGEST]) if message.get("role") == "assistant" else None
-    return tuple(re.findall(r"`([^`]+)`", question[1])) if question else ()
