@@ -17,7 +17,7 @@ from bench.figures import Figure
 from bench.floor import Floor
 from bench.measure import Stopwatch, median
 from hitlchat.agent import runner
-from hitlchat.agent.endpoint import client, endpoint
+from hitlchat.agent.model_client import client, endpoint
 from hitlchat.agent.models import Conversation, Run, RunStatus
 from hitlchat.agent.transcript import wires
 from hitlchat.agent.writing import group

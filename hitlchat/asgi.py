@@ -18,8 +18,8 @@ django_application = get_asgi_application()
 from hitlchat import sandbox  # noqa: E402
 from hitlchat.agent import runner  # noqa: E402
 from hitlchat.agent.demo_model.server import demo_model  # noqa: E402
-from hitlchat.agent.endpoint import DEMO_PATH, own_address  # noqa: E402
-from hitlchat.approvals.inbox.routing import websocket_urlpatterns as of_inbox  # noqa: E402
+from hitlchat.agent.model_client import DEMO_PATH, own_address  # noqa: E402
+from hitlchat.approvals.inbox.socket import websocket_urlpatterns as of_inbox  # noqa: E402
 from hitlchat.base import scratch  # noqa: E402
 from hitlchat.base.background import background  # noqa: E402
 from hitlchat.base.database import in_db  # noqa: E402

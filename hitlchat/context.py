@@ -7,7 +7,7 @@ from django.conf import settings
 from django.http import HttpRequest
 
 from hitlchat.accounts.roles import may_administer, may_author
-from hitlchat.agent.endpoint import uses_demo
+from hitlchat.agent.model_client import uses_demo
 from hitlchat.approvals.inbox import lines
 from hitlchat.upstreams.elicitation import questions
 from hitlchat.upstreams.pages import standing

@@ -149,8 +149,8 @@ AXES_FAILURE_LIMIT = env.integer("SIGN_IN_ATTEMPTS", 10, least=3, most=1000)
 AXES_COOLOFF_TIME = timedelta(minutes=env.integer("SIGN_IN_PAUSE_MINUTES", 15, most=1440))
 # So many proxies stand before the server, each of which adds to X-Forwarded-For whom it was asked by.
 TRUSTED_PROXIES = env.integer("TRUSTED_PROXIES", 0, least=0, most=10)
-AXES_CLIENT_IP_CALLABLE = "hitlchat.accounts.locked_out.address"
-AXES_LOCKOUT_CALLABLE = "hitlchat.accounts.locked_out.page"
+AXES_CLIENT_IP_CALLABLE = "hitlchat.accounts.sign_in.address"
+AXES_LOCKOUT_CALLABLE = "hitlchat.accounts.sign_in.page"
 AXES_RESET_ON_SUCCESS = True
 AXES_DISABLE_ACCESS_LOG = True
 AXES_ENABLE_ADMIN = False

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from hitlchat.notices.wording import facts as noticed
+from hitlchat.notices import wording as noticed
 from hitlchat.secrets.detection import Cover, hidden, named
 
 SECRET = "hunter2-Zq9"

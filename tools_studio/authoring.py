@@ -12,7 +12,7 @@ from hitlchat.gate import loosening, tools, withdraw
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.loosening import guard_of
 from hitlchat.gate.models import Tool
-from tools_studio import capabilities, columns, trials, variables, versions
+from tools_studio import capabilities, cases, columns, variables, versions
 from tools_studio.columns import draft_of
 from tools_studio.drafts import SOURCE, AuthoringError, Checked, Draft, check
 from tools_studio.language import checking
@@ -120,7 +120,7 @@ def _keep_untested_out(tool: Tool, actor: Actor) -> None:
 
     What a program changed leaves it in any case: a person publishes.
     """
-    if tool.published and actor.user_id is not None and (is_program(actor) or trials.passed(tool) is None):
+    if tool.published and actor.user_id is not None and (is_program(actor) or cases.passed(tool) is None):
         tools.change(tool.pk, {"published": False}, actor)
 
 
@@ -137,7 +137,7 @@ def publish(tool: Tool, actor: Actor) -> Tool:
     if missing := variables.resolve(columns.kept(script).values()).missing:
         raise AuthoringError({"variables": " ".join(missing.values())})
     _check_code(script)
-    if trials.passed(tool) is None:
+    if cases.passed(tool) is None:
         raise NotTested
     # What was checked, or nothing: it may have been saved anew meanwhile.
     if not tools.change(tool.pk, {"published": True}, actor, only_if=Q(definition_hash=tool.definition_hash)):

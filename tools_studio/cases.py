@@ -1,24 +1,78 @@
-"""Test cases: arguments to try a tool with again and again, what is expected each time, and what the last run says."""
+"""Test cases and test runs: what to try a tool with, what is expected, and what the last run proves."""
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from django.db import IntegrityError, transaction
-from django.db.models import QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from hitlchat.base import canonical
 from hitlchat.base.canonical import storable
 from hitlchat.base.database import in_db
-from hitlchat.gate.actor import Caller
-from hitlchat.gate.models import Tool, ToolCall
+from hitlchat.gate import preview, schema, tools
+from hitlchat.gate.actor import SYSTEM, Caller
+from hitlchat.gate.effect import Effect, effect
+from hitlchat.gate.models import CallerKind, Tool, ToolCall
 from hitlchat.gate.results import MESSAGES
+from hitlchat.gate.settling import settled
 from hitlchat.gate.status import Status
-from tools_studio import trials, versions
+from hitlchat.gate.submit import CallRequest, submit
+from tools_studio import versions
 from tools_studio.drafts import AuthoringError
+from tools_studio.language import signature
+from tools_studio.language.snippet import SignatureError
 from tools_studio.models import Expectation, Script, TestCase
 from tools_studio.versions import Line
+
+
+def keep(tool: Tool, arguments: Mapping[str, Any]) -> None:
+    """Make `arguments` the tool's example, unless it was saved anew meanwhile.
+
+    That is no version of its own: an example changes nothing of what the tool does, and what was tested stays tested.
+    """
+    same = Q(definition_hash=tool.definition_hash)
+    tools.change(tool.pk, {"example": dict(arguments)}, SYSTEM, only_if=same)
+
+
+def fitting(example: dict[str, Any] | None, code: str) -> dict[str, Any] | None:
+    """`example` if the signature in `code` still takes it."""
+    if example is None:
+        return None
+    try:
+        schema.validate(signature.read(code).input_schema, example)
+    except (SignatureError, schema.BadArguments, schema.BadSchema):
+        return None
+    return example
+
+
+async def attempt(tool_name: str, arguments: dict[str, Any], caller: Caller, seconds: float) -> ToolCall:
+    """Call the tool like everyone else, through the gate: settled, waiting for an answer, or still going on after
+    `seconds`."""
+    call = await submit(CallRequest(tool_name, arguments, caller))
+    return await settled(call.pk, seconds) if call.status == Status.ALLOWED else call
+
+
+def passed(tool: Tool) -> ToolCall | None:
+    """The last test run of exactly this definition that succeeded."""
+    return _passed(tool=tool, definition_hash=tool.definition_hash).order_by("-created_at").first()
+
+
+def with_tested(tools: QuerySet[Tool]) -> QuerySet[Tool]:
+    """Each with `tested`: has a test run of it as it is now succeeded?"""
+    return tools.annotate(tested=Exists(_passed(tool=OuterRef("pk"), definition_hash=OuterRef("definition_hash"))))
+
+
+def _passed(**which: Any) -> QuerySet[ToolCall]:
+    return ToolCall.objects.filter(**which, caller_kind=CallerKind.STUDIO, status=Status.SUCCEEDED)
+
+
+async def look(tool: Tool, arguments: dict[str, Any], caller: Caller) -> Effect | None:
+    """The preview of a call with these arguments as its card would show it; None if the tool has none. BadArguments."""
+    shown = await preview.make(tool, await schema.accepted(tool.input_schema, arguments), caller)
+    return effect(shown) if shown else None
+
 
 State = Literal["passed", "failed", "waiting", "running", "unsettled", "stale", "new"]
 
@@ -223,7 +277,7 @@ def rows(tool: Tool) -> QuerySet[TestCase]:
 
 async def run(row: TestCase, tool: Tool, caller: Caller, seconds: float) -> ToolCall:
     """Try the tool with the case's arguments, as a test run like any other, and remember the call."""
-    call = await trials.attempt(tool.name, row.arguments, caller, seconds)
+    call = await attempt(tool.name, row.arguments, caller, seconds)
     await in_db(TestCase.objects.filter(pk=row.pk).update)(last_call=call)
     return call
 

@@ -14,7 +14,7 @@ from hitlchat.gate.models import LONGEST_DEADLINE, TOOL_NAME, HitlMode
 from tools_studio import capabilities, risk, variables
 from tools_studio.capabilities import Capabilities, CapabilityError
 from tools_studio.capabilities.declared import listed
-from tools_studio.language import previews, signature
+from tools_studio.language import checking, signature
 from tools_studio.language.signature import Signature
 from tools_studio.language.snippet import SignatureError
 from tools_studio.models import GROUP, Category
@@ -116,7 +116,7 @@ def check(draft: Draft, standing: Mapping[str, Kept] | None = None) -> Checked:
 def _signature(code: str, problems: dict[str, str]) -> Signature | None:
     try:
         found = signature.read(code)
-        previews.check(code, found)
+        checking.check(code, found)
     except SignatureError as error:
         problems["code"] = f"Line {error.line}: {error}" if error.line else str(error)
         return None

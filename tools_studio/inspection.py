@@ -9,7 +9,7 @@ from asgiref.sync import async_to_sync
 from hitlchat.base import canonical
 from tools_studio import capabilities, risk
 from tools_studio.capabilities import Capabilities, CapabilityError
-from tools_studio.language import checking, previews, signature
+from tools_studio.language import checking, signature
 from tools_studio.language.signature import Signature
 from tools_studio.language.snippet import SignatureError
 from tools_studio.risk import Risk
@@ -116,7 +116,7 @@ def _signature(code: str, findings: list[Finding]) -> Signature | None:
     found: Signature | None = None
     try:
         found = signature.read(code)
-        previews.check(code, found)
+        checking.check(code, found)
     except SignatureError as error:
         findings.append(Finding(error.line, str(error)))
     return found

@@ -10,7 +10,7 @@ from hitlchat.gate.loosening import Guard, guard_of
 from hitlchat.gate.models import HitlMode, Tool
 from tools_studio import risk
 from tools_studio.drafts import AuthoringError, Checked, Draft
-from tools_studio.language import previews
+from tools_studio.language import checking
 
 NEEDS_PERSON = (
     "Only a person may let a tool do more, ask less, or ask in other words: sign in, or use an approver token."
@@ -89,4 +89,4 @@ def _loosens(tool: Tool, sound: Checked) -> bool:
 def _looks_ahead(sound: Checked) -> bool:
     """Has it a preview with powers of its own? That runs before anyone is asked."""
     has_powers = sound.risk_level > 0 or any(kept.secret for kept in sound.variables)
-    return has_powers and previews.find(sound.draft.code) is not None
+    return has_powers and checking.find(sound.draft.code) is not None

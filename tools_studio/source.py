@@ -3,8 +3,10 @@
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from django.db.models import Q
 
@@ -17,14 +19,76 @@ from hitlchat.gate.models import Tool, ToolCall
 from hitlchat.gate.sources import Preview, ToolResult
 from hitlchat.sandbox import Fault, HostFunction, Limits, Report, Share, shares
 from hitlchat.secrets.masking import Mask
-from tools_studio import capabilities, columns, host_functions, variables
-from tools_studio.capabilities import ALL_NAMES, Capabilities
+from tools_studio import capabilities, columns, network, variables
+from tools_studio.capabilities import ALL_NAMES, Capabilities, store
+from tools_studio.capabilities.filing import grants
 from tools_studio.columns import Unreadable, draft_of
 from tools_studio.drafts import SOURCE, AuthoringError, Checked, Draft, check
-from tools_studio.language import previews, signature
+from tools_studio.language import checking, signature
 from tools_studio.language.coercion import coerce
 from tools_studio.models import Script, ScriptVersion, StoredVariable
 from tools_studio.variables import Kept, Resolved
+
+
+def offered(granted: Capabilities, group: str, values: Resolved) -> dict[str, HostFunction]:
+    """By dotted name. `values` are the variables of this tool, which no function shows to another one."""
+    known = {**values.plain, **values.secret}
+
+    def value(name: str) -> str:
+        """For what the server does with a variable itself, so that the tool need not see it."""
+        return _one(name, known, "variable", known)
+
+    every = {
+        "now": _now,
+        **_values(values),
+        **store.store_grants(group),
+        **grants(granted.files),
+        **store.email_grants(granted.email),
+        **network.grants(granted.fetch, granted.webhook, value, read_only=granted.reads_only),
+    }
+    return {name: every[name] for name in granted.names()}
+
+
+def for_preview(granted: Capabilities, group: str, values: Resolved) -> dict[str, HostFunction]:
+    """The same names; those that change something refuse, so that code that imports them can be loaded."""
+    reads = granted.read_only()
+    return {name: _refusing(name) for name in granted.names()} | offered(reads, group, values)
+
+
+def _refusing(name: str) -> HostFunction:
+    async def refuse(*_args: object, **_named: object) -> None:
+        raise PermissionError(f"{name} changes something, and a preview may only read")
+
+    return refuse
+
+
+def _values(values: Resolved) -> dict[str, HostFunction]:
+    async def variable(name: str) -> str:
+        if name in values.secret:
+            raise PermissionError(f"{name} is a secret: expected secret({name!r}), or fetch(..., auth={name!r})")
+        return _one(name, values.plain, "plain variable", values.plain)
+
+    async def secret(name: str) -> str:
+        if name in values.plain:
+            raise ValueError(f"{name} is a plain variable: expected variable({name!r})")
+        return _one(name, values.secret, "secret", values.secret)
+
+    return {"variable": variable, "secret": secret}
+
+
+def _one(name: object, values: Mapping[str, str], kind: str, there_is: Iterable[str]) -> str:
+    """ValueError: there is none, with the names of those there are."""
+    if not isinstance(name, str) or name not in values:
+        names = ", ".join(sorted(there_is)) or "none"
+        raise ValueError(f"this tool has no {kind} {str(name)[:64]!r}; there is: {names}")
+    return values[name]
+
+
+async def _now(timezone: str = "UTC") -> datetime:
+    try:
+        return datetime.now(ZoneInfo(timezone))
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise ValueError(f"now: {timezone!r} is no time zone name such as Europe/Berlin") from error
 
 
 def secrets(script: Script, granted: Capabilities) -> tuple[str, ...]:
@@ -117,14 +181,14 @@ class Loaded:
 
     async def run(self, arguments: Mapping[str, Any]) -> Report:
         """What comes of it, without the tool's secrets. ValueError: the arguments do not fit."""
-        grants = host_functions.offered(self.granted, self.script.group, self.values)
+        grants = offered(self.granted, self.script.group, self.values)
         return await self._called("run", arguments, grants, self.granted)
 
     async def preview(self, arguments: Mapping[str, Any]) -> Report:
         """The same of its preview, which has no power to change anything and less time."""
-        grants = host_functions.for_preview(self.granted, self.script.group, self.values)
+        grants = for_preview(self.granted, self.script.group, self.values)
         limits = Limits(wall_seconds=min(PREVIEW_SECONDS, Limits().wall_seconds))
-        return await self._called(previews.ENTRY, arguments, grants, self.granted.read_only(), limits)
+        return await self._called(checking.ENTRY, arguments, grants, self.granted.read_only(), limits)
 
     async def _called(
         self,
@@ -188,7 +252,7 @@ class StudioSource:
         loaded = await in_db(_loaded)(tool.pk, tool.definition_hash)
         if loaded is None:
             return None
-        if previews.find(loaded.script.code) is None:
+        if checking.find(loaded.script.code) is None:
             self._remember_plain(tool.definition_hash)
             return None
         if loaded.obstacle:

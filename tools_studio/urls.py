@@ -1,6 +1,6 @@
 from django.urls import path
 
-from tools_studio.pages import cases, editor, files, reference, status, trying, versions
+from tools_studio.pages import editor, files, reference, status, trying, versions
 
 urlpatterns = [
     path("", editor.studio, name="studio"),
@@ -16,11 +16,11 @@ urlpatterns = [
     path("tools/<str:name>/versions/<int:before>..<int:after>", versions.compared, name="tool-difference"),
     path("tools/<str:name>/versions/compare", versions.choose, name="choose-versions"),
     path("tools/<str:name>/versions/<int:number>/restore", versions.restore, name="restore-version"),
-    path("tools/<str:name>/cases", cases.listed, name="tool-cases"),
-    path("tools/<str:name>/cases/add", cases.add, name="add-case"),
-    path("tools/<str:name>/cases/run", cases.run, name="run-cases"),
-    path("tools/<str:name>/cases/<int:case_id>", cases.settled, name="case-outcome"),
-    path("tools/<str:name>/cases/<int:case_id>/delete", cases.delete, name="delete-case"),
+    path("tools/<str:name>/cases", trying.listed, name="tool-cases"),
+    path("tools/<str:name>/cases/add", trying.add, name="add-case"),
+    path("tools/<str:name>/cases/run", trying.run, name="run-cases"),
+    path("tools/<str:name>/cases/<int:case_id>", trying.settled, name="case-outcome"),
+    path("tools/<str:name>/cases/<int:case_id>/delete", trying.delete, name="delete-case"),
     path("import", files.import_page, name="import-tools"),
     path("export", files.export_page, name="export-tools"),
     path("sandbox", status.page, name="sandbox-status"),

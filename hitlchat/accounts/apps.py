@@ -8,7 +8,7 @@ class AccountsConfig(AppConfig):
     label = "accounts"
 
     def ready(self) -> None:
-        from hitlchat.accounts import roles, sessions  # noqa: PLC0415
+        from hitlchat.accounts import roles, sign_in  # noqa: PLC0415
 
-        user_logged_in.connect(sessions.note_sign_in, dispatch_uid="sessions")
+        user_logged_in.connect(sign_in.note_sign_in, dispatch_uid="sessions")
         post_migrate.connect(roles.after_migrate, dispatch_uid="roles")

@@ -1,7 +1,7 @@
 from django.contrib.auth.views import LoginView, LogoutView
 from django.urls import path
 
-from hitlchat.accounts import signing_in_again, views
+from hitlchat.accounts import sign_in, views
 
 urlpatterns = [
     path("welcome/<str:secret>", views.welcome, name="welcome"),
@@ -10,6 +10,6 @@ urlpatterns = [
         LoginView.as_view(template_name="accounts/sign_in.html", redirect_authenticated_user=True),
         name="sign-in",
     ),
-    path("sign-in/again", signing_in_again.again, name="sign-in-again"),
+    path("sign-in/again", sign_in.again, name="sign-in-again"),
     path("sign-out", LogoutView.as_view(), name="sign-out"),
 ]

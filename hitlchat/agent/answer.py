@@ -1,15 +1,23 @@
-"""An answer of the model: read from the pieces that its server streams, whatever dialect it writes."""
+"""One model request and its answer: streamed, its pieces read whatever dialect the server writes."""
 
+import asyncio
+import json
 import re
 import secrets
 import string
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from hitlchat.agent.trouble import ModelTrouble
+from django.conf import settings
+
+from hitlchat.agent.model_client import Endpoint, ModelTrouble, OutOfBounds, client, explain
 from hitlchat.base import canonical
 from hitlchat.base.canonical import storable
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI, AsyncStream
 
 LONGEST_ID: Final = 200
 # What one answer may hold; beyond it, it is cut off: a model server must not be able to fill this one.
@@ -285,3 +293,75 @@ def _entry(fragments: list[dict[str, Any]]) -> dict[str, Any]:
         if value is not None:
             named.setdefault(name, []).append(value)
     return {name: pieces[-1] if name in _NAMES else _joined(pieces) for name, pieces in named.items()}
+
+
+# Why an answer ended, as Chat Completions have it.
+REASONS = frozenset({"content_filter", "function_call", "length", "stop", "tool_calls"})
+
+
+def request_body(endpoint: Endpoint, messages: list[str], tools: list[str]) -> bytes:
+    """The request, put together from parts that are serialised already: encoding a long history again for every turn
+    is what makes agent loops slow."""
+    body = f'{{"model":{json.dumps(endpoint.model)},"stream":true,"messages":[{",".join(messages)}]'
+    if tools:
+        body += f',"tools":[{",".join(tools)}]'
+    return (body + "}").encode()
+
+
+async def ask(endpoint: Endpoint, body: bytes) -> AsyncGenerator[str | Answer, None]:
+    """Yield pieces of text as they come, then one `Answer` with everything. ModelTrouble on any failure."""
+    import openai  # noqa: PLC0415 - loading it takes a third of a second
+
+    reading = Reading()
+    until = asyncio.get_running_loop().time() + settings.MODEL_ANSWER_SECONDS
+    try:
+        async with asyncio.timeout_at(until):
+            opened = await _open(client(endpoint), body)
+        async with opened:
+            async for chunk in _in_time(opened, until):
+                if text := reading.feed(chunk):
+                    yield text
+    # Nothing checks the types: JSON of another shape shows when it is read; so does how deep it is.
+    except (
+        openai.OpenAIError,
+        OutOfBounds,
+        TimeoutError,
+        ValueError,
+        TypeError,
+        AttributeError,
+        RecursionError,
+    ) as error:
+        raise explain(error, endpoint) from error
+    yield reading.answer()
+
+
+async def _in_time(stream: "AsyncStream[Any]", until: float) -> AsyncGenerator[Any, None]:
+    """The chunks of `stream`. TimeoutError: it has not ended by `until`, however often it says something."""
+    chunks, end = aiter(stream), object()
+    while True:
+        # Not around what is done with a chunk, which takes its own time.
+        async with asyncio.timeout_at(until):
+            chunk = await anext(chunks, end)
+        if chunk is end:
+            return
+        yield chunk
+
+
+def ends(answer: Answer) -> dict[str, Any]:
+    """What a trace tells of it."""
+    reason = answer.finish_reason if answer.finish_reason in REASONS else "other"
+    return {"gen_ai.response.finish_reasons": [reason], "hitlchat.calls": len(answer.calls)}
+
+
+async def _open(server: "AsyncOpenAI", body: bytes) -> "AsyncStream[Any]":
+    from openai import AsyncStream  # noqa: PLC0415 - loading it takes a third of a second
+
+    return await server.post(
+        "/chat/completions",
+        content=body,
+        options={"headers": {"Content-Type": "application/json"}},
+        # The chunks as they were sent: making a model of each takes longer than everything else done with it.
+        cast_to=object,
+        stream=True,
+        stream_cls=AsyncStream[Any],
+    )

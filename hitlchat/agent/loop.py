@@ -2,30 +2,100 @@
 
 import asyncio
 import logging
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable
 from contextlib import aclosing
 from dataclasses import dataclass
+from math import log
+from typing import Final
 from uuid import UUID
 
+from django.conf import settings
 from django.db import transaction
+from django.db.models import Max
 
-from hitlchat.agent import held, llm, runs, transcript
+from hitlchat.agent import answer, runs, transcript
 from hitlchat.agent.answer import CUT_SHORT, Answer
-from hitlchat.agent.endpoint import Endpoint, endpoint
+from hitlchat.agent.model_client import Endpoint, ModelTrouble, endpoint
 from hitlchat.agent.models import Message, MessageState, Role, Run, RunStatus
-from hitlchat.agent.offering import TOLD, offered
 from hitlchat.agent.runs import Claim, LostClaim
-from hitlchat.agent.trouble import ModelTrouble
 from hitlchat.agent.writing import Writing, tell
 from hitlchat.base import canonical, tracing
 from hitlchat.base.database import in_db
 from hitlchat.gate import queue
 from hitlchat.gate.actor import SYSTEM, Caller
 from hitlchat.gate.grants import covering
-from hitlchat.gate.models import ToolCall, new_id
+from hitlchat.gate.models import Tool, ToolCall, new_id
 from hitlchat.gate.status import Status
 from hitlchat.gate.submit import CallRequest, Prepared, admit, prepare_all
-from hitlchat.gate.tools import definition
+from hitlchat.gate.tools import definition, tools_for
 from hitlchat.gate.transition import note
+
+TOLD: Final = (
+    " You are told of {some} of {all} tools in this turn, those that the conversation points to. If none of them fits, "
+    "ask the user to say in other words what is to be done."
+)
+# What was said lately: so many messages, so much of each.
+MESSAGES, CHARACTERS = 6, 4000
+# What the person says counts for more than what the model says, and a tool's name for more than its description.
+PERSON, NAME = 2, 3
+_WORD = re.compile(r"[^\W_]{2,}")
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+# Of a word so many letters count: "refunds" and "refunded" are one.
+_STEM = 5
+
+
+def offered(caller: Caller, among: Collection[str] | None, conversation_id: UUID) -> tuple[list[Tool], int]:
+    """Return the tools that the model is told of, by name, and how many there are."""
+    tools = list(tools_for(caller, among).order_by("name"))
+    most = settings.MODEL_TOOLS
+    if len(tools) <= most:
+        return tools, len(tools)
+    called = _called(conversation_id)
+    scores = _scores(tools, _wanted(conversation_id))
+    # What was used here first: its results are being talked about.
+    ranked = sorted(tools, key=lambda tool: (called.get(tool.name, most) >= most // 2, -scores[tool.name], tool.name))
+    return sorted(ranked[:most], key=lambda tool: tool.name), len(tools)
+
+
+def _called(conversation_id: UUID) -> dict[str, int]:
+    """The tools that were called in the conversation, the last one as 0."""
+    rows = ToolCall.objects.filter(conversation_id=conversation_id).order_by().values("tool_name")
+    names = rows.annotate(last=Max("created_at")).order_by("-last").values_list("tool_name", flat=True)
+    return {name: place for place, name in enumerate(names[: settings.MODEL_TOOLS])}
+
+
+def _wanted(conversation_id: UUID) -> dict[str, int]:
+    """The words of the last messages, with what each counts for."""
+    rows = Message.objects.filter(conversation_id=conversation_id, role__in=[Role.USER, Role.ASSISTANT])
+    found: dict[str, int] = {}
+    for role, content in rows.order_by("-seq").values_list("role", "content")[:MESSAGES]:
+        for word in _words(content[:CHARACTERS]):
+            found[word] = max(found.get(word, 0), PERSON if role == Role.USER else 1)
+    return found
+
+
+def _scores(tools: Iterable[Tool], wanted: dict[str, int]) -> dict[str, float]:
+    """How much each tool has of what is wanted; a word that few tools have says more than one of many."""
+    names = {tool.name: _words(tool.name) for tool in tools}
+    texts = {tool.name: names[tool.name] | _words(f"{tool.description} {_parameters(tool)}") for tool in tools}
+    spread = Counter(word for text in texts.values() for word in text)
+
+    def score(tool: str, word: str) -> float:
+        return wanted[word] * (NAME if word in names[tool] else 1) * log(len(texts) / spread[word])
+
+    return {tool: sum(score(tool, word) for word in text & wanted.keys()) for tool, text in texts.items()}
+
+
+def _parameters(tool: Tool) -> str:
+    properties = tool.input_schema.get("properties")
+    return " ".join(properties) if isinstance(properties, dict) else ""
+
+
+def _words(text: str) -> set[str]:
+    return {word[:_STEM] for word in _WORD.findall(_HUMP.sub(" ", text).casefold())}
+
 
 logger = logging.getLogger(__name__)
 
@@ -112,7 +182,7 @@ async def _ask_more(claim: Claim) -> None:
 
 def _held_back(claim: Claim) -> list[CallRequest]:
     run = claim.rows().select_related("conversation__owner").first()
-    return held.next_of(run) if run is not None and run.turn_id is not None else []
+    return runs.next_of(run) if run is not None and run.turn_id is not None else []
 
 
 def _admit_more(claim: Claim, prepared: list[Prepared]) -> None:
@@ -132,7 +202,7 @@ def _next_turn(claim: Claim) -> Turn | None:
     if run.turn_id is not None and runs.is_open(run.turn_id):
         if runs.park(claim, run.turn_id):
             return None
-        if held.count(run.turn_id):
+        if runs.count(run.turn_id):
             raise _Fits
     with transaction.atomic():
         runs.hold(claim, turns=run.turns + 1, turn_id=None)
@@ -175,7 +245,7 @@ def _body(run: Run, caller: Caller, where: Endpoint) -> bytes:
     told = TOLD.format(some=len(tools), all=count) if count > len(tools) else ""
     system = canonical.pretty({"role": "system", "content": INSTRUCTIONS + told})
     said = transcript.wires(conversation.pk, to=where.name, last=WRAP_UP if run.turns >= SOFT_TURNS else "")
-    return llm.request_body(where, [system, *said], [canonical.pretty(definition(tool)) for tool in tools])
+    return answer.request_body(where, [system, *said], [canonical.pretty(definition(tool)) for tool in tools])
 
 
 async def _listen(claim: Claim, turn: Turn) -> Answer:
@@ -185,10 +255,10 @@ async def _listen(claim: Claim, turn: Turn) -> Answer:
     try:
         # Closed with us, so that the server stops writing what nobody wants.
         with tracing.ask(turn.endpoint.model, turn.endpoint.provider) as span:
-            async with aclosing(llm.ask(turn.endpoint, turn.body)) as pieces:
+            async with aclosing(answer.ask(turn.endpoint, turn.body)) as pieces:
                 async for piece in pieces:
                     if isinstance(piece, Answer):
-                        span.attributes |= llm.ends(piece)
+                        span.attributes |= answer.ends(piece)
                         return piece
                     writing.feed(piece)
                     if flusher.done():

@@ -13,8 +13,7 @@ from django.db import DatabaseError
 from hitlchat.agent import runs, transcript, writing
 from hitlchat.agent.loop import advance
 from hitlchat.agent.models import Conversation, Message
-from hitlchat.agent.once import SaidBefore
-from hitlchat.agent.runs import Claim
+from hitlchat.agent.runs import Claim, SaidBefore
 from hitlchat.base import database, tracing
 from hitlchat.base.background import background
 from hitlchat.base.database import in_db

@@ -1,23 +1,126 @@
-"""The life of a run: started, claimed by a process, parked while calls are open, woken, finished. Only this file
-writes a run's status. Every step of a working process names its claim, so that one that lost it can write nothing."""
+"""The life of a run: started, claimed, parked while calls are open, woken, finished.
+
+Only this file writes its status.
+"""
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any
+from datetime import datetime, timedelta
+from typing import Any, Final
 from uuid import UUID, uuid4
 
 from django.db import IntegrityError, transaction
 from django.db.models import Q, QuerySet
+from django.db.models.functions import Now
 from django.utils import timezone
 
-from hitlchat.agent import held, once, transcript
-from hitlchat.agent.models import ACTIVE, Conversation, Message, Run, RunStatus
-from hitlchat.base import database, lease
-from hitlchat.gate import stopping, withdraw
-from hitlchat.gate.actor import Actor
+from hitlchat.agent import transcript
+from hitlchat.agent.models import ACTIVE, Conversation, Message, Role, Run, RunStatus, SentMessage
+from hitlchat.base import canonical, database, lease
+from hitlchat.gate import queue, stopping, withdraw
+from hitlchat.gate.actor import Actor, Caller
 from hitlchat.gate.models import ToolCall
 from hitlchat.gate.status import SETTLED, Status
+from hitlchat.gate.submit import CallRequest, Prepared, admit
+
+STOPPED = "The run ended before anyone was asked about this call."
+
+
+def count(turn_id: UUID | None) -> int:
+    return len(_left(turn_id))
+
+
+def fits(run: Run) -> bool:
+    """Whether a held-back call of the open turn could be asked about now. `run` is read with its conversation."""
+    return bool(count(run.turn_id)) and _room(run) > 0
+
+
+def next_of(run: Run) -> list[CallRequest]:
+    """Those that there is room for. `run` is read with its conversation and the owner of that."""
+    return _held_requests(run)[: max(0, _room(run))]
+
+
+def give_up(run: Run) -> None:
+    """Put them on record as what became of them: nothing. A model server insists on an answer to each."""
+    for request in _held_requests(run):
+        admit(Prepared(request, Status.WITHDRAWN, STOPPED))
+
+
+def _room(run: Run) -> int:
+    return queue.room(run.conversation.owner_id, run.conversation_id)
+
+
+def _left(turn_id: UUID | None) -> list[tuple[int, dict[str, Any]]]:
+    wire = Message.objects.filter(pk=turn_id).values_list("wire", flat=True).first() if turn_id else None
+    calls = canonical.loads(wire).get("tool_calls", []) if wire else []
+    known = set(ToolCall.objects.filter(turn_id=turn_id).values_list("position", flat=True)) if calls else set()
+    return [(position, call) for position, call in enumerate(calls) if position not in known]
+
+
+def _held_requests(run: Run) -> list[CallRequest]:
+    owner = run.conversation.owner
+    said = Message.objects.filter(run=run, role=Role.USER).values_list("content", flat=True).first()
+    return [
+        CallRequest(
+            tool_name=call["function"]["name"],
+            arguments=call["function"]["arguments"],
+            caller=Caller("chat", owner.pk, owner.get_username()),
+            among=run.conversation.tools,
+            conversation_id=run.conversation_id,
+            turn_id=run.turn_id,
+            position=position,
+            model_call_id=call["id"],
+            user_prompt=said or "",
+        )
+        for position, call in _left(run.turn_id)
+    ]
+
+
+KEPT: Final = timedelta(hours=24)
+
+
+class KeyReused(ValueError):
+    """The key came with another message before."""
+
+    def __init__(self) -> None:
+        super().__init__("This key was sent with another message within the last 24 hours: take a new one.")
+
+
+class SaidBefore(Exception):
+    """The same message came with its key before: `message`, which began the run `run_id`."""
+
+    def __init__(self, message: Message) -> None:
+        super().__init__("This message was said already.")
+        assert message.run_id is not None
+        self.message, self.run_id = message, message.run_id
+
+
+def check(conversation: Conversation, content: str, key: str) -> None:
+    """Let pass what is said for the first time; without a key, everything.
+
+    Raises: SaidBefore, KeyReused.
+    """
+    rows = SentMessage.objects.filter(owner_id=conversation.owner_id, key=key, made_at__gt=Now() - KEPT)
+    found = rows.select_related("message").first() if key else None
+    if found is None:
+        return
+    if found.digest != _digest(conversation, content):
+        raise KeyReused
+    raise SaidBefore(found.message)
+
+
+def keep(conversation: Conversation, content: str, key: str, message: Message) -> None:
+    """Remember what was said with this key; within the transaction that says it. IntegrityError: it was just used."""
+    mine = SentMessage.objects.filter(owner_id=conversation.owner_id)
+    mine.filter(made_at__lte=Now() - KEPT).delete()
+    mine.create(
+        owner_id=conversation.owner_id, key=key, digest=_digest(conversation, content), message=message, made_at=Now()
+    )
+
+
+def _digest(conversation: Conversation, content: str) -> str:
+    return canonical.sha256([str(conversation.pk), content])
+
 
 _leases = lease.Leases()
 
@@ -45,19 +148,19 @@ def start(conversation: Conversation, content: str, key: str = "") -> tuple[Mess
 
     Raises: RunActive if a run goes on; SaidBefore, KeyReused by the `key` of the message.
     """
-    once.check(conversation, content, key)
+    check(conversation, content, key)
     token = uuid4().hex
     try:
         with transaction.atomic():
             run = Run.objects.create(conversation=conversation, owner=token, lease_until=lease.renewed())
             message = transcript.add_user(conversation, run, content)
             if key:
-                once.keep(conversation, content, key, message)
+                keep(conversation, content, key, message)
             title = conversation.title or _title(content)
             Conversation.objects.filter(pk=conversation.pk).update(updated_at=timezone.now(), title=title)
     except IntegrityError as error:
         # The same may have been sent twice at once.
-        once.check(conversation, content, key)
+        check(conversation, content, key)
         raise RunActive("The assistant is still working on the last message.") from error
     return message, Claim(run.pk, conversation.pk, token)
 
@@ -85,7 +188,7 @@ def wake(turn_id: UUID) -> Claim | None:
         # Locked whether parked or not: a park under way is waited for, so that it can't be missed.
         rows = Run.objects.select_for_update(of=("self",)).select_related("conversation")
         run = rows.filter(turn_id=turn_id, status__in=ACTIVE).first()
-        if run is None or not run.parked or (is_open(turn_id) and not held.fits(run)):
+        if run is None or not run.parked or (is_open(turn_id) and not fits(run)):
             return None
         token = uuid4().hex
         Run.objects.filter(pk=run.pk).update(
@@ -102,8 +205,8 @@ def park(claim: Claim, turn_id: UUID) -> bool:
         _update(claim, parked=True, owner="", lease_until=None)
         statuses = set(ToolCall.objects.filter(turn_id=turn_id).values_list("status", flat=True))
         run = Run.objects.select_related("conversation").get(pk=claim.run_id)
-        is_held = held.count(turn_id) > 0
-        if (statuses <= SETTLED and not is_held) or held.fits(run):
+        is_held = count(turn_id) > 0
+        if (statuses <= SETTLED and not is_held) or fits(run):
             transaction.set_rollback(True)
             return False
         status = RunStatus.WAITING if is_held or Status.WAITING in statuses else RunStatus.RUNNING
@@ -175,7 +278,7 @@ def leave_turn(run: Run, actor: Actor, why: str) -> None:
         return
     withdraw.withdraw_turn(run.turn_id, actor=actor, why=why)
     stopping.request_turn(run.turn_id, actor)
-    held.give_up(run)
+    give_up(run)
     transcript.answer_calls(run.conversation, run, run.turn_id)
     Run.objects.filter(pk=run.pk).update(turn_id=None)
 
@@ -186,13 +289,13 @@ def unsettled(turn_id: UUID) -> QuerySet[ToolCall]:
 
 def is_open(turn_id: UUID) -> bool:
     """Whether there is more to come of the turn's calls."""
-    return unsettled(turn_id).exists() or held.count(turn_id) > 0
+    return unsettled(turn_id).exists() or count(turn_id) > 0
 
 
 def held_back(conversation_id: UUID) -> list[UUID]:
     """Turns of this conversation's parked runs with a call that there is room for now."""
     rows = Run.objects.filter(conversation_id=conversation_id, parked=True, status__in=ACTIVE)
-    return [run.turn_id for run in rows.select_related("conversation") if run.turn_id and held.fits(run)]
+    return [run.turn_id for run in rows.select_related("conversation") if run.turn_id and fits(run)]
 
 
 def parked_but_settled(since: datetime | None) -> list[UUID]:

@@ -8,7 +8,7 @@ from django.db import transaction
 
 from hitlchat.agent import transcript, writing
 from hitlchat.agent.models import Conversation
-from hitlchat.gate import queue, resolve
+from hitlchat.gate import queue, sweep
 from hitlchat.gate.actor import Actor, Caller
 from hitlchat.gate.models import AuditEvent, ToolCall
 from hitlchat.gate.status import Status
@@ -24,7 +24,7 @@ class NotAgain(Exception):
 
 def mark(call_id: UUID, outcome: Literal["done", "failed"], actor: Actor, *, remark: str = "") -> ToolCall:
     """NoSuchApproval, AlreadySettled, BadRemark as `resolve` raises them."""
-    call = resolve.resolve(call_id, outcome, actor, remark=remark)
+    call = sweep.resolve(call_id, outcome, actor, remark=remark)
     if call.conversation_id and Conversation.objects.filter(pk=call.conversation_id).exists():
         words = "did happen" if outcome == "done" else "did not happen"
         who = "You" if call.caller_id == actor.user_id else "An administrator"
@@ -44,7 +44,7 @@ def again(old: ToolCall, actor: Actor, name: str, *, remark: str = "") -> ToolCa
     """
     if old.status != Status.UNKNOWN or actor.user_id is None or old.caller_id != actor.user_id:
         raise NotAgain("Only a call with unknown outcome can be run again, by whom it was made for.")
-    said = {"remark": kept} if (kept := resolve.checked(remark)) else {}
+    said = {"remark": kept} if (kept := sweep.checked(remark)) else {}
     request = CallRequest(
         tool_name=old.tool_name,
         arguments=old.arguments,

@@ -12,7 +12,7 @@ from ninja.utils import check_csrf
 
 from hitlchat.accounts.models import Token, TokenKind
 from hitlchat.accounts.roles import may_administer, may_author
-from hitlchat.accounts.sessions import signed_in_at
+from hitlchat.accounts.sign_in import signed_in_at
 from hitlchat.gate.actor import Actor, Caller, Means
 
 UNKNOWN = "Sign in, or send a personal token as “Authorization: Bearer …”."

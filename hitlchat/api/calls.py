@@ -1,4 +1,4 @@
-"""Tool calls: what was asked for, who decided, and what became of it."""
+"""Tool calls and runs: what was asked for, who decided, what became of it; a run is stopped."""
 
 from dataclasses import fields
 from uuid import UUID
@@ -7,6 +7,8 @@ from django.db.models import QuerySet
 from django.shortcuts import get_object_or_404
 from ninja import Query, Router
 
+from hitlchat.agent import runner
+from hitlchat.agent.models import Run
 from hitlchat.api import schemas, shapes
 from hitlchat.api.auth import ApiRequest
 from hitlchat.gate import stopping
@@ -50,3 +52,23 @@ def stop_call(request: ApiRequest, call_id: UUID) -> schemas.Call:
 
 def _mine(request: ApiRequest) -> QuerySet[ToolCall]:
     return shapes.calls().filter(caller=request.auth.user)
+
+
+runs_router = Router(tags=["runs"], by_alias=True)
+
+
+@runs_router.get("/{uuid:run_id}", response=schemas.RunState)
+def read_run(request: ApiRequest, run_id: UUID) -> schemas.RunState:
+    return shapes.run(_my_run(request, run_id))
+
+
+@runs_router.post("/{uuid:run_id}/stop", response=schemas.RunState)
+def stop_run(request: ApiRequest, run_id: UUID) -> schemas.RunState:
+    """End the run: what waits for an answer is withdrawn. One that is over already stays as it is."""
+    run = _my_run(request, run_id)
+    runner.stop(run.pk, run.conversation_id, request.auth.actor)
+    return shapes.run(_my_run(request, run_id))
+
+
+def _my_run(request: ApiRequest, run_id: UUID) -> Run:
+    return get_object_or_404(Run, pk=run_id, conversation__owner=request.auth.user)

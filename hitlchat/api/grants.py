@@ -12,7 +12,7 @@ from hitlchat.api import schemas
 from hitlchat.api.auth import ApiRequest, decider
 from hitlchat.api.schemas import Body, Page, Shape, Text
 from hitlchat.gate import models as gate
-from hitlchat.gate.grants import ending, giving, scope
+from hitlchat.gate.grants import giving, scope
 from hitlchat.gate.grants.scope import Scope
 
 
@@ -117,5 +117,5 @@ def list_grants(request: ApiRequest, wanted: Query[GrantFilter]) -> list[Grant]:
 def revoke_grant(request: ApiRequest, grant_id: UUID) -> Grant:
     """End it at once: what it let in and has not started does not start, and what executes is told to stop. One that
     has ended stays as it ended."""
-    ending.revoke(grant_id, decider(request))
+    giving.revoke(grant_id, decider(request))
     return one(grant_id)

@@ -1,17 +1,20 @@
-"""What the rules would say about a call that nobody makes."""
+"""The rules: what they would say about a call, and who decides about a tool's calls."""
 
 from typing import Annotated, Literal
 
 from asgiref.sync import async_to_sync
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Group, User
+from django.shortcuts import get_object_or_404
 from ninja import Router
 from ninja.errors import AuthorizationError, HttpError
 from pydantic import Field
 
-from hitlchat.accounts.roles import may_administer, may_author
+from hitlchat.accounts.roles import may_administer, may_author, named_groups
 from hitlchat.api.auth import ApiRequest
 from hitlchat.api.schemas import Body, Line, Object, Shape
-from hitlchat.gate import simulation
+from hitlchat.gate import oversight, ruling, simulation, who
+from hitlchat.gate.models import DecidedBy, Tool
+from hitlchat.gate.oversight import Rules
 from hitlchat.gate.schema import BadArguments
 
 router = Router(tags=["policies"], by_alias=True)
@@ -64,3 +67,78 @@ def _person(request: ApiRequest, name: str | None) -> User:
     if found is None:
         raise HttpError(404, f"There is nobody named {name!r} here.")
     return found
+
+
+rules_router = Router(tags=["tools"], by_alias=True)
+
+NO_GROUP = "There is no group of this name here."
+Decider = Literal["requester", "approvers", "group"]
+
+
+class ToolRules(Body):
+    """All of them: what is left out is as it is without rules."""
+
+    decided_by: Decider = "requester"
+    group: Annotated[Line | None, Field(description="By name, where a group decides.")] = None
+    quorum: Annotated[int, Field(strict=True, description="How many different people have to say yes, 1 to 10.")] = 1
+    not_the_requester: Annotated[bool, Field(strict=True)] = False
+    escalate_to: Annotated[Line | None, Field(description="A group that may decide too, by name.")] = None
+    escalate_after_seconds: Annotated[int | None, Field(strict=True)] = None
+
+
+class RulesInForce(Shape):
+    tool_name: str
+    decided_by: Decider
+    group: str | None
+    quorum: int
+    not_the_requester: bool
+    escalate_to: str | None
+    escalate_after_seconds: int | None
+    who_decides: str = Field(description="The same in words.")
+
+
+@rules_router.get("/{name}/rules", response=RulesInForce)
+def read_rules(request: ApiRequest, name: str) -> RulesInForce:
+    """Who decides about the calls of this tool. For administrators."""
+    ruling.require_administrator(request.auth.actor)
+    return _shape(get_object_or_404(Tool, name=name))
+
+
+@rules_router.put("/{name}/rules", response=RulesInForce)
+def set_rules(request: ApiRequest, name: str, body: ToolRules) -> RulesInForce:
+    """From now on. What was asked under other rules and has not started is withdrawn, also if it was approved."""
+    ruling.require_administrator(request.auth.actor)
+    tool = get_object_or_404(Tool, name=name)
+    rules = Rules(
+        decided_by=DecidedBy(body.decided_by),
+        group=_group("group", body.group),
+        quorum=body.quorum,
+        not_the_requester=body.not_the_requester,
+        escalate_to=_group("escalate_to", body.escalate_to),
+        escalate_after_seconds=body.escalate_after_seconds,
+    )
+    ruling.change(tool, rules, request.auth.actor)
+    return _shape(tool)
+
+
+def _group(field: str, name: str | None) -> Group | None:
+    if name is None:
+        return None
+    found = named_groups().filter(name=name).first()
+    if found is None:
+        raise ruling.BadRules({field: NO_GROUP})
+    return found
+
+
+def _shape(tool: Tool) -> RulesInForce:
+    rules = oversight.of(tool)
+    return RulesInForce(
+        tool_name=tool.name,
+        decided_by=rules.decided_by.value,  # type: ignore[arg-type]  # the same words
+        group=rules.group.name if rules.group else None,
+        quorum=rules.quorum,
+        not_the_requester=rules.not_the_requester,
+        escalate_to=rules.escalate_to.name if rules.escalate_to else None,
+        escalate_after_seconds=rules.escalate_after_seconds,
+        who_decides=who.words(rules.as_json, who.REQUESTER),
+    )

@@ -17,8 +17,7 @@ from ninja.errors import AuthenticationError, HttpError, ValidationError
 from ninja.responses import NinjaJSONEncoder
 from pydantic.alias_generators import to_camel
 
-from hitlchat.agent.once import KeyReused
-from hitlchat.agent.runs import RunActive
+from hitlchat.agent.runs import KeyReused, RunActive
 from hitlchat.api import shapes
 from hitlchat.api.auth import UNKNOWN
 from hitlchat.api.server_changes import BadChange
@@ -29,7 +28,7 @@ from hitlchat.gate.batch import NotTogether
 from hitlchat.gate.decide import AlreadySettled, BadEdit, NoSuchApproval, OtherDigest
 from hitlchat.gate.deciders import NotEntitled, SignInAgain
 from hitlchat.gate.extending import NotNow
-from hitlchat.gate.grants.ending import NoSuchGrant
+from hitlchat.gate.grants.giving import NoSuchGrant
 from hitlchat.gate.grants.scope import BadGrant
 from hitlchat.gate.models import Approval
 from hitlchat.gate.quorum import AlreadyCounted

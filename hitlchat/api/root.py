@@ -19,13 +19,9 @@ from hitlchat.api import (
     policies,
     problems,
     questions,
-    rules,
-    runs,
     server_tools,
     servers,
     texts,
-    tool_files,
-    tool_history,
     tools,
 )
 from hitlchat.api.auth import PersonalToken, Session
@@ -67,16 +63,15 @@ api = RestApi(
 )
 problems.install(api)
 api.add_router("/conversations", conversations.router)
-api.add_router("/runs", runs.router)
+api.add_router("/runs", calls.runs_router)
 api.add_router("/approvals", approvals.router)
 api.add_router("/calls", calls.router)
 api.add_router("/grants", grants.router)
 api.add_router("/policies", policies.router)
 api.add_router("/questions", questions.router)
 api.add_router("/tools", tools.router)
-api.add_router("/tools", tool_history.router)
-api.add_router("/tools", rules.router)
-api.add_router("", tool_files.router)
+api.add_router("/tools", policies.rules_router)
+api.add_router("", tools.files_router)
 api.add_router("", texts.router)
 api.add_router("/servers", servers.router)
 api.add_router("/servers", server_tools.router)

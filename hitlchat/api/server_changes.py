@@ -8,8 +8,7 @@ from pydantic.alias_generators import to_camel
 from hitlchat.api.server_tool_schemas import Accept, ToolChange
 from hitlchat.gate.actor import Actor
 from hitlchat.upstreams import composing
-from hitlchat.upstreams.changes import USUAL, Change, NotConfirmed, Refused
-from hitlchat.upstreams.checking import field_of
+from hitlchat.upstreams.changes import USUAL, Change, NotConfirmed, Refused, field_of
 from hitlchat.upstreams.composing import NotListed
 from hitlchat.upstreams.models import ComposedTool, UpstreamServer
 

@@ -9,7 +9,7 @@ from django.urls import register_converter
 from django.urls.converters import StringConverter
 from ninja import Query, Router
 
-from hitlchat.api import server_changes, server_shapes, server_tool_schemas
+from hitlchat.api import server_changes, server_tool_schemas, servers
 from hitlchat.api.auth import ApiRequest, administrator
 from hitlchat.api.server_changes import BadChange
 from hitlchat.api.servers import named
@@ -39,7 +39,7 @@ def list_server_tools(
     rows = _wanted(named(name).tools.all(), wanted).order_by("name")
     response[COUNT_HEADER] = str(rows.count())
     found = rows.select_related("server", "tool").defer("pinned")[wanted.offset : wanted.offset + wanted.limit]
-    return server_shapes.tools(found, schemas_too=wanted.schemas)
+    return servers.tools(found, schemas_too=wanted.schemas)
 
 
 @router.put("/{name}/tools", response=list[server_tool_schemas.ComposedTool])
@@ -50,7 +50,7 @@ def change_server_tools(
     actor, server = administrator(request), named(name)
     wanted = [(f"tools.{index}.", change) for index, change in enumerate(body.tools)]
     rows = server_changes.carry_out(server, wanted, actor)
-    return server_shapes.tools(rows, schemas_too=False)
+    return servers.tools(rows, schemas_too=False)
 
 
 @router.get("/{name}/tools/{toolname:tool}/history", response=list[server_tool_schemas.HistoryEvent])
@@ -59,10 +59,10 @@ def read_tool_history(
 ) -> list[server_tool_schemas.HistoryEvent]:
     """What happened to the tool since someone accepted it first, the newest first; `before` for more."""
     administrator(request)
-    rows = server_shapes.events(_tool(name, tool))
+    rows = servers.events(_tool(name, tool))
     if wanted.before is not None:
         rows = rows.filter(pk__lt=wanted.before)
-    return [server_shapes.event(row, records=wanted.records) for row in rows[: wanted.limit]]
+    return [servers.event(row, records=wanted.records) for row in rows[: wanted.limit]]
 
 
 @router.post("/{name}/tools/{toolname:tool}/accept", response=server_tool_schemas.WholeTool)
@@ -76,14 +76,14 @@ def accept_tool(
     """
     actor, row = administrator(request), _tool(name, tool)
     server_changes.accept(row, body, actor)
-    return server_shapes.whole_tool(_tool(name, str(row.pk)))
+    return servers.whole_tool(_tool(name, str(row.pk)))
 
 
 @router.get("/{name}/tools/{toolname:tool}", response=server_tool_schemas.WholeTool)
 def read_server_tool(request: ApiRequest, name: str, tool: str) -> server_tool_schemas.WholeTool:
     """All that is known of the tool: its definition as accepted and as listed, its risk, its history."""
     administrator(request)
-    return server_shapes.whole_tool(_tool(name, tool))
+    return servers.whole_tool(_tool(name, tool))
 
 
 @router.put("/{name}/tools/{toolname:tool}", response=server_tool_schemas.ComposedTool)
@@ -101,7 +101,7 @@ def change_server_tool(
         raise BadChange(422, {"tool": "The address names another tool."})
     change = body.model_copy(update={"tool": row.name})
     rows = server_changes.carry_out(row.server, [("", change)], actor)
-    return server_shapes.tools(rows, schemas_too=True)[0]
+    return servers.tools(rows, schemas_too=True)[0]
 
 
 def _tool(server_name: str, tool: str) -> ComposedTool:

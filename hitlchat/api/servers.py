@@ -1,38 +1,367 @@
 """Upstream servers: for administrators, and where a program is to be started for people."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from datetime import datetime
+from typing import Annotated, Any, Literal, cast
 from uuid import UUID
 
+from django.db.models import Count, Q, QuerySet
 from django.http import Http404
 from django.shortcuts import get_object_or_404
 from ninja import Router
+from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
 
-from hitlchat.api import server_schemas, server_shapes, server_tool_schemas
+from hitlchat.api import server_tool_schemas as tool_schemas
 from hitlchat.api.auth import ApiRequest, administrator
+from hitlchat.api.schemas import Body, Shape, Text
 from hitlchat.api.server_changes import BadChange
-from hitlchat.upstreams import connections, exposure, own_address, servers
+from hitlchat.base.visible import Seen
+from hitlchat.gate.models import HitlMode
+from hitlchat.upstreams import composing, connections, exposure, gallery, judging, reaching, servers, values
 from hitlchat.upstreams.changes import NotConfirmed
+from hitlchat.upstreams.client import Trial
 from hitlchat.upstreams.drafts import BadServer, ServerDraft, draft_of
-from hitlchat.upstreams.gallery import entries
-from hitlchat.upstreams.models import Exposure, UpstreamServer
+from hitlchat.upstreams.models import ComposedTool, Exposure, ToolEvent, ToolState, Transport, UpstreamServer
+from hitlchat.upstreams.risk.difference import difference
+from hitlchat.upstreams.risk.server import assess_server
 from hitlchat.upstreams.values import Value
+
+TransportName = Literal["http", "stdio", "sse"]
+StateName = Literal["new", "connecting", "up", "down", "sign-in", "unusable", "disabled"]
+
+
+class Shown(Shape):
+    """A header or a variable. `value` is null for a stored secret."""
+
+    value: str | None
+    secret: bool
+
+
+class Given(Body):
+    """A header or a variable. Without `value` the one that is stored stays."""
+
+    value: str | None = None
+    secret: bool = True
+
+
+def _written_out(given: Any) -> Any:
+    if given is None or isinstance(given, str):
+        return {"value": given}
+    if isinstance(given, dict):
+        return given
+    raise ValueError("expected a text, null, or an object with value and secret")
+
+
+_VALUE_SCHEMA = {
+    "anyOf": [
+        {"type": "string"},
+        {
+            "type": "object",
+            "properties": {
+                "value": {"anyOf": [{"type": "string"}, {"type": "null"}]},
+                "secret": {"type": "boolean", "default": True},
+            },
+            "additionalProperties": False,
+        },
+        {"type": "null"},
+    ],
+    "description": "A text is a secret, kept sealed unless it is a reference such as `${TOKEN}`; null keeps what is "
+    "stored.",
+}
+Values = dict[str, Annotated[Given, BeforeValidator(_written_out), WithJsonSchema(_VALUE_SCHEMA)]]
+
+
+class ServerChange(Body):
+    """Every field that an administrator decides; one that is left out stays as it is. `headers` and `env` are replaced
+    as a whole: name those that are to stay, with null."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"enabled": False}, {"headers": {"Authorization": None, "X-Team": "${TEAM}"}}]}
+    )
+
+    name: Text = ""
+    transport: TransportName = "http"
+    url: Text = ""
+    headers: Values = Field(default_factory=dict)
+    command: Text = ""
+    args: list[Text] = Field(default_factory=list)
+    env: Values = Field(default_factory=dict)
+    enabled: bool = True
+    allow_private: bool = Field(default=False, description="Its public name may lead to a private address.")
+    call_seconds: int = Field(default=60, description="How long one call may take: 1 to 3,600.")
+    older_protocol: bool = Field(default=False, description="Speak 2025-11-25 or before: its newest is broken.")
+    docs_url: Text = ""
+    docs_adequate: bool = Field(
+        default=True, description="A person found its documentation good enough, or none has looked."
+    )
+    gallery_entry: Text = ""
+    confirmed_command_line: Text = Field(
+        default="", description="For stdio: the `commandLine` of the 409 that came without it, word for word."
+    )
+
+
+class NewServer(ServerChange):
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "name": "shop",
+                    "transport": "http",
+                    "url": "https://shop.example/mcp",
+                    "headers": {
+                        "Authorization": "Bearer ${SHOP_TOKEN}",
+                        "X-Team": {"value": "blue", "secret": False},
+                    },
+                },
+                {
+                    "name": "clock",
+                    "transport": "stdio",
+                    "command": "mcp-server-time",
+                    "args": ["--local-timezone", "Europe/Berlin"],
+                    "confirmedCommandLine": "mcp-server-time --local-timezone Europe/Berlin",
+                },
+            ]
+        }
+    )
+
+    name: Text = Field(...)
+
+
+class Server(Shape):
+    """`status`, `reason` and what follows are what a process of this installation last saw."""
+
+    name: str
+    transport: TransportName
+    url: str
+    headers: dict[str, Shown]
+    command: str
+    args: list[str]
+    env: dict[str, Shown]
+    command_line: str | None = Field(description="What is started, as a shell would be told; null unless stdio.")
+    enabled: bool
+    allow_private: bool
+    call_seconds: int
+    older_protocol: bool
+    docs_url: str
+    docs_adequate: bool
+    gallery_entry: str
+    trust: str
+    status: StateName
+    reason: str
+    last_error: str
+    last_error_at: datetime | None
+    latency_ms: float | None
+    reported_at: datetime | None
+    protocol_version: str
+    told_name: str = Field(description="What the server calls itself.")
+    told_version: str
+    notes: list[str] = Field(description="The last lines of its standard error, and what was wrong with its output.")
+    tool_count: int
+    exposed_count: int
+    withheld_count: int
+    listing_note: str = Field(description="What of its list of tools was left out.")
+    listed_at: datetime | None
+    risk_level: int
+    risk_reasons: list[str]
+    created_at: datetime
+    updated_at: datetime
+
+
+class Tried(Shape):
+    """`error` says in words what came in the way; `signIn`: the server wants someone to sign in."""
+
+    ok: bool
+    error: str
+    sign_in: bool
+    latency_ms: float | None
+    protocol_version: str
+    told_name: str
+    told_version: str
+    tool_count: int | None
+    tools: list[str] = Field(description="The first hundred names.")
+    notes: list[str]
+
+
+MOST_TOOLS_NAMED = 100
+MOST_EVENTS = 20
+
+
+def servers_out() -> QuerySet[UpstreamServer]:
+    """With all that `server` needs."""
+    exposed = Count("tools", filter=Q(tools__state=ToolState.EXPOSED))
+    return UpstreamServer.objects.annotate(
+        exposed_count=exposed, withheld_count=Count("tools", filter=Q(tools__state=ToolState.WITHHELD))
+    )
+
+
+def server(row: UpstreamServer) -> Server:
+    risk = assess_server(reaching.facts_of(row, writes=row.writes))
+    return Server(
+        name=row.name,
+        transport=cast("TransportName", row.transport),
+        url=row.url,
+        headers=_shown(row.headers),
+        command=row.command,
+        args=row.args,
+        env=_shown(row.env),
+        command_line=draft_of(row).command_line if row.transport == Transport.STDIO else None,
+        enabled=row.enabled,
+        allow_private=row.allow_private,
+        call_seconds=row.call_seconds,
+        older_protocol=row.older_protocol,
+        docs_url=row.docs_url,
+        docs_adequate=row.docs_adequate,
+        gallery_entry=row.gallery_entry,
+        trust=row.trust,
+        risk_level=risk.level,
+        risk_reasons=list(risk.reasons),
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+        **_reported(row),
+    )
+
+
+def _reported(row: UpstreamServer) -> dict[str, Any]:
+    return {
+        "status": row.state,
+        "tool_count": row.tool_count or 0,
+        "exposed_count": row.exposed_count,  # type: ignore[attr-defined]  # annotated by `servers`
+        "withheld_count": row.withheld_count,  # type: ignore[attr-defined]
+    } | {name: getattr(row, name) for name in _SAME}
+
+
+_SAME = (
+    *("reason", "last_error", "last_error_at", "latency_ms", "reported_at", "protocol_version", "told_name"),
+    *("told_version", "notes", "listing_note", "listed_at"),
+)
+
+
+def _shown(stored: Iterable[dict[str, Any]]) -> dict[str, Shown]:
+    shown = [each.shown() for each in values.read(stored)]
+    return {each.name: Shown(value=each.value, secret=each.secret) for each in shown}
+
+
+def tried(trial: Trial) -> Tried:
+    listed = trial.listing.tools if trial.listing else ()
+    return Tried(
+        ok=not trial.error,
+        error=trial.error,
+        sign_in=trial.http_status == 401,
+        latency_ms=trial.latency_ms,
+        protocol_version=trial.protocol_version,
+        told_name=trial.server_name,
+        told_version=trial.server_version,
+        tool_count=len(listed) if trial.listing else None,
+        tools=[each.name for each in listed[:MOST_TOOLS_NAMED]],
+        notes=list(trial.notes),
+    )
+
+
+def tools(rows: Iterable[ComposedTool], *, schemas_too: bool) -> list[tool_schemas.ComposedTool]:
+    """With their servers and their rows in the gate loaded."""
+    found = list(rows)
+    aliases = composing.proposals(found)
+    return [tool_schemas.ComposedTool(**_tool(row, aliases[row.pk], schemas_too=schemas_too)) for row in found]
+
+
+def _tool(row: ComposedTool, alias: str, *, schemas_too: bool) -> dict[str, Any]:
+    record = row.seen
+    return {
+        "id": row.pk,
+        "tool": row.name,
+        "exposed": row.exposed,
+        "alias": alias,
+        "description": row.description,
+        "hitl_mode": row.tool.hitl_mode if row.tool else HitlMode.REQUIRED.value,
+        "prompt_template": row.tool.prompt_template if row.tool else "",
+        "condition": row.tool.condition if row.tool else "",
+        "deadline_seconds": row.tool.deadline_seconds if row.tool else None,
+        "signed_in_only": row.tool is not None and row.tool.signed_in_only,
+        "risk_level": row.risk_effective,
+        "inherent_risk_level": row.risk_inherent,
+        "effective_risk_level": row.risk_effective,
+        "state": row.state,
+        "reason": row.reason,
+        "warnings": [vars(found) for found in judging.findings_of(row.warnings)],
+        "problems": row.problems,
+        "digest": row.seen_digest,
+        "title": record.get("title") or "",
+        "upstream_description": record.get("description") or "",
+        "input_schema": record.get("inputSchema", {}) if schemas_too else None,
+        "output_schema": record.get("outputSchema") if schemas_too else None,
+        "annotations": record.get("annotations") if schemas_too else None,
+    }
+
+
+def whole_tool(row: ComposedTool) -> tool_schemas.WholeTool:
+    return tool_schemas.WholeTool(
+        **_tool(row, composing.proposals([row])[row.pk], schemas_too=True),
+        server=row.server.name,
+        risk_floor=row.risk_floor,
+        risk_reasons=row.risk_reasons,
+        accepted=_accepted(row),
+        seen=_fingerprint(row, "seen", at=row.seen_at),
+        differences=[_difference(found) for found in difference(row.pinned, row.seen)] if row.pinned else [],
+        first_seen_at=row.first_seen_at,
+        history=[event(each, records=False) for each in events(row)[:MOST_EVENTS]],
+    )
+
+
+def _accepted(row: ComposedTool) -> tool_schemas.Fingerprint | None:
+    if not row.pinned_digest:
+        return None
+    by = row.accepted_by.get_username() if row.accepted_by else None
+    return _fingerprint(row, "pinned", at=row.accepted_at, by=by)
+
+
+def _fingerprint(row: ComposedTool, which: str, **more: Any) -> tool_schemas.Fingerprint:
+    columns = {"record": which, "digest": f"{which}_digest", "profile": f"{which}_profile"}
+    return tool_schemas.Fingerprint(**{"by": None} | {key: getattr(row, name) for key, name in columns.items()} | more)
+
+
+def _difference(found: Any) -> tool_schemas.Difference:
+    return tool_schemas.Difference(
+        where=found.where, kind=found.kind, before=_plain(found.before), after=_plain(found.after)
+    )
+
+
+def _plain(seen: Seen | None) -> str | None:
+    return seen.plain if seen else None
+
+
+def events(row: ComposedTool) -> QuerySet[ToolEvent]:
+    """The newest first."""
+    return ToolEvent.objects.filter(tool=row).select_related("actor").order_by("-id")
+
+
+def event(row: ToolEvent, *, records: bool) -> tool_schemas.HistoryEvent:
+    return tool_schemas.HistoryEvent(
+        id=row.pk,
+        name=row.name,
+        at=row.at,
+        actor=row.actor.get_username() if row.actor else None,
+        means=row.means,
+        digest=row.digest,
+        data=row.data,
+        record=row.record if records else None,
+    )
+
 
 router = Router(tags=["servers"], by_alias=True)
 exposure_router = Router(tags=["servers"], by_alias=True)
 MOST_NAMED = 20
 
 
-@router.get("", response=list[server_schemas.Server])
-def list_servers(request: ApiRequest) -> list[server_schemas.Server]:
+@router.get("", response=list[Server])
+def list_servers(request: ApiRequest) -> list[Server]:
     """Every upstream server, with what was last seen of it. What is secret of a connection is in no answer."""
     administrator(request)
-    return [server_shapes.server(row) for row in server_shapes.servers()]
+    return [server(row) for row in servers_out()]
 
 
-@router.post("", response={201: server_schemas.Server})
-def create_server(request: ApiRequest, body: server_schemas.NewServer) -> server_schemas.Server:
+@router.post("", response={201: Server})
+def create_server(request: ApiRequest, body: NewServer) -> Server:
     """A new server; it is connected at once, and nothing of it is exposed.
 
     For stdio 409 has the exact `commandLine` that would be started: send it back as `confirmedCommandLine`. Only a
@@ -45,14 +374,14 @@ def create_server(request: ApiRequest, body: server_schemas.NewServer) -> server
     return _shape(row.pk)
 
 
-@router.get("/{name}", response=server_schemas.Server)
-def read_server(request: ApiRequest, name: str) -> server_schemas.Server:
+@router.get("/{name}", response=Server)
+def read_server(request: ApiRequest, name: str) -> Server:
     administrator(request)
-    return server_shapes.server(get_object_or_404(server_shapes.servers(), name=name))
+    return server(get_object_or_404(servers_out(), name=name))
 
 
-@router.patch("/{name}", response=server_schemas.Server)
-def change_server(request: ApiRequest, name: str, body: server_schemas.ServerChange) -> server_schemas.Server:
+@router.patch("/{name}", response=Server)
+def change_server(request: ApiRequest, name: str, body: ServerChange) -> Server:
     """Change the fields that are given. Another connection withdraws what waits for an answer about the server's
     tools; if it leads elsewhere, they are withheld until a person accepts them again. 409 as for a new one."""
     actor, row = administrator(request), named(name)
@@ -71,31 +400,31 @@ def delete_server(request: ApiRequest, name: str) -> None:
     _still_there(servers.delete, named(name).pk, actor)
 
 
-@router.post("/{name}/test", response=server_schemas.Tried)
-def test_server(request: ApiRequest, name: str) -> server_schemas.Tried:
+@router.post("/{name}/test", response=Tried)
+def test_server(request: ApiRequest, name: str) -> Tried:
     """Connect once with a client of its own, read the list of tools, and disconnect; may take a minute. The live
     connection is not touched, and nothing of it is kept."""
     administrator(request)
-    return server_shapes.tried(connections.attempt(named(name)))
+    return tried(connections.attempt(named(name)))
 
 
-@router.post("/{name}/reconnect", response={202: server_schemas.Server})
-def reconnect_server(request: ApiRequest, name: str) -> server_schemas.Server:
+@router.post("/{name}/reconnect", response={202: Server})
+def reconnect_server(request: ApiRequest, name: str) -> Server:
     """Close the connection and open a new one, in every process; `status` tells what comes of it."""
     actor, row = administrator(request), named(name)
     _still_there(servers.reconnect, row.pk, actor)
     return _shape(row.pk)
 
 
-@exposure_router.get("", response=server_tool_schemas.Exposure)
-def read_exposure(request: ApiRequest) -> server_tool_schemas.Exposure:
+@exposure_router.get("", response=tool_schemas.Exposure)
+def read_exposure(request: ApiRequest) -> tool_schemas.Exposure:
     """Which kinds of tools this installation offers, and up to which risk."""
     administrator(request)
     return _exposure(exposure.standing())
 
 
-@exposure_router.put("", response=server_tool_schemas.Exposure)
-def change_exposure(request: ApiRequest, body: server_tool_schemas.ExposureChange) -> server_tool_schemas.Exposure:
+@exposure_router.put("", response=tool_schemas.Exposure)
+def change_exposure(request: ApiRequest, body: tool_schemas.ExposureChange) -> tool_schemas.Exposure:
     """Change what is given, at once and everywhere. Only a person may raise the ceiling; where tools come back by that
     which do not ask every time, 409 names them until `confirmLowering` is true."""
     actor, standing = administrator(request), exposure.standing()
@@ -114,7 +443,7 @@ def named(name: str) -> UpstreamServer:
     return get_object_or_404(UpstreamServer, name=name)
 
 
-def _fields(body: server_schemas.ServerChange, standing: Mapping[str, Mapping[str, Value]]) -> dict[str, Any]:
+def _fields(body: ServerChange, standing: Mapping[str, Mapping[str, Value]]) -> dict[str, Any]:
     """A body's fields as a draft has them."""
     given = {name: getattr(body, name) for name in body.model_fields_set - {"confirmed_command_line"}}
     for field in {"headers", "env"} & given.keys():
@@ -125,23 +454,23 @@ def _fields(body: server_schemas.ServerChange, standing: Mapping[str, Mapping[st
     return given
 
 
-def _value(name: str, given: server_schemas.Given, standing: Value | None) -> Value:
+def _value(name: str, given: Given, standing: Value | None) -> Value:
     if given.value is None and standing is not None and standing.value is not None:
         # Not sealed so far: it stays, and may become a secret now.
         return Value(name, standing.value, given.secret if "secret" in given.model_fields_set else standing.secret)
     return Value(name, given.value, given.secret)
 
 
-def _vouched(draft: ServerDraft, body: server_schemas.ServerChange) -> ServerDraft:
-    found = entries.vouched(draft, draft.gallery_entry)
+def _vouched(draft: ServerDraft, body: ServerChange) -> ServerDraft:
+    found = gallery.vouched(draft, draft.gallery_entry)
     if body.gallery_entry and not found.gallery_entry:
         raise BadServer({"gallery_entry": "The gallery has no such entry, or it leads elsewhere than this server."})
     return found
 
 
 def _check_address(request: ApiRequest, draft: ServerDraft) -> None:
-    if own_address.is_ours(draft.url, request):
-        raise BadServer({"url": own_address.SENTENCE})
+    if reaching.is_own_address(draft.url, request):
+        raise BadServer({"url": reaching.SENTENCE})
 
 
 def _still_there(change: Any, *args: Any, **more: Any) -> None:
@@ -151,9 +480,9 @@ def _still_there(change: Any, *args: Any, **more: Any) -> None:
         raise Http404 from error
 
 
-def _shape(server_id: UUID) -> server_schemas.Server:
-    return server_shapes.server(get_object_or_404(server_shapes.servers(), pk=server_id))
+def _shape(server_id: UUID) -> Server:
+    return server(get_object_or_404(servers_out(), pk=server_id))
 
 
-def _exposure(found: Exposure) -> server_tool_schemas.Exposure:
-    return server_tool_schemas.Exposure(mode=found.mode, risk_ceiling=found.ceiling)  # type: ignore[arg-type]
+def _exposure(found: Exposure) -> tool_schemas.Exposure:
+    return tool_schemas.Exposure(mode=found.mode, risk_ceiling=found.ceiling)  # type: ignore[arg-type]

@@ -6,10 +6,10 @@ from uuid import UUID
 
 from django.db.models import OuterRef, QuerySet, Subquery
 
-from hitlchat.agent import held
 from hitlchat.agent import models as agent
+from hitlchat.agent import runs
 from hitlchat.api import audit_schemas, schemas
-from hitlchat.gate import attention, deciders, disclosure, joining, who
+from hitlchat.gate import attention, batch, deciders, disclosure, who
 from hitlchat.gate import models as gate
 from hitlchat.gate.history import changes
 from hitlchat.gate.history import row as history
@@ -44,7 +44,7 @@ def run(row: agent.Run) -> schemas.RunState:
         conversation_id=row.conversation_id,
         status=row.status,  # type: ignore[arg-type]  # the database holds it to the same words
         error=row.error or None,
-        held_back=held.count(row.turn_id),
+        held_back=runs.count(row.turn_id),
         created_at=row.created_at,
         finished_at=row.finished_at,
     )
@@ -95,7 +95,7 @@ def approvals(rows: Iterable[gate.Approval]) -> list[schemas.Approval]:
     """With as many queries for many as for one."""
     found = list(rows)
     waiting = [row for row in found if row.call.status == Status.WAITING]
-    times, yes = joining.times(waiting), _counted(waiting)
+    times, yes = batch.times(waiting), _counted(waiting)
     return [_approval(row, times.get(row.pk, 1), yes.get(row.pk)) for row in found]
 
 

@@ -13,7 +13,7 @@ from hitlchat.gate import models as gate
 from hitlchat.gate.models import HitlMode
 from hitlchat.gate.results import MESSAGES
 from hitlchat.gate.status import Status
-from tools_studio import cases, trials, variables
+from tools_studio import cases, variables
 from tools_studio.cases import State
 from tools_studio.exchange import Step
 from tools_studio.models import Script, TestCase
@@ -208,7 +208,7 @@ class Imported(Shape):
 
 def tools() -> QuerySet[gate.Tool]:
     """With all that `tool` needs."""
-    return trials.with_tested(gate.Tool.objects.select_related("script").prefetch_related("script__variables"))
+    return cases.with_tested(gate.Tool.objects.select_related("script").prefetch_related("script__variables"))
 
 
 def tool(row: gate.Tool, *, for_author: bool) -> Tool:

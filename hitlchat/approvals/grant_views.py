@@ -18,7 +18,7 @@ from hitlchat.gate import deciders
 from hitlchat.gate.actor import Actor, actor_of
 from hitlchat.gate.card import card
 from hitlchat.gate.decide import AlreadySettled
-from hitlchat.gate.grants import ending, giving
+from hitlchat.gate.grants import giving
 from hitlchat.gate.grants.scope import BadGrant, Scope, ended_how, offer, sentence, used
 from hitlchat.gate.models import Approval, Grant
 from hitlchat.gate.status import Status
@@ -111,8 +111,8 @@ def _rows(grants: QuerySet[Grant], *, is_active: bool) -> list[Row]:
 @require_POST
 def revoke(request: HttpRequest, grant_id: UUID) -> HttpResponse:
     try:
-        ended = ending.revoke(grant_id, actor_of(request))
-    except ending.NoSuchGrant as error:
+        ended = giving.revoke(grant_id, actor_of(request))
+    except giving.NoSuchGrant as error:
         raise Http404(str(error)) from error
     messages.success(request, ended_how(ended))
     return redirect("grants")

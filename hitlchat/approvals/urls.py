@@ -1,6 +1,6 @@
 from django.urls import path
 
-from hitlchat.approvals import edit_views, grant_views, policies, rules_views, text_views, time_views, views
+from hitlchat.approvals import edit_views, grant_views, policies, text_views, time_views, views
 from hitlchat.approvals.history import views as history
 from hitlchat.approvals.inbox import views as inbox
 
@@ -8,7 +8,7 @@ urlpatterns = [
     path("policies", policies.page, name="policies"),
     path("policies/example", policies.example, name="policy-example"),
     path("policies/simulate", policies.simulate, name="policy-simulate"),
-    path("tools/<str:name>/rules", rules_views.rules, name="tool-rules"),
+    path("tools/<str:name>/rules", policies.rules, name="tool-rules"),
     path("texts", text_views.page, name="texts"),
     path("texts/example", text_views.example, name="texts-example"),
     path("tools/<str:name>/texts", text_views.page, name="tool-texts"),

@@ -14,7 +14,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from hitlchat.accounts.access import person
 from hitlchat.base import canonical
-from hitlchat.gate import attention, decide, deciders, editing, joining, quorum, taking_back
+from hitlchat.gate import attention, batch, decide, deciders, editing, quorum, taking_back
 from hitlchat.gate.actor import Actor, actor_of
 from hitlchat.gate.attention import Looked, claimed
 from hitlchat.gate.batch import MOST_TOGETHER
@@ -160,7 +160,7 @@ def card_context(request: HttpRequest, found: Approval, note: str = "") -> dict[
     return {
         "approval": found,
         "call": found.call,
-        "card": replace(shown, times=joining.times([found])[found.pk]) if shown else None,
+        "card": replace(shown, times=batch.times([found])[found.pk]) if shown else None,
         "was": None if waiting else _as_shown(found),
         "changed": canonical.pretty(edited[-1], indent=2) if edited else "",
         "for_client": found.call.caller_kind == CallerKind.MCP,

@@ -14,12 +14,12 @@ from channels.consumer import get_handler_name
 from channels.generic.websocket import AsyncWebsocketConsumer
 from django.contrib.auth.models import User
 
-from hitlchat.accounts.sessions import is_still_active, signed_in_user
+from hitlchat.accounts.sign_in import is_still_active, signed_in_user
 from hitlchat.agent.models import Message
 from hitlchat.agent.writing import group
 from hitlchat.base import database
 from hitlchat.base.database import in_db
-from hitlchat.chat import act, commands, fragments
+from hitlchat.chat import commands, fragments
 from hitlchat.chat.markdown import OpenTail
 from hitlchat.gate.status import SETTLED, STARTED, Status
 
@@ -149,7 +149,7 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             return
         self.user_id: int = user.pk
         self.checked_at = time.monotonic()
-        if not await in_db(act.owns)(self.user_id, self.conversation_id):
+        if not await in_db(commands.owns)(self.user_id, self.conversation_id):
             await self.close(CLOSE_NOT_FOUND)
             return
         presence.enter(self.user_id, self._shut)
@@ -167,7 +167,7 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             return
         try:
             command = commands.parse(text_data or "")
-            html = await in_db(act.act)(self.scope["session"], self.conversation_id, command)
+            html = await in_db(commands.act)(self.scope["session"], self.conversation_id, command)
         except commands.BadFrame as error:
             html = fragments.flash(str(error))
         except Exception as error:

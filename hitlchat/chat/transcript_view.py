@@ -8,12 +8,12 @@ from uuid import UUID
 from django.db.models import Q, QuerySet
 from django.utils.safestring import SafeString
 
-from hitlchat.agent import held
+from hitlchat.agent import runs
 from hitlchat.agent.models import ACTIVE, Conversation, Message, MessageState, Role, Run
 from hitlchat.base import canonical
 from hitlchat.base.durations import about
 from hitlchat.chat.markdown import render
-from hitlchat.gate import attention, batch, contents, deciders, joining, placing, results, stopping, who
+from hitlchat.gate import attention, batch, contents, deciders, placing, results, stopping, who
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.card import Card, card, key
 from hitlchat.gate.grants import giving, scope
@@ -108,7 +108,7 @@ def asked(conversation_id: UUID) -> Asked:
     """What waits for an answer in this conversation, in the order in which it was asked."""
     waiting = Approval.objects.filter(call__conversation_id=conversation_id, call__status=Status.WAITING)
     found = waiting.select_related("call__tool").defer("call__arguments", "call__tool__input_schema")
-    leads = joining.leads(found.order_by("call__created_at", "call__position"))
+    leads = batch.leads(found.order_by("call__created_at", "call__position"))
     # A conversation is its owner's, for whom all its calls are. When they signed in, each of their pages knows.
     cards = [replace(card(row, Actor(row.call.caller_id, "session")), times=times) for row, times in leads]
     # Those that were asked more than once are answered by themselves: their yes is for one of them.
@@ -119,7 +119,7 @@ def asked(conversation_id: UUID) -> Asked:
 
 def _held(conversation_id: UUID) -> int:
     run = Run.objects.filter(conversation_id=conversation_id, status__in=ACTIVE).values_list("turn_id", flat=True)
-    return held.count(run.first())
+    return runs.count(run.first())
 
 
 def grants(conversation_id: UUID) -> dict[str, Any]:
@@ -139,7 +139,7 @@ def run(conversation_id: UUID) -> RunView:
     rows = Run.objects.filter(conversation_id=conversation_id).order_by("-created_at")
     last = rows.values_list("pk", "status").first()
     asked = Approval.objects.filter(call__conversation_id=conversation_id, call__status=Status.WAITING)
-    waiting = len(joining.leads(asked.order_by().only("same")))
+    waiting = len(batch.leads(asked.order_by().only("same")))
     if last is None:
         return RunView("", waiting, active=False, run_id=None)
     run_id, status = last

@@ -7,7 +7,7 @@ from typing import Literal
 from django.http import HttpRequest
 
 from hitlchat.accounts.access import person
-from hitlchat.accounts.sessions import signed_in_at
+from hitlchat.accounts.sign_in import signed_in_at
 
 # `elicitation`: the person's MCP client said so.
 Means = Literal["session", "token", "console", "elicitation", "system"]

@@ -17,7 +17,7 @@ from hitlchat.gate import attention, card, deciders, disclosure, facts, oversigh
 from hitlchat.gate.actor import SYSTEM, Actor
 from hitlchat.gate.attention import NOTHING_KNOWN, Looked
 from hitlchat.gate.deciders import NotEntitled, may_answer, sees, still_may_answer
-from hitlchat.gate.grants import ending, giving
+from hitlchat.gate.grants import giving
 from hitlchat.gate.grants.scope import Scope
 from hitlchat.gate.models import Approval, Decision, Grant, ToolCall, Verdict
 from hitlchat.gate.status import Status
@@ -221,7 +221,7 @@ def _decide(
             if given is not None:
                 giving.give(given, actor)
             if to == Status.DECLINED:
-                ending.declined(call, actor)
+                giving.declined(call, actor)
     except StaleCall:
         _too_late(approval, actor)
     return approval

@@ -8,7 +8,7 @@ from django.db import transaction
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from hitlchat.gate import decide, joining
+from hitlchat.gate import batch, decide
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.deciders import may_answer, still_may_answer
 from hitlchat.gate.models import LONGEST_DEADLINE, Approval, ToolCall
@@ -42,7 +42,7 @@ def extend(approval_id: UUID, actor: Actor, *, seen: datetime | None = None) -> 
     until = call.deadline + MORE
     if not _put_off(call, approval_id, actor, until, IN_LAST_MINUTE):
         return _standing(call)
-    for twin in joining.twins(call.approval):
+    for twin in batch.twins(call.approval):
         # On the same card, which has one deadline.
         _put_off(twin.call, twin.pk, actor, until, Q(deadline__gt=Now(), deadline__lt=until))
     return ToolCall.objects.get(pk=call.pk)

@@ -14,10 +14,8 @@ from hitlchat.gate.actor import Caller
 from hitlchat.gate.models import HitlMode, Tool
 from hitlchat.gate.policies import Abstain, Allow, Ask, Refuse, Verdict
 from hitlchat.gate.policies.asked import view
-from hitlchat.gate.policies.consulting import consult
-from hitlchat.gate.policies.loading import Unloadable, fingerprint, in_force
-from hitlchat.gate.policies.rule import Judgement, Rule, Spoke
-from hitlchat.gate.policies.verdicts import Said, Unusable, strictest
+from hitlchat.gate.policies.loading import Unloadable, consult, fingerprint, in_force
+from hitlchat.gate.policies.rule import Judgement, Rule, Said, Spoke, Unusable, strictest
 
 logger = logging.getLogger(__name__)
 

@@ -9,8 +9,7 @@ from hitlchat.base.database import in_db
 from hitlchat.gate import deciders, oversight, policy, schema, who
 from hitlchat.gate.actor import Caller
 from hitlchat.gate.models import Tool
-from hitlchat.gate.policies.rule import Spoke
-from hitlchat.gate.policies.verdicts import Outcome, outcome
+from hitlchat.gate.policies.rule import Outcome, Spoke, outcome
 from hitlchat.gate.tools import tools_for
 
 

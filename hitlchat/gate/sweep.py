@@ -1,14 +1,63 @@
-"""What no event brings about: deadlines passing, processes dying, work left between two steps. Safe in any number."""
+"""The gate's own work: deadlines that pass, processes that die, unknown outcomes that a person settles."""
 
 from datetime import timedelta
+from typing import Any, Final, Literal
+from uuid import UUID
 
+from django.contrib.auth.models import User
+
+from hitlchat.accounts.roles import may_administer
 from hitlchat.base import lease
+from hitlchat.base.canonical import storable
 from hitlchat.gate import decide, perform, placing, stopping
-from hitlchat.gate.actor import SYSTEM
-from hitlchat.gate.grants import ending
+from hitlchat.gate.actor import SYSTEM, Actor
+from hitlchat.gate.decide import AlreadySettled, NoSuchApproval
+from hitlchat.gate.grants import giving
 from hitlchat.gate.models import ToolCall
 from hitlchat.gate.status import Status
 from hitlchat.gate.transition import StaleCall, move
+
+LONGEST_REMARK: Final = 500
+
+
+class BadRemark(ValueError):
+    """What a person wrote about it cannot be kept as it was written; the message says why."""
+
+
+def resolve(call_id: UUID, outcome: Literal["done", "failed"], actor: Actor, *, remark: str = "") -> ToolCall:
+    """Mark an unknown call as done or failed, as whom it was made for or as an administrator. `remark`: how they know,
+    for the record. NoSuchApproval: not theirs. AlreadySettled: no longer unknown. BadRemark."""
+    call = ToolCall.objects.filter(pk=call_id).first()
+    if call is None or not may_resolve(actor, call):
+        raise NoSuchApproval("There is no call with this id for you to resolve.")
+    if call.status != Status.UNKNOWN:
+        raise AlreadySettled(call)
+    marked = {"kind": "marked", "message": "It did not happen, as a person found out afterwards.", "line": None}
+    said: dict[str, Any] = {"marked": outcome} | ({"remark": kept} if (kept := checked(remark)) else {})
+    try:
+        if outcome == "done":
+            return move(call, Status.SUCCEEDED, actor=actor, data=said)
+        return move(call, Status.FAILED, actor=actor, data=said, error=marked)
+    except StaleCall:
+        raise AlreadySettled(ToolCall.objects.get(pk=call_id)) from None
+
+
+def may_resolve(actor: Actor, call: ToolCall) -> bool:
+    """Whom it was made for; and administrators, since that one may be away for good."""
+    if not actor.is_person or actor.user_id is None:
+        return False
+    return call.caller_id == actor.user_id or may_administer(User.objects.get(pk=actor.user_id))
+
+
+def checked(remark: str) -> str:
+    """As it is kept. BadRemark: nothing of it is cut, so it has to fit."""
+    remark = remark.replace("\r\n", "\n").strip()
+    if len(remark) > LONGEST_REMARK:
+        raise BadRemark(f"The note has {len(remark):,} characters; at most {LONGEST_REMARK} are kept.")
+    if remark != storable(remark):
+        raise BadRemark("The note has a character that cannot be kept, such as U+0000.")
+    return remark
+
 
 # Younger ones are on their way in the process that moved them.
 GRACE = timedelta(seconds=3)
@@ -20,7 +69,7 @@ NO_WORKER = "no worker was free while its caller waited"
 
 def sweep() -> None:
     decide.expire_overdue()
-    ending.void_changed()
+    giving.void_changed()
     perform.lose_overdue()
     stopping.look()
     _begin_what_was_left()

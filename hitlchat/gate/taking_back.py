@@ -6,7 +6,7 @@ from hitlchat.base.database import durable
 from hitlchat.gate import quorum, stopping
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.decide import NOT_YOURS, AlreadySettled, NoSuchApproval
-from hitlchat.gate.grants import ending
+from hitlchat.gate.grants import giving
 from hitlchat.gate.models import Approval, Decision, ToolCall, Verdict
 from hitlchat.gate.status import SETTLED, Status
 from hitlchat.gate.transition import StaleCall, move
@@ -37,7 +37,7 @@ def take_back(call_id: UUID, actor: Actor) -> ToolCall:
     try:
         with durable():
             move(call, Status.WITHDRAWN, actor=actor, data={"reason": WHY}, reason=f"Not run: {WHY}.")
-            ending.revoke_given_with(call_id, actor)
+            giving.revoke_given_with(call_id, actor)
     except StaleCall as stale:
         raise TooLate(ToolCall.objects.get(pk=call_id)) from stale
     return call

@@ -14,8 +14,7 @@ from mcp.server.streamable_http import MCP_SESSION_ID_HEADER
 from mcp.shared.inbound import MCP_METHOD_HEADER, MCP_PROTOCOL_VERSION_HEADER
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
-from hitlchat.mcp_server.door import ACCESS, refuse
-from hitlchat.mcp_server.streams import Asgi, is_stream
+from hitlchat.mcp_server.door import ACCESS, Asgi, is_stream, refuse
 from hitlchat.mcp_server.tokens import Access
 
 # The SDK closes a session that has had no request and no stream for as long as that.

@@ -1,17 +1,122 @@
-"""Who is let in to /mcp: the right host and origin, and a token of kind “mcp”, looked at with every request."""
+"""Who is let in to /mcp: a known host, origin and token with every request; its streams end when the token does."""
 
+import asyncio
 import json
-from typing import Any
+import logging
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, TypeAlias
 
+import django.db
 from django.conf import settings
 from django.http.request import split_domain_port, validate_host
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
 
+from hitlchat.accounts.models import Token
 from hitlchat.base.database import in_db
 from hitlchat.mcp_server import tokens
-from hitlchat.mcp_server.streams import Asgi, Streams
 from hitlchat.mcp_server.tokens import Access
+
+logger = logging.getLogger(__name__)
+
+LOOK_SECONDS = 1.0
+DISCONNECT = {"type": "http.disconnect"}
+
+Asgi = Callable[[Any, Any, Any], Awaitable[None]]
+# Done once the token of a request opens nothing any more.
+Void: TypeAlias = "asyncio.Future[None]"
+
+
+class Streams:
+    """The requests that are being answered, by token. Those that last are looked at once a second, all in one go."""
+
+    def __init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._open: dict[int, set[Void]] = {}
+        self._watch: asyncio.Task[None] | None = None
+
+    async def serve(self, application: Asgi, token_id: int, scope: Any, receive: Any, send: Any) -> None:
+        """To `application` it looks as if the client left once the token is void."""
+        with self._entered(token_id) as void:
+            answer = _Answer(send)
+            await application(scope, _until(void, receive), answer.send)
+            if void.done():
+                await answer.end()
+
+    @contextmanager
+    def _entered(self, token_id: int) -> Iterator[Void]:
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:
+            self._loop, self._open, self._watch = loop, {}, None
+        requests, void = self._open, loop.create_future()
+        requests.setdefault(token_id, set()).add(void)
+        if self._watch is None or self._watch.done():
+            self._watch = loop.create_task(self._look(requests))
+        try:
+            yield void
+        finally:
+            requests[token_id].discard(void)
+            if not requests[token_id]:
+                del requests[token_id]
+
+    async def _look(self, requests: dict[int, set[Void]]) -> None:
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            if not requests:
+                return
+            try:
+                voids = set(requests) - await in_db(_valid)(list(requests))
+            except django.db.Error:
+                logger.exception("Looking for revoked tokens failed; it is tried again")
+                continue
+            for token_id in voids:
+                for void in requests.get(token_id, ()):
+                    if not void.done():
+                        void.set_result(None)
+
+
+def is_stream(event: Any) -> bool:
+    """Whether the response that begins with this event is one."""
+    headers = {name.lower(): value for name, value in event.get("headers", ())}
+    return bool(headers.get(b"content-type", b"").startswith(b"text/event-stream"))
+
+
+class _Answer:
+    """What has been sent, so that a stream can be ended whose application has only left off."""
+
+    def __init__(self, send: Any) -> None:
+        self._send, self._begun, self._ended = send, False, False
+
+    async def send(self, event: Any) -> None:
+        self._begun = self._begun or event["type"] == "http.response.start"
+        self._ended = self._ended or (event["type"] == "http.response.body" and not event.get("more_body"))
+        await self._send(event)
+
+    async def end(self) -> None:
+        if self._begun and not self._ended:
+            await self.send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+def _until(void: Void, receive: Any) -> Callable[[], Awaitable[Any]]:
+    async def received() -> Any:
+        if void.done():
+            return DISCONNECT
+        first = asyncio.ensure_future(receive())
+        try:
+            await asyncio.wait({first, void}, return_when=asyncio.FIRST_COMPLETED)
+            return DISCONNECT if void.done() else await first
+        finally:
+            first.cancel()
+            with suppress(asyncio.CancelledError):
+                await first
+
+    return received
+
+
+def _valid(token_ids: list[int]) -> set[int]:
+    return set(Token.valid().filter(pk__in=token_ids).values_list("pk", flat=True))
+
 
 # Where a request's Access stands in its scope.
 ACCESS = "hitlchat.access"

@@ -22,7 +22,7 @@ from hitlchat.gate.who import claim
 from hitlchat.mcp_server.door import ACCESS, GONE
 from hitlchat.mcp_server.tokens import Access
 from hitlchat.upstreams.client import Step
-from hitlchat.upstreams.waking import progressed
+from hitlchat.upstreams.history import progressed
 
 _following: WeakValueDictionary[UUID, "Progress"] = WeakValueDictionary()
 

@@ -62,13 +62,13 @@ async def held(call: ToolCall) -> AsyncIterator[None]:
         yield
     except (Exception, asyncio.CancelledError):
         # Others need not wait for what this process knows: its clients are gone when it ends.
-        await _let_go(call.pk, is_lost=background.leaving)
+        await _release(call.pk, is_lost=background.leaving)
         raise
     else:
-        await _let_go(call.pk)
+        await _release(call.pk)
 
 
-async def _let_go(call_id: UUID, *, is_lost: bool = False) -> None:
+async def _release(call_id: UUID, *, is_lost: bool = False) -> None:
     _held.discard(call_id)
     with anyio.move_on_after(SECONDS, shield=True):
         await in_db(_note)(call_id, is_lost=is_lost)

@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from hitlchat.gate import deciders
 from hitlchat.gate.status import Status
-from hitlchat.notices.audience import Audience, quiet_hours
+from hitlchat.notices.hearing import Audience, quiet_hours
 from hitlchat.notices.models import Installation, Item, ItemKind, Notice, NoticeKind, Receiver, State
 from hitlchat.notices.wording import MOST_LISTED, Burst, Text, decided, waiting
 

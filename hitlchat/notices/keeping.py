@@ -9,13 +9,10 @@ from django.utils import timezone
 
 from hitlchat.base.background import Waker
 from hitlchat.base.database import in_db
-from hitlchat.notices import composing
-from hitlchat.notices.audience import Audience
-from hitlchat.notices.hearing import Reading
+from hitlchat.notices import composing, sending
+from hitlchat.notices.hearing import Audience, Reading
 from hitlchat.notices.models import Notice
-from hitlchat.notices.sending import outbox
-from hitlchat.notices.sending.mailing import mail
-from hitlchat.notices.sending.posting import post
+from hitlchat.notices.sending import mail, post
 
 logger = logging.getLogger(__name__)
 
@@ -63,8 +60,8 @@ class Keeper:
         await self.send()
 
     async def send(self) -> None:
-        busy = Counter(outbox.place_of(notice.receiver) for notice in self._under_way.values())
-        for notice in await in_db(outbox.claim)(MOST_AT_ONCE - len(self._under_way), busy):
+        busy = Counter(sending.place_of(notice.receiver) for notice in self._under_way.values())
+        for notice in await in_db(sending.claim)(MOST_AT_ONCE - len(self._under_way), busy):
             task = asyncio.create_task(self._deliver(notice))
             self._under_way[task] = notice
             task.add_done_callback(self._over)
@@ -86,9 +83,9 @@ class Keeper:
         try:
             result = await (mail if notice.receiver.is_mail else post)(notice)
         except asyncio.CancelledError:
-            await asyncio.shield(in_db(outbox.release)(notice))
+            await asyncio.shield(in_db(sending.release)(notice))
             raise
-        await in_db(outbox.settle)(notice, result, begun)
+        await in_db(sending.settle)(notice, result, begun)
 
 
 _keepers: set[Keeper] = set()

@@ -25,9 +25,9 @@ from hitlchat.gate.actor import actor_of
 from hitlchat.gate.card import RISK_LABELS
 from hitlchat.gate.models import NAME_PATTERN
 from hitlchat.gate.transition import note
-from hitlchat.notices import addressing, changing, confirming
-from hitlchat.notices.audience import mail_is_off
+from hitlchat.notices import changing, wording
 from hitlchat.notices.changing import LONGEST_URL, Refused, place_in
+from hitlchat.notices.hearing import mail_is_off
 from hitlchat.notices.models import Installation, Kind, Notice, Receiver, State, Wishes
 
 MOST_LOGGED = 30
@@ -210,10 +210,10 @@ def email(request: HttpRequest) -> HttpResponse:
         return shown(request, address_form=form)
     address = form.cleaned_data["address"]
     try:
-        asks = confirming.ask_for(person(request), address, actor_of(request))
+        asks = changing.ask_for(person(request), address, actor_of(request))
     except Refused as refused:
         return shown(request, address_form=form, problem=str(refused))
-    known = confirming.address_of(person(request))
+    known = changing.address_of(person(request))
     if known is not None:
         known.tells_decided = "tells_decided" in request.POST
         known.save(update_fields=["tells_decided"])
@@ -226,7 +226,7 @@ def email(request: HttpRequest) -> HttpResponse:
 @require_POST
 def confirm(request: HttpRequest) -> HttpResponse:
     try:
-        row = confirming.confirm(person(request), request.POST.get("code", "")[:40], actor_of(request))
+        row = changing.confirm(person(request), request.POST.get("code", "")[:40], actor_of(request))
     except Refused as refused:
         return shown(request, problem=str(refused))
     messages.success(request, f"Notices go to {row.place} from now on.")
@@ -237,7 +237,7 @@ def confirm(request: HttpRequest) -> HttpResponse:
 @never_cache
 @require_POST
 def email_off(request: HttpRequest) -> HttpResponse:
-    row = confirming.address_of(person(request))
+    row = changing.address_of(person(request))
     if row is not None:
         changing.switch(row, actor_of(request), on=False)
         messages.success(request, "No more notices by e-mail.")
@@ -249,7 +249,7 @@ def email_off(request: HttpRequest) -> HttpResponse:
 @never_cache
 @require_POST
 def email_test(request: HttpRequest) -> HttpResponse:
-    row = confirming.address_of(person(request))
+    row = changing.address_of(person(request))
     if row is None:
         return redirect(PAGE)
     try:
@@ -297,7 +297,7 @@ def shown(
 ) -> HttpResponse:
     user = person(request)
     row = Wishes.objects.filter(person=user).first() or Wishes(person=user)
-    address = confirming.address_of(user)
+    address = changing.address_of(user)
     own, common = webhooks(user)
     rows = last_deliveries(user)
     context = {
@@ -312,8 +312,8 @@ def shown(
         "own": own,
         "common": common,
         "arguments": Installation.row().arguments,
-        "knows_its_address": bool(addressing.own()),
-        "unknown_address": addressing.UNKNOWN,
+        "knows_its_address": bool(wording.own()),
+        "unknown_address": wording.UNKNOWN,
         "log": rows,
         "moving": is_moving(rows),
         "collect": settings.NOTICE_COLLECT_SECONDS,

@@ -1,4 +1,4 @@
-"""Changing what a person is: their role, and whether they may come in at all."""
+"""What a person is: their role and whether they may come in. Holds every change to its rules, and records sign-ins."""
 
 from functools import partial
 
@@ -6,7 +6,7 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import Q
 
-from hitlchat.accounts import roles, sessions
+from hitlchat.accounts import roles, sign_in
 from hitlchat.accounts.models import Invitation, Role, Token
 from hitlchat.agent import runner
 from hitlchat.agent.models import ACTIVE, Run
@@ -15,8 +15,64 @@ from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import CallerKind, ToolCall
 from hitlchat.gate.staleness import NO_AUTHOR
 from hitlchat.gate.transition import note
-from hitlchat.people import rules
-from hitlchat.people.rules import Refused
+
+CONSOLE = Actor(None, "console")
+
+
+class Refused(Exception):
+    """It is not done; why, in words for whoever wanted it."""
+
+
+class Stale(Refused):
+    """What was to be changed is no longer what was seen."""
+
+
+class NoSuchPerson(Refused):
+    """There is nobody with that id or name."""
+
+
+def lock(actor: Actor) -> set[int]:
+    """The active administrators, none of whom can change until the transaction ends. Refused: `actor` is not one.
+
+    Everyone who changes people locks these rows first, and so comes one after the other.
+    """
+    rows = User.objects.select_for_update().filter(is_superuser=True, is_active=True).order_by("pk")
+    administrators = set(rows.values_list("pk", flat=True))
+    if actor != CONSOLE and not (actor.means == "session" and actor.user_id in administrators):
+        raise Refused("You are not an administrator any more.")
+    return administrators
+
+
+def lock_person(user_id: int) -> User:
+    """NoSuchPerson."""
+    found = User.objects.select_for_update().filter(pk=user_id).first()
+    if found is None:
+        raise NoSuchPerson("There is no such person.")
+    return found
+
+
+def state(user: User) -> str:
+    """What a page says it has shown, to be compared with what is."""
+    return f"{roles.role_of(user).value}, {'active' if user.is_active else 'deactivated'}"
+
+
+def check_seen(user: User, seen: str | None) -> None:
+    """Stale; None: nobody looked at anything before."""
+    now = state(user)
+    if seen is not None and seen != now:
+        raise Stale(f"Nothing was changed: somebody else was faster. {user.get_username()} is now {now}. Look again.")
+
+
+def check_not_oneself(user: User, actor: Actor) -> None:
+    if actor.user_id == user.pk:
+        raise Refused("Nobody changes their own role or deactivates themselves. Ask another administrator.")
+
+
+def check_not_the_last(user: User, administrators: set[int], role: Role | None = None) -> None:
+    """`role`: what they are to become; None: deactivated."""
+    if role != Role.ADMINISTRATOR and administrators == {user.pk}:
+        raise Refused(f"{user.get_username()} is the only active administrator. Make somebody else one first.")
+
 
 DEACTIVATED = "the account it was called for was deactivated"
 NOT_STARTED = Q(status__in=withdraw.NOT_STARTED)
@@ -26,11 +82,11 @@ TESTS_NOT_STARTED = NOT_STARTED & Q(caller_kind=CallerKind.STUDIO)
 def change_role(user_id: int, role: Role, actor: Actor, seen: str | None = None) -> User:
     """Give this person `role`, from now on. Refused; Stale: they are not as `seen` (rules.state) any more."""
     with transaction.atomic():
-        administrators = rules.lock(actor)
-        user = rules.lock_person(user_id)
-        rules.check_not_oneself(user, actor)
-        rules.check_seen(user, seen)
-        rules.check_not_the_last(user, administrators, role)
+        administrators = lock(actor)
+        user = lock_person(user_id)
+        check_not_oneself(user, actor)
+        check_seen(user, seen)
+        check_not_the_last(user, administrators, role)
         before = roles.role_of(user)
         if before == role:
             raise Refused(f"{user.get_username()} has this role already.")
@@ -50,16 +106,16 @@ def deactivate(user_id: int, actor: Actor, seen: str | None = None) -> User:
     Their sessions and tokens are gone for good, also if they are active again later. What executes goes on.
     """
     with transaction.atomic():
-        administrators = rules.lock(actor)
-        user = rules.lock_person(user_id)
-        rules.check_not_oneself(user, actor)
-        rules.check_seen(user, seen)
+        administrators = lock(actor)
+        user = lock_person(user_id)
+        check_not_oneself(user, actor)
+        check_seen(user, seen)
         if not user.is_active:
             raise Refused(f"{user.get_username()} is deactivated already.")
-        rules.check_not_the_last(user, administrators)
+        check_not_the_last(user, administrators)
         user.is_active = False
         user.save(update_fields=["is_active"])
-        ended = {"sessions": sessions.end_all(user.pk), "tokens": _end_tokens(user)}
+        ended = {"sessions": sign_in.end_all(user.pk), "tokens": _end_tokens(user)}
         ended |= {"invitations_void": _void_invitations(user)}
         # Before the calls tell of their end, which would have their runs go on. Once more: a call that came in just
         # now may not have shown yet.
@@ -72,13 +128,13 @@ def deactivate(user_id: int, actor: Actor, seen: str | None = None) -> User:
 def reactivate(user_id: int, actor: Actor, seen: str | None = None) -> User:
     """They can sign in again, with their password and role of before. Refused, Stale."""
     with transaction.atomic():
-        rules.lock(actor)
-        user = rules.lock_person(user_id)
-        rules.check_seen(user, seen)
+        lock(actor)
+        user = lock_person(user_id)
+        check_seen(user, seen)
         if user.is_active:
             raise Refused(f"{user.get_username()} is active already.")
         # Of a sign-in that was under way while they were deactivated.
-        sessions.end_all(user.pk)
+        sign_in.end_all(user.pk)
         _end_tokens(user)
         user.is_active = True
         user.save(update_fields=["is_active"])

@@ -10,9 +10,9 @@ from hitlchat.gate import ruling
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.policies.loading import Unloadable, in_force
 from hitlchat.gate.transition import note
-from hitlchat.people import rules
+from hitlchat.people import changing
+from hitlchat.people.changing import Refused, Stale
 from hitlchat.people.inviting import is_plain
-from hitlchat.people.rules import Refused, Stale
 
 LONGEST_NAME: Final = 80
 
@@ -40,7 +40,7 @@ def is_named_by_a_rule(group: Group) -> bool:
 
 def create(name: str, actor: Actor) -> Group:
     with transaction.atomic():
-        rules.lock(actor)
+        changing.lock(actor)
         kept = _free(fitting(name))
         group = Group.objects.create(name=kept)
         note(None, "group.created", actor=actor, data={"group": kept, "group_id": group.pk})
@@ -92,7 +92,7 @@ def remove(group_id: int, user_id: int, actor: Actor) -> Group:
 
 
 def _locked(group_id: int, actor: Actor, seen: str | None = None) -> Group:
-    rules.lock(actor)
+    changing.lock(actor)
     group = roles.named_groups().select_for_update().filter(pk=group_id).first()
     if group is None:
         raise Refused("There is no such group any more.")

@@ -14,8 +14,8 @@ from hitlchat.accounts.models import Invitation, Role, hashed
 from hitlchat.base.visible import see
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.transition import note
-from hitlchat.people import rules
-from hitlchat.people.rules import Refused
+from hitlchat.people import changing
+from hitlchat.people.changing import Refused
 
 
 def is_plain(name: str) -> bool:
@@ -36,7 +36,7 @@ def invite(role: Role, for_whom: str, actor: Actor) -> tuple[Invitation, str]:
     """A new invitation, and the secret of its link: the only time that it is known. Refused."""
     secret = secrets.token_urlsafe(32)
     with transaction.atomic():
-        rules.lock(actor)
+        changing.lock(actor)
         if still_open().count() >= MOST_OPEN:
             raise Refused(f"{MOST_OPEN} invitations are open, which is the most. Revoke some first.")
         made = Invitation.objects.create(
@@ -53,7 +53,7 @@ def invite(role: Role, for_whom: str, actor: Actor) -> tuple[Invitation, str]:
 def revoke(invitation_id: int, actor: Actor) -> Invitation:
     """Its link opens nothing any more. Refused: it is not open."""
     with transaction.atomic():
-        rules.lock(actor)
+        changing.lock(actor)
         found = Invitation.objects.select_for_update().filter(pk=invitation_id).first()
         if found is None:
             raise Refused("This invitation is not open any more: it was used or revoked.")

@@ -6,7 +6,7 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.http import HttpRequest
 
-from hitlchat.accounts.locked_out import address
+from hitlchat.accounts.sign_in import address
 from hitlchat.gate.actor import SYSTEM, Actor
 from hitlchat.gate.transition import note
 

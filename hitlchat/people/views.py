@@ -1,30 +1,34 @@
-"""The pages on which administrators see people and change what they are, and where everyone sees themselves."""
+"""The pages on which administrators see, group, invite and change people, and where everyone sees themselves."""
 
+from collections.abc import Callable
 from typing import Any
 
+from django.conf import settings
 from django.contrib import messages
-from django.contrib.auth import update_session_auth_hash
+from django.contrib.auth import login, update_session_auth_hash
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.forms import PasswordChangeForm
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Group, User
 from django.core.paginator import Paginator
 from django.db.models import Count, Q, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
-from django.views.decorators.http import require_http_methods, require_safe
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from hitlchat.accounts import roles
 from hitlchat.accounts.access import administrators_only, person
 from hitlchat.accounts.models import Role, Token
 from hitlchat.accounts.roles import with_roles
+from hitlchat.gate import ruling
 from hitlchat.gate.actor import actor_of
 from hitlchat.gate.transition import note
-from hitlchat.people import changing, inviting, rules
-from hitlchat.people.forms import Search
-from hitlchat.people.rules import Refused
+from hitlchat.people import changing, grouping, inviting
+from hitlchat.people.changing import Refused
+from hitlchat.people.forms import GroupForm, InvitationForm, JoinForm, Search
 
 administrator_only = administrators_only("Only administrators may see and change people.")
 
@@ -146,7 +150,7 @@ def _facts(user: User) -> dict[str, Any]:
         "whom": user,
         "held": roles.role_of(user),
         "meaning": roles.MEANING[roles.role_of(user)],
-        "seen": rules.state(user),
+        "seen": changing.state(user),
         "tokens": Token.valid().filter(user=user).count(),
         "not_started": changing.not_started(user),
         "invited": inviting.still_open().filter(invited_by=user).count(),
@@ -195,3 +199,142 @@ def deactivated(request: HttpRequest) -> HttpResponse:
     if request.user.is_authenticated:
         return redirect("chat")
     return render(request, "people/deactivated.html")
+
+
+@administrator_only
+@require_POST
+def create_view(request: HttpRequest) -> HttpResponse:
+    try:
+        made = grouping.create(request.POST.get("name", ""), actor_of(request))
+    except Refused as refused:
+        messages.warning(request, f"No group was made. {refused}")
+        return redirect("people:list")
+    return redirect("people:group", made.pk)
+
+
+@administrator_only
+@require_http_methods(["GET", "HEAD"])
+def group(request: HttpRequest, group_id: int) -> HttpResponse:
+    return _group_page(request, group_id)
+
+
+@administrator_only
+@require_POST
+def rename_view(request: HttpRequest, group_id: int) -> HttpResponse:
+    name, seen = request.POST.get("name", ""), request.POST.get("seen", "")
+    return _do(request, group_id, lambda: grouping.rename(group_id, name, actor_of(request), seen))
+
+
+@administrator_only
+@require_POST
+def add_view(request: HttpRequest, group_id: int) -> HttpResponse:
+    return _do(request, group_id, lambda: grouping.add(group_id, request.POST.get("person", ""), actor_of(request)))
+
+
+@administrator_only
+@require_POST
+def remove_view(request: HttpRequest, group_id: int, user_id: int) -> HttpResponse:
+    return _do(request, group_id, lambda: grouping.remove(group_id, user_id, actor_of(request)))
+
+
+@administrator_only
+@require_http_methods(["GET", "HEAD", "POST"])
+def delete_view(request: HttpRequest, group_id: int) -> HttpResponse:
+    if request.method != "POST":
+        found = get_object_or_404(roles.named_groups(), pk=group_id)
+        people = found.user_set.order_by("username")
+        context = {"section": "people", "group": found, "people": people}
+        context |= {"named_by_a_rule": grouping.is_named_by_a_rule(found), "decides_about": ruling.naming(found.pk)}
+        return render(request, "people/delete_group.html", context)
+    try:
+        gone = grouping.delete(group_id, actor_of(request), request.POST.get("seen", ""))
+    except Refused as refused:
+        return _group_page(request, group_id, str(refused))
+    messages.success(request, f"The group {gone.name} is deleted.")
+    return redirect("people:list")
+
+
+def _do(request: HttpRequest, group_id: int, act: Callable[[], Group]) -> HttpResponse:
+    try:
+        act()
+    except Refused as refused:
+        return _group_page(request, group_id, str(refused))
+    return redirect("people:group", group_id)
+
+
+def _group_page(request: HttpRequest, group_id: int, problem: str = "") -> HttpResponse:
+    found = get_object_or_404(roles.named_groups(), pk=group_id)
+    context = {
+        "section": "people",
+        "group": found,
+        "form": GroupForm(initial={"name": found.name}),
+        "people": found.user_set.order_by("username"),
+        "others": User.objects.filter(is_active=True).exclude(groups=found).order_by("username"),
+        "named_by_a_rule": grouping.is_named_by_a_rule(found),
+        "decides_about": ruling.naming(found.pk),
+        "problem": problem,
+        "told": told(request),
+    }
+    return render(request, "people/group.html", context, status=409 if problem else 200)
+
+
+@administrator_only
+@require_http_methods(["GET", "HEAD", "POST"])
+def invite(request: HttpRequest) -> HttpResponse:
+    """The link is in the answer to the POST that made it, only."""
+    form = InvitationForm(request.POST if request.method == "POST" else None)
+    if form.is_valid():
+        try:
+            role = Role(form.cleaned_data["role"])
+            made, secret = inviting.invite(role, form.cleaned_data["note"], actor_of(request))
+        except Refused as refused:
+            form.add_error(None, str(refused))
+        else:
+            return render(request, "people/invited.html", {"made": made, "link": _link(request, secret)})
+    context = {"section": "people", "form": form, "roles": [(each, roles.MEANING[each]) for each in Role]}
+    return render(request, "people/invite.html", context, status=422 if form.errors else 200)
+
+
+@administrator_only
+@require_http_methods(["GET", "HEAD", "POST"])
+def revoke(request: HttpRequest, invitation_id: int) -> HttpResponse:
+    found = inviting.still_open().filter(pk=invitation_id).first()
+    if request.method != "POST":
+        if found is None:
+            raise Http404("This invitation is not open.")
+        return render(request, "people/revoke_invitation.html", {"section": "people", "invitation": found})
+    try:
+        inviting.revoke(invitation_id, actor_of(request))
+    except Refused as refused:
+        messages.info(request, str(refused))
+    else:
+        messages.success(request, "The invitation is revoked: its link opens nothing any more.")
+    return redirect("people:list")
+
+
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+def join(request: HttpRequest, secret: str) -> HttpResponse:
+    """Make the account and sign in; the link is used up by the POST, never by looking at it."""
+    invitation = inviting.find(secret)
+    if invitation is None:
+        return render(request, "people/link_used.html", status=410)
+    if request.user.is_authenticated:
+        return render(request, "people/signed_in_already.html", status=409)
+    form = JoinForm(request.POST if request.method == "POST" else None)
+    if form.is_valid():
+        try:
+            user = inviting.redeem(secret, form.cleaned_data["username"], form.cleaned_data["password"])
+        except Refused as refused:
+            form.add_error(None, str(refused))
+        else:
+            login(request, user, backend="django.contrib.auth.backends.ModelBackend")
+            return redirect("chat")
+    role = Role(invitation.role)
+    context = {"form": form, "invitation": invitation, "meaning": roles.MEANING[role]}
+    return render(request, "people/join.html", context, status=422 if form.errors else 200)
+
+
+def _link(request: HttpRequest, secret: str) -> str:
+    scheme = "https" if settings.HTTPS else request.scheme
+    return f"{scheme}://{request.get_host()}{reverse('people:join', args=[secret])}"

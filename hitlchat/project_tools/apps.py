@@ -8,10 +8,10 @@ class ProjectToolsConfig(AppConfig):
     label = "project_tools"
 
     def ready(self) -> None:
-        from hitlchat.project_tools import catalogue, checks, rows  # noqa: PLC0415 - models are there only now
+        from hitlchat.project_tools import catalogue, checks, source  # noqa: PLC0415 - models are there only now
 
         register(checks.check_project_tools, "hitlchat")
         post_migrate.connect(
-            rows.after_migrate, sender=apps.get_app_config("gate"), dispatch_uid="hitlchat.project_tools"
+            source.after_migrate, sender=apps.get_app_config("gate"), dispatch_uid="hitlchat.project_tools"
         )
         catalogue.load()

@@ -1,8 +1,12 @@
-"""The keeper of the record in a server process: seals what is settled, drops whole batches that are old."""
+"""The keeper of the record: seals what is settled, notes the last seal beside the database, drops old batches."""
 
 import asyncio
+import json
 import logging
+import secrets
+from dataclasses import dataclass
 from datetime import timedelta
+from pathlib import Path
 
 from django.conf import settings
 from django.db import DatabaseError, IntegrityError, connection, transaction
@@ -13,12 +17,54 @@ from hitlchat.base.database import in_db
 from hitlchat.gate.actor import SYSTEM, Actor
 from hitlchat.gate.models import AuditEvent, Drop, Seal
 from hitlchat.gate.transition import note
-from hitlchat.record import keys, marking, rows
-from hitlchat.record.keys import BadKey, OtherKey
-from hitlchat.record.marking import BadMark
+from hitlchat.record import rows, signing
 from hitlchat.record.sealing import MOST, seal, seal_all
 from hitlchat.record.seals import DROP, within
-from hitlchat.record.signing import sign
+from hitlchat.record.signing import BadKey, OtherKey, sign
+
+
+@dataclass(frozen=True)
+class Mark:
+    number: int
+    hash: str
+
+
+class BadMark(ValueError):
+    """The file is there and cannot be read."""
+
+
+def file() -> Path:
+    return Path(settings.DATA_DIR) / "record_mark"
+
+
+def noted() -> Mark | None:
+    """None: nothing was noted here yet. BadMark."""
+    try:
+        said = json.loads(file().read_text(encoding="ascii"))
+        return Mark(int(said["number"]), str(said["hash"]))
+    except FileNotFoundError:
+        return None
+    except (ValueError, KeyError, TypeError) as error:
+        raise BadMark(f"{file()} cannot be read; delete it if you know why.") from error
+
+
+def advance() -> Mark | None:
+    """Note the last seal, if the one that was noted before is still in the record; else that one, which is missing, and
+    nothing is noted. BadMark."""
+    before = noted()
+    if before is not None and not Seal.objects.filter(pk=before.number, hash=before.hash).exists():
+        return before
+    last = Seal.objects.order_by("-number").first()
+    if last is not None and (before is None or last.number > before.number):
+        _write(Mark(last.number, last.hash))
+    return None
+
+
+def _write(mark: Mark) -> None:
+    draft = file().with_name(f"record_mark.{secrets.token_hex(8)}")
+    draft.write_text(json.dumps({"number": mark.number, "hash": mark.hash}), encoding="ascii")
+    draft.replace(file())
+
 
 logger = logging.getLogger(__name__)
 
@@ -44,8 +90,8 @@ def drop(days: int, actor: Actor) -> int:
 
 def _dropped(number: int, late: dict[int, int], days: int, actor: Actor) -> bool:
     """One batch: its events go, its drop is signed and recorded, all of it or nothing."""
-    private = keys.own()
-    key = keys.enrolled(private)
+    private = signing.own()
+    key = signing.enrolled(private)
     batch = Seal.objects.get(pk=number)
     made = Drop(seal=batch, dropped_at=timezone.now(), key=key)
     made.signature = sign(private, DROP, rows.body_of_drop(made, batch))
@@ -89,12 +135,12 @@ class Keeper:
         try:
             if not self._has_key:
                 # At the start, and not only once there is something to seal.
-                keys.enrolled(keys.own())
+                signing.enrolled(signing.own())
                 self._has_key = True
                 if append_only.missing():
                     self._complain(BOLTS_OFF)
             self._seal()
-            if lost := marking.advance():
+            if lost := advance():
                 self._complain(f"Seal {lost.number} was here and is not in the record any more: see docs/record.md.")
             elif settings.HITL_RECORD_DAYS and now - self._dropped_at >= RETENTION_SECONDS:
                 self._dropped_at = now

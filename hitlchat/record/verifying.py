@@ -9,11 +9,11 @@ from django.db.models import Q
 from hitlchat.base.durations import about
 from hitlchat.gate.models import AuditEvent, Drop, RecordKey, Seal, ToolCall
 from hitlchat.gate.sources import altered
-from hitlchat.record import calls, keys, marking, rows, sealing, seals, signing
+from hitlchat.record import calls, keeping, rows, sealing, seals, signing
 from hitlchat.record.calls import People
 from hitlchat.record.commitment import Row
 from hitlchat.record.findings import Finding, Report
-from hitlchat.record.marking import Mark
+from hitlchat.record.keeping import Mark
 from hitlchat.record.seals import DROP, SEAL, hash_of, ids_of, within
 from hitlchat.record.signing import PublicKey, is_signed
 
@@ -153,7 +153,7 @@ def _walk(report: Report, known: Known) -> Iterator[Finding | None]:
     last = Seal.objects.order_by("-number").first()
     late = {event_id: seal.number for seal in Seal.objects.exclude(late=[]).iterator() for event_id in seal.late}
     report.late = len(late)
-    marks, people = _Marks(known.seal, marking.noted()), People(dict(User.objects.values_list("pk", "username")), set())
+    marks, people = _Marks(known.seal, keeping.noted()), People(dict(User.objects.values_list("pk", "username")), set())
     yield from _keys(report, known.key, last)
     yield from _before_the_first()
     previous: Seal | None = None
@@ -260,7 +260,7 @@ def _keys(report: Report, noted: str, last: Seal | None) -> Iterator[Finding]:
     if not known:
         return
     report.key = known[-1].id
-    anchor = noted or keys.own_fingerprint() or ""
+    anchor = noted or signing.own_fingerprint() or ""
     if not anchor:
         report.notes.append(UNKNOWN)
     elif why := signing.broken(known, anchor):
@@ -293,7 +293,7 @@ class _Marks:
             yield Finding("truncated", words)
         if self._noted:
             words = (
-                f"Seal {self._noted.number} ({self._noted.hash[:16]}…) was here once, as {marking.file()} says, and is"
+                f"Seal {self._noted.number} ({self._noted.hash[:16]}…) was here once, as {keeping.file()} says, and is"
                 " not in the record any more."
             )
             yield Finding("truncated", words, self._noted.number)

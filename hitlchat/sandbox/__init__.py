@@ -5,10 +5,10 @@ from hitlchat.sandbox.engine import run
 from hitlchat.sandbox.grants import HostFunction
 from hitlchat.sandbox.keepers import close
 from hitlchat.sandbox.limits import Limits
-from hitlchat.sandbox.report import Fault, FaultKind, Problem, Report
 from hitlchat.sandbox.shares import Share, on_behalf, shares
 from hitlchat.sandbox.standing import Status, Wall, status
 from hitlchat.sandbox.walls import Walls, walls
+from hitlchat.sandbox.wire import Fault, FaultKind, Problem, Report
 
 __all__ = [
     "Fault",

@@ -4,11 +4,11 @@ import logging
 from collections.abc import Collection
 from typing import Any
 
-from hitlchat.sandbox.advice import warnings
 from hitlchat.sandbox.engine import check_size, described, is_async, ordered
+from hitlchat.sandbox.faults import warnings
 from hitlchat.sandbox.grants import awaitable, names_in
 from hitlchat.sandbox.limits import Limits
-from hitlchat.sandbox.report import Problem, Stopped
+from hitlchat.sandbox.wire import Problem, Stopped
 
 logger = logging.getLogger(__name__)
 

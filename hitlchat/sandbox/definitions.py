@@ -9,13 +9,11 @@ from typing import Any
 
 from pydantic_monty import AsyncMonty, AsyncMontySession, MontyError, MontyTypingError
 
-from hitlchat.sandbox.advice import advised
-from hitlchat.sandbox.asked import Asked
-from hitlchat.sandbox.driver import Driver
-from hitlchat.sandbox.faults import column_of, fault_from
+from hitlchat.sandbox.faults import advised, column_of, fault_from
 from hitlchat.sandbox.grants import MODULE, is_known, missing_name, not_granted
-from hitlchat.sandbox.report import Fault, Problem, Stopped
-from hitlchat.sandbox.session import driver_for, lend
+from hitlchat.sandbox.helping import Asked
+from hitlchat.sandbox.session import Driver, driver_for, lend
+from hitlchat.sandbox.wire import Fault, Problem, Stopped
 
 SYNTAX = "invalid-syntax"
 

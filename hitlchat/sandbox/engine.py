@@ -12,9 +12,8 @@ from hitlchat.sandbox.grants import HostFunction
 from hitlchat.sandbox.hosting import Hosting
 from hitlchat.sandbox.keepers import Keeper, lent
 from hitlchat.sandbox.limits import Limits, in_words
-from hitlchat.sandbox.report import Fault, Report, Stopped
 from hitlchat.sandbox.values import Meter, TooLarge, Unfit, check_inwards
-from hitlchat.sandbox.wire import Closed
+from hitlchat.sandbox.wire import Closed, Fault, Report, Stopped
 
 logger = logging.getLogger(__name__)
 

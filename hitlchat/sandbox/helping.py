@@ -1,18 +1,50 @@
-"""Calls of helper functions: counted, timed, with plain values of bounded size in and out. Used in a keeper."""
+"""Calls of helper functions, and what a run asks of the server. Used in a keeper."""
 
+import asyncio
 import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
+from itertools import count
 from typing import Any, cast
 
 from pydantic_monty import AsyncFunctionSnapshot, ExternalExceptionData, ExternalReturnValue
 
 from hitlchat.sandbox import helpers
 from hitlchat.sandbox.limits import Limits, in_words
-from hitlchat.sandbox.report import Fault, Stopped, Worked
 from hitlchat.sandbox.values import MAX_DEPTH, MAX_INTEGER_BITS, Meter, TooLarge, Unfit, type_name
+from hitlchat.sandbox.wire import Channel, Fault, Stopped, Worked
+
+HostAnswer = dict[str, Any]
+
+
+class Asked:
+    """The questions of one run. An answer is `{"value": …}` or `{"error": [type, message]}`."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+        self._numbers = count(1)
+        self._open: dict[int, asyncio.Future[HostAnswer]] = {}
+
+    async def call(self, name: str, args: list[Any], kwargs: dict[str, Any]) -> HostAnswer:
+        """What the granted function `name` says to plain JSON arguments."""
+        return await self._ask({"name": name, "args": args, "kwargs": kwargs})
+
+    async def sleep(self, seconds: float) -> None:
+        await self._ask({"sleep": seconds})
+
+    def answered(self, message: dict[str, Any]) -> None:
+        waiting = self._open.pop(message.pop("answer"), None)
+        if waiting is not None and not waiting.done():
+            waiting.set_result(message)
+
+    async def _ask(self, question: dict[str, Any]) -> HostAnswer:
+        number = next(self._numbers)
+        self._open[number] = asyncio.get_running_loop().create_future()
+        await self._channel.send({"call": number, **question})
+        return await self._open[number]
+
 
 PLAIN = (type(None), bool, float, date, datetime, time, timedelta)
 # An exponent is a few characters, and a number of that many digits to whoever calculates with it.

@@ -16,8 +16,8 @@ from typing import Any
 
 from pydantic_monty import AsyncMonty
 
-from hitlchat.sandbox.asked import Asked
 from hitlchat.sandbox.definitions import check_order
+from hitlchat.sandbox.helping import Asked
 from hitlchat.sandbox.session import run_order
 from hitlchat.sandbox.wire import Channel, Closed
 

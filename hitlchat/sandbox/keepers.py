@@ -27,10 +27,9 @@ from django.conf import settings
 from pydantic_monty._binary import find_monty_binary
 
 from hitlchat.base import scratch
-from hitlchat.sandbox.report import Fault, Stopped
 from hitlchat.sandbox.shares import on_behalf, own, shares
 from hitlchat.sandbox.walls import JAIL, Walls, walls
-from hitlchat.sandbox.wire import Channel
+from hitlchat.sandbox.wire import Channel, Fault, Stopped
 
 # What starts the processes, as it was when this one started.
 PYTHON = sys.executable

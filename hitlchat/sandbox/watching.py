@@ -17,7 +17,7 @@ from pathlib import Path
 
 from hitlchat.sandbox.faults import over_cpu, over_memory
 from hitlchat.sandbox.limits import Limits
-from hitlchat.sandbox.report import Fault
+from hitlchat.sandbox.wire import Fault
 
 LOOK_SECONDS = 0.02
 PAGE = resource.getpagesize()

@@ -13,8 +13,8 @@ from hitlchat.gate.models import HitlMode, Tool, ToolCall
 from hitlchat.gate.withdraw import NOT_STARTED
 from hitlchat.upstreams import history, judging, reaching
 from hitlchat.upstreams.models import ComposedTool, ToolEvent, ToolState, UpstreamServer
-from hitlchat.upstreams.risk.phrases import trips
-from hitlchat.upstreams.risk.schemas import checkable
+from hitlchat.upstreams.risk.limits import checkable
+from hitlchat.upstreams.risk.scan import trips
 from hitlchat.upstreams.risk.server import Assessment
 
 CHANGED = "Its server changed its definition after it was accepted."

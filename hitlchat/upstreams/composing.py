@@ -20,12 +20,14 @@ from hitlchat.upstreams.changes import (
     NotConfirmed,
     Refused,
     Settings,
+    check,
     loosening,
     loosens,
     rewords,
+    sending_elsewhere,
+    suspicion,
     told,
 )
-from hitlchat.upstreams.checking import check, sending_elsewhere, suspicion
 from hitlchat.upstreams.discovering import known_to
 from hitlchat.upstreams.models import ComposedTool, UpstreamServer
 from hitlchat.upstreams.risk import aliases as rules

@@ -26,11 +26,11 @@ from hitlchat.upstreams.catalog import CHANGED
 from hitlchat.upstreams.client import Listing, ListingFailed, NeverRan, Outcome, Pool, Status, Trial, try_connect
 from hitlchat.upstreams.discovering import Listed
 from hitlchat.upstreams.drafts import ServerDraft
+from hitlchat.upstreams.history import servers_changed
 from hitlchat.upstreams.models import ComposedTool, ServerState, ToolState, UpstreamServer
 from hitlchat.upstreams.oauth import refresh
-from hitlchat.upstreams.ourselves import around
+from hitlchat.upstreams.reaching import around
 from hitlchat.upstreams.risk.offered import Connection
-from hitlchat.upstreams.waking import servers_changed
 
 # So long the word of a process counts that is connected: others may just have no way to the server.
 # It is given anew at least with every look at the connection's health, each half minute.

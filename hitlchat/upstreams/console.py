@@ -15,13 +15,12 @@ from rich.text import Text
 
 from hitlchat.base.visible import see
 from hitlchat.gate.models import HitlMode
-from hitlchat.upstreams import composing, judging, reaching, values
+from hitlchat.upstreams import composing, gallery, judging, reaching, values
 from hitlchat.upstreams.client import Trial
 from hitlchat.upstreams.drafts import ServerDraft, draft_of
-from hitlchat.upstreams.gallery import entries
 from hitlchat.upstreams.models import ComposedTool, ToolState, UpstreamServer
 from hitlchat.upstreams.risk.difference import difference
-from hitlchat.upstreams.risk.rubric import assess_server
+from hitlchat.upstreams.risk.server import assess_server
 from hitlchat.upstreams.values import Value
 
 WITH_A_SERVER = {
@@ -117,7 +116,7 @@ def described(options: dict[str, Any]) -> ServerDraft:
         docs_url=options["docs"],
         enabled=not options["disabled"],
     )
-    return entries.vouched(draft, "")
+    return gallery.vouched(draft, "")
 
 
 def _values(kind: str, options: dict[str, Any]) -> tuple[Value, ...]:

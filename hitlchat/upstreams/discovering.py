@@ -25,8 +25,8 @@ from hitlchat.upstreams.models import ComposedTool, UpstreamServer
 from hitlchat.upstreams.risk import offered
 from hitlchat.upstreams.risk.difference import difference
 from hitlchat.upstreams.risk.offered import Connection, Unusable
-from hitlchat.upstreams.risk.rubric import ServerFacts
 from hitlchat.upstreams.risk.scan import Known
+from hitlchat.upstreams.risk.server import ServerFacts
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,29 @@
-"""The history of each tool that someone has accepted once, and of servers in the record: only added to."""
+"""The history of accepted tools and of servers, only added to; and signals that wake whoever shows them."""
 
 from collections.abc import Iterable
 from typing import Any
 
+from django.db import transaction
+from django.dispatch import Signal
+
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.transition import note
 from hitlchat.upstreams.models import ComposedTool, ToolEvent, UpstreamServer
+
+# Sent after the commit; from whichever thread made the change.
+servers_changed = Signal()
+# Sent with call_id, conversation_id and step while a call goes on, on the loop that executes it; receivers must not
+# take long. No more than a few a second: nobody reads faster, and each of them goes to every open page.
+progressed = Signal()
+
+
+def wake() -> None:
+    transaction.on_commit(_send, robust=True)
+
+
+def _send() -> None:
+    servers_changed.send_robust(sender=None)
+
 
 AT_A_TIME = 500
 # What the record says of a server. Of addresses, headers and arguments, which may be secret, only that they changed.

@@ -8,12 +8,11 @@ from hitlchat.base import canonical
 from hitlchat.base.canonical import storable
 from hitlchat.upstreams.client import Listing, UpstreamTool
 from hitlchat.upstreams.risk import limits
+from hitlchat.upstreams.risk.limits import left_to_the_server
 from hitlchat.upstreams.risk.offered import Connection, Offered, Pinned, Unusable, pin
-from hitlchat.upstreams.risk.phrases import Finding, trips
-from hitlchat.upstreams.risk.rubric import Composed, ServerFacts, assess_server, assess_tool, compose, says_it_writes
-from hitlchat.upstreams.risk.scan import Known, scan
-from hitlchat.upstreams.risk.schemas import left_to_the_server
-from hitlchat.upstreams.risk.server import Assessment
+from hitlchat.upstreams.risk.scan import Finding, Known, scan, trips
+from hitlchat.upstreams.risk.server import Assessment, ServerFacts, assess_server
+from hitlchat.upstreams.risk.tool import Composed, assess_tool, compose, says_it_writes
 
 # What a column of warnings holds of one tool.
 MOST_WARNINGS = 20

@@ -1,20 +1,75 @@
-"""From a server's row to what its connection needs, to its identity, and to what the judges have to know of it."""
+"""From a server's row to what its connection needs, to its identity, and whether it is this installation itself."""
 
 import shlex
 from typing import Any, cast
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from django.conf import settings
+from django.http import HttpRequest
+from django.urls import get_script_prefix
 from django.utils import timezone
 
 from hitlchat.base import canonical
+from hitlchat.outbound import addresses
 from hitlchat.secrets import references
+from hitlchat.secrets.masking import Mask
+from hitlchat.secrets.sealing import fingerprint
 from hitlchat.upstreams import models, values
-from hitlchat.upstreams.client import ServerSpec, Timeouts, TransportKind
+from hitlchat.upstreams.client import ServerSpec, Surroundings, Timeouts, TransportKind
 from hitlchat.upstreams.models import SignIn, Transport, UpstreamServer
 from hitlchat.upstreams.risk.offered import Connection
-from hitlchat.upstreams.risk.rubric import ServerFacts
-from hitlchat.upstreams.risk.server import Auth, Trust, reach
+from hitlchat.upstreams.risk.server import Auth, ServerFacts, Trust, reach
+
+_PORTS = {"http": 80, "https": 443}
+SENTENCE = "This is hitlchat's own address: its tools are here already, and need no connection."
+
+
+def is_own_address(url: str, request: HttpRequest) -> bool:
+    """As far as the address says: by the name under which this page was asked for, or by one of this machine's names
+    together with the port at which this process listens. Another name of this machine, or the port of another process
+    of this installation, is not recognised."""
+    try:
+        parts = urlsplit(url)
+        there = (parts.hostname or "", parts.port or _PORTS.get(parts.scheme, 0))
+    except ValueError:
+        return False
+    if unquote(parts.path).rstrip("/") != f"{get_script_prefix().rstrip('/')}/mcp":
+        return False
+    return there == _asked_for(request) or (_is_here(there[0]) and str(there[1]) == request.META.get("SERVER_PORT"))
+
+
+def _asked_for(request: HttpRequest) -> tuple[str, int]:
+    parts = urlsplit(f"//{request.get_host()}")
+    return parts.hostname or "", parts.port or _PORTS[request.scheme or "http"]
+
+
+def _is_here(host: str) -> bool:
+    named = {name.strip("[].").lower() for name in settings.ALLOWED_HOSTS}
+    return host in named or reach(host) == "local"
+
+
+KEY = "hitlchat"
+PURPOSE = "mcp installation"
+
+
+def mark() -> dict[str, dict[str, Any]]:
+    """The experimental capability by which our own MCP server says whose it is: of no use without our key."""
+    return {KEY: {"installation": _installation()}}
+
+
+def is_this_installation(experimental: dict[str, dict[str, Any]] | None) -> bool:
+    """Whether a server with these experimental capabilities is this installation, in whichever of its processes."""
+    told = (experimental or {}).get(KEY)
+    return isinstance(told, dict) and told.get("installation") == _installation()
+
+
+def _installation() -> str:
+    return fingerprint("this one", PURPOSE)
+
+
+def around() -> Surroundings:
+    return Surroundings(addresses, Mask, allow_stdio=settings.MCP_ALLOW_STDIO, is_ours=is_this_installation)
+
 
 # So much longer the connection waits for an answer: the person's time is looked after where the question is kept.
 QUESTION_MARGIN_SECONDS = 5.0

@@ -15,8 +15,8 @@ from hitlchat.secrets import references
 from hitlchat.upstreams import catalog, drafts, exposure, history, reaching
 from hitlchat.upstreams.access import OnlyPeople, require_administrator, require_person
 from hitlchat.upstreams.drafts import BadServer, ServerDraft, draft_of
+from hitlchat.upstreams.history import wake
 from hitlchat.upstreams.models import ComposedTool, ServerState, Transport, UpstreamServer
-from hitlchat.upstreams.waking import wake
 
 # They lower the risk of its tools, widen where it may be, or change what the person who approves reads of it.
 _TRUSTED_BY = ("docs_url", "docs_adequate", "allow_private")

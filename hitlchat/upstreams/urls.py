@@ -1,17 +1,16 @@
 from django.urls import path
 
+from hitlchat.upstreams import gallery
 from hitlchat.upstreams.drawer import views as drawer
 from hitlchat.upstreams.elicitation import views as elicitation
-from hitlchat.upstreams.gallery import views as gallery
-from hitlchat.upstreams.ledger import history
 from hitlchat.upstreams.ledger import views as ledger
-from hitlchat.upstreams.pages import listing, oauth, server, testing
+from hitlchat.upstreams.pages import oauth, server, testing
 
 app_name = "servers"
 
 urlpatterns = [
-    path("", listing.servers, name="list"),
-    path("status", listing.status, name="status"),
+    path("", server.servers_page, name="list"),
+    path("status", server.status, name="status"),
     path("new", server.new, name="new"),
     path("test", testing.test, name="test"),
     path("risk", server.risk, name="risk"),
@@ -31,8 +30,8 @@ urlpatterns = [
     path("s/<str:name>/tools/<uuid:tool_id>/accept", ledger.accept, name="accept-tool"),
     path("s/<str:name>/tools/<uuid:tool_id>/stop", ledger.stop, name="stop-tool"),
     path("tools/by-alias/<str:alias>", ledger.by_alias, name="alias"),
-    path("history", history.history, name="history"),
-    path("history/<int:event_id>", history.event, name="event"),
+    path("history", ledger.history, name="history"),
+    path("history/<int:event_id>", ledger.event, name="event"),
     path("gallery", gallery.gallery, name="gallery"),
     path("s/<str:name>/sign-in", oauth.begin, name="sign-in"),
     path("s/<str:name>/sign-in/forget", oauth.forget, name="forget-sign-in"),

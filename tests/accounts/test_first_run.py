@@ -9,9 +9,9 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 from django.utils import timezone
 
-from hitlchat.accounts import first_run
+from hitlchat.accounts import sign_in
 from hitlchat.accounts.models import SetupLink, Token, TokenKind, hashed
-from hitlchat.accounts.sessions import signed_in_user
+from hitlchat.accounts.sign_in import signed_in_user
 from tests.conftest import PASSWORD
 
 pytestmark = pytest.mark.django_db
@@ -20,7 +20,7 @@ PERSON = {"username": "mira", "password": PASSWORD}
 
 
 def test_the_link_makes_one_administrator_and_signs_them_in(client: Client) -> None:
-    link = f"/welcome/{first_run.make_link()}"
+    link = f"/welcome/{sign_in.make_link()}"
     assert client.post(link, PERSON).status_code == 302
     assert User.objects.get().is_superuser
     assert client.get("/").status_code == 200
@@ -29,33 +29,33 @@ def test_the_link_makes_one_administrator_and_signs_them_in(client: Client) -> N
 
 
 def test_looking_at_the_link_does_not_use_it_up(client: Client) -> None:
-    link = f"/welcome/{first_run.make_link()}"
+    link = f"/welcome/{sign_in.make_link()}"
     assert client.get(link).status_code == client.get(link).status_code == 200
 
 
 def test_using_one_link_ends_all_of_them(client: Client) -> None:
-    first, second = first_run.make_link(), first_run.make_link()
+    first, second = sign_in.make_link(), sign_in.make_link()
     client.post(f"/welcome/{first}", PERSON)
     assert client.get(f"/welcome/{second}").status_code == 410
     assert not SetupLink.objects.exists()
 
 
 def test_a_link_lapses(client: Client) -> None:
-    secret = first_run.make_link()
+    secret = sign_in.make_link()
     SetupLink.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
     assert client.post(f"/welcome/{secret}", PERSON).status_code == 410
     assert not User.objects.exists()
 
 
 def test_a_weak_password_is_refused_and_the_link_stays_open(client: Client) -> None:
-    link = f"/welcome/{first_run.make_link()}"
+    link = f"/welcome/{sign_in.make_link()}"
     assert b"too short" in client.post(link, PERSON | {"password": "short"}).content
     assert client.post(link, PERSON).status_code == 302
 
 
 def test_where_there_is_an_administrator_no_link_opens(alice: User, client: Client) -> None:
-    assert not first_run.needed()
-    assert client.get(f"/welcome/{first_run.make_link()}").status_code == 410
+    assert not sign_in.needed()
+    assert client.get(f"/welcome/{sign_in.make_link()}").status_code == 410
 
 
 def test_create_token_prints_nothing_but_the_token(bob: User) -> None:

@@ -10,7 +10,7 @@ from django.utils import timezone
 from pytest_django import Settings
 from time_machine import travel
 
-from hitlchat.accounts.locked_out import address
+from hitlchat.accounts.sign_in import address
 from tests.conftest import PASSWORD
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -6,7 +6,7 @@ from django.contrib.auth.models import User
 from django.db import connections
 from pytest_django import Settings
 
-from hitlchat.agent import endpoint, runner
+from hitlchat.agent import model_client, runner
 from hitlchat.agent.models import Conversation
 from hitlchat.base.background import background
 from tests import recorder as recorders
@@ -33,8 +33,8 @@ async def loop(transactional_db: None, scripted_model: ScriptedModel) -> AsyncIt
     await runner.let_go()
     await background.drain(10)
     background.adopt(None)
-    await endpoint.client(endpoint.endpoint()).close()
-    endpoint.client.cache_clear()
+    await model_client.client(model_client.endpoint()).close()
+    model_client.client.cache_clear()
     # Of the thread that async code shares.
     await in_database(connections.close_all)()
 

@@ -16,7 +16,7 @@ from typing import Any, Final
 import httpx2
 import pytest
 
-from hitlchat.agent.answer_bytes import LARGEST_EVENT
+from hitlchat.agent.model_client import LARGEST_EVENT
 from hitlchat.agent.models import RunStatus
 from tests.agent.talk import Talk
 from tests.mcp_server.floods import MIB, memory, peak

@@ -7,7 +7,7 @@ import pytest
 from django.contrib.auth.models import User
 from pytest_django import Settings
 
-from hitlchat.agent import held, runner, runs
+from hitlchat.agent import runner, runs
 from hitlchat.agent.models import Role, RunStatus
 from hitlchat.base.background import background
 from hitlchat.chat import fragments
@@ -43,7 +43,7 @@ async def open_words(talk: Talk) -> list[str]:
 
 
 async def left(talk: Talk) -> int:
-    return int(await in_database(held.count)((await talk.run()).turn_id))
+    return int(await in_database(runs.count)((await talk.run()).turn_id))
 
 
 async def test_the_run_pauses_and_asks_the_rest_in_the_models_order(

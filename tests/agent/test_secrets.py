@@ -4,8 +4,7 @@ import httpx2
 import openai
 import pytest
 
-from hitlchat.agent.endpoint import Endpoint
-from hitlchat.agent.trouble import explain
+from hitlchat.agent.model_client import Endpoint, explain
 
 KEY = "sk-live-4f9a"
 

@@ -7,7 +7,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.utils import timezone
 
-from hitlchat.agent import once, runner, transcript
+from hitlchat.agent import runner, runs, transcript
 from hitlchat.agent.models import Conversation, Message, Role, Run, SentMessage
 from hitlchat.gate.models import Approval, new_id
 from hitlchat.gate.status import Status
@@ -90,7 +90,7 @@ def test_of_a_message_sent_twice_at_once_with_its_key_one_is_said(bob: User, tal
 def test_a_key_is_its_persons_own_and_is_forgotten_after_a_day(bob: User, charlie: User, talk: Conversation) -> None:
     runner.say(talk, "Hello", "order-1")
     runner.say(Conversation.objects.create(owner=charlie), "Hi", "order-1")
-    SentMessage.objects.update(made_at=timezone.now() - once.KEPT - timedelta(seconds=1))
+    SentMessage.objects.update(made_at=timezone.now() - runs.KEPT - timedelta(seconds=1))
     runner.say(Conversation.objects.create(owner=bob), "Something else", "order-1")
     assert (Message.objects.count(), SentMessage.objects.filter(owner=bob).count()) == (3, 1)
 

@@ -9,8 +9,7 @@ from django.test import Client
 from pytest_django import Settings
 
 from hitlchat.accounts.models import TokenKind
-from hitlchat.upstreams import reaching
-from hitlchat.upstreams.gallery import entries
+from hitlchat.upstreams import gallery, reaching
 from hitlchat.upstreams.models import UpstreamServer
 from tests.api.conftest import Program, ProgramOf, problem
 from tests.api.described import described
@@ -114,7 +113,7 @@ def test_a_change_leaves_alone_what_it_does_not_name(alices: Program) -> None:
 
 
 def test_the_gallery_vouches_for_a_server_while_it_leads_where_its_entry_does(alices: Program) -> None:
-    entry = next(each for each in entries.ALL if each.url and "$" not in each.url)
+    entry = next(each for each in gallery.ALL if each.url and "$" not in each.url)
     made = described(alices.post("/servers", {"name": "shop", "url": entry.url, "galleryEntry": entry.id}))
     assert (made["galleryEntry"], made["trust"]) == (entry.id, entry.trust)
     moved = described(alices.patch("/servers/shop", {"url": URL}))

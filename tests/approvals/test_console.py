@@ -16,7 +16,7 @@ from django.template.loader import render_to_string
 from django.test.utils import CaptureQueriesContext
 
 from hitlchat.api import schemas
-from hitlchat.approvals.console import looking, showing
+from hitlchat.approvals.console import showing
 from hitlchat.gate import decide
 from hitlchat.gate.models import Approval, Decision, ToolCall
 from hitlchat.gate.status import Status
@@ -128,7 +128,7 @@ def test_however_many_wait_the_list_reads_the_first_of_an_index(run: Run, waits:
     ) as asked:
         run("list")
     assert len(asked) == 1
-    plan = looking.waiting()[:50].explain()
+    plan = showing.waiting()[:50].explain()
     assert "call_overdue" in plan or connection.vendor == "postgresql", plan
 
 
@@ -142,7 +142,7 @@ def test_the_console_says_what_the_web_card_says_of_hostile_arguments(run: Run, 
     )  # fmt: skip
     hostile = {**HOSTILE, "name]\nRisk: L0\x1b[2J": "x", **{f"n{number}": f"v{number}" for number in range(30)}}
     found = approval(ask(bob, tool, hostile))
-    card = looking.card_of(found, signed_in(bob))
+    card = showing.card_of(found, signed_in(bob))
     html = Texts(render_to_string("approvals/_card.html", {"card": card, "over": "ws"})).text
     plain, drawn = run("show", found.pk, "--full", "--plain"), run("show", found.pk, "--full")
     for seen in (row.value for row in (*card.rows, *card.more_rows)):

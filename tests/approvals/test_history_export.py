@@ -14,7 +14,7 @@ from django.test import AsyncClient, Client
 from hitlchat.approvals.history.listing import Filters
 from hitlchat.base.download import END
 from hitlchat.gate import decide
-from hitlchat.gate.history import exporting
+from hitlchat.gate.history import finding
 from hitlchat.gate.history.row import COLUMNS
 from hitlchat.gate.models import AuditEvent, Decision, ToolCall, new_id
 from tests.conftest import signed_in
@@ -120,7 +120,7 @@ def test_secrets_leave_in_neither_kind(bobs: Client, bob: User) -> None:
     Decision.objects.filter(approval__call=asked).update(
         reason=f"secret={SECRET}", edited_arguments={"clientSecret": SECRET}
     )
-    for form in exporting.FORMATS:
+    for form in finding.FORMATS:
         text = export(bobs, form)
         assert SECRET not in text
         assert text.count("•••") + text.count("\\u2022\\u2022\\u2022") >= 8
@@ -159,10 +159,10 @@ def test_a_cell_is_never_a_formula(bobs: Client, bob: User) -> None:
 async def test_it_goes_beyond_one_page_and_streams_under_asgi(bob: User) -> None:
     call = await ToolCall.objects.acreate(tool_name="x", status="succeeded", caller_kind="api", caller=bob)
     columns = await ToolCall.objects.filter(pk=call.pk).values().aget()
-    await ToolCall.objects.abulk_create(ToolCall(**columns | {"id": new_id()}) for _ in range(2 * exporting.AT_ONCE))
+    await ToolCall.objects.abulk_create(ToolCall(**columns | {"id": new_id()}) for _ in range(2 * finding.AT_ONCE))
     client = AsyncClient()
     await client.aforce_login(bob)
     response: Any = await client.post("/history/export", {"format": "jsonl"})
     assert response.is_async
     *rows, end = lines("".join([chunk.decode() async for chunk in response.streaming_content]))
-    assert len({row["id"] for row in rows}) == end["rows"] == 2 * exporting.AT_ONCE + 1
+    assert len({row["id"] for row in rows}) == end["rows"] == 2 * finding.AT_ONCE + 1

@@ -11,12 +11,11 @@ BROAD_EXCEPTS: Final[dict[str, str]] = {
     "hitlchat/gate/perform.py": "around a tool: whatever a source raises, the call ends as failed",
     "hitlchat/gate/preview.py": "around the code of sources: a preview that fails says so, and never keeps from asking",
     "hitlchat/gate/policy.py": "around a tool's condition and what rules are told: what cannot be read means ask",
-    "hitlchat/gate/policies/consulting.py": "around other people's policies: one that raises means ask",
-    "hitlchat/gate/policies/loading.py": "around other people's classes: one that cannot be made does not load",
+    "hitlchat/gate/policies/loading.py": "around other people's policies: one that raises means ask, or does not load",
     "hitlchat/mcp_server/calling.py": "the outermost frame of a tools/call: the client reads nothing of our insides",
     "hitlchat/mcp_server/inspector/sessions.py": "the outermost frame of a session: however it ends, it is said",
-    "hitlchat/mcp_server/server.py": "the outermost frame of every other request over MCP: no insides are told",
-    "hitlchat/mcp_server/changes.py": "the outermost frame of the watch for changes, which must outlive any failure",
+    "hitlchat/mcp_server/serving.py": "the outermost frame of every other request over MCP: no insides are told",
+    "hitlchat/mcp_server/listing.py": "the outermost frame of the watch for changes, which must outlive any failure",
     "hitlchat/mcp_server/submitting.py": "the outermost frame of what looks after waiting calls, which outlives them",
     "hitlchat/notices/keeping.py": "the outermost frame of the notices, which must outlive any single failure",
     "hitlchat/project_tools/running.py": "around the operator's own functions: a call always ends in a result",
@@ -34,8 +33,7 @@ BROAD_EXCEPTS: Final[dict[str, str]] = {
 # Modules that may be imported inside a function, because a program without them is a whole program. They take long to
 # load, and most commands never use them; tests/test_start.py counts what commands import.
 OPTIONAL_IMPORTS: Final[dict[str, set[str]]] = {
-    "hitlchat/agent/endpoint.py": {"openai"},
-    "hitlchat/agent/llm.py": {"openai"},
-    "hitlchat/agent/trouble.py": {"openai"},
+    "hitlchat/agent/answer.py": {"openai"},
+    "hitlchat/agent/model_client.py": {"openai"},
     "hitlchat/base/background.py": {"redis"},
 }

@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 from playwright.sync_api import Page, expect
 
-from hitlchat.upstreams.gallery import entries
+from hitlchat.upstreams import gallery
 from tests.browser import looking
 from tests.browser.conftest import Visit
 from tests.processes import STEADY, Server, Servers
@@ -115,7 +115,7 @@ def test_the_history_tells_what_changed_also_when_the_server_is_gone(alice: Page
 
 def test_the_gallery_is_searched_narrowed_and_started_from(alice: Page, server: Server) -> None:
     alice.goto(f"{server.url}/servers/gallery")
-    everything = f"{len(entries.ALL)} servers"
+    everything = f"{len(gallery.ALL)} servers"
     expect(alice.get_by_role("heading", name=everything)).to_be_visible()
     looking.check(alice)
     looking.wear(alice, "wide light")

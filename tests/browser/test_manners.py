@@ -111,7 +111,7 @@ def test_what_was_not_saved_leads_to_its_field(author: Page, house: House, visit
 # Signed in at a time that is long ago.
 LONG_AGO = """
 from django.contrib.sessions.backends.db import SessionStore
-from hitlchat.accounts.sessions import SIGNED_IN_AT
+from hitlchat.accounts.sign_in import SIGNED_IN_AT
 session = SessionStore(session_key="{key}")
 session[SIGNED_IN_AT] = "2020-01-01T00:00:00+00:00"
 session.save()

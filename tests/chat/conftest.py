@@ -5,7 +5,7 @@ from django.contrib.auth.models import User
 from django.db import connections
 from django.test import Client
 
-from hitlchat.agent import endpoint
+from hitlchat.agent import model_client
 from hitlchat.agent.models import Conversation
 from hitlchat.asgi import household
 from tests.agent.conftest import recorder
@@ -25,8 +25,8 @@ async def served(transactional_db: None, scripted_model: ScriptedModel) -> Async
     """The test's event loop is that of the server, sweeper and all; the application itself sees to that."""
     yield
     await household.end()
-    await endpoint.client(endpoint.endpoint()).close()
-    endpoint.client.cache_clear()
+    await model_client.client(model_client.endpoint()).close()
+    model_client.client.cache_clear()
     await in_database(connections.close_all)()
 
 

@@ -19,7 +19,7 @@ from django.contrib.auth.models import User  # noqa: E402
 
 from hitlchat.gate import decide  # noqa: E402
 from hitlchat.gate.deciders import NotEntitled  # noqa: E402
-from hitlchat.gate.grants import ending  # noqa: E402
+from hitlchat.gate.grants import giving  # noqa: E402
 from hitlchat.gate.grants.scope import Scope  # noqa: E402
 from hitlchat.gate.models import Approval, Grant, Tool, ToolCall  # noqa: E402
 from hitlchat.gate.sources import ToolResult  # noqa: E402
@@ -73,7 +73,7 @@ def _granted(bob: User, tool: Tool) -> None:
     say_yes(bob, call, grant=Scope(calls=5))
     grant = Grant.objects.get(approval__call=call)
     run(ask(bob, tool, conversation_id=HERE))
-    ending.revoke(grant.pk, signed_in(bob))
+    giving.revoke(grant.pk, signed_in(bob))
     mark(grant.pk.hex, "revoked")
 
 

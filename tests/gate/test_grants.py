@@ -14,7 +14,7 @@ from pytest_django import Settings
 from hitlchat.accounts.models import Token, TokenKind
 from hitlchat.gate import batch, decide, taking_back
 from hitlchat.gate.actor import Actor, Caller
-from hitlchat.gate.grants import ending, giving, scope, standing
+from hitlchat.gate.grants import giving, scope, standing
 from hitlchat.gate.grants.scope import BadGrant, Scope
 from hitlchat.gate.models import AuditEvent, Decision, Grant, Tool, ToolCall, new_id
 from hitlchat.gate.status import Status
@@ -269,13 +269,13 @@ def test_revoking_ends_it_and_fences_what_has_not_started(bob: User, entered: li
     tool = conditional()
     grant = granted(bob, tool, calls=5)
     call = covered(bob, tool)
-    ending.revoke(grant.pk, signed_in(bob))
+    giving.revoke(grant.pk, signed_in(bob))
     assert (status(call), fresh(call).reason) == (
         Status.WITHDRAWN,
         "Not run: its grant was revoked: bob revoked it.",
     )
     assert (run(call), runs(bob, tool), entered) == (False, False, [])
-    ending.revoke(grant.pk, signed_in(bob))
+    giving.revoke(grant.pk, signed_in(bob))
     assert len(named("grant.revoked")) == 1
 
 
@@ -283,12 +283,12 @@ def test_only_its_person_and_administrators_revoke_it(bob: User, charlie: User, 
     tool = conditional()
     grant = granted(bob, tool, minutes=5)
     for stranger in (signed_in(charlie), Actor(bob.pk, "system"), Actor(bob.pk, "elicitation"), Actor(None, "session")):
-        with pytest.raises(ending.NoSuchGrant):
-            ending.revoke(grant.pk, stranger)
-    with pytest.raises(ending.NoSuchGrant):
-        ending.revoke(new_id(), signed_in(bob))
+        with pytest.raises(giving.NoSuchGrant):
+            giving.revoke(grant.pk, stranger)
+    with pytest.raises(giving.NoSuchGrant):
+        giving.revoke(new_id(), signed_in(bob))
     assert runs(bob, tool)
-    ending.revoke(grant.pk, signed_in(alice))
+    giving.revoke(grant.pk, signed_in(alice))
     assert again(grant).why == "alice revoked it"
 
 
@@ -339,5 +339,5 @@ def test_the_sweeper_looks_at_all_grants_with_one_query(bob: User, django_assert
     for name in ("refund", "remind", "retry"):
         granted(bob, conditional(name=name), calls=5)
     with django_assert_num_queries(1):
-        ending.void_changed()
+        giving.void_changed()
     assert Grant.objects.filter(standing.ACTIVE).count() == 3

@@ -8,7 +8,7 @@ from django.contrib.auth.models import User
 from django.db import transaction
 
 from hitlchat.gate import perform
-from hitlchat.gate.grants import covering, ending
+from hitlchat.gate.grants import covering, giving
 from hitlchat.gate.grants.scope import Scope
 from hitlchat.gate.models import Grant, Tool, ToolCall
 from hitlchat.gate.status import Status
@@ -43,7 +43,7 @@ def test_what_is_judged_before_and_recorded_after_a_revocation_asks(bob: User) -
     tool = conditional()
     grant = granted(bob, tool, calls=5)
     judged = async_to_sync(prepare)(CallRequest(tool.name, {"text": "a"}, caller(bob)))
-    with meanwhile(partial(ending.revoke, grant.pk, signed_in(bob))):
+    with meanwhile(partial(giving.revoke, grant.pk, signed_in(bob))):
         assert admit(judged).status == Status.WAITING
     assert again(grant).used == 0
 
@@ -71,7 +71,7 @@ def test_of_revoking_and_starting_either_nothing_starts_or_what_started_is_told_
     tool = conditional()
     grant = granted(bob, tool, calls=5)
     call = covered(bob, tool)
-    works: list[Work] = [partial(ending.revoke, grant.pk, signed_in(bob)), partial(perform.claim, call.pk)]
+    works: list[Work] = [partial(giving.revoke, grant.pk, signed_in(bob)), partial(perform.claim, call.pk)]
     ends = together(*works[:: 1 if round_ % 2 else -1], meet_at_first_write=True)
     assert [end for end in ends if isinstance(end, BaseException)] == []
     started = any(isinstance(end, ToolCall) for end in ends)

@@ -9,7 +9,7 @@ from pytest_django import Settings
 
 from hitlchat.gate.models import Tool
 from hitlchat.gate.policies.coverage import coverage, lines
-from hitlchat.gate.policies.verdicts import (
+from hitlchat.gate.policies.rule import (
     Abstain,
     Allow,
     Ask,

@@ -13,7 +13,7 @@ from django.test import Client
 
 from hitlchat.accounts.models import Token, TokenKind
 from hitlchat.agent.models import Conversation
-from hitlchat.chat import act, commands
+from hitlchat.chat import commands
 from hitlchat.gate import decide
 from hitlchat.gate.decide import AlreadySettled
 from hitlchat.gate.models import Approval, Decision, Tool, ToolCall, Verdict
@@ -95,7 +95,7 @@ def by_open_page(client: Client, approval: Approval) -> Sequence[Answer]:
 
     def told(verdict: str) -> str:
         frame = {"type": "decide", "approval": str(approval.pk), "verdict": verdict, "digest": approval.digest}
-        return act.act(session, conversation, commands.parse(json.dumps(frame)))
+        return commands.act(session, conversation, commands.parse(json.dumps(frame)))
 
     return [partial(told, verdict) for verdict in Verdict.values] * WEB
 

@@ -12,7 +12,7 @@ from hitlchat.gate import card
 from hitlchat.gate.models import Approval, Tool, ToolCall
 from hitlchat.gate.sources import Preview
 from hitlchat.mcp_server import question
-from hitlchat.notices.wording.facts import facts
+from hitlchat.notices.wording import facts
 from tests.gate.asking import approval_of, approved, fresh, recording, run
 
 pytestmark = pytest.mark.django_db(transaction=True)

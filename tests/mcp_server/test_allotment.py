@@ -15,7 +15,7 @@ from hitlchat.gate.models import Tool
 from hitlchat.mcp_server import serving
 from hitlchat.mcp_server.allotment import IDLE_SECONDS
 from hitlchat.mcp_server.door import Door
-from hitlchat.mcp_server.server import make_server
+from hitlchat.mcp_server.serving import make_server
 from tests.mcp_server.clients import connected
 from tests.mcp_server.conftest import TokenOf
 from tests.mcp_server.older import ACCEPT, older

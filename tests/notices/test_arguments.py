@@ -7,7 +7,7 @@ from django.contrib.auth.models import User
 
 from hitlchat.gate.models import ToolCall
 from hitlchat.notices.models import Installation
-from hitlchat.notices.wording.facts import masked
+from hitlchat.notices.wording import masked
 from hitlchat.secrets.masking import HIDDEN
 from tests.gate.asking import approved, recording, run
 from tests.notices.noticing import look, webhook

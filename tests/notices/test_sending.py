@@ -16,10 +16,9 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 
 from hitlchat.gate.models import AuditEvent
-from hitlchat.notices import changing
+from hitlchat.notices import changing, sending
 from hitlchat.notices.changing import Refused
 from hitlchat.notices.models import Kind, Notice, NoticeKind, Receiver, State
-from hitlchat.notices.sending import outbox
 from tests import clock
 from tests.conftest import signed_in
 from tests.gate.asking import ask, recording, say_yes
@@ -197,7 +196,7 @@ def test_receivers_that_hang_delay_neither_others_nor_answers(
     call = ask(bob, recording())
     look()
     assert len(inbound.got) == 1
-    assert all(len(each.got) == outbox.MOST_PER_PLACE for each in silent)
+    assert all(len(each.got) == sending.MOST_PER_PLACE for each in silent)
     failed = Notice.objects.exclude(trouble="")
     assert {each.trouble for each in failed} == {"It gave no whole answer within 1 seconds."}
     say_yes(bob, call)
@@ -209,7 +208,7 @@ def test_what_a_process_left_that_died_another_one_sends_under_the_same_id(
     receiver, _ = webhook(alice, inbound)
     ask(bob, recording(deadline_seconds=86400))
     look()
-    until = timezone.now() + outbox.lease(receiver)
+    until = timezone.now() + sending.lease(receiver)
     # As it is when a process dies after it sent, and before it noted that.
     Notice.objects.update(state=State.DUE, done_at=None, owner="another process", lease_until=until)
     look()
@@ -224,7 +223,7 @@ def test_what_a_process_left_that_died_another_one_sends_under_the_same_id(
 def test_of_two_processes_that_claim_one_sends(alice: User, inbound: Inbound) -> None:
     receiver, _ = webhook(alice, inbound)
     changing.test(receiver, alice, signed_in(alice))
-    first, second = outbox.claim(10, {}), outbox.claim(10, {})
+    first, second = sending.claim(10, {}), sending.claim(10, {})
     assert (len(first), len(second)) == (1, 0)
 
 

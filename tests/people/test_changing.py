@@ -17,8 +17,8 @@ from hitlchat.gate.models import AuditEvent, ToolCall
 from hitlchat.gate.staleness import NO_AUTHOR
 from hitlchat.gate.status import Status
 from hitlchat.gate.submit import CallRequest, admit, prepare, submit
-from hitlchat.people import changing, inviting, rules
-from hitlchat.people.rules import CONSOLE, Refused, Stale
+from hitlchat.people import changing, inviting
+from hitlchat.people.changing import CONSOLE, Refused, Stale
 from tests.conftest import PASSWORD, MakeTool, caller, signed_in
 
 NOTHING = {"invitations_void": 0, "calls_withdrawn": 0}
@@ -44,7 +44,7 @@ async def called(user: User, name: str = "echo") -> ToolCall:
 
 
 def test_a_role_is_changed_and_the_record_says_by_whom_and_from_what_to_what(alice: User, bob: User) -> None:
-    changing.change_role(bob.pk, Role.AUTHOR, signed_in(alice), rules.state(bob))
+    changing.change_role(bob.pk, Role.AUTHOR, signed_in(alice), changing.state(bob))
     assert roles.role_of(bob) == Role.AUTHOR
     ((name, data),) = events()
     assert name == "person.role_changed"
@@ -76,17 +76,17 @@ def test_nobody_changes_their_own_role_or_deactivates_themselves(alice: User, mi
         changing.change_role(alice.pk, Role.MEMBER, signed_in(alice))
     with pytest.raises(Refused, match="Nobody changes their own role"):
         changing.deactivate(alice.pk, signed_in(alice))
-    assert rules.state(alice) == "administrator, active"
+    assert changing.state(alice) == "administrator, active"
 
 
 def test_what_is_no_longer_as_the_page_showed_it_is_not_changed(alice: User, bob: User) -> None:
-    seen = rules.state(bob)
+    seen = changing.state(bob)
     changing.change_role(bob.pk, Role.AUTHOR, signed_in(alice))
     with pytest.raises(Stale, match="bob is now author, active"):
         changing.change_role(bob.pk, Role.APPROVER, signed_in(alice), seen)
     with pytest.raises(Stale):
         changing.deactivate(bob.pk, signed_in(alice), seen)
-    assert rules.state(bob) == "author, active"
+    assert changing.state(bob) == "author, active"
 
 
 def test_the_last_active_administrator_stays_one_also_at_the_console(alice: User, bob: User, mira: User) -> None:
@@ -98,7 +98,7 @@ def test_the_last_active_administrator_stays_one_also_at_the_console(alice: User
     changing.change_role(bob.pk, Role.ADMINISTRATOR, CONSOLE)
     changing.deactivate(alice.pk, CONSOLE)
     alice.refresh_from_db()
-    assert rules.state(alice) == "administrator, deactivated"
+    assert changing.state(alice) == "administrator, deactivated"
 
 
 @pytest.mark.guarantee("gate:only-people", "gate:no-yes-no-run")

@@ -10,7 +10,7 @@ from pytest_django import Settings
 
 from hitlchat.accounts import roles
 from hitlchat.accounts.models import Invitation, Role, Token, TokenKind
-from hitlchat.accounts.sessions import signed_in_user
+from hitlchat.accounts.sign_in import signed_in_user
 from hitlchat.gate.models import AuditEvent
 from tests.conftest import PASSWORD
 

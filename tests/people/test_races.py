@@ -9,8 +9,8 @@ from django.db import connection, connections, transaction
 
 from hitlchat.accounts import roles
 from hitlchat.accounts.models import Role
-from hitlchat.people import changing, inviting, rules
-from hitlchat.people.rules import Refused
+from hitlchat.people import changing, inviting
+from hitlchat.people.changing import Refused
 from tests.conftest import PASSWORD, signed_in
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -71,7 +71,7 @@ def test_the_second_of_them_waits_for_the_first_and_then_finds_that_they_may_not
 
     thread = threading.Thread(target=second)
     with transaction.atomic():
-        rules.lock(signed_in(alice))
+        changing.lock(signed_in(alice))
         thread.start()
         thread.join(1)
         assert thread.is_alive()

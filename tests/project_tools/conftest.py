@@ -8,7 +8,7 @@ import pytest
 from hitlchat.base.background import background
 from hitlchat.project_tools import catalogue
 from hitlchat.project_tools.declaring import DECLARED
-from hitlchat.project_tools.rows import keep_in_step
+from hitlchat.project_tools.source import keep_in_step
 from tests.processes import installation, migrated, servers
 
 __all__ = ["installation", "migrated", "servers"]

@@ -15,7 +15,7 @@ from hitlchat.gate.models import Tool
 from hitlchat.gate.status import Status
 from hitlchat.project_tools import tool
 from hitlchat.project_tools.declaring import DECLARED
-from hitlchat.project_tools.rows import after_migrate, keep_in_step
+from hitlchat.project_tools.source import after_migrate, keep_in_step
 from tests.conftest import MakeTool
 from tests.gate.asking import ask, fresh, run
 from tests.project_tools.conftest import Offer

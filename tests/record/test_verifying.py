@@ -6,7 +6,7 @@ from django.db import connection
 
 from hitlchat.gate.actor import SYSTEM
 from hitlchat.gate.models import RecordKey, Seal, ToolCall
-from hitlchat.record import keys, marking
+from hitlchat.record import keeping, signing
 from hitlchat.record.rows import body_of
 from hitlchat.record.sealing import seal, seal_all
 from hitlchat.record.seals import hash_of
@@ -102,15 +102,15 @@ def test_a_seal_that_is_gone_is_missed(tamper: Sql) -> None:
 def test_a_record_cut_off_at_its_end_is_found_by_what_was_noted_beside_it_or_elsewhere(tamper: Sql) -> None:
     _, last = sealed(2, 2)
     noted = Seal.objects.latest("number").hash
-    assert marking.advance() is None
+    assert keeping.advance() is None
     tamper("DELETE FROM gate_seal WHERE number = 2")
     tamper("DELETE FROM gate_auditevent WHERE id >= %s", last[0])
     assert found() == [("truncated", 2, None)]
     # Sealing goes on, and what was noted stays noted.
     sealed(1)
-    assert marking.advance() is not None
+    assert keeping.advance() is not None
     assert ("truncated", 2, None) in found()
-    marking.file().unlink()
+    keeping.file().unlink()
     assert found() == []
     assert found(seal=noted) == [("truncated", None, None)]
 
@@ -128,11 +128,11 @@ def test_the_key_that_was_noted_vouches_for_those_that_followed_it_and_for_no_ot
     data_folder: object, tamper: Sql
 ) -> None:
     sealed(2)
-    noted = keys.own_fingerprint()
+    noted = signing.own_fingerprint()
     assert noted is not None
     replace_key()
     sealed(2)
-    assert keys.own_fingerprint() != noted
+    assert signing.own_fingerprint() != noted
     assert found(key=noted) == []
     assert found() == []
     tamper("UPDATE gate_recordkey SET endorsement = ''")
@@ -143,24 +143,24 @@ def test_the_key_that_was_noted_vouches_for_those_that_followed_it_and_for_no_ot
 
 def test_an_intruder_who_seals_with_a_key_of_their_own_is_found(tamper: Sql) -> None:
     sealed(2)
-    own = keys.file().read_bytes()
-    keys.file().unlink()
-    with pytest.raises(keys.OtherKey, match="seals nothing"):
+    own = signing.file().read_bytes()
+    signing.file().unlink()
+    with pytest.raises(signing.OtherKey, match="seals nothing"):
         sealed(1)
     for statement in ("DELETE FROM gate_seal", "DELETE FROM gate_recordkey"):
         tamper(statement)
     seal_all()
     assert found() == []
-    keys.file().write_bytes(own)
+    signing.file().write_bytes(own)
     assert found() == [("key not vouched for", None, None)]
     # Nor does it help to pass it off as an older one.
     assert RecordKey.objects.count() == 1
 
 
 def replace_key() -> None:
-    fresh = keys.file().with_name("fresh")
-    keys.rotate(fresh, SYSTEM)
-    fresh.replace(keys.file())
+    fresh = signing.file().with_name("fresh")
+    signing.rotate(fresh, SYSTEM)
+    fresh.replace(signing.file())
 
 
 def _id(call: ToolCall) -> object:

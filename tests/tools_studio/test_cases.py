@@ -13,7 +13,7 @@ from hitlchat.gate.models import Tool, ToolCall
 from hitlchat.gate.settling import settled
 from hitlchat.gate.status import Status
 from tests.conftest import ECHO, MakeTool, caller, signed_in, tried
-from tools_studio import authoring, cases, trials
+from tools_studio import authoring, cases
 from tools_studio.cases import Case
 from tools_studio.drafts import AuthoringError
 from tools_studio.models import TestCase
@@ -85,7 +85,7 @@ def test_keys_in_another_order_are_the_same_result(make_tool: MakeTool, alice: U
 
 
 def test_a_passing_case_is_the_test_that_publishing_needs(half: Tool, alice: User) -> None:
-    assert trials.passed(half) is None
+    assert cases.passed(half) is None
     run(half, alice, Case("equals", {"n": 4}, "equals", 2.0))
     assert authoring.publish(half, SYSTEM).published
 

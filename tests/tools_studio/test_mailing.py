@@ -16,7 +16,7 @@ from hitlchat.gate.status import Status
 from tests.conftest import MakeTool
 from tests.tools_studio.calling import call, said
 from tests.tools_studio.mailbox import Mailbox, listening
-from tools_studio.capabilities import email
+from tools_studio.capabilities import store
 
 SENDS = '''from hitl import send_email
 
@@ -32,14 +32,14 @@ def run(to: list[str], subject: str, text: str) -> str:
 def mailbox(settings: Any) -> Iterator[Mailbox]:
     """A mail server, and settings that name it."""
     with listening() as box:
-        settings.EMAIL_BACKEND = email.SMTP
+        settings.EMAIL_BACKEND = store.SMTP
         settings.EMAIL_HOST, settings.EMAIL_PORT, settings.EMAIL_TIMEOUT = "127.0.0.1", box.port, 1
         settings.DEFAULT_FROM_EMAIL = "tools@example.com"
         yield box
 
 
 def send(to: Any, subject: Any = "Hello", text: Any = "Text", patterns: tuple[str, ...] = ("*",)) -> None:
-    async_to_sync(email.grants(patterns)["send_email"])(to, subject, text)
+    async_to_sync(store.email_grants(patterns)["send_email"])(to, subject, text)
 
 
 @pytest.mark.django_db(transaction=True)
@@ -141,7 +141,7 @@ def test_a_recipient_named_twice_gets_it_once() -> None:
 
 
 def test_without_a_mail_server_the_error_says_what_to_set(settings: Any) -> None:
-    settings.EMAIL_BACKEND, settings.EMAIL_HOST = email.SMTP, ""
+    settings.EMAIL_BACKEND, settings.EMAIL_HOST = store.SMTP, ""
     with pytest.raises(ValueError, match="E-mail is not set up on this server: set EMAIL_HOST"):
         send("a@example.com")
 
@@ -174,7 +174,7 @@ def test_a_server_that_is_not_there_is_told(mailbox: Mailbox, settings: Any) -> 
 
 
 def test_nothing_is_offered_without_recipients() -> None:
-    assert email.grants(()) == {}
+    assert store.email_grants(()) == {}
 
 
 def test_a_set_up_that_cannot_work_stops_the_start() -> None:

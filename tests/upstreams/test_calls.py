@@ -18,9 +18,9 @@ from hitlchat.gate.submit import CallRequest, submit
 from hitlchat.upstreams import composing, discovering, servers
 from hitlchat.upstreams.changes import Change
 from hitlchat.upstreams.client import Listing, ServerSpec, Step, try_connect
+from hitlchat.upstreams.history import progressed
 from hitlchat.upstreams.models import ServerState, ToolState, UpstreamServer
 from hitlchat.upstreams.values import Value
-from hitlchat.upstreams.waking import progressed
 from tests.conftest import caller, signed_in
 from tests.gate.asking import approval_of, approved, events, fresh, run, status
 from tests.upstreams.client.upstreams import SURROUNDINGS

@@ -11,7 +11,7 @@ from pytest_django import Settings
 
 from hitlchat.accounts import roles
 from hitlchat.accounts.models import Role
-from hitlchat.agent import endpoint, runner
+from hitlchat.agent import model_client, runner
 from hitlchat.agent.models import Conversation
 from hitlchat.base.database import in_db
 from hitlchat.gate import sweep, withdraw
@@ -157,8 +157,8 @@ def server_of_tool(tool: Tool) -> UpstreamServer:
 async def talk(there: HostileHttp, bob: User, scripted_model: ScriptedModel) -> AsyncIterator[Talk]:
     yield Talk(await Conversation.objects.acreate(owner=bob), bob)
     await runner.let_go()
-    await endpoint.client(endpoint.endpoint()).close()
-    endpoint.client.cache_clear()
+    await model_client.client(model_client.endpoint()).close()
+    model_client.client.cache_clear()
 
 
 @pytest.mark.guarantee("gate:no-yes-no-run", "gate:truth")

@@ -9,22 +9,21 @@ from django.test import Client
 from pytest_django import Settings
 
 from hitlchat.base.visible import see
-from hitlchat.upstreams import drafts, servers
+from hitlchat.upstreams import drafts, gallery, servers
 from hitlchat.upstreams.drafts import ServerDraft
-from hitlchat.upstreams.gallery import entries
-from hitlchat.upstreams.gallery.entries import AUTHS, CATEGORIES, TAGS, Entry
+from hitlchat.upstreams.gallery import AUTHS, CATEGORIES, TAGS, Entry
 from hitlchat.upstreams.models import Trust, UpstreamServer
 from hitlchat.upstreams.values import Value
 from tests.conftest import signed_in
 from tests.upstreams.shops import somewhere
 
-REMOTE = [entry for entry in entries.ALL if entry.kind == "remote"]
-LOCAL = [entry for entry in entries.ALL if entry.kind == "local"]
+REMOTE = [entry for entry in gallery.ALL if entry.kind == "remote"]
+LOCAL = [entry for entry in gallery.ALL if entry.kind == "local"]
 GALLERY = "/servers/gallery"
 
 
 def entry(entry_id: str) -> Entry:
-    found = entries.find(entry_id)
+    found = gallery.find(entry_id)
     assert found is not None
     return found
 
@@ -32,27 +31,27 @@ def entry(entry_id: str) -> Entry:
 def test_there_is_enough_to_start_from() -> None:
     assert sum(each.by_vendor for each in REMOTE) >= 40
     assert len(LOCAL) >= 12
-    assert {each.category for each in entries.ALL} == set(CATEGORIES)
+    assert {each.category for each in gallery.ALL} == set(CATEGORIES)
 
 
 def test_no_two_entries_are_the_same() -> None:
     for told in (
-        [each.id for each in entries.ALL],
-        [each.title for each in entries.ALL],
-        [e.address for e in entries.ALL],
+        [each.id for each in gallery.ALL],
+        [each.title for each in gallery.ALL],
+        [e.address for e in gallery.ALL],
     ):
         assert len(told) == len(set(told))
 
 
 def test_an_entry_can_be_saved_as_it_is() -> None:
-    for each in entries.ALL:
+    for each in gallery.ALL:
         columns = drafts.columns(each.draft())
         assert columns["gallery_entry"] == each.id
         assert columns["docs_url"] == each.docs_url
 
 
 def test_an_entry_is_of_known_kinds() -> None:
-    for each in entries.ALL:
+    for each in gallery.ALL:
         assert each.category in CATEGORIES
         assert each.auth in AUTHS
         assert set(each.tags) <= set(TAGS)
@@ -61,7 +60,7 @@ def test_an_entry_is_of_known_kinds() -> None:
 
 
 def test_an_entry_is_reached_over_https_or_started_by_a_launcher() -> None:
-    for each in entries.ALL:
+    for each in gallery.ALL:
         assert urlsplit(each.docs_url).scheme == "https"
         if each.kind == "remote":
             parts = urlsplit(each.url)
@@ -73,7 +72,7 @@ def test_an_entry_is_reached_over_https_or_started_by_a_launcher() -> None:
 
 
 def test_what_an_entry_says_is_short_and_plain() -> None:
-    for each in entries.ALL:
+    for each in gallery.ALL:
         texts = (each.summary, each.privileges, *each.setup)
         assert all(10 <= len(text) <= 160 and text.endswith(".") for text in texts)
         for text in (*texts, each.title, each.maker, each.address):
@@ -83,7 +82,7 @@ def test_what_an_entry_says_is_short_and_plain() -> None:
 
 
 def test_an_entry_asks_for_what_it_says_it_asks_for() -> None:
-    for each in entries.ALL:
+    for each in gallery.ALL:
         secret = [value for value in (*each.headers, *each.env) if value.secret]
         assert all(value.value and "${" in value.value for value in secret), each.id
         bearer = [value for value in each.headers if value.value and value.value.startswith("Bearer ${")]
@@ -95,43 +94,43 @@ def test_an_entry_asks_for_what_it_says_it_asks_for() -> None:
 
 
 def test_an_entry_is_trusted_as_long_as_it_leads_where_it_leads() -> None:
-    for each in entries.ALL:
+    for each in gallery.ALL:
         draft = each.draft()
-        assert entries.trust_of(each.id, draft) == each.trust
-        assert entries.trust_of(each.id, replace(draft, name="mine", call_seconds=5)) == each.trust
+        assert gallery.trust_of(each.id, draft) == each.trust
+        assert gallery.trust_of(each.id, replace(draft, name="mine", call_seconds=5)) == each.trust
         if each.kind == "remote":
             elsewhere = replace(draft, url=f"https://{urlsplit(each.url).hostname}/somewhere/else")
-            assert entries.trust_of(each.id, elsewhere) == Trust.KNOWN_HOST
-            assert entries.trust_of(each.id, replace(draft, url="https://attacker.example/mcp")) == Trust.UNKNOWN
+            assert gallery.trust_of(each.id, elsewhere) == Trust.KNOWN_HOST
+            assert gallery.trust_of(each.id, replace(draft, url="https://attacker.example/mcp")) == Trust.UNKNOWN
         else:
-            assert entries.trust_of(each.id, replace(draft, command="bash")) == Trust.UNKNOWN
-            assert entries.trust_of(each.id, replace(draft, args=(*each.args, "--more"))) == Trust.UNKNOWN
+            assert gallery.trust_of(each.id, replace(draft, command="bash")) == Trust.UNKNOWN
+            assert gallery.trust_of(each.id, replace(draft, args=(*each.args, "--more"))) == Trust.UNKNOWN
             more = (*each.env, Value("NODE_OPTIONS", "--require=/evil.js", secret=False))
-            assert entries.trust_of(each.id, replace(draft, env=more)) == Trust.UNKNOWN
+            assert gallery.trust_of(each.id, replace(draft, env=more)) == Trust.UNKNOWN
 
 
 def test_what_an_entry_leaves_open_may_be_filled_in_but_not_with_an_option() -> None:
     files = entry("filesystem")
     *fixed, open_one = files.args
     assert open_one == "${FILES_FOLDER}"
-    assert entries.trust_of("filesystem", replace(files.draft(), args=(*fixed, "/srv/files"))) == Trust.COMMUNITY
-    assert entries.trust_of("filesystem", replace(files.draft(), args=(*fixed, "--eval=1"))) == Trust.UNKNOWN
-    assert entries.trust_of("filesystem", replace(files.draft(), args=("-y", "evil", "/srv"))) == Trust.UNKNOWN
+    assert gallery.trust_of("filesystem", replace(files.draft(), args=(*fixed, "/srv/files"))) == Trust.COMMUNITY
+    assert gallery.trust_of("filesystem", replace(files.draft(), args=(*fixed, "--eval=1"))) == Trust.UNKNOWN
+    assert gallery.trust_of("filesystem", replace(files.draft(), args=("-y", "evil", "/srv"))) == Trust.UNKNOWN
 
 
 def test_a_typed_address_on_a_host_of_the_gallery_counts_for_something_over_https_only() -> None:
-    assert entries.trust_for("https://mcp.linear.app/other") == Trust.KNOWN_HOST
-    assert entries.trust_for("https://MCP.linear.app/mcp") == Trust.KNOWN_HOST
+    assert gallery.trust_for("https://mcp.linear.app/other") == Trust.KNOWN_HOST
+    assert gallery.trust_for("https://MCP.linear.app/mcp") == Trust.KNOWN_HOST
     for url in (
         *("http://mcp.linear.app/mcp", "https://mcp.linear.app:8443/mcp", "https://mcp.linear.app.evil.example/mcp"),
         *("https://linear.app/mcp", "https://[broken", "", "mcp.linear.app"),
     ):
-        assert entries.trust_for(url) == Trust.UNKNOWN
+        assert gallery.trust_for(url) == Trust.UNKNOWN
 
 
 def test_the_entry_of_an_unknown_id_vouches_for_nothing() -> None:
-    assert entries.find("nothing") is None
-    assert entries.trust_of("nothing", ServerDraft("x", url="https://x.example/mcp")) == Trust.UNKNOWN
+    assert gallery.find("nothing") is None
+    assert gallery.trust_of("nothing", ServerDraft("x", url="https://x.example/mcp")) == Trust.UNKNOWN
 
 
 @pytest.fixture
@@ -157,8 +156,8 @@ def test_only_administrators_see_the_gallery(client: Client, bob: User) -> None:
 def test_the_gallery_shows_every_entry_and_where_to_start_from_it(admin: Client, settings: Settings) -> None:
     settings.MCP_ALLOW_STDIO = True
     page = shown(admin)
-    assert f"{len(entries.ALL)} servers" in page
-    for each in entries.ALL:
+    assert f"{len(gallery.ALL)} servers" in page
+    for each in gallery.ALL:
         assert f'id="entry-{each.id}"' in page
         assert f"/servers/new?from={each.id}" in page
 
@@ -178,11 +177,11 @@ def test_the_gallery_shows_every_entry_and_where_to_start_from_it(admin: Client,
 )
 def test_the_gallery_is_narrowed_by_what_the_address_says(admin: Client, query: str, fits: object) -> None:
     page = shown(admin, query)
-    found = {each.id for each in entries.ALL if f'id="entry-{each.id}"' in page}
-    assert found == {each.id for each in entries.ALL if fits(each)}  # type: ignore[operator]
+    found = {each.id for each in gallery.ALL if f'id="entry-{each.id}"' in page}
+    assert found == {each.id for each in gallery.ALL if fits(each)}  # type: ignore[operator]
     assert found
-    if len(found) < len(entries.ALL):
-        assert f"{len(found)} of {len(entries.ALL)} servers" in page
+    if len(found) < len(gallery.ALL):
+        assert f"{len(found)} of {len(gallery.ALL)} servers" in page
         assert "Clear filters" in page
 
 

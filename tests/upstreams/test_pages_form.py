@@ -8,8 +8,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from hitlchat.gate.models import HitlMode
-from hitlchat.upstreams import reaching
-from hitlchat.upstreams.gallery import entries
+from hitlchat.upstreams import gallery, reaching
 from hitlchat.upstreams.models import ComposedTool, ToolState, Trust, UpstreamServer
 from hitlchat.upstreams.pages import form
 from hitlchat.upstreams.values import Value
@@ -258,7 +257,7 @@ def test_our_own_address_is_recognised(alice: User) -> None:
 
 
 def an_entry() -> Any:
-    return next(each for each in entries.ALL if each.kind == "remote" and each.by_vendor)
+    return next(each for each in gallery.ALL if each.kind == "remote" and each.by_vendor)
 
 
 def test_a_server_from_the_gallery_is_prefilled_and_trusted_as_the_gallery_says(alice: User) -> None:

@@ -18,7 +18,7 @@ from hitlchat.gate.status import Status
 from hitlchat.upstreams.client import Question
 from hitlchat.upstreams.elicitation import questions
 from hitlchat.upstreams.elicitation.fields import BadAnswer
-from hitlchat.upstreams.elicitation.waiting import Asker
+from hitlchat.upstreams.elicitation.questions import Asker
 from hitlchat.upstreams.models import QuestionState, UpstreamQuestion
 from tests.conftest import signed_in
 from tests.gate.asking import events

@@ -17,8 +17,8 @@ from hitlchat.gate.status import Status
 from hitlchat.upstreams import servers
 from hitlchat.upstreams.client import Step
 from hitlchat.upstreams.drafts import ServerDraft
+from hitlchat.upstreams.history import progressed
 from hitlchat.upstreams.models import UpstreamServer
-from hitlchat.upstreams.waking import progressed
 from tests.conftest import signed_in
 from tests.gate.asking import events
 from tests.upstreams.client.test_other_peoples_servers import node_program, python_server

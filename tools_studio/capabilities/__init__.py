@@ -10,10 +10,11 @@ from tools_studio.capabilities.declared import (
     POWERS,
     READING_METHODS,
     Capabilities,
+    CapabilityError,
     Fetch,
     Files,
+    parse,
 )
-from tools_studio.capabilities.reading import CapabilityError, parse
 
 __all__ = [
     "ALL_NAMES",

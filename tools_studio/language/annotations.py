@@ -16,8 +16,7 @@ from typing import Any
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError
 
-from tools_studio.formats import DECIMAL_PATTERN, Schema
-from tools_studio.language.coercion import problem
+from tools_studio.language.coercion import DECIMAL_PATTERN, Schema, problem
 from tools_studio.language.records import Record
 from tools_studio.language.snippet import SignatureError
 

@@ -1,13 +1,49 @@
-"""What the type checker and the interpreter find in a tool's code, with the capabilities that it declares."""
+"""What the type checker and the interpreter find in a tool's code; and whether it has a preview of its own."""
 
 import re
 from dataclasses import replace
+from functools import lru_cache
 
 from hitlchat import sandbox
 from hitlchat.sandbox import Problem
 from tools_studio import capabilities
 from tools_studio.capabilities import Capabilities, stubs
-from tools_studio.language import previews
+from tools_studio.language import signature
+from tools_studio.language.signature import Signature
+from tools_studio.language.snippet import SignatureError, Snippet, cut
+
+ENTRY = "preview"
+_LOOKS_LIKE_IT = re.compile(rf"^(?:async[ \t]+)?def[ \t]+{ENTRY}\b", re.MULTILINE)
+
+
+@lru_cache(maxsize=64)
+def find(code: str) -> Snippet | None:
+    """The top-level function `preview`; None if there is none, or none that could be called."""
+    if not _LOOKS_LIKE_IT.search(code):
+        return None
+    try:
+        return cut(code, ENTRY)
+    except SignatureError:
+        return None
+
+
+def check(code: str, run: Signature) -> None:
+    """SignatureError: there is a `preview`, but it cannot be called in place of `run`."""
+    if not _LOOKS_LIKE_IT.search(code):
+        return
+    found = signature.read(code, ENTRY)
+    if _parameters(found) != _parameters(run):
+        raise SignatureError(
+            "expected `preview` with the parameters of `run`: the same names, types and defaults in the same order",
+            cut(code, ENTRY).offset + 1,
+        )
+
+
+def _parameters(found: Signature) -> list[tuple[str, dict[str, object]]]:
+    """What they are called and take; how they are described may differ."""
+    properties = found.input_schema["properties"].items()
+    return [(name, {key: value for key, value in part.items() if key != "description"}) for name, part in properties]
+
 
 _FUNCTION = re.compile(r"function `([\w.]+)`")
 _OF_ANSWER = re.compile(r"`dict\[str, Any\]` has no attribute `(status|headers|text|json)`")
@@ -22,7 +58,7 @@ async def problems(code: str, granted: Capabilities, *, advise: bool = False) ->
     known, powers = capabilities.ALL_NAMES, granted.powers()
     first = await sandbox.check(code, stubs=declared, known=known, powers=powers, advise=advise)
     found = [_explained(each) for each in first]
-    preview = previews.find(code)
+    preview = find(code)
     if preview is None:
         return found
     reads = granted.read_only()
@@ -30,7 +66,7 @@ async def problems(code: str, granted: Capabilities, *, advise: bool = False) ->
     closed = names - reads.names()
     again = await sandbox.check(
         code,
-        entry=previews.ENTRY,
+        entry=ENTRY,
         stubs=stubs.module(names, closed=closed),
         known=known,
         powers=reads.powers(),

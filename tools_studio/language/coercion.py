@@ -1,4 +1,4 @@
-"""From the arguments of a call, which are JSON, to the values that `run` expects."""
+"""From the arguments of a call, which are JSON, to the values that `run` expects, by the formats of texts."""
 
 import re
 from datetime import date, datetime
@@ -7,7 +7,10 @@ from typing import Any, NoReturn
 
 from jsonschema import Draft202012Validator
 
-from tools_studio.formats import DECIMAL_PATTERN, Schema
+Schema = dict[str, Any]
+
+DECIMAL_PATTERN = r"^-?[0-9]{1,28}(\.[0-9]{1,28})?$"
+
 
 Arguments = dict[str, Any]
 

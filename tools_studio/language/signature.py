@@ -9,9 +9,9 @@ from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from tools_studio.formats import Schema
 from tools_studio.language import annotations, records
 from tools_studio.language.annotations import Types
+from tools_studio.language.coercion import Schema
 from tools_studio.language.snippet import SignatureError, cut
 
 _FIELD = re.compile(r"(\s*):param\s+(?:\S+\s+){0,3}?(\w+)\s*:\s*(.*)")

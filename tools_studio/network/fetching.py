@@ -1,13 +1,17 @@
-"""`fetch` for tools: a request within the tool's policy, and its redirects as far as that allows them."""
+"""`fetch` and `webhook` for tools: a request within the tool's policy, and its redirects as far as that allows."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
-from httpx2 import InvalidURL
+from httpx2 import URL, InvalidURL
 
-from tools_studio.network.answers import answer_of
-from tools_studio.network.policy import FetchPolicy, parse, place_of
+from hitlchat.outbound.addresses import is_local, is_public, literal
+from hitlchat.sandbox import HostFunction
+from tools_studio.capabilities import Fetch
+from tools_studio.network.policy import FetchPolicy, Place, Resolver, no_values, parse, place_of
 from tools_studio.network.request import (
     Asked,
     Credential,
@@ -18,7 +22,7 @@ from tools_studio.network.request import (
     seconds_of,
     url_of,
 )
-from tools_studio.network.wire import Wire, sending
+from tools_studio.network.wire import Wire, answer_of, sending
 
 STATUSES = (301, 302, 303, 307, 308)
 
@@ -136,3 +140,96 @@ def _unspoken(error: Exception, credential: Credential | None) -> Exception:
     said = credential.mask.text(str(error)) if credential else str(error)
     kind = next(kind for kind in (PermissionError, TimeoutError, ValueError) if isinstance(error, kind))
     return kind(said)
+
+
+SECONDS = 10.0
+# What answers is not read: only its status counts.
+ANSWER_BYTES = 64 * 1024
+
+
+@dataclass(frozen=True)
+class Webhooks:
+    """The declared `targets`, names of variables whose `value` is a URL."""
+
+    targets: Collection[str]
+    value: Resolver = field(repr=False)
+    seconds: float = SECONDS
+
+    async def send(self, target: str, data: Any) -> dict[str, int]:
+        """POST `data` to the URL in the variable `target` and return `{"status"}`.
+
+        No error holds anything of the URL. PermissionError: the target is not declared, or leads where nobody may
+        reach. ValueError: it has no proper URL, or did not take the data. TimeoutError: it did not answer in time.
+        """
+        body = _body(data)
+        if not isinstance(target, str) or target not in self.targets:
+            named = ", ".join(sorted(self.targets)) or "none"
+            raise PermissionError(f"webhook: {str(target)[:64]!r} is not among the targets of this tool ({named})")
+        asked = Asked("POST", _url(self.value, target), {}, body)
+        _require_reachable(asked.place, target)
+        try:
+            async with asyncio.timeout(self.seconds):
+                status = await _delivered(asked, target)
+        except PermissionError:
+            raise _unreachable(target) from None
+        except TimeoutError:
+            raise TimeoutError(f"webhook {target} gave no answer within {self.seconds:g} s") from None
+        if status >= 300:
+            raise ValueError(f"webhook {target} answered with status {status}: the data was not taken")
+        return {"status": status}
+
+
+async def _delivered(asked: Asked, target: str) -> int:
+    """The status; whoever keeps the variable has named the place by it."""
+    policy = FetchPolicy((str(asked.place),), methods=("POST",), max_bytes=ANSWER_BYTES)
+    async with sending(policy, asked, Wire.within(policy.max_bytes), f"webhook {target}") as response:
+        return response.status
+
+
+def _body(data: Any) -> bytes:
+    try:
+        return body_of(data)
+    except ValueError:
+        raise ValueError("webhook: data must be a JSON value") from None
+
+
+def _url(value: Resolver, target: str) -> URL:
+    try:
+        found = value(target)
+    except (LookupError, ValueError) as error:
+        raise ValueError(f"webhook: {error.args[0] if error.args else target}") from None
+    try:
+        return parse(found).copy_with(fragment=None)
+    except ValueError:
+        raise ValueError(f"webhook {target}: its value is no URL such as https://hooks.example.com/in") from None
+
+
+def _require_reachable(place: Place, target: str) -> None:
+    """An address may be the one of a private network, if it is plainly that."""
+    address = literal(place.host)
+    if address is not None and not (is_public(address) or is_local(address)):
+        raise _unreachable(target)
+
+
+def _unreachable(target: str) -> PermissionError:
+    return PermissionError(f"webhook {target} leads to an address that tools may not reach")
+
+
+def grants(
+    granted: Fetch | None,
+    webhook_targets: Collection[str] = (),
+    value: Resolver = no_values,
+    *,
+    read_only: bool = False,
+) -> dict[str, HostFunction]:
+    """What of the two is granted, by name. `value` finds the variables that `auth=` and `webhook` name.
+
+    With `read_only` requests are those that read, and nothing is sent to webhooks: what an effect preview gets.
+    """
+    functions: dict[str, HostFunction] = {}
+    if granted is not None:
+        policy = FetchPolicy.of(granted, value)
+        functions["fetch"] = partial(fetch, policy.read_only() if read_only else policy)
+    if webhook_targets and not read_only:
+        functions["webhook"] = Webhooks(frozenset(webhook_targets), value).send
+    return functions

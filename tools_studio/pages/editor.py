@@ -20,9 +20,9 @@ from tools_studio.columns import draft_of
 from tools_studio.drafts import AuthoringError, Draft
 from tools_studio.models import ScriptVersion
 from tools_studio.pages import page
-from tools_studio.pages.access import author_only, authored
 from tools_studio.pages.forms import ToolForm, declared
 from tools_studio.pages.listing import side
+from tools_studio.pages.page import author_only, authored
 from tools_studio.starters import STARTERS, Starter
 
 LONGEST_NAME = 64

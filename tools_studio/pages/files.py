@@ -14,8 +14,8 @@ from hitlchat.gate.models import Tool
 from tools_studio import exchange
 from tools_studio.drafts import SOURCE
 from tools_studio.exchange import BadFile, Conflict, Outdated, Plan, TooMuch
-from tools_studio.pages.access import author_only
 from tools_studio.pages.listing import side
+from tools_studio.pages.page import author_only
 
 
 @author_only

@@ -13,7 +13,7 @@ from hitlchat.gate.deciders import what_signed_in_only_means
 from hitlchat.gate.loosening import Guard, guard_of
 from hitlchat.gate.models import DEFAULT_PROMPT, LONGEST_DEADLINE, HitlMode, Tool
 from hitlchat.secrets.references import REFERENCE
-from tools_studio import capabilities, columns, examples
+from tools_studio import capabilities, cases, columns
 from tools_studio.capabilities import FETCH_METHODS, MOST_BYTES, MOST_REDIRECTS, MOST_SECONDS, CapabilityError, Fetch
 from tools_studio.drafts import MOST_TAGS, Draft
 from tools_studio.models import Category
@@ -347,7 +347,7 @@ class ToolForm(PowersForm):
             prompt_template=data["prompt_template"].replace("\r\n", "\n"),
             deadline_seconds=data["deadline_seconds"],
             signed_in_only=data["signed_in_only"],
-            example=examples.fitting(self.example, code),
+            example=cases.fitting(self.example, code),
             variables=variables(self.data),
         )
 

@@ -14,7 +14,7 @@ from hitlchat.accounts.access import person
 from hitlchat.accounts.roles import may_administer
 from hitlchat.gate.card import RISK_LABELS
 from hitlchat.gate.models import HitlMode, Tool
-from tools_studio import trials
+from tools_studio import cases
 from tools_studio.drafts import SOURCE
 from tools_studio.models import Category, Script
 
@@ -114,7 +114,7 @@ def side(request: HttpRequest, current: Tool | None = None) -> dict[str, Any]:
 
 def _all() -> QuerySet[Tool]:
     tools = Tool.objects.select_related("script").defer(*UNUSED, "script__code", "script__capabilities")
-    return trials.with_tested(tools)
+    return cases.with_tested(tools)
 
 
 def _narrowed(tools: QuerySet[Tool], wanted: Filters) -> QuerySet[Tool]:

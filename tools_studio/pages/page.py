@@ -1,23 +1,55 @@
-"""The page of a tool beside its form, and where it stands between its draft and the catalog, in words."""
+"""The page of a tool beside its form, who may see it, and where it stands between its draft and the catalog."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import wraps
 from typing import Any
 
-from django.http import HttpRequest
+from django.contrib.auth.decorators import login_required
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404
 
 from hitlchat.accounts.access import person
-from hitlchat.accounts.roles import may_administer
+from hitlchat.accounts.roles import may_administer, may_author
 from hitlchat.gate import prompt
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.card import card
 from hitlchat.gate.models import CallerKind, Tool, ToolCall
 from hitlchat.gate.status import SETTLED, Status
 from hitlchat.gate.withdraw import NOT_STARTED
-from tools_studio import argument_form, columns, inspection, trials, variables
-from tools_studio.language import previews
+from tools_studio import argument_form, cases, columns, inspection, variables
+from tools_studio.drafts import SOURCE
+from tools_studio.language import checking
 from tools_studio.models import Expectation, Script
 from tools_studio.pages.forms import ToolForm, declared
 from tools_studio.pages.listing import side
+
+View = Callable[..., HttpResponse]
+Question = Callable[[Any], bool]
+
+
+def _only(may: Question) -> Callable[[View], View]:
+    def decorate(view: View) -> View:
+        @login_required
+        @wraps(view)
+        def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+            if not may(person(request)):
+                raise PermissionDenied
+            return view(request, *args, **kwargs)
+
+        return guarded
+
+    return decorate
+
+
+author_only = _only(may_author)
+administrator_only = _only(may_administer)
+
+
+def authored(name: str) -> Tool:
+    """The authored tool of this name, or the page that says there is none."""
+    return get_object_or_404(Tool.objects.select_related("script"), name=name, source=SOURCE)
 
 
 @dataclass(frozen=True)
@@ -51,7 +83,7 @@ def standing_of(tool: Tool) -> Standing:
     """As things are now; the tool's script is loaded."""
     script: Script = tool.script
     missing = dict(variables.resolve(columns.kept(script).values()).missing)
-    passed = trials.passed(tool)
+    passed = cases.passed(tool)
     return Standing(
         published=tool.published,
         version=script.version,
@@ -119,7 +151,7 @@ def _of_saved(request: HttpRequest, tool: Tool) -> dict[str, Any]:
     return {
         "standing": standing_of(tool),
         "arguments": argument_form.fields(tool.input_schema, tool.example),
-        "has_preview": previews.find(script.code) is not None,
+        "has_preview": checking.find(script.code) is not None,
         "prompt_example": filled if tool.example else "",
         **waiting(request, tool),
     }

@@ -21,8 +21,8 @@ from pygments.formatters import HtmlFormatter
 from pygments.lexers import get_lexer_by_name
 from pygments.util import ClassNotFound
 
-from tools_studio.pages.access import author_only
 from tools_studio.pages.listing import side
+from tools_studio.pages.page import author_only
 
 DOCUMENT = Path("docs") / "tool-python.md"
 LISTED = ("h2",)

@@ -16,9 +16,9 @@ from hitlchat import sandbox
 from hitlchat.gate.models import ToolCall
 from hitlchat.gate.status import Status
 from hitlchat.sandbox.limits import KIB, in_words
-from tools_studio.capabilities import email
-from tools_studio.pages.access import administrator_only
+from tools_studio.capabilities import store
 from tools_studio.pages.listing import side
+from tools_studio.pages.page import administrator_only
 
 MOST_COUNTED = 20_000
 MOST_FOLDERS = 200
@@ -102,7 +102,7 @@ def page(request: HttpRequest) -> HttpResponse:
 
 def _email() -> str:
     """Where tools' e-mail goes, in words; empty when it is not set up."""
-    if settings.EMAIL_BACKEND != email.SMTP:
+    if settings.EMAIL_BACKEND != store.SMTP:
         return f"{settings.EMAIL_BACKEND.rpartition('.')[2]}, as {settings.DEFAULT_FROM_EMAIL}"
     if not settings.EMAIL_HOST:
         return ""

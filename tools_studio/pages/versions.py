@@ -16,8 +16,8 @@ from tools_studio.columns import Unreadable
 from tools_studio.drafts import AuthoringError
 from tools_studio.models import Script, ScriptVersion
 from tools_studio.pages import page
-from tools_studio.pages.access import author_only, authored
 from tools_studio.pages.listing import side
+from tools_studio.pages.page import author_only, authored
 
 PAGE = 50
 

@@ -9,7 +9,7 @@ from typing import Any
 from hitlchat.agent.demo_model.reply import answer
 from hitlchat.agent.demo_model.sentences import Prompt
 from hitlchat.agent.demo_model.wire import as_sse
-from hitlchat.agent.endpoint import DEMO_PATH, demo_key
+from hitlchat.agent.model_client import DEMO_PATH, demo_key
 from hitlchat.base.database import in_db
 from hitlchat.gate.models import Tool
 

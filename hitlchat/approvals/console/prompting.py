@@ -1,19 +1,76 @@
-"""A card, the question what to do with it, and what the person at the terminal types."""
+"""The person at a terminal: each question is shown as it comes, and answered as themselves through the gate."""
 
 import select
 import termios
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import islice
 from typing import IO
+from uuid import UUID
 
-from hitlchat.approvals.console import answering, looking, showing
-from hitlchat.approvals.console.facts import must_unfold
-from hitlchat.gate import decide
+from django.db.models import Max, QuerySet
+
+from hitlchat.approvals.console import showing
+from hitlchat.approvals.console.facts import must_unfold, one_line
+from hitlchat.gate import decide, deciders, quorum
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.card import Card
-from hitlchat.gate.models import Approval
+from hitlchat.gate.models import Approval, AuditEvent
 from hitlchat.gate.status import Status
+
+SHORTEST_DIGEST = 12
+APPROVED = "Approved. A server performs it within a few seconds."
+COUNTED = "Your yes counts. It runs once the others have said yes too."
+DECLINED = "Declined. It does not run."
+OTHER_DIGEST = "This is not the digest of the call that waits: show it again, and compare what it says now."
+
+REFUSALS = (
+    decide.NoSuchApproval,
+    decide.AlreadySettled,
+    decide.OtherDigest,
+    deciders.NotEntitled,
+    quorum.AlreadyCounted,
+    decide.BadReason,
+    showing.NobodyNamed,
+)
+
+
+def approve(approval_id: UUID, actor: Actor, digest: str) -> str:
+    """Say yes to the call with this consent digest, whole or its first 12 characters or more; what comes of it, in
+    words. What decide.py raises."""
+    found = showing.approval(approval_id)
+    matches = len(digest) >= SHORTEST_DIGEST and found.digest.startswith(digest.lower())
+    # Whoever may not see it, or comes too late, is told that and not what is right or wrong about a digest.
+    if not matches and deciders.sees(actor, found) and found.call.status == Status.WAITING:
+        raise decide.OtherDigest(OTHER_DIGEST)
+    decided = decide.approve(approval_id, actor, digest=found.digest if matches else digest)
+    return COUNTED if decided.call.status == Status.WAITING else APPROVED
+
+
+def require(found: Approval, actor: Actor) -> None:
+    """That a yes of `actor` would count as things are. What decide.py raises."""
+    if not deciders.sees(actor, found):
+        raise decide.NoSuchApproval(decide.NOT_YOURS)
+    if found.call.status != Status.WAITING:
+        raise decide.AlreadySettled(found.call)
+    decide.require(actor, found)
+    deciders.require(actor, found)
+
+
+def decline(approval_id: UUID, actor: Actor, reason: str) -> str:
+    """Say no; what comes of it, in words. What decide.py raises, BadReason."""
+    decide.decline(approval_id, actor, reason=decide.checked_reason(reason))
+    return DECLINED
+
+
+def refusal(error: Exception) -> str:
+    """Why an answer did not count; of one that came too late also who decided, and how."""
+    if isinstance(error, decide.AlreadySettled):
+        standing = Approval.objects.select_related("call").get(call=error.call)
+        return f"{error} Your answer did not count. {showing.sentence(standing)}"
+    return f"{one_line(str(error))} Nothing was decided."
+
 
 # What is typed within it was meant for something else (SR-39).
 TOO_SOON_SECONDS = 0.4
@@ -82,7 +139,7 @@ class Desk:
         """Show the card and have it approved, or left. What answering.py raises, Ended, Overtaken."""
         card = self._show(found)
         typed = self.terminal.ask(YES_OR_LEAVE, lambda: stands(card))
-        return answering.approve(found.pk, self.actor, card.digest) if typed == "approve" else LEFT
+        return approve(found.pk, self.actor, card.digest) if typed == "approve" else LEFT
 
     def decide(self, found: Approval) -> str:
         """Show the card and have it approved, declined, or left for later."""
@@ -93,11 +150,11 @@ class Desk:
             return self._answer(card, found, typed)
         except Overtaken:
             return f"\n{overtaken(found)}"
-        except answering.REFUSALS as error:
-            return answering.refusal(error)
+        except REFUSALS as error:
+            return refusal(error)
 
     def _show(self, found: Approval) -> Card:
-        card = looking.card_of(found, self.actor)
+        card = showing.card_of(found, self.actor)
         told = showing.presented(found, card, viewer=self.actor, full=must_unfold(card))
         self.write(f"{self.style.text(told)}\n")
         self.terminal.settle()
@@ -107,8 +164,8 @@ class Desk:
         if typed == "later":
             return LEFT
         if typed == "approve":
-            return answering.approve(found.pk, self.actor, card.digest)
-        return answering.decline(found.pk, self.actor, self._reason(card))
+            return approve(found.pk, self.actor, card.digest)
+        return decline(found.pk, self.actor, self._reason(card))
 
     def _reason(self, card: Card) -> str:
         while True:
@@ -126,7 +183,74 @@ def stands(card: Card) -> bool:
 
 
 def overtaken(found: Approval) -> str:
-    now = looking.approval(found.pk)
+    now = showing.approval(found.pk)
     if now.call.status == Status.WAITING:
         return "It is asked about again meanwhile, and comes anew."
     return f"It has its outcome meanwhile. {showing.sentence(now)}"
+
+
+LOOK_EVERY_SECONDS = 1.5
+# What comes about by time alone, or was committed late, leaves no newer event.
+LOOK_ANYWAY_SECONDS = 15.0
+
+Key = tuple[UUID, int]
+
+
+@dataclass
+class Watch:
+    """Which of `rows`, a query of what waits, has been told of already."""
+
+    rows: Callable[[], QuerySet[Approval]]
+    seen: set[Key] = field(default_factory=set)
+    _latest: int | None = -1
+    _looked: float = 0.0
+
+    def next(self) -> Approval | None:
+        """The most urgent question that was not told of; None while there is none. Between events it costs one look at
+        the end of an index."""
+        if not self._is_due():
+            return None
+        for key in islice(showing.unseen(self.rows(), self.seen), 1):
+            self.seen.add(key)
+            # There may be more.
+            self._looked = 0.0
+            return showing.approval(key[0])
+        return None
+
+    def events(self) -> Iterator[dict[str, object]]:
+        """What began and what ended to wait since it was asked last, as JSON objects."""
+        if not self._is_due():
+            return
+        now = set(showing.unseen(self.rows(), set()))
+        for found, round_ in _read(self.seen - now):
+            yield {"event": _end(found, round_), **showing.line(found)}
+        for found, _ in _read(now - self.seen):
+            yield {"event": "waiting", **showing.line(found)}
+        self.seen = now
+
+    def _is_due(self) -> bool:
+        latest = AuditEvent.objects.aggregate(latest=Max("pk"))["latest"]
+        is_due = latest != self._latest or time.monotonic() - self._looked > LOOK_ANYWAY_SECONDS
+        if is_due:
+            self._latest, self._looked = latest, time.monotonic()
+        return is_due
+
+
+def _read(keys: set[Key]) -> Iterator[tuple[Approval, int]]:
+    """Each with the round that was meant, in the order in which they were asked."""
+    ordered = sorted(keys)
+    for start in range(0, len(ordered), showing.AT_ONCE):
+        rounds = dict(ordered[start : start + showing.AT_ONCE])
+        for found in showing.among([*rounds]):
+            yield found, rounds[found.pk]
+
+
+def _end(found: Approval, round_: int) -> str:
+    """Whatever became of the call afterwards; `others`: it waits on, for other people."""
+    if found.call.status == Status.WAITING:
+        return "again" if found.call.round > round_ else "others"
+    return showing.ENDS.get(Status(found.call.status), "approved")
+
+
+def rest(seconds: float = LOOK_EVERY_SECONDS) -> None:
+    time.sleep(seconds)

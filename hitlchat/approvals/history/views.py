@@ -23,11 +23,11 @@ from hitlchat.base.download import download
 from hitlchat.gate import contents
 from hitlchat.gate.actor import actor_of
 from hitlchat.gate.decide import AlreadySettled, NoSuchApproval
-from hitlchat.gate.history import changes, exporting, finding
-from hitlchat.gate.history.exporting import FORMATS, Format
+from hitlchat.gate.history import changes, finding
+from hitlchat.gate.history.finding import FORMATS, Format
 from hitlchat.gate.models import Tool, ToolCall
-from hitlchat.gate.resolve import BadRemark
 from hitlchat.gate.status import Status
+from hitlchat.gate.sweep import BadRemark
 
 MOST_TOOLS = 500
 CHANGES_AT_ONCE = 50
@@ -152,7 +152,7 @@ def export(request: HttpRequest) -> HttpResponseBase:
             errors["format"] = [f"Expected one of {', '.join(FORMATS)}."]
         return render(request, "history/no_export.html", {"section": "history", "errors": errors}, status=422)
     chosen = known[wanted]
-    pieces = exporting.export(finding.ways(person(request)), form.wanted, chosen, actor_of(request))
+    pieces = finding.export(finding.ways(person(request)), form.wanted, chosen, actor_of(request))
     return download(request, pieces, name=f"calls.{chosen}", kind=FORMATS[chosen])
 
 

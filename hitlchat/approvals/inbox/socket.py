@@ -13,9 +13,10 @@ from uuid import UUID
 import django.db
 from channels.generic.websocket import AsyncWebsocketConsumer
 from channels.layers import get_channel_layer
+from django.urls import path
 from django.utils import timezone
 
-from hitlchat.accounts.sessions import signed_in_user
+from hitlchat.accounts.sign_in import signed_in_user
 from hitlchat.approvals.inbox import lines
 from hitlchat.base.background import background, layer_errors
 from hitlchat.base.database import in_db
@@ -214,3 +215,6 @@ class News:
         for mark in gone:
             del self._told[mark]
         return [mark[:36] for mark in gone]
+
+
+websocket_urlpatterns = [path("ws/inbox", InboxConsumer.as_asgi())]

@@ -14,7 +14,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from hitlchat.accounts.access import person
 from hitlchat.approvals import views
-from hitlchat.approvals.inbox import filters, lines
+from hitlchat.approvals.inbox import lines
 from hitlchat.base.durations import span
 from hitlchat.gate import batch, decide, deciders
 from hitlchat.gate.actor import actor_of
@@ -88,7 +88,7 @@ def _ended(row: Approval) -> tuple[datetime, Ended]:
 def page(request: HttpRequest) -> HttpResponse:
     """With the card of the call that is chosen (`call`), else of the most urgent one."""
     user = person(request)
-    shown = filters.of(request.GET, user.pk)
+    shown = lines.filter_of(request.GET, user.pk)
     listed = lines.of(user.pk, shown)
     chosen, picked = _chosen(request, listed)
     context = {"section": "approvals", "filter": shown, "listed": listed, **shown_lately(user.pk)}
@@ -104,7 +104,7 @@ def page(request: HttpRequest) -> HttpResponse:
 def live(request: HttpRequest) -> HttpResponse:
     """The list and what was decided lately; nothing (204) if the page shows the list as it is (`was`)."""
     user = person(request)
-    shown = filters.of(request.GET, user.pk, narrow=True)
+    shown = lines.filter_of(request.GET, user.pk, narrow=True)
     listed = lines.of(user.pk, shown)
     if request.GET.get("was") == listed.mark:
         return HttpResponse(status=204)

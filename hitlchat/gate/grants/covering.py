@@ -9,7 +9,7 @@ from django.db.models import Count, F
 from hitlchat.base.database import in_db
 from hitlchat.gate import policy
 from hitlchat.gate.actor import SYSTEM, Caller
-from hitlchat.gate.grants import ending, standing
+from hitlchat.gate.grants import giving, standing
 from hitlchat.gate.models import Decision, Grant, Tool, ToolCall, Verdict
 from hitlchat.gate.transition import note
 
@@ -40,7 +40,7 @@ def _standing(tool: Tool, arguments: dict[str, Any], caller: Caller, conversatio
 def _is_void(grant: Grant, uses: int) -> bool:
     why = standing.why_void(grant) or (MISCOUNTED if grant.used != uses or not _was_given(grant) else None)
     if why is not None:
-        ending.void(grant, why)
+        giving.void(grant, why)
     return why is not None
 
 
@@ -88,4 +88,4 @@ def record(grant: Grant, call: ToolCall) -> None:
     note(call.pk, "grant.used", actor=SYSTEM, data=data)
     if grant.calls == grant.used:
         note(call.pk, "grant.used_up", actor=SYSTEM, data=data)
-    ending.tell(grant, call.conversation_id)
+    giving.tell(grant, call.conversation_id)

@@ -4,7 +4,6 @@
 an exception and nothing in time included, means that a person is asked.
 """
 
-from hitlchat.gate.policies.rule import CallView, Context, ToolView
-from hitlchat.gate.policies.verdicts import Abstain, Allow, Ask, Refuse, Verdict
+from hitlchat.gate.policies.rule import Abstain, Allow, Ask, CallView, Context, Refuse, ToolView, Verdict
 
 __all__ = ["Abstain", "Allow", "Ask", "CallView", "Context", "Refuse", "ToolView", "Verdict"]

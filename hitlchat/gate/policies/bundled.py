@@ -10,8 +10,21 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from hitlchat.base.database import in_db
-from hitlchat.gate.policies.rule import CallView, Context, ToolView, words
-from hitlchat.gate.policies.verdicts import VERDICTS, Abstain, Allow, Ask, Outcome, Refuse, Said, Unusable, outcome
+from hitlchat.gate.policies.rule import (
+    VERDICTS,
+    Abstain,
+    Allow,
+    Ask,
+    CallView,
+    Context,
+    Outcome,
+    Refuse,
+    Said,
+    ToolView,
+    Unusable,
+    outcome,
+    words,
+)
 
 Pattern = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_*-]{1,64}$")]
 

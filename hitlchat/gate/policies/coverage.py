@@ -10,8 +10,7 @@ from hitlchat.gate.models import HitlMode, Tool
 from hitlchat.gate.policies.asked import of_tool
 from hitlchat.gate.policies.bundled import KINDS
 from hitlchat.gate.policies.loading import Unloadable, in_force
-from hitlchat.gate.policies.rule import Rule
-from hitlchat.gate.policies.verdicts import ORDER, Outcome, combined
+from hitlchat.gate.policies.rule import ORDER, Outcome, Rule, combined
 
 
 @dataclass(frozen=True)

@@ -1,20 +1,224 @@
-"""From the settings to rules, and nothing in between: an entry that does not parse is refused, with where and why."""
+"""From the settings to rules, also rules made of rules; one rule is asked about one call.
 
+Whatever goes wrong means ask.
+"""
+
+import asyncio
+import copy
+import inspect
 import logging
-from collections.abc import Iterator
+import threading
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from django.conf import settings
+from django.db import connections
 from django.utils.module_loading import import_string
 from pydantic import ValidationError
 
 from hitlchat.base import canonical
+from hitlchat.base.canonical import storable
 from hitlchat.gate.policies.bundled import SIMPLE
-from hitlchat.gate.policies.composed import AllOf, AnyOf, Composed
-from hitlchat.gate.policies.rule import Own, Rule
+from hitlchat.gate.policies.rule import (
+    ORDER,
+    Abstain,
+    Allow,
+    Ask,
+    CallView,
+    Context,
+    Outcome,
+    Own,
+    Refuse,
+    Rule,
+    Said,
+    ToolView,
+    Unusable,
+    combined,
+    combined_together,
+    strictest,
+    together,
+)
 
 logger = logging.getLogger(__name__)
+
+LONGEST_REASON: Final = 300
+# A rule that hangs keeps its thread for ever.
+MOST_THREADS: Final = 64
+
+_free = threading.BoundedSemaphore(MOST_THREADS)
+
+
+class NoAnswer(Exception):
+    """Why, in words for a person."""
+
+
+async def consult(rule: Rule, call: CallView, tool: ToolView, context: Context) -> Said:
+    try:
+        if not rule.is_own:
+            said = rule.evaluate(call, tool, context)
+            return await said if inspect.isawaitable(said) else said  # type: ignore[no-any-return]
+        # Each its own arguments: what one rule changes in them, no other one may see.
+        alone = replace(call, arguments=copy.deepcopy(call.arguments))
+        return _read(await _in_time(_entered(rule, alone, tool, context)))
+    except NoAnswer as why:
+        logger.warning("Policy %s, call of %s: %s", rule.name, call.tool_name, why)
+        return Unusable(f"Asked because the policy {rule.name} {why}.")
+    except Exception:
+        logger.exception("Policy %s failed about a call of %s", rule.name, call.tool_name)
+        return Unusable(f"Asked because the policy {rule.name} failed.")
+
+
+async def _entered(rule: Rule, call: CallView, tool: ToolView, context: Context) -> Any:
+    try:
+        if inspect.iscoroutinefunction(rule.evaluate):
+            return await rule.evaluate(call, tool, context)
+        return await _in_thread(lambda: rule.evaluate(call, tool, context))
+    except (SystemExit, KeyboardInterrupt) as error:
+        # They would end the whole server.
+        raise NoAnswer(f"tried to end the server ({type(error).__name__})") from error
+    except (Exception, asyncio.CancelledError):
+        raise
+    except BaseException as error:
+        # Whatever else a class may be derived from: above here nobody expects it.
+        logger.exception("A policy ended in an unusual way")
+        raise NoAnswer(f"ended with {type(error).__name__}") from error
+
+
+async def _in_time(work: Awaitable[Any]) -> Any:
+    task = asyncio.ensure_future(work)
+    try:
+        # Not asyncio.timeout: that waits for the end of what was cancelled, and so for what doesn't end.
+        done, _ = await asyncio.wait([task], timeout=settings.HITL_POLICY_SECONDS)
+    finally:
+        task.cancel()
+    if not done:
+        raise NoAnswer(f"gave no answer within {settings.HITL_POLICY_SECONDS} seconds")
+    if task.cancelled():
+        raise NoAnswer("gave itself up")
+    return task.result()
+
+
+async def _in_thread(function: Callable[[], Any]) -> Any:
+    if not _free.acquire(blocking=False):
+        raise NoAnswer(f"could not be asked, since {MOST_THREADS} policies are hanging already")
+    future: Future[Any] = Future()
+    future.set_running_or_notify_cancel()
+
+    def run() -> None:
+        try:
+            future.set_result(function())
+        except Exception:
+            logger.exception("A policy failed")
+            future.set_exception(NoAnswer("failed"))
+        except BaseException as error:
+            # Also what ends a program: nobody is told of it otherwise, and the call would wait its time out.
+            logger.exception("A policy ended in an unusual way")
+            future.set_exception(NoAnswer(f"ended with {type(error).__name__}"))
+        finally:
+            # The thread ends here, and nobody else could close what it opened.
+            connections.close_all()
+            _free.release()
+
+    threading.Thread(target=run, daemon=True, name="policy").start()
+    return await asyncio.wrap_future(future)
+
+
+def _read(said: Any) -> Said:
+    """Exactly one of the answers there are: of a class derived from one, nobody can say what it means."""
+    if type(said) is Abstain:
+        return said
+    if type(said) not in (Allow, Ask, Refuse):
+        if inspect.iscoroutine(said):
+            said.close()
+        raise NoAnswer(f"answered with {type(said).__name__}, which is neither Allow, Ask, Refuse nor Abstain")
+    reason = said.reason
+    if type(reason) is not str or not reason.strip():
+        raise NoAnswer("gave no reason in words")
+    kept: Said = type(said)(storable(reason.strip()[:LONGEST_REASON]))
+    return kept
+
+
+@dataclass(frozen=True)
+class Composed:
+    policies: tuple[Rule, ...]
+
+    is_own: ClassVar[bool] = False
+    word: ClassVar[str]
+    begins: ClassVar[str]
+
+    @property
+    def strongest(self) -> Outcome:
+        return ORDER[self.pick(ORDER.index(rule.strongest) for rule in self.policies)]
+
+    @property
+    def name(self) -> str:
+        return self.word
+
+    @property
+    def groups(self) -> frozenset[str]:
+        return frozenset(name for rule in self.policies for name in rule.groups)
+
+    @property
+    def sentence(self) -> str:
+        return f"{self.begins} {' '.join(f'({n}) {rule.sentence}' for n, rule in enumerate(self.policies, 1))}"
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"policy": self.word, "policies": [rule.to_dict() for rule in self.policies]}
+
+    async def evaluate(self, call: CallView, tool: ToolView, context: Context) -> Said:
+        heard = await asyncio.gather(*(consult(rule, call, tool, context) for rule in self.policies))
+        # What these would have said is not known: no milder word of another one may stand for it.
+        broken = [said for said in heard if isinstance(said, Unusable)]
+        return strictest([*broken, self.of(list(heard))])
+
+    def may_fail_about(self, tool: ToolView) -> bool:
+        return any(rule.may_fail_about(tool) for rule in self.policies)
+
+    def of(self, said: list[Said]) -> Said:
+        raise NotImplementedError
+
+    def pick(self, strictness: Iterable[int]) -> int:
+        raise NotImplementedError
+
+    def outcomes(self, tool: ToolView, caller_kind: str) -> frozenset[Outcome]:
+        raise NotImplementedError
+
+
+class AnyOf(Composed):
+    """The strictest of what they say."""
+
+    word = "any_of"
+    begins = "Whichever of these is strictest:"
+
+    def of(self, said: list[Said]) -> Said:
+        return strictest(said)
+
+    def pick(self, strictness: Iterable[int]) -> int:
+        return max(strictness)
+
+    def outcomes(self, tool: ToolView, caller_kind: str) -> frozenset[Outcome]:
+        return combined(*(rule.outcomes(tool, caller_kind) for rule in self.policies))
+
+
+class AllOf(Composed):
+    """The mildest of what they say, if all of them speak."""
+
+    word = "all_of"
+    begins = "Where all of these apply, whichever is mildest:"
+
+    def of(self, said: list[Said]) -> Said:
+        return together(said)
+
+    def pick(self, strictness: Iterable[int]) -> int:
+        return min(strictness)
+
+    def outcomes(self, tool: ToolView, caller_kind: str) -> frozenset[Outcome]:
+        failing: frozenset[Outcome] = frozenset({"ask"} if self.may_fail_about(tool) else ())
+        return combined_together(*(rule.outcomes(tool, caller_kind) for rule in self.policies)) | failing
+
 
 COMPOSED: Final[dict[str, type[Composed]]] = {"any_of": AnyOf, "all_of": AllOf}
 NAMES: Final = (*SIMPLE, *COMPOSED)

@@ -7,13 +7,13 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from twisted.internet import defer
 
 from hitlchat import migrated
-from hitlchat.accounts import first_run
-from hitlchat.agent.endpoint import own_address
+from hitlchat.accounts import sign_in
+from hitlchat.agent.model_client import own_address
 from hitlchat.asgi import LARGEST_BODY, application, household
 from hitlchat.base import environment as env
 from hitlchat.gate.loosening import record_settings
 from hitlchat.management.outflow import Patient
-from hitlchat.project_tools.rows import keep_in_step
+from hitlchat.project_tools.source import keep_in_step
 from tools_studio.library.install import install
 
 CLOSE_RESTARTING = 1012
@@ -132,7 +132,7 @@ class Command(BaseCommand):
         install()
         keep_in_step()
         record_settings()
-        self._link = first_run.make_link() if first_run.needed() else None
+        self._link = sign_in.make_link() if sign_in.needed() else None
         own_address.learn(host, port)
         endpoint = f"tcp:{port}:interface={host.replace(':', chr(92) + ':')}"
         server = GracefulServer(

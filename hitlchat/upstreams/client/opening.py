@@ -16,10 +16,10 @@ from mcp_types import ElicitRequestParams, ElicitResult, Implementation, ToolLis
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from hitlchat.upstreams.client import http
+from hitlchat.upstreams.client.child import stdio
 from hitlchat.upstreams.client.exchange import told
 from hitlchat.upstreams.client.link import Link, ask
 from hitlchat.upstreams.client.spec import Surroundings
-from hitlchat.upstreams.client.stdio import stdio
 from hitlchat.upstreams.client.tap import tapped
 
 # The SDK logs whatever a server sends that it does not understand, with a traceback each; the notes have it too.

@@ -9,8 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from hitlchat.gate.actor import Actor
 from hitlchat.upstreams import composing, exposure
-from hitlchat.upstreams.changes import USUAL, Change, NotConfirmed, Refused, settled
-from hitlchat.upstreams.checking import field_of
+from hitlchat.upstreams.changes import USUAL, Change, NotConfirmed, Refused, field_of, settled
 from hitlchat.upstreams.exposure import BadExposure
 from hitlchat.upstreams.models import ComposedTool
 

@@ -15,10 +15,9 @@ from hitlchat.gate.models import DEFAULT_PROMPT
 from hitlchat.upstreams import composing, exposure
 from hitlchat.upstreams.access import administrator_only, server_named
 from hitlchat.upstreams.drawer import listing, plan
-from hitlchat.upstreams.drawer.lines import Line, lines_of
-from hitlchat.upstreams.drawer.listing import MOST_CHIPS, PIECE, SHOWN, Wanted, chips, summary
+from hitlchat.upstreams.drawer.listing import MOST_CHIPS, PIECE, SHOWN, Line, Wanted, chips, lines_of, summary
 from hitlchat.upstreams.models import ComposedTool
-from hitlchat.upstreams.pages import listing as page
+from hitlchat.upstreams.pages import server as page
 
 # What a page that was opened long ago may have loaded piece by piece.
 MOST_AT_ONCE = 1000

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from hitlchat.base import expressions
 from hitlchat.base.canonical import storable
-from hitlchat.upstreams.risk.schemas import linear
+from hitlchat.upstreams.risk.limits import linear
 
 Kind = Literal["text", "integer", "number", "boolean", "one", "many"]
 Value = str | int | float | bool | list[str]

@@ -1,0 +1,320 @@
+"""Well-known servers to start from: what is known of each before anyone has connected to it."""
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, cast
+from urllib.parse import urlencode, urlsplit
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse, QueryDict
+from django.shortcuts import render
+from django.views.decorators.http import require_GET
+
+from hitlchat.secrets import references
+from hitlchat.upstreams.access import administrator_only
+from hitlchat.upstreams.drafts import ServerDraft, draft_of
+from hitlchat.upstreams.models import Transport, Trust, UpstreamServer
+from hitlchat.upstreams.risk.offered import Connection
+from hitlchat.upstreams.values import Value
+
+AuthKind = Literal["oauth", "bearer", "api-key", "none"]
+
+AUTHS: dict[str, str] = {
+    "oauth": "OAuth",
+    "bearer": "Token",
+    "api-key": "API key",
+    "none": "No sign-in",
+}
+KINDS: dict[str, str] = {"remote": "On the internet", "local": "A program on this machine"}
+CATEGORIES = (
+    "Code",
+    "Cloud and hosting",
+    "Monitoring",
+    "Data",
+    "Search and web",
+    "Documentation",
+    "Work and planning",
+    "Customers and sales",
+    "Payments",
+    "Design and content",
+    "Files and this machine",
+)
+TAGS = (
+    "reads only",
+    "changes things",
+    "analytics",
+    "browser",
+    "databases",
+    "design",
+    "documentation",
+    "errors and logs",
+    "files",
+    "git",
+    "hosting",
+    "issues",
+    "money",
+    "people",
+    "search",
+)
+_LAUNCHERS = {
+    "npx": "It needs Node.js: npx downloads the newest version at each start, unless you name one (package@1.2.3).",
+    "uvx": "It needs uv: uvx downloads the newest version when first started, unless you name one (package@1.2.3).",
+}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """`setup`: what to do before and while connecting, in sentences. `privileges`: what it can do to what is yours.
+    `headers` and `env` hold references such as `${GITHUB_TOKEN}`, never values."""
+
+    id: str
+    title: str
+    maker: str
+    summary: str
+    category: str
+    tags: tuple[str, ...]
+    trust: str
+    auth: AuthKind
+    docs_url: str
+    setup: tuple[str, ...]
+    privileges: str
+    transport: str = Transport.HTTP.value
+    url: str = ""
+    headers: tuple[Value, ...] = ()
+    command: str = ""
+    args: tuple[str, ...] = ()
+    env: tuple[Value, ...] = ()
+
+    @classmethod
+    def from_json(cls, given: Mapping[str, Any]) -> "Entry":
+        """KeyError, TypeError: a member is missing, or is none."""
+        read: dict[str, Any] = dict(given)
+        for name in ("tags", "args"):
+            read[name] = tuple(read.get(name, ()))
+        for name in ("headers", "env"):
+            read[name] = tuple(_value(*pair) for pair in read.get(name, {}).items())
+        read["setup"] = (*read.get("setup", ()), *_steps(read))
+        return cls(**read)
+
+    @property
+    def kind(self) -> str:
+        """A key of KINDS."""
+        return "local" if self.transport == Transport.STDIO else "remote"
+
+    @property
+    def address(self) -> str:
+        """Where it is, or what would be started, as a person reads it."""
+        return self.draft().command_line if self.kind == "local" else self.url
+
+    @property
+    def kind_words(self) -> str:
+        return KINDS[self.kind]
+
+    @property
+    def auth_words(self) -> str:
+        return AUTHS[self.auth]
+
+    @property
+    def by_vendor(self) -> bool:
+        return self.trust == Trust.VENDOR
+
+    def draft(self) -> ServerDraft:
+        """To be looked over, completed and saved by a person."""
+        return ServerDraft(
+            name=self.id,
+            transport=self.transport,
+            url=self.url,
+            headers=self.headers,
+            command=self.command,
+            args=self.args,
+            env=self.env,
+            trust=self.trust,
+            gallery_entry=self.id,
+            docs_url=self.docs_url,
+        )
+
+    def is_where(self, draft: ServerDraft) -> bool:
+        """Whether `draft` still leads to this server and no other: only what the entry leaves open was filled in."""
+        if draft.transport != self.transport:
+            return False
+        if self.kind == "local":
+            own = {each.name for each in self.env}
+            return draft.command == self.command and _fits(self.args, draft.args) and own >= _names(draft.env)
+        return _identity(draft) == _identity(self.draft())
+
+
+def _steps(read: Mapping[str, Any]) -> Iterator[str]:
+    """What follows from how it is reached."""
+    given = [*read["headers"], *read["env"]]
+    if wanted := [name for value in given for name in references.names(value.value or "")]:
+        yield f"Set {' and '.join(wanted)} in the environment of this server, or type the value in when you connect."
+    if read["auth"] == "oauth":
+        yield f"Save it, then sign in at {read['maker']} when the page of the server asks for it."
+    if launcher := _LAUNCHERS.get(read.get("command", "")):
+        yield launcher
+
+
+def _value(name: str, text: str) -> Value:
+    """What refers to no variable is no secret."""
+    return Value(name, text, secret="${" in text)
+
+
+def _fits(own: tuple[str, ...], given: tuple[str, ...]) -> bool:
+    """An argument that refers to a variable may be replaced, but not by an option, which could do anything."""
+    if len(own) != len(given):
+        return False
+    return all(
+        one == other or ("${" in one and other[:1] not in {"", "-"}) for one, other in zip(own, given, strict=True)
+    )
+
+
+def _names(values: tuple[Value, ...]) -> set[str]:
+    return {each.name for each in values}
+
+
+def _identity(draft: ServerDraft) -> dict[str, Any] | None:
+    try:
+        return Connection(cast("Any", draft.transport), url=draft.url).identity()
+    except ValueError:
+        return None
+
+
+_HERE = Path(__file__).resolve().parent
+
+
+def _read(name: str) -> list[Entry]:
+    return [Entry.from_json(each) for each in json.loads((_HERE / name).read_text(encoding="utf-8"))]
+
+
+ALL: tuple[Entry, ...] = tuple(
+    sorted([*_read("remote.json"), *_read("local.json")], key=lambda each: each.title.lower())
+)
+_BY_ID = {entry.id: entry for entry in ALL}
+_HOSTS = {urlsplit(entry.url).hostname for entry in ALL if entry.url}
+
+
+def find(entry_id: str) -> Entry | None:
+    return _BY_ID.get(entry_id)
+
+
+def trust_for(url: str) -> Trust:
+    """Of an address that was typed in. A host of the gallery counts for something only over https."""
+    try:
+        parts = urlsplit(url)
+        known = parts.scheme.lower() == "https" and parts.hostname in _HOSTS and parts.port in {None, 443}
+    except ValueError:
+        return Trust.UNKNOWN
+    return Trust.KNOWN_HOST if known else Trust.UNKNOWN
+
+
+def trust_of(entry_id: str, draft: ServerDraft) -> Trust:
+    """The entry's own while `draft` still leads where the entry does, else that of the address alone."""
+    entry = find(entry_id)
+    if entry and entry.is_where(draft):
+        return Trust(entry.trust)
+    return trust_for(draft.url)
+
+
+def vouched(draft: ServerDraft, entry_id: str) -> ServerDraft:
+    """`draft` with the trust that it deserves, and with its entry while it still leads where that does."""
+    entry = find(entry_id)
+    kept = entry_id if entry and entry.is_where(draft) else ""
+    return replace(draft, trust=trust_of(kept, draft).value, gallery_entry=kept)
+
+
+LONGEST = 100
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Empty ones narrow nothing; all others have to fit at once, but of the tags only one."""
+
+    q: str = ""
+    category: str = ""
+    kind: str = ""
+    auth: str = ""
+    tags: tuple[str, ...] = ()
+
+    @property
+    def any(self) -> bool:
+        return self != Wanted()
+
+    @property
+    def query(self) -> str:
+        """As a link says it."""
+        given = [(name, value) for name in ("q", "category", "kind", "auth") if (value := getattr(self, name))]
+        return urlencode([*given, *(("tag", tag) for tag in self.tags)])
+
+    def fits(self, entry: Entry) -> bool:
+        return (
+            self.category in {"", entry.category}
+            and self.kind in {"", entry.kind}
+            and self.auth in {"", entry.auth}
+            and (not self.tags or not set(self.tags).isdisjoint(entry.tags))
+            and all(word in _text(entry) for word in self.q.lower().split())
+        )
+
+
+def wanted(query: QueryDict) -> Wanted:
+    """What is no value of a filter narrows nothing."""
+    return Wanted(
+        q=query.get("q", "").strip().replace("\x00", "")[:LONGEST],
+        category=_one(query, "category", CATEGORIES),
+        kind=_one(query, "kind", KINDS),
+        auth=_one(query, "auth", AUTHS),
+        tags=tuple(tag for tag in TAGS if tag in query.getlist("tag")),
+    )
+
+
+def found(asked: Wanted) -> list[Entry]:
+    """By category, in each by name."""
+    fitting = [entry for entry in ALL if asked.fits(entry)]
+    return sorted(fitting, key=lambda entry: CATEGORIES.index(entry.category))
+
+
+def _one(query: QueryDict, name: str, known: Iterable[str]) -> str:
+    given = query.get(name, "")
+    return given if given in known else ""
+
+
+def _text(entry: Entry) -> str:
+    said = (entry.title, entry.maker, entry.summary, entry.category, entry.address, *entry.tags)
+    return " ".join(said).lower()
+
+
+@dataclass(frozen=True)
+class Card:
+    """One entry. `servers`: the names of those that are this one already; `startable`: a program may be started."""
+
+    entry: Entry
+    servers: tuple[str, ...]
+    startable: bool
+
+
+@administrator_only
+@require_GET
+def gallery(request: HttpRequest) -> HttpResponse:
+    asked = wanted(request.GET)
+    shown = found(asked)
+    known = _known()
+    programs = bool(settings.MCP_ALLOW_STDIO)
+    context = {
+        "section": "servers", "wanted": asked, "total": len(ALL),
+        "cards": [Card(each, tuple(known[each.id]), programs or each.kind == "remote") for each in shown],
+        "categories": CATEGORIES, "kinds": KINDS.items(), "auths": AUTHS.items(), "tags": TAGS,
+    }  # fmt: skip
+    return render(request, "servers/gallery/gallery.html", context)
+
+
+def _known() -> dict[str, list[str]]:
+    """The names of the servers that are in the gallery, by its ids."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for server in UpstreamServer.objects.exclude(gallery_entry=""):
+        entry = find(server.gallery_entry)
+        # One that leads elsewhere by now is another one.
+        if entry and entry.is_where(draft_of(server)):
+            found[entry.id].append(server.name)
+    return found

@@ -15,9 +15,8 @@ from hitlchat.upstreams import discovering, judging, reaching
 from hitlchat.upstreams.models import ComposedTool, ToolEvent
 from hitlchat.upstreams.risk.difference import FIELDS, Difference, difference
 from hitlchat.upstreams.risk.offered import Offered
-from hitlchat.upstreams.risk.phrases import Finding, blocks, trips
-from hitlchat.upstreams.risk.rubric import Composed, says_it_writes
-from hitlchat.upstreams.risk.scan import scan
+from hitlchat.upstreams.risk.scan import Finding, blocks, scan, trips
+from hitlchat.upstreams.risk.tool import Composed, says_it_writes
 
 # Beyond it, matching words takes quadratic time: what differs is then marked as a whole.
 MOST_MATCHED_WORDS = 1500

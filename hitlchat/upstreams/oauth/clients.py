@@ -1,8 +1,7 @@
-"""The client that this installation is at an authorization server: known already, described at an address, or
-registered there.
-"""
+"""The client that this installation is at an authorization server; its secrets are sealed for one purpose."""
 
 import base64
+import json
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -17,10 +16,35 @@ from mcp.client.auth.utils import create_client_registration_request, handle_reg
 from mcp.shared.auth import OAuthClientInformationFull, OAuthClientMetadata, TokenEndpointAuthMethod
 from pydantic import AnyHttpUrl, AnyUrl
 
+from hitlchat.secrets import sealing
 from hitlchat.upstreams.models import Registration, SignIn
-from hitlchat.upstreams.oauth import sealed
 from hitlchat.upstreams.oauth.discovery import Authority, Bounds, NotPossible, fetched
 from hitlchat.upstreams.risk.server import reach
+
+PURPOSE = "upstream sign-in"
+
+
+class Unreadable(Exception):
+    """What was sealed cannot be read, or is for something else; in words for the administrator."""
+
+
+def seal(secret: Any, kind: str, server_id: UUID, place: str) -> str:
+    """`secret`: a JSON value. `kind`: what it is; `place`: where alone it may be used."""
+    return sealing.seal(json.dumps([kind, str(server_id), place, secret]), PURPOSE)
+
+
+def unseal(token: str, kind: str, server_id: UUID, place: str) -> Any:
+    """Unreadable."""
+    try:
+        *bound, secret = json.loads(sealing.unseal(token, PURPOSE))
+    except sealing.Unsealable as error:
+        raise Unreadable(
+            "It was sealed with another SECRET_KEY: name that one in SECRET_KEY_FALLBACKS, or sign in again."
+        ) from error
+    if bound != [kind, str(server_id), place]:
+        raise Unreadable("What is kept of it is for another server or another address: sign in again.")
+    return secret
+
 
 NAME = "hitlchat"
 # In the form before in a header: the revocation endpoint of servers made with the SDK reads only the former.
@@ -81,13 +105,13 @@ def known(kept: SignIn | None, authority: Authority, redirect_uri: str) -> Clien
         return None
     try:
         return of(kept)
-    except sealed.Unreadable:
+    except Unreadable:
         return None
 
 
 def of(kept: SignIn) -> Client:
     """Unreadable."""
-    secret = sealed.unseal(kept.client_secret, "client", kept.pk, kept.issuer) if kept.client_secret else ""
+    secret = unseal(kept.client_secret, "client", kept.pk, kept.issuer) if kept.client_secret else ""
     return Client(kept.client_id, secret, kept.auth_method, kept.registration)
 
 
@@ -96,7 +120,7 @@ def columns(client: Client, server_id: UUID, issuer: str) -> dict[str, Any]:
     expires = datetime.fromtimestamp(client.expires_at, UTC) if client.expires_at else None
     return {
         "client_id": client.id,
-        "client_secret": sealed.seal(client.secret, "client", server_id, issuer) if client.secret else "",
+        "client_secret": seal(client.secret, "client", server_id, issuer) if client.secret else "",
         "client_expires_at": expires,
         "auth_method": client.method,
         "registration": client.registration,

@@ -14,11 +14,10 @@ from hitlchat.base.database import in_db
 from hitlchat.upstreams import models
 from hitlchat.upstreams.client import Bearer, NoToken
 from hitlchat.upstreams.models import Transport, UpstreamServer
-from hitlchat.upstreams.oauth import token_endpoint, token_store
+from hitlchat.upstreams.oauth import token_store
+from hitlchat.upstreams.oauth.clients import Unreadable
 from hitlchat.upstreams.oauth.discovery import Bounds, NoAnswer, NotPossible, bounds_of
-from hitlchat.upstreams.oauth.sealed import Unreadable
-from hitlchat.upstreams.oauth.token_endpoint import Tokens
-from hitlchat.upstreams.oauth.token_store import Held
+from hitlchat.upstreams.oauth.token_store import Held, Tokens
 
 logger = logging.getLogger(__name__)
 
@@ -174,7 +173,7 @@ class Holder:
     async def _replaced(self, held: Held) -> Held:
         try:
             asked = {"refresh_token": held.tokens.refresh, "resource": held.resource}
-            fresh = await token_endpoint.renewed(held.client, held.endpoint, self._bounds, **asked)
+            fresh = await token_store.renewed(held.client, held.endpoint, self._bounds, **asked)
         except NoAnswer:
             raise
         except NotPossible as error:

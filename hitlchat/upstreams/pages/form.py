@@ -25,9 +25,8 @@ from django.utils.timezone import localtime
 
 from hitlchat.accounts.access import person
 from hitlchat.secrets import references, sealing
-from hitlchat.upstreams import drafts, own_address, values
+from hitlchat.upstreams import drafts, gallery, reaching, values
 from hitlchat.upstreams.drafts import LONGEST_CALL_SECONDS, ServerDraft
-from hitlchat.upstreams.gallery import entries
 from hitlchat.upstreams.models import Transport, UpstreamServer
 from hitlchat.upstreams.values import Kept, Value
 
@@ -269,8 +268,8 @@ class ServerForm(forms.Form):
                 self.add_error(field, str(error))
             else:
                 setattr(self, f"{field}_given", given)
-        if own_address.is_ours(cleaned.get("url", ""), self.request):
-            self.add_error("url", own_address.SENTENCE)
+        if reaching.is_own_address(cleaned.get("url", ""), self.request):
+            self.add_error("url", reaching.SENTENCE)
         # All that is wrong at once; not again what a field has said itself.
         said = drafts.problems(self.draft(), self.standing)
         self.show({name: text for name, text in said.items() if name not in self.errors})
@@ -282,7 +281,7 @@ class ServerForm(forms.Form):
         given["name"] = given.get("name") or NAMELESS
         given |= {"args": self.arguments, "docs_adequate": not self.cleaned_data["docs_lacking"]}
         given |= {"headers": self.headers_given, "env": self.env_given}
-        return entries.vouched(ServerDraft(**given), self.entry_id)
+        return gallery.vouched(ServerDraft(**given), self.entry_id)
 
     @property
     def arguments(self) -> tuple[str, ...]:
@@ -304,7 +303,7 @@ class ServerForm(forms.Form):
             env=self.env_given,
             docs_adequate=not self["docs_lacking"].value(),
         )
-        return entries.vouched(draft, self.entry_id)
+        return gallery.vouched(draft, self.entry_id)
 
     def show(self, errors: dict[str, str]) -> None:
         """Put a BadServer's errors at their fields."""

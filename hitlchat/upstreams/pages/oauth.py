@@ -20,11 +20,10 @@ from hitlchat.gate.actor import actor_of
 from hitlchat.upstreams import values
 from hitlchat.upstreams.access import administrator_only, server_named
 from hitlchat.upstreams.models import Registration, ServerState, SignIn, Transport, UpstreamServer, origin_of
-from hitlchat.upstreams.oauth import beginning, clients, finishing
-from hitlchat.upstreams.oauth.beginning import Asking, Typed
+from hitlchat.upstreams.oauth import clients, flow
 from hitlchat.upstreams.oauth.clients import NoClient
 from hitlchat.upstreams.oauth.discovery import NotPossible
-from hitlchat.upstreams.oauth.finishing import Brought
+from hitlchat.upstreams.oauth.flow import Asking, Brought, Typed
 from hitlchat.upstreams.pages.standing import tell
 from hitlchat.upstreams.risk.server import is_privileged
 
@@ -143,7 +142,7 @@ def begin(request: HttpRequest, name: str) -> HttpResponse:
     if not form.is_valid():
         return _page(request, server, form, status=422)
     try:
-        begun = beginning.begin(server, _asking(request, server), form.typed(seen="changed" in request.POST))
+        begun = flow.begin(server, _asking(request, server), form.typed(seen="changed" in request.POST))
     except NoClient as error:
         return _page(request, server, form, why=str(error), wants_client=True, status=422)
     except NotPossible as error:
@@ -162,7 +161,7 @@ def callback(request: HttpRequest, server_id: UUID) -> HttpResponse:
         raise PermissionDenied("Sign in as the administrator who began this, and begin again.")
     server = get_object_or_404(UpstreamServer, pk=server_id)
     try:
-        finishing.finish(server_id, _brought(request), actor_of(request))
+        flow.finish(server_id, _brought(request), actor_of(request))
     except NotPossible as error:
         return _page(request, server, _form_of(server), why=str(error), status=422)
     except LookupError as error:
@@ -177,7 +176,7 @@ def callback(request: HttpRequest, server_id: UUID) -> HttpResponse:
 def forget(request: HttpRequest, name: str) -> HttpResponse:
     server = server_named(name)
     try:
-        trouble = finishing.forget(server.pk, actor_of(request))
+        trouble = flow.forget(server.pk, actor_of(request))
     except LookupError as error:
         tell(request, str(error), caution=True)
     else:

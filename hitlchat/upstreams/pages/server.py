@@ -1,11 +1,11 @@
-"""A new server, and the page of one that exists: its state, risk, tools, settings, and what is done to it."""
+"""The pages of all servers and of one: its state, risk, tools, settings, and what is done to it."""
 
 from dataclasses import dataclass, replace
 from typing import Any
 
 from django.core.paginator import Page, Paginator
 from django.db import transaction
-from django.db.models import Case, IntegerField, Value, When
+from django.db.models import Case, IntegerField, Q, Value, When
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
@@ -13,16 +13,87 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from hitlchat.base import canonical
 from hitlchat.gate.actor import actor_of
-from hitlchat.upstreams import composing, drafts, reaching, servers, values
+from hitlchat.upstreams import composing, drafts, gallery, reaching, servers, values
 from hitlchat.upstreams.access import administrator_only, server_named
 from hitlchat.upstreams.drafts import BadServer, ServerDraft, draft_of
-from hitlchat.upstreams.gallery import entries
 from hitlchat.upstreams.models import ComposedTool, ServerState, ToolState, Transport, UpstreamServer
-from hitlchat.upstreams.pages import listing, oauth, standing
+from hitlchat.upstreams.pages import oauth, standing
 from hitlchat.upstreams.pages.form import ServerForm, confirmed_in
 from hitlchat.upstreams.risk.server import Assessment
 from hitlchat.upstreams.servers import NotConfirmed
 from hitlchat.upstreams.values import Kept
+
+# Seconds between two looks of a page, while something is about to happen and while nothing is.
+SOON, AT_LEISURE = 2, 5
+MOST_SEARCHED = 200
+HAS_WITHHELD = "has-withheld"
+
+
+@dataclass(frozen=True)
+class Filters:
+    """What of the list is wanted; `state` is "" for all, and may be HAS_WITHHELD."""
+
+    q: str = ""
+    state: str = ""
+
+    @classmethod
+    def of(cls, request: HttpRequest) -> "Filters":
+        state = request.GET.get("state", "")
+        q = request.GET.get("q", "").strip().replace("\x00", "")[:MOST_SEARCHED]
+        return cls(q, state if state in {*ServerState.values, HAS_WITHHELD} else "")
+
+    @property
+    def any(self) -> bool:
+        return bool(self.q or self.state)
+
+    @property
+    def condition(self) -> Q:
+        named = Q(name__icontains=self.q) | Q(url__icontains=self.q) | Q(command__icontains=self.q)
+        return (named if self.q else Q()) & self._state
+
+    @property
+    def _state(self) -> Q:
+        if self.state == HAS_WITHHELD:
+            return Q(pk__in=ComposedTool.objects.filter(state=ToolState.WITHHELD).values("server"))
+        return Q(state=self.state) if self.state else Q()
+
+
+@administrator_only
+@require_GET
+def servers_page(request: HttpRequest) -> HttpResponse:
+    return render(request, "servers/list.html", context(request))
+
+
+def context(request: HttpRequest) -> dict[str, Any]:
+    """Of `servers/list.html`, and of the pages that stand over it."""
+    told = {
+        "section": "servers",
+        "states": [*ServerState.choices, (HAS_WITHHELD, "Has withheld tools")],
+        "told": standing.take(request),
+    }
+    return _found(request) | told
+
+
+@administrator_only
+@require_GET
+def status(request: HttpRequest) -> HttpResponse:
+    """The rows anew, or nothing if none has changed since the page has them."""
+    found = _found(request)
+    if found["mark"] == request.GET.get("mark"):
+        return HttpResponse(status=204)
+    return render(request, "servers/_rows.html", found)
+
+
+def _found(request: HttpRequest) -> dict[str, Any]:
+    filters = Filters.of(request)
+    lines = standing.standings(UpstreamServer.objects.filter(filters.condition))
+    return {
+        "filters": filters,
+        "lines": lines,
+        "total": UpstreamServer.objects.count() if filters.any else len(lines),
+        "mark": standing.mark(lines),
+        "every": SOON if any(line.is_moving for line in lines) else AT_LEISURE,
+    }
 
 
 @dataclass(frozen=True)
@@ -107,7 +178,7 @@ class ToolLine:
 
 
 def new_page(form: ServerForm) -> dict[str, Any]:
-    return {"section": "servers", "form": form, "entry": entries.find(form.entry_id), "risk": risk_of_form(form)}
+    return {"section": "servers", "form": form, "entry": gallery.find(form.entry_id), "risk": risk_of_form(form)}
 
 
 def whole_page(request: HttpRequest, server: UpstreamServer, form: ServerForm) -> dict[str, Any]:
@@ -123,7 +194,7 @@ def live_parts(request: HttpRequest, server: UpstreamServer) -> dict[str, Any]:
         "line": found,
         "calls": standing.open_calls(server),
         "mark": standing.mark([found]),
-        "every": listing.SOON if found.is_moving else listing.AT_LEISURE,
+        "every": SOON if found.is_moving else AT_LEISURE,
         "asks_for_sign_in": found.server.state == ServerState.SIGN_IN,
         "page": (page := _tools(request, server)),
         "tools": _lines(page),
@@ -198,7 +269,7 @@ def _suggested(request: HttpRequest) -> ServerDraft | None:
     """From the gallery, if it was asked for."""
     if not (entry_id := request.GET.get("from", "")):
         return None
-    if (entry := entries.find(entry_id)) is None:
+    if (entry := gallery.find(entry_id)) is None:
         raise Http404("The gallery has no such entry.")
     draft = entry.draft()
     return replace(draft, name=_free(draft.name))

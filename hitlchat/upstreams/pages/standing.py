@@ -18,8 +18,7 @@ from hitlchat.gate.withdraw import NOT_STARTED
 from hitlchat.upstreams import reaching
 from hitlchat.upstreams.connections import COUNTS_FOR
 from hitlchat.upstreams.models import ComposedTool, ServerState, ToolState, UpstreamServer
-from hitlchat.upstreams.risk.rubric import assess_server
-from hitlchat.upstreams.risk.server import Assessment
+from hitlchat.upstreams.risk.server import Assessment, assess_server
 
 _AWAY = (ServerState.DOWN, ServerState.SIGN_IN, ServerState.UNUSABLE)
 

@@ -6,7 +6,7 @@ from typing import Any, Final, Literal
 
 from hitlchat.base import canonical
 from hitlchat.base.visible import Seen, see
-from hitlchat.upstreams.risk import schemas
+from hitlchat.upstreams.risk import limits
 
 FIELDS = {
     "name": "Name",
@@ -57,7 +57,7 @@ def difference(before: dict[str, Any], after: dict[str, Any]) -> tuple[Differenc
     return tuple(
         found
         for key in ordered
-        for found in _walk(schemas.step("", key), before.get(key, _ABSENT), after.get(key, _ABSENT))
+        for found in _walk(limits.step("", key), before.get(key, _ABSENT), after.get(key, _ABSENT))
     )
 
 
@@ -72,11 +72,11 @@ def _walk(where: str, before: Any, after: Any) -> Iterator[Difference]:
             return
         case dict(), dict():
             for key in sorted(before.keys() | after.keys()):
-                step = schemas.step(where, key)
+                step = limits.step(where, key)
                 yield from _walk(step, before.get(key, _ABSENT), after.get(key, _ABSENT))
         case list(), list() if _nested(before) or _nested(after):
             for index in range(max(len(before), len(after))):
-                step = schemas.step(where, index)
+                step = limits.step(where, index)
                 yield from _walk(step, _element(before, index), _element(after, index))
         case _:
             texts = isinstance(before, str) and isinstance(after, str)

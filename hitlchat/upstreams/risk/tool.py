@@ -1,33 +1,13 @@
-"""How risky an upstream's tool is, by what it says of itself. A hint of the upstream can only raise the level.
-
-| what | points |
-|---|---|
-| not known to only read | 1, unless a person vouched for it* |
-| hint: destructive | 2 |
-| hint: reaches an open world | 1 |
-| writes, on a remote server | 1 |
-| administers, on a remote server | 2 |
-| sends data | 1 |
-| hints that contradict each other or the name, or are no hints | 1* |
-| documentation, at most 3 | no description 2, fewer than 20 characters 1*; most arguments without a description 1* |
-
-The points for documentation are waived for servers of the gallery. Floors: `irreversible-name` L5 (a verb such as
-delete, drop, purge, wipe, remove, force_push), `destructive` L5 (the hint), `says-irreversible` L5* (title or
-description), `executes` L4* (runs commands or code), `undocumented` L4 (no description).
-
-Where this differs from the table it comes from (the entries with *, and these): hints are claims of the upstream, so
-`readOnlyHint: true` takes no point away, `idempotentHint: true` neither takes one away nor keeps a destructive tool
-from its floor, and hints don't keep a tool without a description from `undocumented`. Verbs are looked for in every
-word of the name and the title, not only as a prefix in snake_case.
-"""
+"""How risky an upstream's tool is, by what it says of itself and by its server. A hint can only raise the level."""
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 from hitlchat.upstreams.risk.offered import Offered
-from hitlchat.upstreams.risk.server import Assessment, Floor, ServerFacts, Signal, worst
+from hitlchat.upstreams.risk.server import LOWEST, Assessment, Floor, ServerFacts, Signal, bucket, worst
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 
@@ -220,3 +200,54 @@ def _claimed(tool: Offered, key: str) -> bool:
 
 def _hint(tool: Offered, key: str) -> Any:
     return (tool.annotations or {}).get(key)
+
+
+CREDIT = "Every call needs approval: one level lower."
+
+
+@dataclass(frozen=True)
+class Composed:
+    """Both levels (1 to 5), the floor that set the inherent one, if one did, and the reasons in sentences."""
+
+    inherent: int
+    effective: int
+    floor: Floor | None
+    reasons: tuple[str, ...]
+
+    def within(self, ceiling: int) -> bool:
+        """Whether a tool of this risk may be offered where `ceiling` is the highest level allowed."""
+        return self.inherent <= ceiling
+
+
+def compose(server: Assessment, tool: Assessment, *, gated: bool, poisoned: bool) -> Composed:
+    """`gated`: every call is asked about. `poisoned`: the scan trips."""
+    floor = server.floor or tool.floor
+    inherent = max(server.level, tool.level, bucket(server.score + tool.score))
+    level = effective(inherent, floored=floor is not None, gated=gated, poisoned=poisoned)
+    return Composed(
+        inherent=inherent,
+        effective=level,
+        floor=floor,
+        reasons=(*_told("Server: ", server), *_told("Tool: ", tool), *_credit(gated, poisoned, level < inherent)),
+    )
+
+
+def effective(inherent: int, *, floored: bool, gated: bool, poisoned: bool) -> int:
+    """The level with which calls are asked about: one lower than the inherent one where each of them is.
+
+    `floored`: something that the tool does set the level. Then there is no credit, which would make a yes easier to
+    click; it is for tools of which only too little is known.
+    """
+    return inherent - 1 if gated and not (poisoned or floored) and inherent > LOWEST else inherent
+
+
+def _told(whose: str, assessment: Assessment) -> tuple[str, ...]:
+    return tuple(f"{whose}{reason}" for reason in assessment.reasons)
+
+
+def _credit(gated: bool, poisoned: bool, credited: bool) -> tuple[str, ...]:
+    if credited:
+        return (CREDIT,)
+    if gated and poisoned:
+        return ("Every call needs approval, but its texts are suspicious: not lower for that.",)
+    return ()

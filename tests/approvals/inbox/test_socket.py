@@ -9,7 +9,7 @@ import pytest
 from channels.testing import WebsocketCommunicator
 from django.contrib.auth.models import Group, User
 
-from hitlchat.accounts import sessions
+from hitlchat.accounts import sign_in
 from hitlchat.approvals.inbox.socket import BETWEEN_SECONDS, CLOSE_SIGNED_OUT
 from hitlchat.asgi import application
 from hitlchat.gate import decide
@@ -180,6 +180,6 @@ async def test_after_signing_out_nothing_more_is_told(
 ) -> None:
     bar = await open_bar(bob)
     await bar.news()
-    await in_database(sessions.end_all)(bob.pk)
+    await in_database(sign_in.end_all)(bob.pk)
     await ask(bob, "after that")
     assert await bar.closed() == CLOSE_SIGNED_OUT

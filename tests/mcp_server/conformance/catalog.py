@@ -7,7 +7,7 @@ from hitlchat.base.database import in_db
 from hitlchat.gate.models import HitlMode, Tool, ToolCall
 from hitlchat.gate.sources import ToolResult
 from hitlchat.upstreams.client import Step
-from hitlchat.upstreams.waking import progressed
+from hitlchat.upstreams.history import progressed
 
 SOURCE: Final = "conformance"
 CHANGED: Final = "test_simple_text"

@@ -10,7 +10,7 @@ from httpcore2 import Response
 
 from tests.tools_studio.fetching.shop import RESPONSE_BYTES, Server, policy, url
 from tools_studio.network import FetchPolicy, fetch
-from tools_studio.network.answers import answer_of
+from tools_studio.network.wire import answer_of
 
 
 @pytest.mark.parametrize("path", ["/large", "/bomb", "/packed-large"])

@@ -12,7 +12,7 @@ from tests.tools_studio.library.answers import ANSWERS
 from tests.tools_studio.library.world import World, result
 from tools_studio import risk
 from tools_studio.capabilities import parse
-from tools_studio.language import checking, previews
+from tools_studio.language import checking
 from tools_studio.language.signature import read
 from tools_studio.library.catalogue import TOOLS, ShippedTool
 from tools_studio.models import Category
@@ -84,8 +84,8 @@ def test_it_has_its_place(tool: ShippedTool) -> None:
 @every_tool
 def test_its_preview_takes_what_it_takes_and_shows_a_text_or_a_table(tool: ShippedTool, furnished: World) -> None:
     source = tool.source
-    previews.check(source, read(source))
-    if previews.find(source) is not None:
+    checking.check(source, read(source))
+    if checking.find(source) is not None:
         shown: Any = result(furnished.look(tool.name, **tool.example))
         assert shown
         assert isinstance(shown, str) or {type(value) for value in shown.values()} == {str}
@@ -94,7 +94,7 @@ def test_its_preview_takes_what_it_takes_and_shows_a_text_or_a_table(tool: Shipp
 def test_whatever_changes_something_outside_has_a_preview() -> None:
     read_only = {"list_files", "read_file", "search_files", "sign_text", *ONLY_READ_THEIR_STORE}
     changing = {tool.name for tool in TOOLS if tool.hitl_mode == "REQUIRED" and tool.group != "web"} - read_only
-    assert changing == {tool.name for tool in TOOLS if previews.find(tool.source)}
+    assert changing == {tool.name for tool in TOOLS if checking.find(tool.source)}
 
 
 @pytest.mark.parametrize("tool", [tool for tool in TOOLS if "fetch" in tool.capabilities], ids=lambda tool: tool.name)

@@ -11,7 +11,7 @@ from jsonschema import validate
 
 from hitlchat.gate.schema import with_defaults
 from hitlchat.sandbox import HostFunction, Report, run
-from tools_studio import host_functions
+from tools_studio import source
 from tools_studio.capabilities import ALL_NAMES, Capabilities, parse
 from tools_studio.language.coercion import coerce
 from tools_studio.language.signature import read
@@ -40,7 +40,7 @@ class World:
         """Run its preview, which may only read."""
         granted = parse(BY_NAME[name].capabilities)
         reads = granted.read_only()
-        refusing = host_functions.for_preview(granted, "group", Resolved({}, SECRETS, {}))
+        refusing = source.for_preview(granted, "group", Resolved({}, SECRETS, {}))
         return self._called(name, "preview", reads, arguments, refusing | self._offered(reads))
 
     def _called(
@@ -60,7 +60,7 @@ class World:
         return asyncio.run(run(source, values, entry=entry, grants=grants, powers=powers, known=ALL_NAMES))
 
     def _offered(self, granted: Capabilities) -> dict[str, HostFunction]:
-        real = host_functions.offered(granted, "group", Resolved({}, SECRETS, {}))
+        real = source.offered(granted, "group", Resolved({}, SECRETS, {}))
         ours = {**self._keeping(), "fetch": self._fetch, "webhook": self._webhook, "now": _now}
         return {name: ours.get(name, function) for name, function in real.items()}
 

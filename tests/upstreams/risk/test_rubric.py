@@ -9,18 +9,8 @@ from hypothesis import strategies as st
 
 from hitlchat.upstreams.risk import tool
 from hitlchat.upstreams.risk.offered import Offered
-from hitlchat.upstreams.risk.rubric import (
-    Assessment,
-    Floor,
-    ServerFacts,
-    Signal,
-    assess_server,
-    assess_tool,
-    compose,
-    says_it_writes,
-)
-from hitlchat.upstreams.risk.server import reach
-from hitlchat.upstreams.risk.tool import HINTS
+from hitlchat.upstreams.risk.server import Assessment, Floor, ServerFacts, Signal, assess_server, reach
+from hitlchat.upstreams.risk.tool import HINTS, assess_tool, compose, says_it_writes
 from tests.upstreams.risk.catalogues import REAL, name
 
 SAFE = ServerFacts("stdio", trust="vendor", writes=False, documented=True)

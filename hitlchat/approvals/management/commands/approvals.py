@@ -7,7 +7,7 @@ from uuid import UUID
 from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from hitlchat.approvals.console import answering, arguments, looking, showing, watching
+from hitlchat.approvals.console import facts, prompting, showing
 from hitlchat.approvals.console.prompting import Desk, Ended, Overtaken, Terminal, overtaken
 from hitlchat.gate import decide, extending
 from hitlchat.gate.actor import Actor
@@ -26,36 +26,36 @@ class Command(BaseCommand):
     requires_system_checks = ("hitlchat",)
 
     def add_arguments(self, parser: CommandParser) -> None:
-        arguments.add(parser)
+        facts.add(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
             told = getattr(self, f"_{options['what']}")(**options)
-        except answering.REFUSALS as error:
-            raise CommandError(answering.refusal(error)) from error
+        except prompting.REFUSALS as error:
+            raise CommandError(prompting.refusal(error)) from error
         if told:
             self.stdout.write(told)
 
     def _list(self, *, limit: int, json: bool, plain: bool, **options: Any) -> str:
         rows = list(self._waiting(**options)[: limit + 1])
         if json:
-            return "\n".join(looking.dumped(looking.line(row)) for row in rows[:limit])
+            return "\n".join(showing.dumped(showing.line(row)) for row in rows[:limit])
         return showing.told(rows, limit, self._style(plain=plain))
 
     def _show(self, *, approval: UUID, full: bool, json: bool, plain: bool, **options: Any) -> str:
-        found = looking.approval(approval)
+        found = showing.approval(approval)
         if json:
-            return looking.dumped(looking.whole(found))
+            return showing.dumped(showing.whole(found))
         viewer = self._actor(options["person"]) if options["person"] else None
         return self._style(plain=plain).text(showing.shown(found, viewer=viewer, full=full))
 
     def _approve(self, *, approval: UUID, person: str, digest: str | None, plain: bool, **_: Any) -> str:
         actor = self._actor(person)
         if digest is not None:
-            return answering.approve(approval, actor, digest)
-        found = looking.approval(approval)
+            return prompting.approve(approval, actor, digest)
+        found = showing.approval(approval)
         # Who may not, or comes too late, is told so before anything is shown.
-        answering.require(found, actor)
+        prompting.require(found, actor)
         if not self._is_terminal():
             raise CommandError(NOT_AT_A_TERMINAL.format(id=approval))
         try:
@@ -66,10 +66,10 @@ class Command(BaseCommand):
             raise CommandError("Nothing was decided.") from None
 
     def _decline(self, *, approval: UUID, person: str, reason: str, **_: Any) -> str:
-        return answering.decline(approval, self._actor(person), reason)
+        return prompting.decline(approval, self._actor(person), reason)
 
     def _watch(self, *, json: bool, plain: bool, **options: Any) -> str:
-        watch = watching.Watch(lambda: self._waiting(**options))
+        watch = prompting.Watch(lambda: self._waiting(**options))
         try:
             if json:
                 self._report(watch)
@@ -79,22 +79,22 @@ class Command(BaseCommand):
             return "" if json else f"\n{STOPPED}"
         return ""
 
-    def _report(self, watch: watching.Watch) -> None:
+    def _report(self, watch: prompting.Watch) -> None:
         while True:
             for event in watch.events():
-                self.stdout.write(looking.dumped(event))
+                self.stdout.write(showing.dumped(event))
             self.stdout.flush()
-            watching.rest()
+            prompting.rest()
 
-    def _attend(self, watch: watching.Watch, person: str | None, *, plain: bool) -> None:
+    def _attend(self, watch: prompting.Watch, person: str | None, *, plain: bool) -> None:
         """Ask, where there is somebody to ask; else show only."""
         desk = self._desk(self._actor(person), plain=plain) if person and self._is_terminal() else None
-        unasked = arguments.NO_TERMINAL if person else arguments.ONLY_SHOWN
-        self.stdout.write(arguments.WATCHING if desk else unasked)
+        unasked = facts.NO_TERMINAL if person else facts.ONLY_SHOWN
+        self.stdout.write(facts.WATCHING if desk else unasked)
         while True:
             found = watch.next()
             if found is None:
-                (desk.terminal.rest if desk else watching.rest)(watching.LOOK_EVERY_SECONDS)
+                (desk.terminal.rest if desk else prompting.rest)(prompting.LOOK_EVERY_SECONDS)
             elif desk:
                 self.stdout.write(f"{desk.decide(found)}\n")
             else:
@@ -109,11 +109,11 @@ class Command(BaseCommand):
         return f"It can be answered until {call.deadline:%Y-%m-%d %H:%M:%S %Z}."
 
     def _waiting(self, *, whose: str | None, tool: str, risk: int, **_: Any) -> Any:
-        who: User | None = looking.person(whose) if whose else None
-        return looking.waiting(who, tool=tool, risk=risk)
+        who: User | None = showing.person(whose) if whose else None
+        return showing.waiting(who, tool=tool, risk=risk)
 
     def _actor(self, name: str) -> Actor:
-        return Actor(looking.person(name).pk, "console")
+        return Actor(showing.person(name).pk, "console")
 
     def _is_terminal(self) -> bool:
         return sys.stdin.isatty() and self.stdout.isatty()

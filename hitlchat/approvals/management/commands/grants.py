@@ -8,7 +8,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from hitlchat.base.visible import see
 from hitlchat.gate.actor import Actor
-from hitlchat.gate.grants import ending, giving, scope
+from hitlchat.gate.grants import giving, scope
 from hitlchat.gate.models import Grant
 
 # Whoever can run commands here is the operator, and nobody in particular.
@@ -42,8 +42,8 @@ class Command(BaseCommand):
 
     def _revoke(self, grant_id: UUID) -> str:
         try:
-            ended = ending.revoke(grant_id, CONSOLE)
-        except ending.NoSuchGrant as error:
+            ended = giving.revoke(grant_id, CONSOLE)
+        except giving.NoSuchGrant as error:
             raise CommandError(str(error)) from error
         return scope.ended_how(ended)
 

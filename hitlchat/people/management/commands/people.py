@@ -8,7 +8,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from hitlchat.accounts.models import Role
 from hitlchat.base.visible import see
 from hitlchat.people import changing, inviting
-from hitlchat.people.rules import CONSOLE, Refused
+from hitlchat.people.changing import CONSOLE, Refused
 from hitlchat.people.views import everyone
 
 Options = dict[str, Any]

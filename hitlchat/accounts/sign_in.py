@@ -1,0 +1,172 @@
+"""Sign-in: the first administrator's link, lock-out after failed guesses, a fresh sign-in, the end of sessions."""
+
+import ipaddress
+import secrets
+from datetime import datetime, timedelta
+from importlib import import_module
+from typing import Any
+
+from django import forms
+from django.conf import settings
+from django.contrib.auth import HASH_SESSION_KEY, SESSION_KEY, authenticate
+from django.contrib.auth.decorators import login_required
+from django.contrib.auth.models import User
+from django.contrib.sessions.backends.base import SessionBase
+from django.contrib.sessions.models import Session
+from django.core.exceptions import ValidationError
+from django.db import transaction
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render, resolve_url
+from django.utils import timezone
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.views.decorators.cache import never_cache
+from django.views.decorators.debug import sensitive_post_parameters
+from django.views.decorators.http import require_http_methods
+
+from hitlchat.accounts.access import person
+from hitlchat.accounts.models import SetupLink, hashed
+from hitlchat.base import database
+
+LIFETIME = timedelta(hours=24)
+
+
+class LinkUsed(Exception):
+    """The link is unknown, was used, has lapsed, or there is an administrator already."""
+
+
+def needed() -> bool:
+    return not User.objects.filter(is_superuser=True, is_active=True).exists()
+
+
+def make_link() -> str:
+    """The secret of a new link. Earlier ones stay open, as other servers may have printed them."""
+    secret = secrets.token_urlsafe(32)
+    SetupLink.objects.create(digest=hashed(secret), expires_at=timezone.now() + LIFETIME)
+    return secret
+
+
+def is_open(secret: str) -> bool:
+    link = SetupLink.objects.filter(digest=hashed(secret)).first()
+    return link is not None and link.valid and needed()
+
+
+def redeem(secret: str, username: str, password: str) -> User:
+    """Make the administrator and use the link up, together. LinkUsed if it no longer opens anything."""
+    with transaction.atomic():
+        if not needed():
+            raise LinkUsed("There is an administrator already. Sign in instead.")
+        used, _ = SetupLink.objects.filter(digest=hashed(secret), expires_at__gt=timezone.now()).delete()
+        if used != 1:
+            raise LinkUsed("This link is no longer valid. Restart the server to get a new one.")
+        SetupLink.objects.all().delete()
+        return User.objects.create_superuser(username=username, password=password)
+
+
+TOO_MANY_REQUESTS = 429  # RFC 6585, section 4
+
+
+def page(
+    request: HttpRequest, _answer: HttpResponse | None = None, _given: dict[str, Any] | None = None
+) -> HttpResponse:
+    """The same whether there is such a person or not."""
+    pause = settings.AXES_COOLOFF_TIME
+    shown = {"minutes": int(pause.total_seconds()) // 60}
+    response = render(request, "accounts/locked_out.html", shown, status=TOO_MANY_REQUESTS)
+    response["Retry-After"] = str(int(pause.total_seconds()))
+    return response
+
+
+def address(request: HttpRequest) -> str | None:
+    """Of the client. What it says of itself counts only as far as TRUSTED_PROXIES added it, counted from the end."""
+    peer: str | None = request.META.get("REMOTE_ADDR")
+    seen = [*request.headers.get("X-Forwarded-For", "").split(","), peer or ""]
+    at = seen[max(-len(seen), -1 - settings.TRUSTED_PROXIES)].strip()
+    try:
+        return str(ipaddress.ip_address(at))
+    except ValueError:
+        return peer
+
+
+FIELD = forms.PasswordInput(attrs={"autocomplete": "current-password", "autofocus": True})
+
+
+class SignInAgain(forms.Form):
+    password = forms.CharField(strip=False, widget=FIELD)
+
+    def __init__(self, request: HttpRequest, data: Any = None) -> None:
+        super().__init__(data)
+        self.request, self.user = request, person(request)
+
+    def clean_password(self) -> str:
+        given: str = self.cleaned_data["password"]
+        found = authenticate(self.request, username=self.user.get_username(), password=given)
+        if not isinstance(found, User) or found.pk != self.user.pk:
+            raise ValidationError("This is not your password.")
+        return given
+
+
+@sensitive_post_parameters()
+@login_required
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+def again(request: HttpRequest) -> HttpResponse:
+    """Goes on to `next`, which is an address of this server or else the start."""
+    form = SignInAgain(request, request.POST if request.method == "POST" else None)
+    onward = request.POST.get("next") or request.GET.get("next", "")
+    if form.is_valid():
+        # Whoever had the session's key before has it no longer.
+        request.session.cycle_key()
+        note_sign_in(request=request)
+        return redirect(_here(request, onward))
+    context = {"form": form, "next": onward}
+    return render(request, "accounts/sign_in_again.html", context, status=422 if form.errors else 200)
+
+
+def _here(request: HttpRequest, address: str) -> str:
+    is_here = url_has_allowed_host_and_scheme(address, {request.get_host()}, require_https=request.is_secure())
+    return address if is_here else resolve_url("chat")
+
+
+SIGNED_IN_AT = "signed_in_at"
+
+
+def note_sign_in(*, request: Any, **_: Any) -> None:
+    """The person behind this request has just proved who they are."""
+    if request is not None:
+        request.session[SIGNED_IN_AT] = database.now().isoformat()
+
+
+def signed_in_at(session: SessionBase) -> datetime | None:
+    """When that was last; None for a session from before it was noted."""
+    noted = session.get(SIGNED_IN_AT)
+    return datetime.fromisoformat(noted) if isinstance(noted, str) else None
+
+
+def stored(session_key: str) -> SessionBase:
+    """The session as it is by now: what a long-lived connection has of it is of when it was made."""
+    found: SessionBase = import_module(settings.SESSION_ENGINE).SessionStore(session_key)
+    return found
+
+
+def signed_in_user(session_key: str | None) -> User | None:
+    """The active user of this session as stored now; None after sign-out, a changed password or deactivation."""
+    if not session_key:
+        return None
+    store = stored(session_key)
+    user_id = store.get(SESSION_KEY)
+    user = User.objects.filter(pk=user_id, is_active=True).first() if user_id else None
+    if user is None or store.get(HASH_SESSION_KEY) != user.get_session_auth_hash():
+        return None
+    return user
+
+
+def is_still_active(user_id: int) -> bool:
+    return User.objects.filter(pk=user_id, is_active=True).exists()
+
+
+def end_all(user_id: int) -> int:
+    """End every session of this person: how many. They cannot come back with one of them, also when active again."""
+    # Whose a session is stands inside of it.
+    going_on = Session.objects.filter(expire_date__gt=timezone.now()).iterator()
+    theirs = [each.pk for each in going_on if each.get_decoded().get(SESSION_KEY) == str(user_id)]
+    return Session.objects.filter(pk__in=theirs).delete()[0]

@@ -1,1 +1,0 @@
-"""Getting notices to their receivers: claimed, tried, tried again, given up. Knows nothing of what they say."""
