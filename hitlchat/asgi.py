@@ -23,7 +23,7 @@ from hitlchat.approvals.inbox.socket import websocket_urlpatterns as of_inbox  #
 from hitlchat.base import scratch  # noqa: E402
 from hitlchat.base.background import background  # noqa: E402
 from hitlchat.base.database import in_db  # noqa: E402
-from hitlchat.chat.origin import OwnOriginOnly  # noqa: E402
+from hitlchat.chat.routing import OwnOriginOnly  # noqa: E402
 from hitlchat.chat.routing import websocket_urlpatterns as of_chat  # noqa: E402
 from hitlchat.gate.loosening import record_settings  # noqa: E402
 from hitlchat.mcp_server import serving as mcp  # noqa: E402

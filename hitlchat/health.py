@@ -1,4 +1,4 @@
-"""Is the process up; can it do its work, and if not, why."""
+"""Is the process up; can it do its work, and if not, why; do the database's migrations fit the running code."""
 
 import logging
 import os
@@ -7,20 +7,58 @@ import threading
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import cache
 from inspect import iscoroutinefunction
 from typing import Any, Final, cast
 
 from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.db import DatabaseError, connection, transaction
+from django.db.migrations.loader import MigrationLoader
+from django.db.migrations.recorder import MigrationRecorder
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.template.loader import get_template
 from django.utils.decorators import sync_and_async_middleware
 from django.views.decorators.csrf import requires_csrf_token
 
-from hitlchat import migrated
 from hitlchat.base import database
 from hitlchat.record import sealing
+
+BEHIND: Final = "not migrated"
+AHEAD: Final = "migrated by a newer version"
+
+Name = tuple[str, str]
+
+
+@cache
+def known() -> dict[Name, frozenset[Name]]:
+    """Map each migration of the running code to those it replaces."""
+    found = MigrationLoader(None, ignore_no_migrations=True).disk_migrations or {}
+    return {(app, name): frozenset(found[app, name].replaces) for app, name in found}
+
+
+def migration_fault() -> tuple[str, str]:
+    """Return the fault and a sentence for the operator; both empty where the database fits.
+
+    Raises: DatabaseError
+    """
+    applied = {*MigrationRecorder(connection).applied_migrations()}
+    if newer := _newer(applied):
+        return AHEAD, (
+            f"The database was migrated by a newer version of hitlchat ({'.'.join(newer[0])} is unknown to this one)."
+            " Start that version, or restore a backup made before it."
+        )
+    if any(name not in applied and not (replaced and replaced <= applied) for name, replaced in known().items()):
+        return BEHIND, "The database is not migrated. Run `manage.py migrate` first (`make run` does it by itself)."
+    return "", ""
+
+
+def _newer(applied: set[Name]) -> list[Name]:
+    """Applied migrations that are unknown, of apps that are here: an operator's app may have been removed."""
+    apps = {app for app, _ in known()}
+    once = frozenset[Name]().union(*known().values())
+    return sorted(name for name in applied - {*known()} - once if name[0] in apps)
+
 
 logger = logging.getLogger(__name__)
 
@@ -115,7 +153,7 @@ class Prober:
 def _find() -> Found:
     if connection.vendor == "sqlite" and _free_bytes() < LEAST_FREE_BYTES:
         return Found(database.FULL)
-    fault, _ = migrated.fault()
+    fault, _ = migration_fault()
     if fault:
         return Found(fault)
     _write()

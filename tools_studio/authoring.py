@@ -12,9 +12,8 @@ from hitlchat.gate import loosening, tools, withdraw
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.loosening import guard_of
 from hitlchat.gate.models import Tool
-from tools_studio import capabilities, cases, columns, variables, versions
-from tools_studio.columns import draft_of
-from tools_studio.drafts import SOURCE, AuthoringError, Checked, Draft, check
+from tools_studio import capabilities, cases, drafts, variables, versions
+from tools_studio.drafts import SOURCE, AuthoringError, Checked, Draft, check, draft_of
 from tools_studio.language import checking
 from tools_studio.loosening import check_change, check_deletion, check_new, check_publishing, guard, is_program
 from tools_studio.models import Script, ScriptVersion
@@ -44,9 +43,9 @@ def create(draft: Draft, actor: Actor) -> Tool:
     check_new(sound, actor)
     try:
         with transaction.atomic():
-            tool = tools.add(Tool(source=SOURCE, **columns.of_tool(sound, version=1)), actor)
-            script = Script.objects.create(tool=tool, author_id=actor.user_id, **columns.of_script(sound, version=1))
-            columns.keep_variables(script, sound.variables)
+            tool = tools.add(Tool(source=SOURCE, **drafts.of_tool(sound, version=1)), actor)
+            script = Script.objects.create(tool=tool, author_id=actor.user_id, **drafts.of_script(sound, version=1))
+            drafts.keep_variables(script, sound.variables)
             versions.record(script, draft_of(tool), sound.definition_hash, actor.user_id)
     except IntegrityError as error:
         raise NameTaken(draft.name) from error
@@ -74,7 +73,7 @@ def _save(tool: Tool, edit: Callable[[Draft], Draft], actor: Actor, *, confirmed
             standing = Tool.objects.select_for_update(of=("self",)).select_related("script").get(pk=tool.pk)
             draft = edit(draft_of(standing))
             name = draft.name
-            sound = check(draft, columns.kept(standing.script))
+            sound = check(draft, drafts.kept(standing.script))
             check_change(standing, sound, actor, confirmed=confirmed)
             _store(standing, sound, actor)
     except IntegrityError as error:
@@ -84,10 +83,10 @@ def _save(tool: Tool, edit: Callable[[Draft], Draft], actor: Actor, *, confirmed
 
 def _store(tool: Tool, sound: Checked, actor: Actor) -> None:
     script: Script = tool.script
-    before = columns.as_json(draft_of(tool))
+    before = drafts.as_json(draft_of(tool))
     is_other = sound.definition_hash != tool.definition_hash
     shown = tuple(each.shown() for each in sound.variables)
-    after = columns.as_json(replace(sound.draft, hitl_mode=sound.hitl_mode.value, variables=shown))
+    after = drafts.as_json(replace(sound.draft, hitl_mode=sound.hitl_mode.value, variables=shown))
     if not is_other and before == after | {"capabilities": sound.capabilities.as_json()}:
         return
     rules_changed = (sound.hitl_mode, sound.draft.condition) != (tool.hitl_mode, tool.condition)
@@ -98,10 +97,10 @@ def _store(tool: Tool, sound: Checked, actor: Actor) -> None:
     content = (sound.draft.code, sound.capabilities.as_json())
     is_edited = content != (script.code, script.capabilities) and actor.user_id is not None
     own = {"shipped": "", **({"revoked": ""} if actor.is_person else {})} if is_edited else {}
-    tools.change(tool.pk, columns.of_tool(sound, version), actor)
-    Script.objects.filter(tool=tool).update(author_id=actor.user_id, **columns.of_script(sound, version), **own)
-    versions.forget(script, _secret(sound.variables) - _secret(columns.kept(script).values()))
-    columns.keep_variables(script, sound.variables)
+    tools.change(tool.pk, drafts.of_tool(sound, version), actor)
+    Script.objects.filter(tool=tool).update(author_id=actor.user_id, **drafts.of_script(sound, version), **own)
+    versions.forget(script, _secret(sound.variables) - _secret(drafts.kept(script).values()))
+    drafts.keep_variables(script, sound.variables)
     saved = Tool.objects.select_related("script").get(pk=tool.pk)
     versions.record(saved.script, draft_of(saved), sound.definition_hash, actor.user_id)
     if is_other:
@@ -134,7 +133,7 @@ def publish(tool: Tool, actor: Actor) -> Tool:
     script: Script = tool.script
     if script.revoked:
         raise AuthoringError({"code": f"This tool was revoked: {script.revoked}"})
-    if missing := variables.resolve(columns.kept(script).values()).missing:
+    if missing := variables.resolve(drafts.kept(script).values()).missing:
         raise AuthoringError({"variables": " ".join(missing.values())})
     _check_code(script)
     if cases.passed(tool) is None:

@@ -19,11 +19,10 @@ from hitlchat.gate.models import Tool, ToolCall
 from hitlchat.gate.sources import Preview, ToolResult
 from hitlchat.sandbox import Fault, HostFunction, Limits, Report, Share, shares
 from hitlchat.secrets.masking import Mask
-from tools_studio import capabilities, columns, network, variables
+from tools_studio import capabilities, drafts, network, variables
 from tools_studio.capabilities import ALL_NAMES, Capabilities, store
 from tools_studio.capabilities.filing import grants
-from tools_studio.columns import Unreadable, draft_of
-from tools_studio.drafts import SOURCE, AuthoringError, Checked, Draft, check
+from tools_studio.drafts import SOURCE, AuthoringError, Checked, Draft, Unreadable, check, draft_of
 from tools_studio.language import checking, signature
 from tools_studio.language.coercion import coerce
 from tools_studio.models import Script, ScriptVersion, StoredVariable
@@ -134,7 +133,7 @@ def _differs(tool: Tool) -> str:
         sound = _sound(tool)
     except UNSOUND as error:
         return f"The tool {tool.name} is not kept as it was saved: {error}."
-    now = columns.of_tool(sound, tool.script.version)
+    now = drafts.of_tool(sound, tool.script.version)
     names = [name.replace("_", " ") for name in FOLLOWS if getattr(tool, name) != now[name]]
     if not names:
         return ""
@@ -144,13 +143,13 @@ def _differs(tool: Tool) -> str:
 
 
 def _sound(tool: Tool) -> Checked:
-    return check(draft_of(tool), columns.kept(tool.script))
+    return check(draft_of(tool), drafts.kept(tool.script))
 
 
 def _is_other(version: ScriptVersion) -> bool:
     """Of one with variables it cannot be told: their values are not kept with it."""
     try:
-        draft: Draft = columns.draft(version.draft)
+        draft: Draft = drafts.draft(version.draft)
         return not draft.variables and check(draft).definition_hash != version.definition_hash
     except UNSOUND:
         # Kept by an older version of hitlchat, with other rules; but what is no tool at all never was one.
@@ -301,7 +300,7 @@ def _loaded(tool_id: UUID | None, definition_hash: str) -> Loaded | None:
     script = standing.select_related("tool").first()
     if script is None:
         return None
-    kept = columns.kept(script)
+    kept = drafts.kept(script)
     # Code and variables are read one after the other: a save in between would mix two versions.
     if not standing.filter(version=script.version).exists():
         return None

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from hitlchat.base import canonical
 from hitlchat.gate.models import Tool
-from tools_studio import columns
+from tools_studio import drafts
 from tools_studio.drafts import Draft
 from tools_studio.models import Script, ScriptVersion
 
@@ -175,7 +175,7 @@ def record(script: Script, saved: Draft, definition_hash: str, author_id: int | 
     return ScriptVersion.objects.create(
         script=script,
         number=script.version,
-        draft=columns.as_json(saved),
+        draft=drafts.as_json(saved),
         definition_hash=definition_hash,
         author_id=author_id,
     )
@@ -184,7 +184,7 @@ def record(script: Script, saved: Draft, definition_hash: str, author_id: int | 
 def draft_of(version: ScriptVersion, tool: Tool) -> Draft:
     """`version` as a draft for `tool` to be saved again; it keeps the tool's present name, and that a signed-in person
     must decide. Unreadable."""
-    wanted = columns.draft(version.draft)
+    wanted = drafts.draft(version.draft)
     return replace(wanted, name=tool.name, signed_in_only=wanted.signed_in_only or tool.signed_in_only)
 
 
@@ -200,7 +200,7 @@ def saves(newest_first: Iterable[ScriptVersion]) -> Iterator[Save]:
 
 def changed_fields(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
     """The JSON names of what differs, in the order in which people think of a tool."""
-    old, new = {**columns.LATER, **old}, {**columns.LATER, **new}
+    old, new = {**drafts.LATER, **old}, {**drafts.LATER, **new}
     known = [key for key in WORDS if old.get(key) != new.get(key)]
     return known + sorted(key for key in {**old, **new} if key not in WORDS and old.get(key) != new.get(key))
 
@@ -212,7 +212,7 @@ def difference(before: ScriptVersion, after: ScriptVersion) -> Difference:
 
 def compare(old: dict[str, Any], new: dict[str, Any]) -> Difference:
     """The same for two tools as their JSON."""
-    old, new = columns.whole(old), columns.whole(new)
+    old, new = drafts.whole(old), drafts.whole(new)
     changes = [Change(key, _text(old[key]), _text(new[key])) for key in changed_fields(old, new) if key != "code"]
     return Difference(lines(old["code"], new["code"]), changes)
 

@@ -41,8 +41,7 @@ from hitlchat.upstreams.elicitation.questions import NoSuchQuestion, NotOpen
 from hitlchat.upstreams.servers import NameTaken as ServerNameTaken
 from hitlchat.upstreams.servers import NotConfirmed
 from tools_studio.authoring import NameTaken
-from tools_studio.columns import Unreadable
-from tools_studio.drafts import AuthoringError
+from tools_studio.drafts import AuthoringError, Unreadable
 from tools_studio.exchange import BadFile, TooMuch
 from tools_studio.loosening import OnlyPeople
 

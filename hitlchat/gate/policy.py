@@ -13,7 +13,7 @@ from hitlchat.base.database import in_db
 from hitlchat.gate.actor import Caller
 from hitlchat.gate.models import HitlMode, Tool
 from hitlchat.gate.policies import Abstain, Allow, Ask, Refuse, Verdict
-from hitlchat.gate.policies.asked import view
+from hitlchat.gate.policies.coverage import view
 from hitlchat.gate.policies.loading import Unloadable, consult, fingerprint, in_force
 from hitlchat.gate.policies.rule import Judgement, Rule, Said, Spoke, Unusable, strictest
 

@@ -15,7 +15,7 @@ from django.utils.crypto import constant_time_compare, salted_hmac
 from hitlchat.accounts.roles import may_administer
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.transition import note
-from hitlchat.notices import keeping, secrets, sending
+from hitlchat.notices import keeping, models, sending
 from hitlchat.notices.hearing import mail_is_off
 from hitlchat.notices.models import Installation, Item, Kind, Notice, NoticeKind, Receiver, State, Wishes
 from hitlchat.notices.wording import tested
@@ -140,7 +140,7 @@ def add(receiver: Receiver, url: str, actor: Actor) -> str:
     receiver.allow_private = receiver.allow_private and settings.NOTICE_ALLOW_PRIVATE
     receiver.place = place_in(url, allow_private=receiver.allow_private)
     key = sending.new_secret()
-    receiver.url, receiver.secret = secrets.sealed_url(url), secrets.sealed_key(key)
+    receiver.url, receiver.secret = models.sealed_url(url), models.sealed_key(key)
     receiver.made_by_id = actor.user_id
     with transaction.atomic():
         others = Receiver.objects.filter(person=receiver.person, group=receiver.group).exclude(kind=Kind.EMAIL)
@@ -177,7 +177,7 @@ def new_key(receiver: Receiver, actor: Actor) -> str:
     with transaction.atomic():
         rows = Receiver.objects.filter(pk=receiver.pk, secret=receiver.secret)
         if not rows.update(
-            secret=secrets.sealed_key(key), former_secret=receiver.secret, former_until=timezone.now() + FORMER_FOR
+            secret=models.sealed_key(key), former_secret=receiver.secret, former_until=timezone.now() + FORMER_FOR
         ):
             raise Refused("Its key was changed just now. Reload and look again.")
         _note("webhook_key_changed", receiver, actor)

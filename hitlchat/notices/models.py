@@ -8,6 +8,7 @@ from django.utils import timezone
 
 from hitlchat.base.canonical import JSONTextField
 from hitlchat.gate.models import Approval, new_id
+from hitlchat.secrets.sealing import seal, unseal
 
 
 class Wishes(models.Model):
@@ -185,3 +186,28 @@ class Item(models.Model):
 
     def __str__(self) -> str:
         return f"{self.kind} {self.approval_id} for {self.receiver_id}"
+
+
+URL = "notice url"
+KEY = "notice key"
+
+
+def sealed_url(url: str) -> str:
+    return seal(url, URL)
+
+
+def sealed_key(key: str) -> str:
+    return seal(key, KEY)
+
+
+def url_of(receiver: Receiver) -> str:
+    """Unsealable."""
+    return unseal(receiver.url, URL)
+
+
+def keys_of(receiver: Receiver) -> tuple[str, ...]:
+    """The present one, and the former one while receivers may still check with it. Unsealable."""
+    keys = [unseal(receiver.secret, KEY)]
+    if receiver.former_until is not None and receiver.former_until > timezone.now():
+        keys.append(unseal(receiver.former_secret, KEY))
+    return tuple(keys)

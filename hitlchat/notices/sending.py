@@ -30,8 +30,7 @@ from hitlchat.base.visible import see
 from hitlchat.gate.actor import SYSTEM
 from hitlchat.gate.transition import note
 from hitlchat.notices.hearing import mail_is_off
-from hitlchat.notices.models import Kind, Notice, NoticeKind, Receiver, State
-from hitlchat.notices.secrets import keys_of, url_of
+from hitlchat.notices.models import Kind, Notice, NoticeKind, Receiver, State, keys_of, url_of
 from hitlchat.outbound import addresses
 from hitlchat.outbound.tls import tls
 from hitlchat.secrets.masking import Mask

@@ -7,7 +7,7 @@ class PeopleConfig(AppConfig):
     label = "people"
 
     def ready(self) -> None:
-        from hitlchat.people import sign_ins  # noqa: PLC0415
+        from hitlchat.people import changing  # noqa: PLC0415
 
-        user_logged_in.connect(sign_ins.note_sign_in, dispatch_uid="sign-ins on record")
-        user_login_failed.connect(sign_ins.note_failure, dispatch_uid="failed sign-ins on record")
+        user_logged_in.connect(changing.note_sign_in, dispatch_uid="sign-ins on record")
+        user_login_failed.connect(changing.note_failure, dispatch_uid="failed sign-ins on record")

@@ -1,17 +1,21 @@
-"""What a person is: their role and whether they may come in. Holds every change to its rules, and records sign-ins."""
+"""What a person is: their role and whether they may come in. Every change keeps its rules and is on record."""
 
+from collections.abc import Mapping
 from functools import partial
+from typing import Any
 
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import Q
+from django.http import HttpRequest
 
 from hitlchat.accounts import roles, sign_in
 from hitlchat.accounts.models import Invitation, Role, Token
+from hitlchat.accounts.sign_in import address
 from hitlchat.agent import runner
 from hitlchat.agent.models import ACTIVE, Run
 from hitlchat.gate import withdraw
-from hitlchat.gate.actor import Actor
+from hitlchat.gate.actor import SYSTEM, Actor
 from hitlchat.gate.models import CallerKind, ToolCall
 from hitlchat.gate.staleness import NO_AUTHOR
 from hitlchat.gate.transition import note
@@ -174,3 +178,20 @@ def _stop(user_id: int, actor: Actor) -> None:
 
 def _note(name: str, user: User, actor: Actor, data: dict[str, object]) -> None:
     note(None, name, actor=actor, data={"person": user.get_username(), "person_id": user.pk, **data})
+
+
+def note_sign_in(*, request: HttpRequest | None, user: User, **_: Any) -> None:
+    """Put a sign-in from a browser on record."""
+    if request is not None and (where := address(request)) is not None:
+        data = {"person": user.get_username(), "person_id": user.pk, "from": where}
+        note(None, "person.signed_in", actor=Actor(user.pk, "session"), data=data)
+
+
+def note_failure(*, credentials: Mapping[str, Any], request: HttpRequest | None = None, **_: Any) -> None:
+    """Put a failed sign-in on record. An unknown name is left out: it may be a password typed into the wrong field."""
+    name = str(credentials.get("username") or "")
+    user = User.objects.filter(username=name).first()
+    if user is None or request is None or (where := address(request)) is None:
+        return
+    data = {"person": user.get_username(), "person_id": user.pk, "from": where}
+    note(None, "person.sign_in_failed", actor=SYSTEM, data=data)

@@ -4,8 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from hitlchat.record.checking import check
-from hitlchat.record.findings import checked_words
+from hitlchat.record.checking import check, checked_words
 
 
 def main() -> int:

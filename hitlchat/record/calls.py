@@ -11,10 +11,10 @@ from django.db.models import Q
 from hitlchat.gate import facts
 from hitlchat.gate.models import Approval, AuditEvent, Decision, Drop, ToolCall
 from hitlchat.record import lives, rows
-from hitlchat.record.commitment import Row
-from hitlchat.record.findings import Finding, Report
+from hitlchat.record.checking import Finding, Report
 from hitlchat.record.lives import Story
 from hitlchat.record.rows import batches_of
+from hitlchat.record.seals import Row
 
 AT_ONCE = 200
 ATTEMPTS = 5

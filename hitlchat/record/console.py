@@ -8,8 +8,7 @@ from typing import Literal
 from rich.console import Console
 from rich.text import Text
 
-from hitlchat.record.checking import Checked
-from hitlchat.record.findings import Report, checked_words, plural
+from hitlchat.record.checking import Checked, Report, checked_words, plural
 
 Style = Literal["rich", "plain", "json"]
 MOST = 50

@@ -21,8 +21,11 @@ from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import AuditEvent, Drop, RecordKey, Seal, ToolCall
 from hitlchat.gate.transition import note
 from hitlchat.record import receipts, rows, sealing, seals, signing
-from hitlchat.record.commitment import (
+from hitlchat.record.lines import FORMAT, Body, Writer
+from hitlchat.record.receipts_checked import DECIDED
+from hitlchat.record.seals import (
     COLUMNS,
+    EXPORT,
     Row,
     SaltOf,
     below,
@@ -33,9 +36,6 @@ from hitlchat.record.commitment import (
     text_digest,
     unreadable_inner,
 )
-from hitlchat.record.lines import FORMAT, Body, Writer
-from hitlchat.record.receipts_checked import DECIDED
-from hitlchat.record.seals import EXPORT
 from hitlchat.record.signing import sign
 from hitlchat.secrets.detection import Cover, told
 from hitlchat.secrets.masking import HIDDEN as DOTS

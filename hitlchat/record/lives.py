@@ -10,8 +10,8 @@ from hitlchat.base import canonical
 from hitlchat.base.canonical import storable
 from hitlchat.gate import facts
 from hitlchat.gate.status import ENTRIES, MOVES, Status
-from hitlchat.record.commitment import Row
-from hitlchat.record.findings import Kind
+from hitlchat.record.checking import Kind
+from hitlchat.record.seals import Row
 
 ASKED: Final = "call.waiting"
 APPROVED, DECLINED = "call.approved", "call.declined"

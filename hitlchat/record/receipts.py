@@ -14,8 +14,8 @@ from django.db.models import Q
 from hitlchat.base import canonical
 from hitlchat.gate.models import Approval, ToolCall
 from hitlchat.record import rows
-from hitlchat.record.commitment import Row
 from hitlchat.record.receipts_checked import ASKED, entry, receipt
+from hitlchat.record.seals import Row
 from hitlchat.secrets.detection import Cover
 
 AT_ONCE = 200

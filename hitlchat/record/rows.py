@@ -12,9 +12,8 @@ from django.db.models.functions import Cast
 
 from hitlchat.base import canonical
 from hitlchat.gate.models import AuditEvent, Drop, Seal
-from hitlchat.record import commitment
-from hitlchat.record.commitment import Row, row_hash, salt_of_row, salts
-from hitlchat.record.seals import Body, Ranges, digest, within
+from hitlchat.record import seals
+from hitlchat.record.seals import Body, Ranges, Row, digest, row_hash, salt_of_row, salts, within
 
 AT_ONCE = 500
 MARK = 16
@@ -100,10 +99,10 @@ def hashed(row: Row, salt: str, form: int) -> bytes:
     salt_of = salts(salt_of_row(salt, row["id"]))
     if RAW not in row:
         try:
-            return row_hash(row, salt_of, form, text=commitment.text_digest(row[TEXT], salt_of))
+            return row_hash(row, salt_of, form, text=seals.text_digest(row[TEXT], salt_of))
         except canonical.NotJson:
             row[RAW] = _raw(row["id"])
-    return commitment.unreadable_hash(row["id"], commitment.unreadable_inner(row[RAW], salt_of))
+    return seals.unreadable_hash(row["id"], seals.unreadable_inner(row[RAW], salt_of))
 
 
 def form_of(seal: Seal) -> int:

@@ -19,8 +19,7 @@ from django.utils import timezone
 
 from hitlchat.gate.models import AuditEvent, RecordKey, Seal
 from hitlchat.record import rows, seals, signing
-from hitlchat.record.commitment import FORM, Row
-from hitlchat.record.seals import SEAL, gaps_in, hash_of
+from hitlchat.record.seals import FORM, SEAL, Row, gaps_in, hash_of
 from hitlchat.record.signing import sign
 
 MOST = 1000

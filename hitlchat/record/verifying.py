@@ -11,10 +11,9 @@ from hitlchat.gate.models import AuditEvent, Drop, RecordKey, Seal, ToolCall
 from hitlchat.gate.sources import altered
 from hitlchat.record import calls, keeping, rows, sealing, seals, signing
 from hitlchat.record.calls import People
-from hitlchat.record.commitment import Row
-from hitlchat.record.findings import Finding, Report
+from hitlchat.record.checking import Finding, Report
 from hitlchat.record.keeping import Mark
-from hitlchat.record.seals import DROP, SEAL, hash_of, ids_of, within
+from hitlchat.record.seals import DROP, SEAL, Row, hash_of, ids_of, within
 from hitlchat.record.signing import PublicKey, is_signed
 
 

@@ -21,9 +21,8 @@ from hitlchat.gate.actor import Actor, actor_of
 from hitlchat.gate.models import AuditEvent, Seal
 from hitlchat.gate.transition import note
 from hitlchat.record import exporting, sealing, signing
-from hitlchat.record.checking import check
+from hitlchat.record.checking import Report, check, checked_words
 from hitlchat.record.exporting import NothingThere
-from hitlchat.record.findings import Report, checked_words
 from hitlchat.record.keeping import BadMark
 from hitlchat.record.signing import BadKey, OtherKey, spaced
 from hitlchat.record.verifying import Known, steps

@@ -19,7 +19,7 @@ from hitlchat.gate.decide import AlreadySettled, BadEdit, NoSuchApproval
 from hitlchat.gate.deciders import NotEntitled, OnlySignedIn, SignInAgain
 from hitlchat.gate.models import AuditEvent, DecidedBy, Decision, Oversight, Tool, ToolCall
 from hitlchat.gate.oversight import Rules
-from hitlchat.gate.policies.asked import approved_before
+from hitlchat.gate.policies.coverage import approved_before
 from hitlchat.gate.quorum import AlreadyCounted
 from hitlchat.gate.status import Status
 from hitlchat.gate.taking_back import take_back

@@ -24,7 +24,7 @@ from hitlchat.base import canonical
 from hitlchat.gate import attention, decide, facts
 from hitlchat.gate.models import Approval, AuditEvent, Decision, Seal, Tool, ToolCall, new_id
 from hitlchat.gate.taking_back import take_back
-from hitlchat.record import commitment, rows, seals, signing
+from hitlchat.record import rows, seals, signing
 from hitlchat.record.checking import check
 from hitlchat.record.exporting import export, receipt
 from hitlchat.record.sealing import seal, seal_all
@@ -128,11 +128,11 @@ def _turned(data: Data, path: tuple[Any, ...]) -> Data:
 
 def digest_at(event: AuditEvent, path: tuple[Any, ...]) -> str:
     batch = Seal.objects.get(first__lte=event.pk, last__gte=event.pk)
-    salt_of = commitment.salts(commitment.salt_of_row(batch.salt, event.pk))
+    salt_of = seals.salts(seals.salt_of_row(batch.salt, event.pk))
     where = ""
     for key in path:
-        where = commitment.below(where, key) if isinstance(key, str) else f"{where}/{key}"
-    return commitment.node(at(event.data, path), salt_of, path=where).hex()
+        where = seals.below(where, key) if isinstance(key, str) else f"{where}/{key}"
+    return seals.node(at(event.data, path), salt_of, path=where).hex()
 
 
 def named(event: AuditEvent) -> bool:
@@ -409,7 +409,7 @@ def test_batches_that_were_sealed_before_still_verify_and_none_of_the_tricks_wor
     sealed_before()
     happen(1)
     seal_all()
-    assert [each.format for each in Seal.objects.all()] == [None, commitment.FORM]
+    assert [each.format for each in Seal.objects.all()] == [None, seals.FORM]
     assert found() == []
     export(tmp_path / "file", signed_in(bob))
     assert check((tmp_path / "file").read_bytes().splitlines(keepends=True)).wrong == ""

@@ -17,8 +17,8 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from hitlchat.gate.models import AuditEvent, Seal
+from hitlchat.management.commands.audit import Command
 from hitlchat.record import signing
-from hitlchat.record.management.commands.audit import Command
 from hitlchat.record.sealing import seal
 from tests.architecture.source import ROOT
 from tests.gate.asking import approved, recording

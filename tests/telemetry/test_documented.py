@@ -4,8 +4,8 @@ import re
 import shlex
 from pathlib import Path
 
-from hitlchat.approvals.management.commands.approvals import Command
 from hitlchat.gate.transition import NAMES
+from hitlchat.management.commands.approvals import Command
 from hitlchat.telemetry.metrics import COUNTERS, SECONDS
 
 ROOT = Path(__file__).parents[2]

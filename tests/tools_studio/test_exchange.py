@@ -14,7 +14,7 @@ from hitlchat.gate.status import Status
 from hitlchat.gate.submit import CallRequest, submit
 from tests.conftest import ECHO, MakeTool, caller, signed_in
 from tests.gate.racing import database_fails_at, together
-from tools_studio import authoring, cases, columns, exchange
+from tools_studio import authoring, cases, drafts, exchange
 from tools_studio.cases import Case
 from tools_studio.exchange import BadFile, Conflict, Outdated
 from tools_studio.loosening import OnlyPeople
@@ -81,11 +81,11 @@ def test_an_export_holds_the_tool_with_its_policy_and_tests_but_no_secret(make_t
 def test_what_was_exported_comes_back_the_same_as_a_draft(make_tool: MakeTool, alice: User) -> None:
     tool = make_tool("echo", title="Echo", tags=("a",), capabilities=STORE, example={"text": "hi"})
     cases.add(tool, Case("says it", {"text": "hi"}, "contains", "h"))
-    before, text = columns.draft_of(tool), exchange.text(Tool.objects.all())
+    before, text = drafts.draft_of(tool), exchange.text(Tool.objects.all())
     authoring.delete(tool, signed_in(alice))
     assert [step.action for step in imported(text, alice).steps] == ["new"]
     again = Tool.objects.select_related("script").get()
-    assert (columns.draft_of(again), again.published) == (before, False)
+    assert (drafts.draft_of(again), again.published) == (before, False)
     assert again.definition_hash == tool.definition_hash
     assert cases.of(TestCase.objects.get()) == Case("says it", {"text": "hi"}, "contains", "h")
     assert ScriptVersion.objects.get().author == alice
@@ -316,7 +316,7 @@ def test_a_replaced_tool_keeps_its_secrets_and_its_tests(alice: User, make_tool:
     (step,) = exchange.plan(exchange.read(file(fields)), "replace").steps
     assert any("keeps the secrets that are stored here: KEY" in note for note in step.notes)
     imported(file(fields), alice, "replace")
-    kept = columns.kept(Script.objects.get())
+    kept = drafts.kept(Script.objects.get())
     assert kept["KEY"].fingerprint
     assert sorted(TestCase.objects.values_list("name", flat=True)) == ["mine", "theirs"]
 

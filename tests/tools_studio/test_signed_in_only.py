@@ -12,7 +12,7 @@ from hitlchat.accounts.models import TokenKind
 from hitlchat.gate.models import Tool
 from tests.api.conftest import ProgramOf, problem, program_of
 from tests.conftest import ECHO, MakeTool, signed_in
-from tools_studio import authoring, columns, exchange, versions
+from tools_studio import authoring, drafts, exchange, versions
 from tools_studio.library import install
 from tools_studio.models import Script, ScriptVersion
 
@@ -110,7 +110,7 @@ def test_a_version_from_before_there_was_the_setting_can_be_read_compared_and_re
     old = ScriptVersion.objects.get()
     del old.draft["signedInOnly"]
     old.save(update_fields=["draft"])
-    authoring.change(tool, replace(columns.draft_of(tool), title="Another"), signed_in(alice))
+    authoring.change(tool, replace(drafts.draft_of(tool), title="Another"), signed_in(alice))
     old, new = ScriptVersion.objects.order_by("number")
     assert [change.field for change in versions.difference(old, new).changes] == ["title"]
     assert authoring.restore(old, signed_in(alice)).title == ""

@@ -13,8 +13,8 @@ from hitlchat.gate.models import Tool, ToolCall
 from hitlchat.gate.status import Status
 from hitlchat.gate.submit import CallRequest, submit
 from tests.conftest import ECHO, MakeTool, caller, signed_in
-from tools_studio import authoring, columns, versions
-from tools_studio.columns import Unreadable
+from tools_studio import authoring, drafts, versions
+from tools_studio.drafts import Unreadable
 from tools_studio.models import ScriptVersion
 from tools_studio.variables import Variable
 
@@ -127,12 +127,12 @@ def test_restoring_a_version_that_asked_less_often_asks_first(make_tool: MakeToo
 
 def test_restoring_keeps_the_secrets_and_the_name_that_it_has_now(make_tool: MakeTool, alice: User) -> None:
     tool = make_tool("echo", variables=(Variable("KEY", True, "sk-live-1234567"),))
-    draft = columns.draft_of(tool)
+    draft = drafts.draft_of(tool)
     authoring.change(tool, replace(draft, name="louder", title="Louder"), signed_in(alice))
-    before = columns.kept(Tool.objects.select_related("script").get().script)
+    before = drafts.kept(Tool.objects.select_related("script").get().script)
     restored = authoring.restore(version(1), signed_in(alice))
     assert (restored.name, restored.title) == ("louder", "")
-    assert columns.kept(restored.script) == before
+    assert drafts.kept(restored.script) == before
 
 
 @pytest.mark.parametrize("kept", [{}, {"name": "echo", "code": ECHO}, {"schema": 7}], ids=str)

@@ -14,7 +14,7 @@ from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 from pytest_django import DjangoAssertNumQueries
 
-from hitlchat import migrated as migrations
+from hitlchat import health as migrations
 from tests.processes import Installation, Servers, _free_port, installation, migrated, servers, unmigrated
 from tests.upgrades import landed
 from tests.upgrades.fill import POLICIES, SECRET_KEY
@@ -182,24 +182,24 @@ def newer(db: None) -> Iterator[MigrationRecorder]:
 
 
 def test_readiness_tells_newer_from_older_from_right(newer: MigrationRecorder) -> None:
-    assert migrations.fault()[0] == "migrated by a newer version"
+    assert migrations.migration_fault()[0] == "migrated by a newer version"
     newer.record_unapplied("gate", "9999_newer")
-    assert migrations.fault()[0] == ""
+    assert migrations.migration_fault()[0] == ""
     newer.record_unapplied("gate", "0014_one_index_less")
-    assert migrations.fault()[0] == "not migrated"
+    assert migrations.migration_fault()[0] == "not migrated"
     newer.record_applied("gate", "0014_one_index_less")
 
 
 def test_migrations_of_an_app_that_was_taken_out_do_not_count(newer: MigrationRecorder) -> None:
     newer.record_unapplied("gate", "9999_newer")
     newer.record_applied("once_a_project_app", "0001_initial")
-    assert migrations.fault()[0] == ""
+    assert migrations.migration_fault()[0] == ""
 
 
 def test_readiness_is_cheap(db: None, django_assert_max_num_queries: DjangoAssertNumQueries) -> None:
-    migrations.fault()
+    migrations.migration_fault()
     with django_assert_max_num_queries(2):
-        assert migrations.fault()[0] == ""
+        assert migrations.migration_fault()[0] == ""
 
 
 def _migrate_further(home: Installation) -> None:

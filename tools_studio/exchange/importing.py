@@ -13,7 +13,7 @@ from hitlchat.gate.actor import Actor
 from hitlchat.gate.loosening import Guard, strictness
 from hitlchat.gate.models import HitlMode, Tool
 from hitlchat.secrets.references import REFERENCE
-from tools_studio import authoring, cases, columns, drafts, variables, versions
+from tools_studio import authoring, cases, drafts, variables, versions
 from tools_studio.drafts import SOURCE, AuthoringError, Checked, Draft
 from tools_studio.exchange.reading import BadFile, Entry, Problem, at_fields
 from tools_studio.models import Script
@@ -85,7 +85,7 @@ class Step:
         if self.standing is None:
             return None
         draft = replace(self.draft, capabilities=self.sound.capabilities.as_json())
-        return versions.compare(columns.as_json(columns.draft_of(self.standing)), columns.as_json(draft))
+        return versions.compare(drafts.as_json(drafts.draft_of(self.standing)), drafts.as_json(draft))
 
     @property
     def identity(self) -> list[Any]:
@@ -207,7 +207,7 @@ def _added(entry: Entry, action: Literal["new", "rename"], name: str) -> Step:
 
 def _beside(entry: Entry, standing: Tool, on_conflict: Conflict) -> Step:
     script: Script = standing.script
-    sound = _check(entry.draft, columns.kept(script))
+    sound = _check(entry.draft, drafts.kept(script))
     mode = _mode_beside(entry, sound, standing)
     action: Action = "replace" if on_conflict == "replace" else "leave"
     if sound.definition_hash == standing.definition_hash and _is_there(entry, sound, mode, standing):
@@ -221,10 +221,10 @@ def _beside(entry: Entry, standing: Tool, on_conflict: Conflict) -> Step:
 def _is_there(entry: Entry, sound: Checked, mode: HitlMode, standing: Tool) -> bool:
     """Would replacing the tool here change nothing about it?"""
     merged = replace(entry.draft, hitl_mode=mode.value, signed_in_only=_signed_in_only(entry, standing))
-    here = columns.as_json(replace(merged, capabilities=sound.capabilities.as_json()))
+    here = drafts.as_json(replace(merged, capabilities=sound.capabilities.as_json()))
     known = {canonical.dumps(cases.of(row).as_json()) for row in cases.rows(standing)}
     wanted = {canonical.dumps(case.as_json()) for case in entry.cases or ()}
-    return here == columns.as_json(columns.draft_of(standing)) and wanted <= known
+    return here == drafts.as_json(drafts.draft_of(standing)) and wanted <= known
 
 
 def _signed_in_only(entry: Entry, standing: Tool | None) -> bool:

@@ -14,8 +14,7 @@ from hitlchat.sandbox.limits import in_words
 from hitlchat.secrets.references import REFERENCE
 from tools_studio import cases, drafts
 from tools_studio.cases import LONGEST_NAME, MOST_CASES, Case
-from tools_studio.columns import JSON_NAMES, PLAIN
-from tools_studio.drafts import MOST_TAGS, AuthoringError, Draft
+from tools_studio.drafts import JSON_NAMES, MOST_TAGS, PLAIN, AuthoringError, Draft
 from tools_studio.models import Expectation
 from tools_studio.variables import MOST as MOST_VARIABLES
 from tools_studio.variables import Variable

@@ -8,7 +8,7 @@ from django.utils import timezone
 from hitlchat.base import canonical
 from hitlchat.gate.models import Tool
 from hitlchat.sandbox.limits import in_words
-from tools_studio import cases, columns
+from tools_studio import cases, drafts
 from tools_studio.exchange.reading import FORMAT, MOST_BYTES, MOST_TOOLS, VERSION
 
 
@@ -42,4 +42,4 @@ def text(tools: Iterable[Tool]) -> str:
 
 def _tool(tool: Tool) -> dict[str, Any]:
     listed = [cases.of(row).as_json() for row in cases.rows(tool)]
-    return columns.as_json(columns.draft_of(tool)) | {"testCases": listed, "definitionHash": tool.definition_hash}
+    return drafts.as_json(drafts.draft_of(tool)) | {"testCases": listed, "definitionHash": tool.definition_hash}

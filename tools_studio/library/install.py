@@ -10,8 +10,7 @@ from hitlchat.gate import loosening, tools, withdraw
 from hitlchat.gate.actor import SYSTEM
 from hitlchat.gate.models import HitlMode, Tool
 from tools_studio import authoring
-from tools_studio.columns import draft_of
-from tools_studio.drafts import AuthoringError, Draft
+from tools_studio.drafts import AuthoringError, Draft, draft_of
 from tools_studio.library import record
 from tools_studio.library.catalogue import TOOLS, ShippedTool
 from tools_studio.library.record import fingerprint

@@ -16,8 +16,7 @@ from hitlchat.gate.actor import actor_of
 from hitlchat.gate.loosening import NotConfirmed
 from hitlchat.gate.models import Tool
 from tools_studio import authoring, inspection
-from tools_studio.columns import draft_of
-from tools_studio.drafts import AuthoringError, Draft
+from tools_studio.drafts import AuthoringError, Draft, draft_of
 from tools_studio.models import ScriptVersion
 from tools_studio.pages import page
 from tools_studio.pages.forms import ToolForm, declared

@@ -13,7 +13,7 @@ from hitlchat.gate.deciders import what_signed_in_only_means
 from hitlchat.gate.loosening import Guard, guard_of
 from hitlchat.gate.models import DEFAULT_PROMPT, LONGEST_DEADLINE, HitlMode, Tool
 from hitlchat.secrets.references import REFERENCE
-from tools_studio import capabilities, cases, columns
+from tools_studio import capabilities, cases, drafts
 from tools_studio.capabilities import FETCH_METHODS, MOST_BYTES, MOST_REDIRECTS, MOST_SECONDS, CapabilityError, Fetch
 from tools_studio.drafts import MOST_TAGS, Draft
 from tools_studio.models import Category
@@ -298,7 +298,7 @@ class ToolForm(PowersForm):
         self.tool = tool
         self.example = draft.example
         self.asks_to_lower = False
-        standing: Mapping[str, Kept] = columns.kept(tool.script) if tool else {}
+        standing: Mapping[str, Kept] = drafts.kept(tool.script) if tool else {}
         shown = of(draft.variables, standing) if data is None else typed(data, standing)
         self.rows: list[Row] = shown
         self.fields["signed_in_only"].help_text = what_signed_in_only_means()

@@ -18,7 +18,7 @@ from hitlchat.gate.card import card
 from hitlchat.gate.models import CallerKind, Tool, ToolCall
 from hitlchat.gate.status import SETTLED, Status
 from hitlchat.gate.withdraw import NOT_STARTED
-from tools_studio import argument_form, cases, columns, inspection, variables
+from tools_studio import argument_form, cases, drafts, inspection, variables
 from tools_studio.drafts import SOURCE
 from tools_studio.language import checking
 from tools_studio.models import Expectation, Script
@@ -82,7 +82,7 @@ class Standing:
 def standing_of(tool: Tool) -> Standing:
     """As things are now; the tool's script is loaded."""
     script: Script = tool.script
-    missing = dict(variables.resolve(columns.kept(script).values()).missing)
+    missing = dict(variables.resolve(drafts.kept(script).values()).missing)
     passed = cases.passed(tool)
     return Standing(
         published=tool.published,

@@ -21,8 +21,7 @@ from hitlchat.gate.status import Status
 from tools_studio import argument_form, cases
 from tools_studio.argument_form import BadInput
 from tools_studio.cases import Case, Outcome
-from tools_studio.columns import draft_of
-from tools_studio.drafts import AuthoringError
+from tools_studio.drafts import AuthoringError, draft_of
 from tools_studio.models import Expectation, TestCase
 from tools_studio.pages import page
 from tools_studio.pages.forms import ToolForm

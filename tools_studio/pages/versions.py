@@ -12,8 +12,7 @@ from hitlchat.gate.actor import actor_of
 from hitlchat.gate.loosening import NotConfirmed
 from hitlchat.gate.models import Tool
 from tools_studio import authoring, versions
-from tools_studio.columns import Unreadable
-from tools_studio.drafts import AuthoringError
+from tools_studio.drafts import AuthoringError, Unreadable
 from tools_studio.models import Script, ScriptVersion
 from tools_studio.pages import page
 from tools_studio.pages.listing import side

@@ -6,7 +6,7 @@ from daphne.ws_protocol import WebSocketProtocol
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from twisted.internet import defer
 
-from hitlchat import migrated
+from hitlchat import health
 from hitlchat.accounts import sign_in
 from hitlchat.agent.model_client import own_address
 from hitlchat.asgi import LARGEST_BODY, application, household
@@ -127,7 +127,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         host, port = options["host"], options["port"]
         # Before the event loop runs, since all of them use the synchronous database.
-        if sentence := migrated.fault()[1]:
+        if sentence := health.migration_fault()[1]:
             raise CommandError(sentence)
         install()
         keep_in_step()

@@ -6,11 +6,9 @@ from typing import Any
 
 from pydantic_monty import ExternalModule
 
-from hitlchat.sandbox.helpers.dates import CALENDAR, ZONES
 from hitlchat.sandbox.helpers.module import HelperModule
-from hitlchat.sandbox.helpers.numbers import HEAPQ, STATISTICS
-from hitlchat.sandbox.helpers.secrecy import HMAC, SECRETS, UUID
 from hitlchat.sandbox.helpers.texts import DIFFLIB, HTML, PARSE, STRING, TEXTWRAP, URLS
+from hitlchat.sandbox.helpers.values import CALENDAR, HEAPQ, HMAC, SECRETS, STATISTICS, UUID, ZONES
 
 ALL = (CALENDAR, DIFFLIB, HEAPQ, HMAC, HTML, SECRETS, STATISTICS, STRING, TEXTWRAP, URLS, PARSE, UUID, ZONES)
 BY_NAME: Mapping[str, HelperModule] = {module.name: module for module in ALL}

@@ -3,11 +3,11 @@
 Knows nothing of tools that are re-exposed, of approvals, or of the database.
 """
 
-from hitlchat.upstreams.client.bearer import Bearer, NoToken, Tokens
 from hitlchat.upstreams.client.calling import OnProgress, Step, ToolCall
 from hitlchat.upstreams.client.child import can_be_found_with
 from hitlchat.upstreams.client.connection import Pool, State, Status
 from hitlchat.upstreams.client.elicitation import OnQuestion, Question, Reply, unasked
+from hitlchat.upstreams.client.http import Bearer, NoToken, Tokens
 from hitlchat.upstreams.client.listing import Listing, ListingFailed, UpstreamTool
 from hitlchat.upstreams.client.results import Answer, NeverRan, Outcome, Rejected, Unknown, Unreadable
 from hitlchat.upstreams.client.spec import (

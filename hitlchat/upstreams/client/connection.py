@@ -13,8 +13,8 @@ from typing import Any, Literal
 
 import httpx2
 
-from hitlchat.upstreams.client.bearer import ConnectionMask
 from hitlchat.upstreams.client.calling import ToolCall, attempt, too_large
+from hitlchat.upstreams.client.http import ConnectionMask
 from hitlchat.upstreams.client.link import Link, Notes
 from hitlchat.upstreams.client.listing import Listing, ListingFailed, listing
 from hitlchat.upstreams.client.opening import Live

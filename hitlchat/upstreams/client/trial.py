@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import httpx2
 
-from hitlchat.upstreams.client.bearer import ConnectionMask
+from hitlchat.upstreams.client.http import ConnectionMask
 from hitlchat.upstreams.client.link import Link
 from hitlchat.upstreams.client.listing import Listing
 from hitlchat.upstreams.client.opening import Live

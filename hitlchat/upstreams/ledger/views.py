@@ -12,7 +12,7 @@ from hitlchat.gate.actor import actor_of
 from hitlchat.upstreams import composing
 from hitlchat.upstreams.access import administrator_only
 from hitlchat.upstreams.changes import Change, Refused
-from hitlchat.upstreams.ledger import becoming, page, words
+from hitlchat.upstreams.ledger import becoming, words
 from hitlchat.upstreams.ledger.becoming import fields
 from hitlchat.upstreams.ledger.words import Line
 from hitlchat.upstreams.models import ComposedTool, ToolEvent, ToolState
@@ -106,7 +106,7 @@ def _row(name: str, tool_id: UUID) -> ComposedTool:
 
 
 def _shown(request: HttpRequest, row: ComposedTool, problems: list[str] | None = None) -> HttpResponse:
-    context = page.of(request, row, problems or [])
+    context = words.of(request, row, problems or [])
     return render(request, "servers/ledger/tool.html", context, status=409 if problems else 200)
 
 

@@ -1,13 +1,17 @@
-"""The history of tools in words, the newest first, a page at a time."""
+"""What the pages of upstream tools show: one tool as it stands, and the history of tools in words, a page at a time."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from django.db.models import Q, QuerySet
-from django.http import QueryDict
+from django.http import HttpRequest, QueryDict
 
 from hitlchat.gate.models import HitlMode
-from hitlchat.upstreams.models import ComposedTool, ToolEvent
+from hitlchat.upstreams import judging
+from hitlchat.upstreams.ledger.becoming import becoming, fields, has_changed, is_intact
+from hitlchat.upstreams.models import ComposedTool, ToolEvent, ToolState
+from hitlchat.upstreams.pages import standing
 
 PINNING = ("tool.exposed", "tool.accepted", "tool.pinned_anew")
 WORDS = {
@@ -136,3 +140,31 @@ def accepted_before(event: ToolEvent) -> ToolEvent | None:
     own = Q(tool=event.tool_id) if event.tool_id else Q(server_name=event.server_name, tool_name=event.tool_name)
     found = ToolEvent.objects.filter(own, name__in=PINNING, record__isnull=False, pk__lt=event.pk)
     return found.order_by("-pk").first()
+
+
+LOOKS = {
+    ToolState.NEW: ("", "clock"),
+    ToolState.HIDDEN: ("", "ban"),
+    ToolState.EXPOSED: ("succeeded", "check"),
+    ToolState.WITHHELD: ("unknown", "alert"),
+    ToolState.GONE: ("failed", "x"),
+    ToolState.UNFIT: ("refused", "alert"),
+}
+
+
+def of(request: HttpRequest, row: ComposedTool, problems: list[str]) -> dict[str, Any]:
+    """The context of `servers/ledger/tool.html`; `problems`: why it was not done what was asked."""
+    changed = has_changed(row)
+    accepted = row.pinned if row.pinned_digest else None
+    found = becoming(row) if changed else None
+    look, icon = LOOKS[ToolState(row.state)]
+    return {
+        "section": "servers", "row": row, "server": row.server, "tool": row.tool, "look": look, "look_icon": icon,
+        "problems": problems, "told": standing.take(request), "becoming": found,
+        "reasons": dict.fromkeys(row.risk_reasons),
+        "accepted": accepted is not None, "intact": accepted is None or is_intact(accepted, row.pinned_digest),
+        "fields": fields(accepted or row.seen),
+        "listed_fields": fields(row.seen) if changed else (),
+        "warnings": [each for each in judging.findings_of(row.warnings) if not found or each not in found.new_warnings],
+        "history": page_of(of_tool(row), request.GET),
+    }  # fmt: skip

@@ -18,8 +18,7 @@ from hitlchat.gate.submit import CallRequest, submit
 from tests.conftest import MakeTool, caller, signed_in
 from tests.tools_studio.calling import call, preview
 from tools_studio import authoring
-from tools_studio.columns import draft_of
-from tools_studio.drafts import AuthoringError
+from tools_studio.drafts import AuthoringError, draft_of
 from tools_studio.library import record
 from tools_studio.library.catalogue import TOOLS, ShippedTool
 from tools_studio.library.install import install

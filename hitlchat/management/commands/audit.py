@@ -13,9 +13,8 @@ from django.utils.dateparse import parse_date, parse_datetime
 
 from hitlchat.gate.actor import Actor
 from hitlchat.record import console, exporting, keeping, sealing, signing
-from hitlchat.record.checking import check
+from hitlchat.record.checking import check, plural
 from hitlchat.record.console import Style
-from hitlchat.record.findings import plural
 from hitlchat.record.keeping import BadMark
 from hitlchat.record.signing import spaced
 from hitlchat.record.verifying import Known, verify
