@@ -36,7 +36,7 @@ class Field:
 
 
 def fields(schema: dict[str, Any], example: dict[str, Any] | None) -> list[Field]:
-    """One field for each argument, filled with the example or the default."""
+    """Return one field for each argument, filled with the example or the default."""
     required = set(schema.get("required", []))
     return [_field(name, part, name in required, example or {}) for name, part in schema.get("properties", {}).items()]
 
@@ -103,7 +103,7 @@ _SAMPLES = {
 
 
 def _sample(part: dict[str, Any]) -> str:
-    """What a value looks like, for a field in which that is not plain."""
+    """Return what a value looks like, for a field in which that is not plain."""
     if _kind(part) == "text" and part.get("format") not in _SAMPLES:
         return ""
     made = _sample_value(part, DEEPEST_SAMPLE)

@@ -60,7 +60,7 @@ def passed(tool: Tool) -> ToolCall | None:
 
 
 def with_tested(tools: QuerySet[Tool]) -> QuerySet[Tool]:
-    """Each with `tested`: has a test run of it as it is now succeeded?"""
+    """Return each with `tested`: has a test run of it as it is now succeeded?"""
     return tools.annotate(tested=Exists(_passed(tool=OuterRef("pk"), definition_hash=OuterRef("definition_hash"))))
 
 
@@ -103,7 +103,7 @@ class Outcome:
 
 
 def outcome_of(case: TestCase, tool: Tool) -> Outcome:
-    """What the last run of `case` came to. A run of another definition of the tool proves nothing."""
+    """Return what the last run of `case` came to. A run of another definition of the tool proves nothing."""
     call = case.last_call
     if call is None:
         return Outcome("new")
@@ -154,7 +154,7 @@ def _failing(wanted: str, call: ToolCall, error: str | None) -> Outcome:
 
 
 def _error(call: ToolCall) -> str | None:
-    """What went wrong in the tool, or with its arguments."""
+    """Return what went wrong in the tool, or with its arguments."""
     if call.status == Status.REJECTED:
         return call.reason
     return str((call.error or {}).get("message", "")) if call.status == Status.FAILED else None
@@ -192,7 +192,7 @@ class Case:
 
 
 def problems(case: Case) -> dict[str, str]:
-    """What is wrong with `case`, by field."""
+    """Return what is wrong with `case`, by field."""
     found: dict[str, str] = {}
     if not 1 <= len(case.name) <= LONGEST_NAME or case.name != case.name.strip() or storable(case.name) != case.name:
         found["name"] = f"Expected a name of 1 to {LONGEST_NAME} characters, with no space around it."

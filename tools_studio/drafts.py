@@ -72,7 +72,10 @@ class Checked:
 
     @property
     def facts(self) -> list[str]:
-        """What the tool can do, for the person who decides; also that the server adds secrets to what it sends."""
+        """Return what the tool can do, for the person who decides.
+
+        Also that the server adds secrets to what it sends.
+        """
         secrets = tuple(kept.name for kept in self.variables if kept.secret)
         return self.capabilities.sentences() + (
             [f"It uses {listed(secrets)}, kept secret on this server."] if secrets else []

@@ -106,7 +106,7 @@ def _shared(rows: Iterable[StoredVariable], script: Script, granted: Capabilitie
 
 
 def _folder(other: Script, granted: Capabilities) -> bool:
-    """Whether `other` has the same folder."""
+    """Return whether `other` has the same folder."""
     if granted.files is None:
         return False
     files = capabilities.parse(other.capabilities).files
@@ -173,13 +173,13 @@ class Loaded:
 
     @property
     def obstacle(self) -> str | None:
-        """Why it must not run, in a sentence."""
+        """Return why it must not run, in a sentence."""
         if self.script.revoked:
             return f"this tool was revoked: {self.script.revoked}"
         return " ".join(self.values.missing.values()) or None
 
     async def run(self, arguments: Mapping[str, Any]) -> Report:
-        """What comes of it, without the tool's secrets. ValueError: the arguments do not fit."""
+        """Return what comes of it, without the tool's secrets. ValueError: the arguments do not fit."""
         grants = offered(self.granted, self.script.group, self.values)
         return await self._called("run", arguments, grants, self.granted)
 
@@ -245,7 +245,7 @@ class StudioSource:
         return ToolResult(value=report.result, output=report.output)
 
     async def preview(self, tool: Tool, arguments: dict[str, Any], caller: Caller) -> Preview | None:
-        """What the tool's own `preview` says; None if its code has none."""
+        """Return what the tool's own `preview` says; None if its code has none."""
         if tool.definition_hash in self._plain:
             return None
         loaded = await in_db(_loaded)(tool.pk, tool.definition_hash)

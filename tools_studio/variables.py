@@ -37,11 +37,11 @@ class Kept:
 
     @property
     def identity(self) -> list[Any]:
-        """What of it belongs to the tool's definition; of a secret, nothing that gives it away."""
+        """Return what of it belongs to the tool's definition; of a secret, nothing that gives it away."""
         return [self.name, self.secret, self.fingerprint or self.value]
 
     def shown(self) -> Variable:
-        """What its author may see again."""
+        """Return what its author may see again."""
         hidden = self.secret and not REFERENCE.fullmatch(self.value)
         return Variable(self.name, self.secret, None if hidden else self.value)
 
@@ -60,7 +60,7 @@ class Resolved:
 
 
 def problem(variables: Iterable[Variable]) -> str | None:
-    """What is wrong with the declaration, in a sentence."""
+    """Return what is wrong with the declaration, in a sentence."""
     named = list(variables)
     if len(named) > MOST:
         return f"At most {MOST} variables, not {len(named)}."
@@ -84,7 +84,10 @@ def _problem(variable: Variable) -> str | None:
 
 
 def keep(variables: Iterable[Variable], standing: Mapping[str, Kept]) -> tuple[Kept, ...]:
-    """How they are to be stored; one without a value stays the one in `standing`, unless it was a secret there."""
+    """Return how they are to be stored.
+
+    One without a value stays the one in `standing`, unless it was a secret there.
+    """
     kept = (_kept(each, standing.get(each.name)) for each in variables)
     return tuple(sorted(kept, key=lambda each: each.name))
 

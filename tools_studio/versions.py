@@ -189,7 +189,7 @@ def draft_of(version: ScriptVersion, tool: Tool) -> Draft:
 
 
 def saves(newest_first: Iterable[ScriptVersion]) -> Iterator[Save]:
-    """Each version with what it changed; of the last one that is not known unless it is the first of all."""
+    """Yield each version with what it changed; of the last one that is not known unless it is the first of all."""
     versions = list(newest_first)
     for version, older in zip(versions, [*versions[1:], None], strict=True):
         if older is None:
@@ -206,7 +206,7 @@ def changed_fields(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
 
 
 def difference(before: ScriptVersion, after: ScriptVersion) -> Difference:
-    """How `after` differs from `before`. Unreadable: one of them is in a form that is no longer understood."""
+    """Return how `after` differs from `before`. Unreadable: one of them is in a form that is no longer understood."""
     return compare(before.draft, after.draft)
 
 

@@ -71,7 +71,7 @@ def leave_page(get_response: Handler) -> Handler:
 
 
 def _ends(request: HttpRequest, response: HttpResponseBase) -> bool:
-    """Whether a part was asked for, and the answer is that nobody is signed in."""
+    """Return whether a part was asked for, and the answer is that nobody is signed in."""
     if "HX-Request" not in request.headers:
         return False
     to = urlsplit(response.headers.get("Location", "")).path

@@ -67,7 +67,7 @@ class Token(models.Model):
 
     @classmethod
     def valid(cls) -> "QuerySet[Token]":
-        """Those that have not expired, of active people."""
+        """Return those that have not expired, of active people."""
         unexpired = Q(expires_at=None) | Q(expires_at__gt=timezone.now())
         return cls.objects.select_related("user").filter(unexpired, user__is_active=True)
 

@@ -43,7 +43,7 @@ def may_decide_for_others(user: AbstractBaseUser | AnonymousUser) -> bool:
 
 
 def deciding(users: QuerySet[User]) -> QuerySet[User]:
-    """Those of `users` for whom may_decide_for_others holds, as one question to the database."""
+    """Return those of `users` for whom may_decide_for_others holds, as one question to the database."""
     return users.filter(Q(is_superuser=True) | _may(DECIDING), is_active=True)
 
 

@@ -137,7 +137,7 @@ def note_sign_in(*, request: Any, **_: Any) -> None:
 
 
 def signed_in_at(session: SessionBase) -> datetime | None:
-    """When that was last; None for a session from before it was noted."""
+    """Return when that was last; None for a session from before it was noted."""
     noted = session.get(SIGNED_IN_AT)
     return datetime.fromisoformat(noted) if isinstance(noted, str) else None
 

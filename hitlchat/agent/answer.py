@@ -348,7 +348,7 @@ async def _in_time(stream: "AsyncStream[Any]", until: float) -> AsyncGenerator[A
 
 
 def ends(answer: Answer) -> dict[str, Any]:
-    """What a trace tells of it."""
+    """Return what a trace tells of it."""
     reason = answer.finish_reason if answer.finish_reason in REASONS else "other"
     return {"gen_ai.response.finish_reasons": [reason], "hitlchat.calls": len(answer.calls)}
 

@@ -77,7 +77,7 @@ def _wanted(conversation_id: UUID) -> dict[str, int]:
 
 
 def _scores(tools: Iterable[Tool], wanted: dict[str, int]) -> dict[str, float]:
-    """How much each tool has of what is wanted; a word that few tools have says more than one of many."""
+    """Return how much each tool has of what is wanted; a word that few tools have says more than one of many."""
     names = {tool.name: _words(tool.name) for tool in tools}
     texts = {tool.name: names[tool.name] | _words(f"{tool.description} {_parameters(tool)}") for tool in tools}
     spread = Counter(word for text in texts.values() for word in text)

@@ -40,7 +40,7 @@ async def bound(response: httpx2.Response) -> None:
 
 
 def _packed(headers: httpx2.Headers) -> str:
-    """How the body is packed, although it was asked for as it is; empty if it is not."""
+    """Return how the body is packed, although it was asked for as it is; empty if it is not."""
     named = headers.get("content-encoding", "").strip().lower()
     return "" if named == "identity" else named
 
@@ -106,7 +106,7 @@ class Endpoint:
 
     @property
     def name(self) -> str:
-        """One model at one server: what it adds to its answers is meant for no other."""
+        """Return one model at one server: what it adds to its answers is meant for no other."""
         return f"{self.model} at {self.shown_url}"
 
     @property
@@ -157,7 +157,7 @@ def demo_key() -> str:
 
 
 def endpoint(model: str = "") -> Endpoint:
-    """Where to ask. `model` overrides OPENAI_MODEL; the demo model has but one."""
+    """Return where to ask. `model` overrides OPENAI_MODEL; the demo model has but one."""
     if uses_demo():
         return Endpoint(own_address.base_url, demo_key(), "demo", is_demo=True)
     key = settings.OPENAI_API_KEY or "none"
@@ -166,7 +166,7 @@ def endpoint(model: str = "") -> Endpoint:
 
 @lru_cache(maxsize=8)
 def client(where: Endpoint) -> "AsyncOpenAI":
-    """One client per endpoint: it keeps its connections."""
+    """Return one client per endpoint: it keeps its connections."""
     from openai import AsyncOpenAI, DefaultAsyncHttpxClient  # noqa: PLC0415 - loading it takes a third of a second
 
     timeout = httpx2.Timeout(settings.MODEL_TIMEOUT_SECONDS, connect=5.0)
@@ -243,7 +243,7 @@ def _too_long(error: "openai.APIStatusError") -> bool:
 
 
 def _detail(error: "openai.APIError", endpoint: Endpoint) -> str:
-    """What the server says, without what belongs to the operator: some servers repeat the key."""
+    """Return what the server says, without what belongs to the operator: some servers repeat the key."""
     body = error.body if isinstance(error.body, dict) else {}
     text = " ".join(str(body.get("message") or error.message or "").split())
     for secret in endpoint.secrets:

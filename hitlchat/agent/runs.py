@@ -31,12 +31,15 @@ def count(turn_id: UUID | None) -> int:
 
 
 def fits(run: Run) -> bool:
-    """Whether a held-back call of the open turn could be asked about now. `run` is read with its conversation."""
+    """Return whether a held-back call of the open turn could be asked about now.
+
+    `run` is read with its conversation.
+    """
     return bool(count(run.turn_id)) and _room(run) > 0
 
 
 def next_of(run: Run) -> list[CallRequest]:
-    """Those that there is room for. `run` is read with its conversation and the owner of that."""
+    """Return those that there is room for. `run` is read with its conversation and the owner of that."""
     return _held_requests(run)[: max(0, _room(run))]
 
 
@@ -288,7 +291,7 @@ def unsettled(turn_id: UUID) -> QuerySet[ToolCall]:
 
 
 def is_open(turn_id: UUID) -> bool:
-    """Whether there is more to come of the turn's calls."""
+    """Return whether there is more to come of the turn's calls."""
     return unsettled(turn_id).exists() or count(turn_id) > 0
 
 

@@ -50,7 +50,7 @@ _open: "dict[UUID, Writing]" = {}
 
 
 def text_of(run_id: UUID) -> str:
-    """What this process has of the answer that it is writing for a run; nothing if it is writing none."""
+    """Return what this process has of the answer that it is writing for a run; nothing if it is writing none."""
     found = _open.get(run_id)
     return found.text if found else ""
 

@@ -23,7 +23,7 @@ NOTHING_SEEN = schemas.Extend()
 
 @router.get("", response=list[schemas.Approval])
 def list_approvals(request: ApiRequest, wanted: Query[schemas.ApprovalFilter]) -> list[schemas.Approval]:
-    """What waits for you, the oldest first; or what was answered, the latest first."""
+    """Return what waits for you, the oldest first; or what was answered, the latest first."""
     rows = _with_status(_mine(request), wanted.status)
     order = ["created_at", "id"] if wanted.status == "pending" else ["-created_at", "-id"]
     page = rows.order_by(*order)[wanted.offset : wanted.offset + wanted.limit]

@@ -55,7 +55,7 @@ def _wanted(wanted: audit_schemas.AuditFilter) -> QuerySet[AuditEvent]:
 def _taken_out(
     request: ApiRequest, wanted: audit_schemas.AuditFilter, rows: QuerySet[AuditEvent]
 ) -> QuerySet[AuditEvent]:
-    """What is there now, after putting on record that it is being exported."""
+    """Return what is there now, after putting on record that it is being exported."""
     asked = wanted.model_dump(mode="json", exclude={"limit", "format"}, exclude_none=True)
     last = newest_id()
     note(None, EXPORTED, actor=request.auth.actor, data={"format": "csv", "filters": asked})

@@ -38,7 +38,7 @@ def list_calls(request: ApiRequest, wanted: Query[schemas.CallFilter]) -> list[s
 
 @router.get("/{uuid:call_id}", response=schemas.Call)
 def read_call(request: ApiRequest, call_id: UUID) -> schemas.Call:
-    """One that you may look at: made for you, yours to decide, decided by you; any, for administrators."""
+    """Return one that you may look at: made for you, yours to decide, decided by you; any, for administrators."""
     return shapes.call(get_object_or_404(shapes.calls().filter(pk__in=finding.one(request.auth.user, call_id))))
 
 

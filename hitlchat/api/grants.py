@@ -95,7 +95,7 @@ def one(grant_id: UUID) -> Grant:
 
 
 def approved(standing: schemas.Approval) -> Approved:
-    """What was approved with a grant."""
+    """Return what was approved with a grant."""
     assert standing.grant_id is not None
     return Approved(**standing.model_dump(), grant=one(standing.grant_id))
 

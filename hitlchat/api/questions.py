@@ -51,7 +51,7 @@ NOTHING = Answer()
 
 @router.get("", response=list[Question])
 def list_questions(request: ApiRequest, wanted: Query[QuestionFilter]) -> list[Question]:
-    """What waits for you, the oldest first; or what has come of those before, the latest first."""
+    """Return what waits for you, the oldest first; or what has come of those before, the latest first."""
     user_id = _person(request).user_id
     rows = questions.open_for(user_id) if wanted.status == "open" else questions.asked_of(user_id)
     if wanted.status != "open":

@@ -103,5 +103,5 @@ def _refusal(error: Refused, rows: Sequence[ComposedTool], wanted: Wanted) -> Ba
 
 
 def _field(problem: str) -> str:
-    """Which member of the body a sentence speaks of."""
+    """Return which member of the body a sentence speaks of."""
     return to_camel(field_of(problem))

@@ -57,7 +57,7 @@ def change_server_tools(
 def read_tool_history(
     request: ApiRequest, name: str, tool: str, wanted: Query[server_tool_schemas.HistoryFilter]
 ) -> list[server_tool_schemas.HistoryEvent]:
-    """What happened to the tool since someone accepted it first, the newest first; `before` for more."""
+    """Return what happened to the tool since someone accepted it first, the newest first; `before` for more."""
     administrator(request)
     rows = servers.events(_tool(name, tool))
     if wanted.before is not None:

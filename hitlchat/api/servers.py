@@ -418,7 +418,7 @@ def reconnect_server(request: ApiRequest, name: str) -> Server:
 
 @exposure_router.get("", response=tool_schemas.Exposure)
 def read_exposure(request: ApiRequest) -> tool_schemas.Exposure:
-    """Which kinds of tools this installation offers, and up to which risk."""
+    """Return which kinds of tools this installation offers, and up to which risk."""
     administrator(request)
     return _exposure(exposure.standing())
 

@@ -203,7 +203,7 @@ def decisions(row: gate.Approval) -> list[schemas.Decision]:
 
 
 def is_automatic(row: gate.ToolCall) -> bool:
-    """Whether it was started, or is about to be, without a person having been asked."""
+    """Return whether it was started, or is about to be, without a person having been asked."""
     return ran_unasked(row)
 
 
@@ -213,7 +213,7 @@ def approval_id(row: gate.ToolCall) -> UUID | None:
 
 
 def error(row: gate.ToolCall) -> schemas.Object | None:
-    """What went wrong: in the tool, or before anyone was asked."""
+    """Return what went wrong: in the tool, or before anyone was asked."""
     if row.status in (Status.REJECTED, Status.REFUSED):
         return {"kind": row.status, "message": row.reason, "line": None}
     return cast("schemas.Object | None", row.error)

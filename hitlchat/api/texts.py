@@ -35,7 +35,7 @@ class TextChanges(Body):
 
 @router.get("/texts", response=list[ModelText])
 def read_texts(request: ApiRequest) -> list[ModelText]:
-    """Those for all tools."""
+    """Return those for all tools."""
     _administrator(request)
     return _shapes(None)
 

@@ -123,7 +123,7 @@ def _fields(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _to_try(tool: Tool, given: dict[str, Any] | None) -> dict[str, Any]:
-    """What to test the tool with: what was given, else its example, else nothing if it needs nothing."""
+    """Return what to test the tool with: what was given, else its example, else nothing if it needs nothing."""
     if given is not None:
         return given
     if tool.example is not None:

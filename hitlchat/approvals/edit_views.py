@@ -50,7 +50,10 @@ def filled(schema: Schema, arguments: Arguments, *, as_json: bool = False) -> Fo
 
 
 def read(schema: Schema, typed: QueryDict, asked: Arguments) -> Arguments:
-    """What was typed into it. A field that stays empty is the empty text if that was `asked`. BadInput, BadEdit."""
+    """Return what was typed into it.
+
+    A field that stays empty is the empty text if that was `asked`. BadInput, BadEdit.
+    """
     if "json" in typed:
         return editing.read(str(typed["json"]).replace("\r\n", "\n"))
     return _still_empty(schema, typed, asked) | argument_form.arguments(schema, typed)
@@ -94,7 +97,7 @@ def _as_typed(field: Field, typed: QueryDict) -> Field:
 
 
 def _fits(schema: Schema, arguments: Arguments) -> bool:
-    """Whether fields can hold the arguments as they are, and a person can see them in there."""
+    """Return whether fields can hold the arguments as they are, and a person can see them in there."""
     if not _has_fields(schema) or any(map(is_hidden, canonical.pretty([arguments, list(schema["properties"])]))):
         return False
     typed = QueryDict(mutable=True)

@@ -37,7 +37,7 @@ def page(request: HttpRequest, name: str = "") -> HttpResponse:
 @_administrators_only
 @require_POST
 def example(request: HttpRequest, name: str = "") -> HttpResponse:
-    """What a model would read by what is typed at one field (`outcome`), or what is wrong with it."""
+    """Return what a model would read by what is typed at one field (`outcome`), or what is wrong with it."""
     found = results.fields(_tool(name), _typed(request.POST))
     field = next((each for each in found if each.outcome == request.GET.get("outcome")), None)
     if field is None:

@@ -71,7 +71,10 @@ def sha256(value: Json) -> str:
 
 
 def is_short(value: Json, characters: int) -> bool:
-    """Whether `value` is spelled in roughly so many characters at most. What is longer takes no longer to tell."""
+    """Return whether `value` is spelled in roughly so many characters at most.
+
+    What is longer takes no longer to tell.
+    """
     left, parts = characters, [value]
     while parts and left >= 0:
         part = parts.pop()

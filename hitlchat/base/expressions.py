@@ -32,7 +32,7 @@ _IGNORES_SPACES = re.compile(r"\(\?[A-Za-z]*x")
 
 @lru_cache(maxsize=2048)
 def is_costly(pattern: str) -> bool:
-    """Whether compiling it could take longer than anyone should wait."""
+    """Return whether compiling it could take longer than anyone should wait."""
     return len(pattern) > LONGEST or steps(pattern) > MOST_STEPS
 
 
@@ -56,7 +56,7 @@ def steps(pattern: str) -> int:
 
 
 def costly_patterns(schema: Any) -> Iterator[tuple[str, str]]:
-    """Where (`properties.code`) and why, for each pattern with which `schema` takes too long to be compiled."""
+    """Yield where (`properties.code`) and why, for each pattern with which `schema` takes too long to be compiled."""
     spent, count = 0, 0
     for where, pattern in _patterns(schema):
         if is_costly(pattern):

@@ -54,7 +54,7 @@ class Leases:
 
 
 def is_young(since: float) -> bool:
-    """Whether a lease taken at this `uptime` cannot have lapsed, as not half of its length has gone by."""
+    """Return whether a lease taken at this `uptime` cannot have lapsed, as not half of its length has gone by."""
     return uptime() - since < length().total_seconds() / 2
 
 

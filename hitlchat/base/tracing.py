@@ -22,7 +22,7 @@ class Tracer(Protocol):
         """A stretch of work on a run; its first one `begins` it."""
 
     def ask(self, model: str, provider: str) -> AbstractContextManager[Span]:
-        """One request to a model, within such a stretch."""
+        """Return one request to a model, within such a stretch."""
 
 
 _tracers: list[Tracer] = []

@@ -55,7 +55,7 @@ def asks(conversation_id: UUID) -> str:
 
 
 def grants(conversation_id: UUID) -> str:
-    """What runs unasked here, and how much of that is left."""
+    """Return what runs unasked here, and how much of that is left."""
     meter = render_to_string("grants/_meter.html", transcript_view.grants(conversation_id))
     return f'<div id="grants" hx-swap-oob="innerHTML">{meter}</div>'
 
@@ -76,7 +76,7 @@ def call(conversation_id: UUID, call_id: UUID) -> str:
 
 
 def progress(call_id: str, done: float, total: float | None, message: str) -> str:
-    """How far a call is that executes. Numbers only as they make sense: a server may send any."""
+    """Return how far a call is that executes. Numbers only as they make sense: a server may send any."""
     known = total if total is not None and total > 0 and 0 <= done <= total else None
     said = f"{done:,.6g} of {known:,.6g}" if known else ""
     shown = {"call": call_id, "done": f"{done:.6f}", "total": known and f"{known:.6f}", "said": said}
@@ -104,7 +104,7 @@ def flash(text: str) -> str:
 
 
 def outcomes(told: list[Outcome]) -> str:
-    """What came of each of several answers."""
+    """Return what came of each of several answers."""
     all_counted = all(outcome.counted for outcome in told)
     html = render_to_string("approvals/_outcomes.html", {"outcomes": told, "all_counted": all_counted})
     return f'<div id="flash" hx-swap-oob="innerHTML">{html}</div>'

@@ -53,7 +53,7 @@ def clean(html: str) -> str:
 
 
 def _with_escapes(html: str) -> str:
-    """What could not be seen is shown, since an answer may quote what others wrote."""
+    """Return HTML with hidden characters made visible, since an answer may quote what others wrote."""
     if html.isascii():
         return html
     parts = TAG.split(html)  # text and tags in turn
@@ -119,5 +119,5 @@ class OpenTail:
 
 
 def _offset(text: str, line: int) -> int:
-    """Where `line` begins, counting from 0; the parser takes a lone carriage return for a line's end too."""
+    """Return where `line` begins, counting from 0; the parser takes a lone carriage return for a line's end too."""
     return [0, *(end.end() for end in islice(LINE_END.finditer(text), line))][-1]

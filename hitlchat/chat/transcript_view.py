@@ -105,7 +105,7 @@ def call(conversation_id: UUID, call_id: UUID) -> CallView | None:
 
 
 def asked(conversation_id: UUID) -> Asked:
-    """What waits for an answer in this conversation, in the order in which it was asked."""
+    """Return what waits for an answer in this conversation, in the order in which it was asked."""
     waiting = Approval.objects.filter(call__conversation_id=conversation_id, call__status=Status.WAITING)
     found = waiting.select_related("call__tool").defer("call__arguments", "call__tool__input_schema")
     leads = batch.leads(found.order_by("call__created_at", "call__position"))
@@ -195,12 +195,12 @@ def _asked(row: ToolCall, approval: Approval | None) -> str:
 
 
 def _decisions(approval: Approval | None) -> list[Decision]:
-    """One for each time it was asked about and answered."""
+    """Return one for each time it was asked about and answered."""
     return list(approval.decisions.all()) if approval else []
 
 
 def fate(row: ToolCall, approval: Approval | None) -> str:
-    """What became of a call, in plain sentences: who, how long it took, what happened."""
+    """Return what became of a call, in plain sentences: who, how long it took, what happened."""
     said = [_said(decision, row) for decision in _decisions(approval)]
     said += [
         f"A grant was given with it: {scope.sentence(each)}" for each in (approval.grants.all() if approval else ())

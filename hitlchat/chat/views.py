@@ -34,7 +34,7 @@ ASKS = HitlMode.REQUIRED
 @login_required
 @require_GET
 def chat(request: HttpRequest) -> HttpResponse:
-    """Where to begin: an empty page with examples."""
+    """Return where to begin: an empty page with examples."""
     user = person(request)
     examples = _examples(tools_for(_caller(user)))
     return render(request, "chat/empty.html", {"section": "chat", "examples": examples, **_threads_beside(user, None)})
@@ -135,7 +135,7 @@ def _groups(user: User) -> list[tuple[str, list[Conversation]]]:
 
 
 def _threads(user: User) -> QuerySet[Conversation]:
-    """Each with how many calls wait in it (`waiting`), and how many questions of servers (`asked`)."""
+    """Return each with how many calls wait in it (`waiting`), and how many questions of servers (`asked`)."""
     waiting = deciders.waiting_for(user.pk).filter(call__caller=user)
     return Conversation.objects.filter(owner=user).annotate(
         waiting=_count_of(waiting, "call__conversation_id"),
@@ -144,7 +144,7 @@ def _threads(user: User) -> QuerySet[Conversation]:
 
 
 def _count_of(rows: QuerySet[Any], conversation: str) -> Coalesce:
-    """How many of `rows` each conversation has, which their column `conversation` names."""
+    """Return how many of `rows` each conversation has, which their column `conversation` names."""
     own = rows.filter(**{conversation: OuterRef("pk")}).order_by().values(conversation)
     return Coalesce(Subquery(own.annotate(n=Count("pk")).values("n"), output_field=IntegerField()), 0)
 

@@ -34,7 +34,7 @@ class Actor:
 
     @property
     def known_by(self) -> dict[str, str]:
-        """What else there is to say of how they were known, for the record."""
+        """Return what else there is to say of how they were known, for the record."""
         return {name: said for name, said in (("client", self.client), ("token", self.token)) if said}
 
 

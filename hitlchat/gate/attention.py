@@ -129,7 +129,7 @@ def _keep(approval: Approval, actor: Actor, first: dict[str, Any]) -> None:
 
 
 def claimed(said: object) -> bool | None:
-    """What a page says of folded text; None if it says nothing, or nothing that makes sense."""
+    """Return what a page says of folded text; None if it says nothing, or nothing that makes sense."""
     return CLAIMS.get(said) if isinstance(said, str) else None
 
 

@@ -71,7 +71,7 @@ class Group:
 def answer(
     items: Sequence[Item], verdict: Answer, actor: Actor, *, reason: str = "", opened: bool | None = None
 ) -> list[Outcome]:
-    """Each of `items` answered on its own, in order. `opened`: whether folded text was, as the page claims.
+    """Return each of `items` answered on its own, in order. `opened`: whether folded text was, as the page claims.
 
     NotTogether, NoSuchApproval, NotEntitled: none was decided.
     """
@@ -81,7 +81,7 @@ def answer(
 
 
 def groups(rows: Iterable[Approval], cards: Iterable[Card]) -> list[Group]:
-    """Those of `cards`, which are those of `rows`, that may be answered together."""
+    """Return those of `cards`, which are those of `rows`, that may be answered together."""
     found: dict[str, list[Card]] = {}
     for row, card in zip(rows, cards, strict=True):
         may = card.who is None or card.who.stance == "may"
@@ -91,7 +91,7 @@ def groups(rows: Iterable[Approval], cards: Iterable[Card]) -> list[Group]:
 
 
 def _definition(approval: Approval) -> str:
-    """What calls must have in common to be answered together."""
+    """Return what calls must have in common to be answered together."""
     tool = approval.disclosure["tool"]
     return f"{tool['id']} {tool['definition']}"
 
@@ -115,7 +115,7 @@ def _checked(items: Sequence[Item], actor: Actor) -> dict[UUID, Approval]:
 
 
 def _asked_again(row: Approval) -> bool:
-    """What changed since it was approved once is to be looked at by itself."""
+    """Return whether the call changed since it was approved once: then it is answered by itself."""
     return row.call.round > 1 or row.disclosure.get("again") is not None
 
 
@@ -153,7 +153,7 @@ def leads(rows: Iterable[Approval]) -> list[tuple[Approval, int]]:
 
 
 def times(waiting: Iterable[Approval]) -> dict[UUID, int]:
-    """How often the call of each of these, which wait, is asked about; in one query for all of them."""
+    """Return how often the call of each of these, which wait, is asked about; in one query for all of them."""
     rows = list(waiting)
     joined = Approval.objects.filter(
         same__in={row.same for row in rows if row.same},
@@ -190,7 +190,7 @@ def _on_move(*, call_id: UUID, status: Status, **_: Any) -> None:
 
 
 def _answer_to(approval: Approval, status: Status) -> Decision | None:
-    """Which brought it to this status. By its verdict: when people answer at once, times alone do not tell."""
+    """Return which brought it to this status. By its verdict: when people answer at once, times alone do not tell."""
     verdict = Verdict.APPROVE if status == Status.APPROVED else Verdict.DECLINE
     return approval.decisions.filter(verdict=verdict).order_by("decided_at").last()
 

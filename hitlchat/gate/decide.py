@@ -31,8 +31,10 @@ class BadReason(ValueError):
 
 
 def given(decisions: Iterable[Decision]) -> str:
-    """Why a call was declined, of all that was decided about it; empty if it was not, or without a reason. Not by the
-    time of each: others may have said yes with clocks that are ahead."""
+    """Return why a call was declined, of all that was decided about it; empty if it was not, or without a reason.
+
+    Not by the time of each: others may have said yes with clocks that are ahead.
+    """
     return next((each.reason for each in decisions if each.verdict == Verdict.DECLINE), "")
 
 
@@ -60,7 +62,7 @@ def is_same(edited: dict[str, Any], arguments: dict[str, Any]) -> bool:
 
 
 def checked(edited: dict[str, Any], call: ToolCall) -> tuple[dict[str, Any], str]:
-    """What would run instead, with the defaults, and what the policies say of it, in a sentence. BadEdit."""
+    """Return what would run instead, with the defaults, and what the policies say of it, in a sentence. BadEdit."""
     if call.tool is None:
         raise BadEdit("The tool was deleted.")
     if call.quorum > 1:

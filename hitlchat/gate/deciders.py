@@ -107,7 +107,7 @@ def will_do(tool: Tool, asked: Approval | None = None) -> bool:
 
 
 def was_enough(asked: Approval) -> bool:
-    """Whether the word of the MCP client that called was enough by what held when it was asked."""
+    """Return whether the word of the MCP client that called was enough by what held when it was asked."""
     shown = asked.disclosure
     # Questions from before there was the mark say nothing of it: nobody was said to sit there. Those from before there
     # was the setting say nothing of that either.
@@ -118,7 +118,7 @@ def was_enough(asked: Approval) -> bool:
 
 
 def is_attended(token_id: int | None) -> bool:
-    """Whether a person sits at the client that shows this token, as an administrator says, as of now."""
+    """Return whether a person sits at the client that shows this token, as an administrator says, as of now."""
     return token_id is not None and Token.attended_now().filter(pk=token_id).exists()
 
 
@@ -162,8 +162,10 @@ def seeing(user_id: int) -> tuple[Q, ...]:
 
 
 def waiting_for(user_id: int, only: Q | None = None) -> QuerySet[Approval]:
-    """What waits for an answer of this person: what they may decide, and have not said yes to. `only`: what else is
-    asked of a ToolCall."""
+    """Return what waits for an answer of this person: what they may decide, and have not said yes to.
+
+    `only`: what else is asked of a ToolCall.
+    """
     said = Decision.objects.filter(approval=OuterRef("pk"), person_id=user_id, round=OuterRef("call__round"))
     rows = _approvals_of(*(way & (only or Q()) for way in waiting_ways(user_id)))
     return rows.filter(call__status=Status.WAITING).exclude(Exists(said))

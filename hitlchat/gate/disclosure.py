@@ -134,7 +134,7 @@ def digest(disclosure: Disclosure) -> str:
 
 
 def difference(approval: Approval, call: ToolCall, tool: Tool | None) -> str | None:
-    """What about `call` and `tool` is no longer as it was shown and approved, in words; None if all is."""
+    """Return what about `call` and `tool` is no longer as it was shown and approved, in words; None if all is."""
     decision = approval.decisions.filter(verdict="approve", round=call.round).first()
     if decision is None:
         return "nobody approved it"
@@ -168,7 +168,7 @@ def _comparisons(shown: Disclosure, call: ToolCall, tool: Tool) -> list[tuple[st
 
 
 def _fields(schema: dict[str, Any]) -> list[list[str]]:
-    """Each argument's name and type in one word, in the order of the signature."""
+    """Return each argument's name and type in one word, in the order of the signature."""
     properties: dict[str, Any] = schema.get("properties", {})
     return [[name, type_word(part)] for name, part in properties.items() if isinstance(part, dict)]
 

@@ -65,7 +65,7 @@ class Review:
 
 
 def review(approval: Approval, edited: dict[str, Any]) -> Review:
-    """What a yes to `edited` would be a yes to. BadEdit: it cannot be approved."""
+    """Return what a yes to `edited` would be a yes to. BadEdit: it cannot be approved."""
     call = approval.call
     arguments, said = checked(edited, call)
     assert call.tool is not None
@@ -85,7 +85,7 @@ def review(approval: Approval, edited: dict[str, Any]) -> Review:
 
 
 def changes(old: dict[str, Any], new: dict[str, Any], fields: Iterable[tuple[str, str]]) -> list[Change]:
-    """What is different in `new`, by argument; `fields` has their types in words, as a disclosure has them."""
+    """Return what is different in `new`, by argument; `fields` has their types in words, as a disclosure has them."""
     words = dict(fields)
     names = [*new, *(name for name in old if name not in new)]
     return [_change(name, words.get(name, ""), old, new) for name in names if _differs(name, old, new)]
@@ -138,7 +138,7 @@ def _change(name: str, word: str, old: dict[str, Any], new: dict[str, Any]) -> C
 
 
 def _note(was: Any, now: Any) -> str:
-    """What a text says may be said by a number or by `true` as well."""
+    """Return a note if the kind of a value changed, since a text can read like a number or like `true`."""
     kinds = [_kind(was), _kind(now)]
     return "" if kinds[0] == kinds[1] else f"It was {kinds[0]}, and is {kinds[1]} now."
 

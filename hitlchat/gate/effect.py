@@ -35,7 +35,7 @@ class Row:
 
     @property
     def folded(self) -> str:
-        """How much is folded away, in words."""
+        """Return how much is folded away, in words."""
         many = f"{self.hidden:,} {'character' if self.hidden == 1 else 'characters'}"
         return many if self.hidden_lines < 2 else f"{many} ({self.hidden_lines:,} lines)"
 
@@ -57,7 +57,7 @@ def box(text: str, name: str = "", word: str = "") -> Row:
 
 
 def _fold(text: str) -> int:
-    """Where `text` folds: after some characters or some lines, whatever comes first."""
+    """Return where `text` folds: after some characters or some lines, whatever comes first."""
     at = -1
     for _ in range(SHOWN_LINES_OF_FOLDED):
         at = text.find("\n", at + 1, SHOWN_OF_FOLDED)
@@ -183,7 +183,7 @@ def _is_text(shown: Preview) -> bool:
 
 
 def _texts(before: Preview, now: Preview) -> tuple[Effect, Effect]:
-    """Both with their difference marked, and with what stands around it."""
+    """Return both with their difference marked, and with what stands around it."""
     old, new = (_WORD_OR_SPACE.findall(shown["text"]) for shown in (before, now))
     same, end = _shared(old, new)
     other, others = old[same : len(old) - end], new[same : len(new) - end]
@@ -225,7 +225,7 @@ def _marked(words: list[str], others: list[str]) -> Iterator[tuple[str, bool]]:
 
 
 def _tables(before: Preview, now: Preview) -> tuple[Effect, Effect] | None:
-    """Both with their difference marked; None if they are no two tables of the same columns, both complete."""
+    """Return both with their difference marked; None if they are no two tables of the same columns, both complete."""
     old, new = before["table"], now["table"]
     if old is None or new is None or old["columns"] != new["columns"] or before["text"] != now["text"]:
         return None
@@ -256,7 +256,7 @@ def _plain(row: list[str]) -> Line:
 
 
 def _shared(old: Sequence[Any], new: Sequence[Any]) -> tuple[int, int]:
-    """How many items are the same at the beginning, and of the rest at the end."""
+    """Return how many items are the same at the beginning, and of the rest at the end."""
     start = len([*takewhile(lambda pair: pair[0] == pair[1], zip(old, new, strict=False))])
     rest = zip(reversed(old[start:]), reversed(new[start:]), strict=False)
     return start, len([*takewhile(lambda pair: pair[0] == pair[1], rest)])

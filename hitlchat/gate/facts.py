@@ -47,7 +47,7 @@ Json = dict[str, Any]
 
 
 def by(actor: Actor) -> Json:
-    """Who did it, for an event: their id and the name they have now."""
+    """Return who did it, for an event: their id and the name they have now."""
     if actor.user_id is None:
         return {}
     name = actor.name or User.objects.filter(pk=actor.user_id).values_list("username", flat=True).first()
@@ -69,7 +69,7 @@ def of_arguments(call: ToolCall) -> Json:
 
 
 def undisclosed(call: ToolCall, caller: Caller) -> Json:
-    """Which call it is that nobody is shown, as the digest of a disclosure says of others."""
+    """Return which call it is that nobody is shown, as the digest of a disclosure says of others."""
     return of_origin(call, caller) | of_arguments(call)
 
 
@@ -78,13 +78,13 @@ def of_result(call: ToolCall) -> Json:
 
 
 def of_origin(call: ToolCall, caller: Caller) -> Json:
-    """Which tool it is a call of, and for whom it was made."""
+    """Return which tool it is a call of, and for whom it was made."""
     tool = {"name": call.tool_name, "source": call.source, "definition": call.definition_hash}
     return {"tool": tool, "caller": {"kind": caller.kind, "id": caller.user_id, "name": caller.user_name}}
 
 
 def is_same(said: object, columns: Mapping[int, Iterable[str]], row: Mapping[str, Any]) -> bool:
-    """Whether `said`, the digest in an event, is of `row` as it is. False for what no version has written."""
+    """Return whether `said`, the digest in an event, is of `row` as it is. False for what no version has written."""
     version, _, _ = str(said).partition(":")
     named = columns.get(int(version)) if version.isdecimal() and len(version) < 4 else None
     return named is not None and said == f"{version}:{digest({name: row[name] for name in named})}"

@@ -96,7 +96,10 @@ def again(before: Frozen | None, call: ToolCall) -> Frozen | None:
 
 
 def is_as_shown(shown: Frozen | None, call: ToolCall) -> bool:
-    """Whether the call's row has what its disclosure says. Disclosures from before there were rules say nothing."""
+    """Return whether the call's row has what its disclosure says.
+
+    Disclosures from before there were rules say nothing.
+    """
     if shown is None:
         return call.oversight_digest == ""
     group, second = (shown[name] and shown[name]["id"] for name in ("group", "escalateTo"))
@@ -117,7 +120,7 @@ def stands() -> Q:
 
 
 def has_changed(call: ToolCall) -> bool:
-    """Whether the rules by now are others than those it was asked under."""
+    """Return whether the rules by now are others than those it was asked under."""
     return not ToolCall.objects.filter(stands(), pk=call.pk).exists()
 
 

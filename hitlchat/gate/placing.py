@@ -109,7 +109,7 @@ def queued_since(call: ToolCall) -> datetime | None:
 
 
 def outlook(call: ToolCall) -> str:
-    """When a call that may start does so, in words."""
+    """Return when a call that may start does so, in words."""
     return WAITS if queued_since(call) else STARTS
 
 

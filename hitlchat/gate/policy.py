@@ -30,7 +30,10 @@ class NoAnswer(ValueError):
 
 
 def rule_of(tool: Tool) -> str:
-    """What decides about calls of `tool`, as one comparable word: a verdict holds as long as this stays the same."""
+    """Return what decides about calls of `tool`, as one comparable word.
+
+    A verdict holds as long as this stays the same.
+    """
     rules = fingerprint()
     return canonical.sha256([settings.HITL_ENABLED, tool.hitl_mode, tool.condition, *([rules] if rules else [])])
 
@@ -77,7 +80,7 @@ def _together(tool: Tool, heard: list[Said], own: Said, spoke: tuple[Spoke, ...]
 
 
 async def _of_tool(tool: Tool, arguments: dict[str, Any]) -> tuple[str, Said]:
-    """Which of the tool's own settings speaks, and what it says."""
+    """Return which of the tool's own settings speaks, and what it says."""
     try:
         mode = HitlMode(tool.hitl_mode)
     except ValueError:
@@ -106,7 +109,7 @@ async def _condition(condition: str, arguments: dict[str, Any]) -> Said:
 
 
 async def holds(condition: str, arguments: dict[str, Any]) -> bool:
-    """Whether a condition holds for `arguments`. NoAnswer."""
+    """Return whether a condition holds for `arguments`. NoAnswer."""
     source = f"def run(args):\n    return (\n{condition}\n)"
     try:
         async with asyncio.timeout(CONDITION_SECONDS):

@@ -30,7 +30,7 @@ def first(user_id: int, most: int, only: Q | None = None) -> list[UUID]:
 
 
 def count(user_id: int, most: int, only: Q | None = None) -> int:
-    """How many calls wait for this person; counted up to `most`, in one statement."""
+    """Return how many calls wait for this person; counted up to `most`, in one statement."""
     rows = [_waiting(user_id, way, only).order_by() for way in deciders.waiting_ways(user_id)]
     return min(most, _either(rows, most).count())
 
@@ -61,21 +61,30 @@ LOCKS = 0x6869746C
 
 
 def reason(caller_id: int, conversation_id: UUID | None) -> str:
-    """Why no further question may be opened; empty if one may. Within the transaction that opens it: until that ends
-    nobody else opens one for the same person, so that the limits hold exactly."""
+    """Return why no further question may be opened; empty if one may.
+
+    Within the transaction that opens it: until that ends nobody else opens one for the same person, so that the limits
+    hold exactly.
+    """
     if is_full(caller_id, conversation_id):
         return TOO_MANY_HERE
     return "" if _left(settings.HITL_MAX_WAITING_PER_CALLER, caller_id=caller_id) else TOO_MANY
 
 
 def is_full(caller_id: int, conversation_id: UUID | None) -> bool:
-    """Whether this conversation has as many open questions as it may; within the transaction that would open one."""
+    """Return whether this conversation has as many open questions as it may.
+
+    Within the transaction that would open one.
+    """
     _lock(caller_id)
     return room(caller_id, conversation_id) < 1
 
 
 def room(caller_id: int, conversation_id: UUID | None) -> int:
-    """How many more questions may be opened in this conversation, as of now; without one there is always room."""
+    """Return how many more questions may be opened in this conversation, as of now.
+
+    Without one there is always room.
+    """
     if conversation_id is None:
         return 1
     most = settings.HITL_MAX_WAITING_PER_CONVERSATION

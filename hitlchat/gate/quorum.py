@@ -69,7 +69,7 @@ def take_back(call: ToolCall, actor: Actor) -> bool:
 
 
 def is_reached(approval: Approval, call: ToolCall) -> bool:
-    """Whether as many people as were to be asked said yes to what was asked last."""
+    """Return whether as many people as were to be asked said yes to what was asked last."""
     shown = approval.disclosure.get("whoDecides") or {}
     yes = approval.decisions.filter(verdict=Verdict.APPROVE, round=call.round)
     return yes.count() >= max(call.quorum, int(shown.get("quorum", 1)))

@@ -84,7 +84,7 @@ def of(call: ToolCall, *, edited: bool) -> dict[str, str]:
 
 
 def matter(call: Told, *, edited: bool) -> bool:
-    """Whether there could be a template for what became of it."""
+    """Return whether there could be a template for what became of it."""
     return call.status in _OUTCOMES or (edited and call.status == Status.SUCCEEDED)
 
 
@@ -137,7 +137,7 @@ def tidy(text: str) -> str:
 
 
 def problem(outcome: str, text: str) -> str:
-    """What is wrong with a template, and what is expected; empty if nothing is."""
+    """Return what is wrong with a template, and what is expected; empty if nothing is."""
     known = KNOWN.get(outcome)
     if known is None:
         return f"There is no such outcome; expected one of {', '.join(KNOWN)}."
@@ -174,7 +174,7 @@ def ran(error: dict[str, Any]) -> bool | None:
 
 
 def sentence(error: dict[str, Any]) -> str:
-    """What happened, for a person."""
+    """Return what happened, for a person."""
     line = f" (line {error['line']})" if error.get("line") else ""
     lead = {True: "It was run and failed", False: _NOT_RUN, None: "It failed"}[ran(error)]
     return f"{lead}{line}: {str(error.get('message', '')).removeprefix(f'{_NOT_RUN}: ')}"
@@ -336,7 +336,7 @@ def fields(tool: Tool | None, typed: Texts | None = None) -> list[TextField]:
 
 
 def example(outcome: Outcome, tool: Tool | None, templates: Texts) -> str:
-    """What a model would read about a made-up call of the tool."""
+    """Return what a model would read about a made-up call of the tool."""
     call = MadeUp(
         tool_name=tool.name if tool else SAMPLE_TOOL,
         arguments=(tool.example if tool else None) or SAMPLE_ARGUMENTS,

@@ -75,7 +75,7 @@ def group_is_gone(tools: list[Tool], actor: Actor) -> None:
 
 
 def asked_before(tool: Tool) -> int:
-    """How many calls were asked about and have not started: a change makes them void."""
+    """Return how many calls were asked about and have not started: a change makes them void."""
     return tool.calls.filter(approval__isnull=False, status__in=withdraw.NOT_STARTED).count()
 
 

@@ -157,7 +157,10 @@ def validate(schema: dict[str, Any], arguments: dict[str, Any]) -> None:
 
 
 async def accepted(schema: dict[str, Any], given: str | dict[str, Any]) -> dict[str, Any]:
-    """What will run: `given`, as a model wrote it or as an object, checked and with the defaults. BadArguments."""
+    """Return what will run: `given`, as a model wrote it or as an object, checked and with the defaults.
+
+    BadArguments.
+    """
     if canonical.is_short(given, SMALL):
         return _accepted(schema, given)
     return await asyncio.to_thread(_accepted, schema, given)

@@ -90,7 +90,7 @@ class PreviewingSource(Protocol):
     """A source may offer this too. It runs before anyone is asked, so it must change nothing."""
 
     async def preview(self, tool: Tool, arguments: dict[str, Any], caller: Caller) -> Preview | None:
-        """What a call of `tool` would do; None if that tool has no preview. Only preview.py calls this."""
+        """Return what a call of `tool` would do; None if that tool has no preview. Only preview.py calls this."""
 
 
 class DefiningSource(Protocol):
@@ -112,12 +112,12 @@ def is_registered(key: str) -> bool:
 
 
 def hears_of_stopping(key: str) -> bool:
-    """Whether the source registered under `key` can stop a call that it executes."""
+    """Return whether the source registered under `key` can stop a call that it executes."""
     return is_registered(key) and bool(getattr(source(key), "can_stop", False))
 
 
 def altered() -> Iterator[str]:
-    """What each source that has tools and can tell says of them. One that cannot is not even made."""
+    """Yield what each source that has tools and can tell says of them. One that cannot is not even made."""
     used = set(Tool.objects.values_list("source", flat=True).distinct())
     for key in used & settings.TOOL_SOURCES.keys():
         path = settings.TOOL_SOURCES[key]

@@ -45,7 +45,7 @@ def reason(call: ToolCall) -> str | None:
 
 
 def _person_lost(call: ToolCall) -> str | None:
-    """What the person it was called for may not do any more."""
+    """Return what the person it was called for may not do any more."""
     if not call.caller.is_active:
         return "the account it was called for was deactivated"
     if call.caller_kind == CallerKind.STUDIO and not may_author(call.caller):

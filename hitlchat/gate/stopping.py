@@ -72,7 +72,7 @@ async def unless_stopped(call: ToolCall, work: Coroutine[Any, Any, T]) -> T | No
 
 
 def can_stop(call: ToolCall) -> bool:
-    """Whether it executes, and its source would hear of it."""
+    """Return whether it executes, and its source would hear of it."""
     return call.status == Status.EXECUTING and hears_of_stopping(call.source)
 
 

@@ -43,7 +43,7 @@ Fields = dict[str, Any]
 
 
 def fields(call: ToolCall, name: str, actor: Actor, data: dict[str, Any] | None) -> Fields:
-    """What is logged of `name`, an event on record, once it is committed; read from what is at hand."""
+    """Return what is logged of `name`, an event on record, once it is committed; read from what is at hand."""
     failed = (call.error or {}).get("kind") if call.status == Status.FAILED else None
     found = {
         "event": "tool.exec.crash" if failed in CRASHES else NAMES.get(name, name),
@@ -71,7 +71,7 @@ def log(found: Fields) -> None:
 
 
 def _approval(call: ToolCall) -> str | None:
-    """Where it was read along with the call; that there is none may have been read, too."""
+    """Return where it was read along with the call; that there is none may have been read, too."""
     asked = getattr(call, "approval", None) if ToolCall.approval.is_cached(call) else None
     return str(asked.pk) if asked is not None else None
 

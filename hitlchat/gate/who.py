@@ -14,8 +14,10 @@ LONGEST_CLAIM = 100
 
 
 def claim(name: str) -> str:
-    """What a client calls itself, as it is kept: at most LONGEST_CLAIM characters, of which the last says if it was
-    cut."""
+    """Return what a client calls itself, as it is kept.
+
+    At most LONGEST_CLAIM characters, of which the last says if it was cut.
+    """
     kept = storable(name).strip()
     return kept if len(kept) <= LONGEST_CLAIM else kept[: LONGEST_CLAIM - 1] + "…"
 

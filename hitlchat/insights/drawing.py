@@ -157,7 +157,7 @@ def days(figures: Figures) -> Plot:
 
 
 def times(answers: Answers) -> Plot:
-    """How long answers took, with those apart that count as hurried."""
+    """Return how long answers took, with those apart that count as hurried."""
     bins = answers.bins
     most, bottom = max(1, *(every for every, _ in bins)), BINS_HEIGHT - 26
     width = (WIDE - LEFT - RIGHT) / len(bins)

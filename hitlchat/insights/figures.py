@@ -35,7 +35,7 @@ class Period:
 
     @property
     def since(self) -> datetime:
-        """Where the first day begins."""
+        """Return where the first day begins."""
         return timezone.make_aware(datetime.combine(self.days[0], time()))
 
 

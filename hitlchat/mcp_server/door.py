@@ -77,7 +77,7 @@ class Streams:
 
 
 def is_stream(event: Any) -> bool:
-    """Whether the response that begins with this event is one."""
+    """Return whether the response that begins with this event is one."""
     headers = {name.lower(): value for name, value in event.get("headers", ())}
     return bool(headers.get(b"content-type", b"").startswith(b"text/event-stream"))
 

@@ -114,7 +114,10 @@ GONE_SECONDS = 1.0
 
 
 async def elicit(asked: Asked, question: Question, request: types.ElicitRequest) -> Answer:
-    """What the client says, or what came first: another outcome of the question, the client's end, or the limit."""
+    """Return what the client says, or what came first.
+
+    Another outcome of the question, the client's end, or the limit.
+    """
     found: list[Answer] = []
     async with anyio.create_task_group() as race:
 

@@ -38,7 +38,7 @@ def pick_up(asked: Asked) -> ToolCall | None:
 
 
 async def attend(asked: Asked, call: ToolCall, *, wait: bool = True) -> types.CallToolResult:
-    """What became of the call; or, if it takes long, that its client is to come back."""
+    """Return what became of the call; or, if it takes long, that its client is to come back."""
     if call.status == Status.WAITING and not asked.is_modern:
         await in_db(submitting.outlives)(call.pk)
     call = await _decided(asked, call, settings.MCP_INBOX_SECONDS if wait else 0)

@@ -124,7 +124,7 @@ class Version:
     limits: dict[int, str] = field(default_factory=dict)
 
     def differs(self, other: "Version", token_id: int | None) -> bool:
-        """Whether the list of this token may be another one."""
+        """Return whether the list of this token may be another one."""
         if self.common != other.common:
             return True
         if token_id is None:
@@ -216,7 +216,7 @@ class Audience(InMemorySubscriptionBus):
             await asyncio.sleep(LOOK_SECONDS)
 
     async def _look(self) -> bool:
-        """Whether the catalog is another one than when it was looked at last."""
+        """Return whether the catalog is another one than when it was looked at last."""
         try:
             seen = await in_db(version)()
         except Exception:

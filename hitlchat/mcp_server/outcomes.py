@@ -33,7 +33,10 @@ def input_schema(tool: Tool) -> dict[str, Any]:
 
 
 def output_schema(tool: Tool) -> dict[str, Any] | None:
-    """What `structured` of its results fits; None if the tool does not say, or it cannot be said of an object."""
+    """Return what `structured` of its results fits.
+
+    None if the tool does not say, or it cannot be said of an object.
+    """
     schema: dict[str, Any] | None = tool.output_schema
     if not isinstance(schema, dict):
         return None

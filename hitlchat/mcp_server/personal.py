@@ -108,7 +108,7 @@ def one(user: User, token_id: int) -> Held:
 
 
 def waiting(token: Token) -> int:
-    """How many calls that came in with it have not started."""
+    """Return how many calls that came in with it have not started."""
     return Submission.objects.filter(token=token, call__status__in=withdraw.NOT_STARTED).count()
 
 

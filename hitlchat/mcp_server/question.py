@@ -48,7 +48,7 @@ class Question:
 
 
 def standing(call_id: UUID) -> Question | None:
-    """What is open about this call now; None if nothing is."""
+    """Return what is open about this call now; None if nothing is."""
     rows = Approval.objects.select_related("call__tool").filter(call_id=call_id, call__status=Status.WAITING)
     found = rows.first()
     if found is None:

@@ -114,7 +114,7 @@ class Strict:
         return said.isdigit() and (len(said) > MOST_DIGITS or int(said) > self._largest)
 
     async def _read(self, receive: Any) -> tuple[list[Any], bytes | None]:
-        """What has come, and the body if it is all there."""
+        """Return what has come, and the body if it is all there."""
         events: list[Any] = []
         body = bytearray()
         while len(body) <= self._largest:

@@ -51,7 +51,10 @@ def make(user: User, name: str = "", expires_at: datetime | None = None, **limit
 
 
 def find(secret: str) -> Access | None:
-    """What the token with this text may do now; None if there is none, or it has expired, or is of another kind."""
+    """Return what the token with this text may do now.
+
+    None if there is none, or it has expired, or is of another kind.
+    """
     token = only(_valid().filter(digest=hashed(secret)))
     if token is None:
         return None
@@ -60,7 +63,7 @@ def find(secret: str) -> Access | None:
 
 
 def as_now(access: Access) -> Access | None:
-    """What the token of a request that came a while ago may do by now; None if it is void."""
+    """Return what the token of a request that came a while ago may do by now; None if it is void."""
     token = only(_valid().filter(pk=access.token_id))
     return _access(token) if token is not None else None
 

@@ -106,7 +106,7 @@ def _still_theirs(receiver: Receiver) -> Q:
 
 
 def _quiet(receiver: Receiver, items: QuerySet[Item]) -> str:
-    """Which quiet hours held it back, if they did."""
+    """Return which quiet hours held it back, if they did."""
     quiet = quiet_hours(receiver)
     first: datetime | None = items.order_by("made_at").values_list("made_at", flat=True).first()
     return str(quiet) if quiet and first and quiet.covers(first) else ""

@@ -156,7 +156,7 @@ class Notice(models.Model):
 
     @property
     def message_id(self) -> str:
-        """How receivers know it: the same however often it is sent."""
+        """Return how receivers know it: the same however often it is sent."""
         return f"msg_{self.id.hex}"
 
 

@@ -190,7 +190,7 @@ def message_to(address: str, subject: str, body: str, message_id: str) -> EmailM
 
 
 def sent(message: EmailMessage) -> Result:
-    """What the server itself said stays out of what people read: it may tell of its insides."""
+    """Send a mail, and return how that went, without the mail server's own words: they may tell of its insides."""
     try:
         message.send()
     except smtplib.SMTPRecipientsRefused as refused:

@@ -60,7 +60,7 @@ def last_deliveries(person: User) -> list[Notice]:
 
 
 def is_moving(rows: list[Notice]) -> bool:
-    """Whether something in it will change by itself soon."""
+    """Return whether something in it will change by itself soon."""
     return any(each.state == State.DUE for each in rows)
 
 

@@ -44,7 +44,7 @@ def literal(host: str) -> Address | None:
 
 
 def is_public(address: Address) -> bool:
-    """Whether anyone on the internet may be behind it.
+    """Return whether anyone on the internet may be behind it.
 
     Of the forms that wrap an IPv4 address only NAT64's is judged by what it wraps: networks without IPv4 need it.
     """
@@ -64,7 +64,7 @@ def is_local(address: Address) -> bool:
 
 
 def is_local_name(host: str) -> bool:
-    """Whether no public DNS can answer for it."""
+    """Return whether no public DNS can answer for it."""
     return "." not in host or host.endswith(".localhost")
 
 

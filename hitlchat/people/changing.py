@@ -56,7 +56,7 @@ def lock_person(user_id: int) -> User:
 
 
 def state(user: User) -> str:
-    """What a page says it has shown, to be compared with what is."""
+    """Return what a page says it has shown, to be compared with what is."""
     return f"{roles.role_of(user).value}, {'active' if user.is_active else 'deactivated'}"
 
 
@@ -147,7 +147,7 @@ def reactivate(user_id: int, actor: Actor, seen: str | None = None) -> User:
 
 
 def not_started(user: User) -> int:
-    """How many calls would be withdrawn."""
+    """Return how many calls would be withdrawn."""
     return ToolCall.objects.filter(NOT_STARTED, caller=user).count()
 
 

@@ -63,7 +63,7 @@ def revoke(invitation_id: int, actor: Actor) -> Invitation:
 
 
 def still_open() -> QuerySet[Invitation]:
-    """Those that can be used now: not lapsed, and of someone who may still invite."""
+    """Return those that can be used now: not lapsed, and of someone who may still invite."""
     inviter = Q(invited_by=None) | Q(invited_by__is_superuser=True, invited_by__is_active=True)
     return Invitation.objects.filter(inviter, expires_at__gt=timezone.now())
 

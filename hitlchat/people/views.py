@@ -34,7 +34,7 @@ administrator_only = administrators_only("Only administrators may see and change
 
 
 def told(request: HttpRequest) -> list[str]:
-    """What was just done."""
+    """Return what was just done."""
     return [str(each) for each in messages.get_messages(request)]
 
 
@@ -195,7 +195,7 @@ def account(request: HttpRequest) -> HttpResponse:
 @never_cache
 @require_safe
 def deactivated(request: HttpRequest) -> HttpResponse:
-    """Where open pages go whose person was deactivated."""
+    """Return where open pages go whose person was deactivated."""
     if request.user.is_authenticated:
         return redirect("chat")
     return render(request, "people/deactivated.html")

@@ -61,7 +61,7 @@ class Declaration:
 
     @property
     def previewing(self) -> Function | None:
-        """What `preview=` names."""
+        """Return what `preview=` names."""
         return self.chosen.preview
 
 

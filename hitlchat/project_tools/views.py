@@ -35,7 +35,7 @@ class Listed:
 
     @property
     def model_view(self) -> str:
-        """What the model is told."""
+        """Return what the model is told."""
         assert self.row is not None
         return canonical.pretty(definition(self.row)["function"], indent=2)
 

@@ -49,7 +49,7 @@ class Hiding:
         self.hidden: dict[str, str] = {}
 
     def of(self, value: Any, path: str = "") -> Any:
-        """How `value`, which is the data of an event, reads with its secrets hidden.
+        """Return how `value`, which is the data of an event, reads with its secrets hidden.
 
         Its own keys, at the top, are hitlchat's, and say nothing of what is secret.
         """

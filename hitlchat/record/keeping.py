@@ -89,7 +89,7 @@ def drop(days: int, actor: Actor) -> int:
 
 
 def _dropped(number: int, late: dict[int, int], days: int, actor: Actor) -> bool:
-    """One batch: its events go, its drop is signed and recorded, all of it or nothing."""
+    """Drop one batch: its events go, its drop is signed and recorded, all of it or nothing."""
     private = signing.own()
     key = signing.enrolled(private)
     batch = Seal.objects.get(pk=number)

@@ -41,7 +41,7 @@ class Story:
 
     @property
     def is_whole(self) -> bool:
-        """Whether it is told from its beginning."""
+        """Return whether it is told from its beginning."""
         return bool(self.moves) and STATUSES[self.moves[0]["name"]] in ENTRIES
 
     @property
@@ -75,7 +75,7 @@ def wrong(story: Story) -> Wrong | None:
 
 
 def is_covered(story: Story) -> bool:
-    """Whether the last event about it says all of its row."""
+    """Return whether the last event about it says all of its row."""
     return bool(story.moves) and "row" in data_of(story.moves[-1])
 
 
@@ -84,7 +84,7 @@ def data_of(event: Row) -> Columns:
 
 
 def _order(story: Story) -> Iterator[Wrong]:
-    """Each move is one that there is; so nothing executes that was neither approved nor allowed."""
+    """Yield moves that do not exist, so that nothing executes that was neither approved nor allowed."""
     before: Status | None = None
     for event in story.moves:
         status = STATUSES[event["name"]]
@@ -156,7 +156,7 @@ def _call(story: Story) -> Iterator[Wrong]:
 
 
 def _origins(story: Story) -> Iterator[tuple[dict[str, tuple[str, Any]], int]]:
-    """What the event of its beginning says, and what was shown."""
+    """Yield what the event of its beginning says, and what was shown."""
     first, asked = story.moves[0], story.last(ASKED)
     places = [(data_of(first), first["id"], "id")] + ([(story.shown, asked["id"], "user")] if asked else [])
     for said, event_id, person in places:
@@ -206,7 +206,7 @@ def _deadline(story: Story) -> Iterator[Wrong]:
 
 
 def _answers(story: Story) -> Iterator[Wrong]:
-    """Each answer is one that an event tells of, and none is missing."""
+    """Yield answers that no event tells of, and those that are missing."""
     if not story.is_whole:
         return
     told = _told(story)

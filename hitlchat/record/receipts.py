@@ -41,7 +41,7 @@ def of(calls: Mapping[str, list[int]], hide: Callable[[Row, Any], Body]) -> Iter
 
 
 def kept(model: Any, ids: list[UUID], key: str, column: str) -> dict[str, Any]:
-    """What is in this column, by call; nothing where it cannot be read."""
+    """Return what is in this column, by call; nothing where it cannot be read."""
     where = model.objects.filter(**{f"{key}__in": ids})
     try:
         return {str(call_id): value for call_id, value in where.values_list(key, column)}

@@ -28,7 +28,7 @@ STATUSES: Final = frozenset(
 
 
 def entry(row: Body) -> Body:
-    """What of an event goes into receipts; `row` as it is in the file, with its secrets hidden."""
+    """Return what of an event goes into receipts; `row` as it is in the file, with its secrets hidden."""
     data = row["data"] if isinstance(row["data"], dict) else {}
     said = {name: data[name] for name in _KEPT if name in data}
     return {

@@ -106,7 +106,7 @@ def hashed(row: Row, salt: str, form: int) -> bytes:
 
 
 def form_of(seal: Seal) -> int:
-    """How the events of a batch are hashed."""
+    """Return how the events of a batch are hashed."""
     return 1 if seal.format is None else seal.format
 
 
@@ -119,7 +119,7 @@ def marks_in(marks: str) -> list[str]:
 
 
 def body_of(seal: Seal) -> Body:
-    """What is hashed and signed."""
+    """Return what is hashed and signed."""
     # Those that were sealed before there was another form say nothing of it.
     form = {"format": seal.format} if seal.format is not None else {}
     return {

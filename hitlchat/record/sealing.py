@@ -57,20 +57,20 @@ def seal_all() -> int:
 
 
 def oldest_unsealed() -> datetime | None:
-    """When the first event happened that is in no batch yet; None if all are sealed."""
+    """Return when the first event happened that is in no batch yet; None if all are sealed."""
     sealed = Seal.objects.order_by("-number").values("last")[:1]
     rest = AuditEvent.objects.filter(pk__gt=Coalesce(Subquery(sealed), 0)).order_by("pk")
     return rest.values_list("at", flat=True).first()
 
 
 def unsealed_seconds() -> float:
-    """How old that one is; 0 if all are sealed."""
+    """Return how old that one is; 0 if all are sealed."""
     at = oldest_unsealed()
     return max(0.0, (timezone.now() - at).total_seconds()) if at is not None else 0.0
 
 
 def is_overdue(seconds: float) -> bool:
-    """Whether an event that is so old should have been sealed: a server does so within two intervals."""
+    """Return whether an event that is so old should have been sealed: a server does so within two intervals."""
     return seconds > 3 * settings.HITL_RECORD_SECONDS
 
 
@@ -99,7 +99,7 @@ def _made(before: Seal | None, late: list[Row], fresh: list[Row], oldest: dateti
 
 
 def _signed(made: Seal, key: RecordKey, private: Ed25519PrivateKey) -> bool:
-    """Whether it got its number."""
+    """Return whether it got its number."""
     made.key = key
     body = rows.body_of(made)
     made.hash, made.signature = hash_of(body), sign(private, SEAL, body)
@@ -112,7 +112,7 @@ def _signed(made: Seal, key: RecordKey, private: Ed25519PrivateKey) -> bool:
 
 
 def _late(before: Seal) -> list[Row]:
-    """What is now where there was a gap, and in no batch yet."""
+    """Return what is now where there was a gap, and in no batch yet."""
     watched = list(Seal.objects.filter(number__gte=before.watch).values_list("gaps", "late"))
     sealed = {event_id for _, late in watched for event_id in late}
     gaps = rows.in_ranges([each for gaps, _ in watched for each in gaps])
@@ -129,7 +129,7 @@ def _watch(before: Seal | None, number: int, oldest: datetime | None) -> int:
 
 
 def _oldest_transaction() -> datetime | None:
-    """When the oldest one began that is not over; None where no id is handed out before its turn to commit."""
+    """Return when the oldest one began that is not over; None where no id is handed out before its turn to commit."""
     if connection.vendor != "postgresql":
         return None
     with connection.cursor() as cursor:

@@ -51,7 +51,7 @@ def text_digest(text: str, salt_of: SaltOf) -> str:
 
 
 def unreadable_inner(raw: str, salt_of: SaltOf) -> str:
-    """What stands for a row that is no event, as far as anybody can tell, in files."""
+    """Return what stands for a row that is no event, as far as anybody can tell, in files."""
     return hashlib.sha256(b"raw" + salt_of(TEXT) + raw.encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -130,7 +130,7 @@ def root(leaves: Hashes) -> bytes:
 
 
 def proof(leaves: Hashes, index: int) -> list[bytes]:
-    """What it takes besides the leaf at `index` to get at the root, from below."""
+    """Return what it takes besides the leaf at `index` to get at the root, from below."""
     level, path = [_leaf(each) for each in leaves], []
     while len(level) > 1:
         beside = index ^ 1

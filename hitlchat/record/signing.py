@@ -57,7 +57,7 @@ def is_signed(public: str, signature: str, kind: str, body: Body) -> bool:
 
 
 def endorsed(public: str, before: str) -> Body:
-    """What the key before signs of the one that follows it."""
+    """Return what the key before signs of the one that follows it."""
     return {"key": fingerprint(public), "follows": before}
 
 
@@ -76,7 +76,10 @@ class PublicKey:
 
 
 def broken(keys: Sequence[PublicKey], anchor: str) -> str:
-    """Why the last of `keys` is not to be believed, if the one with the fingerprint `anchor` is; empty if it is."""
+    """Return why the last of `keys` is not to be believed, if the one with the fingerprint `anchor` is.
+
+    Empty if it is.
+    """
     for key in keys:
         if not _is_own_fingerprint(key):
             return f"The key {key.id[:16]}… on record is not the one that this fingerprint belongs to."

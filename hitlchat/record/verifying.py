@@ -18,7 +18,7 @@ from hitlchat.record.signing import PublicKey, is_signed
 
 
 def compare(seal: Seal, there: list[Row], late: dict[int, int], still_open: int) -> Iterator[Finding]:
-    """What is wrong with the events of one batch, which are `there`; nothing if they are those that were sealed.
+    """Yield what is wrong with the events of one batch, which are `there`; nothing if they are those that were sealed.
 
     `late`: of ids that came late, the batch that has them. `still_open`: from this batch on, what is in a gap has come
     late and will be sealed.
@@ -174,7 +174,7 @@ def _walk(report: Report, known: Known) -> Iterator[Finding | None]:
 
 
 def _tail(last: Seal | None, report: Report, people: People) -> Iterator[Finding]:
-    """What is not sealed yet: how much, and whether it should be by now."""
+    """Yield what is not sealed yet: how much, and whether it should be by now."""
     at, wanted = last.last if last else 0, rows.AT_ONCE
     overdue, first = sealing.unsealed_seconds(), at + 1
     while page := rows.read(Q(pk__gt=at), most=wanted):

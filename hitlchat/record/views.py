@@ -130,7 +130,7 @@ def _verifying(actor: Actor, known: Known) -> Iterator[str]:
 
 
 def _file(request: HttpRequest, name: str, write: Write) -> HttpResponseBase:
-    """What `write` writes, as a download that is nowhere any more once it was sent."""
+    """Return what `write` writes, as a download that is nowhere any more once it was sent."""
     try:
         return download(request, _read(_written(write)), name=name, kind=LINES)
     except (NothingThere, BadKey, OtherKey, OSError) as error:

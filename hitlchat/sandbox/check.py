@@ -25,7 +25,7 @@ async def check(
     limits: Limits | None = None,
     advise: bool = False,
 ) -> list[Problem]:
-    """What is wrong with `source`, for the editor; an empty list means fine.
+    """Return what is wrong with `source`, for the editor; an empty list means fine.
 
     `stubs` declares the module `hitl` as this tool may use it, with plain `def` also for `async def` tools. With
     `advise` the list ends with what runs but may surprise, as problems of severity "warning".

@@ -19,7 +19,7 @@ SYNTAX = "invalid-syntax"
 
 
 async def check_order(order: dict[str, Any], monty: AsyncMonty, asked: Asked) -> dict[str, Any]:
-    """What is wrong, as JSON: a list of problems."""
+    """Return what is wrong, as JSON: a list of problems."""
     driver = driver_for(order, asked)
     try:
         async with AsyncExitStack() as stack:

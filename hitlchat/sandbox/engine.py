@@ -74,7 +74,7 @@ async def ordered(
     seconds: float,
     host: Host | None = None,
 ) -> dict[str, Any]:
-    """What a keeper reports on `order`. Stopped: none was to be had, or it ended or hung and has been killed."""
+    """Return what a keeper reports on `order`. Stopped: none was to be had, or it ended or hung and has been killed."""
     host = host or Host({})
     try:
         return await _once(order, seconds, host)
@@ -124,7 +124,7 @@ def described(
 
 
 def is_async(source: str, entry: str) -> bool:
-    """Whether the tool awaits its host calls. By its text: nobody parses untrusted code in this process."""
+    """Return whether the tool awaits its host calls. By its text: nobody parses untrusted code in this process."""
     if not entry.isidentifier():
         raise ValueError(f"{entry!r} is not a function name")
     return re.search(rf"^async[ \t]+def[ \t]+{entry}\b", source, re.MULTILINE) is not None

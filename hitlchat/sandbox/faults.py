@@ -95,7 +95,7 @@ def _instead(message: str) -> str | None:
 
 
 def warnings(source: str) -> list[Problem]:
-    """Where code that runs may do something else than its author expects. By its text: nobody parses it here."""
+    """Return where code that runs may do something else than its author expects. By its text: nobody parses it here."""
     found = []
     for number, line in enumerate(source.splitlines(), 1):
         code = line[:LOOKED_AT_CHARS].split("#")[0]

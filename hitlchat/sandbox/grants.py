@@ -80,5 +80,5 @@ def undefined_name(error: str) -> str | None:
 
 
 def is_known(name: str, known: Collection[str]) -> bool:
-    """Whether the product has this name, or something below it."""
+    """Return whether the product has this name, or something below it."""
     return any(each == name or each.startswith(f"{name}.") for each in known)

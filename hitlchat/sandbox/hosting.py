@@ -60,7 +60,7 @@ class Hosting:
             logger.warning("the answer to %r came too late: the keeper is gone", call.get("name", "sleep"))
 
     async def _outcome(self, name: str, args: list[Any], kwargs: dict[str, Any]) -> Answer:
-        """What the granted function returns or raises, as the tool may see it."""
+        """Return what the granted function returns or raises, as the tool may see it."""
         function = self.grants[name]
         try:
             inspect.signature(function).bind(*args, **kwargs)

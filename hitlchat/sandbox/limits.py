@@ -25,7 +25,7 @@ VARIABLES = {
 
 
 def configured(name: str) -> Any:
-    """What the setting of the limit `name` says, in the limit's unit."""
+    """Return what the setting of the limit `name` says, in the limit's unit."""
     variable, unit = VARIABLES[name]
     return getattr(settings, variable) * unit
 
@@ -63,11 +63,14 @@ class Limits:
 
     @property
     def suspensions(self) -> int:
-        """How often the interpreter may ask for anything: imports and look-ups of undefined names count, too."""
+        """Return how often the interpreter may ask for anything: imports and look-ups of undefined names count, too."""
         return self.host_calls + 2 * self.helper_calls + SPARE_SUSPENSIONS
 
     def named(self, name: str) -> str:
-        """What a message about the limit `name` ends with: the variable that sets it, if it is the one that did."""
+        """Return what a message about the limit `name` ends with.
+
+        The variable that sets it, if it is the one that did.
+        """
         return f" ({VARIABLES[name][0]})" if name in (self.adjustable or ()) else ""
 
     def as_json(self) -> dict[str, Any]:

@@ -126,7 +126,7 @@ class Driver:
             raise Stopped(Fault("limit", over_calls(self.limits), self._line(snapshot)))
 
     def _help(self, snapshot: AsyncFunctionSnapshot, name: str) -> Answer:
-        """What a helper function answers: at once and without awaiting, in every tool."""
+        """Return what a helper function answers: at once and without awaiting, in every tool."""
         try:
             answer = self._helping.answer(name, snapshot)
         except Stopped as stopped:
@@ -143,7 +143,7 @@ class Driver:
         return await snapshot.resume(await work)
 
     async def _outcome(self, name: str, snapshot: AsyncFunctionSnapshot) -> Answer:
-        """What the granted function returns or raises, as the tool may see it."""
+        """Return what the granted function returns or raises, as the tool may see it."""
         what = f"the arguments of {name}"
         meter = Meter(what, self.limits.argument_bytes, self.limits.named("argument_bytes"))
         try:

@@ -125,7 +125,7 @@ class Shares:
 
 
 def largest() -> int:
-    """How many tools of one person run at a time: half of the workers, so that others find one."""
+    """Return how many tools of one person run at a time: half of the workers, so that others find one."""
     return max(1, int(settings.TOOL_WORKERS) // 2)
 
 

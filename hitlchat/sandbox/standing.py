@@ -50,7 +50,7 @@ class Status:
 
     @property
     def is_partly_jailed(self) -> bool:
-        """Whether at least one wall of the kernel is up."""
+        """Return whether at least one wall of the kernel is up."""
         return any(wall.is_up for wall in self.walls[1:])
 
     @property

@@ -28,7 +28,7 @@ class Walls:
 
     @property
     def jailed(self) -> bool:
-        """Whether each wall of the kernel is up: what TOOLS_REQUIRE_JAIL demands."""
+        """Return whether each wall of the kernel is up: what TOOLS_REQUIRE_JAIL demands."""
         return len(self.names) == len(OS_WALLS)
 
     @property
@@ -38,13 +38,13 @@ class Walls:
 
     @property
     def reason(self) -> str:
-        """Which walls are not up and why; empty if all are."""
+        """Return which walls are not up and why; empty if all are."""
         return "; ".join(f"{name}: {why}" for name, why in self.missing.items())
 
 
 @functools.cache
 def walls() -> Walls:
-    """What holds on this machine, found by putting it up around a process that ends at once."""
+    """Return what holds on this machine, found by putting it up around a process that ends at once."""
     try:
         binary = find_monty_binary()
     except FileNotFoundError:

@@ -92,7 +92,10 @@ def hidden(text: str, *, in_doubt: bool = False) -> str:
 
 
 def told(key: str, item: Any, *, in_doubt: bool = False) -> bool:
-    """Whether what stands under this key is secret, whatever it looks like: nothing, a switch or a count is not."""
+    """Return whether what stands under this key is secret, whatever it looks like.
+
+    Nothing, a switch or a count is not.
+    """
     if item in (None, "", [], {}) or isinstance(item, bool) or not named(key, in_doubt=in_doubt):
         return False
     return not (isinstance(item, int | float) and key.lower().endswith("tokens"))
@@ -152,7 +155,7 @@ def _patterns(text: str, in_doubt: bool) -> tuple[re.Pattern[str], ...]:
 
 
 def _parts(pattern: re.Pattern[str], text: str) -> Iterator[tuple[str, str]]:
-    """What there is to read, piece by piece, each with the secret for which it stands, or ""."""
+    """Yield what there is to read, piece by piece, each with the secret for which it stands, or ""."""
     at = 0
     for match in pattern.finditer(text):
         start, end = match.span("s")

@@ -153,7 +153,7 @@ def _one_of_each(heads: Iterable[str]) -> re.Pattern[str]:
 
 
 def _beginning(text: str, form: str, work: _Work) -> int | None:
-    """Where at the end of `text` there is a beginning of `form`, but not all of it; the longest."""
+    """Return where at the end of `text` there is a beginning of `form`, but not all of it; the longest."""
     place = text.find(form[:SHORTEST_BEGINNING], max(0, len(text) - len(form) + 1))
     while place >= 0:
         work.compare(len(text) - place)

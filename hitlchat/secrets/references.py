@@ -27,7 +27,7 @@ def names(text: str) -> Iterator[str]:
 
 
 def withheld(name: str) -> str | None:
-    """Why nobody may refer to this variable; None if they may."""
+    """Return why nobody may refer to this variable; None if they may."""
     if name in environment.ASKED:
         return f"{name} belongs to hitlchat itself and is not for tools."
     listed = any(fnmatch.fnmatchcase(name, allowed) for allowed in settings.TOOLS_ENV)

@@ -29,7 +29,7 @@ class Told:
 
 
 def of(*, call_id: UUID, status: Status, **_: Any) -> Iterator[Told]:
-    """What is over, now that the call has this status; nothing while it goes on, or if it never did anything."""
+    """Yield what is over, now that the call has this status; nothing while it goes on, or if it never did anything."""
     if status not in SETTLED:
         return
     call = ToolCall.objects.select_related("approval").defer(*LARGE).get(pk=call_id)

@@ -81,12 +81,12 @@ class Row(NamedTuple):
     nobody_asked: bool
 
     def told(self, outcomes: Mapping[str, str]) -> str:
-        """What ended with this event; what no policy refused apart from what one did."""
+        """Return what ended with this event; what no policy refused apart from what one did."""
         return NOBODY_ASKED_STATUS if self.nobody_asked else outcomes[self.name]
 
 
 def count(events: QuerySet[AuditEvent]) -> Totals:
-    """What `events` add to the totals."""
+    """Return what `events` add to the totals."""
     asked = AuditEvent.objects.filter(call=OuterRef("call"), name=ASKED, pk__lt=OuterRef("pk")).order_by("-pk")
     rows = events.filter(name__in=NAMES).annotate(
         # In the same query, but looked for only where it says something.
@@ -122,12 +122,12 @@ def _counts(row: Row) -> Iterator[Key]:
 
 
 def _side(kind: str) -> str:
-    """Where the question came from: people at work in the chat and the Studio, or programs."""
+    """Return where the question came from: people at work in the chat and the Studio, or programs."""
     return "chat" if kind in (CallerKind.CHAT, CallerKind.STUDIO) else "server"
 
 
 def _seconds(row: Row) -> float | None:
-    """How long a person took, if it was one."""
+    """Return how long a person took, if it was one."""
     if row.name not in ("call.approved", "call.declined") or row.asked_at is None:
         return None
     return max(0.0, (row.at - row.asked_at).total_seconds())
@@ -177,7 +177,7 @@ def _settled_until() -> int:
 
 
 def _has_old(mark: Mark) -> bool:
-    """Whether the first event behind the mark is old."""
+    """Return whether the first event behind the mark is old."""
     first = AuditEvent.objects.filter(pk__gt=mark.event_id).order_by("pk").values_list("at", flat=True).first()
     return first is not None and first < timezone.now() - OLD
 

@@ -48,7 +48,7 @@ def status_chip(status: str) -> SafeString:
 
 @register.filter
 def outlook(call: ToolCall) -> str:
-    """When a call that may start does so."""
+    """Return when a call that may start does so."""
     return placing.outlook(call)
 
 
@@ -67,7 +67,7 @@ def _part(block: contents.Block) -> dict[str, Any]:
 
 @register.filter
 def given(call: ToolCall) -> str:
-    """What a call gave, as people read it."""
+    """Return what a call gave, as people read it."""
     return contents.text(call)
 
 

@@ -73,7 +73,7 @@ class Update:
 
     @cached_property
     def _added(self) -> list[str]:
-        """What the arguments do not show (SR-7)."""
+        """Return what the arguments do not show (SR-7)."""
         names = reaching.secret_names(self.server)
         return [f"The connection carries secrets that are added here: {', '.join(names)}."] if names else []
 
@@ -111,7 +111,7 @@ class Update:
         row.risk_reasons = list(found.reasons)
 
     def columns(self, row: ComposedTool, alias: str) -> dict[str, Any]:
-        """What the gate is told of `row`: as it was accepted, not as it is listed now."""
+        """Return what the gate is told of `row`: as it was accepted, not as it is listed now."""
         record = row.pinned or row.seen
         output = record.get("outputSchema")
         title = record.get("title") or (record.get("annotations") or {}).get("title") or ""
@@ -198,7 +198,7 @@ def store(rows: Iterable[ComposedTool], columns: Iterable[str]) -> None:
 
 
 def is_gated(row: ComposedTool) -> bool:
-    """Whether every call of it is asked about; so it is to begin with."""
+    """Return whether every call of it is asked about; so it is to begin with."""
     return row.tool is None or row.tool.hitl_mode == HitlMode.REQUIRED
 
 
@@ -219,7 +219,7 @@ def end_calls(reasons: Mapping[UUID, str], actor: Actor) -> None:
 
 
 def _with_open_calls(ids: Iterable[UUID]) -> set[UUID]:
-    """Those of these tools that have any: there are few open calls, and there may be thousands of tools."""
+    """Return those of these tools that have any: there are few open calls, and there may be thousands of tools."""
     wanted = set(ids)
     if not wanted:
         return wanted

@@ -42,7 +42,7 @@ class Change:
 
     @property
     def settings(self) -> Settings:
-        """Those of the gate's own that are to be other ones."""
+        """Return those of the gate's own that are to be other ones."""
         found = {name: value for name in SETTINGS if (value := getattr(self, name)) is not None}
         return found | ({"deadline_seconds": None} if self.deadline_seconds == USUAL else {})
 
@@ -135,7 +135,7 @@ def loosens(row: ComposedTool, change: Change) -> bool:
 
 
 def loosening(row: ComposedTool, change: Change) -> Loosening | None:
-    """What somebody should be asked about before `change`, if it loosens anything."""
+    """Return what somebody should be asked about before `change`, if it loosens anything."""
     if not loosens(row, change):
         return None
     before, rule = _mode(row), row.tool.condition if row.tool else ""
@@ -155,7 +155,7 @@ def loosening(row: ComposedTool, change: Change) -> Loosening | None:
 
 
 def loosening_back(row: ComposedTool) -> Loosening:
-    """What is to be asked about before a withheld tool comes back with the settings that it has."""
+    """Return what is to be asked about before a withheld tool comes back with the settings that it has."""
     mode, rule = _mode(row), row.tool.condition if row.tool else ""
     return Loosening(
         tool=row.pk,
@@ -199,7 +199,7 @@ def check(row: ComposedTool, change: Change, ceiling: int, known: Known) -> list
 
 
 def suspicion(row: ComposedTool) -> str | None:
-    """What has to be read before anyone is let near the tool, as its server lists it now."""
+    """Return what has to be read before anyone is let near the tool, as its server lists it now."""
     findings = judging.findings_of(row.warnings)
     if not blocks(findings):
         return None
@@ -214,7 +214,7 @@ def sending_elsewhere(row: ComposedTool, known: Known) -> Iterator[str]:
 
 
 def field_of(problem: str) -> str:
-    """Which member of a change the sentence speaks of."""
+    """Return which member of a change the sentence speaks of."""
     if field := _FIELDS.get(problem.partition(":")[0]):
         return field
     if problem.startswith(("It has changed since you looked", "It has changed again")):
@@ -263,7 +263,7 @@ def _rules(row: ComposedTool, change: Change) -> Iterator[str]:
 
 
 def _wrong(error: Exception, condition: str) -> str:
-    """What and, of several lines, where: the line as it was typed, which stands in brackets here."""
+    """Return what is wrong and, of several lines, where: the line as it was typed, which stands in brackets here."""
     if not isinstance(error, SyntaxError):
         return str(error)[:200]
     lines = condition.count("\n") + 1

@@ -48,7 +48,7 @@ def proposals(rows: Iterable[ComposedTool]) -> dict[UUID, str]:
 
 
 def aliases(wanted: list[Wanted]) -> Names:
-    """One alias for each tool, no two alike, and none that another tool has; or what speaks against it."""
+    """Return one alias for each tool, no two alike, and none that another tool has; or what speaks against it."""
     taken = set(Tool.objects.values_list("name", flat=True))
     chosen = {row.pk: alias for row, alias in wanted if alias and not (row.tool and row.tool.name == alias)}
     others = [(row, alias) for row, alias in wanted if row.pk not in chosen]
@@ -110,7 +110,7 @@ def apply(
 
 
 def problems(changes: Sequence[Change], ceiling: int, actor: Actor) -> dict[UUID, list[str]]:
-    """What would speak against `changes` under this ceiling, for each tool; nothing is locked or changed.
+    """Return what would speak against `changes` under this ceiling, for each tool; nothing is locked or changed.
 
     Of a plan that is still being made: whatever is carried out is checked again.
     """
@@ -176,7 +176,7 @@ def _locked(ids: Iterable[UUID]) -> dict[UUID, ComposedTool]:
 
 
 def _asked(rows: dict[UUID, ComposedTool], wanted: dict[UUID, Change], returning: Sequence[Loosening]) -> NotConfirmed:
-    """Each tool once, as it is to be."""
+    """Return each tool once, as it is to be."""
     chosen = [each for pk, change in wanted.items() if (each := loosening(rows[pk], change))]
     known = {each.tool for each in chosen}
     others = (_back(each, wanted.get(each.tool)) for each in returning if each.tool not in known)
@@ -184,7 +184,7 @@ def _asked(rows: dict[UUID, ComposedTool], wanted: dict[UUID, Change], returning
 
 
 def _back(back: Loosening, change: Change | None) -> Loosening | None:
-    """What is left of it by a change that loosens nothing by itself."""
+    """Return what is left of it by a change that loosens nothing by itself."""
     if change is None:
         return back
     mode = change.hitl_mode or back.after

@@ -260,7 +260,7 @@ class Upkeep:
         await self._pool.remove(name)
 
     async def _check(self, known: Known, target: Target) -> str:
-        """Why the call may not be sent over the connection that is open; empty if it may."""
+        """Return why the call may not be sent over the connection that is open; empty if it may."""
         name = target.server.name
         if self._known.get(name) is not known or known.revision != target.server.revision:
             return "its server was changed just now"
@@ -279,7 +279,7 @@ class Upkeep:
         return CHANGED[:1].lower() + CHANGED[1:].rstrip(".")
 
     async def _read(self, known: Known, name: str) -> Listing:
-        """What the server lists now, read once for all who ask at the same time. ListingFailed."""
+        """Return what the server lists now, read once for all who ask at the same time. ListingFailed."""
         if known.reading is None or known.reading.done():
             known.reading = asyncio.create_task(self._pool.list_tools(name))
         # One of them may be cancelled: the others still wait.
@@ -367,5 +367,5 @@ def attempt(server: UpstreamServer) -> Trial:
 
 
 def unsaved(draft: ServerDraft, standing: UpstreamServer | None = None) -> UpstreamServer:
-    """What `draft` would be kept as; secrets that are not given again are those of `standing`. BadServer."""
+    """Return what `draft` would be kept as; secrets that are not given again are those of `standing`. BadServer."""
     return UpstreamServer(**drafts.columns(draft, standing))

@@ -173,5 +173,5 @@ def _store(rows: list[ComposedTool], fresh: list[ComposedTool], before: dict[UUI
 
 
 def _columns(row: ComposedTool) -> tuple[Any, ...]:
-    """What might be written, without the records: their hashes say as much."""
+    """Return what might be written, without the records: their hashes say as much."""
     return tuple(getattr(row, name) for name in WRITTEN if name not in {"seen", "pinned", "seen_at"})

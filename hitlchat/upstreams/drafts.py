@@ -72,7 +72,7 @@ class ServerDraft:
 
     @property
     def command_line(self) -> str:
-        """What would be started, as a shell would be told."""
+        """Return what would be started, as a shell would be told."""
         return shlex.join([self.command, *self.args])
 
 
@@ -92,7 +92,7 @@ def problems(draft: ServerDraft, standing: UpstreamServer | None = None) -> dict
 
 
 def columns(draft: ServerDraft, standing: UpstreamServer | None = None) -> dict[str, Any]:
-    """How the draft is to be stored. BadServer."""
+    """Return how the draft is to be stored. BadServer."""
     kept = _kept(standing)
     if errors := problems(draft, standing):
         raise BadServer(errors)
@@ -108,7 +108,10 @@ def columns(draft: ServerDraft, standing: UpstreamServer | None = None) -> dict[
 
 
 def can_be_found(draft: ServerDraft) -> bool:
-    """Whether its program is on this machine, where the connection would look; yes if that cannot be told here."""
+    """Return whether its program is on this machine, where the connection would look.
+
+    Yes if that cannot be told here.
+    """
     given = {each.name: each.value for each in draft.env}
     path = given.get("PATH", "")
     if path is None or any(references.names(path)):
@@ -170,7 +173,7 @@ def _text_errors(draft: ServerDraft) -> Iterable[tuple[str, str]]:
 def _connection_errors(
     draft: ServerDraft, kept: dict[str, tuple[Kept, ...]], known: Mapping[str, str]
 ) -> Iterable[tuple[str, str]]:
-    """What the connection itself would say, tried with the references in place of their values, and each field by
+    """Yield what the connection itself would say, tried with the references in place of their values, and each field by
     itself; nothing of a field that is `known` to be wrong."""
     yield from _misplaced(draft).items()
     if "transport" in known:
@@ -194,7 +197,7 @@ def _said_by_connection(draft: ServerDraft, field: str, kept: dict[str, tuple[Ke
 
 
 def _misplaced(draft: ServerDraft) -> dict[str, str]:
-    """Where a server is decides what a person accepts: that must not hang on the environment."""
+    """Return where a server is decides what a person accepts: that must not hang on the environment."""
     where = draft.url.partition("?")[0]
     if any(references.names(where)):
         return {"url": "A reference such as ${NAME} may only stand behind the “?”."}

@@ -23,14 +23,17 @@ def standing() -> Exposure:
 
 
 def offers(mode: str, source: str) -> bool:
-    """Whether tools of `source` are offered to outside clients in this mode."""
+    """Return whether tools of `source` are offered to outside clients in this mode."""
     if mode == ExposureMode.BOTH:
         return True
     return (source == catalog.SOURCE) == (mode == ExposureMode.COMPOSED)
 
 
 def returning(ceiling: int) -> list[Loosening]:
-    """What this ceiling gives back that does not ask every time. Within a transaction: nobody changes it meanwhile."""
+    """Return what this ceiling gives back that does not ask every time.
+
+    Within a transaction: nobody changes it meanwhile.
+    """
     _locked()
     back = ComposedTool.objects.filter(state=ToolState.WITHHELD, held=False, tool__isnull=False)
     back = back.filter(risk_inherent__gt=standing().ceiling, risk_inherent__lte=ceiling)

@@ -93,7 +93,10 @@ class SignIn(models.Model):
 
     @property
     def identity(self) -> list[Any]:
-        """What an approval depends on: whose word counts, which client, and which sign-in; not the single token."""
+        """Return what an approval depends on.
+
+        Whose word counts, which client, and which sign-in; not the single token.
+        """
         return [self.issuer, self.client_id, self.mark]
 
 
@@ -211,7 +214,7 @@ class UpstreamServer(models.Model):
 
     @property
     def origin(self) -> str:
-        """Where its tools come from, in words, for the approval card."""
+        """Return where its tools come from, in words, for the approval card."""
         return f"{self.name} (MCP server)"
 
 

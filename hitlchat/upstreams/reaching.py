@@ -125,7 +125,7 @@ def may_be_private(server: UpstreamServer) -> bool:
 
 
 def connection_of(server: UpstreamServer) -> Connection:
-    """What of it belongs to the fingerprint of its tools."""
+    """Return what of it belongs to the fingerprint of its tools."""
     return Connection(
         cast("TransportKind", server.transport),
         url=server.url,
@@ -165,7 +165,7 @@ def facts_of(server: UpstreamServer, *, writes: bool) -> ServerFacts:
 
 
 def secret_names(server: UpstreamServer) -> list[str]:
-    """What is secret in what is sent to it, by name."""
+    """Return what is secret in what is sent to it, by name."""
     kept = [each for stored in (server.headers, server.env) for each in values.read(stored)]
     others = [("the address", server.url), *(("an argument", arg) for arg in server.args)]
     referring = dict.fromkeys(where for where, text in others if any(references.names(text)))
@@ -182,8 +182,10 @@ def _auth(server: UpstreamServer, signed: SignIn | None) -> Auth:
 
 
 def place_of(server: UpstreamServer) -> str:
-    """Where it is, as administrators see it: of a program, the beginning of its command line, with references as they
-    were typed."""
+    """Return where it is, as administrators see it.
+
+    Of a program, the beginning of its command line, with references as they were typed.
+    """
     if server.transport != Transport.STDIO:
         return address_of(server)
     line = shlex.join([server.command, *server.args])
@@ -191,6 +193,6 @@ def place_of(server: UpstreamServer) -> str:
 
 
 def address_of(server: UpstreamServer) -> str:
-    """Where it is, in words, without anything secret."""
+    """Return where it is, in words, without anything secret."""
     identity: dict[str, Any] = connection_of(server).identity()
     return f"the program {server.command}" if server.transport == Transport.STDIO else str(identity["url"])

@@ -25,7 +25,7 @@ _WHERE = ("transport", "url", "command", "args")
 
 
 def needs_person(draft: ServerDraft, standing: UpstreamServer | None = None) -> bool:
-    """Whether a program may not make `standing`, or a new server, what `draft` says (SR-27)."""
+    """Return whether a program may not make `standing`, or a new server, what `draft` says (SR-27)."""
     before = draft_of(standing) if standing else ServerDraft(draft.name)
     watched = (*_TRUSTED_BY, *(_MORE_OF_A_STANDING_ONE if standing else ()))
     if any(getattr(draft, name) != getattr(before, name) for name in watched):

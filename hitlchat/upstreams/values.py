@@ -44,7 +44,7 @@ class Kept:
     fingerprint: str = ""
 
     def shown(self) -> Value:
-        """What may be seen of it again."""
+        """Return what may be seen of it again."""
         return Value(self.name, None if self.sealed else self.value, self.secret)
 
     def template(self) -> str:
@@ -74,7 +74,7 @@ def written(kept: Iterable[Kept]) -> list[dict[str, Any]]:
 
 
 def problem(values: Iterable[Value], standing: Iterable[Kept]) -> str | None:
-    """What is wrong with them, in a sentence."""
+    """Return what is wrong with them, in a sentence."""
     given, known = list(values), {each.name: each for each in standing}
     if len(given) > MOST:
         return f"At most {MOST} entries, not {len(given)}."
@@ -99,12 +99,12 @@ def _problem(value: Value, standing: Kept | None) -> str | None:
 
 
 def missing(credentials: str) -> str:
-    """What is to follow if these name a scheme and go no further, as a preset leaves them; empty otherwise."""
+    """Return what is to follow if these name a scheme and go no further, as a preset leaves them; empty otherwise."""
     return _FOLLOWING.get(credentials.strip().lower(), "")
 
 
 def keep(values: Iterable[Value], standing: Iterable[Kept]) -> tuple[Kept, ...]:
-    """How they are to be stored, once `problem` has found nothing."""
+    """Return how they are to be stored, once `problem` has found nothing."""
     known = {each.name: each for each in standing}
     return tuple(known[each.name] if each.value is None else _kept(each, each.value) for each in values)
 
@@ -144,7 +144,7 @@ def filled(name: str, template: str) -> str:
 
 
 def secrets_of(name: str, template: str) -> list[str]:
-    """What the environment adds to it. NoValue: one is too short to be masked."""
+    """Return what the environment adds to it. NoValue: one is too short to be masked."""
     found = [(variable, references.value_of(variable)) for variable in references.names(template)]
     for variable, value in found:
         if len(value) < SHORTEST_SECRET:

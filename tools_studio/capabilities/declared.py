@@ -132,7 +132,7 @@ class Capabilities:
         return granted | ({"destructive": True} if self.destructive else {})
 
     def sentences(self) -> list[str]:
-        """What the tool can do, for the person who decides."""
+        """Return what the tool can do, for the person who decides."""
         return sentences(self)
 
     def names(self) -> frozenset[str]:
@@ -152,7 +152,7 @@ class Capabilities:
         yield from ("webhook",) if self.webhook and not self.reads_only else ()
 
     def powers(self) -> frozenset[str]:
-        """What the interpreter itself may do: read the clock, use chance, sleep."""
+        """Return what the interpreter itself may do: read the clock, use chance, sleep."""
         return frozenset(name for name in POWERS if getattr(self, name))
 
     def stubs(self) -> str:
@@ -170,7 +170,7 @@ class Capabilities:
 
 
 def sentences(granted: "Capabilities") -> list[str]:
-    """One sentence for each power, the strongest first."""
+    """Return one sentence for each power, the strongest first."""
     said = ["It can destroy what cannot be brought back."] if granted.destructive else []
     said += [_email(granted.email)] if granted.email else []
     said += [f"It can send data to the address kept in {listed(granted.webhook)}."] if granted.webhook else []

@@ -47,7 +47,7 @@ def parts_of(path: object) -> Parts:
 
 
 def is_name(name: str) -> bool:
-    """Whether a tool can name this file, and may."""
+    """Return whether a tool can name this file, and may."""
     return _problem(name) is None
 
 
@@ -126,7 +126,7 @@ def resolved(top: int, parts: Parts) -> Parts:
 
 
 def _link(top: int, folder: Sequence[str], name: str) -> str | None:
-    """Where a link leads; None if it is none."""
+    """Return where a link leads; None if it is none."""
     with below(top, folder) as parent:
         try:
             return os.readlink(name, dir_fd=parent)
@@ -144,7 +144,7 @@ def status(parent: int, name: str) -> os.stat_result | None:
 
 
 def content(parent: int, name: str, most: int) -> bytes:
-    """What a regular file holds. ValueError: it is none, or larger than `most`. OSError."""
+    """Return what a regular file holds. ValueError: it is none, or larger than `most`. OSError."""
     # Looked at before: opening a device can do something.
     require_file(os.stat(name, dir_fd=parent, follow_symlinks=False))
     descriptor = os.open(name, FILE, dir_fd=parent)
@@ -276,7 +276,7 @@ class Folder:
             self._replace(top, parts, _standing(top, parts) + text.encode())
 
     def delete(self, parts: Parts) -> bool:
-        """Whether there was such a file or empty folder."""
+        """Return whether there was such a file or empty folder."""
         *parents, name = parts
         if not (self.base / self.name).is_dir():
             return False
@@ -357,7 +357,7 @@ def _kind_of(found: os.stat_result) -> str | None:
 
 
 def _standing(top: int, parts: Parts) -> bytes:
-    """What there is to append to."""
+    """Return what there is to append to."""
     try:
         with below(top, parts[:-1]) as parent:
             return content(parent, parts[-1], LARGEST_FILE)
@@ -366,7 +366,7 @@ def _standing(top: int, parts: Parts) -> bytes:
 
 
 def _way(top: int, parts: Parts) -> tuple[int, int]:
-    """How many of the names are still to be made, and how large the file is that stands there."""
+    """Return how many of the names are still to be made, and how large the file is that stands there."""
     for depth in range(len(parts)):
         with below(top, parts[:depth]) as parent:
             found = status(parent, parts[depth])
@@ -403,7 +403,7 @@ T = TypeVar("T")
 
 
 def grants(granted: Files | None) -> dict[str, HostFunction]:
-    """What of it the mode allows, by name; paths are relative to the folder. The disk is waited for in a thread.
+    """Return what of it the mode allows, by name; paths are relative to the folder. The disk is waited for in a thread.
 
     They raise ValueError, PermissionError for links that lead outside, and TimeoutError.
     """
@@ -440,7 +440,7 @@ def _writing(kept: Folder) -> dict[str, HostFunction]:
 
 
 async def _done(name: str, path: str, work: Callable[..., T], *args: Parts | str) -> T:
-    """What `work` returns; what it raises in words for the tool."""
+    """Return what `work` returns; what it raises in words for the tool."""
     try:
         return await asyncio.to_thread(work, *args)
     except Outside as error:

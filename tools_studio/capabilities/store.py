@@ -134,7 +134,7 @@ def _code(error: Exception) -> int | None:
 
 
 def _recipients(patterns: Collection[str], to: object) -> list[str]:
-    """Each once. ValueError: no addresses. PermissionError: not to them."""
+    """Return each once. ValueError: no addresses. PermissionError: not to them."""
     named = [to] if isinstance(to, str) else to
     if not isinstance(named, list) or not all(isinstance(each, str) for each in named):
         raise TypeError("send_email: `to` is an address, or a list of addresses")

@@ -81,7 +81,7 @@ class Step:
         return self.sound.capabilities.sentences()
 
     def difference(self) -> Difference | None:
-        """What differs between the tool here and the one that would take its place."""
+        """Return what differs between the tool here and the one that would take its place."""
         if self.standing is None:
             return None
         draft = replace(self.draft, capabilities=self.sound.capabilities.as_json())
@@ -89,7 +89,7 @@ class Step:
 
     @property
     def identity(self) -> list[Any]:
-        """What must be the same when it is carried out as when it was shown."""
+        """Return what must be the same when it is carried out as when it was shown."""
         here = self.standing
         stands = [here.definition_hash, here.hitl_mode, here.signed_in_only] if here else []
         return [self.name, self.action, self.mode.value, self.sound.definition_hash, *stands]
@@ -109,12 +109,12 @@ class Plan:
 
     @property
     def writing(self) -> int:
-        """How many tools it adds or replaces."""
+        """Return how many tools it adds or replaces."""
         return sum(step.writes for step in self.steps)
 
     @property
     def told(self) -> list[Step]:
-        """What is written first, then what is left alone."""
+        """Return what is written first, then what is left alone."""
         return sorted((step for step in self.steps if step.action != "same"), key=lambda step: not step.writes)
 
     @property
@@ -130,7 +130,10 @@ class Plan:
 
 
 def plan(entries: Collection[Entry], on_conflict: Conflict) -> Plan:
-    """What importing `entries` would do now. BadFile: one of them cannot take the place of the tool that is here."""
+    """Return what importing `entries` would do now.
+
+    BadFile: one of them cannot take the place of the tool that is here.
+    """
     names = [each.draft.name for each in entries]
     standing = {tool.name: tool for tool in Tool.objects.filter(name__in=names).select_related("script")}
     taken = {*Tool.objects.values_list("name", flat=True), *names}
@@ -243,7 +246,7 @@ def _mode_beside(entry: Entry, sound: Checked, standing: Tool) -> HitlMode:
 
 
 def _check(draft: Draft, standing: Mapping[str, Kept] | None = None) -> Checked:
-    """What follows from `draft`, with the mode that is the default for its risk, whatever mode it asks for."""
+    """Return what follows from `draft`, with the mode that is the default for its risk, whatever mode it asks for."""
     return drafts.check(replace(draft, hitl_mode=None), standing)
 
 

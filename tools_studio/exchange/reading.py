@@ -104,7 +104,7 @@ class BadFile(ValueError):
 
 
 def cut(text: str) -> str:
-    """What a stranger wrote may be of any length."""
+    """Return a stranger's text, cut, since it may be of any length."""
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
 
 
@@ -234,7 +234,7 @@ def _tool_problems(raw: Any, path: Path) -> Iterator[Problem]:
 
 
 def at_fields(place: str, error: AuthoringError) -> Iterator[Problem]:
-    """What is wrong with a draft, by the names that the file has for its fields."""
+    """Yield what is wrong with a draft, by the names that the file has for its fields."""
     for name, said in error.problems.items():
         yield Problem(f"{place}.{JSON_NAMES.get(name, name)}", said)
 

@@ -44,7 +44,7 @@ def check_pattern(pattern: object) -> None:
 
 
 def _cost(pattern: str) -> tuple[int, int]:
-    """How many repetitions have no upper end, and in how many ways the others can be tried."""
+    """Return how many repetitions have no upper end, and in how many ways the others can be tried."""
     position, open_ended, work = 0, 0, 1
     while position < len(pattern):
         part = _PART.match(pattern, position)
@@ -235,7 +235,7 @@ class Types:
         return self._union([*parameters, ast.Constant(value=None)])
 
     def _union(self, parts: list[ast.expr]) -> Schema:
-        """One schema for all of `parts`; nested unions are joined, the same type twice counts once."""
+        """Return one schema for all of `parts`; nested unions are joined, the same type twice counts once."""
         branches: list[Schema] = []
         for part in parts:
             schema = self.schema_of(part)

@@ -40,7 +40,7 @@ def check(code: str, run: Signature) -> None:
 
 
 def _parameters(found: Signature) -> list[tuple[str, dict[str, object]]]:
-    """What they are called and take; how they are described may differ."""
+    """Return what they are called and take; how they are described may differ."""
     properties = found.input_schema["properties"].items()
     return [(name, {key: value for key, value in part.items() if key != "description"}) for name, part in properties]
 
@@ -50,7 +50,7 @@ _OF_ANSWER = re.compile(r"`dict\[str, Any\]` has no attribute `(status|headers|t
 
 
 async def problems(code: str, granted: Capabilities, *, advise: bool = False) -> list[Problem]:
-    """What is wrong with the code, `preview` included, which may only read. Empty: nothing.
+    """Return what is wrong with the code, `preview` included, which may only read. Empty: nothing.
 
     With `advise` also what runs but may surprise, as problems of severity "warning".
     """

@@ -33,7 +33,7 @@ def coerce(schema: Schema, arguments: Arguments) -> Arguments:
 
 
 def problem(schema: Schema, value: Any) -> str:
-    """Why `value` is not what `schema` describes, formats included; empty if it is."""
+    """Return why `value` is not what `schema` describes, formats included; empty if it is."""
     errors = [error.message for error in Draft202012Validator(schema).iter_errors(value)]
     if errors:
         return str(errors[0])

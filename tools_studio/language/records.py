@@ -87,7 +87,7 @@ def _docstring(lines: list[Line], number: int) -> str:
 
 
 def entry_of(function: str) -> str:
-    """What is to be called in place of `function`, which takes records."""
+    """Return what is to be called in place of `function`, which takes records."""
     return f"_hitl_{function}"
 
 

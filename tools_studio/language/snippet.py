@@ -93,7 +93,7 @@ def _snippet(text: str, lines: list[Line], number: int, name: str) -> Snippet:
 
 
 def logical_lines(text: str) -> Iterator[Line]:
-    """What Python takes for one line each, without comments. SignatureError: it is no complete Python."""
+    """Yield what Python takes for one line each, without comments. SignatureError: it is no complete Python."""
     depth = 0
     tokens: Tokens = []
     for token in _tokens(text):
@@ -136,7 +136,7 @@ def _outside_brackets(words: list[str]) -> Iterator[tuple[str, str]]:
 
 
 def _colon(header: Line, name: str) -> int:
-    """Where the header ends: its first colon outside brackets."""
+    """Return where the header ends: its first colon outside brackets."""
     depth = 0
     for number, token in enumerate(header.tokens):
         if token.string == ":" and depth == 0:

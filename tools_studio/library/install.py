@@ -35,7 +35,7 @@ def revoke(script: Script, reason: str) -> None:
 
 
 def is_pristine(script: Script) -> bool:
-    """Whether the tool is still what the library installed."""
+    """Return whether the tool is still what the library installed."""
     return script.shipped == fingerprint(script.code, script.capabilities)
 
 

@@ -28,7 +28,7 @@ STATUSES = (301, 302, 303, 307, 308)
 
 
 def target_of(status: int, headers: list[tuple[bytes, bytes]]) -> bytes | None:
-    """What the answer names as the next place, if it is a redirect."""
+    """Return what the answer names as the next place, if it is a redirect."""
     if status not in STATUSES:
         return None
     return next((value for name, value in headers if name.lower() == b"location"), None)
@@ -57,7 +57,7 @@ def following(policy: FetchPolicy, asked: Asked, status: int, location: bytes) -
 
 
 def _asks_anew(method: str, status: int) -> bool:
-    """Whether the next request is a GET, whatever this one was."""
+    """Return whether the next request is a GET, whatever this one was."""
     return (status == 303 and method != "HEAD") or (status in (301, 302) and method == "POST")
 
 
@@ -105,7 +105,7 @@ async def _within(seconds: float, policy: FetchPolicy, asked: Asked) -> dict[str
 
 
 async def _follow(policy: FetchPolicy, asked: Asked) -> dict[str, Any]:
-    """One request after the other, each as if it were the first."""
+    """Send one request after the other, each as if it were the first."""
     first, wire = asked.place.host, Wire.within(policy.max_bytes)
     for left in range(policy.redirects, -1, -1):
         host = asked.place.host
@@ -222,7 +222,7 @@ def grants(
     *,
     read_only: bool = False,
 ) -> dict[str, HostFunction]:
-    """What of the two is granted, by name. `value` finds the variables that `auth=` and `webhook` name.
+    """Return what of the two is granted, by name. `value` finds the variables that `auth=` and `webhook` name.
 
     With `read_only` requests are those that read, and nothing is sent to webhooks: what an effect preview gets.
     """

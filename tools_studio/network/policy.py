@@ -100,14 +100,14 @@ def parse(url: object) -> URL:
 
 
 def place_of(url: URL) -> Place:
-    """Where a URL from `parse` leads."""
+    """Return where a URL from `parse` leads."""
     host = url.raw_host.decode("ascii")
     address = literal(host)
     return Place(url.scheme, str(address) if address else host, url.port or DEFAULT_PORTS[url.scheme])
 
 
 def _is_number(host: str) -> bool:
-    """Whether the resolver would read `host` as an IPv4 address in an unusual spelling."""
+    """Return whether the resolver would read `host` as an IPv4 address in an unusual spelling."""
     return _NUMBER.fullmatch(host.rpartition(".")[2]) is not None
 
 
@@ -185,11 +185,11 @@ class FetchPolicy:
         raise PermissionError(f"{place.netloc} is not among the hosts that this tool may reach")
 
     def names(self, place: Place) -> bool:
-        """Whether exactly this place was named."""
+        """Return whether exactly this place was named."""
         return Listed(place) in self._listed
 
     def covers(self, place: Place) -> bool:
-        """Whether it was named, exactly or by `*.`"""
+        """Return whether it was named, exactly or by `*.`"""
         return any(each.covers(place) for each in self._listed)
 
     def may_reach(self, place: Place, address: Address) -> bool:

@@ -73,7 +73,7 @@ class Credential:
 
 
 def credential_of(policy: FetchPolicy, auth: object) -> Credential | None:
-    """What `auth` asks for. ValueError: it cannot be had. PermissionError: not with this policy."""
+    """Return what `auth` asks for. ValueError: it cannot be had. PermissionError: not with this policy."""
     if auth is None:
         return None
     if policy.mode != "allowlist":
@@ -159,7 +159,7 @@ class Asked:
 
     @property
     def sent_headers(self) -> list[tuple[bytes, bytes]]:
-        """What goes over the wire, lower case, each name once."""
+        """Return what goes over the wire, lower case, each name once."""
         found = {"accept": "*/*", "accept-encoding": "identity", "user-agent": AGENT}
         if self.body is not None:
             found["content-type"] = "application/json"
@@ -215,7 +215,7 @@ def body_of(value: Any) -> bytes:
 
 
 def seconds_of(timeout: object, most: float) -> float:
-    """How long to wait: as asked, at most what is granted."""
+    """Return how long to wait: as asked, at most what is granted."""
     if timeout is None:
         return min(DEFAULT_SECONDS, most)
     if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not 0 < timeout <= most:

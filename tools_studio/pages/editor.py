@@ -85,7 +85,7 @@ def new(request: HttpRequest) -> HttpResponse:
 
 
 def _beginning(request: HttpRequest) -> tuple[Starter | None, Draft]:
-    """What a new tool starts as: a copy of another one, a template, or the plain function."""
+    """Return what a new tool starts as: a copy of another one, a template, or the plain function."""
     if name := request.GET.get("from", ""):
         return None, of(authored(name))
     key = request.GET.get("template", "")
@@ -119,7 +119,7 @@ def tool(request: HttpRequest, name: str) -> HttpResponse:
 
 
 def _told(request: HttpRequest) -> dict[str, Any]:
-    """What the last save did, from the address that it leads to."""
+    """Return what the last save did, from the address that it leads to."""
     if request.method != "GET" or "saved" not in request.GET:
         return {}
     withdrawn = request.GET.get("withdrawn", "")
@@ -164,7 +164,7 @@ def _saved(found: Tool, *, was_published: bool = False, withdrawn: int = 0) -> H
 @author_only
 @require_POST
 def inspect(request: HttpRequest) -> HttpResponse:
-    """What follows from the editor's contents, while they are being typed."""
+    """Return what follows from the editor's contents, while they are being typed."""
     code = request.POST.get("code", "").replace("\r\n", "\n")
     told = request.POST.get("description", "").strip()
     found = inspection.inspect(request.POST.get("name", ""), code, declared(request.POST), told)

@@ -61,7 +61,10 @@ def typed(data: Mapping[str, Any], standing: Mapping[str, Kept]) -> list[Row]:
 
 
 def variables(data: Mapping[str, Any]) -> tuple[Variable, ...]:
-    """What the posted rows declare. A row with neither a name nor a value is none; a secret without a value stays."""
+    """Return what the posted rows declare.
+
+    A row with neither a name nor a value is none; a secret without a value stays.
+    """
     if not isinstance(data, QueryDict):
         return ()
     rows = zip(data.getlist(NAME), data.getlist(KIND), data.getlist(VALUE), strict=False)

@@ -84,7 +84,7 @@ class Filters:
 
     @property
     def chosen(self) -> int:
-        """How many are set, beside the search."""
+        """Return how many are set, beside the search."""
         return sum(bool(value) for value in (self.category, self.tag, self.mode, self.state, self.risk))
 
     @property

@@ -104,7 +104,7 @@ def _why_not(script: Script, missing: dict[str, str], passed: ToolCall | None) -
 
 
 def open_calls(tool: Tool) -> tuple[int, int]:
-    """How many calls of the tool wait for an answer, and how many were cleared and have not started yet."""
+    """Return how many calls of the tool wait for an answer, and how many were cleared and have not started yet."""
     statuses = list(tool.calls.filter(status__in=NOT_STARTED).values_list("status", flat=True))
     waiting = statuses.count(Status.WAITING)
     return waiting, len(statuses) - waiting
@@ -132,7 +132,7 @@ def of(request: HttpRequest, form: ToolForm, result: dict[str, Any] | None = Non
 
 
 def console(call: ToolCall) -> dict[str, Any]:
-    """What is shown of a test: its card while it waits for an answer, then what came of it."""
+    """Return what is shown of a test: its card while it waits for an answer, then what came of it."""
     if call.status == Status.WAITING:
         return {"call": call, "card": card(call.approval, Actor(call.caller_id, "session"))}
     return {"call": call, "expectations": Expectation.choices, "failed": call.status == Status.FAILED}
@@ -158,7 +158,7 @@ def _of_saved(request: HttpRequest, tool: Tool) -> dict[str, Any]:
 
 
 def waiting(request: HttpRequest, tool: Tool) -> dict[str, Any]:
-    """How many calls saving or deleting `tool` would withdraw, and the person's own of those that wait."""
+    """Return how many calls saving or deleting `tool` would withdraw, and the person's own of those that wait."""
     asked, cleared = open_calls(tool)
     own = ToolCall.objects.filter(tool=tool, caller=person(request), status=Status.WAITING)
     newest = own.select_related("approval").order_by("-created_at")[:MOST_LINKS] if asked else []

@@ -41,7 +41,7 @@ class FolderSize:
 
 
 def folders(base: Path) -> list[FolderSize]:
-    """One for each folder below `base`; none if it does not exist yet."""
+    """Return one for each folder below `base`; none if it does not exist yet."""
     try:
         with os.scandir(base) as entries:
             names = sorted(entry.name for entry in islice(entries, MOST_FOLDERS) if entry.is_dir(follow_symlinks=False))
@@ -101,7 +101,7 @@ def page(request: HttpRequest) -> HttpResponse:
 
 
 def _email() -> str:
-    """Where tools' e-mail goes, in words; empty when it is not set up."""
+    """Return where tools' e-mail goes, in words; empty when it is not set up."""
     if settings.EMAIL_BACKEND != store.SMTP:
         return f"{settings.EMAIL_BACKEND.rpartition('.')[2]}, as {settings.DEFAULT_FROM_EMAIL}"
     if not settings.EMAIL_HOST:

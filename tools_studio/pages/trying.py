@@ -51,7 +51,7 @@ def test(request: HttpRequest, name: str) -> HttpResponse:
 @author_only
 @require_GET
 def console(request: HttpRequest, name: str, call_id: UUID) -> HttpResponse:
-    """What a test came to; nothing at all while that is still open, so that its card stays as it is."""
+    """Return what a test came to; nothing at all while that is still open, so that its card stays as it is."""
     found = authored(name)
     tests = ToolCall.objects.filter(tool=found, caller=person(request), caller_kind=CallerKind.STUDIO)
     call = get_object_or_404(tests.select_related("approval"), pk=call_id)
@@ -91,7 +91,7 @@ def _answer(request: HttpRequest, tool: Tool, result: dict[str, Any]) -> HttpRes
 
 
 def empty(tool: Tool) -> dict[str, str]:
-    """What the form for a new case begins with."""
+    """Return what the form for a new case begins with."""
     return {"arguments": canonical.pretty(tool.example or {}, indent=2), "expectation": Expectation.EQUALS.value}
 
 
@@ -151,7 +151,7 @@ def _expected(tool: Tool, call: ToolCall | None, expectation: str, typed: QueryD
 
 
 def _came(call: ToolCall, expectation: str) -> Any:
-    """What that run came to, to be expected from now on."""
+    """Return what that run came to, to be expected from now on."""
     if expectation == Expectation.FAILS:
         return str((call.error or {}).get("message", "")) or (call.reason if call.status == Status.REJECTED else "")
     if call.status != Status.SUCCEEDED:
@@ -246,7 +246,7 @@ def _page(request: HttpRequest, tool: Tool, status: int = 200, **more: Any) -> H
 
 
 def _shown(request: HttpRequest, tool: Tool) -> list[dict[str, Any]]:
-    """Each case with its outcome; a waiting call's card is for the one who may answer it."""
+    """Return each case with its outcome; a waiting call's card is for the one who may answer it."""
     user_id = person(request).pk
     shown = []
     for row in cases.rows(tool):

@@ -107,7 +107,7 @@ _WHY = ("reason_given_by_the_user", "reason", "error")
 
 
 def told(calls: list[Came]) -> str:
-    """One paragraph for each call, in the order of the calls."""
+    """Return one paragraph for each call, in the order of the calls."""
     return "\n\n".join(_one(call) for call in calls)
 
 
@@ -125,7 +125,7 @@ def _one(call: Came) -> str:
 
 
 def _facts(content: str) -> dict[str, Any]:
-    """What the gate says about a call that did not simply succeed; empty if `content` is a tool's own result."""
+    """Return what the gate says about a call that did not simply succeed; empty if `content` is a tool's own result."""
     value = _json(content)
     if isinstance(value, dict):
         known = value.get("status") in {*_SENTENCES, "succeeded"} and isinstance(value.get("message"), str)
@@ -171,7 +171,10 @@ def _result(name: str, content: str) -> str:
 
 
 def _told_as(content: str) -> Any:
-    """What a result is shown as. A text such as `120.00` is not read: as a number it would lose its last digit."""
+    """Return what a result is shown as.
+
+    A text such as `120.00` is not read: as a number it would lose its last digit.
+    """
     looks_like_json = content.lstrip()[:1] in {"{", "[", '"'} or content.strip() == "null"
     value = _json(content) if looks_like_json else content
     return content if value is None and content.strip() != "null" else value

@@ -109,7 +109,7 @@ def is_from_user(message: Message) -> bool:
 
 
 def since_user(history: list[Message]) -> list[Message]:
-    """What came after the user's last message."""
+    """Return what came after the user's last message."""
     last = max((number for number, message in enumerate(history) if is_from_user(message)), default=-1)
     return history[last + 1 :]
 
@@ -134,5 +134,5 @@ def last_said(history: list[Message]) -> str:
 
 
 def told_before(history: list[Message], beginning: str) -> bool:
-    """Whether an earlier answer began like this."""
+    """Return whether an earlier answer began like this."""
     return any(message.get("role") == "assistant" and text_of(message).startswith(beginning) for message in history)

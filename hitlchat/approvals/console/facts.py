@@ -39,7 +39,7 @@ class Fact:
 
     @property
     def plain(self) -> list[str]:
-        """One line each, with its label, so that no value can look like another fact."""
+        """Return one line for each fact, with its label, so that no value can look like another fact."""
         return [f"{self.label}: {plain(line)}" for line in self.lines]
 
 
@@ -187,12 +187,12 @@ def facts(card: Card, approval: Approval, *, full: bool) -> list[Fact]:
 
 
 def must_unfold(card: Card) -> bool:
-    """What is risky is not answered with yes before all of it was there to be read, here as on the page."""
+    """Return whether all of the card must be unfolded before a yes counts, as on the page."""
     return card.dangerous and card.hidden > 0
 
 
 def left(deadline: datetime) -> str:
-    """How long a question is open, in words."""
+    """Return how long a question is open, in words."""
     seconds = int((deadline - timezone.now()).total_seconds())
     if seconds <= 0:
         return "its time is up"

@@ -65,7 +65,7 @@ def decline(approval_id: UUID, actor: Actor, reason: str) -> str:
 
 
 def refusal(error: Exception) -> str:
-    """Why an answer did not count; of one that came too late also who decided, and how."""
+    """Return why an answer did not count; of one that came too late also who decided, and how."""
     if isinstance(error, decide.AlreadySettled):
         standing = Approval.objects.select_related("call").get(call=error.call)
         return f"{error} Your answer did not count. {showing.sentence(standing)}"
@@ -177,7 +177,7 @@ class Desk:
 
 
 def stands(card: Card) -> bool:
-    """Whether the question is still the one on the card."""
+    """Return whether the question is still the one on the card."""
     rows = Approval.objects.filter(pk=card.id, digest=card.digest, call__status=Status.WAITING)
     return rows.filter(call__round=card.round).exists()
 
@@ -218,7 +218,7 @@ class Watch:
         return None
 
     def events(self) -> Iterator[dict[str, object]]:
-        """What began and what ended to wait since it was asked last, as JSON objects."""
+        """Yield what began and what ended to wait since it was asked last, as JSON objects."""
         if not self._is_due():
             return
         now = set(showing.unseen(self.rows(), set()))
@@ -237,7 +237,7 @@ class Watch:
 
 
 def _read(keys: set[Key]) -> Iterator[tuple[Approval, int]]:
-    """Each with the round that was meant, in the order in which they were asked."""
+    """Yield each with the round that was meant, in the order in which they were asked."""
     ordered = sorted(keys)
     for start in range(0, len(ordered), showing.AT_ONCE):
         rounds = dict(ordered[start : start + showing.AT_ONCE])

@@ -121,7 +121,7 @@ def presented(found: Approval, card: Card, *, viewer: Actor | None, full: bool) 
 
 
 def became(found: Approval) -> list[Fact]:
-    """What became of the question: in all the words that there are for it."""
+    """Return what became of the question: in all the words that there are for it."""
     status = Status(found.call.status)
     answers = decisions(found)
     edited = [each.edited_arguments for each in answers if each.edited_arguments is not None]
@@ -252,7 +252,7 @@ def dumped(value: Any) -> str:
 
 
 def line(row: Approval) -> dict[str, Any]:
-    """One that waits, without what takes long to read."""
+    """Return one that waits, without what takes long to read."""
     assert row.call.deadline is not None
     return {
         "id": str(row.pk),

@@ -123,7 +123,7 @@ class Filters(forms.Form):
 
     @property
     def query(self) -> QueryDict:
-        """What narrows, as it was sent: to be sent again."""
+        """Return what narrows, as it was sent: to be sent again."""
         kept = QueryDict(mutable=True)
         kept.update({name: sent for name in self.fields if (sent := str(self.data.get(name, "")).strip())})
         return kept
@@ -207,7 +207,7 @@ class Chip:
 
 
 def rows() -> QuerySet[ToolCall]:
-    """What a line needs, and no more: arguments, results and disclosures may be large."""
+    """Return what a line needs, and no more: arguments, results and disclosures may be large."""
     beginning = Substr(Cast("arguments", TextField()), 1, BEGINNING + 1)
     return needed(ToolCall.objects.all()).annotate(beginning=beginning).defer(*LARGE)
 

@@ -57,7 +57,7 @@ class Filter(forms.Form):
 
     @property
     def count(self) -> int:
-        """How many of the fields hide something."""
+        """Return how many of the fields hide something."""
         return sum(bool(self.cleaned_data.get(name)) for name in self.fields)
 
     @property
@@ -80,7 +80,7 @@ def filter_of(sent: QueryDict, user_id: int, *, narrow: bool = False) -> Filter:
 
 
 def wanted(given: dict[str, str]) -> Q:
-    """What the values of the fields ask of a ToolCall; an empty value asks nothing."""
+    """Return what the values of the fields ask of a ToolCall; an empty value asks nothing."""
     columns: dict[str, Any] = {"tool": "tool_name", "source": "source", "risk": "risk_level", "kind": "caller_kind"}
     columns["caller"] = "caller__username"
     only = Q(**{column: given[name] for name, column in columns.items() if given.get(name)})
@@ -90,7 +90,7 @@ def wanted(given: dict[str, str]) -> Q:
 
 
 def _choices(rows: list[tuple[str, ...]], chosen: dict[str, str]) -> dict[str, list[tuple[str, str]]]:
-    """Each with an empty one, and the one that is chosen also where nothing like it waits any more."""
+    """Return each with an empty one, and the one that is chosen also where nothing like it waits any more."""
     tools, sources, callers = ({row[at] for row in rows} for at in range(3))
     return {
         "tool": _listed("All tools", {name: name for name in tools}, chosen["tool"]),
@@ -175,7 +175,7 @@ class Line:
 
     @property
     def alone(self) -> str:
-        """Why it cannot be answered together with others, as far as a line knows; empty if it may be."""
+        """Return why it cannot be answered together with others, as far as a line knows; empty if it may be."""
         if self.risk >= batch.TOO_RISKY:
             return f"From L{batch.TOO_RISKY} up each call is answered by itself."
         return "A call that is asked about again is answered by itself." if self.approval.call.round > 1 else ""
@@ -224,13 +224,13 @@ class Listed:
 
     @property
     def more(self) -> str:
-        """How many are not listed, of those that the filter leaves; empty if all are."""
+        """Return how many are not listed, of those that the filter leaves; empty if all are."""
         left = self.found.number - sum(line.times for line in self.lines)
         return f"{left:,}{'+' if self.found.over else ''}" if left > 0 else ""
 
     @property
     def hidden(self) -> str:
-        """How many the filter hides; empty if none."""
+        """Return how many the filter hides; empty if none."""
         if self.waiting.over:
             # Whether there are more than were counted behind it, nobody knows.
             return "" if self.found.over else f"{self.waiting.number - self.found.number:,}+"
@@ -247,7 +247,7 @@ class Listed:
 
 
 def of(user_id: int, shown: Filter | None = None) -> Listed:
-    """What waits for this person, and passes the filter."""
+    """Return what waits for this person, and passes the filter."""
     only = shown.only if shown else None
     rows = _rows(queue.first(user_id, MOST, only))
     waiting = count_waiting(user_id)
@@ -284,7 +284,7 @@ def _sections(lines: list[Line]) -> list[Section]:
 
 
 def _bursts(lines: Iterable[Line]) -> list[Burst]:
-    """Each where the most urgent of its lines would be."""
+    """Return each where the most urgent of its lines would be."""
     of_one_kind: dict[tuple[object, ...], list[Line]] = {}
     for line in lines:
         call = line.approval.call

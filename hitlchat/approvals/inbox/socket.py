@@ -54,7 +54,7 @@ class Pending:
         self._begun_on: object = None
 
     def add(self, call_id: UUID, loop: object) -> bool:
-        """Whether nobody is about to tell it: a loop that has ended does not count."""
+        """Return whether nobody is about to tell it: a loop that has ended does not count."""
         with self._lock:
             self._calls[call_id] = None
             is_first, self._begun_on = self._begun_on is not loop, loop
@@ -88,7 +88,10 @@ async def _tell_soon() -> None:
 
 
 def _groups(call_ids: Collection[UUID]) -> dict[str, list[str]]:
-    """Whose pages are to look, with the calls that wait: of a call without rules of its own, those of its person."""
+    """Return whose pages are to look, with the calls that wait.
+
+    Of a call without rules of its own, those of its person.
+    """
     found: dict[str, list[str]] = defaultdict(list)
     rows = ToolCall.objects.filter(pk__in=call_ids).order_by()
     for pk, status, caller_id, rules in rows.values_list("pk", "status", "caller_id", "oversight_digest"):

@@ -116,14 +116,14 @@ def live(request: HttpRequest) -> HttpResponse:
 @never_cache
 @require_GET
 def decided(request: HttpRequest) -> HttpResponse:
-    """What was decided lately, by itself: an approved call goes on after its answer."""
+    """Return the list of late decisions alone: an approved call goes on after its answer."""
     return render(request, "approvals/inbox/_lately.html", shown_lately(person(request).pk))
 
 
 @never_cache
 @require_GET
 def count(request: HttpRequest) -> HttpResponse:
-    """How many wait, as it is shown; nothing (204) for whoever is not signed in."""
+    """Return how many wait, as it is shown; nothing (204) for whoever is not signed in."""
     user = request.user
     if user.pk is None or not user.is_authenticated:
         return HttpResponse(status=204)

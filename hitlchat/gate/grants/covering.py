@@ -21,8 +21,10 @@ MISCOUNTED = "the record of the grant was changed"
 async def covering(
     tool: Tool, arguments: dict[str, Any], caller: Caller, conversation_id: UUID | None
 ) -> tuple[Grant, ...]:
-    """Those that may cover such a call, in the order in which they are to be used. Of those that are void by now, this
-    is put on record."""
+    """Return those that may cover such a call, in the order in which they are to be used.
+
+    Of those that are void by now, this is put on record.
+    """
     if not standing.may_be_granted(tool):
         return ()
     found = await in_db(_standing)(tool, arguments, caller, conversation_id)
@@ -66,7 +68,10 @@ def hold(grants: Iterable[Grant]) -> None:
 
 
 def has_left(grants: Iterable[Grant]) -> bool:
-    """Whether one of them may still be used; among what was held before, this stays so until the transaction ends."""
+    """Return whether one of them may still be used.
+
+    Among what was held before, this stays so until the transaction ends.
+    """
     ids = {grant.pk for grant in grants}
     return bool(ids) and Grant.objects.filter(standing.ACTIVE, pk__in=ids).exists()
 

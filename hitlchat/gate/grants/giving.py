@@ -147,7 +147,7 @@ def ended(rows: QuerySet[Grant]) -> QuerySet[Grant]:
 
 
 def in_conversation(conversation_id: UUID, user_id: int) -> QuerySet[Grant]:
-    """Those that may cover calls of this person's assistant there."""
+    """Return those that may cover calls of this person's assistant there."""
     here = Q(conversation_id=None) | Q(conversation_id=conversation_id)
     return Grant.objects.filter(standing.ACTIVE, here, person_id=user_id, caller_kind=CallerKind.CHAT)
 
@@ -161,7 +161,10 @@ def state(grant: Grant, *, is_active: bool) -> State:
 
 
 def why_not(approval: Approval, actor: Actor) -> str | None:
-    """Why `actor` may give no grant together with a yes to this; None if they may. `approval`: with its call's tool."""
+    """Return why `actor` may give no grant together with a yes to this; None if they may.
+
+    `approval`: with its call's tool.
+    """
     call, tool = approval.call, approval.call.tool
     if not standing.may_give(actor):
         return "Only a signed-in person, or a token of kind “approver”, gives grants."

@@ -116,7 +116,7 @@ def _of_time(scope: Scope, now: datetime) -> list[tuple[str, str]]:
 
 
 def offer(tool_name: str, scope: Scope) -> str:
-    """What the click would do. `scope` is a checked one."""
+    """Return what the click would do. `scope` is a checked one."""
     return f"Approve this, and run {tool_name} without asking {_bounds(scope, 'in this conversation')}."
 
 
@@ -136,7 +136,7 @@ def bounds(grant: Grant) -> str:
 
 
 def left(grant: Grant) -> str:
-    """How much of it there still is, short."""
+    """Return how much of it there still is, short."""
     count = f"{grant.left} of {grant.calls} left" if grant.calls else ""
     until = f"until {clock(grant.until)}" if grant.until else ""
     return ", ".join(filter(None, (count, until))) or "as long as this conversation goes on"
@@ -149,7 +149,7 @@ def used(grant: Grant) -> str:
 
 
 def reason(grant: Grant) -> str:
-    """Why a call was not asked about, with `used` counting it already."""
+    """Return why a call was not asked about, with `used` counting it already."""
     given = f"given by {grant.person.get_username()} at {clock(grant.given_at)}"
     which = f"use {grant.used} of {grant.calls}" if grant.calls else f"use {grant.used}"
     return f"Not asked because of a grant: {sentence(grant).rstrip('.')} ({given}; this is {which})."

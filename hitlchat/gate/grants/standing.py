@@ -35,7 +35,7 @@ def may_give(actor: Actor) -> bool:
 
 
 def may_be_granted(tool: Tool) -> bool:
-    """Whether any call of it may ever run on a grant."""
+    """Return whether any call of it may ever run on a grant."""
     return tool.hitl_mode == HitlMode.CONDITIONAL and tool.risk_level < HIGHEST_RISK
 
 
@@ -47,8 +47,10 @@ def seal(grant: Grant) -> str:
 
 
 def why_void(grant: Grant) -> str | None:
-    """What is no longer as it was, in words; None if all is. `grant` is read with its person and its tool, and that
-    with its oversight."""
+    """Return what is no longer as it was, in words; None if all is.
+
+    `grant` is read with its person and its tool, and that with its oversight.
+    """
     tool = grant.tool
     if tool is None:
         return "the tool was deleted"
@@ -113,7 +115,7 @@ def still_stands(call: ToolCall) -> Q:
 
 
 def reason(call: ToolCall) -> str | None:
-    """Why a call that was not asked about because of a grant must not start; None if it may, or runs on none."""
+    """Return why a call that was not asked about because of a grant must not start; None if it may, or runs on none."""
     if call.grant_id is None:
         return None
     grant = Grant.objects.select_related("tool__oversight", "person").get(pk=call.grant_id)

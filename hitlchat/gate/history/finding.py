@@ -70,7 +70,7 @@ class Wanted:
 
     @property
     def as_json(self) -> dict[str, Any]:
-        """What narrows, for the record."""
+        """Return what narrows, for the record."""
         given = {name: value for name, value in asdict(self).items() if value is not None and value is not False}
         return {name: _text(value) if isinstance(value, datetime | UUID) else value for name, value in given.items()}
 
@@ -152,7 +152,7 @@ def page(
 
 
 def count(among: tuple[Q, ...], wanted: Wanted, most: int | None = None) -> int:
-    """How many there are; counting stops at `most`."""
+    """Return how many there are; counting stops at `most`."""
     first, *rest = (each.order_by().values("pk") for each in _each(among, wanted, ToolCall.objects.all()))
     every = first.union(*rest) if rest else first
     return every.count() if most is None else len(every[:most])

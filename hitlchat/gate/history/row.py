@@ -35,7 +35,7 @@ def label_of(call: ToolCall) -> str:
 
 
 def ran_unasked(call: ToolCall) -> bool:
-    """Whether it was started, or is about to be, without a person having been asked; its approval is loaded."""
+    """Return whether it was started, or is about to be, without a person having been asked; its approval is loaded."""
     asked: Approval | None = getattr(call, "approval", None)
     return asked is None and call.status in RUNS_UNASKED
 

@@ -316,5 +316,5 @@ class Grant(models.Model):
 
     @property
     def left(self) -> int | None:
-        """How many more calls; None: any number."""
+        """Return how many more calls; None: any number."""
         return None if self.calls is None else self.calls - self.used

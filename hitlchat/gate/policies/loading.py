@@ -236,7 +236,7 @@ def in_force() -> tuple[Rule, ...]:
 
 
 def fingerprint() -> Any:
-    """What `in_force` gives, as JSON that is the same as long as the rules are."""
+    """Return what `in_force` gives, as JSON that is the same as long as the rules are."""
     try:
         return [[rule.to_dict(), _versions(rule)] for rule in in_force()]
     except Unloadable as error:

@@ -58,12 +58,12 @@ def strictest(all_said: Iterable[Said]) -> Said:
 
 
 def together(said: Iterable[Said]) -> Said:
-    """What they say only if all of them speak: the first of the mildest. Abstain as soon as one is silent."""
+    """Return what they say only if all of them speak: the first of the mildest. Abstain as soon as one is silent."""
     return min(said, key=strictness, default=Abstain())
 
 
 def combined(*possible: frozenset[Outcome]) -> frozenset[Outcome]:
-    """What `strictest` can come to, when each rule can say one of its outcomes."""
+    """Return what `strictest` can come to, when each rule can say one of its outcomes."""
     found: frozenset[Outcome] = frozenset({"abstain"})
     for each in possible:
         found = frozenset(max(one, other, key=ORDER.index) for one in found for other in each)
@@ -71,7 +71,7 @@ def combined(*possible: frozenset[Outcome]) -> frozenset[Outcome]:
 
 
 def combined_together(*possible: frozenset[Outcome]) -> frozenset[Outcome]:
-    """What `together` can come to."""
+    """Return what `together` can come to."""
     found: frozenset[Outcome] = frozenset({ORDER[-1]})
     for each in possible:
         found = frozenset(min(one, other, key=ORDER.index) for one in found for other in each)
@@ -133,7 +133,7 @@ class Rule(Protocol):
 
     @property
     def sentence(self) -> str:
-        """What it does, in plain words."""
+        """Return what it does, in plain words."""
 
     @property
     def groups(self) -> frozenset[str]:
@@ -146,7 +146,7 @@ class Rule(Protocol):
         """As in the settings, with every option spelled out; loading it gives an equal rule."""
 
     def outcomes(self, tool: ToolView, caller_kind: str) -> frozenset[Outcome]:
-        """What it could say about calls of `tool` from there, as far as its options tell."""
+        """Return what it could say about calls of `tool` from there, as far as its options tell."""
 
     def evaluate(self, call: CallView, tool: ToolView, context: Context) -> Any:
         """A `Said`, or a coroutine that gives one."""

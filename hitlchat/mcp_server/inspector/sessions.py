@@ -44,7 +44,7 @@ class Pass:
 
 
 def temporary(user: User, *, attended: bool = False, **limits: Any) -> Pass:
-    """One that is made for a session; `limits` are columns of McpToken. `attended`: its word counts, says this
+    """Return one that is made for a session; `limits` are columns of McpToken. `attended`: its word counts, says this
     administrator.
 
     Raises: ValidationError, OnlyAdministrators.

@@ -100,8 +100,10 @@ def session_page(request: HttpRequest, session: Session) -> HttpResponse:
 @require_GET
 @of_session
 def live(request: HttpRequest, session: Session) -> HttpResponse:
-    """What changed since the page last looked; 204 if nothing did. A session that is over always says so: that is what
-    ends the looking."""
+    """Return what changed since the page last looked; 204 if nothing did.
+
+    A session that is over always says so: that is what ends the looking.
+    """
     said = request.GET.get("seen", "0")
     seen = int(said) if said.isdigit() and len(said) < 10 else 0
     if session.is_open and seen and seen >= session.recording.last:

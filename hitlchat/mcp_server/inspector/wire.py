@@ -94,7 +94,7 @@ def shown(value: Any) -> str:
 
 
 def cut(text: str) -> str:
-    """What is longer than a page can bear ends with how much is left out."""
+    """Return the text as far as a page can bear it, with how much is left out."""
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}\n… and {len(text) - LONGEST:,} more characters"
 
 

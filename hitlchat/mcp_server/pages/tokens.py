@@ -159,7 +159,7 @@ class TokenForm(forms.Form):
 
     @property
     def attended(self) -> bool:
-        """Whether an administrator says so of it."""
+        """Return whether an administrator says so of it."""
         return self.is_for_mcp and bool(self.cleaned_data.get("attended_by_person"))
 
     @property

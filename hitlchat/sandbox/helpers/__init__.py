@@ -30,7 +30,7 @@ def modules(powers: frozenset[str] | None) -> dict[str, ExternalModule]:
 
 
 def refused(name: str, powers: frozenset[str]) -> str | None:
-    """Why the function of this dotted name may not be called, if it may not."""
+    """Return why the function of this dotted name may not be called, if it may not."""
     module, _, member = name.rpartition(".")
     if member in BY_NAME[module].chance and "random" not in powers:
         return f"{name} is not granted to this tool: switch on the capability 'random'"

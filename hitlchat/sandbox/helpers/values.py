@@ -48,12 +48,12 @@ def attach(moment: datetime, zone: str, fold: int = 0) -> datetime:
 
 
 def offset(moment: datetime, zone: str) -> timedelta:
-    """How far the clocks of `zone` are ahead of UTC at that moment."""
+    """Return how far the clocks of `zone` are ahead of UTC at that moment."""
     return convert(moment, zone).utcoffset() or timedelta()
 
 
 def abbreviation(moment: datetime, zone: str) -> str:
-    """What people there call their time at that moment, such as CEST."""
+    """Return what people there call their time at that moment, such as CEST."""
     return convert(moment, zone).tzname() or ""
 
 

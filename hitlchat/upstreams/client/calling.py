@@ -38,7 +38,10 @@ async def give_up(working: "asyncio.Task[Any]") -> None:
 
 
 async def within(request: Coroutine[Any, Any, Result], live: Live, seconds: float) -> Result:
-    """What the request returns or raises. TimeoutError; RuntimeError: the connection had trouble, and says which."""
+    """Return what the request returns or raises.
+
+    TimeoutError; RuntimeError: the connection had trouble, and says which.
+    """
     exchange = Exchange(seconds)
     live.link.open.add(exchange)
     context = copy_context()
@@ -151,7 +154,7 @@ class _NotOffered(Exception):
 
 
 def too_large(call: ToolCall, most: int) -> str:
-    """Why the arguments cannot be sent; empty if they can."""
+    """Return why the arguments cannot be sent; empty if they can."""
     try:
         size = len(json.dumps(call.arguments, ensure_ascii=False, allow_nan=False).encode())
     except (TypeError, ValueError, RecursionError):
@@ -243,7 +246,7 @@ async def _ended(live: Live, working: "asyncio.Task[types.CallToolResult]", exch
 
 
 def _refused(code: int, message: str, exchange: Exchange) -> Outcome:
-    """What the SDK made of an answer that may be the server's, or that it made up for want of one."""
+    """Return what the SDK made of an answer that may be the server's, or that it made up for want of one."""
     status = exchange.http_status or 200
     if code == types.CONNECTION_CLOSED:
         return Unknown(message) if exchange.sent else NeverRan(message, retry=True)

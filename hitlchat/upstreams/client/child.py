@@ -76,8 +76,10 @@ def environment(given: Mapping[str, str], folder: Path) -> dict[str, str]:
 
 
 def can_be_found_with(command: str, given: Mapping[str, str]) -> bool:
-    """Whether there is such a program, where one that gets the variables `given` is looked for: in an empty folder, and
-    so not by a relative path."""
+    """Return whether there is such a program, where one that gets the variables `given` is looked for.
+
+    In an empty folder, and so not by a relative path.
+    """
     if "/" in command:
         return command.startswith("/") and shutil.which(command) is not None
     return shutil.which(command, path=given.get("PATH") or os.environ.get("PATH") or os.defpath) is not None

@@ -110,7 +110,7 @@ class Connection(Keeper):
 
     @property
     def has_news(self) -> bool:
-        """Whether the server has said that its tools changed, and the list was not read since."""
+        """Return whether the server has said that its tools changed, and the list was not read since."""
         return self._link is not None and self._link.changed.is_set()
 
     def start(self) -> None:
@@ -330,7 +330,7 @@ class Pool:
         return self._disabled[name] if name in self._disabled else self._connections[name].status
 
     def has_news(self, name: str) -> bool:
-        """Whether the server has said that its tools changed, and `on_tools` was not told yet how."""
+        """Return whether the server has said that its tools changed, and `on_tools` was not told yet how."""
         connection = self._connections.get(name)
         return connection is not None and connection.has_news
 

@@ -109,7 +109,10 @@ class Exchange:
             self._on_declined(why)
 
     async def ask(self, question: Question) -> Reply:
-        """One question at a time; declined when nobody is there to answer it, cancelled when nobody does in time."""
+        """Return one question at a time.
+
+        Declined when nobody is there to answer it, cancelled when nobody does in time.
+        """
         self._asked += 1
         if self._asked > MOST_QUESTIONS:
             self.has_declined(f"it is more than the {MOST_QUESTIONS} that a call may ask")

@@ -137,7 +137,7 @@ class NotReachable(Exception):
 async def addresses(
     host: str, port: int, rules: AddressRules, *, allow_private: bool, threads: ThreadPoolExecutor = _THREADS
 ) -> list[str]:
-    """Where to connect to, every one of them allowed. NotReachable."""
+    """Return where to connect to, every one of them allowed. NotReachable."""
     if rules.is_metadata_name(host.lower().rstrip(".")):
         raise NotReachable(f"{host} is where a cloud keeps its keys: nobody may ask there")
     loop = asyncio.get_running_loop()
@@ -240,7 +240,7 @@ class Cut(httpx2.StreamError):
 
 
 def most_bytes(spec: ServerSpec) -> int:
-    """How large a message may be, with what surrounds it. The SDK's older transport has a bound of its own."""
+    """Return how large a message may be, with what surrounds it. The SDK's older transport has a bound of its own."""
     wanted = spec.limits.message_bytes + FRAME_BYTES
     return min(wanted, SSE_BYTES) if spec.transport == "sse" else wanted
 
@@ -401,7 +401,7 @@ def as_sent(request: httpx2.Request) -> httpcore2.Request:
 
 
 def in_words(error: Exception) -> str:
-    """What went wrong beneath HTTP."""
+    """Return what went wrong beneath HTTP."""
     match error:
         case httpcore2.ConnectTimeout():
             return f"could not connect within {CONNECT_SECONDS:g} seconds"

@@ -30,7 +30,7 @@ class Notes:
             del self._kept[next(iter(self._kept))]
 
     def lines(self) -> tuple[str, ...]:
-        """Each with its time, as ISO 8601 has it, and a space before."""
+        """Return each with its time, as ISO 8601 has it, and a space before."""
         return tuple(f"{at:%Y-%m-%dT%H:%M:%SZ} {text}{_often(times)}" for text, (at, times) in self._kept.items())
 
 

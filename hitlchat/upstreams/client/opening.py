@@ -48,7 +48,10 @@ class Live:
 
     @property
     def forgets(self) -> bool:
-        """Whether nothing more can come of a request that was given up: it had a stream of its own, which is closed."""
+        """Return whether nothing more can come of a request that was given up.
+
+        It had a stream of its own, which is closed.
+        """
         return self.is_modern and self.link.spec.transport == "http"
 
     @property

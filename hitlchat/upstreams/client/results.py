@@ -75,7 +75,7 @@ def openings(data: bytes) -> int:
 
 
 def complaint(value: Any, limits: Limits) -> str:
-    """What is wrong with it, as the end of a sentence that begins with its name; empty if nothing is.
+    """Return what is wrong with it, as the end of a sentence that begins with its name; empty if nothing is.
 
     Takes no more steps than `limits.nodes`, and no recursion.
     """
@@ -170,7 +170,7 @@ def _packed(block: types.ContentBlock) -> str | None:
 
 
 def _attached(packed: str, mask: Masking, attachments: dict[str, bytes]) -> dict[str, Any]:
-    """What the block says of its bytes: their digest, or why they are not kept."""
+    """Return what the block says of its bytes: their digest, or why they are not kept."""
     try:
         data = base64.b64decode(packed, validate=True)
     except (binascii.Error, ValueError):

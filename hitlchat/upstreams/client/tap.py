@@ -31,7 +31,7 @@ class Pace:
         return max(0.0, -self._left / self._rate)
 
     def allows(self) -> bool:
-        """Whether one more may come now; only what may is counted."""
+        """Return whether one more may come now; only what may is counted."""
         self._refill()
         if self._left < 1:
             return False

@@ -33,7 +33,7 @@ class Line:
 
     @property
     def record(self) -> dict[str, Any]:
-        """What models are told of it, as far as they are: as it was accepted, and else as it is listed."""
+        """Return what models are told of it, as far as they are: as it was accepted, and else as it is listed."""
         record: dict[str, Any] = (self.row.pinned if self.row.exposed else None) or self.row.seen
         return record
 
@@ -111,7 +111,7 @@ class Line:
 
     @property
     def blocking(self) -> list[Finding]:
-        """What has to be read before it is exposed."""
+        """Return what has to be read before it is exposed."""
         return [] if self.row.exposed else [found for found in self.findings if found.severity == "block"]
 
     @property
@@ -125,7 +125,7 @@ class Line:
 
     @property
     def obstacle(self) -> str:
-        """Why nobody can expose it, whatever its risk; the ceiling is the page's to compare with."""
+        """Return why nobody can expose it, whatever its risk; the ceiling is the page's to compare with."""
         if self.row.exposed:
             return ""
         if self.row.state in {ToolState.GONE, ToolState.UNFIT}:
@@ -134,7 +134,10 @@ class Line:
 
     @property
     def trouble(self) -> str:
-        """Why somebody's wish to have it exposed is not met; a change and the ceiling are told apart from this."""
+        """Return why somebody's wish to have it exposed is not met.
+
+        A change and the ceiling are told apart from this.
+        """
         if self.row.exposed and self.row.state in {ToolState.GONE, ToolState.UNFIT}:
             return f"Not in the catalog. {self.row.reason}"
         return ""
@@ -335,12 +338,12 @@ class Section:
 
     @property
     def most(self) -> int:
-        """How many can be chosen at all."""
+        """Return how many can be chosen at all."""
         return self.wanted + self.free
 
     @property
     def left_out(self) -> int:
-        """How many cannot be."""
+        """Return how many cannot be."""
         return max(0, self.offered - self.most)
 
     @property
@@ -375,8 +378,10 @@ def piece_of(server: UpstreamServer, wanted: Wanted, start: int, most: int) -> P
 
 
 def choices(wanted: Wanted, server: UpstreamServer | None, ceiling: int) -> dict[str, Any]:
-    """What selecting all would select, for the page's own record of changes; what has suspicious texts is left for
-    somebody to look at one by one, and only counted."""
+    """Return what selecting all would select, for the page's own record of changes.
+
+    What has suspicious texts is left for somebody to look at one by one, and only counted.
+    """
     tools = wanted.of_all(ComposedTool.objects.all() if server is None else server.tools.all())
     free = FREE & Q(risk_inherent__lte=ceiling)
     rows = tools.filter(free | Q(exposed=True)).select_related("tool", "server").defer("seen", "pinned")

@@ -154,7 +154,7 @@ def told(problems: dict[UUID, list[str]]) -> list[Told]:
 
 
 def _offer(wanted: Offering, actor: Actor) -> int:
-    """How many of the two settings are other ones now. BadExposure, Meanwhile."""
+    """Return how many of the two settings are other ones now. BadExposure, Meanwhile."""
     now = exposure.standing()
     if (now.mode, now.ceiling) != (wanted.was_mode, wanted.was_ceiling):
         raise Meanwhile(

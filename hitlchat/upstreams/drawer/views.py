@@ -58,7 +58,7 @@ def lines(request: HttpRequest, name: str) -> HttpResponse:
 @administrator_only
 @require_GET
 def line(request: HttpRequest, tool_id: UUID) -> HttpResponse:
-    """One tool as it is now."""
+    """Return one tool as it is now."""
     found = _line(tool_id)
     return render(request, "servers/drawer/_line.html", {"line": found, "ceiling": exposure.standing().ceiling})
 
@@ -66,7 +66,7 @@ def line(request: HttpRequest, tool_id: UUID) -> HttpResponse:
 @administrator_only
 @require_GET
 def details(request: HttpRequest, tool_id: UUID) -> HttpResponse:
-    """What most people need not see of one tool: all of its texts, its schema, and what is seldom changed."""
+    """Return what most people need not see of one tool: all of its texts, its schema, and what is seldom changed."""
     words = {"default_prompt": DEFAULT_PROMPT, "signed_in_only_help": deciders.what_signed_in_only_means()}
     context = {"line": _line(tool_id), **words, "usual_seconds": settings.HITL_TIMEOUT_SECONDS}
     return render(request, "servers/drawer/_details.html", context)
@@ -85,7 +85,7 @@ def choices(request: HttpRequest) -> JsonResponse:
 @administrator_only
 @require_POST
 def check(request: HttpRequest) -> HttpResponse:
-    """What would speak against the changes, while they are being made."""
+    """Return what would speak against the changes, while they are being made."""
     wanted = plan.read(request.POST.get("plan", ""))
     ceiling = wanted.exposure.ceiling if wanted.exposure else exposure.standing().ceiling
     problems = composing.problems(wanted.listed(), ceiling, actor_of(request))

@@ -180,7 +180,7 @@ def _prefilled(field: Field) -> list[str]:
 
 
 def _hint(field: Field) -> str:
-    """What is expected, in our own words."""
+    """Return what is expected, in our own words."""
     match field.kind:
         case "text":
             said = [_EXAMPLES.get(field.format, ""), _range(field, "characters", LONGEST_TEXT)]

@@ -64,7 +64,7 @@ class Field:
                 return self._number(value)
 
     def read(self, typed: Sequence[str]) -> Value | None:
-        """What a form sent for it; None if that is nothing. BadValue."""
+        """Return what a form sent for it; None if that is nothing. BadValue."""
         if self.kind == "many":
             chosen = [text for text in typed if text]
             return self.check(chosen) if chosen or self.required else None
@@ -236,7 +236,7 @@ def _field(name: str, part: Any, *, required: bool) -> Field:
 
 
 def _with_default(field: Field, default: Any) -> Field:
-    """One that does not fit is left out."""
+    """Return the field with its default, if that fits the field."""
     if default is None:
         return field
     try:

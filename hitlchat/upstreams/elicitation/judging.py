@@ -171,7 +171,10 @@ LONGEST_NAMED = 60
 
 
 def obstacle(question: Question, earlier: list[str]) -> str:
-    """Why nobody is asked, in a sentence; "" if there is nothing against it. `earlier`: the states of those before."""
+    """Return why nobody is asked, in a sentence; "" if there is nothing against it.
+
+    `earlier`: the states of those before.
+    """
     if len(earlier) >= MOST_IN_ALL:
         return f"It is more than the {MOST_IN_ALL} that a call may ask."
     if earlier.count(QuestionState.OPEN) >= MOST_OPEN:

@@ -64,12 +64,12 @@ def asked_of(user_id: int | None) -> QuerySet[UpstreamQuestion]:
 
 
 def open_for(user_id: int | None) -> QuerySet[UpstreamQuestion]:
-    """What this person can answer now."""
+    """Return what this person can answer now."""
     return asked_of(user_id).filter(state=OPEN, deadline__gt=Now(), call__status=Status.EXECUTING)
 
 
 def open_in(conversation_id: UUID) -> QuerySet[UpstreamQuestion]:
-    """What its owner can answer now of one conversation."""
+    """Return what its owner can answer now of one conversation."""
     rows = UpstreamQuestion.objects.filter(state=OPEN, deadline__gt=Now(), call__status=Status.EXECUTING)
     return rows.filter(call__conversation_id=conversation_id)
 
@@ -120,7 +120,7 @@ def take(question_id: UUID) -> UpstreamQuestion:
 
 
 def values_of(question: UpstreamQuestion) -> dict[str, Any]:
-    """What `take` gave out. Unsealable."""
+    """Return what `take` gave out. Unsealable."""
     found: dict[str, Any] = canonical.loads(sealing.unseal(question.sealed, PURPOSE))
     return found
 

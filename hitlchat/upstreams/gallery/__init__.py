@@ -106,7 +106,7 @@ class Entry:
 
     @property
     def address(self) -> str:
-        """Where it is, or what would be started, as a person reads it."""
+        """Return where it is, or what would be started, as a person reads it."""
         return self.draft().command_line if self.kind == "local" else self.url
 
     @property
@@ -137,7 +137,10 @@ class Entry:
         )
 
     def is_where(self, draft: ServerDraft) -> bool:
-        """Whether `draft` still leads to this server and no other: only what the entry leaves open was filled in."""
+        """Return whether `draft` still leads to this server and no other.
+
+        Only what the entry leaves open was filled in.
+        """
         if draft.transport != self.transport:
             return False
         if self.kind == "local":
@@ -147,7 +150,7 @@ class Entry:
 
 
 def _steps(read: Mapping[str, Any]) -> Iterator[str]:
-    """What follows from how it is reached."""
+    """Yield what follows from how it is reached."""
     given = [*read["headers"], *read["env"]]
     if wanted := [name for value in given for name in references.names(value.value or "")]:
         yield f"Set {' and '.join(wanted)} in the environment of this server, or type the value in when you connect."
@@ -158,7 +161,7 @@ def _steps(read: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _value(name: str, text: str) -> Value:
-    """What refers to no variable is no secret."""
+    """Return a value of an entry; only one that refers to a variable is a secret."""
     return Value(name, text, secret="${" in text)
 
 
@@ -259,7 +262,7 @@ class Wanted:
 
 
 def wanted(query: QueryDict) -> Wanted:
-    """What is no value of a filter narrows nothing."""
+    """Return the filters of a query; a value that no filter has narrows nothing."""
     return Wanted(
         q=query.get("q", "").strip().replace("\x00", "")[:LONGEST],
         category=_one(query, "category", CATEGORIES),

@@ -173,7 +173,7 @@ def _fields(record: dict[str, Any]) -> Iterator[Field]:
 
 
 def is_intact(record: dict[str, Any], digest: str) -> bool:
-    """Whether what is stored still has the fingerprint that was accepted."""
+    """Return whether what is stored still has the fingerprint that was accepted."""
     return canonical.sha256(record) == digest
 
 
@@ -227,7 +227,7 @@ def compare(before: dict[str, object], after: dict[str, object]) -> Comparison:
 
 
 def has_changed(row: ComposedTool) -> bool:
-    """Whether somebody has to look before it can be offered again."""
+    """Return whether somebody has to look before it can be offered again."""
     return bool(row.pinned_digest) and (row.held or row.seen_digest != row.pinned_digest)
 
 

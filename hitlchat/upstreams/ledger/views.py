@@ -34,7 +34,7 @@ def history(request: HttpRequest) -> HttpResponse:
 @administrator_only
 @require_GET
 def event(request: HttpRequest, event_id: int) -> HttpResponse:
-    """One event, and how its record differs from the one that had been accepted before."""
+    """Return one event, and how its record differs from the one that had been accepted before."""
     found = get_object_or_404(ToolEvent.objects.select_related("actor", "tool__server"), pk=event_id)
     context: dict[str, Any] = {"section": "servers", "event": found, "line": Line(found)}
     if found.record is not None:

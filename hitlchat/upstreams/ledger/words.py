@@ -62,7 +62,7 @@ class Line:
 
     @property
     def link(self) -> str:
-        """What the event's own page shows that a line of a list has no room for; empty if there is nothing."""
+        """Return what the event's own page shows that a line of a list has no room for; empty if there is nothing."""
         return _LINKS.get(self.event.name, "")
 
     @property
@@ -79,7 +79,7 @@ class Line:
 
     @property
     def reason(self) -> str:
-        """Where the words of the event do not say it already."""
+        """Return where the words of the event do not say it already."""
         said = self.event.data.get("reason", "")
         return "" if self.event.name in {"tool.changed", "tool.gone"} else str(said)
 

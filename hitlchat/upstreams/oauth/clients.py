@@ -116,7 +116,7 @@ def of(kept: SignIn) -> Client:
 
 
 def columns(client: Client, server_id: UUID, issuer: str) -> dict[str, Any]:
-    """How it is kept. The secret is for this issuer alone."""
+    """Return how it is kept. The secret is for this issuer alone."""
     expires = datetime.fromtimestamp(client.expires_at, UTC) if client.expires_at else None
     return {
         "client_id": client.id,
@@ -152,8 +152,10 @@ async def made(authority: Authority, redirect_uri: str, document: str, bounds: B
 
 
 def wanted_metadata(redirect_uri: str, offered: tuple[str, ...] = ("none",)) -> OAuthClientMetadata:
-    """How this installation describes itself to authorization servers. `offered`: how they let clients prove who they
-    are."""
+    """Return how this installation describes itself to authorization servers.
+
+    `offered`: how they let clients prove who they are.
+    """
     here = reach(urlsplit(redirect_uri).hostname or "") == "local"
     return OAuthClientMetadata(
         client_name=NAME,

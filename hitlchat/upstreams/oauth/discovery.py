@@ -158,7 +158,7 @@ class Authority:
 
     @property
     def sign_in_host(self) -> str:
-        """Where the person is sent."""
+        """Return where the person is sent."""
         return urlsplit(str(self.metadata.authorization_endpoint)).netloc
 
     @property
@@ -213,7 +213,7 @@ def _is_scope(name: str) -> bool:
 
 
 async def _challenge(spec: ServerSpec, bounds: Bounds) -> httpx2.Response:
-    """What the server says to whoever comes without a token."""
+    """Return what the server says to whoever comes without a token."""
     headers = {**spec.headers, "Accept": "application/json, text/event-stream"}
     if spec.transport == "sse":
         request = httpx2.Request("GET", spec.url, headers=headers)
@@ -296,7 +296,10 @@ def _checked(metadata: OAuthMetadata, bounds: Bounds) -> OAuthMetadata:
 def _scopes(
     challenged: str | None, resource: ProtectedResourceMetadata | None, metadata: OAuthMetadata
 ) -> tuple[str, ...]:
-    """What the server asked for just now, else what it says it knows; never all that its authority has to give."""
+    """Return what the server asked for just now, else what it says it knows.
+
+    Never all that its authority has to give.
+    """
     listed = " ".join(resource.scopes_supported or ()) if resource else ""
     scopes = asked(challenged or listed)
     if scopes and "offline_access" in (metadata.scopes_supported or ()):

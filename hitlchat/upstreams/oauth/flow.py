@@ -68,7 +68,7 @@ class Plan:
     origin: str
 
     def columns(self) -> dict[str, str]:
-        """What of it stays."""
+        """Return what of it stays."""
         return {
             "issuer": self.issuer,
             "token_endpoint": self.token_endpoint,
@@ -91,7 +91,7 @@ class Begun:
 
     @property
     def place(self) -> str:
-        """How the address begins."""
+        """Return how the address begins."""
         return f"{urlsplit(self.url).scheme}://{self.host}/"
 
     @property

@@ -32,7 +32,7 @@ MOST_HIDDEN = 12
 
 
 def credential(server: UpstreamServer) -> httpx2.Auth | None:
-    """What authorises requests to `server` where it is now, with the sign-in that there is when they are made.
+    """Return what authorises requests to `server` where it is now, with the sign-in that there is when they are made.
 
     None: nobody is signed in. The tokens go to no other origin, whoever uses it.
     """
@@ -111,7 +111,7 @@ class Holder:
         await in_db(token_store.lacks)(self._server_id, scopes)
 
     async def _read(self) -> Held | None:
-        """What is kept now. NoToken: it is of no use."""
+        """Return what is kept now. NoToken: it is of no use."""
         try:
             held = await in_db(token_store.read)(self._server_id, self._origin)
         except Unreadable as error:
@@ -150,7 +150,7 @@ class Holder:
             return self._as_it_is(held)
 
     def _as_it_is(self, held: Held) -> Held | NoToken:
-        """What there is while the authorization server does not answer."""
+        """Return what there is while the authorization server does not answer."""
         return NoToken(f"the sign-in could not be renewed: {self._trouble}") if held.is_over else held
 
     async def _renewed_by_one(self, held: Held) -> Held:

@@ -177,7 +177,7 @@ def read(server_id: UUID, origin: str) -> Held | None:
 
 
 def columns(tokens: Tokens, server_id: UUID, origin: str) -> dict[str, Any]:
-    """How tokens are kept."""
+    """Return how tokens are kept."""
     return {
         "tokens": clients.seal([tokens.access, tokens.refresh], "tokens", server_id, origin),
         "renews": bool(tokens.refresh),
@@ -190,7 +190,7 @@ def columns(tokens: Tokens, server_id: UUID, origin: str) -> dict[str, Any]:
 
 
 def claim(server_id: UUID, generation: int, who: str) -> bool:
-    """Whether `who` is the one to renew this generation: refresh tokens are often good for a single use."""
+    """Return whether `who` is the one to renew this generation: refresh tokens are often good for a single use."""
     row = SignIn.objects.filter(pk=server_id, generation=generation, tokens__gt="")
     free = row.filter(renewing_until=None) | row.filter(renewing_until__lt=Now())
     # Further ahead than it can be: the clock was set back since.

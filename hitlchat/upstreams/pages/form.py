@@ -44,7 +44,7 @@ def read(text: str) -> tuple[str, ...]:
 
 
 def argument_hints(arguments: Iterable[str]) -> list[str]:
-    """What is probably meant otherwise, in sentences."""
+    """Return what is probably meant otherwise, in sentences."""
     joined = (arg for arg in arguments if arg.startswith("-") and "=" not in arg and len(arg.split()) > 1)
     return [f"“{arg if len(arg) < LONGEST_SAID else arg[:LONGEST_SAID] + '…'}” {ONE}" for arg in joined]
 
@@ -99,7 +99,7 @@ def shown(given: Iterable[Value], standing: Iterable[Kept]) -> list[Row]:
 
 
 def posted(data: QueryDict, kind: Kind, standing: Iterable[Kept], user_id: int) -> tuple[list[Row], tuple[Value, ...]]:
-    """What was typed: as rows to show again, and as values."""
+    """Return what was typed: as rows to show again, and as values."""
     sealed = {each.name for each in standing if each.sealed}
     columns = (data.getlist(f"{kind}-{part}") for part in ("row", "name", "value", "held"))
     secrets = set(data.getlist(f"{kind}-secret"))

@@ -155,7 +155,7 @@ def begin(request: HttpRequest, name: str) -> HttpResponse:
 @never_cache
 @require_GET
 def callback(request: HttpRequest, server_id: UUID) -> HttpResponse:
-    """Where authorization servers send people back. Nothing of its address is kept or shown."""
+    """Return where authorization servers send people back. Nothing of its address is kept or shown."""
     if not request.user.is_authenticated or not may_administer(person(request)):
         # Not through the sign-in page: what stands in this address is for nobody else.
         raise PermissionDenied("Sign in as the administrator who began this, and begin again.")
@@ -187,7 +187,10 @@ def forget(request: HttpRequest, name: str) -> HttpResponse:
 
 @require_GET
 def client(request: HttpRequest, server_id: UUID) -> JsonResponse:
-    """How this installation describes itself to authorization servers that look it up; nothing in it is secret."""
+    """Return how this installation describes itself to authorization servers that look it up.
+
+    Nothing in it is secret.
+    """
     described = clients.wanted_metadata(_absolute(request, "servers:callback", server_id))
     shown = described.model_dump(by_alias=True, mode="json", exclude_none=True)
     return JsonResponse({"client_id": _absolute(request, "servers:client", server_id), **shown})

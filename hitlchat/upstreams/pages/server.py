@@ -121,7 +121,7 @@ def risk(request: HttpRequest) -> HttpResponse:
 
 
 def form_of(request: HttpRequest) -> ServerForm:
-    """What is typed, for a server that is saved (`of`) or not."""
+    """Return what is typed, for a server that is saved (`of`) or not."""
     saved = UpstreamServer.objects.filter(name=request.POST.get("of", "")).first()
     return ServerForm(request, draft=draft_of(saved) if saved else None, standing=saved, bound=True)
 
@@ -187,7 +187,7 @@ def whole_page(request: HttpRequest, server: UpstreamServer, form: ServerForm) -
 
 
 def live_parts(request: HttpRequest, server: UpstreamServer) -> dict[str, Any]:
-    """What changes by itself."""
+    """Return what changes by itself."""
     found = standing.standing_of(server)
     return {
         "server": found.server,
@@ -258,7 +258,7 @@ def server(request: HttpRequest, name: str) -> HttpResponse:
 @administrator_only
 @require_GET
 def live(request: HttpRequest, name: str) -> HttpResponse:
-    """What has changed by itself since the page was made, if anything has."""
+    """Return what has changed by itself since the page was made, if anything has."""
     context = live_parts(request, server_named(name))
     if context["mark"] == request.GET.get("mark"):
         return HttpResponse(status=204)

@@ -85,7 +85,7 @@ def test(request: HttpRequest) -> HttpResponse:
 
 
 def _row(request: HttpRequest, form: ServerForm) -> UpstreamServer:
-    """What would be saved. BadServer, NotConfirmed."""
+    """Return what would be saved. BadServer, NotConfirmed."""
     draft = form.draft()
     servers.check_program(draft, actor_of(request), confirmed_in(request), form.standing)
     row = connections.unsaved(draft, form.standing)

@@ -37,7 +37,7 @@ class Mention:
 
 
 def mentions(text: str, names: frozenset[str], own: str = "") -> Iterator[Mention]:
-    """Where `text` names one of `names`, other than `own`.
+    """Yield where `text` names one of `names`, other than `own`.
 
     Names are compared without regard to case and to `_`, `-` and `.`. A name that could be a plain word (`search`,
     `time`) counts only in quotes, or before “tool”, “server” and the like.
@@ -131,7 +131,7 @@ def assign(offers: Iterable[Offer], taken: Collection[str], kept: Mapping[Offer,
 
 
 def objections(alias: str, taken: Collection[str]) -> tuple[Objection, ...]:
-    """What speaks against an alias that an administrator chose; `taken` are the names of all other tools."""
+    """Return what speaks against an alias that an administrator chose; `taken` are the names of all other tools."""
     if not _FORM.fullmatch(alias):
         return (Objection("form", f"Expected 1 to {LONGEST} letters (a to z), digits, “_” and “-”."),)
     if shape(alias) in {shape(word) for word in RESERVED}:
@@ -157,7 +157,10 @@ def _speaking(description: str, tools: frozenset[str], servers: frozenset[str]) 
 
 
 def shape(name: str) -> str:
-    """What is left of a name at a glance: no case, `-` as `_`, one `_` for several, 0 as o, 1 and i as l, rn as m."""
+    """Return what is left of a name at a glance.
+
+    No case, `-` as `_`, one `_` for several, 0 as o, 1 and i as l, rn as m.
+    """
     seen = name.lower().translate(_LOOKALIKES)
     for pair, letter in _PAIRS:
         seen = seen.replace(pair, letter)

@@ -48,7 +48,9 @@ class Difference:
 
 
 def difference(before: dict[str, Any], after: dict[str, Any]) -> tuple[Difference, ...]:
-    """Where two records differ, in the order of their fields. Empty if they say the same, whatever their profiles.
+    """Return where two records differ, in the order of their fields.
+
+    Empty if they say the same, whatever their profiles.
 
     Lists of plain values are compared whole, lists of objects element by element. NotJson: a record is none.
     """

@@ -89,7 +89,7 @@ _left: dict[str, tuple[str, ...]] = {}
 
 
 def linear(pattern: str) -> bool:
-    """Whether the linear engine takes it, and without much work."""
+    """Return whether the linear engine takes it, and without much work."""
     return expressions.compiled(pattern) is not None
 
 
@@ -390,7 +390,7 @@ def _checked(value: Mapping[str, Any], text: str, checks: tuple[Check, ...]) -> 
 
 
 def _levels(value: Any) -> int:
-    """How deep it is nested; beyond the limit it is not looked at further."""
+    """Return how deep it is nested; beyond the limit it is not looked at further."""
     level, count = [value], 0
     while level and count <= MOST_LEVELS:
         count += 1

@@ -75,7 +75,7 @@ class Connection:
     env_names: tuple[str, ...] = ()
 
     def identity(self) -> dict[str, Any]:
-        """Where it leads, as JSON: what decides which program answers, and nothing that may be secret.
+        """Return where it leads, as JSON: what decides which program answers, and nothing that may be secret.
 
         ValueError: the URL cannot be understood.
         """

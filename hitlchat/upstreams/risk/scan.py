@@ -37,7 +37,10 @@ class Finding:
 
 
 def trips(findings: Iterable[Finding]) -> bool:
-    """Whether the tool forfeits what approval would be credited with: any sign of a text that works on its reader."""
+    """Return whether the tool forfeits what approval would be credited with.
+
+    Any sign of a text that works on its reader.
+    """
     return any(finding.id not in _HARMLESS for finding in findings)
 
 
@@ -183,7 +186,7 @@ _LOOK_BACK = 40
 
 
 def said(folded: str) -> Iterator[tuple[Phrase, int, int]]:
-    """Each phrase that the text contains, once, with where it stands."""
+    """Yield each phrase that the text contains, once, with where it stands."""
     for phrase in PHRASES:
         for match in phrase.pattern.finditer(folded):
             if not (phrase.negatable and _negated(folded, match.start())):
@@ -395,7 +398,7 @@ _NOTHING = Known()
 
 
 def scan(tool: Offered, known: Known = _NOTHING) -> tuple[Finding, ...]:
-    """What is suspicious about `tool`, at most a hundred findings, those of the name and the description first.
+    """Return what is suspicious about `tool`, at most a hundred findings, those of the name and the description first.
 
     Takes time linear in the size of the definition, and says so where a part was too large to be read.
     """

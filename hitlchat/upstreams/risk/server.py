@@ -122,7 +122,7 @@ class ServerFacts:
 
 
 def is_privileged(scope: str) -> bool:
-    """Whether a right of this name reaches far beyond a single task."""
+    """Return whether a right of this name reaches far beyond a single task."""
     return _PRIVILEGED.search(scope) is not None
 
 
@@ -133,7 +133,7 @@ def assess_server(server: ServerFacts) -> Assessment:
 
 
 def reach(host: str) -> Reach:
-    """Where a host is, as far as its name says."""
+    """Return where a host is, as far as its name says."""
     host = host.lower().rstrip(".")
     if host == "localhost" or host.endswith(".localhost"):
         return "local"

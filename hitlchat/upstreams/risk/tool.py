@@ -193,7 +193,7 @@ def _denied(tool: Offered, key: str) -> bool:
 
 
 def _claimed(tool: Offered, key: str) -> bool:
-    """What is no clear no counts as a yes."""
+    """Return whether the tool claims this; anything but a clear no counts as a yes."""
     value = _hint(tool, key)
     return value is not None and value is not False
 
@@ -215,7 +215,7 @@ class Composed:
     reasons: tuple[str, ...]
 
     def within(self, ceiling: int) -> bool:
-        """Whether a tool of this risk may be offered where `ceiling` is the highest level allowed."""
+        """Return whether a tool of this risk may be offered where `ceiling` is the highest level allowed."""
         return self.inherent <= ceiling
 
 
