@@ -7,6 +7,6 @@ class ChatConfig(AppConfig):
 
     def ready(self) -> None:
         # Connects open pages to what upstream servers ask and tell.
-        from hitlchat.chat import fragments  # noqa: PLC0415
+        from hitlchat.chat import following  # noqa: PLC0415
 
-        fragments.listen()
+        following.listen()

@@ -1,24 +1,16 @@
 """The pieces of HTML that go to a conversation's page over its websocket; each says by id where it belongs."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from django.template.loader import render_to_string
 from django.utils.html import escape
 
-from hitlchat.agent import writing
 from hitlchat.base.visible import see
 from hitlchat.chat import transcript_view
 from hitlchat.gate.batch import Outcome
-from hitlchat.gate.grants.giving import grant_changed
 from hitlchat.gate.models import ToolCall
 from hitlchat.gate.status import Status
-from hitlchat.upstreams.elicitation.questions import question_changed
-from hitlchat.upstreams.history import progressed
-
-if TYPE_CHECKING:
-    from hitlchat.upstreams.client import Step
 
 
 @dataclass(frozen=True)
@@ -55,7 +47,7 @@ def asks(conversation_id: UUID) -> str:
 
 
 def grants(conversation_id: UUID) -> str:
-    """Return what runs unasked here, and how much of that is left."""
+    """What runs unasked here, and how much of that is left."""
     meter = render_to_string("grants/_meter.html", transcript_view.grants(conversation_id))
     return f'<div id="grants" hx-swap-oob="innerHTML">{meter}</div>'
 
@@ -76,7 +68,7 @@ def call(conversation_id: UUID, call_id: UUID) -> str:
 
 
 def progress(call_id: str, done: float, total: float | None, message: str) -> str:
-    """Return how far a call is that executes. Numbers only as they make sense: a server may send any."""
+    """How far a call is that executes. Numbers only as they make sense: a server may send any."""
     known = total if total is not None and total > 0 and 0 <= done <= total else None
     said = f"{done:,.6g} of {known:,.6g}" if known else ""
     shown = {"call": call_id, "done": f"{done:.6f}", "total": known and f"{known:.6f}", "said": said}
@@ -104,7 +96,7 @@ def flash(text: str) -> str:
 
 
 def outcomes(told: list[Outcome]) -> str:
-    """Return what came of each of several answers."""
+    """What came of each of several answers."""
     all_counted = all(outcome.counted for outcome in told)
     html = render_to_string("approvals/_outcomes.html", {"outcomes": told, "all_counted": all_counted})
     return f'<div id="flash" hx-swap-oob="innerHTML">{html}</div>'
@@ -114,28 +106,3 @@ def too_late(settled: ToolCall) -> str:
     """The other person, tab or deadline was first: say so, and take the card away."""
     words = f"This call was already answered: {Status(settled.status).label.lower()}. Your answer did not count."
     return (asks(settled.conversation_id) if settled.conversation_id else "") + flash(words)
-
-
-LONGEST_MESSAGE = 200
-
-
-def listen() -> None:
-    progressed.connect(_on_progress, dispatch_uid="chat")
-    question_changed.connect(_on_question, dispatch_uid="chat")
-    grant_changed.connect(_on_grant, dispatch_uid="chat")
-
-
-def _on_progress(*, call_id: UUID, conversation_id: UUID | None, step: "Step", **_: Any) -> None:
-    if conversation_id is not None:
-        said = {"done": step.progress, "total": step.total, "message": step.message[:LONGEST_MESSAGE]}
-        writing.tell_soon(conversation_id, "progress", call=str(call_id), **said)
-
-
-def _on_question(*, call_id: UUID, conversation_id: UUID | None, turn_id: UUID | None, **_: Any) -> None:
-    if conversation_id is not None:
-        writing.tell_soon(conversation_id, "question", call=str(call_id), turn=str(turn_id))
-
-
-def _on_grant(*, conversation_id: UUID | None, **_: Any) -> None:
-    if conversation_id is not None:
-        writing.tell_soon(conversation_id, "grants")

@@ -7,6 +7,6 @@ class RecordConfig(AppConfig):
     label = "record"
 
     def ready(self) -> None:
-        from hitlchat.record import signing  # noqa: PLC0415
+        from hitlchat.record import keys  # noqa: PLC0415
 
-        register(signing.check, "hitlchat")
+        register(keys.check, "hitlchat")

@@ -20,7 +20,7 @@ from django.utils import timezone
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import AuditEvent, Drop, RecordKey, Seal, ToolCall
 from hitlchat.gate.transition import note
-from hitlchat.record import receipts, rows, sealing, seals, signing
+from hitlchat.record import keys, receipts, rows, sealing, seals
 from hitlchat.record.lines import FORMAT, Body, Writer
 from hitlchat.record.receipts_checked import DECIDED
 from hitlchat.record.seals import (
@@ -124,8 +124,8 @@ def receipt(to: Path, call_id: UUID, actor: Actor) -> dict[str, int]:
 
 def _write(to: Path, about: Body, content: Any) -> dict[str, int]:
     """Whole or not at all, and for its owner only."""
-    private = signing.own()
-    key = signing.enrolled(private)
+    private = keys.own()
+    key = keys.enrolled(private)
     counts, writer = _Counts(), Writer()
     if to.exists():
         raise FileExistsError(f"{to} exists: name a file that does not.")

@@ -17,10 +17,11 @@ from hitlchat.base.database import in_db
 from hitlchat.gate.actor import SYSTEM, Actor
 from hitlchat.gate.models import AuditEvent, Drop, Seal
 from hitlchat.gate.transition import note
-from hitlchat.record import rows, signing
+from hitlchat.record import keys, rows
+from hitlchat.record.keys import BadKey, OtherKey
 from hitlchat.record.sealing import MOST, seal, seal_all
 from hitlchat.record.seals import DROP, within
-from hitlchat.record.signing import BadKey, OtherKey, sign
+from hitlchat.record.signing import sign
 
 
 @dataclass(frozen=True)
@@ -90,8 +91,8 @@ def drop(days: int, actor: Actor) -> int:
 
 def _dropped(number: int, late: dict[int, int], days: int, actor: Actor) -> bool:
     """Drop one batch: its events go, its drop is signed and recorded, all of it or nothing."""
-    private = signing.own()
-    key = signing.enrolled(private)
+    private = keys.own()
+    key = keys.enrolled(private)
     batch = Seal.objects.get(pk=number)
     made = Drop(seal=batch, dropped_at=timezone.now(), key=key)
     made.signature = sign(private, DROP, rows.body_of_drop(made, batch))
@@ -135,7 +136,7 @@ class Keeper:
         try:
             if not self._has_key:
                 # At the start, and not only once there is something to seal.
-                signing.enrolled(signing.own())
+                keys.enrolled(keys.own())
                 self._has_key = True
                 if append_only.missing():
                     self._complain(BOLTS_OFF)

@@ -18,7 +18,7 @@ from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from hitlchat.gate.models import AuditEvent, RecordKey, Seal
-from hitlchat.record import rows, seals, signing
+from hitlchat.record import keys, rows, seals
 from hitlchat.record.seals import FORM, SEAL, Row, gaps_in, hash_of
 from hitlchat.record.signing import sign
 
@@ -33,7 +33,7 @@ def seal(up_to: int | None = None) -> Seal | None:
 
     No row keeps it from going on: one that cannot be read is sealed as such.
     """
-    private = signing.own()
+    private = keys.own()
     before = Seal.objects.order_by("-number").first()
     # Before the events are read: who has ended by now, and has committed, is seen then.
     oldest = _oldest_transaction()
@@ -43,7 +43,7 @@ def seal(up_to: int | None = None) -> Seal | None:
     if not (late or fresh):
         return None
     made = _made(before, late, fresh, oldest)
-    return made if _signed(made, signing.enrolled(private), private) else None
+    return made if _signed(made, keys.enrolled(private), private) else None
 
 
 def seal_all() -> int:

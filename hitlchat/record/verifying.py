@@ -9,7 +9,7 @@ from django.db.models import Q
 from hitlchat.base.durations import about
 from hitlchat.gate.models import AuditEvent, Drop, RecordKey, Seal, ToolCall
 from hitlchat.gate.sources import altered
-from hitlchat.record import calls, keeping, rows, sealing, seals, signing
+from hitlchat.record import calls, keeping, keys, rows, sealing, seals, signing
 from hitlchat.record.calls import People
 from hitlchat.record.checking import Finding, Report
 from hitlchat.record.keeping import Mark
@@ -259,7 +259,7 @@ def _keys(report: Report, noted: str, last: Seal | None) -> Iterator[Finding]:
     if not known:
         return
     report.key = known[-1].id
-    anchor = noted or signing.own_fingerprint() or ""
+    anchor = noted or keys.own_fingerprint() or ""
     if not anchor:
         report.notes.append(UNKNOWN)
     elif why := signing.broken(known, anchor):

@@ -20,11 +20,12 @@ from hitlchat.base.durations import about
 from hitlchat.gate.actor import Actor, actor_of
 from hitlchat.gate.models import AuditEvent, Seal
 from hitlchat.gate.transition import note
-from hitlchat.record import exporting, sealing, signing
+from hitlchat.record import exporting, keys, sealing
 from hitlchat.record.checking import Report, check, checked_words
 from hitlchat.record.exporting import NothingThere
 from hitlchat.record.keeping import BadMark
-from hitlchat.record.signing import BadKey, OtherKey, spaced
+from hitlchat.record.keys import BadKey, OtherKey
+from hitlchat.record.signing import spaced
 from hitlchat.record.verifying import Known, steps
 
 VERIFIED: Final = "record.verified"
@@ -90,7 +91,7 @@ def receipt(request: HttpRequest) -> HttpResponseBase:
 
 def _page(request: HttpRequest, *, status: int = 200, **more: Any) -> HttpResponse:
     last = AuditEvent.objects.filter(name=VERIFIED).select_related("actor").order_by("-pk").first()
-    unsealed, key = sealing.unsealed_seconds(), signing.current()
+    unsealed, key = sealing.unsealed_seconds(), keys.current()
     shown = {
         "section": "record",
         "seals": Seal.objects.select_related("drop").order_by("-number")[:MOST_SEALS],

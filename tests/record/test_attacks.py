@@ -24,7 +24,7 @@ from hitlchat.base import canonical
 from hitlchat.gate import attention, decide, facts
 from hitlchat.gate.models import Approval, AuditEvent, Decision, Seal, Tool, ToolCall, new_id
 from hitlchat.gate.taking_back import take_back
-from hitlchat.record import rows, seals, signing
+from hitlchat.record import keys, rows, seals
 from hitlchat.record.checking import check
 from hitlchat.record.exporting import export, receipt
 from hitlchat.record.sealing import seal, seal_all
@@ -394,8 +394,8 @@ def sealed_before() -> None:
     made.gaps = [[1, there[0]["id"] - 1]] if there[0]["id"] > 1 else []
     hashes = [rows.hashed(row, made.salt, 1) for row in there]
     made.root, made.marks = seals.root(hashes).hex(), rows.marks_of(hashes)
-    private = signing.own()
-    made.key = signing.enrolled(private)
+    private = keys.own()
+    made.key = keys.enrolled(private)
     body = rows.body_of(made)
     made.hash, made.signature = hash_of(body), sign(private, SEAL, body)
     made.save(force_insert=True)

@@ -18,7 +18,7 @@ from pytest_django import Settings
 
 from hitlchat.gate.models import AuditEvent, Seal
 from hitlchat.management.commands.audit import Command
-from hitlchat.record import signing
+from hitlchat.record import keys
 from hitlchat.record.sealing import seal
 from tests.architecture.source import ROOT
 from tests.gate.asking import approved, recording
@@ -115,10 +115,10 @@ def test_the_key_is_made_once_for_its_owner_only_and_changed_by_a_command(data_f
     with pytest.raises(CommandError, match="Nothing was sealed yet"):
         audit("key")
     sealed(1)
-    assert stat.S_IMODE(signing.file().stat().st_mode) == 0o600
-    before = signing.own_fingerprint()
+    assert stat.S_IMODE(keys.file().stat().st_mode) == 0o600
+    before = keys.own_fingerprint()
     audit("rotate")
-    after = signing.own_fingerprint()
+    after = keys.own_fingerprint()
     assert before != after
     assert (data_folder / f"record_key.{(before or '')[:16]}").exists()
     assert AuditEvent.objects.filter(name="record.key_changed").get().data == {
@@ -128,7 +128,7 @@ def test_the_key_is_made_once_for_its_owner_only_and_changed_by_a_command(data_f
     }
     assert found(key=before or "") == []
     # One that is lost is replaced too; who noted the old one is told that it never vouched for this.
-    signing.file().unlink()
+    keys.file().unlink()
     with pytest.raises(CommandError, match="This process has none"):
         audit("key")
     audit("rotate", "--lost")
@@ -139,15 +139,15 @@ def test_the_key_is_made_once_for_its_owner_only_and_changed_by_a_command(data_f
 @pytest.mark.parametrize("form", ["pem", "base64", "path"])
 def test_the_key_can_be_given(form: str, settings: Settings, data_folder: Path) -> None:
 
-    key = signing.own()
-    pem = signing.file().read_text(encoding="ascii")
+    key = keys.own()
+    pem = keys.file().read_text(encoding="ascii")
     given = {"pem": pem, "base64": base64.b64encode(key.private_bytes_raw()).decode(), "path": str(data_folder / "k")}
-    signing.file().rename(data_folder / "k")
+    keys.file().rename(data_folder / "k")
     settings.HITL_RECORD_KEY = given[form]
     happen(1)
     assert seal() is not None
-    assert (signing.check(), found()) == ([], [])
-    assert not signing.file().exists()
+    assert (keys.check(), found()) == ([], [])
+    assert not keys.file().exists()
     with pytest.raises(CommandError, match="say with --to"):
         audit("rotate")
     assert "Set HITL_RECORD_KEY to" in audit("rotate", "--to", data_folder / "new")
@@ -156,7 +156,7 @@ def test_the_key_can_be_given(form: str, settings: Settings, data_folder: Path) 
 @pytest.mark.parametrize("given", ["nonsense", "/no/such/file", "AAAA", "-----BEGIN nothing"])
 def test_a_key_that_is_none_stops_the_start(given: str, settings: Settings) -> None:
     settings.HITL_RECORD_KEY = given
-    (error,) = signing.check()
+    (error,) = keys.check()
     assert error.id == "hitlchat.record.E001"
     assert "expected the path of a PEM file" in error.msg
 

@@ -18,7 +18,7 @@ from hitlchat.gate import attention, decide
 from hitlchat.gate.actor import SYSTEM
 from hitlchat.gate.models import AuditEvent, Oversight, Seal, ToolCall
 from hitlchat.gate.taking_back import take_back
-from hitlchat.record import keeping, signing
+from hitlchat.record import keeping, keys
 from hitlchat.record.checking import check
 from hitlchat.record.exporting import NothingThere, export, receipt
 from hitlchat.record.lines import Writer
@@ -64,7 +64,7 @@ def test_a_file_that_nobody_touched_is_genuine_and_says_what_is_in_it(story: Too
     found = check(exported(tmp_path))
     assert found.wrong == ""
     assert (found.batches, found.events, found.receipts) == (3, 9, 2)
-    assert found.key == signing.own_fingerprint()
+    assert found.key == keys.own_fingerprint()
     # That it was exported is part of it.
     assert AuditEvent.objects.latest("pk").name == "record.exported"
 
@@ -146,14 +146,14 @@ def _somewhere(body: dict[str, Any]) -> str:
 
 
 def test_a_file_of_another_key_is_not_taken_for_one_with_the_noted_key(story: ToolCall, tmp_path: Path) -> None:
-    noted = signing.own_fingerprint() or ""
+    noted = keys.own_fingerprint() or ""
     assert wrong(exported(tmp_path, "a"), noted) is None
     replace_key()
     lines = exported(tmp_path, "b")
     # The key before vouched for the new one.
     assert wrong(lines, noted) is None
     assert wrong(lines, "0" * 64) == 1
-    assert wrong(lines_of(tmp_path / "a"), signing.own_fingerprint() or "") == 1
+    assert wrong(lines_of(tmp_path / "a"), keys.own_fingerprint() or "") == 1
 
 
 def test_secrets_are_kept_back_and_the_rest_still_verifies(bob: User, tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from pytest_django import Settings
 from hitlchat.base.database import in_db
 from hitlchat.gate.actor import SYSTEM
 from hitlchat.gate.models import AuditEvent, Seal
-from hitlchat.record import keeping, signing
+from hitlchat.record import keeping, keys
 from hitlchat.record.checking import check
 from hitlchat.record.exporting import export
 from hitlchat.record.keeping import Keeper, keep
@@ -180,7 +180,7 @@ def test_a_keeper_with_another_key_seals_nothing_and_says_so_once(
 ) -> None:
     settings.HITL_RECORD_SECONDS = 0
     sealed(1)
-    signing.file().unlink()
+    keys.file().unlink()
     keeper = Keeper()
     happen(1)
     for look in range(4):

@@ -6,7 +6,7 @@ from django.db import connection
 
 from hitlchat.gate.actor import SYSTEM
 from hitlchat.gate.models import RecordKey, Seal, ToolCall
-from hitlchat.record import keeping, signing
+from hitlchat.record import keeping, keys
 from hitlchat.record.rows import body_of
 from hitlchat.record.sealing import seal, seal_all
 from hitlchat.record.seals import hash_of
@@ -128,11 +128,11 @@ def test_the_key_that_was_noted_vouches_for_those_that_followed_it_and_for_no_ot
     data_folder: object, tamper: Sql
 ) -> None:
     sealed(2)
-    noted = signing.own_fingerprint()
+    noted = keys.own_fingerprint()
     assert noted is not None
     replace_key()
     sealed(2)
-    assert signing.own_fingerprint() != noted
+    assert keys.own_fingerprint() != noted
     assert found(key=noted) == []
     assert found() == []
     tamper("UPDATE gate_recordkey SET endorsement = ''")
@@ -143,24 +143,24 @@ def test_the_key_that_was_noted_vouches_for_those_that_followed_it_and_for_no_ot
 
 def test_an_intruder_who_seals_with_a_key_of_their_own_is_found(tamper: Sql) -> None:
     sealed(2)
-    own = signing.file().read_bytes()
-    signing.file().unlink()
-    with pytest.raises(signing.OtherKey, match="seals nothing"):
+    own = keys.file().read_bytes()
+    keys.file().unlink()
+    with pytest.raises(keys.OtherKey, match="seals nothing"):
         sealed(1)
     for statement in ("DELETE FROM gate_seal", "DELETE FROM gate_recordkey"):
         tamper(statement)
     seal_all()
     assert found() == []
-    signing.file().write_bytes(own)
+    keys.file().write_bytes(own)
     assert found() == [("key not vouched for", None, None)]
     # Nor does it help to pass it off as an older one.
     assert RecordKey.objects.count() == 1
 
 
 def replace_key() -> None:
-    fresh = signing.file().with_name("fresh")
-    signing.rotate(fresh, SYSTEM)
-    fresh.replace(signing.file())
+    fresh = keys.file().with_name("fresh")
+    keys.rotate(fresh, SYSTEM)
+    fresh.replace(keys.file())
 
 
 def _id(call: ToolCall) -> object:

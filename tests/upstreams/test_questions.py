@@ -17,8 +17,8 @@ from hitlchat.gate.models import Approval, AuditEvent, Decision, Tool, ToolCall
 from hitlchat.gate.status import Status
 from hitlchat.upstreams.client import Question
 from hitlchat.upstreams.elicitation import questions
+from hitlchat.upstreams.elicitation.asker import Asker
 from hitlchat.upstreams.elicitation.fields import BadAnswer
-from hitlchat.upstreams.elicitation.questions import Asker
 from hitlchat.upstreams.models import QuestionState, UpstreamQuestion
 from tests.conftest import signed_in
 from tests.gate.asking import events

@@ -12,7 +12,7 @@ from django.utils import timezone
 from django.utils.dateparse import parse_date, parse_datetime
 
 from hitlchat.gate.actor import Actor
-from hitlchat.record import console, exporting, keeping, sealing, signing
+from hitlchat.record import console, exporting, keeping, keys, sealing
 from hitlchat.record.checking import check, plural
 from hitlchat.record.console import Style
 from hitlchat.record.keeping import BadMark
@@ -59,7 +59,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, what: str, **options: Any) -> str:
         try:
             return str(getattr(self, f"_{what}")(options))
-        except (signing.BadKey, signing.OtherKey, BadMark, exporting.NothingThere) as error:
+        except (keys.BadKey, keys.OtherKey, BadMark, exporting.NothingThere) as error:
             raise CommandError(str(error)) from error
         except OSError as error:
             raise CommandError(f"{error.filename}: {error.strerror}" if error.filename else str(error)) from error
@@ -102,7 +102,7 @@ class Command(BaseCommand):
         return f"Dropped: {plural(dropped, 'batch', 'batches')} sealed more than {plural(days, 'day')} ago."
 
     def _key(self, options: dict[str, Any]) -> str:
-        known, own = signing.current(), signing.own_fingerprint()
+        known, own = keys.current(), keys.own_fingerprint()
         if known is None and own is None:
             raise CommandError("Nothing was sealed yet: the first start of the server makes a key.")
         if known is not None and own != known.pk:
@@ -117,9 +117,9 @@ class Command(BaseCommand):
         to = options["to"]
         if settings.HITL_RECORD_KEY and to is None:
             raise CommandError("HITL_RECORD_KEY is set: say with --to in which new file the new key is to be.")
-        made = signing.rotate(to or signing.file().with_name("record_key.new"), CONSOLE, lost=options["lost"])
+        made = keys.rotate(to or keys.file().with_name("record_key.new"), CONSOLE, lost=options["lost"])
         if to is None:
-            signing.put_in_place()
+            keys.put_in_place()
             sealing.seal_all()
             return f"From now on the record is sealed with {spaced(made.pk)}\nNote it elsewhere."
         return f"The record is sealed with {spaced(made.pk)}\nSet HITL_RECORD_KEY to {to} for every process."

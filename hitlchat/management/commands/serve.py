@@ -24,7 +24,7 @@ TOO_LARGE = b"HTTP/1.1 413 Content Too Large\r\nConnection: close\r\nContent-Len
 
 
 class NeverStarted:
-    """Stands in for the application of a request that became a websocket: Daphne's shutdown expects one."""
+    """Stands in for the application of a request that has none or became a websocket: Daphne's shutdown expects one."""
 
     @staticmethod
     def done() -> bool:
@@ -101,6 +101,11 @@ class GracefulServer(Server):  # type: ignore[misc]
         await super().handle_reply(protocol, message)
         if isinstance(protocol, BoundedRequest):
             await protocol.taken()
+
+    def create_application(self, protocol: Any, scope: dict[str, Any]) -> Any:
+        """Return the queue of a new application; None for a request that was still arriving as the server ended."""
+        ends = self.connections[protocol].get("application_instance") is NeverStarted
+        return None if ends else super().create_application(protocol, scope)
 
     def kill_all_applications(self) -> Any:
         for connection in self.connections.values():
