@@ -1,4 +1,4 @@
-"""What every page's frame shows."""
+"""The frame of every page."""
 
 from functools import partial
 from typing import Any

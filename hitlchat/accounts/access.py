@@ -1,4 +1,4 @@
-"""Who may see a page: whoever is signed in, administrators alone; and what a part of a page says when signed out."""
+"""Access: administrators alone, or whoever is signed in, may see a page; and what its parts say once signed out."""
 
 from collections.abc import Awaitable, Callable
 from functools import wraps
@@ -53,7 +53,7 @@ Handler = Callable[[HttpRequest], HttpResponseBase] | Callable[[HttpRequest], Aw
 
 @sync_and_async_middleware
 def leave_page(get_response: Handler) -> Handler:
-    """For htmx, which would put the page of sign-in where the part belongs: where to go instead, in a header."""
+    """Tell htmx in a header where to go: it would put the page of sign-in where the part belongs."""
     if iscoroutinefunction(get_response):
 
         async def async_middleware(request: HttpRequest) -> HttpResponseBase:

@@ -20,7 +20,7 @@ def hashed(secret: str) -> str:
 
 
 class Role(models.TextChoices):
-    """What a person is here: one of these each."""
+    """One role for each person."""
 
     MEMBER = "member", "Member"
     APPROVER = "approver", "Approver"

@@ -1,4 +1,4 @@
-"""What a person may do here, as questions with one answer each; and the roles, which are Django groups."""
+"""Roles, which are Django groups, and rights: questions about what a person may do, with one answer each."""
 
 from typing import Any, Final
 

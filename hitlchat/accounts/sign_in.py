@@ -77,7 +77,7 @@ def page(
 
 
 def address(request: HttpRequest) -> str | None:
-    """Of the client. What it says of itself counts only as far as TRUSTED_PROXIES added it, counted from the end."""
+    """Return the client's address. A header counts only as far as TRUSTED_PROXIES added it, counted from the end."""
     peer: str | None = request.META.get("REMOTE_ADDR")
     seen = [*request.headers.get("X-Forwarded-For", "").split(","), peer or ""]
     at = seen[max(-len(seen), -1 - settings.TRUSTED_PROXIES)].strip()

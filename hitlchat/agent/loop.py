@@ -119,7 +119,7 @@ GUARDED = {WRAPPED_UP: "wrap-up", HARD_STOP: "hard-stop", STUCK: "repeated"}
 
 @dataclass(frozen=True)
 class Turn:
-    """What is needed to ask the model once."""
+    """Everything needed to ask the model once."""
 
     message: Message
     caller: Caller
@@ -147,7 +147,7 @@ async def advance(claim: Claim) -> None:
 
 
 class _Fits(Exception):
-    """There is room by now for a call that was held back."""
+    """Raised when there is room by now for a call that was held back."""
 
 
 async def _step(claim: Claim) -> bool:

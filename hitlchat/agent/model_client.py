@@ -111,7 +111,7 @@ class Endpoint:
 
     @property
     def shown_url(self) -> str:
-        """For people who chat: the name and password that some operators put into the address are left out."""
+        """Return the address for people who chat, without the name and password that some operators put there."""
         scheme, _, rest = self.base_url.rpartition("://")
         authority, slash, path = rest.partition("/")
         shown = authority.rpartition("@")[2] + slash + path.partition("?")[0].partition("#")[0]
@@ -119,7 +119,7 @@ class Endpoint:
 
     @property
     def provider(self) -> str:
-        """For traces: every server that speaks its API goes by this name."""
+        """Return the provider's name for traces: every server that speaks its API goes by this one."""
         return "hitlchat.demo" if self.is_demo else "openai"
 
     @property
@@ -132,7 +132,7 @@ class Endpoint:
 
 
 class OwnAddress:
-    """Where this process listens, learnt from the server that runs it; the demo model is asked there."""
+    """The address where this process listens, learnt from the server that runs it; the demo model is asked there."""
 
     def __init__(self) -> None:
         self.base_url = ""
@@ -152,7 +152,7 @@ def uses_demo() -> bool:
 
 
 def demo_key() -> str:
-    """Only this installation's processes know it."""
+    """Return a key that only this installation's processes know."""
     return salted_hmac("hitlchat.demo-model", "key", algorithm="sha256").hexdigest()
 
 

@@ -275,7 +275,7 @@ def stop(run_id: UUID, actor: Actor, *, written: str = "") -> bool:
 
 
 def leave_turn(run: Run, actor: Actor, why: str) -> None:
-    """What waits of the open turn is withdrawn, what executes is told to stop, and the model is answered every call:
+    """Withdraw what waits of the open turn, stop what executes, and answer the model every call:
     else no model server would take the conversation again. `run` is read with its conversation and its owner."""
     if run.turn_id is None:
         return

@@ -68,7 +68,7 @@ def drop_unfinished(run_id: UUID) -> None:
 
 
 def keep_partial(run: Run, written: str) -> None:
-    """What was written of a stopped answer, `written` or as stored, stays, marked as cut off; an empty one goes."""
+    """Keep what was written of a stopped answer (`written`, or as stored), marked as cut off; an empty one goes."""
     for message in Message.objects.filter(run=run, state=MessageState.STREAMING):
         if (text := written or message.content).strip():
             close_answer(message.pk, Answer(text), state=MessageState.CUT)

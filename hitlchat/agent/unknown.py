@@ -19,7 +19,7 @@ RUN_AGAIN = "call.run_again"
 
 
 class NotAgain(Exception):
-    """It was not submitted again; the message says why."""
+    """The call was not submitted again; the message says why."""
 
 
 def mark(call_id: UUID, outcome: Literal["done", "failed"], actor: Actor, *, remark: str = "") -> ToolCall:
@@ -72,7 +72,7 @@ def again(old: ToolCall, actor: Actor, name: str, *, remark: str = "") -> ToolCa
 
 
 def _is_again(old: ToolCall) -> bool:
-    """By its place in the turn as well: on older records nothing else tells."""
+    """Return whether this is the call run again, also by its place in the turn: older records have nothing else."""
     if AuditEvent.objects.filter(call=old, name=RUN_AGAIN).exists():
         return True
     same = ToolCall.objects.filter(turn_id=old.turn_id, model_call_id=old.model_call_id).exclude(pk=old.pk)

@@ -56,7 +56,7 @@ def text_of(run_id: UUID) -> str:
 
 
 class Writing:
-    """Each event carries all text since the last stored point, so that a lost one is made good by the next, and a page
+    """An answer while it is written: each event carries all text since the last stored point, so that a lost one is
     that joins late needs only what is stored."""
 
     def __init__(self, claim: Claim, message: Message) -> None:

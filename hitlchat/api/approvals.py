@@ -32,7 +32,7 @@ def list_approvals(request: ApiRequest, wanted: Query[schemas.ApprovalFilter]) -
 
 @router.get("/{uuid:approval_id}", response=schemas.Approval)
 def read_approval(request: ApiRequest, approval_id: UUID) -> schemas.Approval:
-    """As the card shows it. For who may decide by this credential, it counts as shown."""
+    """Return it as the card shows it. For who may decide by this credential, it counts as shown."""
     found = get_object_or_404(_mine(request, [approval_id]), pk=approval_id)
     attention.shown(found, request.auth.actor)
     return shapes.approval(found)

@@ -1,4 +1,4 @@
-"""What REST says of the record."""
+"""Schemas of the record in REST."""
 
 from datetime import datetime
 from typing import Literal

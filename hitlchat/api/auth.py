@@ -1,4 +1,4 @@
-"""Whose request this is, and how they are known: by their session, or by a personal token."""
+"""Authentication of a request: by the person's session, or by a personal token."""
 
 from dataclasses import dataclass
 from datetime import datetime

@@ -58,7 +58,7 @@ class Grant(Shape):
 
 
 class Approved(schemas.Approval):
-    """With the grant that was given together with the yes."""
+    """An approval with the grant that was given together with the yes."""
 
     grant: Grant
 

@@ -106,7 +106,7 @@ def read_rules(request: ApiRequest, name: str) -> RulesInForce:
 
 @rules_router.put("/{name}/rules", response=RulesInForce)
 def set_rules(request: ApiRequest, name: str, body: ToolRules) -> RulesInForce:
-    """From now on. What was asked under other rules and has not started is withdrawn, also if it was approved."""
+    """Set the rules from now on. Calls asked under others that have not started are withdrawn, approved ones too."""
     ruling.require_administrator(request.auth.actor)
     tool = get_object_or_404(Tool, name=name)
     rules = Rules(

@@ -1,4 +1,4 @@
-"""What the REST API takes and gives, by the names of the contract: camelCase outside, ours inside."""
+"""Schemas of the REST API by the names of the contract: camelCase outside, ours inside."""
 
 from datetime import datetime
 from typing import Annotated, Any, Literal

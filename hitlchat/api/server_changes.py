@@ -1,4 +1,4 @@
-"""From a body that changes upstream tools to the change, and from what speaks against it to the fields of the body."""
+"""Changes of upstream tools: from the body of a request, and from objections to the fields of that body."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""What the REST API takes and gives about the tools of upstream servers, and about what is offered of them."""
+"""Schemas of the tools of upstream servers, and of what is offered of them."""
 
 from datetime import datetime
 from typing import Annotated, Literal

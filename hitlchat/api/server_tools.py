@@ -105,7 +105,7 @@ def change_server_tool(
 
 
 def _tool(server_name: str, tool: str) -> ComposedTool:
-    """By its name, else by its id."""
+    """Return the tool of this name, else of this id."""
     rows = named(server_name).tools.select_related("server", "tool", "accepted_by")
     return rows.filter(name=tool).first() or get_object_or_404(rows, pk=_uuid(tool))
 

@@ -188,7 +188,7 @@ MOST_EVENTS = 20
 
 
 def servers_out() -> QuerySet[UpstreamServer]:
-    """With all that `server` needs."""
+    """Return the servers with all that `server` needs."""
     exposed = Count("tools", filter=Q(tools__state=ToolState.EXPOSED))
     return UpstreamServer.objects.annotate(
         exposed_count=exposed, withheld_count=Count("tools", filter=Q(tools__state=ToolState.WITHHELD))
@@ -259,7 +259,7 @@ def tried(trial: Trial) -> Tried:
 
 
 def tools(rows: Iterable[ComposedTool], *, schemas_too: bool) -> list[tool_schemas.ComposedTool]:
-    """With their servers and their rows in the gate loaded."""
+    """Return the tools, whose servers and rows in the gate are loaded."""
     found = list(rows)
     aliases = composing.proposals(found)
     return [tool_schemas.ComposedTool(**_tool(row, aliases[row.pk], schemas_too=schemas_too)) for row in found]

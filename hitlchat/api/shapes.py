@@ -1,4 +1,4 @@
-"""From rows to what the API gives."""
+"""Rows as the API gives them."""
 
 from collections.abc import Iterable
 from typing import cast
@@ -34,7 +34,7 @@ def with_all(rows: QuerySet[gate.Approval]) -> QuerySet[gate.Approval]:
 
 
 def calls() -> QuerySet[gate.ToolCall]:
-    """With all that `call` needs."""
+    """Return the calls with all that `call` needs."""
     return history.needed(gate.ToolCall.objects.all())
 
 
@@ -92,7 +92,7 @@ def approval(row: gate.Approval) -> schemas.Approval:
 
 
 def approvals(rows: Iterable[gate.Approval]) -> list[schemas.Approval]:
-    """With as many queries for many as for one."""
+    """Return the approvals, with as many queries for many as for one."""
     found = list(rows)
     waiting = [row for row in found if row.call.status == Status.WAITING]
     times, yes = batch.times(waiting), _counted(waiting)

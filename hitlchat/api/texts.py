@@ -1,4 +1,4 @@
-"""What models read about calls that were declined, edited, late or refused, in an administrator's words."""
+"""Texts: what models read about calls that were declined, edited, late or refused, in an administrator's words."""
 
 from django.shortcuts import get_object_or_404
 from ninja import Router
@@ -55,7 +55,7 @@ def read_tool_texts(request: ApiRequest, name: str) -> list[ModelText]:
 
 @router.put("/tools/{name}/texts", response=list[ModelText])
 def change_tool_texts(request: ApiRequest, name: str, body: TextChanges) -> list[ModelText]:
-    """As for all tools."""
+    """Change the texts of one tool, as those of all tools."""
     _administrator(request)
     return _change(request, get_object_or_404(Tool, name=name), body)
 

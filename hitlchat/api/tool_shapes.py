@@ -25,7 +25,7 @@ Expectation = Literal["anything", "equals", "contains", "fails"]
 
 
 class NewVariable(Body):
-    """Without `value` it stays the one that is stored. `${NAME}` alone refers to the server's environment."""
+    """A variable to set. Without `value` the stored one stays. `${NAME}` alone refers to the server's environment."""
 
     name: str
     secret: bool = False
@@ -188,7 +188,7 @@ class Import(Body):
 
 
 class ImportedTool(Shape):
-    """What happened to one tool of the file, or would with `dryRun`. `hitlMode` is the one that it has here."""
+    """The fate of one tool of the file, now or with `dryRun`. `hitlMode` is the mode that it has here."""
 
     name: str
     imported_as: str
@@ -207,7 +207,7 @@ class Imported(Shape):
 
 
 def tools() -> QuerySet[gate.Tool]:
-    """With all that `tool` needs."""
+    """Return the tools with all that `tool` needs."""
     return cases.with_tested(gate.Tool.objects.select_related("script").prefetch_related("script__variables"))
 
 

@@ -33,7 +33,10 @@ UNFIT = "These arguments can only be changed as JSON text."
 
 @dataclass(frozen=True)
 class Form:
-    """As it is shown. `fields` is None when it shows `json`. A `problem` is at the field `at`, if it says so."""
+    """A form as it is shown.
+
+    `fields` is None when it shows `json`. A `problem` is at the field `at`, if that is set.
+    """
 
     fields: list[Field] | None
     json: str
@@ -43,7 +46,7 @@ class Form:
 
 
 def filled(schema: Schema, arguments: Arguments, *, as_json: bool = False) -> Form:
-    """With these arguments in it; as fields if that can say all of them."""
+    """Return the form with these arguments in it; as fields if those can say all of them."""
     fits = _fits(schema, arguments)
     fields = argument_form.fields(schema, arguments) if fits and not as_json else None
     return Form(fields, as_text(arguments), can_be_fields=_has_fields(schema))
@@ -65,7 +68,7 @@ def _still_empty(schema: Schema, typed: QueryDict, asked: Arguments) -> Argument
 
 
 def again(schema: Schema, typed: QueryDict, error: BadInput | BadEdit) -> Form:
-    """As it was typed, with what is wrong about it."""
+    """Return the form as it was typed, with its problem."""
     if "json" in typed:
         text = str(typed["json"]).replace("\r\n", "\n")
         return Form(None, text, _plain(str(error)), "json", can_be_fields=_has_fields(schema))
@@ -74,7 +77,7 @@ def again(schema: Schema, typed: QueryDict, error: BadInput | BadEdit) -> Form:
 
 
 def as_text(arguments: Arguments) -> str:
-    """As JSON in which every character can be seen."""
+    """Return JSON in which every character can be seen."""
     text = canonical.pretty(arguments, indent=2)
     return "".join(json.dumps(char)[1:-1] if is_hidden(char) else char for char in text)
 
@@ -88,7 +91,7 @@ def _placed(error: BadInput | BadEdit, fields: list[Field]) -> tuple[str, str]:
 
 
 def _plain(said: str) -> str:
-    """Without the language of patterns, which few read."""
+    """Return the sentence without the language of patterns, which few read."""
     return PATTERN.sub(r" does not have the form that is asked for (pattern \1).", said)
 
 

@@ -52,7 +52,7 @@ class MadeUpCall(forms.Form):
 
     @property
     def people(self) -> list[str]:
-        """To choose from, for those who may name others."""
+        """Return names to choose from, for those who may name others."""
         if "person" not in self.fields:
             return []
         names = User.objects.filter(is_active=True).order_by("username").values_list("username", flat=True)
@@ -169,7 +169,7 @@ class RulesForm(forms.Form):
 
     @property
     def rules(self) -> Rules:
-        """As they were filled in: a group that is chosen counts where a group decides."""
+        """Return the rules as filled in: a chosen group counts where a group decides."""
         given = self.cleaned_data
         decided_by = DecidedBy(given["decided_by"])
         return Rules(

@@ -20,7 +20,7 @@ _administrators_only = administrators_only("Only administrators may see and chan
 @_administrators_only
 @require_http_methods(["GET", "HEAD", "POST"])
 def page(request: HttpRequest, name: str = "") -> HttpResponse:
-    """Of all tools, or of the one with this name."""
+    """Show the texts of all tools, or of the one with this name."""
     tool, typed = _tool(name), None
     if request.method == "POST":
         typed = _typed(request.POST)
@@ -54,7 +54,7 @@ def _address(tool: Tool | None) -> str:
 
 
 def _typed(sent: QueryDict) -> dict[str, str]:
-    """As it will be saved."""
+    """Return the texts as they will be saved."""
     return {outcome: results.tidy(sent.get(outcome, "")) for outcome in Outcome.values}
 
 

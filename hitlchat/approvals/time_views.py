@@ -1,4 +1,4 @@
-"""How long a question is still open, on whatever page it stands, and five minutes more in its last one."""
+"""Time left: how long a question is still open, on whatever page, and five minutes more in its last one."""
 
 from datetime import datetime
 from uuid import UUID
@@ -54,7 +54,7 @@ def extend(request: HttpRequest, approval_id: UUID) -> HttpResponse:
 
 
 def _moment(text: str) -> datetime | None:
-    """With its time zone; None if it is none."""
+    """Return the moment with its time zone; None if the text is none."""
     try:
         found = parse_datetime(text)
     except ValueError:

@@ -138,7 +138,7 @@ def _mine(request: HttpRequest, approval_id: UUID) -> QuerySet[Approval]:
 
 
 def _fragment(request: HttpRequest, found: Approval, note: str = "", *, stays: bool = False) -> HttpResponse:
-    """For the Studio's page too, which has a heading of its own. `stays`: the card does that is on the page."""
+    """Return the card, for the Studio's page too, which has a heading of its own. `stays`: the page keeps the card."""
     shown_on = urlsplit(request.headers.get("HX-Current-URL", "")).path
     on_its_page = shown_on == reverse("approval", args=[found.pk])
     context = card_context(request, found, note) | {"on_its_page": on_its_page, "whole": on_its_page, "who_anew": stays}
@@ -151,7 +151,7 @@ def _page(request: HttpRequest, found: Approval, note: str = "") -> HttpResponse
 
 
 def card_context(request: HttpRequest, found: Approval, note: str = "") -> dict[str, object]:
-    """For _answered.html."""
+    """Return the context of _answered.html."""
     waiting = found.call.status == Status.WAITING
     shown = card(found, actor_of(request)) if waiting else None
     others = shown is not None and shown.who is not None and shown.who.stance != "may"

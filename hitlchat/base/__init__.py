@@ -1,1 +1,1 @@
-"""What every part stands on: it knows nothing of tools, calls or people."""
+"""The base of every part: it knows nothing of tools, calls or people."""

@@ -75,7 +75,7 @@ def on(vendor: str) -> list[str]:
 
 
 def off(vendor: str) -> list[str]:
-    """For tests and benches, which empty the tables; the program itself never does."""
+    """Take the triggers off, for tests and benches, which empty the tables; the program itself never does."""
     where = {table: "" if vendor == "sqlite" else f" ON {table}" for table in TABLES}
     each = [(table, what) for table in TABLES for what in KINDS[vendor]]
     return [f"DROP TRIGGER IF EXISTS {table}_{what}{where[table]}" for table, what in each]
@@ -92,7 +92,7 @@ def missing(using: str = "default") -> list[str]:
 
 
 def put_on_again(*, using: str, **_: Any) -> None:
-    """At the end of `migrate`."""
+    """Put the triggers on at the end of `migrate`."""
     connection = connections[using]
     if not missing(using) or not {*TABLES} <= {*connection.introspection.table_names()}:
         return

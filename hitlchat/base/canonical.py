@@ -62,7 +62,7 @@ def loads(text: str | bytes) -> Json:
 
 
 def pretty(value: Json, indent: int | None = None) -> str:
-    """For people and models: the order as given, letters of every alphabet as themselves."""
+    """Return JSON for people and models: in the order given, letters of every alphabet as themselves."""
     return json.dumps(value, ensure_ascii=False, indent=indent)
 
 

@@ -27,7 +27,7 @@ SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synch
 
 
 class _Open(threading.local):
-    """Whether this thread is inside of a durable transaction."""
+    """Marks a thread that is inside of a durable transaction."""
 
     durable = False
 

@@ -24,7 +24,7 @@ def download(request: HttpRequest, pieces: Iterator[str], *, name: str, kind: st
 
 
 def csv_text(table: Iterable[Iterable[object]]) -> str:
-    """As RFC 4180 has it."""
+    """Return a row as RFC 4180 has it."""
     text = io.StringIO()
     csv.writer(text).writerows([cell(each) for each in row] for row in table)
     return text.getvalue()

@@ -7,7 +7,7 @@ UNITS: Final = ((86400, "day", "days"), (3600, "h", "h"), (60, "min", "min"))
 
 
 def about(seconds: float) -> str:
-    """In one unit."""
+    """Return a span in one unit."""
     if seconds < 9.95:
         return f"{max(0.0, seconds):.1f}".removesuffix(".0") + " s"
     if seconds < 90:
@@ -16,7 +16,7 @@ def about(seconds: float) -> str:
 
 
 def span(seconds: float) -> str:
-    """In its two largest units; below ten seconds with a tenth, below one in milliseconds."""
+    """Return a span in its two largest units; below ten seconds with a tenth, below one in milliseconds."""
     if seconds < 1:
         return f"{max(0, round(seconds * 1000))} ms"
     if seconds < 10:

@@ -49,7 +49,7 @@ def integer(name: str, default: int, *, least: int = 1, most: int = 10**9) -> in
 
 
 def number(name: str, default: float, *, least: float, most: float) -> float:
-    """As `integer`, for what may have a fraction."""
+    """Return a number that may have a fraction, as `integer` does."""
     value = text(name)
     if not value:
         return default
@@ -79,7 +79,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def address(name: str) -> str:
-    """Of a server, as people type it, without a slash at its end; empty if there is none."""
+    """Return the address of a server without a slash at its end; empty if there is none."""
     value = text(name).rstrip("/")
     if value and not re.fullmatch(r"https?://[^\s/?#@\\]+(/[^\s?#\\]*)?", value):
         raise ImproperlyConfigured(f"{name} is {value!r}; expected an address such as https://hitl.example.com")

@@ -38,7 +38,10 @@ def is_costly(pattern: str) -> bool:
 
 @lru_cache(maxsize=2048)
 def compiled(pattern: str) -> SchemaValidator | None:
-    """For texts that it matches. None: it is costly, or the linear engine knows no such pattern (look-around)."""
+    """Return a validator of texts that the pattern matches.
+
+    None: it is costly, or the linear engine lacks it (look-around).
+    """
     if is_costly(pattern):
         return None
     try:

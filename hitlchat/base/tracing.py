@@ -12,7 +12,7 @@ Attributes = dict[str, Any]
 
 @dataclass
 class Span:
-    """What is found out about the work while it goes on. Ids and words of our own only, never what it is about."""
+    """A span of work: takes what is found out meanwhile. Ids and words of our own only, never what it is about."""
 
     attributes: Attributes = field(default_factory=dict)
 
@@ -29,7 +29,7 @@ _tracers: list[Tracer] = []
 
 
 def install(tracer: Tracer | None) -> None:
-    """From now on; None: nobody collects any more."""
+    """Install the collector from now on; None: nobody collects any more."""
     _tracers[:] = [tracer] if tracer else []
 
 

@@ -94,7 +94,7 @@ _WIDE_ALONE = re.compile(rf"[{_WIDE}](?<![{_EAST_ASIAN}].)(?![{_EAST_ASIAN}])")
 
 @dataclass(frozen=True)
 class _Patterns:
-    """What asks for the tables of Unicode; made when the first text that is not plain ASCII is shown."""
+    """Patterns that need the tables of Unicode; made when the first text that is not plain ASCII is shown."""
 
     token: re.Pattern[str]
     hidden_run: re.Pattern[str]

@@ -39,7 +39,7 @@ class Presence:
         self._watch: asyncio.Task[None] | None = None
 
     def enter(self, user_id: int, leave: Leave) -> None:
-        """From now on `leave` is called once this person is deactivated."""
+        """Have `leave` called once this person is deactivated."""
         loop = asyncio.get_running_loop()
         if self._loop is not loop:
             self._loop, self._open, self._watch = loop, {}, None

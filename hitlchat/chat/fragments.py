@@ -25,7 +25,7 @@ class Everything:
 
 
 def everything(conversation_id: UUID) -> Everything:
-    """At each connect, and whenever a page may have missed something."""
+    """Return the whole page, at each connect and whenever it may have missed something."""
     messages, earlier = transcript_view.messages(conversation_id)
     turns = render_to_string("chat/_turns.html", {"messages": messages, "earlier": earlier})
     return Everything(

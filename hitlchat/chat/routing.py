@@ -1,4 +1,4 @@
-"""Which pages may open a websocket here, and the address of a conversation's."""
+"""Origins that may open a websocket here, and the address of a conversation's."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any

@@ -123,7 +123,7 @@ def _held(conversation_id: UUID) -> int:
 
 
 def grants(conversation_id: UUID) -> dict[str, Any]:
-    """For the meter; `meter_seen` changes with what it shows."""
+    """Return the context of the meter; `meter_seen` changes with what it shows."""
     chat = Conversation.objects.only("owner_id").get(pk=conversation_id)
     found = [(grant, scope.left(grant)) for grant in giving.in_conversation(conversation_id, chat.owner_id)]
     told = [[str(grant.pk), left] for grant, left in found]

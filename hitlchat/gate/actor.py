@@ -1,4 +1,4 @@
-"""Who acts, how they were known, and the person who acts on a page."""
+"""Actors: the person or program that acts, how they were known, and the person who acts on a page."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -43,7 +43,7 @@ SYSTEM = Actor(None, "system")
 
 @dataclass(frozen=True)
 class Caller:
-    """Who submitted a call, on whose behalf, and where it came from; `token_id`: of an MCP client."""
+    """The submitter of a call, on whose behalf, and where it came from; `token_id`: of an MCP client."""
 
     kind: Literal["chat", "studio", "api", "mcp"]
     user_id: int

@@ -1,4 +1,4 @@
-"""How long somebody had a card before them, and how long reading it takes (SR-42).
+"""Attention: how long somebody had a card before them, and how long reading it takes (SR-42).
 
 A log and no condition: an answer without a recorded display counts like any other, and the record says that there was
 none. What is kept is for everyone to see who it is about.
@@ -37,7 +37,7 @@ _SHOWN: Final = ("prompt", "reason", "preview", "again")
 
 
 def seconds_to_read(disclosure: dict[str, Any]) -> float:
-    """To read all that the card of `disclosure` shows without unfolding anything. What is missing takes no time."""
+    """Return the time to read all that the card of `disclosure` shows folded. What is missing takes no time."""
     texts = list(_texts(disclosure))
     # Of an id or a key each by itself nobody reads every letter, and not all languages have spaces: the less counts.
     words = min(sum(len(text.split()) for text in texts), sum(map(len, texts)) / CHARACTERS_A_WORD)
@@ -134,7 +134,7 @@ def claimed(said: object) -> bool | None:
 
 
 def together(approvals: Iterable[Approval], actor: Actor) -> Together:
-    """For answering all of `approvals` at once."""
+    """Return the attention for answering all of `approvals` at once."""
     rows = list(approvals)
     kept = Showing.objects.filter(approval__in=rows, person_id=actor.user_id).values_list("approval", "round", "at")
     rounds = {row.pk: row.call.round for row in rows}
@@ -164,7 +164,7 @@ def _first_shown(decision: Decision) -> datetime | None:
 
 
 def shown_for(decision: Decision) -> timedelta | None:
-    """From first display to the answer; None if hitlchat knows of no display."""
+    """Return the time from first display to the answer; None if hitlchat knows of no display."""
     if decision.first_shown_at is None:
         return None
     return max(timedelta(0), decision.decided_at - decision.first_shown_at)
@@ -176,7 +176,7 @@ def shown_for_ms(decision: Decision) -> int | None:
 
 
 def facts(decision: Decision) -> dict[str, Any]:
-    """For the audit event of the decision."""
+    """Return the facts for the audit event of the decision."""
     return {"shownForMs": shown_for_ms(decision), "opened": decision.opened, "hurried": decision.hurried}
 
 

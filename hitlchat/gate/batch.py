@@ -30,7 +30,7 @@ Answer = Literal["approve", "decline"]
 
 
 class NotTogether(ValueError):
-    """These calls can't be answered at once, so none was; the message says why."""
+    """The calls can't be answered at once, so none was; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Item:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of one of the answers: `counted`, or the sentence that says why not. `prompt` is what was asked."""
+    """One of the answers' outcomes: `counted`, or the sentence that says why not. `prompt` is what was asked."""
 
     approval: UUID
     prompt: str
@@ -120,7 +120,7 @@ def _asked_again(row: Approval) -> bool:
 
 
 def _risk(row: Approval) -> int:
-    """As it was shown, or as it is by now: the higher of both."""
+    """Return the risk as it was shown, or as it is by now: the higher of both."""
     now = row.call.tool.risk_level if row.call.tool else 0
     return max(disclosure.said(row), row.call.risk_level, now)
 
@@ -145,7 +145,7 @@ def listen() -> None:
 
 
 def leads(rows: Iterable[Approval]) -> list[tuple[Approval, int]]:
-    """Of waiting approvals those that get a card: of identical ones the first, with how many there are."""
+    """Return the waiting approvals that get a card: of identical ones the first, with how many there are."""
     found: dict[str, list[Approval]] = {}
     for row in rows:
         found.setdefault(row.same or str(row.pk), []).append(row)

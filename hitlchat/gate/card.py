@@ -81,7 +81,7 @@ class Card:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Of everything but the arguments, each sentence once."""
+        """Return the warnings about everything but the arguments, each sentence once."""
         shown = (*(piece.text for piece in self.title), self.tool_name, self.origin, self.for_whom, self.reason)
         shown += (*self.facts, *self.more_facts)
         return tuple(dict.fromkeys(warning for seen in shown for warning in seen.warnings))

@@ -54,7 +54,7 @@ class BadEdit(ValueError):
 
 
 def is_same(edited: dict[str, Any], arguments: dict[str, Any]) -> bool:
-    """As text: to Python, `1`, `1.0` and `True` would be equal."""
+    """Return whether two values are the same as text: to Python, `1`, `1.0` and `True` would be equal."""
     try:
         return canonical.dumps(edited) == canonical.dumps(arguments)
     except canonical.NotJson as error:
@@ -91,7 +91,7 @@ IN_TIME = Q(deadline__gt=Now())
 
 
 class NoSuchApproval(LookupError):
-    """There is none with this id, or it is not this person's to decide: both look the same from outside."""
+    """No approval has this id, or it is not this person's to decide: both look the same from outside."""
 
 
 class AlreadySettled(Exception):
@@ -178,7 +178,7 @@ def _require_whole(approval: Approval) -> None:
 
 
 def require(actor: Actor, approval: Approval) -> None:
-    """That `actor` may answer. NoSuchApproval; NotEntitled: they see it, and others decide."""
+    """Require that `actor` may answer. Raises: NoSuchApproval; NotEntitled, where they see it and others decide."""
     if not sees(actor, approval):
         raise NoSuchApproval(NOT_YOURS)
     if not may_answer(actor, approval):

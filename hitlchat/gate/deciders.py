@@ -1,4 +1,7 @@
-"""Who may decide which approvals, and when a yes needs a fresh sign-in: the one rule for calls, lists and pages."""
+"""Deciders: who may decide which approvals, and when a yes needs a fresh sign-in, in one rule for calls, lists.
+
+Pages.
+"""
 
 from collections.abc import Collection
 from datetime import timedelta
@@ -24,7 +27,7 @@ Membership = User.groups.through
 
 
 class NotEntitled(Exception):
-    """They see the approval, and others decide it; the message says who."""
+    """The person sees the approval, and others decide it; the message says who."""
 
 
 def entitled(person: Any, *, inner: Any = None, call: str = "", by: Any = None) -> Q:
@@ -46,7 +49,7 @@ def waiting_ways(user_id: int) -> tuple[Q, Q, Q, Q]:
 
 
 def _ways(person: Any, inner: Any, call: str, by: Any) -> tuple[Q, Q, Q, Q]:
-    """In which somebody may come to decide: each has an index of its own."""
+    """Return the ways in which somebody may come to decide: each has an index of its own."""
     groups = Membership.objects.filter(user_id=inner).values("group_id")
     active = User.objects.filter(pk=inner, is_active=True)
 
@@ -155,7 +158,7 @@ def seen_by(user_id: int, among: Collection[UUID] | None = None) -> QuerySet[App
 
 
 def seeing(user_id: int) -> tuple[Q, ...]:
-    """Of calls: the ways in which this person may look at one, each with an index of its own."""
+    """Return conditions on calls: the ways in which this person may look at one, each with an index of its own."""
     # Who was to decide later only, and was not needed, has not been let in.
     ways = _ways(user_id, user_id, "", Coalesce(F("settled_at"), Now()))
     return Q(caller_id=user_id), *ways[1:]
@@ -210,7 +213,7 @@ def last_minutes(minutes: int) -> str:
 
 
 class SignInAgain(NotEntitled):
-    """They may decide, once they have signed in again."""
+    """The person may decide, once they have signed in again."""
 
     def __init__(self) -> None:
         within = last_minutes(settings.HITL_FRESH_SIGN_IN_MINUTES)
@@ -237,7 +240,7 @@ def require(actor: Actor, approval: Approval) -> None:
 
 
 def is_asked_of(approval: Approval) -> bool:
-    """By what it was when it was asked, and by what its tool is now."""
+    """Return whether it is asked of them, by what it was when it was asked, and by what its tool is now."""
     call = approval.call
     now = call.tool.risk_level if call.tool else 0
     return max(call.risk_level, now) >= HIGHEST_RISK

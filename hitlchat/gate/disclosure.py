@@ -1,4 +1,4 @@
-"""What the person deciding is shown, frozen when the question is asked, and the digest that binds a yes to it."""
+"""The disclosure: what the person deciding is shown, frozen when the question is asked, and its digest binds a yes."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -91,7 +91,7 @@ def disclose(
 
 
 def _ran_before(call: ToolCall) -> str:
-    """That the same call ran lately: whoever asked for it may have given up waiting, and ask for it once more."""
+    """Say that the same call ran lately: whoever asked for it may have given up waiting, and ask for it once more."""
     now = database.now()
     rows = ToolCall.objects.filter(tool_name=call.tool_name, caller_id=call.caller_id, created_at__gt=now - ASKED)
     same = rows.filter(arguments=call.arguments).exclude(pk=call.pk)
@@ -104,7 +104,7 @@ def _ran_before(call: ToolCall) -> str:
 
 
 def renewed(before: Disclosure, call: ToolCall, tool: Tool, *, preview: dict[str, Any], why: str) -> Disclosure:
-    """For asking again about `call` as it is now: with what it would do now, why it asks, and what was shown before."""
+    """Disclose `call` as it is now, to ask again: what it would do, why it asks, and what was shown before."""
     decides = oversight.again(before.get("whoDecides"), call)
     shown = disclose(call, tool, caller_of(before), user_prompt=before["userPrompt"], preview=preview, decides=decides)
     # Marking a client as attended later lets its word count for no question that was asked before.

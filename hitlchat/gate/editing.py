@@ -148,7 +148,7 @@ def _kind(value: Any) -> str:
 
 
 def _as_preview(text: str | None) -> dict[str, Any]:
-    """As what `changes` compares."""
+    """Return a value as `changes` compares it."""
     return {"text": text or "", "table": None, "cut": [], "error": None}
 
 

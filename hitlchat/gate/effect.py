@@ -82,7 +82,7 @@ Line = tuple[Part, ...]
 
 @dataclass(frozen=True)
 class Table:
-    """With no `columns`, each row's first cell is its name."""
+    """A table of a preview. With no `columns`, each row's first cell is its name."""
 
     columns: tuple[Seen, ...]
     rows: tuple[Line, ...]
@@ -155,7 +155,7 @@ Preview = dict[str, Any]
 
 @dataclass(frozen=True)
 class Again:
-    """Why it is asked again, and what is different; `whole` when that is all there is to see."""
+    """The reason to ask again, and what is different; `whole` when that is all there is to see."""
 
     why: Seen
     before: Effect

@@ -58,7 +58,7 @@ def _theirs(approval_id: UUID, actor: Actor) -> ToolCall:
 
 
 def _is_same(call: ToolCall, seen: datetime) -> bool:
-    """In whatever precision it travelled: no two deadlines of a question are within a second."""
+    """Return whether two deadlines are the same, in whatever precision they travelled: none are within a second."""
     assert call.deadline is not None
     return abs(call.deadline - seen) < timedelta(seconds=1)
 
@@ -76,7 +76,7 @@ def _put_off(call: ToolCall, approval_id: UUID, actor: Actor, until: datetime, w
 
 
 def _standing(read: ToolCall) -> ToolCall:
-    """Of a question whose deadline was not put off just now: as somebody else has put it off. Raises otherwise."""
+    """Return the call of a question that somebody else has just put off. Raises otherwise."""
     call = ToolCall.objects.get(pk=read.pk)
     if call.status == Status.WAITING and not decide.expire(call):
         call = ToolCall.objects.get(pk=read.pk)

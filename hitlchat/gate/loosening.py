@@ -16,7 +16,7 @@ STRICTNESS = (HitlMode.DISABLED, HitlMode.CONDITIONAL, HitlMode.REQUIRED)
 
 @dataclass(frozen=True)
 class Guard:
-    """What has people asked about a tool's calls."""
+    """The guard of a tool: what has people asked about its calls."""
 
     mode: str
     condition: str = ""

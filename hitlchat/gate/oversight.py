@@ -1,4 +1,4 @@
-"""Who decides about a tool's calls: the rules as they stand, and as they are frozen when a question is asked."""
+"""Oversight: who decides about a tool's calls, as the rules stand, and frozen when a question is asked."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -21,7 +21,7 @@ Frozen = dict[str, Any]
 
 @dataclass(frozen=True)
 class Rules:
-    """Of one tool. As they are here, the person it is called for decides, with one yes."""
+    """The rules of one tool. By default the person it is called for decides, with one yes."""
 
     decided_by: DecidedBy = DecidedBy.REQUESTER
     group: Group | None = None
@@ -32,7 +32,7 @@ class Rules:
 
     @property
     def as_json(self) -> dict[str, Any]:
-        """For the record, and what the digest is made of."""
+        """Return the rules for the record; the digest is made of it."""
         return {
             "decidedBy": self.decided_by.value,
             "group": _named(self.group),
@@ -52,7 +52,7 @@ class Rules:
 
 
 def of(tool: Tool) -> Rules:
-    """As they stand now."""
+    """Return the rules as they stand now."""
     row = _row(tool)
     if row is None:
         return Rules()

@@ -1,4 +1,4 @@
-"""From a yes to a result: claim the call, check that it is still what was shown, execute it at most once."""
+"""Performing: claim the call, check that it is still what was shown, execute it at most once."""
 
 import asyncio
 import logging
@@ -37,7 +37,7 @@ def is_underway(call_id: UUID) -> bool:
 
 @contextmanager
 def ends(call_id: UUID) -> Iterator[None]:
-    """With this block."""
+    """End a call's work with this block."""
     try:
         yield
     finally:
@@ -263,7 +263,7 @@ def beat() -> None:
 
 
 async def give_up(call_id: UUID, why: str) -> None:
-    """For a source: what it executes goes on beyond its control, so the outcome is unknown until it comes back."""
+    """Give up, for a source whose work goes on beyond its control: the outcome is unknown until it comes back."""
     await in_db(_lost)(call_id, why)
 
 

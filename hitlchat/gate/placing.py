@@ -64,7 +64,7 @@ class PlacingSource(Protocol):
 
 
 class NoPlace(Exception):
-    """This call has to wait for a place."""
+    """The call has to wait for a place."""
 
     def __init__(self, call: ToolCall) -> None:
         super().__init__(f"no place is free for call {call.pk}")
@@ -101,7 +101,7 @@ async def turn(source: object, call: ToolCall, seconds: float | None) -> Place |
 
 
 def queued_since(call: ToolCall) -> datetime | None:
-    """Since when a call that may start waits for a place; None if it does not."""
+    """Return since when a call that may start waits for a place; None if it does not."""
     if call.status not in READY:
         return None
     last = call.events.filter(name__in=(QUEUED, *BEGINNINGS)).last()

@@ -41,7 +41,7 @@ def rule_of(tool: Tool) -> str:
 async def judge(
     tool: Tool, arguments: dict[str, Any], caller: Caller, conversation_id: UUID | None = None
 ) -> Judgement:
-    """Never raises: whatever goes wrong while deciding means that a person is asked."""
+    """Judge the call. Never raises: whatever goes wrong while deciding means that a person is asked."""
     if not settings.HITL_ENABLED:
         off = "Not asked because approvals are switched off for this whole installation (HITL_ENABLED=0)."
         return Judgement.alone("HITL_ENABLED", Allow(off), "installation")

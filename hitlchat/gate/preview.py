@@ -1,4 +1,4 @@
-"""What a call would do, asked of the tool's own preview code before a person is: bounded in time and in size."""
+"""The preview: what a call would do, asked of the tool's own code before a person is, bounded in time and size."""
 
 import asyncio
 import copy

@@ -1,4 +1,4 @@
-"""What waits for one person, the soonest deadline first, and how many questions may be open at once (SR-41).
+"""The queue: what waits for one person, the soonest deadline first, and how many questions may be open (SR-41).
 
 deciders.py has the rule. Each of its ways has an index that leads along it in order, so that a page of fifty and a
 count up to a thousand cost the same in front of a hundred thousand.
@@ -36,12 +36,12 @@ def count(user_id: int, most: int, only: Q | None = None) -> int:
 
 
 def among(user_id: int, call_ids: Collection[UUID]) -> QuerySet[Approval]:
-    """Of these calls those that wait for this person."""
+    """Return the approvals of these calls that wait for this person."""
     return deciders.waiting_for(user_id, Q(pk__in=call_ids))
 
 
 def _waiting(user_id: int, way: Q, only: Q | None) -> QuerySet[ToolCall]:
-    """And that they have not said yes already."""
+    """Return the calls that wait for them and that they have not said yes to already."""
     said = Decision.objects.filter(approval__call=OuterRef("pk"), person_id=user_id, round=OuterRef("round"))
     return ToolCall.objects.filter(way, only or Q()).exclude(Exists(said))
 
@@ -97,7 +97,7 @@ def _left(most: int, **whose: object) -> int:
 
 
 def _lock(caller_id: int) -> None:
-    """On SQLite whoever writes has the database for themselves already."""
+    """Lock the person's queue; on SQLite whoever writes has the database for themselves already."""
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_advisory_xact_lock(%s, %s)", [LOCKS, caller_id])

@@ -44,7 +44,7 @@ def add(decision: Decision, actor: Actor, *, only_if: Q, data: dict[str, Any]) -
 
 
 def replace(decision: Decision) -> None:
-    """Who said yes before others have, and now declines, declines."""
+    """Replace an earlier yes of who now declines, before the others have said theirs."""
     if decision.approval.call.quorum > 1:
         _own(decision.approval.call, decision.person_id).delete()
 
@@ -81,7 +81,7 @@ def _own(call: ToolCall, user_id: int) -> QuerySet[Decision]:
 
 
 def _lock(call: ToolCall, only_if: Q) -> None:
-    """Until the transaction ends nobody else moves or counts; by a write, in which `only_if` is judged last."""
+    """Lock the call until the transaction ends; by a write, in which `only_if` is judged last."""
     rows = ToolCall.objects.filter(only_if, pk=call.pk, status=call.status, round=call.round)
     if rows.update(quorum=F("quorum")) != 1:
         raise StaleCall(f"call {call.pk} is no longer {call.status!r}")

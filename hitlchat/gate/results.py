@@ -1,4 +1,7 @@
-"""What the model reads about a call: the truth, each outcome told apart (a contract), in our or an operator's words."""
+"""Results for the model: the truth about a call, each outcome told apart (a contract).
+
+In our or an operator's words.
+"""
 
 import re
 from collections.abc import Mapping
@@ -19,7 +22,7 @@ from hitlchat.gate.transition import note
 
 
 class Told(Protocol):
-    """What a text tells of: a call, or one that is made up for an example."""
+    """The subject of a text: a call, or one that is made up for an example."""
 
     @property
     def status(self) -> str: ...
@@ -132,7 +135,7 @@ def save(tool: Tool | None, wanted: Mapping[str, str | None], actor: Actor) -> d
 
 
 def tidy(text: str) -> str:
-    """As it is kept."""
+    """Return the text as it is kept."""
     return text.replace("\r\n", "\n").strip()
 
 
@@ -203,7 +206,7 @@ OURS: Texts = {}
 
 @dataclass(frozen=True)
 class Bound:
-    """How much of a text is told, in characters, and the setting that says so, if there is one."""
+    """The limit of a text in characters, and the setting that says so, if there is one."""
 
     characters: int
     setting: str = ""
@@ -316,7 +319,7 @@ class MadeUp:
 
 
 def fields(tool: Tool | None, typed: Texts | None = None) -> list[TextField]:
-    """Of the tool, or of all tools; as stored, or as `typed` and not saved yet."""
+    """Return the fields of the tool, or of all tools; as stored, or as `typed` and not saved yet."""
     own = dict(own_words(tool) if typed is None else typed)
     above = own_words(None) if tool else {}
     problems = {outcome: problem(outcome, text) for outcome, text in own.items()}

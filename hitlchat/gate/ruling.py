@@ -18,7 +18,7 @@ ONE_PERSON = "One person decides, the one it is called for. Let approvers or a g
 
 
 class BadRules(ValueError):
-    """They cannot hold; `problems` has a sentence for each field of Rules that is in the way."""
+    """The rules cannot hold; `problems` has a sentence for each field of Rules that is in the way."""
 
     def __init__(self, problems: dict[str, str]) -> None:
         super().__init__(" ".join(problems.values()))
@@ -26,7 +26,7 @@ class BadRules(ValueError):
 
 
 class OnlyAdministrators(Exception):
-    """Who decides is for administrators to say, as people: no program changes what it is held by (SR-27)."""
+    """Only administrators, as people, say who decides: no program changes what it is held by (SR-27)."""
 
     def __init__(self) -> None:
         super().__init__("Only an administrator, signed in or with an approver token, sets who decides about a tool.")
@@ -40,7 +40,7 @@ class Stale(Exception):
 
 
 def change(tool: Tool, rules: Rules, actor: Actor, *, seen: str | None = None) -> Rules:
-    """From now on `rules` hold for `tool`; the rules before. `seen`: the digest of those that were looked at.
+    """Change the rules of `tool` from now on, and return those before. `seen`: the digest of those that were looked at.
 
     OnlyAdministrators, BadRules, Stale; Tool.DoesNotExist: it was deleted meanwhile.
     """
@@ -69,7 +69,7 @@ def require_administrator(actor: Actor) -> None:
 
 
 def group_is_gone(tools: list[Tool], actor: Actor) -> None:
-    """After a group was deleted that the rules of these tools name: what was asked of its people is void."""
+    """Void what was asked of a deleted group's people, where the rules of these tools name it."""
     for tool in tools:
         withdraw.withdraw_asked_otherwise(tool.pk, actor=actor)
 

@@ -1,4 +1,4 @@
-"""Whether arguments fit a tool's schema, answered before anyone is asked and within bounded time.
+"""Schemas: whether arguments fit a tool's, answered before anyone is asked and within bounded time.
 
 Keywords of JSON Schema whose usual check can take very long on arguments that were made for it.
 
@@ -51,7 +51,7 @@ def _unique_items(_validator: Any, wanted: bool, instance: Any, _schema: Any) ->
 
 
 def _as_number(value: Any) -> Any:
-    """To JSON Schema, 1 and 1.0 are the same number."""
+    """Return a number as JSON Schema sees it: 1 and 1.0 are the same."""
     if isinstance(value, dict):
         return {key: _as_number(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -211,7 +211,7 @@ def _validator(schema_text: str) -> Draft202012Validator:
 
 
 def _without_dialects(schema: Any) -> Any:
-    """For a part that names its dialect jsonschema would take its own keywords again, and not ours."""
+    """Return the schema without names of dialects, for which jsonschema would take its own keywords, not ours."""
     if isinstance(schema, dict):
         rest = (item for item in schema.items() if not (item[0] == "$schema" and isinstance(item[1], str)))
         return {key: _without_dialects(value) for key, value in rest}

@@ -1,4 +1,4 @@
-"""What the rules would say about a made-up call. Nothing is recorded and nothing runs, no preview either."""
+"""Simulation: what the rules would say about a made-up call. Nothing is recorded or run, no preview either."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +14,7 @@ from hitlchat.gate.tools import tools_for
 
 
 class NoSuchTool(LookupError):
-    """There is none with this name that such a caller may call."""
+    """No tool has this name that such a caller may call."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,10 @@ class Simulated:
 
 
 async def simulate(tool_name: str, arguments: str | dict[str, Any], user: User, kind: Any) -> Simulated:
-    """As if `user` had this call made from there, outside of any conversation. NoSuchTool, schema.BadArguments."""
+    """Judge a call as if `user` had it made from there, outside of any conversation.
+
+    Raises: NoSuchTool, BadArguments.
+    """
     caller = Caller(kind, user.pk, user.get_username())
     tool = await in_db(_find)(caller, tool_name)
     whole = await schema.accepted(tool.input_schema, arguments)

@@ -32,7 +32,7 @@ class ToolResult:
 
 @dataclass(frozen=True)
 class Preview:
-    """What a call would do, as the tool's own preview code says: a text or a table; or why that code failed.
+    """A preview of a call, as the tool's own code says: a text or a table; or why that code failed.
 
     `table` is {"columns": [str], "rows": [[str]]}; with no columns, each row's first cell names the row. How much of it
     is shown is the gate's business (preview.py), so nothing has to be cut before.

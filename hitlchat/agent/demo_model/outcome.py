@@ -1,4 +1,4 @@
-"""What the demo model says when its calls have come back: the truth, as Markdown in which values do nothing."""
+"""Results in the demo model's words: the truth about its calls, as Markdown in which values do nothing."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""What the demo model answers: a text, or the calls that the person's words ask for."""
+"""The demo model's answer: a text, or the calls that the person's words ask for."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Which tools a message calls: by their names, or in the words of their approval prompts.
+"""Calls in a message: by the names of tools, or in the words of their approval prompts.
 
 `refund_order order_id=4711 amount=12.00` calls by name, with a JSON object or with values that are JSON or bare words.
 “Refund 12.00 EUR for order 4711” calls the tool whose prompt template is “Refund {args.amount} EUR for order

@@ -66,7 +66,7 @@ def plain(line: Line) -> str:
 
 
 def quoted(seen: Seen) -> Line:
-    """On one line, in quotes that it cannot end."""
+    """Return a text on one line, in quotes that it cannot end."""
     return (Piece('"'), *(Piece(_inside(piece.text), piece.hidden) for piece in seen.pieces), Piece('"'))
 
 
@@ -173,7 +173,7 @@ PREVIEW = "Preview of the effect (by the tool's own preview code)"
 
 
 def facts(card: Card, approval: Approval, *, full: bool) -> list[Fact]:
-    """Of a question that waits, as `card` has it. `full`: with all that the page folds away."""
+    """Return the facts of a question that waits, as `card` has it. `full`: with all that the page folds away."""
     return [
         *_question(card),
         *_again(card, full=full),

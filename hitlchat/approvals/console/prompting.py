@@ -49,7 +49,7 @@ def approve(approval_id: UUID, actor: Actor, digest: str) -> str:
 
 
 def require(found: Approval, actor: Actor) -> None:
-    """That a yes of `actor` would count as things are. What decide.py raises."""
+    """Require that a yes of `actor` would count as things are. Raises: what decide.py raises."""
     if not deciders.sees(actor, found):
         raise decide.NoSuchApproval(decide.NOT_YOURS)
     if found.call.status != Status.WAITING:
@@ -79,11 +79,11 @@ LONGEST_LINE = 4096
 
 
 class Ended(Exception):
-    """There is nobody at the terminal any more: it was closed, or ended by Ctrl-D."""
+    """Nobody is at the terminal any more: it was closed, or ended by Ctrl-D."""
 
 
 class Overtaken(Exception):
-    """What the person was asked about has its outcome already."""
+    """The call that the person was asked about has its outcome already."""
 
 
 class Terminal:
@@ -128,7 +128,7 @@ Write = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Desk:
-    """Where a person answers: at `terminal`, as `actor`."""
+    """A place to answer: `actor` at `terminal`."""
 
     terminal: Terminal
     actor: Actor
@@ -198,7 +198,7 @@ Key = tuple[UUID, int]
 
 @dataclass
 class Watch:
-    """Which of `rows`, a query of what waits, has been told of already."""
+    """Keeps which of `rows`, a query of what waits, has been told of already."""
 
     rows: Callable[[], QuerySet[Approval]]
     seen: set[Key] = field(default_factory=set)

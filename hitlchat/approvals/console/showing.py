@@ -1,4 +1,4 @@
-"""What waits, and one approval with its card: for a terminal, and as JSON under the names of the REST API."""
+"""Waiting calls, and one approval with its card: for a terminal, and as JSON under the names of the REST API."""
 
 import json
 import shutil
@@ -97,7 +97,7 @@ def _text(line: Line) -> Text:
 
 @dataclass(frozen=True)
 class Style:
-    """How to print: `plain`, one fact a line, or with boxes; in `colours` where that is a terminal."""
+    """A way to print: `plain`, one fact a line, or with boxes; in `colours` where that is a terminal."""
 
     plain: bool = False
     colours: bool = False
@@ -107,7 +107,7 @@ class Style:
 
 
 def shown(found: Approval, *, viewer: Actor | None = None, full: bool = False) -> list[Fact]:
-    """For whoever looks, who may be nobody in particular."""
+    """Return the facts for whoever looks, who may be nobody in particular."""
     if found.call.status == Status.WAITING:
         return presented(found, card_of(found, viewer), viewer=viewer, full=full)
     return [*became(found), *_as_shown(found, full=full)]
@@ -224,7 +224,7 @@ def approval(approval_id: UUID) -> Approval:
 
 
 def card_of(found: Approval, viewer: Actor | None = None) -> Card:
-    """As the page has it. KeyError when an older record lacks a part of it."""
+    """Return the card as the page has it. Raises: KeyError, when an older record lacks a part of it."""
     shown = card.card(found, viewer)
     return replace(shown, times=batch.times([found])[found.pk]) if found.call.status == Status.WAITING else shown
 
@@ -234,7 +234,7 @@ def decisions(found: Approval) -> list[Decision]:
 
 
 def among(ids: list[UUID]) -> QuerySet[Approval]:
-    """Without what is large, in the order in which they were asked."""
+    """Return the rows without what is large, in the order in which they were asked."""
     return Approval.objects.filter(pk__in=ids).select_related("call__caller").defer(*LARGE).order_by("pk")
 
 
@@ -247,7 +247,7 @@ ENDS = {
 
 
 def dumped(value: Any) -> str:
-    """On one line."""
+    """Return JSON on one line."""
     return printable(json.dumps(value, default=str).replace("\x7f", "\\u007f"))
 
 

@@ -100,7 +100,7 @@ def _moment(event: AuditEvent) -> Moment:
 
 
 def _spelt(name: str) -> str:
-    """For events of which nothing more is known here."""
+    """Return an event's name in words, where nothing more is known of it here."""
     return f"{name.replace('.', ': ').replace('_', ' ').capitalize()}."
 
 
@@ -118,7 +118,7 @@ MOST_EVENTS: Final = 200
 
 @dataclass(frozen=True)
 class Answer:
-    """What one person said. `took`: from the question, `looked`: what is known of how they read it."""
+    """One person's answer. `took`: from the question, `looked`: what is known of how they read it."""
 
     decision: Decision
     how: str

@@ -117,7 +117,7 @@ class Filters(forms.Form):
 
     @property
     def wanted(self) -> Wanted:
-        """Of a valid form."""
+        """Return what a valid form asks for."""
         given = {name: value for name, value in self.cleaned_data.items() if value}
         return Wanted(**given | ({"risk": int(given["risk"])} if "risk" in given else {}))
 
@@ -240,7 +240,7 @@ def lines(user: User, calls: Iterable[ToolCall]) -> list[Line]:
 
 
 def run_again(calls: list[UUID]) -> dict[UUID | None, str]:
-    """As which calls these were run again, as far as they were."""
+    """Return the ids of the calls that these were run again as."""
     if not calls:
         return {}
     events: Iterable[tuple[UUID | None, Any]] = AuditEvent.objects.filter(call__in=calls, name=RUN_AGAIN).values_list(

@@ -52,7 +52,7 @@ class Filter(forms.Form):
 
     @property
     def only(self) -> Q:
-        """Of a ToolCall."""
+        """Return the condition on a ToolCall."""
         return wanted({name: self.cleaned_data.get(name, "") for name in self.fields})
 
     @property
@@ -155,7 +155,7 @@ class Line:
 
     @property
     def version(self) -> str:
-        """Of the question as the list shows it: its deadline may be put off."""
+        """Return the version of a question as the list shows it: its deadline may be put off."""
         return f"{self.mark}@{self.deadline.timestamp():.0f}*{self.times}"
 
     @property
@@ -212,7 +212,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Listed:
-    """What is listed, of how much. `found`: how many the filter leaves."""
+    """The lines of the list. `found`: how many the filter leaves."""
 
     sections: list[Section]
     waiting: Count
@@ -259,7 +259,7 @@ def of(user_id: int, shown: Filter | None = None) -> Listed:
 
 
 def _rows(call_ids: list[UUID]) -> list[Approval]:
-    """In this order."""
+    """Return the approvals in this order."""
     rows = Approval.objects.filter(call__in=call_ids).select_related("call__caller").defer(*LONG)
     place = {call_id: number for number, call_id in enumerate(call_ids)}
     return sorted(rows, key=lambda row: place[row.call_id])

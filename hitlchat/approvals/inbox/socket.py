@@ -147,7 +147,7 @@ class InboxConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             self.due.set()
 
     async def _look_on(self, news: "News") -> None:
-        """One look for everything that came since the last one."""
+        """Look once for everything that came since the last look."""
         _pages[news.user_id] += 1
         try:
             while True:
@@ -174,7 +174,7 @@ class InboxConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
 
 
 class News:
-    """What one page was told, and what there is to tell. Used by one look at a time."""
+    """The news of one page: told, and still to tell. Used by one look at a time."""
 
     def __init__(self, user_id: int, session_key: str | None) -> None:
         self.user_id = user_id

@@ -45,7 +45,7 @@ class Ended:
 
     @property
     def took_words(self) -> str:
-        """From when it was asked to the answer."""
+        """Return the time from the question to the answer, in words."""
         return span(self.took.total_seconds()) if self.took is not None else ""
 
 
@@ -58,7 +58,7 @@ def of(user_id: int) -> list[Ended]:
 
 
 def shown_lately(user_id: int) -> dict[str, object]:
-    """For _lately.html."""
+    """Return the context of _lately.html."""
     rows = of(user_id)
     return {"lately": rows, "goes_on": any(each.moves for each in rows)}
 
@@ -72,7 +72,7 @@ def _candidates(user_id: int) -> Collection[UUID]:
 
 
 def _ended(row: Approval) -> tuple[datetime, Ended]:
-    """With when that was."""
+    """Return when and how a call ended."""
     answers = list(row.decisions.all())
     if row.call.status in (Status.DECLINED, Status.EXPIRED, Status.WITHDRAWN):
         # Who had said yes before somebody declined did not decide it.
@@ -86,7 +86,7 @@ def _ended(row: Approval) -> tuple[datetime, Ended]:
 @never_cache
 @require_safe
 def page(request: HttpRequest) -> HttpResponse:
-    """With the card of the call that is chosen (`call`), else of the most urgent one."""
+    """Show the inbox, with the card of the call that is chosen (`call`), else of the most urgent one."""
     user = person(request)
     shown = lines.filter_of(request.GET, user.pk)
     listed = lines.of(user.pk, shown)

@@ -1,4 +1,4 @@
-"""Whether a call runs without asking because of a grant: looked up when it is judged, counted when it is recorded."""
+"""Coverage: whether a call runs without asking because of a grant, looked up when judged, counted when recorded."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -47,7 +47,7 @@ def _is_void(grant: Grant, uses: int) -> bool:
 
 
 def _was_given(grant: Grant) -> bool:
-    """With a yes of that person to that call."""
+    """Return whether the grant was given with a yes of that person to that call."""
     yes = Decision.objects.filter(approval_id=grant.approval_id, verdict=Verdict.APPROVE, means__in=standing.MEANS)
     return yes.filter(person_id=grant.person_id).exists()
 
@@ -88,7 +88,7 @@ def take(grants: Iterable[Grant], call: ToolCall) -> Grant | None:
 
 
 def record(grant: Grant, call: ToolCall) -> None:
-    """That `call`, which was just recorded, runs on it."""
+    """Record that `call`, which was just recorded, runs on the grant."""
     data = {"grant": str(grant.pk), "used": grant.used, "calls": grant.calls}
     note(call.pk, "grant.used", actor=SYSTEM, data=data)
     if grant.calls == grant.used:

@@ -43,7 +43,7 @@ DECLINED = "the call that it was given with was declined when it was asked about
 
 
 class NoSuchGrant(LookupError):
-    """There is none with this id, or it is not this person's: both look the same from outside."""
+    """No grant has this id, or it is not this person's: both look the same from outside."""
 
     def __init__(self) -> None:
         super().__init__("There is no grant with this id for you to revoke.")
@@ -63,7 +63,7 @@ def revoke(grant_id: UUID, actor: Actor) -> Grant:
 
 
 def _revoker(actor: Actor, grant: Grant) -> str:
-    """Their name, if they may revoke it."""
+    """Return the name of whoever may revoke it."""
     if actor.means == "console" and actor.user_id is None:
         return "the operator, on the console,"
     person = User.objects.filter(pk=actor.user_id or 0).first() if actor.is_person else None
@@ -72,7 +72,7 @@ def _revoker(actor: Actor, grant: Grant) -> str:
 
 
 def revoke_given_with(call_id: UUID, actor: Actor) -> None:
-    """Those that were given together with the yes to this call."""
+    """Revoke the grants that were given together with the yes to this call."""
     for grant_id in Grant.objects.filter(approval__call_id=call_id).values_list("pk", flat=True):
         revoke(grant_id, actor)
 
@@ -90,7 +90,7 @@ def void(grant: Grant, why: str) -> None:
 
 
 def void_changed() -> None:
-    """For the sweeper: what is void by now and nobody has come across."""
+    """Void, for the sweeper, grants that are void by now and that nobody has come across."""
     rows = Grant.objects.filter(standing.ACTIVE).select_related("tool__oversight", "person")
     for grant in rows[:MOST_AT_ONCE]:
         if why := standing.why_void(grant):
@@ -230,7 +230,7 @@ def planned(approval: Approval, scope: Scope, actor: Actor, arguments: dict[str,
 
 
 def give(grant: Grant, actor: Actor) -> None:
-    """Within the transaction of the yes that it is given with."""
+    """Give a grant, within the transaction of the yes that it is given with."""
     grant.save(force_insert=True)
     data = {"grant": str(grant.pk), "scope": scope.sentence(grant), "seal": grant.seal}
     note(grant.approval.call_id, "grant.given", actor=actor, data=data)
@@ -243,7 +243,7 @@ def _database_clock(approval: Approval) -> datetime:
 
 
 def _try(condition: str, arguments: dict[str, Any]) -> None:
-    """What cannot be evaluated for this very call would cover none."""
+    """Evaluate the grant for this very call: one that fails here would cover none."""
     try:
         async_to_sync(policy.holds)(condition, arguments)
     except policy.NoAnswer as error:

@@ -1,4 +1,4 @@
-"""What a grant covers: as the person giving it says it, checked before anything is decided, and in words."""
+"""The scope of a grant: as the person giving it says it, checked before anything is decided, and in words."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -43,7 +43,7 @@ class Scope:
 
     @property
     def as_json(self) -> str:
-        """For a form of ours; `read` takes it."""
+        """Return the scope for a form of ours; `read` takes it."""
         values = (
             self.same_arguments,
             self.this_conversation,
@@ -56,7 +56,7 @@ class Scope:
 
 
 def read(text: str) -> Scope:
-    """From what `as_json` wrote. BadGrant."""
+    """Return the scope that `as_json` wrote. Raises: BadGrant."""
     try:
         found = canonical.loads(text)
         if not isinstance(found, dict) or set(found) != set(NAMES):
@@ -81,7 +81,7 @@ def _typed(found: dict[str, Any], until: datetime | None) -> Scope:
 
 
 def checked(scope: Scope, now: datetime, *, has_conversation: bool) -> Scope:
-    """With the time as `until`, and within all limits; `now` by the database's clock. BadGrant names each part."""
+    """Return the scope with the time as `until`, within all limits; `now` by the database's clock. Raises: BadGrant."""
     errors = dict(_errors(scope, now, has_conversation=has_conversation))
     if errors:
         raise BadGrant(errors)
@@ -156,13 +156,13 @@ def reason(grant: Grant) -> str:
 
 
 def ended_how(grant: Grant) -> str:
-    """For whoever revoked it just now, if it had not ended before."""
+    """Return how it ended, for whoever revoked it just now, if it had not ended before."""
     how = grant.get_end_display().lower()
     return f"{grant.tool_name} asks again, unless another grant covers the call: this one is {how}."
 
 
 def clock(at: datetime) -> str:
-    """In the server's time zone, which is named; with the day if it is not today's."""
+    """Return a time in the server's time zone, which is named; with the day if it is not today's."""
     local = timezone.localtime(at)
     day = "" if local.date() == timezone.localdate() else f"{local.day} {local:%b} "
     return f"{day}{local:%H:%M %Z}"

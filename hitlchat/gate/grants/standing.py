@@ -78,7 +78,7 @@ def _comparisons(grant: Grant, tool: Tool) -> list[tuple[str, bool]]:
 
 
 def like(call: ToolCall) -> Q:
-    """Of the grants' own columns: those that are for calls like this one."""
+    """Return the condition on grants' own columns: those that are for calls like this one."""
     return scope(call.arguments, call.conversation_id, call.token_id) & Q(
         person_id=call.caller_id,
         tool_id=call.tool_id,

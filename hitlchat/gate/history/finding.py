@@ -118,7 +118,7 @@ def ways(user: User) -> tuple[Q, ...]:
 
 
 def own(user: User) -> tuple[Q, ...]:
-    """Only calls that were made for `user`, whatever else they may look at."""
+    """Return the condition of calls that were made for `user`, whatever else they may look at."""
     return (Q(caller=user),)
 
 
@@ -137,7 +137,7 @@ def page(
     before: ToolCall | None = None,
     rows: QuerySet[ToolCall] | None = None,
 ) -> list[ToolCall]:
-    """So many calls at most, the newest first, which come behind `before`. `rows`: with what is to be read along.
+    """Return so many calls at most, the newest first, that come behind `before`. `rows`: with what is to be read along.
 
     Each way by itself, by its own index, and of each no more than fit: of alternatives no database uses the indexes.
     Ids first: rows may be large, and what is left out of them at the end need not have been read.
@@ -159,7 +159,7 @@ def count(among: tuple[Q, ...], wanted: Wanted, most: int | None = None) -> int:
 
 
 def older(call: ToolCall) -> Q:
-    """Of calls: those that come behind this one."""
+    """Return the condition of calls that come behind this one."""
     # The moment first and alone: an index leads to it.
     return Q(created_at__lte=call.created_at) & (Q(created_at__lt=call.created_at) | Q(pk__lt=call.pk))
 

@@ -41,7 +41,7 @@ def ran_unasked(call: ToolCall) -> bool:
 
 
 def having(outcome: str) -> Q:
-    """Of calls. ValueError: none of CHOICES."""
+    """Return the condition of calls. Raises: ValueError, for none of CHOICES."""
     if outcome == UNASKED:
         # Only what is asked about has a deadline: there is an index of the others. By what it is not, since the one of
         # outcomes would lead to everything that ran.
@@ -99,7 +99,7 @@ def needed(rows: QuerySet[ToolCall]) -> QuerySet[ToolCall]:
 
 
 def row(call: ToolCall) -> dict[str, Any]:
-    """By the names of COLUMNS; values are JSON's own."""
+    """Return a call by the names of COLUMNS; values are JSON's own."""
     asked, answers = approval_of(call), decisions_of(call)
     # What is secret in one of them is hidden in all: arguments come back in questions and results.
     cover = Cover(call.arguments, call.result, *(each.edited_arguments for each in answers))
@@ -142,13 +142,13 @@ def approval_of(call: ToolCall) -> Approval | None:
 
 
 def decisions_of(call: ToolCall) -> list[Decision]:
-    """In the order in which they were given."""
+    """Return the decisions in the order in which they were given."""
     asked = approval_of(call)
     return list(asked.decisions.all()) if asked else []
 
 
 def seconds_to_decide(call: ToolCall) -> float | None:
-    """From the first question to the last answer; None while there is none."""
+    """Return the time from the first question to the last answer; None while there is none."""
     asked, answers = approval_of(call), decisions_of(call)
     if asked is None or not answers:
         return None

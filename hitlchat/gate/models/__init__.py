@@ -1,4 +1,4 @@
-"""What the gate keeps: tools, calls, approvals, decisions and the record of all of it."""
+"""The gate's rows: tools, calls, approvals, decisions and the record of all of it."""
 
 from hitlchat.gate.models.audit import AuditEvent, Drop, RecordKey, Seal
 from hitlchat.gate.models.calls import Approval, Attachment, CallerKind, Decision, Grant, Showing, ToolCall, Verdict

@@ -259,7 +259,7 @@ MOST_CALLS = 100
 
 
 class End(models.TextChoices):
-    """How a grant was ended before it was used up or its time was over."""
+    """A way a grant ended before it was used up or its time was over."""
 
     REVOKED = "revoked", "Revoked"
     VOIDED = "voided", "Void"

@@ -1,4 +1,4 @@
-"""How rows are numbered: UUIDv7, so that they sort by when they were made."""
+"""Ids of rows: UUIDv7, so that they sort by when they were made."""
 
 from uuid import UUID
 

@@ -59,7 +59,7 @@ class Tool(models.Model):
 
 
 class FormerTool(models.Model):
-    """What had people asked about the last tool of a name: the next one of that name inherits it.
+    """The guard of the last tool of a name: the next one of that name inherits it.
 
     Without this, whoever may delete a tool and make another one could have its calls run unseen, or decided by others.
     """
@@ -84,7 +84,7 @@ MOST_PEOPLE = 10
 
 
 class DecidedBy(models.TextChoices):
-    """Whose answers count."""
+    """The people whose answers count."""
 
     REQUESTER = "requester", "The person it is called for"
     APPROVERS = "approvers", "Everyone with the role approver"
@@ -92,7 +92,7 @@ class DecidedBy(models.TextChoices):
 
 
 class Oversight(models.Model):
-    """Who decides about a tool's calls, where that is not simply the person it is called for: then there is no row.
+    """The deciders of a tool's calls, where that is not simply the person it is called for: then there is no row.
 
     `digest` stands for all of it, with what a call says of when it was asked. A group that was deleted leaves an empty
     place here: then nobody is in it, and what was asked before is void.

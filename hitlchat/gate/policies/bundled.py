@@ -89,7 +89,7 @@ class Bundled(BaseModel):
 
     @property
     def elsewhere(self) -> Said:
-        """About tools that it does not cover."""
+        """Return the verdict about tools that it does not cover."""
         return Abstain()
 
     def says(self, _tool: ToolView, _caller_kind: str) -> frozenset[Outcome]:
@@ -105,7 +105,7 @@ PLAIN_NUMBER: Final = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,15})?")
 
 
 def _number(value: Any) -> Decimal | None:
-    """Of a JSON number, and of a text that is nothing but a plain decimal number; else None."""
+    """Return the number of a JSON number, or of a text that is nothing but a plain decimal number; else None."""
     if type(value) in (int, float):
         return Decimal(str(value)) if isfinite(value) else None
     return Decimal(value) if isinstance(value, str) and PLAIN_NUMBER.fullmatch(value) else None
@@ -195,7 +195,7 @@ class CallerKind(Bundled):
 
 
 class UserGroup(Bundled):
-    """About people in groups, or about all others. One that does not exist leaves it without an answer."""
+    """A rule about people in groups, or about all others. A missing group leaves it without an answer."""
 
     word = "user_group"
     people: Literal["members", "others"]

@@ -95,7 +95,7 @@ class Line:
 
 
 def lines(tools: Iterable[Tool]) -> list[Line]:
-    """Of this installation and of `tools`. With the switch off there is only that to say."""
+    """Return the rules of this installation and of `tools`. With the switch off there is only that to say."""
     if not settings.HITL_ENABLED:
         return [Line("allow", "Every tool runs without asking; no rule is looked at.", "HITL_ENABLED=0")]
     told = [*_of_settings(), *_of_tools(list(tools))]
@@ -159,7 +159,7 @@ class Covered:
 
 
 def coverage(tools: Iterable[Tool]) -> list[Covered]:
-    """Of all `tools`, the riskiest first."""
+    """Return the coverage of all `tools`, the riskiest first."""
     alike: dict[tuple[Any, ...], list[Tool]] = {}
     for tool in tools:
         states, why = _of(tool)

@@ -1,4 +1,4 @@
-"""From the settings to rules, also rules made of rules; one rule is asked about one call.
+"""Loading: from the settings to rules, also rules made of rules; one rule is asked about one call.
 
 Whatever goes wrong means ask.
 """
@@ -52,7 +52,7 @@ _free = threading.BoundedSemaphore(MOST_THREADS)
 
 
 class NoAnswer(Exception):
-    """Why, in words for a person."""
+    """A rule gave no answer; the message says why, in words for a person."""
 
 
 async def consult(rule: Rule, call: CallView, tool: ToolView, context: Context) -> Said:

@@ -129,7 +129,7 @@ class Rule(Protocol):
 
     @property
     def name(self) -> str:
-        """As in the settings."""
+        """Return the name as in the settings."""
 
     @property
     def sentence(self) -> str:
@@ -143,7 +143,7 @@ class Rule(Protocol):
         """Can it come to no answer about `tool`, which has a person asked whatever the tool's mode is?"""
 
     def to_dict(self) -> dict[str, Any]:
-        """As in the settings, with every option spelled out; loading it gives an equal rule."""
+        """Return the rule as in the settings, every option spelled out; loading it gives an equal rule."""
 
     def outcomes(self, tool: ToolView, caller_kind: str) -> frozenset[Outcome]:
         """Return what it could say about calls of `tool` from there, as far as its options tell."""
@@ -175,7 +175,7 @@ class Spoke:
 
     @classmethod
     def of_those(cls, heard: Iterable[tuple[str, Said]], source: Where) -> tuple["Spoke", ...]:
-        """Of those that had something to say."""
+        """Return the verdicts of those that had something to say."""
         return tuple(cls.of(name, said, source) for name, said in heard if not isinstance(said, Abstain))
 
     @property
@@ -190,7 +190,7 @@ class Judgement:
 
     @property
     def only_the_tool_asks(self) -> bool:
-        """No rule of the installation does, and nothing had to be asked for want of an answer."""
+        """Return whether no rule of the installation asks, and nothing had to be asked for want of an answer."""
         asks = isinstance(self.verdict, Ask) and not isinstance(self.verdict, Unusable)
         return asks and all(each.source == "tool" for each in self.spoke if each.verdict != "allow")
 
