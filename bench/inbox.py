@@ -1,5 +1,6 @@
 """The inbox with ten calls waiting, and with a hundred thousand: its page, its refresh, the count that every page has,
-and what the socket reads for an event."""
+and what the socket reads for an event.
+"""
 
 from collections.abc import Callable, Iterator
 from functools import partial

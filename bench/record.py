@@ -1,5 +1,6 @@
 """The record: what an event costs with and without sealing beside it, and what sealing, verifying, exporting and
-checking a hundred thousand of them take."""
+checking a hundred thousand of them take.
+"""
 
 import os
 import tempfile

@@ -113,7 +113,7 @@ def answer_probes(get_response: Handler) -> Handler:
 
 @dataclass(frozen=True)
 class Found:
-    """What a look at the database found; `unsealed`: how old its oldest unsealed event is, in seconds."""
+    """A look at the database; `unsealed`: how old its oldest unsealed event is, in seconds."""
 
     trouble: str = ""
     unsealed: float = 0.0

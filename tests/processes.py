@@ -237,7 +237,8 @@ class Page:
 
 class Server:
     """One server process. `start` again after `stop` or `kill`: the same port and the same data. `program`: what Python
-    is to run, with the port after it."""
+    is to run, with the port after it.
+    """
 
     def __init__(self, home: Installation, environment: dict[str, str], program: Sequence[str] = SERVE) -> None:
         self.home = home

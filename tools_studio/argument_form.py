@@ -12,7 +12,7 @@ DEEPEST_SAMPLE = 3
 
 
 class BadInput(ValueError):
-    """What was typed into a field can't be read as what its argument needs; the message names the argument."""
+    """The text of a field can't be read as what its argument needs; the message names the argument."""
 
     def __init__(self, name: str, message: str) -> None:
         super().__init__(f"{name}: {message}")

@@ -115,7 +115,7 @@ def _secret(kept: Iterable[Kept]) -> set[str]:
 
 
 def _keep_untested_out(tool: Tool, actor: Actor) -> None:
-    """What was changed leaves the catalog until a test of it has passed; the library's own tools come tested.
+    """Keep a changed tool out of the catalog until a test of it has passed; the library's own tools come tested.
 
     What a program changed leaves it in any case: a person publishes.
     """

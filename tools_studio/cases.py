@@ -49,7 +49,8 @@ def fitting(example: dict[str, Any] | None, code: str) -> dict[str, Any] | None:
 
 async def attempt(tool_name: str, arguments: dict[str, Any], caller: Caller, seconds: float) -> ToolCall:
     """Call the tool like everyone else, through the gate: settled, waiting for an answer, or still going on after
-    `seconds`."""
+    `seconds`.
+    """
     call = await submit(CallRequest(tool_name, arguments, caller))
     return await settled(call.pk, seconds) if call.status == Status.ALLOWED else call
 

@@ -27,7 +27,7 @@ LONGEST = {"title": 120, "description": 4000, "prompt_template": 500, "condition
 
 
 class AuthoringError(ValueError):
-    """What is wrong with a draft, by field; nothing was saved."""
+    """Problems of a draft, by field; nothing was saved."""
 
     def __init__(self, problems: dict[str, str]) -> None:
         super().__init__("; ".join(f"{name}: {text}" for name, text in problems.items()))
@@ -83,7 +83,7 @@ class Checked:
 
     @property
     def definition_hash(self) -> str:
-        """Over everything that makes the tool do what it does, or that a model or a person is told of it."""
+        """Hash everything that makes the tool do what it does, or that a model or a person is told of it."""
         return canonical.sha256(
             {
                 "source": SOURCE,
@@ -304,7 +304,7 @@ def as_json(draft: Draft) -> dict[str, Any]:
 
 
 def whole(snapshot: Mapping[str, Any]) -> dict[str, Any]:
-    """With every field that there is now. Unreadable."""
+    """Return the draft with every field that there is now. Raises: Unreadable."""
     if not isinstance(snapshot, Mapping):
         raise Unreadable
     found = LATER | {**snapshot}

@@ -1,4 +1,4 @@
-"""What follows from a tool's code and capabilities as they stand in the editor; nothing is saved and nothing is run."""
+"""Inspection of a tool's code and capabilities as they stand in the editor; nothing is saved and nothing is run."""
 
 import re
 from dataclasses import dataclass, field

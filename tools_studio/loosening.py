@@ -1,4 +1,4 @@
-"""Who may make a tool ask less often, or do more without being asked."""
+"""Loosening: who may make a tool ask less often, or do more without being asked."""
 
 from django.contrib.auth.models import User
 

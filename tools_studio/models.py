@@ -1,4 +1,4 @@
-"""What authored tools consist of beyond their row in the gate."""
+"""Rows of authored tools beyond the one in the gate."""
 
 from django.conf import settings
 from django.db import models

@@ -30,11 +30,11 @@ from tools_studio.variables import Kept, Resolved
 
 
 def offered(granted: Capabilities, group: str, values: Resolved) -> dict[str, HostFunction]:
-    """By dotted name. `values` are the variables of this tool, which no function shows to another one."""
+    """Return functions by dotted name. `values` are this tool's variables, which no function shows to another one."""
     known = {**values.plain, **values.secret}
 
     def value(name: str) -> str:
-        """For what the server does with a variable itself, so that the tool need not see it."""
+        """Return a variable for what the server does with it itself, so that the tool need not see it."""
         return _one(name, known, "variable", known)
 
     every = {
@@ -147,7 +147,7 @@ def _sound(tool: Tool) -> Checked:
 
 
 def _is_other(version: ScriptVersion) -> bool:
-    """Of one with variables it cannot be told: their values are not kept with it."""
+    """Return whether it is another one; with variables that cannot be told: their values are not kept with it."""
     try:
         draft: Draft = drafts.draft(version.draft)
         return not draft.variables and check(draft).definition_hash != version.definition_hash

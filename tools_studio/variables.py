@@ -19,7 +19,10 @@ PURPOSE = "tool secret"
 
 @dataclass(frozen=True)
 class Variable:
-    """As an author gives it. `value` None: keep the stored secret; exactly `${NAME}`: the server's environment."""
+    """A variable as an author gives it.
+
+    `value` None: keep the stored secret; exactly `${NAME}`: the server's environment.
+    """
 
     name: str
     secret: bool = False
@@ -28,7 +31,7 @@ class Variable:
 
 @dataclass(frozen=True)
 class Kept:
-    """As it is stored: `value` plain, or sealed, or a reference; empty when there is none yet."""
+    """A variable as stored: `value` plain, or sealed, or a reference; empty when there is none yet."""
 
     name: str
     secret: bool

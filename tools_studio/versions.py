@@ -134,7 +134,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Difference:
-    """What changed between two versions: the code line by line, the rest field by field."""
+    """Changes between two versions: the code line by line, the rest field by field."""
 
     code: list[Line]
     changes: list[Change]
@@ -147,7 +147,8 @@ class Difference:
 @dataclass(frozen=True)
 class Save:
     """One version in the list. `fields` are the JSON names of what differs from the version `before`; None if that is
-    not known."""
+    not known.
+    """
 
     version: ScriptVersion
     fields: tuple[str, ...] | None
@@ -183,7 +184,8 @@ def record(script: Script, saved: Draft, definition_hash: str, author_id: int | 
 
 def draft_of(version: ScriptVersion, tool: Tool) -> Draft:
     """`version` as a draft for `tool` to be saved again; it keeps the tool's present name, and that a signed-in person
-    must decide. Unreadable."""
+    must decide. Unreadable.
+    """
     wanted = drafts.draft(version.draft)
     return replace(wanted, name=tool.name, signed_in_only=wanted.signed_in_only or tool.signed_in_only)
 

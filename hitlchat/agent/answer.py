@@ -152,7 +152,8 @@ class Reading:
 
 class _Calls:
     """Puts streamed tool calls together: repeated ids and names, missing or equal indexes, interleaved deltas. No two
-    calls ever become one that the model did not make."""
+    calls ever become one that the model did not make.
+    """
 
     def __init__(self) -> None:
         self.found: list[ModelCall] = []
@@ -301,7 +302,8 @@ REASONS = frozenset({"content_filter", "function_call", "length", "stop", "tool_
 
 def request_body(endpoint: Endpoint, messages: list[str], tools: list[str]) -> bytes:
     """The request, put together from parts that are serialised already: encoding a long history again for every turn
-    is what makes agent loops slow."""
+    is what makes agent loops slow.
+    """
     body = f'{{"model":{json.dumps(endpoint.model)},"stream":true,"messages":[{",".join(messages)}]'
     if tools:
         body += f',"tools":[{",".join(tools)}]'

@@ -186,7 +186,8 @@ def claim_lapsed(mine: Collection[str] = ()) -> list[Claim]:
 
 def wake(turn_id: UUID) -> Claim | None:
     """Claim the parked run that waits for this turn's calls, if they are all settled, or if there is room for one that
-    was held back; None if there is none to wake."""
+    was held back; None if there is none to wake.
+    """
     with transaction.atomic():
         # Locked whether parked or not: a park under way is waited for, so that it can't be missed.
         rows = Run.objects.select_for_update(of=("self",)).select_related("conversation")
@@ -202,7 +203,8 @@ def wake(turn_id: UUID) -> Claim | None:
 
 def park(claim: Claim, turn_id: UUID) -> bool:
     """Let go of the run until its open calls settle; False if it can go on at once: if they all are settled already, or
-    if there is room for one that was held back."""
+    if there is room for one that was held back.
+    """
     with transaction.atomic():
         # The row is written first: a wake-up waits for this transaction and then finds the run parked.
         _update(claim, parked=True, owner="", lease_until=None)
@@ -219,7 +221,8 @@ def park(claim: Claim, turn_id: UUID) -> bool:
 
 def park_with(claim: Claim, statuses: Collection[str]) -> bool:
     """Let go of the run in the transaction that puts its calls on record, with these statuses: none of them can settle
-    unseen. False if all are settled already."""
+    unseen. False if all are settled already.
+    """
     if SETTLED.issuperset(statuses):
         return False
     status = RunStatus.WAITING if Status.WAITING in statuses else RunStatus.RUNNING
@@ -276,7 +279,8 @@ def stop(run_id: UUID, actor: Actor, *, written: str = "") -> bool:
 
 def leave_turn(run: Run, actor: Actor, why: str) -> None:
     """Withdraw what waits of the open turn, stop what executes, and answer the model every call:
-    else no model server would take the conversation again. `run` is read with its conversation and its owner."""
+    else no model server would take the conversation again. `run` is read with its conversation and its owner.
+    """
     if run.turn_id is None:
         return
     withdraw.withdraw_turn(run.turn_id, actor=actor, why=why)

@@ -90,7 +90,8 @@ def answer_calls(conversation: Conversation, run: Run, turn_id: UUID) -> None:
 
 def correct(call_id: UUID) -> Message | None:
     """Tell the model how a call ended whose tool message had to be written before: it went on after its run, or was
-    run again. What a person marked is told by whoever took it down."""
+    run again. What a person marked is told by whoever took it down.
+    """
     call = ToolCall.objects.select_related("approval").get(pk=call_id)
     told = _tool_message(call)
     if told is None or told.wire == _tool_wire(call) or call.events.latest("id").means != SYSTEM.means:

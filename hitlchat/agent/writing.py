@@ -57,7 +57,8 @@ def text_of(run_id: UUID) -> str:
 
 class Writing:
     """An answer while it is written: each event carries all text since the last stored point, so that a lost one is
-    that joins late needs only what is stored."""
+    that joins late needs only what is stored.
+    """
 
     def __init__(self, claim: Claim, message: Message) -> None:
         self._claim = claim

@@ -56,7 +56,8 @@ def reject(
     request: ApiRequest, approval_id: UUID, given: Query[schemas.RejectQuery], body: schemas.Reject = NO_REASON
 ) -> schemas.Approval:
     """Say no. The model is told the reason, which may stand in the body or in the address; that of the body comes
-    first."""
+    first.
+    """
     decide.decline(approval_id, decider(request), reason=body.reason or given.reason)
     return _standing(request, approval_id)
 

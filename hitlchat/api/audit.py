@@ -27,7 +27,8 @@ def read_audit(
     request: ApiRequest, wanted: Query[audit_schemas.AuditFilter]
 ) -> list[audit_schemas.AuditEvent] | StreamingHttpResponse:
     """The latest events first, `before` the last of them for more; as CSV, all of them in the order they happened, and
-    a last row `end-of-export` that says how many they are."""
+    a last row `end-of-export` that says how many they are.
+    """
     auditor(request)
     rows = _wanted(wanted)
     if wanted.format == "csv":

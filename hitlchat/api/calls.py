@@ -25,7 +25,8 @@ FILTERS = {each.name for each in fields(Wanted)}
 @router.get("", response=list[schemas.Call])
 def list_calls(request: ApiRequest, wanted: Query[schemas.CallFilter]) -> list[schemas.Call]:
     """Calls made on your behalf, or with `scope=all` also of others, the latest first; `before` the last of them, for
-    more."""
+    more.
+    """
     user = request.auth.user
     among = finding.own(user) if wanted.scope == "mine" else finding.ways(user)
     before = None
@@ -45,7 +46,8 @@ def read_call(request: ApiRequest, call_id: UUID) -> schemas.Call:
 @router.post("/{uuid:call_id}/stop", response=schemas.Call)
 def stop_call(request: ApiRequest, call_id: UUID) -> schemas.Call:
     """Tell a call to stop that executes. That is a wish: it may end as unknown, or still succeed. Others stay as they
-    are."""
+    are.
+    """
     stopping.request(call_id, request.auth.actor)
     return shapes.call(get_object_or_404(_mine(request), pk=call_id))
 

@@ -18,7 +18,8 @@ from hitlchat.gate.grants.scope import Scope
 
 class NewGrant(Body):
     """Calls like the one that is approved, which run without asking. It needs a bound: `calls`, a time, or
-    `thisConversation`."""
+    `thisConversation`.
+    """
 
     same_arguments: bool = False
     this_conversation: bool = False
@@ -116,6 +117,7 @@ def list_grants(request: ApiRequest, wanted: Query[GrantFilter]) -> list[Grant]:
 @router.post("/{uuid:grant_id}/revoke", response=Grant)
 def revoke_grant(request: ApiRequest, grant_id: UUID) -> Grant:
     """End it at once: what it let in and has not started does not start, and what executes is told to stop. One that
-    has ended stays as it ended."""
+    has ended stays as it ended.
+    """
     giving.revoke(grant_id, decider(request))
     return one(grant_id)

@@ -68,7 +68,8 @@ def read_question(request: ApiRequest, question_id: UUID) -> Question:
 @router.post("/{uuid:question_id}/answer", response=Question)
 def answer_question(request: ApiRequest, question_id: UUID, body: Answer = NOTHING) -> Question:
     """Send `content`, values by the names of the fields; none where the server wants an address to be opened, which
-    says that you agree. It goes to that server only, and lets nothing run here."""
+    says that you agree. It goes to that server only, and lets nothing run here.
+    """
     return _shape(questions.answer(question_id, _person(request), body.content))
 
 

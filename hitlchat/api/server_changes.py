@@ -24,7 +24,8 @@ _NO_SUCH_TOOL = "The server has no tool of this name."
 
 class BadChange(Exception):
     """Nothing was changed. `status` 422: it cannot be; 409: it would be another change than its sender means. `fields`
-    has the reasons by their place in the body."""
+    has the reasons by their place in the body.
+    """
 
     def __init__(self, status: int, fields: Mapping[str, str]) -> None:
         super().__init__(" ".join(fields.values()))

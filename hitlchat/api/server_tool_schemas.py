@@ -27,7 +27,8 @@ class Warned(Shape):
 
 class ComposedTool(Shape):
     """One tool of an upstream server. `alias` is the name under which it is offered here, or would be. In addresses
-    its `id` may stand for its name."""
+    its `id` may stand for its name.
+    """
 
     id: UUID
     tool: str
@@ -154,8 +155,9 @@ class HistoryFilter(BaseModel):
 
 
 class Exposure(Shape):
-    """What this installation offers: `own` are tools written here, `composed` those of upstream servers. No composed
-    tool of a higher inherent risk than `riskCeiling` is offered."""
+    """The offer of this installation: `own` are tools written here, `composed` those of upstream servers. No composed
+    tool of a higher inherent risk than `riskCeiling` is offered.
+    """
 
     mode: ModeName
     risk_ceiling: int

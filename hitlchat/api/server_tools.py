@@ -34,7 +34,8 @@ def list_server_tools(
     request: ApiRequest, name: str, wanted: Query[server_tool_schemas.ToolFilter], response: HttpResponse
 ) -> list[server_tool_schemas.ComposedTool]:
     """The tools of a server by name, up to 1,000 unless `limit` says otherwise; `X-Total-Count` tells how many there
-    are. Whole definitions are left out, unless `schemas` asks for them."""
+    are. Whole definitions are left out, unless `schemas` asks for them.
+    """
     administrator(request)
     rows = _wanted(named(name).tools.all(), wanted).order_by("name")
     response[COUNT_HEADER] = str(rows.count())

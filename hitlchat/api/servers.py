@@ -74,7 +74,8 @@ Values = dict[str, Annotated[Given, BeforeValidator(_written_out), WithJsonSchem
 
 class ServerChange(Body):
     """Every field that an administrator decides; one that is left out stays as it is. `headers` and `env` are replaced
-    as a whole: name those that are to stay, with null."""
+    as a whole: name those that are to stay, with null.
+    """
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"enabled": False}, {"headers": {"Authorization": None, "X-Team": "${TEAM}"}}]}
@@ -383,7 +384,8 @@ def read_server(request: ApiRequest, name: str) -> Server:
 @router.patch("/{name}", response=Server)
 def change_server(request: ApiRequest, name: str, body: ServerChange) -> Server:
     """Change the fields that are given. Another connection withdraws what waits for an answer about the server's
-    tools; if it leads elsewhere, they are withheld until a person accepts them again. 409 as for a new one."""
+    tools; if it leads elsewhere, they are withheld until a person accepts them again. 409 as for a new one.
+    """
     actor, row = administrator(request), named(name)
     standing = draft_of(row)
     known = {field: {each.name: each for each in getattr(standing, field)} for field in ("headers", "env")}
@@ -403,7 +405,8 @@ def delete_server(request: ApiRequest, name: str) -> None:
 @router.post("/{name}/test", response=Tried)
 def test_server(request: ApiRequest, name: str) -> Tried:
     """Connect once with a client of its own, read the list of tools, and disconnect; may take a minute. The live
-    connection is not touched, and nothing of it is kept."""
+    connection is not touched, and nothing of it is kept.
+    """
     administrator(request)
     return tried(connections.attempt(named(name)))
 
@@ -426,7 +429,8 @@ def read_exposure(request: ApiRequest) -> tool_schemas.Exposure:
 @exposure_router.put("", response=tool_schemas.Exposure)
 def change_exposure(request: ApiRequest, body: tool_schemas.ExposureChange) -> tool_schemas.Exposure:
     """Change what is given, at once and everywhere. Only a person may raise the ceiling; where tools come back by that
-    which do not ask every time, 409 names them until `confirmLowering` is true."""
+    which do not ask every time, 409 names them until `confirmLowering` is true.
+    """
     actor, standing = administrator(request), exposure.standing()
     mode = standing.mode if body.mode is None else body.mode
     ceiling = standing.ceiling if body.risk_ceiling is None else body.risk_ceiling

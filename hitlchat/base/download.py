@@ -36,8 +36,9 @@ def csv_end(count: int, columns: Collection[str]) -> str:
 
 
 def cell(value: object) -> str:
-    """As text. Programs for tables take what begins like a formula for one, also behind blanks and in full width, so
-    that gets a quote in front."""
+    """Return a cell as text. Programs for tables take what begins like a formula for one, also behind blanks, so
+    that gets a quote in front.
+    """
     text = "" if value is None else str(value)
     return f"'{text}" if text.startswith(("\t", "\r", "\n")) or text.lstrip()[:1] in FORMULAS else text
 

@@ -101,7 +101,8 @@ def data_dir(default: Path) -> Path:
 
 def keep_private(folder: Path) -> None:
     """Take from everyone else what they may do with `folder` and whatever is directly in it; all of it, if they could
-    enter. Told in the log."""
+    enter. Told in the log.
+    """
     was_open = bool(folder.stat().st_mode & OTHERS)
     found = [path for path in (folder, *(folder.rglob("*") if was_open else folder.iterdir())) if _is_open(path)]
     for path in found:

@@ -1,5 +1,6 @@
 """Spans of work, for whoever collects traces. Nobody does unless the composition root installs them: then nothing
-happens here, and nothing is imported."""
+happens here, and nothing is imported.
+"""
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager

@@ -151,7 +151,8 @@ class Seen:
 
 def see(text: str, *, stored: bool = False) -> Seen:
     """`text` with hidden characters as escapes, and the warnings that belong to it; `stored` if it is a part of a text
-    that is shown in stored order."""
+    that is shown in stored order.
+    """
     if _ASCII.match(text):
         return Seen((Piece(text),), _punycode(text), stored=stored)
     runs = [match for match in _patterns().token.finditer(text) if match.lastgroup]

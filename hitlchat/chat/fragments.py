@@ -16,7 +16,8 @@ from hitlchat.gate.status import Status
 @dataclass(frozen=True)
 class Everything:
     """The whole state, with the messages that are in it (`shown`), those of them being written, and the calls that
-    execute, all by id."""
+    execute, all by id.
+    """
 
     html: str
     shown: set[str]
@@ -47,7 +48,7 @@ def asks(conversation_id: UUID) -> str:
 
 
 def grants(conversation_id: UUID) -> str:
-    """What runs unasked here, and how much of that is left."""
+    """Return the meter of grants: what runs unasked here, and how much of that is left."""
     meter = render_to_string("grants/_meter.html", transcript_view.grants(conversation_id))
     return f'<div id="grants" hx-swap-oob="innerHTML">{meter}</div>'
 
@@ -68,7 +69,7 @@ def call(conversation_id: UUID, call_id: UUID) -> str:
 
 
 def progress(call_id: str, done: float, total: float | None, message: str) -> str:
-    """How far a call is that executes. Numbers only as they make sense: a server may send any."""
+    """Return the progress of a call that executes. Numbers only as they make sense: a server may send any."""
     known = total if total is not None and total > 0 and 0 <= done <= total else None
     said = f"{done:,.6g} of {known:,.6g}" if known else ""
     shown = {"call": call_id, "done": f"{done:.6f}", "total": known and f"{known:.6f}", "said": said}
@@ -96,7 +97,7 @@ def flash(text: str) -> str:
 
 
 def outcomes(told: list[Outcome]) -> str:
-    """What came of each of several answers."""
+    """Return the outcomes of several answers."""
     all_counted = all(outcome.counted for outcome in told)
     html = render_to_string("approvals/_outcomes.html", {"outcomes": told, "all_counted": all_counted})
     return f'<div id="flash" hx-swap-oob="innerHTML">{html}</div>'

@@ -13,8 +13,9 @@ Asgi = Callable[[Any, Any, Any], Awaitable[None]]
 
 
 class OwnOriginOnly:
-    """There is no CSRF token on a websocket: its Origin stands for it (SR-24), with its port, as a browser sends our
-    cookies to every port of a host. Origins that may post forms (CSRF_TRUSTED_ORIGINS) may open one too."""
+    """Checks the Origin of a websocket, which stands for a CSRF token (SR-24), with its port, as a browser sends our
+    cookies to every port of a host. Origins that may post forms (CSRF_TRUSTED_ORIGINS) may open one too.
+    """
 
     def __init__(self, application: Asgi) -> None:
         self._application = application

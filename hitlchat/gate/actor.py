@@ -18,7 +18,8 @@ class Actor:
     """A person (`user_id`) known by session, personal approver token or console, or vouched for by their MCP client; or
     the system itself. `client`: what that client calls itself, which may be anything. `token`: the name of the token
     that was shown, and of an MCP client `token_id`, its number. `signed_in_at`: when they gave their password for their
-    session last. `name`: of the person, where it is at hand; the record looks it up otherwise."""
+    session last. `name`: of the person, where it is at hand; the record looks it up otherwise.
+    """
 
     user_id: int | None
     means: Means

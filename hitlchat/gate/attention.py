@@ -91,8 +91,9 @@ class Together:
 
 @dataclass(frozen=True)
 class Looked:
-    """What else is known of how an answer came about. `opened`: whether folded text was, as the page claims; None:
-    nothing was folded. `since`: first shown then, on the card of an identical call."""
+    """Facts on how an answer came about. `opened`: whether folded text was, as the page claims; None:
+    nothing was folded. `since`: first shown then, on the card of an identical call.
+    """
 
     opened: bool | None = None
     since: datetime | None = None

@@ -97,7 +97,8 @@ def key(approval_id: object, round: int) -> str:  # noqa: A002
 
 def card(approval: Approval, viewer: Actor | None = None) -> Card:
     """The card of `approval`, whose call is loaded; for one that is open, as its `viewer` may answer it. KeyError when
-    the stored disclosure lacks a part."""
+    the stored disclosure lacks a part.
+    """
     shown: dict[str, Any] = approval.disclosure
     rows, until = _rows(shown), datetime.fromisoformat(shown["deadline"])
     facts = tuple(map(see, filter(None, [shown.get("ranBefore"), *shown["facts"]])))

@@ -31,7 +31,7 @@ class NotEntitled(Exception):
 
 
 def entitled(person: Any, *, inner: Any = None, call: str = "", by: Any = None) -> Q:
-    """Of rows that have a call at `call`: this person may decide it, as far as the rules that it was asked under go.
+    """Return the condition on rows with a `call` that this person may decide it, by the rules that it was asked under.
 
     `person`: an id, or an expression for it, which within subqueries is `inner`. `by`: the moment, which is now by the
     database's clock; others may have been let decide only after some time.
@@ -41,8 +41,11 @@ def entitled(person: Any, *, inner: Any = None, call: str = "", by: Any = None) 
 
 
 def waiting_ways(user_id: int) -> tuple[Q, Q, Q, Q]:
-    """Of a ToolCall: it waits and this person may decide it now, as its requester, an approver, one of a group, or
-    one who came in after some time."""
+    """Return conditions on a ToolCall that this person may decide it.
+
+    It waits and this person may decide it now, as its requester, an approver, one of a group, or
+    one who came in after some time.
+    """
     waits = Q(status=Status.WAITING)
     first, second, third, fourth = (way & waits for way in _ways(user_id, user_id, "", Now()))
     return first, second, third, fourth
@@ -95,7 +98,7 @@ def sees(actor: Actor, approval: Approval) -> bool:
 
 
 def will_do(tool: Tool, asked: Approval | None = None) -> bool:
-    """Whether the word of an MCP client is enough, both by what holds for `tool` now and by what held when it was
+    """Return whether an MCP client's word is enough, by what holds for `tool` now and by what held when it was
     `asked`; else a signed-in person decides.
 
     Of an approval that is open also whether a person sat at its client then, and does now. Before it is asked, whoever
@@ -133,7 +136,7 @@ def what_signed_in_only_means() -> str:
 
 
 def still_may_answer(actor: Actor, call: ToolCall) -> Q:
-    """Of the row of `call`, in the very moment that it is moved: what was read of rules, groups and settings may have
+    """Return the condition, in the moment that `call` is moved: what was read of rules, groups and settings may have
     been changed since.
 
     Without a join: on PostgreSQL whatever an UPDATE finds by a join is not looked at again after waiting for a lock.
@@ -175,14 +178,15 @@ def waiting_for(user_id: int, only: Q | None = None) -> QuerySet[Approval]:
 
 
 def _approvals_of(*ways: Q) -> QuerySet[Approval]:
-    """About the calls that one of `ways` leads to. As a union, since of alternatives no database uses the indexes."""
+    """Return approvals of the calls that `ways` lead to, as a union: of alternatives no database uses the indexes."""
     first, *rest = (ToolCall.objects.filter(way).order_by().values("pk") for way in ways)
     return Approval.objects.select_related("call").filter(call__in=first.union(*rest))
 
 
 def counted(**which: Any) -> QuerySet[Decision]:
     """The yeses to the questions that are open (`which` of them, as fields of decisions) that count: of people who may
-    decide still, to what is asked now."""
+    decide still, to what is asked now.
+    """
     rows = Decision.objects.filter(
         entitled(F("person_id"), inner=OuterRef("person_id"), call="approval__call__"),
         verdict=Verdict.APPROVE,
@@ -252,7 +256,7 @@ def is_fresh(actor: Actor) -> bool:
 
 
 def still(actor: Actor) -> Q:
-    """Of the row of a call, in the very moment that it is moved, and by the database's clock."""
+    """Return the condition on a call's row, in the very moment that it is moved, and by the database's clock."""
     if actor.means == "elicitation":
         return Q()
     risky = Tool.objects.filter(risk_level__gte=HIGHEST_RISK).values("pk")

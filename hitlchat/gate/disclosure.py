@@ -56,7 +56,8 @@ def disclose(
     decides: oversight.Frozen | None,
 ) -> Disclosure:
     """Everything the card shows about `call`, and who `decides`. No text written by a model is in it but the arguments
-    themselves."""
+    themselves.
+    """
     assert call.deadline is not None
     template = tool.prompt_template or DEFAULT_PROMPT
     shown = {

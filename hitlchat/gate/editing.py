@@ -35,7 +35,8 @@ KINDS: tuple[tuple[type | tuple[type, ...], str], ...] = (
 @dataclass(frozen=True)
 class Change:
     """One argument, before and after; None where there is none. `was` and `now` have what differs marked, `whole` is
-    all of a long new value. `note` says what cannot be seen in them."""
+    all of a long new value. `note` says what cannot be seen in them.
+    """
 
     name: Seen
     type: str

@@ -41,7 +41,7 @@ class Row:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Of the whole value and the name, each sentence once."""
+        """Return warnings about the whole value and the name, each sentence once."""
         return tuple(dict.fromkeys((*self.name.warnings, *self.value_warnings)))
 
 
@@ -101,7 +101,8 @@ class Table:
 @dataclass(frozen=True)
 class Effect:
     """A text in a box, or in `parts` as far as it differs; or a table, with a text as its heading; or what went wrong.
-    The `notes` are hitlchat's own words."""
+    The `notes` are hitlchat's own words.
+    """
 
     text: Row | None = None
     parts: tuple[Part, ...] = ()
@@ -115,7 +116,7 @@ class Effect:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Of parts and table; a box has its own."""
+        """Return warnings about parts and table; a box has its own."""
         found = [warning for part in self.parts for warning in part.text.warnings]
         return tuple(dict.fromkeys([*found, *(self.table.warnings if self.table else ())]))
 
@@ -238,7 +239,8 @@ def _tables(before: Preview, now: Preview) -> tuple[Effect, Effect] | None:
 
 def _differing(table: dict[str, Any], same: int, rows: list[list[str]], others: list[list[str]]) -> Effect:
     """`rows` of the table, which begin behind as many as are the `same`, with the cells marked that are other ones in
-    `others`; of a short table, all of it."""
+    `others`; of a short table, all of it.
+    """
     # Of more rows or fewer, nobody can say which was which.
     pairs = zip(rows, others, strict=True) if len(rows) == len(others) else ((row, [None] * len(row)) for row in rows)
     marked = [tuple(Part(see(cell), cell != was) for cell, was in zip(row, other, strict=True)) for row, other in pairs]

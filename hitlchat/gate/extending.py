@@ -1,5 +1,6 @@
 """Five more minutes for a question, in its last one. What moves is the deadline on the call's row alone: what was
-shown, and so its digest, says until when the question was open when it was asked, and stays what it was."""
+shown, and so its digest, says until when the question was open when it was asked, and stays what it was.
+"""
 
 from datetime import datetime, timedelta
 from uuid import UUID

@@ -109,7 +109,10 @@ def is_as_shown(shown: Frozen | None, call: ToolCall) -> bool:
 
 
 def stands() -> Q:
-    """Of the row of a call, in the very moment that it is moved: its tool's rules are those that it was asked under."""
+    """Return the condition, in the moment that a call is moved.
+
+    That its tool's rules are those that it was asked under.
+    """
     rows = Oversight.objects.filter(tool_id=OuterRef("tool_id"))
     same = rows.annotate(one=Coalesce("group_id", Value(0)), other=Coalesce("escalate_to_id", Value(0))).filter(
         digest=OuterRef("oversight_digest"),

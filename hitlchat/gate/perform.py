@@ -64,7 +64,8 @@ class NotClaimed(Exception):
 
 def begin(call_id: UUID) -> None:
     """Claim a ready call for this process and start executing it, now or when it is its turn; nothing without a server
-    loop, or if it is taken."""
+    loop, or if it is taken.
+    """
     if not background.running:
         return
     try:
@@ -78,7 +79,8 @@ def begin(call_id: UUID) -> None:
 
 async def start(call_id: UUID, seconds: float | None = None) -> ToolCall | None:
     """`claim`, once there is a place for the call, and once the preview that it was approved with, if there is one, has
-    been made again. None also when that takes longer than `seconds`."""
+    been made again. None also when that takes longer than `seconds`.
+    """
     try:
         return await in_db(claim)(call_id, admit=_place)
     except (LookFirst, NoPlace) as later:
@@ -221,7 +223,7 @@ def settle(call_id: UUID, result: ToolResult) -> None:
 
 
 def _record(call: ToolCall, result: ToolResult) -> None:
-    """As the call was when it was claimed, which is how it nearly always still is; else as it is now."""
+    """Record the call as it was when claimed, which it nearly always still is; else as it is now."""
     if not _recorded(call, result):
         settle(call.pk, result)
 

@@ -23,7 +23,8 @@ class BadTemplate(ValueError):
 
 def render(template: str, tool_name: str, arguments: dict[str, Any]) -> str:
     """`template` with {toolName}, {args} and {args.NAME} filled in as plain text; long values are cut and the cut is
-    counted, and texts that could go on with the sentence are quoted."""
+    counted, and texts that could go on with the sentence are quoted.
+    """
 
     def fill(match: re.Match[str]) -> str:
         if match[1] == "toolName":

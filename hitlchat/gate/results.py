@@ -227,7 +227,8 @@ def for_model(
 ) -> str:
     """The text of the tool message: the result itself, or a JSON object with `status` and `message`. Where the message
     is an operator's template, what it must not change stands beside it, as `executed` and as `fact`. `bound`: what
-    is beyond it is cut off, and the text says so."""
+    is beyond it is cut off, and the text says so.
+    """
     status = Status(call.status)
     if status == Status.SUCCEEDED:
         return bound.cut(_success(call, edited, templates))

@@ -33,7 +33,9 @@ async def settled(call_id: UUID, seconds: float) -> ToolCall:
 
 
 async def watched(call_id: UUID, seconds: float, *related: str) -> ToolCall:
-    """As `settled`, for callers that may be cancelled: a task of the server's loop executes the call, never theirs.
+    """Wait as `settled` does, for callers that may be cancelled.
+
+    They may be: a task of the server's loop executes the call, never theirs.
 
     `related`: what is to be read along with it.
     """

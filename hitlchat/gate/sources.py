@@ -1,5 +1,6 @@
-"""Where tools come from, as far as the gate knows: something that can execute a call it has cleared, and that may be
-able to say beforehand what the call would do."""
+"""Sources of tools, as far as the gate knows: something that can execute a call it has cleared, and that may be
+able to say beforehand what the call would do.
+"""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -17,8 +18,9 @@ from hitlchat.gate.models import Tool, ToolCall
 
 @dataclass(frozen=True)
 class ToolResult:
-    """What came back. `error` is None on success, else {kind, message, line?}; `output` is what the tool printed;
-    `attachments` are the bytes of content blocks by their SHA-256 (contents.py)."""
+    """The result of a call. `error` is None on success, else {kind, message, line?}; `output` is what the tool printed;
+    `attachments` are the bytes of content blocks by their SHA-256 (contents.py).
+    """
 
     value: Any = None
     output: str = ""
@@ -44,8 +46,9 @@ class Preview:
 
     @classmethod
     def of(cls, value: Any) -> "Preview":
-        """From what preview code returned: a text, an object (a row for each key), or a list of objects with the same
-        keys (a column for each). Anything else is a failed preview that says so."""
+        """Return what preview code made: a text, an object (a row for each key), or a list of objects with the same
+        keys (a column for each). Anything else is a failed preview that says so.
+        """
         if isinstance(value, str):
             return cls(text=value)
         if isinstance(value, dict) and value:

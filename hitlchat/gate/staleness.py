@@ -1,4 +1,4 @@
-"""Why an approved call must not run after all: something is not as it was shown, or its preview has changed."""
+"""Staleness: why an approved call must not run after all, since something is not as it was shown."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -23,7 +23,7 @@ NO_AUTHOR = "the person it was called for may not test tools any more"
 
 
 def reason(call: ToolCall) -> str | None:
-    """In words; None if nothing has changed. `call` is read with its tool, approval and caller."""
+    """Return the reason in words; None if nothing has changed. `call` is read with its tool, approval and caller."""
     tool = call.tool
     if lost := _person_lost(call) or standing.reason(call):
         return lost
@@ -85,14 +85,14 @@ FAILED = "What it would do could not be looked at again after you approved it."
 
 @dataclass(frozen=True)
 class Look:
-    """What an approved call would do, as of now; good for the round of asking that it was made in."""
+    """A look at what an approved call would do now; good for the round of asking that it was made in."""
 
     round: int
     preview: Shown
 
 
 class LookFirst(Exception):
-    """This call may not start before its preview was made again, in its present round."""
+    """The call may not start before its preview was made again, in its present round."""
 
     def __init__(self, call: ToolCall) -> None:
         super().__init__(f"call {call.pk} was approved with a preview, which has to be made again first")
@@ -101,7 +101,8 @@ class LookFirst(Exception):
 
 def is_due(call: ToolCall) -> bool:
     """Was `call` approved with a preview? One that had failed promised nothing, save that with other arguments it may
-    not fail."""
+    not fail.
+    """
     if call.status != Status.APPROVED or (shown := call.approval.disclosure.get("preview")) is None:
         return False
     return not isinstance(shown, dict) or shown.get("error") is None or _edited(call)

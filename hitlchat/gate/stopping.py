@@ -32,7 +32,7 @@ _executing: dict[UUID, Waker] = {}
 
 
 class NoSuchCall(LookupError):
-    """There is no such call, or it is someone else's."""
+    """No call has this id, or it is someone else's."""
 
 
 @contextmanager
@@ -50,12 +50,12 @@ def executing() -> tuple[UUID, ...]:
 
 
 def wish(call: ToolCall) -> asyncio.Event:
-    """For a source: set once the call that it executes is to stop."""
+    """Return an event, for a source, that is set once the call that it executes is to stop."""
     return _executing.get(call.pk) or asyncio.Event()
 
 
 async def unless_stopped(call: ToolCall, work: Coroutine[Any, Any, T]) -> T | None:
-    """For a source whose work ends for certain when it is cancelled: its result, or None if it was ended so."""
+    """Return the result of work that ends for certain when cancelled, or None if it was ended so."""
     working, wished = asyncio.create_task(work), asyncio.create_task(wish(call).wait())
     try:
         await asyncio.wait({working, wished}, return_when=asyncio.FIRST_COMPLETED)
@@ -118,7 +118,7 @@ def _request(calls: Iterable[ToolCall], actor: Actor) -> int:
 
 
 def look() -> None:
-    """For what other processes were told: the wishes for what this one executes."""
+    """Look for wishes that other processes were told, about what this one executes."""
     unaware = [call_id for call_id, waker in list(_executing.items()) if not waker.is_set()]
     if not unaware:
         return

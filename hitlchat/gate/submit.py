@@ -41,7 +41,8 @@ AT_A_TIME = 4
 @dataclass(frozen=True)
 class CallRequest:
     """`arguments` is the JSON text a model wrote, or an object. `among` narrows the catalog; None means all of it.
-    `patience`: after so many seconds nobody needs the answer any more, whatever the tool's own deadline."""
+    `patience`: after so many seconds nobody needs the answer any more, whatever the tool's own deadline.
+    """
 
     tool_name: str
     arguments: str | dict[str, Any]
@@ -148,7 +149,7 @@ def _run_on(grant: Grant, call: ToolCall, prepared: Prepared) -> ToolCall:
 
 
 def _said(prepared: Prepared) -> dict[str, Any]:
-    """For the record: why, every rule that spoke, and whether it runs without a person being asked."""
+    """Return, for the record, why: every rule that spoke, and whether it runs without a person being asked."""
     spoke = [each.as_json for each in prepared.spoke]
     said = {"reason": prepared.reason, "spoke": spoke, "isAutomatic": prepared.status == Status.ALLOWED}
     # Refused by no policy: told apart on the record as well.
@@ -223,7 +224,7 @@ def _find(request: CallRequest) -> Tool | None:
 
 
 def _best_reading(given: str | dict[str, Any]) -> dict[str, Any]:
-    """For the record of a rejected call; what can't be read as an object is kept as text, cut at 2,000 characters."""
+    """Return a rejected call's arguments for the record; what is no object is kept as text, cut at 2,000 characters."""
     try:
         arguments = schema.parse_arguments(given) if isinstance(given, str) else given
         if len(canonical.dumps(arguments)) <= canonical.most_argument_bytes():

@@ -21,12 +21,13 @@ LONGEST_REMARK: Final = 500
 
 
 class BadRemark(ValueError):
-    """What a person wrote about it cannot be kept as it was written; the message says why."""
+    """The remark cannot be kept as it was written; the message says why."""
 
 
 def resolve(call_id: UUID, outcome: Literal["done", "failed"], actor: Actor, *, remark: str = "") -> ToolCall:
     """Mark an unknown call as done or failed, as whom it was made for or as an administrator. `remark`: how they know,
-    for the record. NoSuchApproval: not theirs. AlreadySettled: no longer unknown. BadRemark."""
+    for the record. NoSuchApproval: not theirs. AlreadySettled: no longer unknown. BadRemark.
+    """
     call = ToolCall.objects.filter(pk=call_id).first()
     if call is None or not may_resolve(actor, call):
         raise NoSuchApproval("There is no call with this id for you to resolve.")
@@ -43,14 +44,14 @@ def resolve(call_id: UUID, outcome: Literal["done", "failed"], actor: Actor, *, 
 
 
 def may_resolve(actor: Actor, call: ToolCall) -> bool:
-    """Whom it was made for; and administrators, since that one may be away for good."""
+    """Return whether this person may resolve it: whom it was made for, and administrators."""
     if not actor.is_person or actor.user_id is None:
         return False
     return call.caller_id == actor.user_id or may_administer(User.objects.get(pk=actor.user_id))
 
 
 def checked(remark: str) -> str:
-    """As it is kept. BadRemark: nothing of it is cut, so it has to fit."""
+    """Return the remark as it is kept. Raises: BadRemark, since nothing of it is cut."""
     remark = remark.replace("\r\n", "\n").strip()
     if len(remark) > LONGEST_REMARK:
         raise BadRemark(f"The note has {len(remark):,} characters; at most {LONGEST_REMARK} are kept.")

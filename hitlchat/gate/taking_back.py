@@ -24,7 +24,8 @@ class TooLate(AlreadySettled):
 
 def take_back(call_id: UUID, actor: Actor) -> ToolCall:
     """Withdraw a call that `actor` approved and that has not started, and any grant given with it; one that waits for
-    more people's yes goes on to wait, without theirs. NoSuchApproval, TooLate."""
+    more people's yes goes on to wait, without theirs. NoSuchApproval, TooLate.
+    """
     call = ToolCall.objects.filter(pk=call_id).first()
     if call is None or not _approved_by(call, actor):
         raise NoSuchApproval(NOT_YOURS)

@@ -1,4 +1,4 @@
-"""Who decides a call and how they were known, in words: for the card, and for whoever asks and may not."""
+"""Deciders in words: who decides a call and how they were known, for the card, and for whoever asks and may not."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -23,7 +23,7 @@ def claim(name: str) -> str:
 
 
 def how(decision: Decision) -> str:
-    """To be read behind the name of a person, and to be shown like any text of others."""
+    """Return how a person was known, to be read behind their name, and shown like any text of others."""
     match decision.means:
         case "session":
             return "signed in"
@@ -56,9 +56,12 @@ Stance = Literal["may", "said", "others"]
 
 @dataclass(frozen=True)
 class Standing:
-    """Of one question, for one person. `said`: who decides, where there is something to say of it. `stance`: they may
+    """The standing of one person on one question.
+
+    `said`: who decides, where there is something to say of it. `stance`: they may
     decide, have said yes, or others decide. `yes`: who said yes so far. `stuck`: why it cannot be approved as people
-    and rules are. `sign_in`: why not before they sign in again. `moves`: others can change it."""
+    and rules are. `sign_in`: why not before they sign in again. `moves`: others can change it.
+    """
 
     said: Seen | None
     stance: Stance
@@ -79,7 +82,7 @@ class Standing:
 
 
 def standing(approval: Approval, viewer: Actor) -> Standing:
-    """Of a question that is open. Costs no query where the requester decides."""
+    """Return the standing of an open question. Costs no query where the requester decides."""
     call = approval.call
     may, said = deciders.may_decide(viewer, call), told(approval)
     sign_in = _sign_in(approval, viewer) if may else ""
@@ -101,7 +104,7 @@ def told(approval: Approval) -> Seen | None:
 
 
 def sentences(approval: Approval) -> str:
-    """As it was shown when it was asked."""
+    """Return the sentences as they were shown when it was asked."""
     name = approval.disclosure["caller"]["name"]
     said = words(approval.disclosure.get("whoDecides"), name)
     return f"{said} {_client(name)}" if deciders.was_enough(approval) else said

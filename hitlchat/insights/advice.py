@@ -37,7 +37,8 @@ NOTHING: Final = "Nothing here asks for a change."
 @dataclass(frozen=True)
 class Advice:
     """`fact` is what was found, `then` what to do about it; `tool` is the one it is about, and `place` where that is
-    done: its own page (`edit`), its rules (`rules`), what it runs on (`grants`)."""
+    done: its own page (`edit`), its rules (`rules`), what it runs on (`grants`).
+    """
 
     fact: str
     then: str = ""

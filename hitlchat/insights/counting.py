@@ -28,7 +28,7 @@ AS_TEXT: Final = Func("status", template="%(expressions)s || ''", output_field=C
 
 
 class WholeSeconds(Func):
-    """From the second of two moments to the first, rounded down."""
+    """The whole seconds from the second of two moments to the first, rounded down."""
 
     output_field = IntegerField()
 
@@ -44,7 +44,8 @@ class WholeSeconds(Func):
 
 def stretch(column: str, since: datetime) -> Expression:
     """The hour of a moment, in UTC and as text, which both databases have it as; less than an hour where the days of
-    the installation's time zone begin within one."""
+    the installation's time zone begin within one.
+    """
     return Substr(Cast(column, CharField()), 1, _precision(since))
 
 
@@ -78,7 +79,7 @@ Row = tuple[int, str, bool, int | None, int]
 
 
 def count(period: Period, user: User | None) -> Figures:
-    """Of everyone; with a `user`, of the calls made for them and of their own answers."""
+    """Count the figures of everyone; with a `user`, of the calls made for them and of their own answers."""
     since = period.since
     every = ToolCall.objects.order_by() if user is None else ToolCall.objects.filter(caller=user).order_by()
     decisions = Decision.objects.filter(decided_at__gte=since).order_by()

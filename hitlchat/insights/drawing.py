@@ -61,7 +61,8 @@ class Words:
 @dataclass(frozen=True)
 class Plot:
     """`told`: what it shows, for whoever does not see it. `more`: rows of the table that are not in the picture.
-    `links`: where the calls behind each row are, if at all."""
+    `links`: where the calls behind each row are, if at all.
+    """
 
     name: str
     title: str
@@ -96,12 +97,12 @@ def cells(tally: Tally) -> tuple[str, ...]:
 
 
 def share(part: int, whole: int) -> str:
-    """In words; nothing of nothing."""
+    """Return a share in words; nothing of nothing."""
     return f"{round(100 * part / whole)} %" if whole else ""
 
 
 def name_of(text: str) -> str:
-    """With what cannot be seen as escapes: a picture shows it as any page does."""
+    """Return a name with escapes for what cannot be seen: a picture shows it as any page does."""
     shown = see(text).plain
     return shown if len(shown) <= LONGEST_NAME else shown[: LONGEST_NAME - 1] + "…"
 
@@ -197,7 +198,7 @@ def _tall(count: int, most: int, bottom: float) -> float:
 
 
 def _dates(figures: Figures, xs: Sequence[float]) -> list[Words]:
-    """Under the first, the last and some days in between."""
+    """Return dates below the first, the last and some days in between."""
     every = list(figures.days)
     last = len(every) - 1
     marks = sorted({round(last * part / 4) for part in range(5)})
@@ -206,7 +207,7 @@ def _dates(figures: Figures, xs: Sequence[float]) -> list[Words]:
 
 
 def _step(most: int) -> int:
-    """Of the grid, so that four of them hold `most`."""
+    """Return the step of the grid, so that four of them hold `most`."""
     size = 1
     while True:
         for step in STEPS:

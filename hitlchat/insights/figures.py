@@ -94,7 +94,7 @@ class OfPerson:
 
 @dataclass(frozen=True)
 class Why:
-    """Of the latest calls that ran unasked: how many for this reason."""
+    """A reason of the latest calls that ran unasked, and how many there are."""
 
     reason: str
     count: int
@@ -102,8 +102,9 @@ class Why:
 
 @dataclass(frozen=True)
 class Answers:
-    """How many answers took how many whole seconds, by whether they count as hurried; `unseen`: without a recorded
-    display."""
+    """Answers by whole seconds, and by whether they count as hurried; `unseen`: without a recorded
+    display.
+    """
 
     seconds: Counter[tuple[int, bool]]
     unseen: int = 0
@@ -118,7 +119,7 @@ class Answers:
 
     @property
     def median(self) -> int | None:
-        """In seconds."""
+        """Return the median in seconds."""
         passed, half = 0, (self.count + 1) // 2
         for (seconds, _), count in sorted(self.seconds.items()):
             passed += count
@@ -133,7 +134,7 @@ class Answers:
 
     @property
     def bins(self) -> list[tuple[int, int]]:
-        """For each column how many there are, and how many of them were hurried."""
+        """Return for each column how many there are, and how many of them were hurried."""
         found = [[0, 0] for _ in BINS]
         for (seconds, hurried), count in self.seconds.items():
             at = max(index for index, begin in enumerate(BINS) if seconds >= begin)

@@ -1,4 +1,4 @@
-"""What was asked, what people answered, and what it cost them. Everyone sees their own; administrators, all."""
+"""Insights: what was asked, what people answered, what it cost them. Everyone sees their own; administrators, all."""
 
 from typing import Any
 

@@ -1,5 +1,6 @@
 """Clients that take nothing of what is sent to them: whoever sends waits for them, and not for ever. Daphne alone keeps
-in memory whatever is sent."""
+in memory whatever is sent.
+"""
 
 import asyncio
 import socket
@@ -15,7 +16,7 @@ USER_TIMEOUT: int | None = getattr(socket, "TCP_USER_TIMEOUT", None)
 
 @implementer(IPushProducer)
 class Outflow:
-    """Whether a connection takes more, as Twisted says."""
+    """Tells whether a connection takes more, as Twisted says."""
 
     def __init__(self) -> None:
         self._open = asyncio.Event()
@@ -60,7 +61,7 @@ class Patient:
         super().finish()  # type: ignore[misc]
 
     async def taken(self: Any) -> None:
-        """Once the client may be sent more; one that takes nothing is given up."""
+        """Wait until the client may be sent more; one that takes nothing is given up."""
         if self._outflow is None or self.finished or self.channel is None:
             return
         if not await self._outflow.ready() and self.channel is not None:

@@ -1,4 +1,4 @@
-"""How much of /mcp one token and one person may keep open: sessions of older clients, and streams of newer ones.
+"""The allotment at /mcp: how much one token and one person may keep open, sessions of older clients and streams.
 
 Whoever has as much as that gives up their own oldest idle session for a new one. Nobody else's is touched.
 """
@@ -25,7 +25,7 @@ LISTEN = "subscriptions/listen"
 
 @dataclass(eq=False)
 class Place:
-    """What is open: a session, or what ends with the request that opened it (`session` is empty)."""
+    """A session that is open, or what ends with the request that opened it (`session` is empty)."""
 
     access: Access
     session: str = ""
@@ -45,7 +45,7 @@ class Place:
 
 
 class Allotment:
-    """Before the SDK's manager, which knows only a limit for all."""
+    """Limits for each token, before the SDK's manager, which knows only one for all."""
 
     def __init__(self, manager: Asgi) -> None:
         self._manager = manager
@@ -108,7 +108,7 @@ class Allotment:
                 self._places.discard(place)
 
     async def _close_other(self, place: Place, scope: Any) -> None:
-        """As its client would, with the credential that both have."""
+        """Close the session as its client would, with the credential that both have."""
         other, place.instead_of = place.instead_of, None
         if other is not None:
             headers = [(MCP_SESSION_ID_HEADER.encode(), other.session.encode()), (b"accept", b"*/*")]
@@ -147,7 +147,7 @@ async def _quiet(place: Place) -> None:
 
 
 def _is_older(scope: Any) -> bool:
-    """As the SDK tells clients of the two eras apart: the newer ones have no sessions."""
+    """Return whether a client is of the older era, as the SDK tells: the newer ones have no sessions."""
     version = _header(scope, MCP_PROTOCOL_VERSION_HEADER)
     return not version or version in HANDSHAKE_PROTOCOL_VERSIONS
 

@@ -33,7 +33,8 @@ FAILED = "an error in hitlchat kept it from being asked about"
 @asynccontextmanager
 async def attached(asked: Asked, call: ToolCall) -> AsyncIterator[None]:
     """A call that its client cancels is withdrawn, or told to stop if it executes. One that we fail to ask about is
-    withdrawn too; one that waits while the server restarts goes on waiting."""
+    withdrawn too; one that waits while the server restarts goes on waiting.
+    """
     try:
         async with submitting.held(call), asked.progress.following(call.pk):
             yield

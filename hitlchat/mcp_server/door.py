@@ -1,4 +1,4 @@
-"""Who is let in to /mcp: a known host, origin and token with every request; its streams end when the token does."""
+"""The door of /mcp: a known host, origin and token with every request; streams end when their token does."""
 
 import asyncio
 import json
@@ -37,7 +37,7 @@ class Streams:
         self._watch: asyncio.Task[None] | None = None
 
     async def serve(self, application: Asgi, token_id: int, scope: Any, receive: Any, send: Any) -> None:
-        """To `application` it looks as if the client left once the token is void."""
+        """Serve a request; to `application` it looks as if the client left once the token is void."""
         with self._entered(token_id) as void:
             answer = _Answer(send)
             await application(scope, _until(void, receive), answer.send)
@@ -83,7 +83,7 @@ def is_stream(event: Any) -> bool:
 
 
 class _Answer:
-    """What has been sent, so that a stream can be ended whose application has only left off."""
+    """The part of an answer that was sent, so that a stream can be ended whose application has only left off."""
 
     def __init__(self, send: Any) -> None:
         self._send, self._begun, self._ended = send, False, False

@@ -168,7 +168,7 @@ async def _gone(gone: asyncio.Event) -> Answer:
 
 
 def _limit(question: Question) -> datetime:
-    """Until when the client may hold its request open, unless the deadline is put off."""
+    """Return until when the client may hold its request open, unless the deadline is put off."""
     assert question.call.deadline is not None
     longest = timezone.now() + timedelta(seconds=settings.MCP_ELICITATION_SECONDS)
     return min(question.call.deadline, longest) + AFTER
@@ -200,7 +200,7 @@ async def ask(
 
 
 def _delivered(asked: Asked, question: Question) -> None:
-    """As far as this server can tell: whether its user sees it, only the client knows."""
+    """Note the delivery, as far as this server can tell: whether its user sees it, only the client knows."""
     rows = Approval.objects.select_related("call").defer("disclosure")
     attention.shown(rows.get(pk=question.approval_id), asked.word)
 

@@ -1,5 +1,6 @@
 """Waiting for what becomes of a call, and coming back for it: a client waits so long, and the same call made once more
-takes up the one that waits, or its outcome, instead of asking again."""
+takes up the one that waits, or its outcome, instead of asking again.
+"""
 
 import time
 from datetime import datetime, timedelta

@@ -118,7 +118,7 @@ _opening: ContextVar[int | None] = ContextVar("opening", default=None)
 
 @dataclass(frozen=True)
 class Version:
-    """What lists are made from: what they have in common, and the limits of each token. Other ones are other lists."""
+    """The base of lists: what they have in common, and the limits of each token. Other ones are other lists."""
 
     common: str = ""
     limits: dict[int, str] = field(default_factory=dict)
@@ -133,8 +133,9 @@ class Version:
 
 
 class Audience(InMemorySubscriptionBus):
-    """Who is to be told: streams of clients that listen (2026-07-28), and sessions of older ones; each with the token
-    that it came with."""
+    """The clients to be told: streams that listen (2026-07-28), and sessions of older ones; each with the token
+    that it came with.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -186,7 +187,7 @@ class Audience(InMemorySubscriptionBus):
             self._someone.set()
 
     async def tell(self) -> None:
-        """Those whose list may be another one than before."""
+        """Tell those whose list may be another one than before."""
         await self.publish(ToolsListChanged())
         concerned = [connection for connection, token_id in self._sessions.items() if self._concerns(token_id)]
         await asyncio.gather(*map(_tell, concerned))

@@ -1,4 +1,4 @@
-"""What a token for /mcp may do, and what the clients of waiting calls have been told."""
+"""Rows of tokens for /mcp and what each may do, and of what the clients of waiting calls were told."""
 
 from django.core.validators import MaxValueValidator
 from django.db import models
@@ -10,7 +10,7 @@ from hitlchat.gate.models import ToolCall
 
 
 class WithoutElicitation(models.TextChoices):
-    """How a call is asked about whose client cannot ask its user."""
+    """Ways to ask about a call whose client cannot ask its user."""
 
     DENY = "deny", "Not at all: the call is refused"
     INBOX = "inbox", "In the inbox, while the call waits"

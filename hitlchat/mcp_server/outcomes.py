@@ -1,4 +1,4 @@
-"""What a client is told about its call, as MCP wants results and schemas: always objects."""
+"""Outcomes for a client, as MCP wants results and schemas: always objects."""
 
 import asyncio
 import base64
@@ -27,8 +27,9 @@ DATA = ("const", "enum", "default", "examples")
 
 
 def input_schema(tool: Tool) -> dict[str, Any]:
-    """Without the wish of an upstream server to see arguments in HTTP headers too: what is between its clients and it
-    is not between ours and us, and who asks for headers must check them."""
+    """Return the schema without an upstream server's wish to see arguments in HTTP headers: what is between it and
+    is not between ours and us, and who asks for headers must check them.
+    """
     return {"type": "object", **_without_headers(tool.input_schema)}
 
 
@@ -60,7 +61,7 @@ def structured(call: ToolCall) -> dict[str, Any] | None:
 
 
 def most_text() -> results.Bound:
-    """Of one text in a result: as much as the result of a tool may have at all."""
+    """Return the bound of one text in a result: as much as the result of a tool may have at all."""
     return results.Bound(int(settings.TOOL_RESULT_KIB) * 1024, "TOOL_RESULT_KIB")
 
 
@@ -141,7 +142,7 @@ async def of(call: ToolCall) -> types.CallToolResult:
 
 
 def pending(call_id: UUID, address_of: Callable[[UUID], str]) -> types.CallToolResult | None:
-    """Not there yet. An error to MCP, since it has no word for it, and a result would have to fit the tool's schema.
+    """Return that it is not there yet: an error to MCP, which has no word for it, and a result would have to fit.
 
     None: it is there, since just now.
     """
@@ -219,7 +220,7 @@ def _content(call: ToolCall, text: str, data: dict[str, bytes]) -> list[types.Co
 
 
 def _fits(declared: dict[str, Any], value: dict[str, Any] | None) -> bool:
-    """Also in size: it is the same limit as for arguments."""
+    """Return whether it fits, also in size: it is the same limit as for arguments."""
     if value is None:
         return False
     try:

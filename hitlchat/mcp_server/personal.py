@@ -19,11 +19,11 @@ REVOKED = "its token was revoked"
 
 
 class NoSuchToken(LookupError):
-    """This person has no token with that id."""
+    """The person has no token with that id."""
 
 
 class OnlyAdministrators(PermissionError):
-    """Whether a person sits at an MCP client is for an administrator to say, whoever owns its token."""
+    """Only an administrator says whether a person sits at an MCP client, whoever owns its token."""
 
     def __init__(self) -> None:
         super().__init__("Only an administrator says whether a person sits at an MCP client.")
@@ -113,7 +113,7 @@ def waiting(token: Token) -> int:
 
 
 def revoke(user: User, token_id: int, actor: Actor) -> int:
-    """It opens nothing from now on, its streams end, and what it asked for does not start any more: how many calls.
+    """Revoke it: its streams end, and what it asked for does not start any more. Returns how many calls that are.
 
     NoSuchToken.
     """

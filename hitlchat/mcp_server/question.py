@@ -1,4 +1,4 @@
-"""What a client is asked to ask its user: the card in words; and the ways in which it can be asked."""
+"""The question that a client puts to its user: the card in words; and the ways in which it can be asked."""
 
 import re
 from collections.abc import Iterator
@@ -25,7 +25,8 @@ PLAIN = re.compile(r"[\w.@/ -]+\Z")
 @dataclass(frozen=True)
 class Question:
     """One round of asking about one call. `round` and `digest` say to what an answer is one; `word_will_do`: a client
-    may say what its user's answer is."""
+    may say what its user's answer is.
+    """
 
     call: ToolCall
     approval_id: UUID
@@ -39,7 +40,7 @@ class Question:
 
     @property
     def short(self) -> str:
-        """Its first line: the sentence, with the risk."""
+        """Return its first line: the sentence, with the risk."""
         return self.message.partition("\n")[0]
 
     @property
@@ -71,7 +72,7 @@ def message(approval: Approval) -> str:
 
 
 def _line(text: Seen) -> str:
-    """On one line: nothing filled in may look like a line of ours."""
+    """Return a value on one line: nothing filled in may look like a line of ours."""
     return text.plain.replace("\n", " ⏎ ")
 
 
@@ -102,7 +103,7 @@ def _rows(table: dict[str, Any]) -> Iterator[str]:
 
 
 def _cell(text: str) -> str:
-    """In quotation marks if it could look like several cells."""
+    """Return a value, in quotation marks if it could look like several cells."""
     return text if PLAIN.match(text) else _quoted(text)
 
 
@@ -116,7 +117,7 @@ def _warnings(shown: Card) -> list[str]:
 
 
 class Way(StrEnum):
-    """How a call is asked about."""
+    """A way to ask about a call."""
 
     FORM = "form"  # the client asks its user
     PAGE = "page"  # the client sends its user to the page of the approval
@@ -126,8 +127,9 @@ class Way(StrEnum):
 
 
 def way(asked: Asked, tool: Tool, question: Question | None = None) -> Way:
-    """By what the client can do, what the call may be decided by, and what its token says for when neither helps.
-    `question`: the one that is open, if the call is on record already."""
+    """Return the way, by what the client can do, what may decide the call, and what its token says otherwise.
+    `question`: the one that is open, if the call is on record already.
+    """
     if question is None:
         enough = asked.access.attended and deciders.will_do(tool)
     else:

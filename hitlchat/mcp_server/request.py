@@ -43,7 +43,7 @@ class Progress:
         await self._tell(self._so_far + 1, None, message)
 
     def expect(self, call_id: UUID) -> None:
-        """What this call tells from now on is for this client; passed on once `following` is entered."""
+        """Expect progress of this call for this client; passed on once `following` is entered."""
         _following[call_id] = self
 
     @asynccontextmanager
@@ -107,12 +107,15 @@ class Asked:
 
     @property
     def is_modern(self) -> bool:
-        """Of 2026-07-28: a question is an answer to the call, which the client then makes once more."""
+        """Return whether it is of 2026-07-28: a question is an answer to the call.
+
+        Which the client then makes once more.
+        """
         return self.ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
 
     @cached_property
     def digest(self) -> str:
-        """Of what is asked for; empty if that is no JSON, which the gate will say."""
+        """Return the digest of what is asked for; empty if that is no JSON, which the gate will say."""
         try:
             return canonical.sha256([self.params.name, self.arguments])
         except canonical.NotJson:
@@ -139,7 +142,7 @@ class Asked:
         return told.elicitation if told else None
 
     def address_of(self, approval_id: UUID) -> str:
-        """Of the page on which a signed-in person decides, under the name by which the client knows this server."""
+        """Return the page on which a signed-in person decides, under the name by which the client knows this server."""
         host = dict(self.scope["headers"])[b"host"].decode("latin-1")
         scheme = "https" if settings.HTTPS else self.scope.get("scheme", "http")
         return f"{scheme}://{host}{reverse('approval', args=[approval_id])}"

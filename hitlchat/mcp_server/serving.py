@@ -94,8 +94,9 @@ MOST_DIGITS = 18
 
 
 class Strict:
-    """Before the SDK: a POST whose body is no JSON in the strict sense (duplicate keys, NaN) is refused with 400, and
-    has no effect. What is longer than `largest`, in bytes, is left to the SDK, which refuses it unread."""
+    """Refuses, before the SDK, a POST whose body is no JSON in the strict sense (duplicate keys, NaN) with 400, and
+    has no effect. What is longer than `largest`, in bytes, is left to the SDK, which refuses it unread.
+    """
 
     def __init__(self, application: Asgi, largest: int) -> None:
         self._application, self._largest = application, largest
@@ -166,7 +167,8 @@ ENDING_SECONDS = 3.0
 
 class Serving:
     """The SDK's manager, which has to be entered and left in one task of the loop that serves; Daphne has no hook for
-    that (it sends no lifespan)."""
+    that (it sends no lifespan).
+    """
 
     def __init__(self, make: Callable[[], StreamableHTTPSessionManager]) -> None:
         self._make = make

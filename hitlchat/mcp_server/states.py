@@ -1,5 +1,6 @@
 """`requestState`: the question that a client of 2026-07-28 brings back with its answer. It is sealed with keys that all
-processes share, holds for one token, tool and arguments, and is good for one answer, which the database sees to."""
+processes share, holds for one token, tool and arguments, and is good for one answer, which the database sees to.
+"""
 
 from dataclasses import dataclass
 from typing import Any
@@ -22,8 +23,9 @@ LONGEST = 4096
 
 @dataclass(frozen=True)
 class State:
-    """To which question about which call an answer is one: in which round and which way it was asked. A yes to being
-    sent to a page is none to the call, whatever the rules are by then."""
+    """Ties an answer to a question about a call: in which round and which way it was asked. A yes to being
+    sent to a page is none to the call, whatever the rules are by then.
+    """
 
     call_id: UUID
     number: int
@@ -32,11 +34,11 @@ class State:
 
 
 class AnsweredBefore(Exception):
-    """This question got its answer already: another one does not count."""
+    """The question got its answer already: another one does not count."""
 
 
 def seal(asked: Asked, question: Question, way: Way) -> str:
-    """For one more question about the call."""
+    """Seal the state for one more question about the call."""
     rows = Submission.objects.filter(pk=question.call.pk)
     with transaction.atomic():
         rows.update(questions=F("questions") + 1)

@@ -45,14 +45,15 @@ _leases = lease.Leases("held_until", _longest)
 
 
 def until() -> CombinedExpression:
-    """So long others believe that a process still has the client, without hearing from it."""
+    """Return how long others believe that a process still has the client, without hearing from it."""
     return Now() + _longest()
 
 
 @asynccontextmanager
 async def held(call: ToolCall) -> AsyncIterator[None]:
     """While its client waits here for a call that is not over. Calls that nobody needs to be asked about are not
-    held: they run at once, or not at all."""
+    held: they run at once, or not at all.
+    """
     if call.settled or call.status == Status.ALLOWED:
         yield
         return
@@ -75,7 +76,7 @@ async def _release(call_id: UUID, *, is_lost: bool = False) -> None:
 
 
 def outlives(call_id: UUID) -> None:
-    """It waits for others than its client, and goes on doing so when that is gone."""
+    """Mark that the call waits for others than its client, and goes on when that is gone."""
     Submission.objects.filter(pk=call_id).update(ends=False)
 
 
@@ -107,7 +108,7 @@ def _look() -> None:
 
 
 def _expire() -> None:
-    """What waits does not outlast the token that it came in with, as when that is revoked."""
+    """Expire the call with the token that it came in with, as when that is revoked."""
     rows = Submission.objects.filter(call__status=Status.WAITING, token__expires_at__lte=Now())
     for call_id in rows.values_list("call_id", flat=True)[:AT_ONCE]:
         withdraw.withdraw_call(call_id, actor=SYSTEM, why=EXPIRED)
@@ -145,7 +146,7 @@ def storable_name(asked: Asked) -> str:
 
 
 def _askable(asked: Asked, prepared: Prepared) -> Prepared:
-    """As it was judged, if there is someone to ask and not too much is asked of them; else refused."""
+    """Return it as judged, if there is someone to ask and not too much is asked of them; else refused."""
     assert prepared.tool is not None
     chosen = way(asked, prepared.tool)
     if chosen == Way.DENY:

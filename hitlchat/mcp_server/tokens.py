@@ -16,8 +16,9 @@ from hitlchat.mcp_server.models import McpToken, WithoutElicitation
 
 @dataclass(frozen=True)
 class Access:
-    """What a request may do that showed a valid token. `tools`: None for all of them. `attended`: a person sits at its
-    client, as an administrator says."""
+    """The rights of a request with a valid token. `tools`: None for all of them. `attended`: a person sits at its
+    client, as an administrator says.
+    """
 
     token_id: int
     user_id: int

@@ -128,7 +128,7 @@ def place_in(url: str, *, allow_private: bool) -> str:
 
 
 def _can_be_sent_to(url: str) -> bool:
-    """By what sends it, which takes fewer for an address."""
+    """Return whether mail can be sent there, by what sends it, which takes fewer for an address."""
     try:
         return bool(httpx2.URL(url).host)
     except httpx2.InvalidURL:
@@ -158,7 +158,10 @@ def remove(receiver: Receiver, actor: Actor) -> None:
 
 
 def switch(receiver: Receiver, actor: Actor, *, on: bool) -> None:
-    """What was not sent yet when it is switched off is not sent any more, and what came meanwhile is not told later."""
+    """Switch it: what was not sent yet when it is switched off is never sent.
+
+    And what comes meanwhile is not told later.
+    """
     with transaction.atomic():
         if (
             Receiver.objects.filter(pk=receiver.pk)
@@ -199,7 +202,7 @@ def test(receiver: Receiver, person: User, actor: Actor) -> Notice:
 
 
 def allow_arguments(actor: Actor, *, allowed: bool) -> None:
-    """Whether notices carry arguments, for everyone."""
+    """Set whether notices carry arguments, for everyone."""
     row = Installation.row()
     with transaction.atomic():
         if Installation.objects.filter(pk=row.pk).exclude(arguments=allowed).update(arguments=allowed):

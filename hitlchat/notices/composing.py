@@ -1,4 +1,4 @@
-"""From what there is to tell to notices: one for each burst, and to each receiver at most one in a while.
+"""Composing: from what there is to tell to notices, one for each burst, and to each receiver at most one in a while.
 
 Whatever a notice says is looked up when it is made: what has its outcome by then does not wait any more in it.
 """
@@ -99,7 +99,7 @@ def _waiting(receiver: Receiver, items: QuerySet[Item]) -> Text | None:
 
 
 def _still_theirs(receiver: Receiver) -> Q:
-    """Of items: who left a group, or said yes, since the item was made has nothing to answer."""
+    """Return the condition on items that their person still may answer: they left no group and said no yes since."""
     if receiver.person_id is None:
         return Q()
     return Q(approval__in=deciders.waiting_for(receiver.person_id).values("pk"))

@@ -1,4 +1,4 @@
-"""What there is to tell, read from the record, and to whom: as far as they want, and not in their quiet hours."""
+"""Hearing: what there is to tell, read from the record, and to whom, as far as they want and not in quiet hours."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from hitlchat.notices.models import Heard, Installation, Item, ItemKind, Kind, R
 
 @dataclass(frozen=True)
 class Quiet:
-    """From `begins` until `ends`, by the clock of `zone`; over midnight where `ends` is the earlier one."""
+    """Quiet hours from `begins` until `ends`, by the clock of `zone`; over midnight where `ends` is the earlier one."""
 
     begins: time
     ends: time
@@ -70,7 +70,7 @@ class Audience:
         self._people: dict[tuple[object, ...], set[int]] = {}
 
     def of(self, call: ToolCall) -> list[Receiver]:
-        """For a call that waits."""
+        """Return the receivers for a call that waits."""
         groups = _groups(call)
         return [each for each in self.receivers if self._may(each, call, groups) and _wants(each, call)]
 
@@ -141,7 +141,7 @@ class Reading:
             return locked is not None and self._take_in(_since(locked, self._audience))
 
     def _note_silence(self, row: Installation) -> None:
-        """So that what is read again and again stays short, where much happens that nobody is asked about."""
+        """Note how far it read, so that what is read again stays short where nobody is asked about most of it."""
         if row.looked_at is None or row.looked_at < self._begun - NOTED_EVERY:
             Installation.objects.filter(pk=row.pk, looked_at=row.looked_at).update(looked_at=self._begun)
 
@@ -206,7 +206,7 @@ def _let_others_in(calls: list[ToolCall], audience: Audience) -> None:
 
 
 def _decided(events: list[AuditEvent]) -> None:
-    """For those who were told that it waits. Who was not yet, and will be, reads how things are then."""
+    """Note the end for those who were told that it waits. Others will read how things are then."""
     by_call = {each.call_id: each for each in events}
     told = Item.objects.filter(
         approval__call__in=by_call,

@@ -22,7 +22,7 @@ TIDY_EVERY = 1800
 
 
 class Keeper:
-    """Of one loop. Each delivery is a task of its own, so that none waits for another."""
+    """Keeper of one loop. Each delivery is a task of its own, so that none waits for another."""
 
     def __init__(self) -> None:
         self.awake = Waker()
@@ -67,7 +67,7 @@ class Keeper:
             task.add_done_callback(self._over)
 
     async def settled(self) -> None:
-        """Until nothing is under way."""
+        """Wait until nothing is under way."""
         while self._under_way:
             await asyncio.wait(list(self._under_way))
 

@@ -1,4 +1,4 @@
-"""Who hears of what, what is to be told, and what is on its way: rows, so that no crash loses a notice."""
+"""Rows of notices: who hears of what, what is to be told, what is on its way; so no crash loses one."""
 
 from django.conf import settings
 from django.contrib.auth.models import Group
@@ -12,7 +12,7 @@ from hitlchat.secrets.sealing import seal, unseal
 
 
 class Wishes(models.Model):
-    """Of one person, for their e-mail and their own webhooks. Without a row: everything, at any time."""
+    """One person's wishes, for their e-mail and their own webhooks. Without a row: everything, at any time."""
 
     person = models.OneToOneField(
         settings.AUTH_USER_MODEL, primary_key=True, on_delete=models.CASCADE, related_name="notice_wishes"

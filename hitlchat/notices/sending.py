@@ -41,7 +41,8 @@ from hitlchat.upstreams.client.http import CheckedNetwork, NotReachable, as_sent
 @dataclass(frozen=True)
 class Result:
     """`trouble`: why it was not delivered, in words without anything secret; empty: it was. `final`: trying again is no
-    use. `gone`: the receiver wants nothing more. `answer`: how its answer began."""
+    use. `gone`: the receiver wants nothing more. `answer`: how its answer began.
+    """
 
     trouble: str = ""
     status: int | None = None
@@ -69,8 +70,11 @@ def place_of(receiver: Receiver) -> str:
 
 
 def claim(most: int, busy: Mapping[str, int]) -> list[Notice]:
-    """At most so many that are due, for this process to send; no more to one place than it may have at once, of which
-    some are `busy` with others."""
+    """Claim notices for this process to send.
+
+    At most so many that are due, and no more to one place than it may have at once, of which
+    some are `busy` with others.
+    """
     taken, full = Counter(busy), [place for place, count in busy.items() if count >= MOST_PER_PLACE]
     now = database.now()
     rows = Notice.objects.filter(_free(now), state=State.DUE, next_try_at__lte=now)
@@ -116,7 +120,7 @@ def _take(notice: Notice, now: datetime) -> bool:
 
 
 def release(notice: Notice) -> None:
-    """This process ends before it knows how it went: the next one sends it."""
+    """Release it, as this process ends before it knows how it went: the next one sends it."""
     Notice.objects.filter(pk=notice.pk, owner=me(), state=State.DUE).update(lease_until=None, owner="")
 
 
@@ -151,13 +155,13 @@ def _onward(notice: Notice, result: Result, now: datetime) -> tuple[State, dict[
 
 
 def pause(tries: int) -> timedelta:
-    """Until the next attempt, after `tries` before this one: longer each time, and never for all the same."""
+    """Return the time until the next attempt, after `tries` before: longer each time, and never for all the same."""
     longest = min(LONGEST_PAUSE.total_seconds(), FIRST_PAUSE.total_seconds() * GROWTH ** min(tries, 20))
     return timedelta(seconds=longest * random.uniform(1 - JITTER, 1 + JITTER))  # noqa: S311
 
 
 def drop(receiver_id: UUID) -> None:
-    """What is on its way to it is not sent any more."""
+    """Drop what is on its way to it."""
     rows = Notice.objects.filter(receiver_id=receiver_id, state=State.DUE)
     rows.update(state=State.DROPPED, done_at=database.now(), lease_until=None, owner="")
 
@@ -184,7 +188,7 @@ async def mail(notice: Notice) -> Result:
 
 
 def message_to(address: str, subject: str, body: str, message_id: str) -> EmailMessage:
-    """To one address; mail servers and programs are told that no person wrote it."""
+    """Return a mail to one address, which tells mail servers and programs that no person wrote it."""
     headers = {"Message-ID": f"<{message_id}@hitlchat>", "Auto-Submitted": "auto-generated"}
     return EmailMessage(f"hitlchat: {' '.join(subject.split())}"[:200], body, to=[address], headers=headers)
 
@@ -242,7 +246,7 @@ _POSTING_THREADS = ThreadPoolExecutor(8, thread_name_prefix="notice-lookup")
 
 @dataclass(frozen=True)
 class Sealed:
-    """Of one webhook, opened for one attempt."""
+    """The secrets of one webhook, opened for one attempt."""
 
     url: str
     keys: tuple[str, ...]
@@ -315,7 +319,7 @@ def _judged(status: int, answer: str) -> Result:
 
 
 async def _beginning(answer: httpcore2.Response) -> str:
-    """For who looks at a test. Of other answers only the status counts, so that a long one costs nothing."""
+    """Return the beginning, for who looks at a test. Of other answers only the status counts."""
     content = b""
     async for chunk in answer.aiter_stream():
         content += chunk

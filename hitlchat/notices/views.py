@@ -76,7 +76,7 @@ class AddressForm(forms.Form):
 
 
 class WishesForm(forms.Form):
-    """For one's own e-mail and webhooks."""
+    """Form of the wishes for one's own e-mail and webhooks."""
 
     least_risk = forms.TypedChoiceField(label="From which risk on", choices=LEVELS, coerce=int)
     tools = forms.CharField(
@@ -168,7 +168,7 @@ class WebhookForm(forms.Form):
 
     @property
     def receiver(self) -> Receiver:
-        """As it was filled in; not stored, and without its address."""
+        """Return the receiver as filled in; not stored, and without its address."""
         given = self.cleaned_data
         whose = given["whose"]
         group = Group.objects.get(pk=whose.removeprefix("group-")) if whose.startswith("group-") else None

@@ -1,4 +1,4 @@
-"""What a notice says, without a model's words: as a mail, as text for Slack's webhooks, and as JSON."""
+"""The wording of a notice, without a model's words: as a mail, as text for Slack's webhooks, and as JSON."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -26,7 +26,7 @@ UNKNOWN = "Set HITL_PUBLIC_URL to the address under which people reach this serv
 
 
 def own() -> str:
-    """Without a slash at its end; empty where it is not known. Where only this machine is answered, its own."""
+    """Return our address without a slash at its end; empty where it is not known."""
     if settings.HITL_PUBLIC_URL:
         return str(settings.HITL_PUBLIC_URL)
     if set(settings.ALLOWED_HOSTS) <= LOOPBACK:
@@ -35,7 +35,7 @@ def own() -> str:
 
 
 def link(name: str, *args: object) -> str | None:
-    """To a page of ours, which asks to sign in; nothing happens by following it."""
+    """Return a link to a page of ours, which asks to sign in; nothing happens by following it."""
     base = own()
     return f"{base}{reverse(name, args=args)}" if base else None
 
@@ -115,7 +115,7 @@ class Facts:
 
 
 def facts(approval: Approval, *, arguments: bool) -> Facts:
-    """Of a call that waits."""
+    """Return the facts of a call that waits."""
     shown, call = approval.disclosure, approval.call
     assert call.deadline is not None
     return Facts(
@@ -132,14 +132,15 @@ def facts(approval: Approval, *, arguments: bool) -> Facts:
 
 
 def line(text: str) -> str:
-    """On one line, with hidden characters as escapes."""
+    """Return a text on one line, with hidden characters as escapes."""
     return see(" ".join(text.split())).plain[:200]
 
 
 @dataclass(frozen=True)
 class Burst:
-    """What came in since the last notice, as it is now: `items` are the first of those that wait. `quiet`: the quiet
-    hours that it was held back for."""
+    """The calls since the last notice, as they are now: `items` are the first of those that wait. `quiet`: the quiet
+    hours that it was held back for.
+    """
 
     items: tuple[Item, ...]
     waiting: int
@@ -157,7 +158,7 @@ class Burst:
 
     @property
     def account(self) -> str:
-        """Of everything that came in, where not all of it waits: so that nothing goes past anyone unsaid."""
+        """Return the account of all that came in, where not all of it waits: nothing goes past anyone unsaid."""
         if not (self.expired or self.answered or self.quiet):
             return ""
         began = self.waiting + self.expired + self.answered
@@ -176,7 +177,7 @@ class Burst:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one call that was told of in `notice`."""
+    """The outcome of one call that was told of in `notice`."""
 
     id: str
     notice: str
@@ -358,7 +359,7 @@ def _waiting_data(burst: Burst, shown: Sequence[Facts]) -> dict[str, Any]:
 
 
 def _event(notice: Notice, name: str, data: dict[str, Any]) -> str:
-    """As the Standard Webhooks specification recommends: type, timestamp, data."""
+    """Return the body that the Standard Webhooks specification recommends: type, timestamp, data."""
     told = {"type": name, "timestamp": notice.made_at.isoformat(), "data": {"notice": notice.message_id, **data}}
     return _json(told)
 

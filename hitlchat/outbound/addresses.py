@@ -1,4 +1,4 @@
-"""Which addresses belong to the public internet, which to a network of one's own, and which to neither."""
+"""Addresses: which belong to the public internet, which to a network of one's own, and which to neither."""
 
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 
@@ -57,7 +57,7 @@ def is_public(address: Address) -> bool:
 
 
 def is_local(address: Address) -> bool:
-    """Whether it is this machine or a private network, written plainly, and no place where clouds keep their keys."""
+    """Return whether it is this machine or a private network, plainly written, and no place where clouds keep keys."""
     if isinstance(address, IPv4Address):
         return any(address in network for network in _LOCAL_V4)
     return address not in _METADATA and any(address in network for network in _LOCAL_V6)

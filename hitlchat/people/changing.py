@@ -1,4 +1,4 @@
-"""What a person is: their role and whether they may come in. Every change keeps its rules and is on record."""
+"""Changes of a person: their role and whether they may come in. Each keeps its rules and is on record."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -24,15 +24,15 @@ CONSOLE = Actor(None, "console")
 
 
 class Refused(Exception):
-    """It is not done; why, in words for whoever wanted it."""
+    """The change is not made; why, in words for whoever wanted it."""
 
 
 class Stale(Refused):
-    """What was to be changed is no longer what was seen."""
+    """The subject of the change is no longer what was seen."""
 
 
 class NoSuchPerson(Refused):
-    """There is nobody with that id or name."""
+    """Nobody has that id or name."""
 
 
 def lock(actor: Actor) -> set[int]:
@@ -130,7 +130,7 @@ def deactivate(user_id: int, actor: Actor, seen: str | None = None) -> User:
 
 
 def reactivate(user_id: int, actor: Actor, seen: str | None = None) -> User:
-    """They can sign in again, with their password and role of before. Refused, Stale."""
+    """Let them sign in again, with their password and role of before. Raises: Refused, Stale."""
     with transaction.atomic():
         lock(actor)
         user = lock_person(user_id)

@@ -35,7 +35,7 @@ class GroupForm(forms.Form):
 
 
 class Search(forms.Form):
-    """What the list of people is narrowed to; what does not fit narrows nothing."""
+    """Filters of the list of people; what does not fit narrows nothing."""
 
     q = forms.CharField(required=False, max_length=150, validators=[ProhibitNullCharactersValidator()])
     role = forms.ChoiceField(required=False, choices=[("", "Any role"), *Role.choices])

@@ -51,7 +51,7 @@ def invite(role: Role, for_whom: str, actor: Actor) -> tuple[Invitation, str]:
 
 
 def revoke(invitation_id: int, actor: Actor) -> Invitation:
-    """Its link opens nothing any more. Refused: it is not open."""
+    """Revoke its link. Raises: Refused, if it is not open."""
     with transaction.atomic():
         changing.lock(actor)
         found = Invitation.objects.select_for_update().filter(pk=invitation_id).first()
@@ -73,7 +73,7 @@ def find(secret: str) -> Invitation | None:
 
 
 def name_is_taken(username: str) -> bool:
-    """Also by one that differs in capitals only: approvals name people."""
+    """Return whether the name is taken, also by one that differs in capitals only: approvals name people."""
     return User.objects.filter(username__iexact=username).exists()
 
 

@@ -39,7 +39,7 @@ def told(request: HttpRequest) -> list[str]:
 
 
 def everyone(q: str = "", role: str = "", state: str = "") -> QuerySet[Any]:
-    """By name, each with `role` and `token_count`, narrowed to what fits all that is given."""
+    """Return people by name, each with `role` and `token_count`, narrowed to what fits all that is given."""
     unexpired = Q(tokens__expires_at=None) | Q(tokens__expires_at__gt=timezone.now())
     rows = with_roles(User.objects.annotate(token_count=Count("tokens", filter=unexpired)))
     if q:

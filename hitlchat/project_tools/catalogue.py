@@ -168,8 +168,9 @@ class ProjectTool:
 
     @cached_property
     def definition_hash(self) -> str:
-        """Over what a model or a person is told of it, and the text of its functions themselves (not of what they
-        call)."""
+        """Hash what a model or a person is told of it, and the text of its functions themselves (not of what they
+        call).
+        """
         return canonical.sha256(
             {
                 "source": SOURCE,
@@ -185,7 +186,7 @@ class ProjectTool:
 
     @property
     def columns(self) -> dict[str, Any]:
-        """Its row in the gate."""
+        """Return its row in the gate."""
         chosen = self.chosen
         return {
             "name": self.name,

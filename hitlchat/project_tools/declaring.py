@@ -1,5 +1,6 @@
 """`@tool`: a function of the project says that it is one. It is only noted here; catalogue.py looks at it later, since
-the names in its annotations may be defined below it."""
+the names in its annotations may be defined below it.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -32,8 +33,9 @@ class Options(TypedDict, total=False):
 
 @dataclass(frozen=True, kw_only=True)
 class Chosen:
-    """What stands in the brackets of `@tool(…)`. `risk` None: not said, which counts as the highest. `signed_in_only`:
-    that an MCP client says that its user said yes is not enough."""
+    """The options of `@tool(…)`. `risk` None: not said, which counts as the highest. `signed_in_only`:
+    that an MCP client says that its user said yes is not enough.
+    """
 
     hitl: str | None = None
     risk: int | None = None

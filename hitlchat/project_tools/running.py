@@ -77,7 +77,8 @@ MEANT = (ToolError, ValueError)
 @dataclass(frozen=True)
 class Job:
     """`arguments` are JSON values, made into what `signature` says; `extra` is passed as it is. `label` is for the
-    log."""
+    log.
+    """
 
     function: Function
     signature: Signature

@@ -103,7 +103,8 @@ class BadArguments(ValueError):
 @dataclass(frozen=True)
 class Signature:
     """`output_schema` is None where nothing is said about the result; `caller` names the parameter that gets who
-    called, if there is one."""
+    called, if there is one.
+    """
 
     input_schema: Schema
     output_schema: Schema | None
@@ -215,6 +216,6 @@ def _unsupported(what: str, error: Exception) -> SignatureError:
 
 
 def _sentences(name: str, error: ValidationError) -> list[str]:
-    """Without the value itself: the caller knows it, and the log need not."""
+    """Return the errors without the value itself: the caller knows it, and the log need not."""
     found = error.errors(include_url=False, include_context=False, include_input=False)
     return [f"{'.'.join(map(str, (name, *each['loc'])))}: {each['msg']}." for each in found]

@@ -38,7 +38,7 @@ def keep_in_step() -> None:
 
 
 def after_migrate(*, using: str, **kwargs: Any) -> None:
-    """For `post_migrate`: the table may be gone by now, or be that of another version."""
+    """Keep rows in step on `post_migrate`: the table may be gone by now, or be that of another version."""
     try:
         migrated = kwargs.get("apps", apps).get_model("gate", "Tool")
     except LookupError:

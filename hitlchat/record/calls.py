@@ -1,4 +1,4 @@
-"""What people read of calls, their questions and answers, against the events of each, a page of calls at a time."""
+"""Calls against the record: what people read of them, their questions and answers, a page of calls at a time."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -24,8 +24,11 @@ _APPROVAL = ("id", "call_id", "prompt", "disclosure", "digest")
 
 
 def compare(report: Report) -> Iterator[Finding | None]:
-    """For each call the first thing that is not as its events say; None after each page of calls. How many there are
-    goes into `report`."""
+    """Yield for each call the first thing that is not as its events say.
+
+    There is None after each page of calls. How many there are
+    goes into `report`.
+    """
     dropped = Drop.objects.exists()
     after: UUID | None = None
     while ids := _next(after):
@@ -49,7 +52,7 @@ def _next(after: UUID | None) -> list[UUID]:
 
 
 def _stories(ids: list[UUID], *, dropped: bool) -> Iterator[Story]:
-    """As they are read now; while something happens to a call, its row and its events may not fit."""
+    """Yield the stories as they are read now; while something happens to a call, its row and events may not fit."""
     calls = _by(ToolCall, "id", Q(pk__in=ids), _CALL)
     approvals = _by(Approval, "call_id", Q(call_id__in=ids), _APPROVAL)
     decisions = _by(Decision, "approval__call_id", Q(approval__call_id__in=ids), _DECISION)
@@ -77,7 +80,7 @@ def _by(model: Any, key: str, where: Q, columns: tuple[str, ...]) -> dict[UUID, 
 
 
 def _read(found: Any, columns: tuple[str, ...]) -> list[dict[str, Any]]:
-    """Without those that are not even of the right kind."""
+    """Return the events without those that are not even of the right kind."""
     try:
         return list(found.values(*columns))
     except rows.UNREADABLE:

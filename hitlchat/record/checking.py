@@ -65,7 +65,7 @@ class Batch:
         self._hashes.append(made)
 
     def close(self) -> None:
-        """After the last event: were they all there?"""
+        """Close after the last event: were they all there?"""
         if not self._is_whole:
             return
         missing = next(self._ids, None)
@@ -108,7 +108,7 @@ MALFORMED = "is not of the form that such a line has"
 
 @dataclass
 class Checked:
-    """What a file holds, and the first thing that is wrong with it: in which line, in words."""
+    """The content of a file, and the first thing that is wrong with it: in which line, in words."""
 
     batches: int = 0
     events: int = 0
@@ -140,7 +140,8 @@ class _State:
 
 def check(lines: Iterable[bytes], noted: str = "") -> Checked:
     """Read `lines`, each with its end, up to the first that is wrong. `noted`: the fingerprint that the key must have,
-    or a key before it."""
+    or a key before it.
+    """
     checked = Checked()
     state, reader = _State(noted, checked), Reader()
     try:
@@ -299,9 +300,10 @@ class Finding:
 
 @dataclass
 class Report:
-    """What a walk over the record has seen. `tail`: events that are not sealed yet; `late`: events whose ids are below
+    """The sights of a walk over the record. `tail`: events that are not sealed yet; `late`: events whose ids are below
     others of batches before their own; `uncovered`: calls whose events do not say everything that is kept of them,
-    since they are older than that, or were dropped; `notes`: what is no break but should be known."""
+    since they are older than that, or were dropped; `notes`: what is no break but should be known.
+    """
 
     batches: int = 0
     events: int = 0

@@ -1,4 +1,4 @@
-"""What the `audit` command prints: for people with rich, plain, or as JSON."""
+"""The output of the `audit` command: for people with rich, plain, or as JSON."""
 
 import json
 from collections.abc import Iterable

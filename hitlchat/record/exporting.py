@@ -42,7 +42,7 @@ from hitlchat.secrets.masking import HIDDEN as DOTS
 
 
 class Hiding:
-    """Of one event: `hidden` are the hashes of what is kept back, by path, once `of` went over its data."""
+    """The hidden parts of one event: `hidden` are their hashes by path, once `of` went over its data."""
 
     def __init__(self, cover: Cover, salt_of: SaltOf) -> None:
         self._cover, self._salt_of = cover, salt_of
@@ -80,7 +80,7 @@ class NothingThere(LookupError):
 
 @dataclass
 class _Counts:
-    """Of what is in a file, and which events of which call."""
+    """Counts of what is in a file, and which events of which call."""
 
     batches: int = 0
     events: int = 0
@@ -210,7 +210,7 @@ def _seal(seal: Seal, *, whole: bool, drop: Drop | None = None) -> Body:
 
 
 def _events(seal: Seal, there: list[Row], counts: _Counts) -> Iterator[Body]:
-    """With secrets kept back, and what it takes to hash the rest."""
+    """Yield events with secrets kept back, and what it takes to hash the rest."""
     calls = {row["call"] for row in there if rows.is_readable(row) and row["call"]}
     arguments = receipts.kept(ToolCall, [UUID(each) for each in calls], "pk", "arguments")
     for row in there:

@@ -51,7 +51,8 @@ def noted() -> Mark | None:
 
 def advance() -> Mark | None:
     """Note the last seal, if the one that was noted before is still in the record; else that one, which is missing, and
-    nothing is noted. BadMark."""
+    nothing is noted. BadMark.
+    """
     before = noted()
     if before is not None and not Seal.objects.filter(pk=before.number, hash=before.hash).exists():
         return before
@@ -123,7 +124,10 @@ BOLTS_OFF = "Not all triggers that keep the record from being changed are on: â€
 
 
 class Keeper:
-    """Of one process. An event is sealed once it was there at the look before, when those that come with it are too."""
+    """Keeper of one process.
+
+    An event is sealed once it was there at the look before, when those that come with it are too.
+    """
 
     def __init__(self) -> None:
         self._seen = 0
@@ -162,7 +166,7 @@ class Keeper:
 
 
 def _is_due(seen: int) -> bool:
-    """Not what another process has just sealed the most of, unless that makes a whole batch again."""
+    """Return whether it is due: not what another process has just sealed most of, unless that makes a whole batch."""
     last = Seal.objects.order_by("-number").first()
     if last is None:
         return seen > 0
@@ -172,7 +176,7 @@ def _is_due(seen: int) -> bool:
 
 
 async def keep() -> None:
-    """For the server process; ends only by being cancelled."""
+    """Keep the record for the server process; ends only by being cancelled."""
     # What a process before left, which may have died; and this one may die as soon.
     await seal_what_is_left()
     keeper, clock = Keeper(), asyncio.get_running_loop().time
@@ -186,7 +190,7 @@ async def keep() -> None:
 
 
 async def seal_what_is_left() -> None:
-    """At once, whoever was to seal it: when a server starts, and when it has ended everything else."""
+    """Seal at once, whoever was to do it: when a server starts, and when it has ended everything else."""
     try:
         await in_db(seal_all)()
     except (BadKey, OtherKey, DatabaseError):

@@ -29,7 +29,7 @@ EXPECTED = "expected the path of a PEM file, or an Ed25519 private key as PEM or
 
 
 class BadKey(ValueError):
-    """There is no usable key; the message says where it was looked for."""
+    """No key is usable; the message says where it was looked for."""
 
 
 class OtherKey(Exception):
@@ -41,7 +41,7 @@ def file() -> Path:
 
 
 def own() -> Ed25519PrivateKey:
-    """This process's key, made now if none was given and none is there. BadKey."""
+    """Return this process's key, made now if none was given and none is there. Raises: BadKey."""
     given = settings.HITL_RECORD_KEY
     if given:
         return _given(given)
@@ -51,14 +51,14 @@ def own() -> Ed25519PrivateKey:
 
 
 def own_fingerprint() -> str | None:
-    """Of this process's key; None if it has none, and then none is made."""
+    """Return the fingerprint of this process's key; None if it has none, and then none is made."""
     if not settings.HITL_RECORD_KEY and not file().exists():
         return None
     return fingerprint(public_of(own()))
 
 
 def write(path: Path, key: Ed25519PrivateKey) -> None:
-    """For its owner only, and whole or not at all; one that another process has just written stays."""
+    """Write it for its owner only, whole or not at all; one that another process has just written stays."""
     draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "wb") as handle:
@@ -91,7 +91,8 @@ def enrolled(key: Ed25519PrivateKey) -> RecordKey:
 
 def rotate(to: Path, actor: Actor, *, lost: bool = False) -> RecordKey:
     """Make a new key in the new file `to`, and have the record sealed with it from now on; the one before vouches for
-    it, unless that is `lost`. BadKey, OtherKey; FileExistsError: nothing was changed."""
+    it, unless that is `lost`. BadKey, OtherKey; FileExistsError: nothing was changed.
+    """
     if to.exists():
         raise FileExistsError(f"{to} exists: name a file that does not.")
     before, endorsement = current(), ""
@@ -159,7 +160,7 @@ def _pem(data: bytes, where: str) -> Ed25519PrivateKey:
 
 
 def put_in_place() -> None:
-    """After `rotate` into the data folder: the new key takes the place of the old one, which is kept beside it."""
+    """Put the new key in the place of the old one, which is kept beside it, after `rotate` into the data folder."""
     fresh = file().with_name("record_key.new")
     if file().exists():
         old = file().with_name(f"record_key.{(own_fingerprint() or '')[:16]}")

@@ -26,7 +26,8 @@ Columns = dict[str, Any]
 @dataclass(frozen=True)
 class Story:
     """A call's row, the question and the answers, and its events in their order. `dropped`: some events of the record
-    were, by retention, so that the first ones may be gone."""
+    were, by retention, so that the first ones may be gone.
+    """
 
     call_id: UUID
     call: Columns | None
@@ -136,7 +137,7 @@ def _prompt(story: Story) -> str:
 
 
 def _call(story: Story) -> Iterator[Wrong]:
-    """By name: which tool, for whom, with which arguments, what came back."""
+    """Yield what is wrong by name: which tool, for whom, with which arguments, what came back."""
     assert story.call is not None
     for said, event_id in _origins(story):
         for name, column in said.items():
@@ -177,7 +178,7 @@ def _origins(story: Story) -> Iterator[tuple[dict[str, tuple[str, Any]], int]]:
 
 
 def _arguments(story: Story) -> tuple[int | None, str | None]:
-    """Their digest by the last event that tells it, and which that is."""
+    """Return the arguments' digest by the last event that tells it, and which that is."""
     found: tuple[int | None, str | None] = (None, None)
     last_asked = story.last(ASKED)
     for event in story.events:

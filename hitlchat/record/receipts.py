@@ -1,4 +1,4 @@
-"""For each call that somebody decided about: what was asked, who had it before them, what they said, and what ran.
+"""Receipts of calls that somebody decided: what was asked, who had it before them, what they said, what ran.
 
 All of it is in the record's events but what was shown and the arguments: these are taken from where they are kept only
 if their digest is the one that the events name.
@@ -25,7 +25,8 @@ Body = dict[str, Any]
 
 def of(calls: Mapping[str, list[int]], hide: Callable[[Row, Any], Body]) -> Iterator[Body]:
     """A receipt for each of these calls, from these of its events, of which `hide` gives the data as it is in the
-    file, knowing the arguments of the call."""
+    file, knowing the arguments of the call.
+    """
     left = iter(calls.items())
     while some := dict(islice(left, AT_ONCE)):
         ids = [UUID(call_id) for call_id in some]

@@ -1,4 +1,4 @@
-"""What a receipt says of a call, made of its events alone: so whoever has these makes it anew, and compares.
+"""Receipts made of a call's events alone: so whoever has these makes one anew, and compares.
 
 Only what was shown and what ran stand beside the events, which name both by their digest. Needs neither Django's
 settings nor a database.
@@ -41,7 +41,7 @@ def entry(row: Body) -> Body:
 
 
 def receipt(call: str, entries: list[Body]) -> Body:
-    """From what `entry` keeps of all its events, in the order of their ids."""
+    """Return the receipt from what `entry` keeps of all its events, in the order of their ids."""
     told = sorted(entries, key=lambda each: int(each["event"]))
     statuses = [each["name"] for each in told if each["name"] in STATUSES]
     return {
@@ -59,7 +59,7 @@ def receipt(call: str, entries: list[Body]) -> Body:
 
 
 class Calls:
-    """What the events of a file say of each call."""
+    """The calls of a file, as its events tell them."""
 
     def __init__(self) -> None:
         self._entries: dict[str, list[Body]] = {}

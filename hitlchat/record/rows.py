@@ -145,7 +145,7 @@ def body_of_drop(drop: Drop, seal: Seal) -> Body:
 
 
 def every_seal(start: int = 1, last: int | None = None) -> Iterator[Seal]:
-    """In order, a page at a time: also those that are sealed meanwhile."""
+    """Yield the seals in order, a page at a time: also those that are sealed meanwhile."""
     rows = Seal.objects.filter(number__lte=last) if last is not None else Seal.objects.all()
     at = start - 1
     while page := list(rows.filter(number__gt=at).order_by("number")[:AT_ONCE]):
@@ -154,7 +154,7 @@ def every_seal(start: int = 1, last: int | None = None) -> Iterator[Seal]:
 
 
 def in_ranges(ranges: Ranges) -> Iterator[Q]:
-    """So many conditions that each is short enough for a statement."""
+    """Yield so many conditions that each is short enough for a statement."""
     left = iter(ranges)
     while some := list(islice(left, 50)):
         found = Q()
@@ -175,7 +175,10 @@ def sealed(seal: Seal) -> list[Row]:
 
 
 def batches_of(ids: Iterable[int]) -> dict[int, int]:
-    """By event; one that is not sealed yet is left out. In two statements, or three where one came late."""
+    """Return the batches by event; one that is not sealed is left out.
+
+    In two statements, or three where one came late.
+    """
     by_id = Seal.objects.filter(last__gte=OuterRef("pk")).order_by("last").values("number")[:1]
     rows = AuditEvent.objects.filter(pk__in=list(ids)).order_by().annotate(number=Subquery(by_id))
     found = {event_id: number for event_id, number in rows.values_list("pk", "number") if number is not None}

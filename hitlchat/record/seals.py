@@ -1,4 +1,4 @@
-"""What of an event and of a seal is hashed and signed, and Merkle trees over a batch (RFC 6962, section 2.1)."""
+"""Hashes and signatures: what of an event and of a seal goes into them, with Merkle trees (RFC 6962, section 2.1)."""
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -56,7 +56,7 @@ def unreadable_inner(raw: str, salt_of: SaltOf) -> str:
 
 
 def unreadable_hash(event_id: int, inner: str) -> bytes:
-    """Of such a row: no event has the same, since what is hashed begins otherwise."""
+    """Return the hash of such a row: no event has the same, since what is hashed begins otherwise."""
     return hashlib.sha256(f"unreadable {event_id} {bytes.fromhex(inner).hex()}".encode("ascii")).digest()
 
 
@@ -81,7 +81,7 @@ def node(value: Any, salt_of: SaltOf, hidden: Hidden = NOTHING, path: str = "", 
 
 
 def paths(value: Any, hidden: Hidden = NOTHING, path: str = "") -> list[str]:
-    """Of the values that are not kept back."""
+    """Return the paths of the values that are not kept back."""
     if path in hidden:
         return []
     if isinstance(value, dict):
@@ -92,14 +92,14 @@ def paths(value: Any, hidden: Hidden = NOTHING, path: str = "") -> list[str]:
 
 
 def below(path: str, key: str) -> str:
-    """As in a JSON pointer (RFC 6901): no two values have the same path."""
+    """Return the path, as in a JSON pointer (RFC 6901): no two values have the same."""
     if "~" in key or "/" in key:
         key = key.replace("~", "~0").replace("/", "~1")
     return f"{path}/{key}"
 
 
 def _spelled(value: Any) -> bytes:
-    """As canonical.dumps spells it, without its detours for a text: there are very many of them."""
+    """Return a text as canonical.dumps spells it, without its detours: there are very many of them."""
     if isinstance(value, str):
         return encode_basestring_ascii(value).encode("ascii")
     return _WORDS[value] if value is None or isinstance(value, bool) else canonical.dumps(value).encode("ascii")

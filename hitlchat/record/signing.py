@@ -37,7 +37,7 @@ def fingerprint(public: str) -> str:
 
 
 def spaced(digits: str) -> str:
-    """As people compare it: in groups of four."""
+    """Return digits as people compare them: in groups of four."""
     return " ".join(digits[at : at + 4] for at in range(0, len(digits), 4))
 
 
@@ -54,7 +54,7 @@ def is_signed(public: str, signature: str, kind: str, body: Body) -> bool:
 
 
 def endorsed(public: str, before: str) -> Body:
-    """What the key before signs of the one that follows it."""
+    """Return the body that a key signs of the one that follows it."""
     return {"key": fingerprint(public), "follows": before}
 
 
@@ -64,7 +64,7 @@ def _message(kind: str, body: Body) -> bytes:
 
 @dataclass(frozen=True)
 class PublicKey:
-    """As the record has it, in the order of `number`."""
+    """A key as the record has it, in the order of `number`."""
 
     id: str
     public: str
@@ -73,7 +73,7 @@ class PublicKey:
 
 
 def broken(keys: Sequence[PublicKey], anchor: str) -> str:
-    """Why the last of `keys` is not to be believed, if the one with the fingerprint `anchor` is; empty if it is."""
+    """Return why the last of `keys` is not to be believed, if the one with fingerprint `anchor` is; empty if it is."""
     for key in keys:
         if not _is_own_fingerprint(key):
             return f"The key {key.id[:16]}… on record is not the one that this fingerprint belongs to."

@@ -116,7 +116,7 @@ UNKNOWN = (
 
 @dataclass(frozen=True)
 class Known:
-    """What somebody knows of the record from elsewhere: a key's fingerprint, the hash of a seal."""
+    """Knowledge of the record from elsewhere: a key's fingerprint, the hash of a seal."""
 
     key: str = ""
     seal: str = ""
@@ -215,7 +215,7 @@ def _linked(seal: Seal, previous: Seal | None, public: str) -> Iterator[Finding]
 
 @dataclass(frozen=True)
 class _Around:
-    """What is known when one batch is looked at. `late`: of ids that came late, the batch that has them."""
+    """Knowledge for looking at one batch. `late`: of ids that came late, the batch that has them."""
 
     late: dict[int, int]
     still_open: int

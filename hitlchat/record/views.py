@@ -116,7 +116,7 @@ def _known(request: HttpRequest) -> Known:
 
 
 def _verifying(actor: Actor, known: Known) -> Iterator[str]:
-    """As it goes on; what was found goes on record."""
+    """Yield the progress; what was found goes on record."""
     report = Report()
     try:
         for done, every in steps(report, known):

@@ -59,7 +59,7 @@ async def run(
 
 @dataclass(frozen=True)
 class Host:
-    """What the server does for one run."""
+    """The server's part in one run."""
 
     grants: Mapping[str, HostFunction]
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep

@@ -1,4 +1,4 @@
-"""From what the interpreter raises to one clear sentence with the author's line, and what to write instead."""
+"""Faults: from what the interpreter raises to one clear sentence with the author's line, and what to write instead."""
 
 import logging
 import re

@@ -1,4 +1,4 @@
-"""What a keeper runs: it takes one order after the other, and drives its worker through each.
+"""The program of a keeper: it takes one order after the other, and drives its worker through each.
 
 The server never reads a tool's values itself: they become plain JSON here. What a value can do to this process ends
 with this process.
@@ -67,7 +67,10 @@ async def _serve(connection: socket.socket, launcher: str, mark: str) -> None:
 
 
 async def _orders(channel: Channel, monty: AsyncMonty) -> None:
-    """One run after the other. An error of ours ends the process with its traceback: the server learns of it."""
+    """Carry out one run after the other.
+
+    An error of ours ends the process with its traceback: the server learns of it.
+    """
     asked = Asked(channel)
     async with asyncio.TaskGroup() as group:
         while True:

@@ -1,4 +1,4 @@
-"""What one run may use, from the settings, and the words for it when it uses more."""
+"""Limits of one run, from the settings, and the words for it when it uses more."""
 
 from dataclasses import asdict, dataclass, field
 from typing import Any

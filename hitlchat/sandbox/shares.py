@@ -1,4 +1,4 @@
-"""Who may use a worker: at most TOOL_WORKERS at a time, and of those nobody may hold more than a share.
+"""Shares of the workers: at most TOOL_WORKERS work at a time, and nobody may hold more than a share of them.
 
 A freed worker goes to whoever of those waiting holds the fewest. So a person whose tools sleep keeps others waiting
 no longer than one run takes, and their own tools queue behind each other.
@@ -25,7 +25,8 @@ on_behalf: ContextVar[str] = ContextVar("sandbox_on_behalf", default="")
 @dataclass(eq=False)
 class Share:
     """The right to use one worker until it is given back; `is_run` for a whole run of a tool, of which each person has
-    a limited number at a time."""
+    a limited number at a time.
+    """
 
     shares: "Shares"
     person: str
@@ -71,7 +72,8 @@ class Shares:
 
     async def soon(self, person: str, seconds: float, *, is_run: bool = True, since: float = 0.0) -> Share | None:
         """The next share for this person; None if there is none within `seconds`. `since` says from when on they have
-        been waiting, where two hold equally many."""
+        been waiting, where two hold equally many.
+        """
         waiter = _Waiter(person, is_run, since)
         with self._lock:
             self._waiting.append(waiter)

@@ -1,4 +1,4 @@
-"""How the sandbox stands, for an administrator's page."""
+"""The state of the sandbox, for an administrator's page."""
 
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -59,7 +59,7 @@ class Status:
 
 
 def status() -> Status:
-    """As it is now in this process. Starts nothing; the first call probes the walls, which takes a moment."""
+    """Return the state in this process. Starts nothing; the first call probes the walls, which takes a moment."""
     found, started, limits = walls(), pool(), Limits()
     return Status(
         walls=[Wall(name, sentence, found.missing.get(name, "")) for name, sentence in KEEPS_OUT.items()],

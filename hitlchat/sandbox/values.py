@@ -1,4 +1,4 @@
-"""Which values may cross between a tool and the host, and as what.
+"""Values that may cross between a tool and the host, and as what.
 
 Outwards everything becomes plain JSON. Inwards JSON plus dates and decimals is let through unchanged.
 """

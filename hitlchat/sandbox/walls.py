@@ -1,4 +1,4 @@
-"""Which walls stand between a tool and this machine."""
+"""The walls between a tool and this machine."""
 
 import functools
 import subprocess
@@ -57,7 +57,7 @@ def walls() -> Walls:
 
 
 def _probe(binary: str) -> dict[str, str]:
-    """Per wall the empty text if it went up, else why not."""
+    """Return for each wall the empty text if it went up, else why not."""
     command = [sys.executable, "-IS", str(JAIL), "probe", binary]
     try:
         done = subprocess.run(  # noqa: S603

@@ -1,4 +1,4 @@
-"""What a worker uses during one run, as the kernel counts it. Used in a keeper.
+"""The use of a worker during one run, as the kernel counts it. Used in a keeper.
 
 The interpreter's own clock also runs while other processes have the processor, and its own count of memory knows no
 copies that are made on the way out.
@@ -54,7 +54,7 @@ class Watch:
         return time.clock_gettime((~self.pid << 3) | 2)
 
     def _memory(self) -> tuple[int, int]:
-        """In RAM, and what it may write to."""
+        """Return the bytes in RAM, and those that it may write to."""
         pages = Path(f"/proc/{self.pid}/statm").read_text(encoding="ascii").split()
         return int(pages[1]) * PAGE, int(pages[5]) * PAGE
 

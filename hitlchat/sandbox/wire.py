@@ -157,7 +157,7 @@ FaultKind = Literal["syntax", "error", "limit", "denied", "crash", "busy", "unav
 
 @dataclass(frozen=True)
 class Fault:
-    """Why a run gave no result: one clear sentence, and where in the author's source if it is known."""
+    """The reason why a run gave no result: one clear sentence, and where in the author's source if it is known."""
 
     kind: FaultKind
     message: str

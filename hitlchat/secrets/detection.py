@@ -1,4 +1,4 @@
-"""What looks like a secret (SR-44): the one place that decides it, for all that leaves the record.
+"""Detection of what looks like a secret (SR-44): the one place that decides it, for all that leaves the record.
 
 By its looks: the names that secrets have as keys and in texts, headers with credentials, addresses with a password,
 private keys, and tokens with a known beginning. What looks like none of them is not found. The record itself and the

@@ -1,4 +1,4 @@
-"""What a tool says, without its secrets: in results, errors, previews and printed output.
+"""Masking of a tool's secrets: in results, errors, previews and printed output.
 
 A secret is found as it is and as it usually travels: quoted for URLs, JSON, HTML and Python, in hexadecimal, in Base64
 wherever in a longer text it begins, in capital or small letters, and each longer line of it. What cuts a secret into
@@ -38,7 +38,7 @@ class _TooMuchWork(Exception):
 
 
 class _Work:
-    """How many comparisons are left."""
+    """The number of comparisons that are left."""
 
     def __init__(self) -> None:
         self._left = COMPARISONS
@@ -127,7 +127,7 @@ class Mask:
         return "".join([*parts, text[done:]])
 
     def _length_at(self, text: str, start: int, work: _Work) -> int:
-        """Of the longest form that stands here; 0 for none."""
+        """Return the length of the longest form that stands here; 0 for none."""
         for length, forms in self._forms.get(text[start : start + SHORTEST], {}).items():
             work.compare(length)
             if text[start : start + length] in forms:

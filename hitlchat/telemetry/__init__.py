@@ -1,1 +1,1 @@
-"""What operators see of it from outside: numbers, logs, traces."""
+"""Telemetry: numbers, logs and traces for operators."""

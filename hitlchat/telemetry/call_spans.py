@@ -1,5 +1,6 @@
 """Calls as spans: how long somebody was waited for, and how long the tool took. Made from the record once it is over:
-whichever process asked, answered and performed."""
+whichever process asked, answered and performed.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -4,7 +4,7 @@ from django.db import models
 
 
 class Mark(models.Model):
-    """How far the totals go: every event up to this one is in them, and none behind it. One row."""
+    """The mark of the totals: every event up to this one is in them, and none behind it. One row."""
 
     event_id = models.BigIntegerField(default=0)
 

@@ -94,7 +94,7 @@ class Traces:
         span.end(_nanoseconds(told.end))
 
     def _started(self, name: str, root: UUID, *, is_root: bool, **more: Any) -> trace.Span:
-        """In the trace of this name: as its first span, or below that."""
+        """Start a span in the trace of this name: as its first one, or below that."""
         token = _root.set(root if is_root else None)
         try:
             return self._tracer.start_span(name, context=Context() if is_root else within(root), **more)
@@ -103,7 +103,7 @@ class Traces:
 
     @contextmanager
     def _watched(self, started: trace.Span) -> Iterator[tracing.Span]:
-        """As the current one. Of what goes wrong its kind is told: messages may say what it was about."""
+        """Make the span the current one. Only the kind of an error is told: messages may say what it was about."""
         span = tracing.Span()
         try:
             with trace.use_span(started, record_exception=False, set_status_on_exception=False):

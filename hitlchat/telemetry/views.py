@@ -1,5 +1,6 @@
 """`GET /metrics`, for administrators and whoever has the token for it. Being on the same machine is no credential: so
-is a proxy that speaks for the whole world."""
+is a proxy that speaks for the whole world.
+"""
 
 from django.conf import settings
 from django.contrib.auth.models import User

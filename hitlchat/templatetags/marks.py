@@ -93,7 +93,8 @@ def decline_reasons() -> dict[str, Any]:
 @register.filter
 def seen(text: object) -> SafeString:
     """Text as text, each hidden character as a visible escape; right-to-left letters as they are read where that is
-    unambiguous, and else the whole text in the order in which it is stored."""
+    unambiguous, and else the whole text in the order in which it is stored.
+    """
     shown = text if isinstance(text, Seen) else see(str(text))
     html = "".join(f'<span class="esc">{escape(p.text)}</span>' if p.hidden else escape(p.text) for p in shown.pieces)
     if shown.stored:

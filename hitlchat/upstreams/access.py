@@ -1,4 +1,4 @@
-"""Who may see and change what is offered of upstream servers."""
+"""Access to upstream servers: who may see and change what is offered of them."""
 
 from collections.abc import Callable
 from functools import wraps

@@ -21,7 +21,7 @@ CHANGED = "Its server changed its definition after it was accepted."
 
 
 def state_of(tool: ComposedTool, ceiling: int) -> tuple[ToolState, str]:
-    """With the reason, where there is something to say. Nothing but EXPOSED may ever be called."""
+    """Return the state, with the reason where there is one. Nothing but EXPOSED may ever be called."""
     if not tool.listed:
         return ToolState.GONE, "Its server does not list it any more."
     if tool.problems:
@@ -79,7 +79,8 @@ class Update:
 
     def follow(self, row: ComposedTool, own: Assessment | None = None, *, changed: str = "") -> None:
         """Risk, row in the gate, and state, as they follow from what `row` is now. `own`: its own risk, if known;
-        `changed`: why it is another tool than was approved, if it turns out to be."""
+        `changed`: why it is another tool than was approved, if it turns out to be.
+        """
         self.assess(row, own)
         if row.tool is not None and self._refresh(row, row.tool):
             self._ended.setdefault(row.tool.pk, changed or "the tool was changed")
@@ -93,7 +94,7 @@ class Update:
             self._ended.setdefault(row.tool_id, _why_ended(row))
 
     def add(self, row: ComposedTool, name: str, *, pinned: bool = False, **data: Any) -> None:
-        """To its history."""
+        """Add an event to its history."""
         self.events.append(history.event(row, self.server, name, self.actor, pinned=pinned, **data))
 
     def assess(self, row: ComposedTool, own: Assessment | None = None) -> None:
@@ -136,7 +137,7 @@ class Update:
         end_calls(self._ended, self.actor)
 
     def _definition_hash(self, row: ComposedTool, alias: str) -> str:
-        """Over all that an approval is for: the accepted fingerprint, what was put over it, and the connection."""
+        """Hash all that an approval is for: the accepted fingerprint, what was put over it, and the connection."""
         return canonical.sha256(
             {
                 "source": SOURCE,
@@ -170,7 +171,7 @@ class Update:
 
 
 def follow_all(server: UpstreamServer, ceiling: int, actor: Actor, *, changed: str = "") -> None:
-    """After anything has changed on which all tools of `server` depend."""
+    """Follow any change on which all tools of `server` depend."""
     rows = list(server.tools.select_related("tool"))
     update = Update(server, ceiling, actor)
     for row in rows:
@@ -242,5 +243,5 @@ def _why_ended(row: ComposedTool) -> str:
 
 
 def _differs(one: object, other: object) -> bool:
-    """For Python, 1 and True and 1.0 are equal."""
+    """Return whether they differ: for Python, 1 and True and 1.0 are equal."""
     return one != other or (isinstance(one, dict | list) and canonical.dumps(one) != canonical.dumps(other))

@@ -1,4 +1,4 @@
-"""What somebody wants to make of an upstream's tool, whether that loosens anything, and what speaks against it."""
+"""Changes of an upstream's tool: what somebody wants, whether that loosens anything, and what speaks against it."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -23,9 +23,10 @@ Settings = dict[str, str | bool | int | None]
 
 @dataclass(frozen=True)
 class Change:
-    """What to make of one tool; None leaves a part as it is. `alias` "" is the default one, `description` "" the
+    """A change of one tool; None leaves a part as it is. `alias` "" is the default one, `description` "" the
     upstream's own, `deadline_seconds` USUAL that of the installation. `digest`: of the record that the person saw, and
-    `settled`: that of the settings. `warnings_read`: they saw the scan's findings."""
+    `settled`: that of the settings. `warnings_read`: they saw the scan's findings.
+    """
 
     tool: UUID
     exposed: bool | None = None
@@ -62,7 +63,8 @@ class Refused(ValueError):
 class Loosening:
     """A tool that could run unseen where it could not before. `before` and `after` are HITL modes; `exposes`: it is not
     offered at all now; `rule`: another condition is to decide, which is `condition`; `trusts`: the word of an MCP
-    client is to be enough, where a signed-in person must decide now."""
+    client is to be enough, where a signed-in person must decide now.
+    """
 
     tool: UUID
     server: str
@@ -83,7 +85,8 @@ class Loosening:
 
 class NotConfirmed(Exception):
     """Nothing was changed: somebody has to say that these may run with less oversight. Their yes is `digest`, which
-    stands for exactly these tools with exactly these rules."""
+    stands for exactly these tools with exactly these rules.
+    """
 
     def __init__(self, loosenings: Sequence[Loosening]) -> None:
         super().__init__(f"{len(loosenings)} tools would run with less oversight; nobody has confirmed that.")
@@ -99,7 +102,7 @@ class NotConfirmed(Exception):
 
 
 def told(row: ComposedTool) -> Settings:
-    """Its settings, for its history; none before it was exposed once."""
+    """Return its settings, for its history; none before it was exposed once."""
     tool = row.tool
     settings: Settings = {"alias": tool.name} | {name: getattr(tool, name) for name in SETTINGS} if tool else {}
     return settings | {"description": row.description}
@@ -208,7 +211,7 @@ def suspicion(row: ComposedTool) -> str | None:
 
 
 def sending_elsewhere(row: ComposedTool, known: Known) -> Iterator[str]:
-    """Of what models are told once an exposed tool is what its server lists now."""
+    """Yield what models are told once an exposed tool is what its server lists now."""
     if row.exposed:
         yield from _elsewhere(row.description or row.seen.get("description", ""), known)
 
@@ -287,7 +290,7 @@ def _exposing(row: ComposedTool, change: Change, ceiling: int) -> Iterator[str]:
 
 
 def _speaking(row: ComposedTool, change: Change, known: Known) -> Iterator[str]:
-    """Of what will be told to models, wherever it is or becomes exposed."""
+    """Yield what will be told to models, wherever it is or becomes exposed."""
     is_told = row.exposed if change.exposed is None else change.exposed
     if not is_told or (row.exposed and change.description is None):
         return

@@ -61,12 +61,12 @@ def report(server_id: UUID, revision: int, status: Status) -> bool:
 
 
 def report_unusable(server_id: UUID, revision: int, why: str) -> None:
-    """It cannot even be tried."""
+    """Report that the server cannot even be tried."""
     _write(server_id, revision, {"state": ServerState.UNUSABLE, "reason": storable(why)})
 
 
 def fall_silent() -> None:
-    """This process ends: what it said of its connections does not count any more."""
+    """Fall silent as this process ends: what it said of its connections does not count any more."""
     UpstreamServer.objects.filter(reported_by=me()).update(reported_at=None)
 
 
@@ -144,7 +144,8 @@ LOOK_SECONDS = 2.0
 @dataclass
 class Known:
     """One server as this process knows it. `problem`: why it is not even tried. `taken`: the list that is recorded;
-    `reading`: one that is on its way, for all calls that wait for it; `lost`: so often the connection was not there."""
+    `reading`: one that is on its way, for all calls that wait for it; `lost`: so often the connection was not there.
+    """
 
     server_id: UUID
     revision: int
@@ -318,7 +319,7 @@ _serving: Upkeep | None = None
 
 
 async def serve() -> None:
-    """For the server process: keep all servers until cancelled. What is executing then still needs them: `end` it."""
+    """Keep all servers until cancelled, for the server process. What is executing then still needs them: `end` it."""
     global _serving  # noqa: PLW0603
     _serving = Upkeep()
     await _serving.serve()

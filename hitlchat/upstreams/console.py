@@ -198,7 +198,7 @@ def _last_error(row: UpstreamServer) -> str:
 
 
 def trial(found: Trial) -> str:
-    """Of one that was successful."""
+    """Return the words for a successful trial."""
     tools = found.listing.tools if found.listing else ()
     facts: list[Row] = [
         ("says it is", f"{found.server_name} {found.server_version}".strip()),
@@ -211,7 +211,7 @@ def trial(found: Trial) -> str:
 
 
 def tools(rows: Iterable[ComposedTool]) -> str:
-    """With their servers and their rows in the gate loaded."""
+    """Return the table of tools, whose servers and rows in the gate are loaded."""
     found = list(rows)
     aliases = composing.proposals(found)
     heads = ("tool", "alias", "state", "HITL", "risk", "warnings", "reason")
@@ -230,7 +230,7 @@ def warnings(row: ComposedTool) -> str:
 
 
 def changes(row: ComposedTool) -> str:
-    """From what was accepted to what is listed now."""
+    """Return the changes from what was accepted to what is listed now."""
     found = difference(row.pinned or {}, row.seen)
     shown = (
         (each.where, each.before.plain if each.before else "", each.after.plain if each.after else "") for each in found
@@ -239,7 +239,7 @@ def changes(row: ComposedTool) -> str:
 
 
 def plain(text: object) -> str:
-    """On one line, and nothing in it that a terminal would obey."""
+    """Return a text on one line, with nothing in it that a terminal would obey."""
     return " ".join(see(str(text)).plain.split())
 
 

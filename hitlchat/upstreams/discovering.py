@@ -1,4 +1,4 @@
-"""What a server lists, compared with what was accepted: nothing that is new, changed or gone is called."""
+"""Discovery: what a server lists, compared with what was accepted. Nothing new, changed or gone is called."""
 
 import asyncio
 import logging
@@ -70,7 +70,7 @@ WRITTEN = [*_SEEN, *_PINNED, "state", "reason", *catalog.RISK_COLUMNS]
 
 @dataclass(frozen=True)
 class Asked:
-    """What judging a list takes from the database."""
+    """The facts that judging a list takes from the database."""
 
     connection: Connection
     facts: ServerFacts

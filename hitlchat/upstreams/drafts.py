@@ -174,7 +174,8 @@ def _connection_errors(
     draft: ServerDraft, kept: dict[str, tuple[Kept, ...]], known: Mapping[str, str]
 ) -> Iterable[tuple[str, str]]:
     """Yield what the connection itself would say, tried with the references in place of their values, and each field by
-    itself; nothing of a field that is `known` to be wrong."""
+    itself; nothing of a field that is `known` to be wrong.
+    """
     yield from _misplaced(draft).items()
     if "transport" in known:
         return

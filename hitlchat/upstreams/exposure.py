@@ -1,4 +1,4 @@
-"""What this installation offers at all: which kinds of tools, and up to which risk."""
+"""Exposure: which kinds of tools this installation offers at all, and up to which risk."""
 
 from django.db import transaction
 from django.db.models import F
@@ -18,7 +18,7 @@ class BadExposure(ValueError):
 
 
 def standing() -> Exposure:
-    """As it is now; the defaults while nobody has changed them."""
+    """Return the exposure now; the defaults while nobody has changed them."""
     return only(Exposure.objects.all()) or Exposure()
 
 

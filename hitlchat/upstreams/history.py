@@ -33,7 +33,7 @@ SERVER_SETTINGS = ("name", "transport", "enabled", "trust", "allow_private", "do
 def event(
     tool: ComposedTool, server: UpstreamServer, name: str, actor: Actor, *, pinned: bool = False, **data: Any
 ) -> ToolEvent:
-    """Not stored yet. `pinned`: with the record that was accepted; else, where it changed, the one that was seen."""
+    """Return an event, not stored yet. `pinned`: with the record that was accepted; else the one that was seen."""
     record = tool.pinned if pinned else tool.seen
     return ToolEvent(
         tool=tool,

@@ -1,4 +1,4 @@
-"""What is to be thought of everything that a server lists. Pure: no row is read or written here."""
+"""Judging all that a server lists. Pure: no row is read or written here."""
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
@@ -78,12 +78,12 @@ def composed(own: Assessment, facts: ServerFacts, *, gated: bool, poisoned: bool
 
 
 def findings_of(warnings: Iterable[dict[str, Any]]) -> tuple[Finding, ...]:
-    """From a JSON column."""
+    """Return the findings of a JSON column."""
     return tuple(Finding(**each) for each in warnings)
 
 
 def as_json(findings: Iterable[Finding]) -> list[dict[str, Any]]:
-    """For a JSON column: those that block first, so that none of them is cut off."""
+    """Return findings for a JSON column: those that block first, so that none of them is cut off."""
     ordered = sorted(findings, key=lambda finding: finding.severity != "block")
     return [{key: storable(text) for key, text in asdict(each).items()} for each in ordered[:MOST_WARNINGS]]
 

@@ -1,4 +1,4 @@
-"""What is kept of upstream servers, of sign-ins there, of the tools they offer, and of what became of those.
+"""Rows of upstream servers, of sign-ins there, of the tools they offer, and of what became of those.
 
 What is kept of sign-ins at upstream servers (OAuth): the client that we are there, and the tokens that we got.
 
@@ -279,7 +279,7 @@ class ComposedTool(models.Model):
 
 
 class ToolEvent(AppendOnly):
-    """What happened to a tool that someone has accepted once: what changed, when, and who did it."""
+    """An event of a tool that someone has accepted once: what changed, when, and who did it."""
 
     id = models.BigAutoField(primary_key=True)
     tool = models.ForeignKey(ComposedTool, null=True, on_delete=models.SET_NULL, related_name="events")
@@ -310,7 +310,7 @@ class QuestionState(models.TextChoices):
 
 
 class UpstreamQuestion(models.Model):
-    """What a server asked the person for whom it executes a call (MCP: elicitation), and what became of it.
+    """A server's question to the person for whom it executes a call (MCP: elicitation), and what became of it.
 
     It is no approval: no answer to it lets anything run. The answer's values are kept, sealed, only until the process
     that executes the call has taken them over.
@@ -355,7 +355,7 @@ class ExposureMode(models.TextChoices):
 
 
 class Exposure(models.Model):
-    """What this installation offers to the outside: one row, or none while nothing was changed."""
+    """The offer of this installation to the outside: one row, or none while nothing was changed."""
 
     id = models.PositiveSmallIntegerField(primary_key=True, default=1, editable=False)
     mode = models.CharField(max_length=8, choices=ExposureMode.choices, default=ExposureMode.BOTH)

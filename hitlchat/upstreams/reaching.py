@@ -1,4 +1,4 @@
-"""From a server's row to what its connection needs, to its identity, and whether it is this installation itself."""
+"""Reaching a server: from its row to what its connection needs, and whether it is this installation itself."""
 
 import shlex
 from typing import Any, cast
@@ -25,9 +25,12 @@ SENTENCE = "This is hitlchat's own address: its tools are here already, and need
 
 
 def is_own_address(url: str, request: HttpRequest) -> bool:
-    """As far as the address says: by the name under which this page was asked for, or by one of this machine's names
+    """Return whether an address is that of this installation.
+
+    It is known by the name under which this page was asked for, or by one of this machine's names
     together with the port at which this process listens. Another name of this machine, or the port of another process
-    of this installation, is not recognised."""
+    of this installation, is not recognised.
+    """
     try:
         parts = urlsplit(url)
         there = (parts.hostname or "", parts.port or _PORTS.get(parts.scheme, 0))
@@ -58,7 +61,7 @@ def mark() -> dict[str, dict[str, Any]]:
 
 
 def is_this_installation(experimental: dict[str, dict[str, Any]] | None) -> bool:
-    """Whether a server with these experimental capabilities is this installation, in whichever of its processes."""
+    """Return whether a server with these experimental capabilities is this installation, in any process."""
     told = (experimental or {}).get(KEY)
     return isinstance(told, dict) and told.get("installation") == _installation()
 
@@ -81,7 +84,7 @@ class Unusable(Exception):
 
 
 def spec_of(server: UpstreamServer) -> ServerSpec:
-    """With every reference replaced by its value. Unusable."""
+    """Return the spec with every reference replaced by its value. Raises: Unusable."""
     if server.transport == Transport.STDIO and not settings.MCP_ALLOW_STDIO:
         raise Unusable("Programs are not started on this machine: MCP_ALLOW_STDIO=1 allows it.")
     try:
@@ -118,7 +121,8 @@ def _spec(server: UpstreamServer) -> ServerSpec:
 
 def may_be_private(server: UpstreamServer) -> bool:
     """Only where an administrator said so, by the address itself or beside it: a public name that leads inside would
-    be a way in for whoever owns that name."""
+    be a way in for whoever owns that name.
+    """
     if not settings.MCP_ALLOW_PRIVATE:
         return False
     return server.allow_private or reach(urlsplit(server.url).hostname or "") != "public"

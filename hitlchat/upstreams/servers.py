@@ -82,7 +82,8 @@ class NotConfirmed(BadServer):
 
 def create(draft: ServerDraft, actor: Actor, *, confirmed: str = "") -> UpstreamServer:
     """`confirmed`: the command line that the person has seen and agreed to. BadServer, NotConfirmed,
-    OnlyAdministrators; OnlyPeople: a program is to be started, or a credential asks for what loosening.py watches."""
+    OnlyAdministrators; OnlyPeople: a program is to be started, or a credential asks for what loosening.py watches.
+    """
     require_administrator(actor)
     columns = drafts.columns(draft)
     _check_person(draft, actor)
@@ -99,8 +100,11 @@ def create(draft: ServerDraft, actor: Actor, *, confirmed: str = "") -> Upstream
 
 
 def change(server_id: UUID, draft: ServerDraft, actor: Actor, *, confirmed: str = "") -> UpstreamServer:
-    """Like `create`. Another connection is another server as far as approvals go: what waits is withdrawn, and its
-    tools come back once they were listed over it, and accepted again if it leads elsewhere. LookupError."""
+    """Change a server; the rest is as in `create`.
+
+    Another connection is another server as far as approvals go: what waits is withdrawn, and its
+    tools come back once they were listed over it, and accepted again if it leads elsewhere. LookupError.
+    """
     require_administrator(actor)
     try:
         with transaction.atomic():
@@ -117,7 +121,8 @@ def change(server_id: UUID, draft: ServerDraft, actor: Actor, *, confirmed: str 
 
 def enable(server_id: UUID, enabled: bool, actor: Actor) -> UpstreamServer:
     """Switch a server on, or off: then its tools leave the catalog at once. LookupError, OnlyAdministrators.
-    OnlyPeople: a program may switch it off, and not on again."""
+    OnlyPeople: a program may switch it off, and not on again.
+    """
     require_administrator(actor)
     if enabled:
         require_person(actor)
@@ -188,7 +193,8 @@ def _check_person(draft: ServerDraft, actor: Actor, standing: UpstreamServer | N
 
 def check_program(draft: ServerDraft, actor: Actor, confirmed: str, standing: UpstreamServer | None = None) -> None:
     """Whoever may start programs on this machine may do anything on it: so only as a person has seen it, and not at all
-    unless the operator allows it. BadServer, NotConfirmed, OnlyPeople."""
+    unless the operator allows it. BadServer, NotConfirmed, OnlyPeople.
+    """
     if draft.transport != Transport.STDIO:
         return
     before = draft_of(standing) if standing else None

@@ -26,7 +26,7 @@ class NoValue(ValueError):
 
 @dataclass(frozen=True)
 class Value:
-    """As an administrator gives it. `value` None: the one that is stored stays."""
+    """A value as an administrator gives it. `value` None: the one that is stored stays."""
 
     name: str
     value: str | None = None
@@ -35,7 +35,7 @@ class Value:
 
 @dataclass(frozen=True)
 class Kept:
-    """As it is stored. `sealed`: `value` is, and `fingerprint` tells whether it changed without giving it away."""
+    """A value as stored. `sealed`: `value` is, and `fingerprint` tells whether it changed without giving it away."""
 
     name: str
     value: str
@@ -64,12 +64,12 @@ class Filled:
 
 
 def read(stored: Iterable[Mapping[str, Any]]) -> tuple[Kept, ...]:
-    """From a JSON column."""
+    """Return the values of a JSON column."""
     return tuple(Kept(**each) for each in stored)
 
 
 def written(kept: Iterable[Kept]) -> list[dict[str, Any]]:
-    """For a JSON column."""
+    """Return the values for a JSON column."""
     return [asdict(each) for each in kept]
 
 

@@ -1,5 +1,6 @@
 """The console: what waits, its cards, and answers without a browser. The same facts as the web card's, and nothing of
-anybody's text that acts on the terminal."""
+anybody's text that acts on the terminal.
+"""
 
 import io
 import json

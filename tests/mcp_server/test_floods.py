@@ -1,5 +1,6 @@
 """Too much at /mcp: bodies without end, clients that never read, sessions by the hundred. The server's memory stays
-bounded, and everyone else is served meanwhile."""
+bounded, and everyone else is served meanwhile.
+"""
 
 import asyncio
 import socket

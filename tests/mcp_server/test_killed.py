@@ -1,5 +1,6 @@
 """Clients and servers that are killed in the middle of a call, in both eras: nothing runs without a yes, nothing runs
-twice, and nobody is asked in vain."""
+twice, and nobody is asked in vain.
+"""
 
 import json
 from collections.abc import Iterator

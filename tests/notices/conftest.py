@@ -19,7 +19,8 @@ SMTP = "django.core.mail.backends.smtp.EmailBackend"
 @pytest.fixture(autouse=True)
 def at_once(settings: Any) -> Iterator[list[ToolCall]]:
     """Nothing is collected, there is an address for links, and tools whose source is one of the tests'; the calls that
-    reached one."""
+    reached one.
+    """
     settings.TOOL_SOURCES = {**settings.TOOL_SOURCES, **sources_for_tests.SOURCES}
     settings.NOTICE_COLLECT_SECONDS = settings.NOTICE_INTERVAL_SECONDS = 0
     settings.HITL_PUBLIC_URL = "https://hitl.example.com"

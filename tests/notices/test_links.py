@@ -1,5 +1,6 @@
 """Links in notices lead to a page and do nothing: also where a scanner follows them, signed in or not (SR-22); and no
-address takes an answer from a chat (SR-23)."""
+address takes an answer from a chat (SR-23).
+"""
 
 import re
 

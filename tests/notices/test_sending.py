@@ -1,5 +1,6 @@
 """Delivery over the wire: to real receivers that take it, refuse it, hang, redirect, or are where they must
-not be."""
+not be.
+"""
 
 import base64
 import hmac

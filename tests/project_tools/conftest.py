@@ -30,7 +30,8 @@ def declared() -> Iterator[None]:
 @pytest.fixture
 def offer(transactional_db: None, declared: None) -> Offer:
     """Do what a server does when it starts. The database comes first: emptying it at the end is a migration to
-    Django, after which rows are made for whatever is declared by then."""
+    Django, after which rows are made for whatever is declared by then.
+    """
 
     def start() -> None:
         catalogue.load()

@@ -1,4 +1,4 @@
-"""What a tool may do, as values: understood strictly, and told to people, to the type checker and to the sandbox."""
+"""Capabilities, as values: understood strictly, and told to people, to the type checker and to the sandbox."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -104,7 +104,7 @@ class Files:
 
 @dataclass(frozen=True)
 class Capabilities:
-    """What a tool may do. `email` are patterns of recipients, `webhook` names of variables that hold a URL.
+    """The powers of a tool. `email` are patterns of recipients, `webhook` names of variables that hold a URL.
 
     With `reads_only` whatever would change something is left out: what an effect preview gets.
     """

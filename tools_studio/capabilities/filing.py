@@ -137,7 +137,7 @@ def _link(top: int, folder: Sequence[str], name: str) -> str | None:
 
 
 def status(parent: int, name: str) -> os.stat_result | None:
-    """Of the thing itself, also if it is a link; None if there is nothing."""
+    """Return the status of the thing itself, also if it is a link; None if there is nothing."""
     with suppress(FileNotFoundError):
         return os.stat(name, dir_fd=parent, follow_symlinks=False)
     return None
@@ -183,7 +183,8 @@ def require_room(top: int, more_entries: int, more_bytes: int) -> None:
 
 def _usage(top: int) -> tuple[int, int]:
     """Entries and bytes, counted no further than the quota. Only whoever is alone may call it: what another process
-    left unfinished is removed."""
+    left unfinished is removed.
+    """
     entries = size = 0
     for _, folders, files, folder in os.fwalk(".", dir_fd=top, follow_symlinks=False):
         entries += len(folders) + len(files)

@@ -1,5 +1,6 @@
-"""What an import would do to each tool, and doing it: all of it or nothing. Nothing gets published by it, and no tool
-asks less often after it."""
+"""Importing: what an import would do to each tool, and doing it, all or nothing. It publishes nothing, and no tool
+asks less often after it.
+"""
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -30,7 +31,7 @@ _COUNTED: tuple[tuple[tuple[Action, ...], str], ...] = (
 
 
 class Outdated(Exception):
-    """Since the plan was shown, something changed that makes it another one; nothing was written."""
+    """The plan is another one by now, since something changed after it was shown; nothing was written."""
 
     def __init__(self, plan: "Plan") -> None:
         super().__init__("Something changed meanwhile, so this import would do something else than you were shown.")
@@ -39,7 +40,7 @@ class Outdated(Exception):
 
 @dataclass(frozen=True)
 class Step:
-    """What happens to one tool of the file. `name` is the one that it will have here, `standing` the one that is here.
+    """A step for one tool of the file. `name` is the one that it will have here, `standing` the one that is here.
 
     `mode` is the strictest of what the file says, what stands here, and the default for the tool's risk.
     """

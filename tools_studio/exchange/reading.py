@@ -1,4 +1,4 @@
-"""From a file to tools that could be saved: everything about it that is wrong is found before anything is written."""
+"""Reading a file of tools: everything about it that is wrong is found before anything is written."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -141,7 +141,7 @@ def _unknown(error: ValidationError) -> list[str]:
 
 
 def _missing(error: ValidationError) -> str:
-    """There is one error for each key that is missing, all alike but for their message."""
+    """Return the key that an error misses: there is one error for each, all alike but for their message."""
     keys: Any = error.validator_value
     return next(str(key) for key in keys if error.message.startswith(repr(key)))
 

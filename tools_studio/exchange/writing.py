@@ -1,4 +1,4 @@
-"""From tools to a file of them."""
+"""Writing tools to a file."""
 
 from collections.abc import Iterable
 from typing import Any

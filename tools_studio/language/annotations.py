@@ -1,4 +1,4 @@
-"""From a type annotation, as syntax, to JSON Schema, with its default and the limits that an author may put on it.
+"""Annotations of types, as syntax, to JSON Schema, with defaults and the limits that an author may put on them.
 
 Which regular expressions an author may put into a schema.
 

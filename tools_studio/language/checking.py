@@ -1,4 +1,4 @@
-"""What the type checker and the interpreter find in a tool's code; and whether it has a preview of its own."""
+"""Checking a tool's code with the type checker and the interpreter; and whether it has a preview of its own."""
 
 import re
 from dataclasses import replace

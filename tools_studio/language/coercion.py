@@ -1,4 +1,4 @@
-"""From the arguments of a call, which are JSON, to the values that `run` expects, by the formats of texts."""
+"""Coercion of a call's arguments, which are JSON, to the values that `run` expects, by the formats of texts."""
 
 import re
 from datetime import date, datetime

@@ -65,7 +65,7 @@ _NAME_CAP = 64  # what the providers of models accept as the name of a property
 
 @dataclass(frozen=True)
 class Signature:
-    """What callers, approvers and models are told about a tool.
+    """The signature that callers, approvers and models are told of.
 
     `title_line` is the first line of the docstring, `description` all of it but the parameters. `output_schema` is
     None if the tool does not say what it returns.

@@ -1,4 +1,4 @@
-"""Where a tool's requests may go: to which places, by which methods, how large and how long."""
+"""Policy of a tool's requests: to which places, by which methods, how large and how long."""
 
 import re
 from collections.abc import Callable
@@ -29,13 +29,13 @@ class Place:
     port: int
 
     def __str__(self) -> str:
-        """As people name it: `api.example.com`, `api.example.com:8443`, `http://intranet`."""
+        """Return the place as people name it: `api.example.com`, `api.example.com:8443`, `http://intranet`."""
         scheme = "http://" if self.scheme == "http" else ""
         return f"{scheme}{self.netloc}"
 
     @property
     def netloc(self) -> str:
-        """As the header Host says it."""
+        """Return the place as the header Host says it."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == DEFAULT_PORTS[self.scheme] else f"{host}:{self.port}"
 
@@ -194,7 +194,8 @@ class FetchPolicy:
 
     def may_reach(self, place: Place, address: Address) -> bool:
         """Public addresses; others only for a host named exactly: if the address was named too, by its number, or if
-        the name is one that no public DNS can answer for."""
+        the name is one that no public DNS can answer for.
+        """
         if is_public(address):
             return True
         if not self.names(place):

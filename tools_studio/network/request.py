@@ -65,7 +65,7 @@ EXPECTED = (
 
 @dataclass(frozen=True)
 class Credential:
-    """What to add, and what takes it out again of all that comes back."""
+    """A credential: what it adds, and what takes that out again of all that comes back."""
 
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     query: Mapping[str, str] = field(default_factory=dict, repr=False)

@@ -81,7 +81,7 @@ class TooLarge(Exception):
 
 @dataclass
 class Wire:
-    """How many bytes may still arrive, headers and framing included."""
+    """The bytes that may still arrive, headers and framing included."""
 
     left: int
 
@@ -253,7 +253,7 @@ async def _read(response: Response, max_bytes: int) -> bytes:
 
 
 def _unpacked(headers: dict[str, str], body: bytes, max_bytes: int) -> bytes:
-    """Never beyond the limit: a small answer can unfold into gigabytes."""
+    """Unpack, never beyond the limit: a small answer can unfold into gigabytes."""
     encoding = headers.get("content-encoding", "identity").strip().lower()
     if encoding in ("identity", "") or not body:
         return body

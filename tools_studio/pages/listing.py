@@ -73,7 +73,7 @@ class Select:
 
 @dataclass(frozen=True)
 class Filters:
-    """What was asked for; an empty one narrows nothing, all others have to fit."""
+    """Filters of the list; an empty one narrows nothing, all others have to fit."""
 
     q: str = ""
     category: str = ""
@@ -93,7 +93,7 @@ class Filters:
 
     @property
     def query(self) -> str:
-        """For links within the list, so that looking at a tool does not widen it again."""
+        """Return the filters for links within the list, so that looking at a tool does not widen it again."""
         given = {name: value for name, value in asdict(self).items() if value}
         return f"?{urlencode(given)}" if given else ""
 

@@ -80,7 +80,7 @@ class Standing:
 
 
 def standing_of(tool: Tool) -> Standing:
-    """As things are now; the tool's script is loaded."""
+    """Return the standing now; the tool's script is loaded."""
     script: Script = tool.script
     missing = dict(variables.resolve(drafts.kept(script).values()).missing)
     passed = cases.passed(tool)

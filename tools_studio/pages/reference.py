@@ -42,7 +42,7 @@ class Reference:
 
 
 class _Html(RendererHTML):
-    """What is wider than the page scrolls by itself, also by keyboard."""
+    """Renders wide things so that they scroll by themselves, also by keyboard."""
 
     def table_open(self, *_: Any) -> str:
         return '<div class="scroll-x" tabindex="0"><table>\n'
@@ -96,7 +96,7 @@ def render_document(text: str) -> Reference:
 
 
 def _anchor(words: str, seen: set[str]) -> str:
-    """As links in Markdown documents expect it: small letters, hyphens for spaces."""
+    """Return an anchor as links in Markdown documents expect it: small letters, hyphens for spaces."""
     base = re.sub(r"[^\w\- ]", "", words.lower()).replace(" ", "-") or "section"
     anchor = base
     for number in range(1, len(seen) + 2):

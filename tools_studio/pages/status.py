@@ -1,4 +1,4 @@
-"""For administrators: which walls stand around tools, what tools may use, what they keep, and what they do now."""
+"""The status page for administrators: walls around tools, what tools may use, what they keep and do now."""
 
 import os
 from collections.abc import Iterator

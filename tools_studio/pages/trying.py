@@ -264,7 +264,7 @@ def _counted(shown: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _short(arguments: dict[str, Any]) -> str:
-    """On one line if it fits."""
+    """Return JSON on one line if it fits."""
     line = canonical.pretty(arguments)
     return line if len(line) <= ONE_LINE else canonical.pretty(arguments, indent=2)
 

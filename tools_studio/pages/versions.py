@@ -83,7 +83,7 @@ def restore(request: HttpRequest, name: str, number: int) -> HttpResponse:
 @author_only
 @require_GET
 def choose(request: HttpRequest, name: str) -> HttpResponse:
-    """From the form with two selections to the address of their difference."""
+    """Redirect from the form with two selections to the address of their difference."""
     numbers = [request.GET.get(key, "") for key in ("before", "after")]
     if not all(number.isdecimal() and len(number) < 9 for number in numbers):
         return redirect("tool-versions", name)

@@ -31,7 +31,8 @@ _RIGHT_TO_LEFT: Final = {"R", "AL", "AN"}
 @dataclass(frozen=True)
 class Fact:
     """One thing that the card says. `label` is ours, as is the text of those of `kind` "said"; that of the others is
-    somebody's: of a "value" in a box of its own, of a "text" beside its label."""
+    somebody's: of a "value" in a box of its own, of a "text" beside its label.
+    """
 
     label: str
     lines: tuple[Line, ...]

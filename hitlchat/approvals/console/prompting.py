@@ -38,7 +38,8 @@ REFUSALS = (
 
 def approve(approval_id: UUID, actor: Actor, digest: str) -> str:
     """Say yes to the call with this consent digest, whole or its first 12 characters or more; what comes of it, in
-    words. What decide.py raises."""
+    words. What decide.py raises.
+    """
     found = showing.approval(approval_id)
     matches = len(digest) >= SHORTEST_DIGEST and found.digest.startswith(digest.lower())
     # Whoever may not see it, or comes too late, is told that and not what is right or wrong about a digest.
@@ -207,7 +208,8 @@ class Watch:
 
     def next(self) -> Approval | None:
         """The most urgent question that was not told of; None while there is none. Between events it costs one look at
-        the end of an index."""
+        the end of an index.
+        """
         if not self._is_due():
             return None
         for key in islice(showing.unseen(self.rows(), self.seen), 1):

@@ -197,8 +197,11 @@ def person(name: str) -> User:
 
 
 def waiting(who: User | None = None, *, tool: str = "", risk: int = 0) -> QuerySet[Approval]:
-    """Of everyone, or what `who` may answer; of `tool` only, and of this `risk` or higher. In the order in which their
-    time runs out; of everyone on the index of the calls that wait, however many there are."""
+    """Return the approvals that wait.
+
+    These are everyone's, or what `who` may answer; of `tool` only, and of this `risk` or higher. In the order in which
+    their time runs out; of everyone on the index of the calls that wait, however many there are.
+    """
     rows = deciders.waiting_for(who.pk) if who else Approval.objects.filter(call__status=Status.WAITING)
     rows = rows.filter(call__tool_name=tool) if tool else rows
     rows = rows.filter(call__risk_level__gte=risk) if risk else rows

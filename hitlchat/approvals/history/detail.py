@@ -134,7 +134,8 @@ class Answer:
 @dataclass(frozen=True)
 class Round:
     """One time that it was put before people. `shown` is the card as it was, None where an older record lacks a part of
-    it; `altered`: what is on record is not what the digest was made of."""
+    it; `altered`: what is on record is not what the digest was made of.
+    """
 
     number: int
     asked_at: datetime

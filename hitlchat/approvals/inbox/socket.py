@@ -192,7 +192,8 @@ class News:
 
     def look(self) -> dict[str, Any] | None:
         """`waiting`: how many, as shown; `came`: what is new, as [{id, tool}]; `gone`: ids of what was told as new
-        before and no longer waits. None: the person is signed out."""
+        before and no longer waits. None: the person is signed out.
+        """
         if signed_in_user(self._session_key) is None:
             return None
         came, gone = self._came(), self._gone()

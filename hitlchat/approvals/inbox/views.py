@@ -132,7 +132,8 @@ def count(request: HttpRequest) -> HttpResponse:
 
 def _chosen(request: HttpRequest, listed: lines.Listed) -> tuple[Approval | None, bool]:
     """The approval whose card is shown, and whether the person picked it. An id that is none, or of what they may not
-    see, is passed over."""
+    see, is passed over.
+    """
     try:
         wanted = UUID(request.GET.get("call", ""))
     except ValueError:

@@ -60,8 +60,11 @@ async def _holds(condition: str, arguments: dict[str, Any]) -> bool:
 
 
 def hold(grants: Iterable[Grant]) -> None:
-    """Before several calls are recorded in one transaction: all that they may use, in the one order that everybody
-    takes them in, so that two such transactions never wait for each other."""
+    """Hold the grants that these calls may use.
+
+    Before several are recorded in one transaction: all, in the one order that everybody
+    takes them in, so that two such transactions never wait for each other.
+    """
     ids = {grant.pk for grant in grants}
     if ids:
         list(Grant.objects.select_for_update().filter(pk__in=ids).order_by("pk").values_list("pk"))
@@ -78,7 +81,8 @@ def has_left(grants: Iterable[Grant]) -> bool:
 
 def take(grants: Iterable[Grant], call: ToolCall) -> Grant | None:
     """Use up one call of the first of `grants` that has one left for `call`, which is about to be recorded in this same
-    transaction; None if none has: then a person is asked."""
+    transaction; None if none has: then a person is asked.
+    """
     for grant in grants:
         rows = Grant.objects.filter(standing.ACTIVE, standing.like(call), pk=grant.pk, seal=grant.seal)
         # Of two calls that want the last use, the second waits here for the first and finds nothing left.

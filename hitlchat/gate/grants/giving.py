@@ -78,7 +78,7 @@ def revoke_given_with(call_id: UUID, actor: Actor) -> None:
 
 
 def declined(call: ToolCall, actor: Actor) -> None:
-    """Within the transaction of a no to `call`: what was given with a yes to it, before it was asked about again."""
+    """Revoke, within the transaction of a no to `call`, what was given with an earlier yes to it."""
     if call.round > 1:
         for grant in Grant.objects.select_related("approval__call").filter(approval__call_id=call.pk):
             _end(grant, End.REVOKED, actor, DECLINED)
@@ -194,7 +194,8 @@ def _changed(call: ToolCall) -> str | None:
 
 def meant(approval: Approval, scope: Scope, actor: Actor, arguments: dict[str, Any]) -> Scope:
     """The scope that `actor` would give, with the very time until when; `arguments` are those that a yes lets run.
-    BadGrant."""
+    BadGrant.
+    """
     if why := why_not(approval, actor):
         raise BadGrant({"grant": why})
     has_conversation = approval.call.conversation_id is not None

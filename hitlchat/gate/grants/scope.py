@@ -23,7 +23,8 @@ UNBOUNDED: Final = (
 
 class BadGrant(ValueError):
     """No such grant can be given, so nothing was decided. `errors`: by the name of the part, or by “grant” for all of
-    it, what was expected."""
+    it, what was expected.
+    """
 
     def __init__(self, errors: dict[str, str]) -> None:
         super().__init__(" ".join(errors.values()))

@@ -104,7 +104,7 @@ def scope(arguments: dict[str, Any], conversation_id: UUID | None, token_id: int
 
 
 def still_stands(call: ToolCall) -> Q:
-    """Of the row of a call, in the very moment that it is moved: the grant it runs on, if it does, was not ended.
+    """Return the condition, in the moment that a call is moved, that the grant it runs on was not ended.
 
     A read of another table, which may be a moment old: whoever ends a grant then finds the call executing and has it
     stopped (ending.py), so that neither slips through.

@@ -24,7 +24,7 @@ FEW: Final = 1000
 
 
 def decided(**which: Any) -> Q:
-    """Of calls: those with an answer like that (`which`, as fields of decisions). Asks how many there are."""
+    """Return the condition of calls with an answer like `which`, as fields of decisions. Asks how many there are."""
     answers = Decision.objects.filter(**which).order_by()
     calls = list(answers.values_list("approval__call", flat=True)[: FEW + 1])
     return Q(pk__in=calls) if len(calls) <= FEW else is_decided(**which)
@@ -110,8 +110,11 @@ ORDER = ("-created_at", "-id")
 
 
 def ways(user: User) -> tuple[Q, ...]:
-    """In which `user` may look at a call: administrators at all; others at calls that were made for them, that they may
-    or could have decided, and that they decided, whatever they may decide by now."""
+    """Return the ways in which `user` may look at a call.
+
+    They are: administrators at all; others at calls that were made for them, that they may
+    or could have decided, and that they decided, whatever they may decide by now.
+    """
     if may_administer(user):
         return (Q(),)
     return *deciders.seeing(user.pk), decided(person=user)

@@ -35,7 +35,8 @@ Body = dict[str, Any]
 
 class RecordKey(AppendOnly):
     """A public key that seals are signed with. `endorsement`: the signature of the key before it over this one; empty
-    for the first, and for one that took over from a key that was lost."""
+    for the first, and for one that took over from a key that was lost.
+    """
 
     id = models.CharField(max_length=64, primary_key=True, help_text="The fingerprint: SHA-256 of the public key.")
     public = models.CharField(max_length=64, help_text="The 32 bytes of an Ed25519 key (RFC 8032), in hexadecimal.")

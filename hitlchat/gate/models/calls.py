@@ -235,8 +235,11 @@ class Decision(models.Model):
 
 
 class Showing(models.Model):
-    """When a person first had the card of this round before them, and how: a person at a page, a program of theirs, or
-    an MCP client that was to show it. It is told in the record too, as `call.shown`."""
+    """The first time that a person had the card of this round before them.
+
+    It says how: a person at a page, a program of theirs, or
+    an MCP client that was to show it. It is told in the record too, as `call.shown`.
+    """
 
     id = models.BigAutoField(primary_key=True)
     approval = models.ForeignKey(Approval, on_delete=models.CASCADE, related_name="showings")
@@ -266,8 +269,9 @@ class End(models.TextChoices):
 
 
 class Grant(models.Model):
-    """What a person allowed to run without asking, together with their yes to one call. Only `used` and how it ended
-    are ever written again; `seal` is over all the rest (grants/standing.py)."""
+    """A permission to run without asking, given with a yes to one call. Only `used` and how it ended
+    are ever written again; `seal` is over all the rest (grants/standing.py).
+    """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     approval = models.ForeignKey(Approval, on_delete=models.PROTECT, related_name="grants")

@@ -137,7 +137,7 @@ class AmountThreshold(Bundled):
 
     @property
     def may_fail(self) -> bool:
-        """To refuse what is over the limit, it has to know how much it is."""
+        """Return whether it can fail: to refuse what is over the limit, it has to know how much it is."""
         return self.over == "refuse"
 
     def says(self, _tool: ToolView, _caller_kind: str) -> frozenset[Outcome]:

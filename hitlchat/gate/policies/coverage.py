@@ -26,8 +26,9 @@ SIGNED_IN = ("session", "token", "console")
 
 
 def approved_before(tool: Tool, arguments: dict[str, Any], user_id: int) -> bool:
-    """Whether that person said yes, signed in, to a call of `tool` as it is now, from where it is now, with exactly
-    `arguments`, and the call succeeded."""
+    """Return whether that person said yes, signed in, to a call of `tool` as it is now, from where it is, with exactly
+    `arguments`, and the call succeeded.
+    """
     wanted = canonical.dumps(arguments)
     rows = ToolCall.objects.filter(
         # What was enough for a yes once need not be enough now.

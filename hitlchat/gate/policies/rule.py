@@ -231,7 +231,7 @@ class Own:
 
     @property
     def evaluate(self) -> Any:
-        """As it is, so that it can be seen whether it is asynchronous."""
+        """Return the answer as it is, so that it can be seen whether it is asynchronous."""
         return self.policy.evaluate
 
     def to_dict(self) -> dict[str, Any]:

@@ -67,7 +67,7 @@ def _author(name: str) -> User:
 
 
 def _content(file: str) -> bytes:
-    """At most as much as shows that it is too large."""
+    """Return at most as much as shows that it is too large."""
     most = exchange.MOST_BYTES + 1
     try:
         if file == "-":

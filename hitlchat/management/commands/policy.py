@@ -67,7 +67,7 @@ class Command(BaseCommand):
 
 
 def _plain(text: str) -> str:
-    """On one line, and without what a terminal would act on."""
+    """Return a text on one line, without what a terminal would act on."""
     return "".join(letter if letter.isprintable() else " " for letter in text)
 
 

@@ -42,7 +42,7 @@ class BoundedRequest(Patient, WebRequest):  # type: ignore[misc]
             self._refuse()
 
     def handleContentChunk(self, data: bytes) -> None:  # noqa: N802
-        """Also reached by chunks, which do not say how many there will be."""
+        """Count a piece of the body: chunks come here too, which do not say how many there will be."""
         if self._is_refused:
             return
         super().handleContentChunk(data)
@@ -77,7 +77,8 @@ class BoundedWebSocket(WebSocketProtocol):  # type: ignore[misc]
 
 class GracefulServer(Server):  # type: ignore[misc]
     """Daphne, with bounds for what a client may send, and with a shutdown that reaches every connection (that of 4.2.3
-    stops at the first upgraded one with a KeyError)."""
+    stops at the first upgraded one with a KeyError).
+    """
 
     # `run` of Daphne makes both factories and starts to listen in one go: here they are exchanged as they are set.
     @property

@@ -1,4 +1,4 @@
-"""What a session does and is told meanwhile: it lists, calls, pings, and answers questions."""
+"""A session at work: it lists, calls, pings, and answers questions."""
 
 import asyncio
 import base64
@@ -36,7 +36,8 @@ class State(StrEnum):
 class Call:
     """One tools/call. `born` and `changed` are numbers of the recording; `error`: why there is no result.
     `call_id`: of the call on record, once the result has named it; `pictures`: its attachments that a page may show, by
-    their digests."""
+    their digests.
+    """
 
     number: int
     tool: str

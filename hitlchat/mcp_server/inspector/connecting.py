@@ -30,7 +30,7 @@ _EVERYWHERE: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  what i
 
 
 class Unreachable(Exception):
-    """This process does not know where it listens."""
+    """The process does not know where it listens."""
 
 
 class Connecting(forms.Form):
@@ -70,7 +70,7 @@ class Connecting(forms.Form):
         return names
 
     def get_pass(self) -> Pass:
-        """Of a form that is valid: the token given, or one made now."""
+        """Return the token of a valid form: the one given, or one made now."""
         chosen = self.cleaned_data
         if chosen["token"] == GIVEN:
             return sessions.given(chosen["secret"])
@@ -79,7 +79,7 @@ class Connecting(forms.Form):
 
 
 def address(request: HttpRequest) -> Address:
-    """Of our own server: the port at which this very request came in, whatever it says of itself. Unreachable."""
+    """Return the address of our own server: the port at which this request came in. Raises: Unreachable."""
     host, port = str(request.META.get("SERVER_NAME", "")), str(request.META.get("SERVER_PORT", "0"))
     if not port.isdigit() or port == "0":
         raise Unreachable

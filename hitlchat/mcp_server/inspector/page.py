@@ -1,4 +1,4 @@
-"""What the page of a session shows: all of it, or what has changed since it was last drawn."""
+"""The page of a session: all of it, or what has changed since it was last drawn."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -184,5 +184,5 @@ def own_path(session: Session, address: str) -> str:
 
 
 def is_part(request: HttpRequest) -> bool:
-    """htmx asks for a part of a page."""
+    """Htmx asks for a part of a page."""
     return request.headers.get("HX-Request") == "true"

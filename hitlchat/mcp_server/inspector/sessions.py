@@ -60,7 +60,7 @@ def given(secret: str) -> Pass:
 
 
 def revoke(shown: Pass, *, by_person: bool) -> None:
-    """What was called with it and has not started does not start any more. `by_person`: its user ended the session."""
+    """Revoke it: what was called with it and has not started never does. `by_person`: its user ended the session."""
     token = Token.objects.filter(digest=hashed(shown.secret)).select_related("user").first()
     if shown.is_temporary and token is not None:
         assert isinstance(token.user, User)
@@ -84,7 +84,7 @@ Trouble = (MCPError, RuntimeError, ValidationError, OSError, httpx2.HTTPError, T
 
 @dataclass(frozen=True)
 class Wish:
-    """What a session is to be. `era`: a key of MODES."""
+    """The wish for a session. `era`: a key of MODES."""
 
     owner_id: int
     era: str
@@ -113,7 +113,7 @@ class Session:
         return not self.ended
 
     def touch(self) -> None:
-        """Its user does something with it."""
+        """Note that its user does something with it."""
         self._used = time.monotonic()
 
     def end(self, *, by_person: bool = False) -> None:
@@ -121,7 +121,7 @@ class Session:
         self._over.set()
 
     async def run(self) -> None:
-        """From the first message to the last. The token made for it ends with it."""
+        """Run from the first message to the last. The token made for it ends with it."""
         said = "An error in hitlchat ended it; its log has more."
         try:
             said = await self._run()
@@ -151,7 +151,7 @@ class Session:
             return await self._use()
 
     async def revoke(self) -> None:
-        """Its token, if it was made for it; also more than once."""
+        """Revoke its token, if it was made for it; also more than once."""
         try:
             await in_db(revoke)(self.wish.token, by_person=self._by_person)
         except DatabaseError:
@@ -174,7 +174,7 @@ class Session:
         )
 
     async def _use(self) -> str:
-        """Until it ends: why."""
+        """Use the session until it ends, and return why it did."""
         last = time.monotonic() + LONGEST_SECONDS
         while not self._over.is_set():
             now = time.monotonic()
@@ -239,7 +239,7 @@ class Sessions:
             raise TooMany(f"{MOST_OPEN} sessions of all people are open, which is the most. Try again later.")
 
     def begin(self, wish: Wish) -> Session:
-        """It connects from now on. TooMany."""
+        """Begin a session, which connects from now on. Raises: TooMany."""
         with self._lock:
             self.check(wish.owner_id)
             session = Session(wish)

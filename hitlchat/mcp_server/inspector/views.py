@@ -134,7 +134,7 @@ OVER = "The session is over: nothing was called."
 
 
 class BadArguments(ValueError):
-    """What was typed makes no arguments; why, in a sentence."""
+    """The text makes no arguments; why, in a sentence."""
 
 
 @posted

@@ -107,7 +107,7 @@ REFUSED = "HTTP "
 
 @dataclass(frozen=True)
 class Address:
-    """Where this process listens, and the name by which the browser knows it."""
+    """The address where this process listens, and the name by which the browser knows it."""
 
     url: str
     host: str
@@ -115,7 +115,7 @@ class Address:
 
 @asynccontextmanager
 async def connection(address: Address, secret: str, recording: Recording) -> AsyncIterator[Any]:
-    """What the SDK's client takes for a transport."""
+    """Yield what the SDK's client takes for a transport."""
 
     async def look(response: httpx2.Response) -> None:
         if response.status_code >= 400:

@@ -1,4 +1,4 @@
-"""How to connect an MCP client: this installation's address, a token, and what each client needs of them."""
+"""The page on connecting an MCP client: this installation's address, a token, and what each client needs of them."""
 
 import json
 from dataclasses import dataclass
@@ -177,6 +177,6 @@ def _made(user: User) -> str:
 
 
 def address(request: HttpRequest) -> str:
-    """Of the MCP server, under the name by which this browser knows it."""
+    """Return the address of the MCP server, under the name by which this browser knows it."""
     scheme = "https" if settings.HTTPS else request.scheme
     return f"{scheme}://{request.get_host()}{PATH}"

@@ -24,7 +24,7 @@ _MISSING = (
 
 
 def modules(powers: frozenset[str] | None) -> dict[str, ExternalModule]:
-    """By the names that tools import; with `powers`, declared to the type checker as they allow."""
+    """Return the modules by the names that tools import; with `powers`, as they are declared to the type checker."""
     found = {module.name: module.external(powers) for module in ALL}
     return {"urllib": ExternalModule({"parse": found.pop("urllib.parse")}), **found}
 
@@ -38,7 +38,7 @@ def refused(name: str, powers: frozenset[str]) -> str | None:
 
 
 def missing(message: str) -> str | None:
-    """If `message` says that a helper module lacks something: why, and what it does offer."""
+    """Return why a helper module lacks what `message` names, and what it offers; None if that is not what it says."""
     for pattern in _MISSING:
         if (found := pattern.search(message)) and (module := BY_NAME.get(found["module"])):
             if found["member"] in module.chance:

@@ -1,4 +1,4 @@
-"""What a helper module is: pure functions that tools may import without a capability, run by a keeper."""
+"""A helper module: pure functions that tools may import without a capability, run by a keeper."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

@@ -133,7 +133,8 @@ _RESULT: TypeAdapter[types.CallToolResult | types.InputRequiredResult] = TypeAda
 @dataclass(frozen=True)
 class ToolCall:
     """`seconds`: how long it may take, None for what the server's spec says. Setting `cancel` gives it up. `check` is
-    asked over every connection, right before the call is sent, and returns a reason not to, or nothing."""
+    asked over every connection, right before the call is sent, and returns a reason not to, or nothing.
+    """
 
     name: str
     arguments: dict[str, Any]

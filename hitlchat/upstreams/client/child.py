@@ -166,7 +166,7 @@ class TooLong:
 
     @property
     def beginning(self) -> str:
-        """For a note; it ends in a way that says how it was cut, so that half a secret at its end is found."""
+        """Return the beginning for a note; its end says how it was cut, so that half a secret there is found."""
         return f"{self.head.decode(errors='replace')}… ({len(self.tail)} more)"
 
 
@@ -265,7 +265,7 @@ class _Pipes:
         self._heard, self._last_words = asyncio.Event(), ""
 
     async def read(self, incoming: Incoming) -> None:
-        """What the program says, until it ends; once nobody listens, it is let go."""
+        """Read what the program says, until it ends; once nobody listens, it is let go."""
         lines = Lines(self._link.spec.limits.message_bytes)
         pace = Pace(OUTPUT_BYTES_A_SECOND, OUTPUT_BYTES_A_SECOND)
         with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
@@ -371,7 +371,7 @@ class _Pipes:
             await self._explain("the server closed its input")
 
     async def listen(self) -> None:
-        """What the program writes to its standard error: the last lines are kept, the rest is let go."""
+        """Listen to the program's standard error: the last lines are kept, the rest is let go."""
         stderr = self._started.process.stderr
         assert stderr is not None
         lines = Lines(LONGEST_NOTE)

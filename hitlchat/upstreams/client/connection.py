@@ -53,7 +53,8 @@ def now() -> datetime:
 @dataclass(frozen=True)
 class Status:
     """`since`: when it came into this state. `last_error` stays, secrets masked, until the server is up for good, and
-    `latency_ms` is of the last exchange without work. `http_status`: 401 where the server wants someone to sign in."""
+    `latency_ms` is of the last exchange without work. `http_status`: 401 where the server wants someone to sign in.
+    """
 
     state: State
     since: datetime = field(default_factory=now)

@@ -1,4 +1,4 @@
-"""What a server may ask a person in the middle of a call (MCP calls it elicitation), and what it may be answered."""
+"""Elicitation, as MCP calls it: what a server may ask a person in the middle of a call, and what is answered."""
 
 import json
 from collections.abc import Callable, Coroutine
@@ -50,7 +50,7 @@ def unasked() -> Reply:
 
 
 def question(server: str, params: types.ElicitRequestParams, mask: Masking) -> Question:
-    """Without what is secret in it: an address with a secret in it is none any more. ValueError: it is too large."""
+    """Return the question; an address with a secret in it is none any more. Raises: ValueError, if it is too large."""
     asked: Any = params.url if isinstance(params, types.ElicitRequestURLParams) else dict(params.requested_schema)
     size = len(json.dumps([params.message, asked]))
     if size > LARGEST:

@@ -19,7 +19,7 @@ LONGEST = 500
 
 
 def short(text: str, limit: int = LONGEST) -> str:
-    """On one line, at most `limit` characters, and nothing in it that a terminal or a page would obey."""
+    """Return a text on one line, at most `limit` characters, without what a terminal or a page would obey."""
     line = "".join(map(_seen, " ".join(text[: 4 * limit].split())))
     return line if len(line) <= limit else f"{line[: limit - 1]}…"
 
@@ -49,7 +49,7 @@ UNREAD = frozenset({400, 401, 403, 404, 405, 406, 411, 413, 415, 421, 426, 429, 
 
 
 class Exchange:
-    """Of one loop. The first trouble counts; the time in which a question waits does not.
+    """A request of one loop. The first trouble counts; the time in which a question waits does not.
 
     `is_call`: it is the call of a tool, to which a question of the server may belong.
     """

@@ -27,7 +27,7 @@ NO_TOKEN = "hitlchat.no_token"  # noqa: S105  names it, and is none
 
 
 class NoToken(Exception):
-    """There is none to send; why, in words. `http_status` 401: someone has to sign in; None: it may come by itself."""
+    """No token can be sent; why, in words. `http_status` 401: someone has to sign in; None: it may come by itself."""
 
     def __init__(self, reason: str, http_status: int | None = None) -> None:
         super().__init__(reason)
@@ -35,7 +35,7 @@ class NoToken(Exception):
 
 
 class Tokens(Protocol):
-    """Where the token comes from."""
+    """The source of tokens."""
 
     def hidden(self) -> tuple[str, ...]:
         """Everything secret that it has seen so far; the same object as long as that is the same."""
@@ -324,7 +324,10 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         return httpx2.Response(503, request=request, json={"jsonrpc": "2.0", "id": None, "error": error})
 
     def _without_token(self, request: httpx2.Request, why: NoToken) -> httpx2.Response:
-        """It does not leave. Who has to sign in anew finds the connection closed, which says so everywhere."""
+        """Answer a request that does not leave: the connection is closed.
+
+        Which says everywhere that a sign-in is due.
+        """
         if why.http_status is not None:
             self._link.http_status = why.http_status
             if exchange := CURRENT.get():
@@ -333,7 +336,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         return self._lost(request, str(why))
 
     def _is_last_post(self, request: httpx2.Request) -> bool:
-        """Over the older transport the SDK's writer ends with the first message that fails."""
+        """Return whether it is the last: over the older transport the SDK's writer ends with the first that fails."""
         return self._link.spec.transport == "sse" and request.method == "POST"
 
     async def aclose(self) -> None:

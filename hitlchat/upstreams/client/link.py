@@ -18,7 +18,8 @@ MOST_NOTES = 50
 
 class Notes:
     """The newest last. What comes again is kept once, at its last time, and counted: a program that fails at each
-    start would fill them with copies of one reason."""
+    start would fill them with copies of one reason.
+    """
 
     def __init__(self) -> None:
         self._kept: dict[str, tuple[datetime, int]] = {}
@@ -47,7 +48,7 @@ LONGEST_LAST_WORDS = 200
 
 
 class Link:
-    """What the transports and the one who uses them tell each other. Of one loop."""
+    """Carries what the transports and the one who uses them tell each other. Of one loop."""
 
     def __init__(
         self,
@@ -72,7 +73,8 @@ class Link:
 
     def drop(self, reason: str, last_words: str = "") -> None:
         """Give the connection up. What was not sent yet is safe to send over the next one. `last_words`: the server's
-        own, cut and masked, which belong to the reason but not to what becomes of each call."""
+        own, cut and masked, which belong to the reason but not to what becomes of each call.
+        """
         if self.dropped.is_set():
             return
         hidden = self.hide(reason)
@@ -157,7 +159,7 @@ BELONGS_TO_NONE = "several calls were under way, and nothing says to which of th
 
 
 async def ask(link: Link, params: ElicitRequestParams) -> ElicitResult:
-    """Their answer. Declined when the question belongs to no single call, for it must not reach somebody else."""
+    """Ask, and return the answer. Declined when the question belongs to no single call, lest it reach somebody else."""
     exchange = CURRENT.get()
     if exchange is None or not exchange.is_call:
         # Over standard input and output nothing names the call that a question belongs to.

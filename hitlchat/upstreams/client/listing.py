@@ -33,8 +33,11 @@ class UpstreamTool:
 
 @dataclass(frozen=True)
 class Listing:
-    """In the server's order. `cut`: why some are missing, empty if none are; of a name that comes twice only the first
-    is there, and `repeated` names it."""
+    """The tools of a server, in its order.
+
+    `cut`: why some are missing, empty if none are; of a name that comes twice only the first
+    is there, and `repeated` names it.
+    """
 
     tools: tuple[UpstreamTool, ...]
     cut: str = ""
@@ -94,7 +97,7 @@ def _cut(found: dict[str, UpstreamTool], repeated: dict[str, None], why: str) ->
 
 
 def _read(tool: Tool, mask: Masking) -> UpstreamTool:
-    """Without what is secret in it: a server may write down what it was given where models and people read it."""
+    """Return a tool without what is secret in it: a server may write down what it was given."""
     definition = mask.value(tool.model_dump(by_alias=True, mode="json", exclude_unset=True))
     annotations = definition.get("annotations") or {}
     title = definition.get("title") or str(annotations.get("title") or "")

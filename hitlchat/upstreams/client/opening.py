@@ -1,4 +1,4 @@
-"""From a spec to a connection over which the handshake has succeeded."""
+"""Opening a connection: from a spec to one over which the handshake has succeeded."""
 
 import logging
 import time
@@ -27,7 +27,7 @@ logging.getLogger("mcp.client").setLevel(logging.CRITICAL)
 
 
 class NotAllowed(Exception):
-    """This kind of connection is switched off here."""
+    """The kind of connection is switched off here."""
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""How a call of an upstream tool can end, and its result as JSON. Only `NeverRan` may be repeated without asking."""
+"""Results of upstream calls: how one can end, and as JSON. Only `NeverRan` may be repeated without asking."""
 
 import asyncio
 import base64
@@ -17,7 +17,8 @@ from hitlchat.upstreams.client.spec import Limits, Masking
 class Answer:
     """The tool ran and answered. `content`: plain JSON objects, each with its `type`; those of images, sounds and other
     bytes name them by their SHA-256, under which they are `attachments`. `structured`: any JSON value, or None.
-    `is_error`: the tool says that it failed."""
+    `is_error`: the tool says that it failed.
+    """
 
     content: list[dict[str, Any]] = field(default_factory=list)
     structured: Any = None
@@ -70,7 +71,7 @@ LONGEST_NUMBER = 400  # digits; more than any double has
 
 
 def openings(data: bytes) -> int:
-    """About how many lists and objects it takes to parse this, for parsing costs far more than the bytes."""
+    """Return about how many lists and objects there are to parse, which costs far more than the bytes."""
     return data.count(b"[") + data.count(b"{")
 
 

@@ -1,4 +1,4 @@
-"""What goes on while a connection is open: its tools are followed, and whether the server is there is looked at."""
+"""The session of an open connection: its tools are followed, and whether the server is there is looked at."""
 
 import asyncio
 import logging
@@ -40,7 +40,7 @@ EXPECTED: Final = (
 
 
 def in_words(error: BaseException, hide: Callable[[str], str]) -> str:
-    """Of a group the first that says something. `hide` takes secrets out."""
+    """Return an error in words; of a group the first that says something. `hide` takes secrets out."""
     match error:
         case BaseExceptionGroup():
             leaves = [each for each in error.exceptions if isinstance(each, Exception)] or error.exceptions

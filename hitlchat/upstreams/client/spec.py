@@ -1,4 +1,4 @@
-"""What is needed to reach one server: where it is, what it is given, how long and how large anything may be."""
+"""The spec of a connection: where the server is, what it is given, how long and how large anything may be."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -12,7 +12,7 @@ Address = IPv4Address | IPv6Address
 
 
 class AddressRules(Protocol):
-    """Which addresses are anyone's, one's own, or nobody's to ask."""
+    """Rules of addresses: anyone's, one's own, or nobody's to ask."""
 
     def is_public(self, address: Address) -> bool: ...
 
@@ -32,7 +32,8 @@ class Masking(Protocol):
 @dataclass(frozen=True)
 class Surroundings:
     """`allow_stdio`: whether programs may be started at all. `version`: ours, as servers are told. `is_ours`: whether
-    these experimental capabilities of a server say that it is this very installation."""
+    these experimental capabilities of a server say that it is this very installation.
+    """
 
     rules: AddressRules
     mask: Callable[[Iterable[str]], Masking]
@@ -60,7 +61,8 @@ _CREDENTIALS = frozenset({"authorization", "proxy-authorization", "cookie", "x-a
 @dataclass(frozen=True)
 class Timeouts:
     """Seconds. `connect` covers the whole handshake; `call` is the default for one tool call, without the time in
-    which the server's question waits for a person, which `question` bounds."""
+    which the server's question waits for a person, which `question` bounds.
+    """
 
     connect: float = 30.0
     listing: float = 30.0

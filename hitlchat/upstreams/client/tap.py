@@ -1,4 +1,4 @@
-"""Between a transport and the SDK: nothing that the SDK would choke on gets through, and nothing in floods."""
+"""The tap between a transport and the SDK: nothing that the SDK would choke on gets through, and no floods."""
 
 import asyncio
 import time
@@ -17,7 +17,7 @@ from hitlchat.upstreams.client.results import Unreadable, complaint
 
 
 class Pace:
-    """So much a second, and `burst` at once after a pause."""
+    """A pace: so much a second, and `burst` at once after a pause."""
 
     def __init__(self, rate: float, burst: float) -> None:
         self._rate, self._burst = rate, burst

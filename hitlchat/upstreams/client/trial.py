@@ -19,8 +19,9 @@ ENDING_SECONDS = 8.0
 
 @dataclass(frozen=True)
 class Trial:
-    """What came of it. `error` is empty if the server was reached and told its tools; `http_status` 401 asks for
-    someone to sign in; `notes` are what the server wrote to its standard error."""
+    """The outcome of a test. `error` is empty if the server was reached and told its tools; `http_status` 401 asks for
+    someone to sign in; `notes` are what the server wrote to its standard error.
+    """
 
     error: str = ""
     http_status: int | None = None

@@ -43,7 +43,7 @@ class Line:
 
     @property
     def said(self) -> str:
-        """Its description, in one short line; `unsaid` has how many characters there are beyond it."""
+        """Return its description in one short line; `unsaid` has how many characters there are beyond it."""
         return " ".join(self.description[:SHORT].split())
 
     @property
@@ -73,7 +73,7 @@ class Line:
 
     @property
     def seconds(self) -> str:
-        """To answer; empty: as many as the installation gives."""
+        """Return the seconds to answer; empty: as many as the installation gives."""
         return str((self.row.tool and self.row.tool.deadline_seconds) or "")
 
     @property
@@ -86,19 +86,22 @@ class Line:
 
     @property
     def arguments(self) -> list[str]:
-        """Their names, as far as the schema has them."""
+        """Return the names of its arguments, as far as the schema has them."""
         properties = (self.record.get("inputSchema") or {}).get("properties")
         return list(properties)[:MOST_ARGUMENTS] if isinstance(properties, dict) else []
 
     @property
     def asked(self) -> int:
-        """Its risk if every call is asked about."""
+        """Return its risk if every call is asked about."""
         poisoned, floored = trips(self.findings), bool(self.row.risk_floor)
         return effective(self.row.risk_inherent, floored=floored, gated=True, poisoned=poisoned)
 
     @property
     def reasons(self) -> list[str]:
-        """For its risk by itself; `credit` is the one for asking, which the page may be about to change."""
+        """Return reasons for its risk by itself; `credit` is the one for asking.
+
+        Which the page may be about to change.
+        """
         return [reason for reason in self.row.risk_reasons if reason != CREDIT]
 
     @property
@@ -144,7 +147,7 @@ class Line:
 
 
 def lines_of(rows: Iterable[ComposedTool]) -> list[Line]:
-    """With their servers and tools loaded."""
+    """Return the lines of tools, whose servers are loaded."""
     found = list(rows)
     defaults = composing.aliases([(row, "") for row in found]).given
     return [Line(row, defaults[row.pk]) for row in found]
@@ -224,14 +227,14 @@ def summary() -> Summary:
 
 
 def chips(most: int | None = MOST_CHIPS) -> list[Chip]:
-    """Of all that is exposed, by alias; at most so many."""
+    """Return chips of all that is exposed, by alias; at most so many."""
     found = ComposedTool.objects.filter(_EXPOSED).order_by("tool__name")
     columns = ("pk", "tool__name", "tool__hitl_mode", "tool__published")
     return [Chip(str(pk), *rest) for pk, *rest in found.values_list(*columns)[:most]]
 
 
 def _levels() -> tuple[Level, ...]:
-    """Only of what could be exposed otherwise."""
+    """Return the levels of what could be exposed otherwise."""
     fit = ComposedTool.objects.exclude(state__in=[ToolState.GONE, ToolState.UNFIT])
     counted = (
         fit.order_by().values("risk_inherent").annotate(many=Count("pk"), wanted=Count("pk", filter=Q(exposed=True)))
@@ -270,7 +273,7 @@ SHOWN: dict[str, tuple[str, Q]] = {
 
 @dataclass(frozen=True)
 class Wanted:
-    """What somebody filters by; an unknown one narrows nothing."""
+    """The filters; an unknown value narrows nothing."""
 
     words: str = ""
     show: str = ""

@@ -1,4 +1,4 @@
-"""What somebody has changed in the drawer, applied in one transaction, or not at all and with the reasons."""
+"""The plan of the drawer: all that somebody changed, applied in one transaction, or not at all and with the reasons."""
 
 from dataclasses import dataclass
 from uuid import UUID
@@ -20,7 +20,7 @@ NO_NUMBER = -1
 
 
 def stamp(row: ComposedTool) -> str:
-    """Of all that a person sees of the tool before they change it: its record, and its settings."""
+    """Return a stamp of all that a person sees of the tool before they change it: its record, and its settings."""
     return f"{row.seen_digest}.{settled(row)}"
 
 
@@ -29,7 +29,7 @@ class _Strict(BaseModel):
 
 
 class Wish(_Strict):
-    """What to make of one tool; what is not there stays as it is. `stamp`: of the tool as it stood on the page."""
+    """A wish for one tool; what is not there stays as it is. `stamp`: of the tool as it stood on the page."""
 
     tool: UUID
     stamp: str = Field(pattern=r"^[0-9a-f]{64}\.[0-9a-f]{64}$")
@@ -49,7 +49,7 @@ class Wish(_Strict):
         return Change(digest=digest, settled=settled, **fields)
 
     def _seconds(self) -> int | None:
-        """As it was typed; empty is the usual time."""
+        """Return the seconds as typed; empty is the usual time."""
         text = self.deadline_seconds
         if text is None or not text.strip():
             return text if text is None else USUAL
@@ -96,8 +96,9 @@ class Meanwhile(Exception):
 
 @dataclass(frozen=True)
 class Told:
-    """What speaks against the change of one tool, with the field that it is about; `stamp` is that of the tool as it is
-    now. All but the id and the sentences are empty if there is no such tool any more."""
+    """An objection to the change of one tool, with the field that it is about; `stamp` is that of the tool as it is
+    now. All but the id and the sentences are empty if there is no such tool any more.
+    """
 
     tool: UUID
     server: str
@@ -108,7 +109,7 @@ class Told:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a plan: all of it was applied unless there are `problems`, a `conflict`, or a `question`."""
+    """The outcome of a plan: all of it was applied unless there are `problems`, a `conflict`, or a `question`."""
 
     applied: int = 0
     problems: tuple[Told, ...] = ()
@@ -142,7 +143,7 @@ def carry_out(plan: Plan, actor: Actor) -> Outcome:
 
 
 def told(problems: dict[UUID, list[str]]) -> list[Told]:
-    """By server and tool; those that are not there any more last."""
+    """Return the problems by server and tool; those that are not there any more last."""
     found = []
     loaded = ComposedTool.objects.select_related("server", "tool").defer("seen", "pinned")
     rows = loaded.in_bulk(list(problems)[:MOST_TOLD])

@@ -26,7 +26,7 @@ MOST_AT_ONCE = 1000
 @administrator_only
 @require_http_methods(["GET", "POST"])
 def drawer(request: HttpRequest) -> HttpResponse:
-    """Over the servers page; alone where that page is there already."""
+    """Show the drawer over the servers page; alone where that is there already."""
     if request.method == "POST":
         return _apply(request)
     context = _everything(request)

@@ -45,7 +45,7 @@ class Asker:
             raise
 
     def declined(self, why: str) -> None:
-        """Without anybody having been asked. Told once for each reason: a server may ask for ever."""
+        """Decline without anybody having been asked. Told once for each reason: a server may ask for ever."""
         if why not in self._unasked:
             self._unasked.append(why)
 
@@ -112,7 +112,7 @@ def _stored(call: ToolCall, question: Question) -> UpstreamQuestion:
 
 
 def _store_unasked(call: ToolCall, server: str, why: str) -> None:
-    """Without the server's words: they may be about someone else's call."""
+    """Store it without the server's words: they may be about someone else's call."""
     questions.store(_row(call, server, f"Nobody was asked, since {why}."))
 
 

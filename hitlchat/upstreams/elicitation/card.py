@@ -73,7 +73,7 @@ class QuestionCard:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Of the message and of all that the fields say, each sentence once."""
+        """Return the warnings about the message and all that the fields say, each sentence once."""
         texts = [self.message, *(field.title for field in self.fields)]
         texts += [field.description for field in self.fields if field.description]
         return tuple(dict.fromkeys(warning for seen in texts for warning in seen.warnings))

@@ -22,7 +22,7 @@ _EMAIL = re.compile(r"[^@\s]{1,64}@[^@\s.]+(?:\.[^@\s.]+)+")
 
 
 class BadValue(ValueError):
-    """It does not fit; what was expected, in a sentence."""
+    """The value does not fit; what was expected, in a sentence."""
 
 
 @dataclass(frozen=True)
@@ -174,7 +174,7 @@ def _date_time(text: str) -> str:
 
 
 def _matches(pattern: str, text: str) -> bool:
-    """In an engine that takes linear time; nothing matches a pattern that is too costly or none."""
+    """Match in an engine that takes linear time; nothing matches a pattern that is too costly or none."""
     found = expressions.compiled(pattern)
     return found is not None and found.isinstance_python(text)
 
@@ -261,7 +261,7 @@ def _kind(part: Mapping[str, Any]) -> tuple[Kind, tuple[Option, ...]]:
 
 
 def _options(part: Mapping[str, Any]) -> tuple[Option, ...] | None:
-    """From `enum` (with the older `enumNames`), or from `oneOf` or `anyOf` with a title each."""
+    """Return options from `enum` (with the older `enumNames`), or from `oneOf` or `anyOf` with a title each."""
     if "enum" in part:
         values, names = part["enum"], part.get("enumNames")
         titles = names if isinstance(names, list) and isinstance(values, list) and len(names) == len(values) else values

@@ -36,7 +36,7 @@ question_changed = Signal()
 
 
 class NoSuchQuestion(LookupError):
-    """There is no such question, or it is someone else's."""
+    """No question has this id, or it is someone else's."""
 
 
 class OnlyPeople(Exception):
@@ -44,7 +44,7 @@ class OnlyPeople(Exception):
 
 
 class NotOpen(Exception):
-    """It was answered, taken back, or too late; the message says which."""
+    """The question was answered, taken back, or too late; the message says which."""
 
     def __init__(self, question: UpstreamQuestion) -> None:
         super().__init__(f"This question is no longer open: {question.get_state_display().lower()}.")
@@ -58,12 +58,12 @@ def asked_of(user_id: int | None) -> QuerySet[UpstreamQuestion]:
 
 
 def open_for(user_id: int | None) -> QuerySet[UpstreamQuestion]:
-    """What this person can answer now."""
+    """Return the questions that this person can answer now."""
     return asked_of(user_id).filter(state=OPEN, deadline__gt=Now(), call__status=Status.EXECUTING)
 
 
 def open_in(conversation_id: UUID) -> QuerySet[UpstreamQuestion]:
-    """What its owner can answer now of one conversation."""
+    """Return the questions of one conversation that its owner can answer now."""
     rows = UpstreamQuestion.objects.filter(state=OPEN, deadline__gt=Now(), call__status=Status.EXECUTING)
     return rows.filter(call__conversation_id=conversation_id)
 
@@ -88,7 +88,8 @@ def store(question: UpstreamQuestion) -> None:
 
 def answer(question_id: UUID, actor: Actor, content: dict[str, Any]) -> UpstreamQuestion:
     """Send an answer: values by the names of fields, or {} for an address. NoSuchQuestion, OnlyPeople, NotOpen,
-    BadAnswer."""
+    BadAnswer.
+    """
     question = find(question_id, actor)
     values: dict[str, Value] = {}
     if question.url and content:
@@ -105,8 +106,9 @@ def decline(question_id: UUID, actor: Actor) -> UpstreamQuestion:
 
 
 def take(question_id: UUID) -> UpstreamQuestion:
-    """As it stands now, for the process that waits for it. The values of an answer are given out once, and erased:
-    `sealed` is here what was stored."""
+    """Take it as it stands, for the process that waits for it. The values of an answer are given out once, and erased:
+    `sealed` is here what was stored.
+    """
     question = UpstreamQuestion.objects.get(pk=question_id)
     if question.sealed:
         UpstreamQuestion.objects.filter(pk=question_id).update(sealed="")
@@ -114,7 +116,7 @@ def take(question_id: UUID) -> UpstreamQuestion:
 
 
 def values_of(question: UpstreamQuestion) -> dict[str, Any]:
-    """What `take` gave out. Unsealable."""
+    """Return the values that `take` gave out. Raises: Unsealable."""
     found: dict[str, Any] = canonical.loads(sealing.unseal(question.sealed, PURPOSE))
     return found
 
@@ -136,7 +138,7 @@ def end_with(call_id: UUID) -> None:
 
 
 def _close(question: UpstreamQuestion, state: QuestionState, actor: Actor, **columns: Any) -> UpstreamQuestion:
-    """Of any number of answers the first one counts. NotOpen."""
+    """Close it: of any number of answers the first one counts. Raises: NotOpen."""
     if actor.is_person:
         columns |= {"answered_by_id": actor.user_id, "means": actor.means, "answered_at": database.now()}
     with transaction.atomic():
@@ -150,7 +152,7 @@ def _close(question: UpstreamQuestion, state: QuestionState, actor: Actor, **col
 
 
 def _record(question: UpstreamQuestion, state: QuestionState, actor: Actor, **data: Any) -> None:
-    """On the call's record and, after the commit, to whoever waits or looks on."""
+    """Put it on the call's record and, after the commit, tell whoever waits or looks on."""
     which = {"question": str(question.pk), "server": question.server_name}
     note(question.call_id, EVENTS[state], actor=actor, data=which | data)
     call: ToolCall = question.call

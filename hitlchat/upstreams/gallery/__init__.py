@@ -68,7 +68,8 @@ _LAUNCHERS = {
 @dataclass(frozen=True)
 class Entry:
     """`setup`: what to do before and while connecting, in sentences. `privileges`: what it can do to what is yours.
-    `headers` and `env` hold references such as `${GITHUB_TOKEN}`, never values."""
+    `headers` and `env` hold references such as `${GITHUB_TOKEN}`, never values.
+    """
 
     id: str
     title: str
@@ -122,7 +123,7 @@ class Entry:
         return self.trust == Trust.VENDOR
 
     def draft(self) -> ServerDraft:
-        """To be looked over, completed and saved by a person."""
+        """Return a draft, to be looked over, completed and saved by a person."""
         return ServerDraft(
             name=self.id,
             transport=self.transport,
@@ -204,7 +205,7 @@ def find(entry_id: str) -> Entry | None:
 
 
 def trust_for(url: str) -> Trust:
-    """Of an address that was typed in. A host of the gallery counts for something only over https."""
+    """Return the trust in an address that was typed in. A host of the gallery counts for something only over https."""
     try:
         parts = urlsplit(url)
         known = parts.scheme.lower() == "https" and parts.hostname in _HOSTS and parts.port in {None, 443}
@@ -247,7 +248,7 @@ class Wanted:
 
     @property
     def query(self) -> str:
-        """As a link says it."""
+        """Return the filters as a link says them."""
         given = [(name, value) for name in ("q", "category", "kind", "auth") if (value := getattr(self, name))]
         return urlencode([*given, *(("tag", tag) for tag in self.tags)])
 
@@ -273,7 +274,7 @@ def wanted(query: QueryDict) -> Wanted:
 
 
 def found(asked: Wanted) -> list[Entry]:
-    """By category, in each by name."""
+    """Return the entries by category, in each by name."""
     fitting = [entry for entry in ALL if asked.fits(entry)]
     return sorted(fitting, key=lambda entry: CATEGORIES.index(entry.category))
 

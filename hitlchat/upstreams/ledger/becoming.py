@@ -1,4 +1,4 @@
-"""What accepting a changed tool would mean: its record beside the one that was accepted, with nothing hidden."""
+"""Becoming: what accepting a changed tool would mean, its record beside the accepted one, with nothing hidden."""
 
 import re
 from collections.abc import Iterator
@@ -190,7 +190,7 @@ class Place:
 
     @property
     def is_inside(self) -> bool:
-        """Of a part of a schema or of the connection, its place says more than the field's name."""
+        """Return whether it is a part of a schema or of the connection, whose place says more than the field's name."""
         return self.found.where.count("/") > 1
 
 
@@ -205,7 +205,8 @@ class Comparison:
 @dataclass(frozen=True)
 class Becoming:
     """`withdrawn`: calls that came to nothing when it changed. `loses_mode`: accepted, it asks every time again.
-    `must_read`: nobody may accept it without saying that they read the warnings."""
+    `must_read`: nobody may accept it without saying that they read the warnings.
+    """
 
     comparison: Comparison
     before: Composed
@@ -232,7 +233,7 @@ def has_changed(row: ComposedTool) -> bool:
 
 
 def becoming(row: ComposedTool) -> Becoming:
-    """Of a tool that `has_changed`, with its server and its row in the gate."""
+    """Return what a tool that `has_changed` becomes; its server and its row in the gate are loaded."""
     facts = reaching.facts_of(row.server, writes=row.server.writes)
     then = reaching.facts_of(row.server, writes=_wrote(row))
     old = scan(Offered.from_json(row.pinned), discovering.known_to(row.server))

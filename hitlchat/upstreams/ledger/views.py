@@ -64,7 +64,7 @@ def tool(request: HttpRequest, name: str, tool_id: UUID) -> HttpResponse:
 @administrator_only
 @require_GET
 def by_alias(request: HttpRequest, alias: str) -> HttpResponse:  # noqa: ARG001
-    """For whoever knows no more of a tool than what it is called here."""
+    """Show a tool to whoever knows no more of it than what it is called here."""
     row = get_object_or_404(ComposedTool.objects.select_related("server"), tool__name=alias)
     return redirect("servers:tool", row.server.name, row.pk)
 

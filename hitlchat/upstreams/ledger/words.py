@@ -1,4 +1,4 @@
-"""What the pages of upstream tools show: one tool as it stands, and the history of tools in words, a page at a time."""
+"""The pages of upstream tools: one tool as it stands, and the history of tools in words, a page at a time."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -121,7 +121,7 @@ class Page:
 
 
 def page_of(events: QuerySet[ToolEvent], asked: QueryDict) -> Page:
-    """As far as `before` in `asked` says."""
+    """Return the page as far as `before` in `asked` says."""
     before = asked.get("before", "")
     if before.isascii() and before.isdigit():
         events = events.filter(pk__lt=int(before[:18]))

@@ -25,7 +25,7 @@ PURPOSE = "upstream sign-in"
 
 
 class Unreadable(Exception):
-    """What was sealed cannot be read, or is for something else; in words for the administrator."""
+    """The sealed secret cannot be read, or is for something else; in words for the administrator."""
 
 
 def seal(secret: Any, kind: str, server_id: UUID, place: str) -> str:
@@ -82,7 +82,7 @@ class Client:
 
 
 def typed(client_id: str, secret: str, authority: Authority) -> Client:
-    """As an administrator got it. NotPossible."""
+    """Return the client as an administrator got it. Raises: NotPossible."""
     for text, what in ((client_id, "The client ID"), (secret, "The client secret")):
         if len(text) > LONGEST or not text.isprintable():
             raise NotPossible(f"{what} is expected to be a text of at most {LONGEST:,} characters on one line.")

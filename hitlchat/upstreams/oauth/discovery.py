@@ -1,4 +1,4 @@
-"""Who gives tokens for a server (RFC 9728, RFC 8414), asked over requests to checked addresses."""
+"""Discovery of who gives tokens for a server (RFC 9728, RFC 8414), over requests to checked addresses."""
 
 import asyncio
 from dataclasses import dataclass
@@ -40,13 +40,14 @@ class NotPossible(Exception):
 
 
 class NoAnswer(NotPossible):
-    """It may be possible at another time."""
+    """The authority did not answer; it may at another time."""
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """Where requests on behalf of one server may go. A server on this machine may name others on it; one of a private
-    network, others of private networks, but nothing that listens on this machine alone."""
+    """Bounds of requests on behalf of one server. A server on this machine may name others on it; one of a private
+    network, others of private networks, but nothing that listens on this machine alone.
+    """
 
     allow_private: bool
     here: bool
@@ -171,7 +172,7 @@ class Authority:
 
     @property
     def names_itself(self) -> bool:
-        """Its answers say whose they are (RFC 9207)."""
+        """Return whether its answers say whose they are (RFC 9207)."""
         return self.metadata.authorization_response_iss_parameter_supported is True
 
 

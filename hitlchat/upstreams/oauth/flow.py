@@ -31,7 +31,8 @@ from hitlchat.upstreams.risk.server import is_privileged, reach
 @dataclass(frozen=True)
 class Asking:
     """`user_id` and `session`: the person and the browser that must bring the answer. `document`: where this
-    installation describes itself."""
+    installation describes itself.
+    """
 
     actor: Actor
     user_id: int
@@ -42,8 +43,9 @@ class Asking:
 
 @dataclass(frozen=True)
 class Typed:
-    """What an administrator enters instead of what is found out; empty where nothing is. `scopes`: None for those of
-    the last time."""
+    """An administrator's settings instead of what is found out; empty where nothing is. `scopes`: None for those of
+    the last time.
+    """
 
     client_id: str = ""
     client_secret: str = field(default="", repr=False)
@@ -139,7 +141,7 @@ def begin(server: UpstreamServer, asking: Asking, typed: Typed) -> Begun:
 
 
 def _missed(kept: SignIn | None) -> tuple[str, ...]:
-    """If calls were refused for want of rights: those, and the ones there are, so that none of them is lost."""
+    """Return the rights whose want had calls refused, with those that there are, so that none of them is lost."""
     if kept is None or not kept.lacking:
         return ()
     return discovery.asked(f"{kept.scopes_granted} {kept.lacking}")
@@ -219,7 +221,7 @@ def _store(server: UpstreamServer, asking: Asking, plan: Plan, client: Client, s
 
 
 def _keep_client(server: UpstreamServer, plan: Plan, client: Client) -> None:
-    """So that nobody registers anew for every attempt. A sign-in that works keeps its own until there is another."""
+    """Keep the client, so that nobody registers anew for every attempt. A sign-in that works keeps its own."""
     if SignIn.objects.filter(pk=server.pk).exclude(mark="").exists():
         return
     columns = plan.columns() | clients.columns(client, server.pk, plan.issuer)
@@ -253,7 +255,7 @@ LONGEST_CODE = 8000
 
 @dataclass(frozen=True)
 class Brought:
-    """What stands in the address with which the person came back; `user_id` and `session`: who, in which browser."""
+    """The parts of the address with which the person came back; `user_id` and `session`: who, in which browser."""
 
     user_id: int
     session: str
@@ -339,7 +341,7 @@ def _finished(server_id: UUID, plan: Plan, brought: Brought, actor: Actor) -> Up
 
 
 def _check_return(plan: Plan, brought: Brought) -> None:
-    """That the answer is this authority's (RFC 9207), and that it is a yes."""
+    """Check that the answer is this authority's (RFC 9207), and that it is a yes."""
     if brought.issuer is None and plan.names_itself:
         raise NotPossible("The answer does not say which authorization server gave it, although this one always does.")
     if brought.issuer is not None and not issuers_match(brought.issuer, plan.issuer):

@@ -66,7 +66,7 @@ class Nothing:
 
 
 class Holder:
-    """Of one loop."""
+    """Holds the token of one connection, on one loop."""
 
     def __init__(self, server_id: UUID, origin: str, bounds: Bounds) -> None:
         self._server_id, self._origin, self._bounds = server_id, origin, bounds
@@ -154,7 +154,7 @@ class Holder:
         return NoToken(f"the sign-in could not be renewed: {self._trouble}") if held.is_over else held
 
     async def _renewed_by_one(self, held: Held) -> Held:
-        """Here, or by the process that has begun to. NoToken, NoAnswer."""
+        """Renew it here, or by the process that has begun to. Raises: NoToken, NoAnswer."""
         who, end = uuid4().hex, asyncio.get_running_loop().time() + WAIT_SECONDS
         while not await in_db(token_store.claim)(self._server_id, held.generation, who):
             now = await self._read()

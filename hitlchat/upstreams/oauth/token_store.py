@@ -66,12 +66,12 @@ def in_words(error: str) -> str:
 
 
 async def exchanged(client: Client, endpoint: str, bounds: Bounds, **data: str) -> Tokens:
-    """For the code in `data`. NotPossible, Refused, NoAnswer."""
+    """Exchange the code in `data` for tokens. Raises: NotPossible, Refused, NoAnswer."""
     return await _granted(client, endpoint, bounds, {"grant_type": "authorization_code", **data})
 
 
 async def renewed(client: Client, endpoint: str, bounds: Bounds, **data: str) -> Tokens:
-    """For the refresh token in `data`. NotPossible, Refused, NoAnswer."""
+    """Exchange the refresh token in `data`. Raises: NotPossible, Refused, NoAnswer."""
     return await _granted(client, endpoint, bounds, {"grant_type": "refresh_token", **data})
 
 
@@ -147,7 +147,7 @@ class Held:
 
     @property
     def is_due(self) -> bool:
-        """It runs out soon: at a fifth of its life or a minute before its end, whichever is later."""
+        """Return whether it runs out soon: a fifth of its life or a minute before its end, whichever is later."""
         if (ends := self.tokens.expires_at) is None:
             return False
         return timezone.now() >= ends - min(SOON, (ends - self.renewed_at) / 5)
@@ -211,7 +211,7 @@ def replace(server_id: UUID, origin: str, held: Held, tokens: Tokens) -> bool:
 
 
 def spoil(server_id: UUID, generation: int, why: str) -> None:
-    """These tokens are of no use any more: they are forgotten. The sign-in stays what it was, for a person to renew."""
+    """Forget tokens that are of no use any more. The sign-in stays what it was, for a person to renew."""
     row = SignIn.objects.filter(pk=server_id, generation=generation)
     row.update(tokens="", renews=False, problem=storable(why), renewing_by="", renewing_until=None)
 

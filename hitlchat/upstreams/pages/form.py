@@ -117,7 +117,7 @@ def posted(data: QueryDict, kind: Kind, standing: Iterable[Kept], user_id: int) 
 
 
 def encoded(value: Value) -> Value:
-    """With `user:password` in Base64, if it is that of HTTP's Basic scheme. ValueError."""
+    """Return a value of HTTP's Basic scheme with `user:password` in Base64, others as they are. Raises: ValueError."""
     match = _BASIC.fullmatch(value.value or "")
     if match is None or value.name.lower() != "authorization":
         return value
@@ -256,7 +256,7 @@ class ServerForm(forms.Form):
 
     @property
     def entry_id(self) -> str:
-        """Of a server that is saved, it is what was saved."""
+        """Return the gallery's id; of a server that is saved, the saved one."""
         return self.standing.gallery_entry if self.standing else str(self["entry"].value() or "")
 
     def clean(self) -> dict[str, Any]:
@@ -292,7 +292,7 @@ class ServerForm(forms.Form):
         return argument_hints(self.arguments)
 
     def typed(self) -> ServerDraft:
-        """As far as it is typed, right or wrong: to be judged, never to be kept."""
+        """Return the draft as far as it is typed, right or wrong: to be judged, never to be kept."""
         names = ("transport", "url", "command", "docs_url")
         texts: dict[str, Any] = {name: str(self[name].value() or "").strip() for name in names}
         draft = ServerDraft(

@@ -59,7 +59,7 @@ def block(server: UpstreamServer) -> dict[str, Any]:
 
 
 def scopes_of(names: str) -> tuple[Scope, ...]:
-    """Of rights as OAuth writes them, with spaces between."""
+    """Return the rights that OAuth writes with spaces between."""
     return tuple(Scope(name, is_privileged(name)) for name in dict.fromkeys(names.split()))
 
 
@@ -95,7 +95,10 @@ def _signed_in(kept: SignIn, server: UpstreamServer) -> Shown:
 
 
 class ClientForm(forms.Form):
-    """What is typed in instead of what is found out. `changed`: it was seen, so that an empty field means so."""
+    """Form of what is typed in instead of what is found out.
+
+    `changed`: it was seen, so that an empty field means so.
+    """
 
     client_id = forms.CharField(
         label="Client ID",
@@ -197,7 +200,7 @@ def client(request: HttpRequest, server_id: UUID) -> JsonResponse:
 
 
 def _form_of(server: UpstreamServer) -> ClientForm:
-    """With what an administrator entered the last time."""
+    """Return the form with what an administrator entered the last time."""
     kept = SignIn.objects.filter(pk=server.pk).first()
     if kept is None:
         return ClientForm()

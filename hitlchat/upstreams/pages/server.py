@@ -31,7 +31,7 @@ HAS_WITHHELD = "has-withheld"
 
 @dataclass(frozen=True)
 class Filters:
-    """What of the list is wanted; `state` is "" for all, and may be HAS_WITHHELD."""
+    """Filters of the list; `state` is "" for all, and may be HAS_WITHHELD."""
 
     q: str = ""
     state: str = ""
@@ -65,7 +65,7 @@ def servers_page(request: HttpRequest) -> HttpResponse:
 
 
 def context(request: HttpRequest) -> dict[str, Any]:
-    """Of `servers/list.html`, and of the pages that stand over it."""
+    """Return the context of `servers/list.html`, and of the pages that stand over it."""
     told = {
         "section": "servers",
         "states": [*ServerState.choices, (HAS_WITHHELD, "Has withheld tools")],
@@ -136,7 +136,7 @@ def risk_of_form(form: ServerForm) -> Risk:
 
 
 def _as_row(draft: ServerDraft, saved: UpstreamServer | None) -> UpstreamServer:
-    """To be judged and never kept: nothing of it was checked, and no header has its value."""
+    """Return a row to be judged and never kept: nothing of it was checked, and no header has its value."""
     row = UpstreamServer(
         transport=draft.transport,
         url=draft.url,
@@ -266,7 +266,7 @@ def live(request: HttpRequest, name: str) -> HttpResponse:
 
 
 def _suggested(request: HttpRequest) -> ServerDraft | None:
-    """From the gallery, if it was asked for."""
+    """Return the gallery's draft, if it was asked for."""
     if not (entry_id := request.GET.get("from", "")):
         return None
     if (entry := gallery.find(entry_id)) is None:

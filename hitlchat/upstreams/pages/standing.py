@@ -1,4 +1,4 @@
-"""How a server stands, in words: its connection, its tools, its risk, and the calls that depend on it."""
+"""A server's standing in words: its connection, its tools, its risk, and the calls that depend on it."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -73,7 +73,7 @@ _LOOKS = {
 
 @dataclass(frozen=True)
 class Connection:
-    """What the mark of a server says, and how it looks."""
+    """The mark of a server: its words and its look."""
 
     label: str
     look: str
@@ -147,14 +147,14 @@ def _note(line: str) -> Note:
 
 
 def duration(milliseconds: float | None) -> str:
-    """Such as “12 ms” or “1.3 s”; empty if it is not known."""
+    """Return a duration such as “12 ms” or “1.3 s”; empty if it is not known."""
     if milliseconds is None:
         return ""
     return f"{milliseconds:.0f} ms" if milliseconds < MS_SHOWN else f"{milliseconds / 1000:.1f} s"
 
 
 def counted(servers: QuerySet[UpstreamServer]) -> QuerySet[Any]:
-    """By name, with how many of their tools are listed, exposed and withheld."""
+    """Return servers by name, with how many of their tools are listed, exposed and withheld."""
     return servers.annotate(
         listed_tools=Count("tools", filter=Q(tools__listed=True)),
         exposed_tools=Count("tools", filter=Q(tools__state=ToolState.EXPOSED)),

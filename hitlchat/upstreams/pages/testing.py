@@ -24,7 +24,7 @@ MOST_NAMED = 12
 
 @dataclass(frozen=True)
 class Reached:
-    """What a test found, for the page."""
+    """The finding of a test, for the page."""
 
     trial: Trial
 

@@ -92,7 +92,10 @@ Offer = tuple[str, str]
 
 @dataclass(frozen=True)
 class Objection:
-    """Why a tool cannot be offered as it is: under this name (`form`, `R1`), or with this description (`R2`, `R3`)."""
+    """The reason why a tool cannot be offered so: under this name (`form`, `R1`), or with this description (`R2`.
+
+    `R3`).
+    """
 
     rule: Literal["form", "R1", "R2", "R3"]
     sentence: str

@@ -1,4 +1,4 @@
-"""What differs between two records of a tool, place by place, with nothing hidden: made for reading side by side."""
+"""Difference of two records of a tool, place by place, with nothing hidden: made for reading side by side."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ FIELDS = {
 
 
 class _Absent:
-    """Not even null."""
+    """Marks what is not even null."""
 
 
 _ABSENT: Final = _Absent()

@@ -1,4 +1,4 @@
-"""What a tool must fit to be offered at all; its schemas refer only to themselves, and never without bound."""
+"""Limits that a tool must fit to be offered at all; its schemas refer only to themselves, and never without bound."""
 
 import copy
 import hashlib
@@ -198,7 +198,10 @@ class Unbounded(ValueError):
 
 
 class _Edge(NamedTuple):
-    """To the schema at `to`. `way`: None if it is about the same value, else which of its members or elements."""
+    """An edge to the schema at `to`.
+
+    `way`: None if it is about the same value, else which of its members or elements.
+    """
 
     to: str
     way: str | None
@@ -291,7 +294,7 @@ def _check_work(once: _Graph, order: Iterable[str]) -> None:
 
 
 def _check_recursion(graph: _Graph, home: Mapping[str, int], order: Iterable[str]) -> None:
-    """Of what belongs to one recursion, at most one schema may be about the same member or element."""
+    """Check a recursion: at most one schema of it may be about the same member or element."""
     ways: dict[str, Counter[str]] = {}
     for place in order:
         found: Counter[str] = Counter()
@@ -321,7 +324,7 @@ _said: dict[tuple[str, "tuple[Check, ...]"], str] = {}
 
 @dataclass(frozen=True)
 class Problem:
-    """Why a tool cannot be offered. `where` is a member of the definition: `name`, `inputSchema`, …"""
+    """The reason why a tool cannot be offered. `where` is a member of the definition: `name`, `inputSchema`, …"""
 
     where: str
     sentence: str

@@ -1,4 +1,4 @@
-r"""What is judged: one tool as an upstream server describes it, its connection, and its fingerprint.
+r"""A tool as it is judged: as an upstream server describes it, with its connection and its fingerprint.
 
 The fingerprint of an upstream's tool: one SHA-256 over everything that a later version could quietly change.
 
@@ -66,7 +66,7 @@ class Offered:
 
 @dataclass(frozen=True)
 class Connection:
-    """How a server is reached, as configured: `${VAR}` stays unreplaced, so that no secret value is part of it."""
+    """The way to a server as configured: `${VAR}` stays unreplaced, so that no secret value is part of it."""
 
     transport: Transport
     url: str = ""
@@ -115,7 +115,7 @@ PROFILE = "hitlchat-canonical-1"
 
 @dataclass(frozen=True)
 class Pinned:
-    """What a person accepted: the record and its hash (64 hexadecimal digits), made by the rules named `profile`."""
+    """The record that a person accepted and its hash (64 hexadecimal digits), made by the rules named `profile`."""
 
     profile: str
     digest: str

@@ -221,7 +221,7 @@ def texts(tool: Offered) -> Iterator[Text]:
 
 
 def _inside(where: str, value: Any) -> Iterator[Text]:
-    """Without recursion: how deep a schema goes is the upstream's choice."""
+    """Yield texts without recursion: how deep a schema goes is the upstream's choice."""
     waiting = [(where, value)]
     while waiting:
         place, found = waiting.pop()
@@ -310,7 +310,7 @@ _ODD = re.compile(r"[^\x20-\x7e\n\t]")
 
 
 def unseen(text: str) -> Iterator[Match]:
-    """At most one match per kind. Line ends of any system, emoji and spaces of other widths are no finding."""
+    """Yield at most one match per kind. Line ends of any system, emoji and spaces of other widths are no finding."""
     # A character stands in for each one taken out: places must stay what they are.
     text = _JOINED.sub(lambda match: " " * len(match[0]), text).replace("\r\n", " \n")
     if not _ODD.search(text) and "\\" not in text:
@@ -356,7 +356,7 @@ _PADDING = re.compile(r"\s{80,}|(?:\n[ \t]{0,40}){15,}")
 
 
 def blobs(text: str) -> Iterator[Match]:
-    """At most one match per kind."""
+    """Yield at most one match per kind."""
     if match := _encoded(text):
         sentence = "Has an encoded stretch that a person cannot read and a model may decode."
         yield Match("encoded", "warn", sentence, match.start(), match.end())

@@ -1,4 +1,4 @@
-"""How risky an upstream server is, in points, floors and levels.
+"""Risk of an upstream server, in points, floors and levels.
 
 | what | points |
 |---|---|
@@ -48,7 +48,7 @@ class Floor:
 
 @dataclass(frozen=True)
 class Assessment:
-    """How risky a server or a tool is: `level` is 1 to 5; `floor` the rule that set it, if one did."""
+    """The risk of a server or a tool: `level` is 1 to 5; `floor` the rule that set it, if one did."""
 
     signals: tuple[Signal, ...]
     floor: Floor | None = None
@@ -64,7 +64,7 @@ class Assessment:
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """In sentences, the heaviest first."""
+        """Return the reasons in sentences, the heaviest first."""
         heaviest = sorted(self.signals, key=lambda signal: -signal.points)
         told = [*([self.floor.reason] if self.floor else []), *(signal.reason for signal in heaviest)]
         # A rule and a point may be made of the same.
@@ -93,9 +93,10 @@ _PRIVILEGED = re.compile(r"\badmin|write_all|\bdelete|[._:]all\b|[._:]admin\b|\b
 
 @dataclass(frozen=True)
 class ServerFacts:
-    """What is known of a server. `url` is empty with stdio; `writes`: any of its tools says, by its name or by a hint,
+    """Facts about a server. `url` is empty with stdio; `writes`: any of its tools says, by its name or by a hint,
     that it changes something; `documented`: there is a link; `adequate`: a person found what it leads to good enough,
-    or has not looked; `idle_days`: since its last call, None if it is new."""
+    or has not looked; `idle_days`: since its last call, None if it is new.
+    """
 
     transport: Transport
     url: str = ""

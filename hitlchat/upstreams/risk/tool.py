@@ -1,4 +1,4 @@
-"""How risky an upstream's tool is, by what it says of itself and by its server. A hint can only raise the level."""
+"""Risk of an upstream's tool, by what it says of itself and by its server. A hint can only raise the level."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -86,7 +86,7 @@ def writes(name: str) -> bool:
 
 
 def _does(name: str, doing: set[str]) -> bool:
-    """Not if it begins with a verb of reading, at most after a server's name: `get_post`, `slack_list_messages`."""
+    """Return whether it acts: not if it begins with a verb of reading, at most after a server's name: `get_post`."""
     found = words(name)
     only_reads = not _READING.isdisjoint(found[:2]) and "and" not in found
     return not only_reads and not doing.isdisjoint(found)
@@ -108,7 +108,7 @@ def assess_tool(tool: Offered, server: ServerFacts, *, vouched_read_only: bool =
 
 
 def says_it_writes(tool: Offered) -> bool:
-    """By its name, its title or a hint."""
+    """Return whether it says so by its name, its title or a hint."""
     return any(map(writes, _names(tool))) or _denied(tool, "readOnlyHint") or _claimed(tool, "destructiveHint")
 
 
@@ -207,7 +207,7 @@ CREDIT = "Every call needs approval: one level lower."
 
 @dataclass(frozen=True)
 class Composed:
-    """Both levels (1 to 5), the floor that set the inherent one, if one did, and the reasons in sentences."""
+    """The levels (1 to 5), the floor that set the inherent one, if one did, and the reasons in sentences."""
 
     inherent: int
     effective: int

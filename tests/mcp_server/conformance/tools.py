@@ -1,5 +1,6 @@
 """The suite's tools that cannot be tools of the catalog: their results hold more than text, or they ask for more than
-a yes. They are handled beside it, by the same server, over the same transport."""
+a yes. They are handled beside it, by the same server, over the same transport.
+"""
 
 import asyncio
 import json

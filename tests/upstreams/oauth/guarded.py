@@ -50,7 +50,8 @@ class Heard:
 @dataclass
 class Guarded(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken, AccessToken]):
     """`answers` replace those at their paths; `heard`: every request. Tokens live for `seconds`; of `given` each is one
-    that was handed out; `gives` are the rights that a renewed token has, and getting one takes `refresh_seconds`."""
+    that was handed out; `gives` are the rights that a renewed token has, and getting one takes `refresh_seconds`.
+    """
 
     port: int
     seconds: int = 3600

@@ -1,5 +1,6 @@
 """Somebody signs in at a server that asks for it: end to end, through the pages, the SDK's own authorization server and
-the connections that the server process keeps."""
+the connections that the server process keeps.
+"""
 
 import pytest
 from django.test import Client

@@ -1,4 +1,4 @@
-"""What is said of a tool that ships. Its code is the file of its name, which only the sandbox ever runs."""
+"""A shipped tool's description. Its code is the file of its name, which only the sandbox ever runs."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
