@@ -137,7 +137,7 @@ class Desk:
     write: Write
 
     def confirm(self, found: Approval) -> str:
-        """Show the card and have it approved, or left. What answering.py raises, Ended, Overtaken."""
+        """Show the card and have it approved, or left. Raises: what `require` raises, Ended, Overtaken."""
         card = self._show(found)
         typed = self.terminal.ask(YES_OR_LEAVE, lambda: stands(card))
         return approve(found.pk, self.actor, card.digest) if typed == "approve" else LEFT

@@ -107,7 +107,7 @@ def still_stands(call: ToolCall) -> Q:
     """Return the condition, in the moment that a call is moved, that the grant it runs on was not ended.
 
     A read of another table, which may be a moment old: whoever ends a grant then finds the call executing and has it
-    stopped (ending.py), so that neither slips through.
+    stopped (giving.py), so that neither slips through.
     """
     if call.grant_id is None:
         return Q()
