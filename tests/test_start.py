@@ -59,6 +59,8 @@ def imported(home: Installation, command: str) -> set[str]:
 def test_a_command_that_talks_to_the_database_imports_no_large_library(
     installation: Installation, command: str
 ) -> None:
+    # What the template was made with may have waited for a seal for longer than `audit verify` lets pass.
+    installation.manage("audit", "seal")
     assert imported(installation, command) & {*LARGE} == set()
 
 
