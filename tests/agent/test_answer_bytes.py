@@ -6,7 +6,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -89,6 +89,7 @@ class _Hostile(BaseHTTPRequestHandler):
 @pytest.fixture
 def hostile() -> Iterator[str]:
     """Where it is."""
+    _packed()
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Hostile)
     server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever)
@@ -114,12 +115,14 @@ def served_meanwhile(server: Server) -> Iterator[None]:
 
     thread = threading.Thread(target=ask)
     thread.start()
-    assert served.wait(60)
-    yield
-    served.clear()
-    assert served.wait(60), "nobody else is served"
-    over.set()
-    thread.join(60)
+    try:
+        assert served.wait(60)
+        yield
+        served.clear()
+        assert served.wait(60), "nobody else is served"
+    finally:
+        over.set()
+        thread.join(60)
 
 
 def worked(pid: int) -> float:
@@ -139,21 +142,16 @@ def told(bob: Person, message: str) -> str:
     return until(look, f"the run about {message!r} ends", seconds=90)
 
 
-@pytest.mark.embedded
-@pytest.mark.timeout(300)
-@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_floods_of_300_mb_cost_a_real_server_little_memory_and_nobody_else_time(servers: Servers, hostile: str) -> None:
-    server = servers.start(
-        **STEADY, OPENAI_BASE_URL=hostile, OPENAI_API_KEY="any", OPENAI_MODEL="any", MODEL_ANSWER_SECONDS="5"
-    )
+def costs_little(server: Server, kinds: Iterable[str]) -> None:
+    """One answer of each kind is refused as expected, at little cost, while others are served."""
     assert server._process is not None
     bob = server.sign_in("bob")
     told(bob, "no event stream")
     before = peak(server._process.pid)
-    for kind, (*_, expected) in KINDS.items():
+    for kind in kinds:
         began = worked(server._process.pid)
         with served_meanwhile(server):
-            assert expected in told(bob, kind), kind
+            assert KINDS[kind][3] in told(bob, kind), kind
         after, seconds = peak(server._process.pid), worked(server._process.pid) - began
         sys.stderr.write(f"{kind}: {before:.0f} MiB before, {after:.0f} MiB at most, {seconds:.2f} s of work\n")
         assert after - before < MOST_MIB, kind
@@ -161,6 +159,16 @@ def test_floods_of_300_mb_cost_a_real_server_little_memory_and_nobody_else_time(
     bob.close()
     assert memory(server) - before < MOST_MIB
     assert "Traceback" not in server.log
+
+
+@pytest.mark.embedded
+@pytest.mark.timeout(300)
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_floods_of_300_mb_cost_a_real_server_little_memory_and_nobody_else_time(servers: Servers, hostile: str) -> None:
+    # An answer of status 500 is asked for three times with pauses: only the answer without an end may meet the limit.
+    at = {**STEADY, "OPENAI_BASE_URL": hostile, "OPENAI_API_KEY": "any", "OPENAI_MODEL": "any"}
+    costs_little(servers.start(**at), [kind for kind in KINDS if kind != "a drip"])
+    costs_little(servers.start(**at, MODEL_ANSWER_SECONDS="5"), ["a drip"])
 
 
 pytestmark = pytest.mark.django_db(transaction=True)
