@@ -1,4 +1,4 @@
-"""Response headers that keep a page to its own origin."""
+"""Response headers: a page keeps to its own origin, and no cache keeps what a person saw."""
 
 from collections.abc import Awaitable, Callable
 from inspect import iscoroutinefunction
@@ -16,9 +16,12 @@ Handler = Callable[[HttpRequest], HttpResponse] | Callable[[HttpRequest], Awaita
 
 
 @sync_and_async_middleware
-def content_security_policy(get_response: Handler) -> Handler:
+def response_headers(get_response: Handler) -> Handler:
+    """Add what a view has not set itself. WhiteNoise, which stands behind this, lets caches keep static files."""
+
     def add(response: HttpResponseBase) -> None:
         response.headers.setdefault("Content-Security-Policy", POLICY)
+        response.headers.setdefault("Cache-Control", "private, no-store")
 
     if iscoroutinefunction(get_response):
 

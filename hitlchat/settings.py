@@ -57,7 +57,7 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     # First, since those after it refuse what comes by another name than ALLOWED_HOSTS has.
     "hitlchat.health.answer_probes",
-    "hitlchat.headers.content_security_policy",
+    "hitlchat.headers.response_headers",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",

@@ -17,7 +17,6 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import resolve_url
 from django.urls import Resolver404, resolve
 from django.utils.decorators import sync_and_async_middleware
-from django.views.decorators.cache import never_cache
 
 from hitlchat.accounts.roles import may_administer
 
@@ -36,7 +35,6 @@ def administrators_only(words: str) -> Callable[[View], View]:
 
     def decorate(view: View) -> View:
         @login_required
-        @never_cache
         @wraps(view)
         def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
             if not may_administer(person(request)):

@@ -19,7 +19,6 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render, resolve_url
 from django.utils import timezone
 from django.utils.http import url_has_allowed_host_and_scheme
-from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods
 
@@ -107,7 +106,6 @@ class SignInAgain(forms.Form):
 
 @sensitive_post_parameters()
 @login_required
-@never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 def again(request: HttpRequest) -> HttpResponse:
     """Goes on to `next`, which is an address of this server or else the start."""

@@ -9,7 +9,6 @@ from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.views.decorators.cache import never_cache
 
 from hitlchat.accounts import sign_in
 
@@ -35,7 +34,6 @@ class FirstAdministratorForm(forms.ModelForm):  # type: ignore[type-arg]
         return cleaned
 
 
-@never_cache
 def welcome(request: HttpRequest, secret: str) -> HttpResponse:
     """Make the first administrator and sign them in; the link is used up by the POST, never by looking at it."""
     if not sign_in.is_open(secret):

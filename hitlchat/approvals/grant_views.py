@@ -9,7 +9,6 @@ from django.contrib.auth.decorators import login_required
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect, render
-from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST
 
 from hitlchat.accounts.access import person
@@ -42,7 +41,6 @@ class Row:
 
 
 @login_required
-@never_cache
 @require_GET
 def form(request: HttpRequest, approval_id: UUID) -> HttpResponse:
     """The form, or (`part=offer`) what its present state comes to in words. Nothing is kept or decided here."""
@@ -86,7 +84,6 @@ def _told(found: Approval, actor: Actor, scope: Scope) -> dict[str, Any]:
 
 
 @login_required
-@never_cache
 @require_GET
 def page(request: HttpRequest) -> HttpResponse:
     """One's own grants; of everyone, for administrators."""

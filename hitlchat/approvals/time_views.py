@@ -7,7 +7,6 @@ from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.dateparse import parse_datetime
-from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST
 
 from hitlchat.accounts.access import person
@@ -21,7 +20,6 @@ PLACES = ("card", "line", "list")
 
 
 @login_required
-@never_cache
 @require_GET
 def left(request: HttpRequest, approval_id: UUID) -> HttpResponse:
     """The time anew; nothing (204) if the page shows it as it is (`was`), or if the question is over."""

@@ -19,7 +19,7 @@ def download(request: HttpRequest, pieces: Iterator[str], *, name: str, kind: st
     """`pieces`, each made in the thread of the database when it is its turn, as a file of this media type."""
     # Each kind of server streams one kind of iterator only, and would hold all of the other in memory.
     streamed = _later(pieces) if isinstance(request, ASGIRequest) else pieces
-    headers = {"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": "private, no-store"}
+    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
     return StreamingHttpResponse(streamed, content_type=f"{kind}; charset=utf-8", headers=headers)
 
 

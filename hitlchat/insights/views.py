@@ -7,7 +7,6 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
-from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 
 from hitlchat.accounts.access import person
@@ -25,7 +24,6 @@ MOST_OWN = 10
 
 
 @login_required
-@never_cache
 @require_GET
 def page(request: HttpRequest) -> HttpResponse:
     user, period = person(request), Period.of(request.GET.get("period", ""))

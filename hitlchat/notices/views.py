@@ -15,7 +15,6 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils import timezone
-from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
@@ -187,14 +186,12 @@ PAGE = "notices:page"
 
 
 @login_required
-@never_cache
 @require_safe
 def page(request: HttpRequest) -> HttpResponse:
     return shown(request)
 
 
 @login_required
-@never_cache
 @require_safe
 def log(request: HttpRequest) -> HttpResponse:
     rows = last_deliveries(person(request))
@@ -202,7 +199,6 @@ def log(request: HttpRequest) -> HttpResponse:
 
 
 @login_required
-@never_cache
 @require_POST
 def email(request: HttpRequest) -> HttpResponse:
     form = AddressForm(request.POST)
@@ -222,7 +218,6 @@ def email(request: HttpRequest) -> HttpResponse:
 
 
 @login_required
-@never_cache
 @require_POST
 def confirm(request: HttpRequest) -> HttpResponse:
     try:
@@ -234,7 +229,6 @@ def confirm(request: HttpRequest) -> HttpResponse:
 
 
 @login_required
-@never_cache
 @require_POST
 def email_off(request: HttpRequest) -> HttpResponse:
     row = changing.address_of(person(request))
@@ -246,7 +240,6 @@ def email_off(request: HttpRequest) -> HttpResponse:
 
 
 @login_required
-@never_cache
 @require_POST
 def email_test(request: HttpRequest) -> HttpResponse:
     row = changing.address_of(person(request))
@@ -260,7 +253,6 @@ def email_test(request: HttpRequest) -> HttpResponse:
 
 
 @login_required
-@never_cache
 @require_POST
 def wishes(request: HttpRequest) -> HttpResponse:
     user = person(request)
@@ -325,7 +317,6 @@ def shown(
 
 @sensitive_post_parameters("url")
 @login_required
-@never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 def new(request: HttpRequest) -> HttpResponse:
     form = WebhookForm(person(request), request.POST if request.method == "POST" else None)
@@ -342,7 +333,6 @@ def new(request: HttpRequest) -> HttpResponse:
 
 
 @login_required
-@never_cache
 @require_POST
 def test(request: HttpRequest, receiver_id: UUID) -> HttpResponse:
     try:
@@ -353,7 +343,6 @@ def test(request: HttpRequest, receiver_id: UUID) -> HttpResponse:
 
 
 @login_required
-@never_cache
 @require_POST
 def switch(request: HttpRequest, receiver_id: UUID) -> HttpResponse:
     receiver, on = _theirs(request, receiver_id), request.POST.get("on") == "yes"
@@ -363,7 +352,6 @@ def switch(request: HttpRequest, receiver_id: UUID) -> HttpResponse:
 
 
 @login_required
-@never_cache
 @require_POST
 def key(request: HttpRequest, receiver_id: UUID) -> HttpResponse:
     receiver = _theirs(request, receiver_id)
@@ -375,7 +363,6 @@ def key(request: HttpRequest, receiver_id: UUID) -> HttpResponse:
 
 
 @login_required
-@never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 def remove(request: HttpRequest, receiver_id: UUID) -> HttpResponse:
     """GET says what would follow, POST does it."""

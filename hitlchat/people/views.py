@@ -15,7 +15,6 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils import timezone
-from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
@@ -166,7 +165,6 @@ def _found(user_id: int) -> User:
 
 @sensitive_post_parameters()
 @login_required
-@never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 def account(request: HttpRequest) -> HttpResponse:
     """One's own role, and a new password."""
@@ -192,7 +190,6 @@ def account(request: HttpRequest) -> HttpResponse:
     return render(request, "people/account.html", context, status=422 if form.errors else 200)
 
 
-@never_cache
 @require_safe
 def deactivated(request: HttpRequest) -> HttpResponse:
     """Return where open pages go whose person was deactivated."""
@@ -312,7 +309,6 @@ def revoke(request: HttpRequest, invitation_id: int) -> HttpResponse:
     return redirect("people:list")
 
 
-@never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 def join(request: HttpRequest, secret: str) -> HttpResponse:
     """Make the account and sign in; the link is used up by the POST, never by looking at it."""

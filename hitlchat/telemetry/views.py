@@ -6,7 +6,6 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse
 from django.utils.crypto import constant_time_compare
-from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 
 from hitlchat.accounts.models import Token, TokenKind
@@ -19,7 +18,6 @@ NOT_FOR_YOU = (
 )
 
 
-@never_cache
 @require_GET
 def metrics(request: HttpRequest) -> HttpResponse:
     if not _may_read(request):

@@ -1,17 +1,9 @@
 """Access to upstream servers: who may see and change what is offered of them."""
 
-from collections.abc import Callable
-from functools import wraps
-from typing import Any
-
 from django.contrib.auth.models import User
-from django.contrib.auth.views import redirect_to_login
-from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest, HttpResponse
-from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404
 
-from hitlchat.accounts.access import person
+from hitlchat.accounts.access import administrators_only
 from hitlchat.accounts.roles import may_administer
 from hitlchat.gate.actor import Actor
 from hitlchat.upstreams.models import UpstreamServer
@@ -46,23 +38,7 @@ def require_person(actor: Actor) -> None:
         raise OnlyPeople
 
 
-View = Callable[..., HttpResponseBase]
-
-
-def administrator_only(view: View) -> View:
-    """Asks to sign in first; answers 403 to everyone who is no administrator."""
-
-    @wraps(view)
-    def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        if not request.user.is_authenticated:
-            # What asks for a part of a page must not get the page for signing in as that part.
-            is_part = request.headers.get("HX-Request") == "true"
-            return HttpResponse("Sign in again.", status=401) if is_part else redirect_to_login(request.get_full_path())
-        if not may_administer(person(request)):
-            raise PermissionDenied("Only administrators may see and change upstream servers.")
-        return view(request, *args, **kwargs)
-
-    return guarded
+administrator_only = administrators_only("Only administrators may see and change upstream servers.")
 
 
 def server_named(name: str) -> UpstreamServer:

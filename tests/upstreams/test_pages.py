@@ -72,7 +72,8 @@ def test_nobody_but_administrators_does_anything_to_servers(alice: User, bob: Us
 
 
 def test_a_part_of_a_page_is_not_replaced_by_the_page_for_signing_in(db: None) -> None:
-    assert Client().get("/servers/status", headers={"HX-Request": "true"}).status_code == 401
+    answer = Client().get("/servers/status", headers={"HX-Request": "true"})
+    assert (answer.status_code, answer["HX-Redirect"]) == (204, "/sign-in")
 
 
 def test_without_servers_the_page_says_what_they_are_and_how_to_begin(alice: User) -> None:

@@ -47,7 +47,6 @@ def _file(text: str, stem: str) -> HttpResponse:
     response = HttpResponse(text, content_type="application/json")
     day = timezone.localdate().isoformat()
     response["Content-Disposition"] = f'attachment; filename="{stem}-tools-{day}.json"'
-    response["Cache-Control"] = "no-store"
     return response
 
 

@@ -11,7 +11,6 @@ from django.contrib.auth.models import User
 from django.http import FileResponse, Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
-from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST
 
 from hitlchat.accounts.access import person
@@ -35,7 +34,6 @@ LONGEST_ID = 19
 
 
 @login_required
-@never_cache
 @require_GET
 def page(request: HttpRequest) -> HttpResponse:
     """The newest first; `before` is the last one of the page before. 422 with what is wrong at each field."""
@@ -65,7 +63,6 @@ def page(request: HttpRequest) -> HttpResponse:
 
 
 @login_required
-@never_cache
 @require_GET
 def changed(request: HttpRequest) -> HttpResponse:
     """List what made the gate ask less or differently, the newest first; for administrators, others get 404."""
@@ -88,14 +85,12 @@ def changed(request: HttpRequest) -> HttpResponse:
 
 
 @login_required
-@never_cache
 @require_GET
 def call(request: HttpRequest, call_id: UUID) -> HttpResponse:
     return shown(request, call_id)
 
 
 @login_required
-@never_cache
 @require_GET
 def attachment(request: HttpRequest, call_id: UUID, digest: str) -> FileResponse:
     """The bytes of one content block: pictures and sounds for the page, anything else to be saved."""

@@ -9,7 +9,6 @@ from uuid import UUID
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_safe
 
 from hitlchat.accounts.access import person
@@ -83,7 +82,6 @@ def _ended(row: Approval) -> tuple[datetime, Ended]:
 
 
 @login_required
-@never_cache
 @require_safe
 def page(request: HttpRequest) -> HttpResponse:
     """Show the inbox, with the card of the call that is chosen (`call`), else of the most urgent one."""
@@ -99,7 +97,6 @@ def page(request: HttpRequest) -> HttpResponse:
 
 
 @login_required
-@never_cache
 @require_GET
 def live(request: HttpRequest) -> HttpResponse:
     """The list and what was decided lately; nothing (204) if the page shows the list as it is (`was`)."""
@@ -113,14 +110,12 @@ def live(request: HttpRequest) -> HttpResponse:
 
 
 @login_required
-@never_cache
 @require_GET
 def decided(request: HttpRequest) -> HttpResponse:
     """Return the list of late decisions alone: an approved call goes on after its answer."""
     return render(request, "approvals/inbox/_lately.html", shown_lately(person(request).pk))
 
 
-@never_cache
 @require_GET
 def count(request: HttpRequest) -> HttpResponse:
     """Return how many wait, as it is shown; nothing (204) for whoever is not signed in."""
@@ -149,7 +144,6 @@ UNCLEAR = "Nothing was decided: the page sent no clear answer. Select the calls 
 
 
 @login_required
-@never_cache
 @require_http_methods(["GET", "POST"])
 def together(request: HttpRequest) -> HttpResponse:
     """GET: the list of the calls (`call`) and of no others, with the buttons. POST: what came of each answer."""

@@ -5,7 +5,7 @@ from functools import wraps
 from typing import Any
 from uuid import UUID
 
-from django.contrib.auth.views import redirect_to_login
+from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
@@ -24,24 +24,10 @@ View = Callable[..., HttpResponseBase]
 NOWHERE = "This process does not know the port at which it listens, so that it cannot connect to itself."
 
 
-def signed_in(view: View) -> View:
-    """Asks to sign in first; a part of a page is not answered with the page for that."""
-
-    @wraps(view)
-    def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        if request.user.is_authenticated:
-            return view(request, *args, **kwargs)
-        if page.is_part(request):
-            return HttpResponse("Sign in again.", status=401)
-        return redirect_to_login(request.get_full_path())
-
-    return guarded
-
-
 def of_session(view: Callable[..., HttpResponseBase]) -> View:
     """Gives the view the session of the path; says so when it is not here."""
 
-    @signed_in
+    @login_required
     @wraps(view)
     def guarded(request: HttpRequest, session_id: UUID, *args: Any, **kwargs: Any) -> HttpResponseBase:
         found = sessions.find(session_id, person(request).pk)
@@ -67,14 +53,14 @@ def posted(view: View) -> View:
 
 
 @require_GET
-@signed_in
+@login_required
 def index(request: HttpRequest) -> HttpResponse:
     initial = {"era": "2026-07-28", "elicits": "yes", "token": "made", "ceiling": 5, "without_elicitation": "deny"}
     return _index(request, Connecting(person(request), initial=initial))
 
 
 @posted
-@signed_in
+@login_required
 def connect(request: HttpRequest) -> HttpResponse:
     form = Connecting(person(request), request.POST)
     if not form.is_valid():

@@ -12,7 +12,6 @@ from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
-from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 from mcp_types.version import LATEST_MODERN_VERSION
 
@@ -151,7 +150,6 @@ UNKNOWN = "<token>"
 
 
 @login_required
-@never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 def connect(request: HttpRequest) -> HttpResponse:
     """POST makes the token, whose text is in this one answer."""

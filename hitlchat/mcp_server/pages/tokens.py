@@ -13,7 +13,6 @@ from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBadRequest
 from django.shortcuts import redirect, render
 from django.utils import timezone
-from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
 from hitlchat.accounts.access import administrators_only, person
@@ -200,7 +199,6 @@ class TokenForm(forms.Form):
 
 
 @login_required
-@never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 def tokens_page(request: HttpRequest) -> HttpResponse:
     user = person(request)
@@ -224,7 +222,6 @@ def tokens_page(request: HttpRequest) -> HttpResponse:
 
 
 @login_required
-@never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 def revoke(request: HttpRequest, token_id: int) -> HttpResponse:
     user = person(request)

@@ -10,7 +10,6 @@ from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
-from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
@@ -133,7 +132,6 @@ class ClientForm(forms.Form):
 
 
 @sensitive_post_parameters("client_secret")
-@never_cache
 @administrator_only
 @require_http_methods(["GET", "POST"])
 def begin(request: HttpRequest, name: str) -> HttpResponse:
@@ -155,7 +153,6 @@ def begin(request: HttpRequest, name: str) -> HttpResponse:
     return _page(request, server, fresh, begun=begun, scopes=scopes_of(begun.plan.scopes))
 
 
-@never_cache
 @require_GET
 def callback(request: HttpRequest, server_id: UUID) -> HttpResponse:
     """Return where authorization servers send people back. Nothing of its address is kept or shown."""
@@ -173,7 +170,6 @@ def callback(request: HttpRequest, server_id: UUID) -> HttpResponse:
     return redirect("servers:server", server.name)
 
 
-@never_cache
 @administrator_only
 @require_POST
 def forget(request: HttpRequest, name: str) -> HttpResponse:
