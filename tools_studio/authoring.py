@@ -23,6 +23,8 @@ from tools_studio.variables import Kept
 class NameTaken(AuthoringError):
     """Another tool has the draft's name."""
 
+    status = 409
+
     def __init__(self, name: str) -> None:
         super().__init__({"name": f"There is a tool named {name!r} already."})
 

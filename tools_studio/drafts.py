@@ -9,6 +9,7 @@ from django.core.exceptions import ValidationError
 
 from hitlchat.base import canonical
 from hitlchat.base.canonical import storable
+from hitlchat.base.problems import Conflict, Invalid
 from hitlchat.gate import prompt, schema
 from hitlchat.gate.models import LONGEST_DEADLINE, TOOL_NAME, HitlMode, Tool
 from tools_studio import capabilities, risk, variables
@@ -26,12 +27,11 @@ TAG = re.compile(r"[a-z0-9][a-z0-9 +#.-]{0,31}")
 LONGEST = {"title": 120, "description": 4000, "prompt_template": 500, "condition": 2000}
 
 
-class AuthoringError(ValueError):
+class AuthoringError(Invalid):
     """Problems of a draft, by field; nothing was saved."""
 
-    def __init__(self, problems: dict[str, str]) -> None:
-        super().__init__("; ".join(f"{name}: {text}" for name, text in problems.items()))
-        self.problems = problems
+    def __str__(self) -> str:
+        return "; ".join(f"{name}: {said}" for name, said in self.errors.items())
 
 
 @dataclass(frozen=True)
@@ -288,7 +288,7 @@ LATER: dict[str, Any] = {"signedInOnly": False}
 JSON_NAMES = {field: key for key, field in PLAIN.items()}
 
 
-class Unreadable(ValueError):
+class Unreadable(Conflict):
     """The JSON was not made by this version of hitlchat, nor in its form."""
 
     def __init__(self) -> None:

@@ -3,6 +3,7 @@
 from django.contrib.auth.models import User
 
 from hitlchat.accounts.roles import may_administer
+from hitlchat.base.problems import Forbidden
 from hitlchat.gate import loosening as gate
 from hitlchat.gate import oversight
 from hitlchat.gate.actor import Actor
@@ -24,7 +25,7 @@ HELD = (
 )
 
 
-class OnlyPeople(Exception):
+class OnlyPeople(Forbidden):
     """A program's credential tried to make a tool ask less often; that is for people (SR-27)."""
 
 

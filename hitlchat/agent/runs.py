@@ -17,6 +17,7 @@ from django.utils import timezone
 from hitlchat.agent import transcript
 from hitlchat.agent.models import ACTIVE, Conversation, Message, Role, Run, RunStatus, SentMessage
 from hitlchat.base import canonical, database, lease
+from hitlchat.base.problems import Conflict, Invalid
 from hitlchat.gate import queue, stopping, withdraw
 from hitlchat.gate.actor import Actor, Caller
 from hitlchat.gate.models import ToolCall
@@ -82,8 +83,10 @@ def _held_requests(run: Run) -> list[CallRequest]:
 KEPT: Final = timedelta(hours=24)
 
 
-class KeyReused(ValueError):
+class KeyReused(Invalid):
     """The key came with another message before."""
+
+    field = "Idempotency-Key"
 
     def __init__(self) -> None:
         super().__init__("This key was sent with another message within the last 24 hours: take a new one.")
@@ -128,7 +131,7 @@ def _digest(conversation: Conversation, content: str) -> str:
 _leases = lease.Leases()
 
 
-class RunActive(Exception):
+class RunActive(Conflict):
     """A run of this conversation still goes on; the new message has to wait."""
 
 

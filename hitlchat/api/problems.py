@@ -17,33 +17,18 @@ from ninja.errors import AuthenticationError, HttpError, ValidationError
 from ninja.responses import NinjaJSONEncoder
 from pydantic.alias_generators import to_camel
 
-from hitlchat.agent.runs import KeyReused, RunActive
 from hitlchat.api import shapes
 from hitlchat.api.auth import UNKNOWN
-from hitlchat.api.server_changes import BadChange
 from hitlchat.base import database
 from hitlchat.base.canonical import NotJson
-from hitlchat.gate import loosening, ruling
-from hitlchat.gate.batch import NotTogether
-from hitlchat.gate.decide import AlreadySettled, BadEdit, NoSuchApproval, OtherDigest
-from hitlchat.gate.deciders import NotEntitled, SignInAgain
-from hitlchat.gate.extending import NotNow
-from hitlchat.gate.grants.giving import NoSuchGrant
-from hitlchat.gate.grants.scope import BadGrant
+from hitlchat.base.problems import Invalid, NotFound, Problem
+from hitlchat.gate.decide import AlreadySettled
+from hitlchat.gate.deciders import SignInAgain
+from hitlchat.gate.loosening import NotConfirmed
 from hitlchat.gate.models import Approval
-from hitlchat.gate.quorum import AlreadyCounted
-from hitlchat.gate.results import BadTexts
-from hitlchat.gate.stopping import NoSuchCall
-from hitlchat.upstreams import access
-from hitlchat.upstreams.drafts import BadServer
-from hitlchat.upstreams.elicitation.fields import BadAnswer
-from hitlchat.upstreams.elicitation.questions import NoSuchQuestion, NotOpen
-from hitlchat.upstreams.servers import NameTaken as ServerNameTaken
-from hitlchat.upstreams.servers import NotConfirmed
+from hitlchat.upstreams.servers import NotConfirmed as ProgramNotConfirmed
 from tools_studio.authoring import NameTaken
-from tools_studio.drafts import AuthoringError, Unreadable
-from tools_studio.exchange import BadFile, TooMuch
-from tools_studio.loosening import OnlyPeople
+from tools_studio.exchange import BadFile
 
 logger = logging.getLogger(__name__)
 
@@ -114,26 +99,24 @@ def _fields(errors: dict[str, str], status: int = 422, **more: object) -> HttpRe
     return problem(status, detail, errors=errors, **more)
 
 
-def _of_grant(part: str) -> str:
-    return part if part == "grant" else f"grant.{part}"
+def _problem(error: Problem, **more: object) -> HttpResponse:
+    if isinstance(error, NotFound):
+        return problem(404, NOT_FOUND)
+    if isinstance(error, Invalid):
+        return _fields({_place(error, name): said for name, said in error.errors.items()}, error.status, **more)
+    return problem(error.status, str(error), **more)
+
+
+def _place(error: Invalid, name: str) -> str:
+    """Return where in the request the field is; only names of our own are spelt otherwise there."""
+    if error.within:
+        return name if name == error.within else f"{error.within}.{name}"
+    return to_camel(name) if name.isidentifier() else name
 
 
 def _settled(error: AlreadySettled) -> HttpResponse:
     standing = shapes.approval(shapes.with_all(Approval.objects.all()).get(call=error.call))
     return problem(409, str(error), approval=standing.model_dump(by_alias=True))
-
-
-def _authoring(error: AuthoringError) -> HttpResponse:
-    if isinstance(error, NameTaken):
-        return problem(409, error.problems["name"], errors=error.problems)
-    return _fields({to_camel(name): said for name, said in error.problems.items()})
-
-
-def _server(error: BadServer) -> HttpResponse:
-    errors = {to_camel(name): said for name, said in error.errors.items()}
-    if isinstance(error, NotConfirmed):
-        return _fields(errors, 409, commandLine=error.command_line)
-    return _fields(errors, 409 if isinstance(error, ServerNameTaken) else 422)
 
 
 def _bad_file(error: BadFile) -> HttpResponse:
@@ -161,35 +144,12 @@ HANDLERS: Final[dict[type[Exception], Handler]] = {
     RequestDataTooBig: lambda _: problem(413, "The request is too large."),
     RawPostDataException: lambda _: problem(415, "Send the body as application/json."),
     SuspiciousOperation: lambda _: problem(400, "The request is malformed."),
-    NoSuchApproval: lambda _: problem(404, NOT_FOUND),
+    Problem: _problem,
     AlreadySettled: _settled,
-    NotEntitled: lambda error: problem(403, str(error)),
-    SignInAgain: lambda error: problem(403, str(error), signIn=reverse("sign-in-again")),
-    AlreadyCounted: lambda error: problem(409, str(error)),
-    ruling.OnlyAdministrators: lambda error: problem(403, str(error)),
-    ruling.BadRules: lambda error: _fields({to_camel(name): said for name, said in error.problems.items()}),
-    OtherDigest: lambda error: problem(409, str(error)),
-    BadTexts: lambda error: _fields(error.problems),
-    NotNow: lambda error: problem(409, str(error)),
-    BadEdit: lambda error: _fields({"modifiedArguments": str(error)}),
-    BadGrant: lambda error: _fields({_of_grant(name): said for name, said in error.errors.items()}),
-    NoSuchGrant: lambda _: problem(404, NOT_FOUND),
-    NotTogether: lambda error: _fields({"items": str(error)}),
-    KeyReused: lambda error: _fields({"Idempotency-Key": str(error)}),
-    RunActive: lambda error: problem(409, str(error)),
-    NoSuchCall: lambda _: problem(404, NOT_FOUND),
-    NoSuchQuestion: lambda _: problem(404, NOT_FOUND),
-    NotOpen: lambda error: problem(409, str(error)),
-    BadAnswer: lambda error: _fields({f"content.{name}": said for name, said in error.errors.items()}),
-    AuthoringError: _authoring,
-    OnlyPeople: lambda error: problem(403, str(error)),
-    loosening.NotConfirmed: lambda error: _fields({"confirmLowering": f"{error} Send true to have it so."}, 409),
-    Unreadable: lambda error: problem(409, str(error)),
+    SignInAgain: lambda error: _problem(error, signIn=reverse("sign-in-again")),
+    NotConfirmed: lambda error: _fields({"confirmLowering": f"{error} Send true to have it so."}, 409),
+    NameTaken: lambda error: problem(409, error.errors["name"], errors=error.errors),
+    ProgramNotConfirmed: lambda error: _problem(error, commandLine=error.command_line),
     BadFile: _bad_file,
-    TooMuch: lambda error: problem(422, str(error)),
-    BadServer: _server,
-    BadChange: lambda error: _fields(error.fields, error.status),
-    access.OnlyAdministrators: lambda error: problem(403, str(error)),
-    access.OnlyPeople: lambda error: problem(403, str(error)),
     Exception: _unforeseen,
 }

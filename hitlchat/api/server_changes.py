@@ -6,6 +6,7 @@ from typing import Any
 from pydantic.alias_generators import to_camel
 
 from hitlchat.api.server_tool_schemas import Accept, ToolChange
+from hitlchat.base.problems import Invalid
 from hitlchat.gate.actor import Actor
 from hitlchat.upstreams import composing
 from hitlchat.upstreams.changes import USUAL, Change, NotConfirmed, Refused, field_of
@@ -22,14 +23,15 @@ _DECIDED = (
 _NO_SUCH_TOOL = "The server has no tool of this name."
 
 
-class BadChange(Exception):
-    """Nothing was changed. `status` 422: it cannot be; 409: it would be another change than its sender means. `fields`
-    has the reasons by their place in the body.
+class BadChange(Invalid):
+    """Nothing was changed. `status` 422: it cannot be; 409: it would be another change than its sender means.
+
+    `errors` has the reasons by their place in the body.
     """
 
-    def __init__(self, status: int, fields: Mapping[str, str]) -> None:
-        super().__init__(" ".join(fields.values()))
-        self.status, self.fields = status, dict(fields)
+    def __init__(self, status: int, errors: Mapping[str, str]) -> None:
+        super().__init__(errors)
+        self.status = status
 
 
 def carry_out(server: UpstreamServer, wanted: Wanted, actor: Actor) -> list[ComposedTool]:

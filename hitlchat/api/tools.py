@@ -129,7 +129,7 @@ def _to_try(tool: Tool, given: dict[str, Any] | None) -> dict[str, Any]:
     if tool.example is not None:
         return dict(tool.example)
     if tool.input_schema.get("required"):
-        raise HttpError(409, f"{NotTested().problems['test']} Or send arguments to try it with, or give it an example.")
+        raise HttpError(409, f"{NotTested().errors['test']} Or send arguments to try it with, or give it an example.")
     return {}
 
 

@@ -182,7 +182,7 @@ class RulesForm(forms.Form):
         )
 
     def refuse(self, bad: BadRules) -> None:
-        for name, said in bad.problems.items():
+        for name, said in bad.errors.items():
             self.add_error(name, said)
 
 

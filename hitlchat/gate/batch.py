@@ -12,6 +12,7 @@ from uuid import UUID
 from django.db.models import Count, QuerySet
 
 from hitlchat.base import canonical
+from hitlchat.base.problems import Invalid
 from hitlchat.gate import attention, decide, disclosure, withdraw
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.attention import Looked
@@ -29,8 +30,10 @@ MOST_TOGETHER = 50
 Answer = Literal["approve", "decline"]
 
 
-class NotTogether(ValueError):
+class NotTogether(Invalid):
     """The calls can't be answered at once, so none was; the message says why."""
+
+    field = "items"
 
 
 @dataclass(frozen=True)

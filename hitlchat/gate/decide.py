@@ -13,6 +13,7 @@ from django.db.models.functions import Now
 from hitlchat.base import canonical
 from hitlchat.base.canonical import storable
 from hitlchat.base.database import durable
+from hitlchat.base.problems import Conflict, Invalid, NotFound
 from hitlchat.gate import attention, card, deciders, disclosure, facts, oversight, policy, quorum, schema, who
 from hitlchat.gate.actor import SYSTEM, Actor
 from hitlchat.gate.attention import NOTHING_KNOWN, Looked
@@ -49,8 +50,10 @@ def checked_reason(reason: str) -> str:
     return reason
 
 
-class BadEdit(ValueError):
+class BadEdit(Invalid):
     """The edited arguments can't be approved; the message says why."""
+
+    field = "modified_arguments"
 
 
 def is_same(edited: dict[str, Any], arguments: dict[str, Any]) -> bool:
@@ -90,11 +93,11 @@ UNANSWERED = "nobody answered in time"
 IN_TIME = Q(deadline__gt=Now())
 
 
-class NoSuchApproval(LookupError):
+class NoSuchApproval(NotFound):
     """No approval has this id, or it is not this person's to decide: both look the same from outside."""
 
 
-class AlreadySettled(Exception):
+class AlreadySettled(Conflict):
     """The question has its outcome; `call` holds it."""
 
     def __init__(self, call: ToolCall) -> None:
@@ -102,7 +105,7 @@ class AlreadySettled(Exception):
         self.call = call
 
 
-class OtherDigest(ValueError):
+class OtherDigest(Conflict, ValueError):
     """The person consented to something else than what is waiting."""
 
 

@@ -17,6 +17,7 @@ from django.db.models.lookups import GreaterThan, LessThan
 from hitlchat.accounts import roles
 from hitlchat.accounts.models import Token
 from hitlchat.base import database
+from hitlchat.base.problems import Forbidden
 from hitlchat.gate import oversight
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import Approval, CallerKind, DecidedBy, Decision, Tool, ToolCall, Verdict
@@ -26,7 +27,7 @@ from hitlchat.gate.status import Status
 Membership = User.groups.through
 
 
-class NotEntitled(Exception):
+class NotEntitled(Forbidden):
     """The person sees the approval, and others decide it; the message says who."""
 
 

@@ -9,6 +9,7 @@ from django.db import transaction
 from django.db.models import Q
 from django.db.models.functions import Now
 
+from hitlchat.base.problems import Conflict
 from hitlchat.gate import batch, decide
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.deciders import may_answer, still_may_answer
@@ -26,7 +27,7 @@ TOO_EARLY = "Five minutes can be added in the last minute of a question, and not
 TOO_LONG = "No time can be added: a question is open for at most 30 days after its call was made."
 
 
-class NotNow(ValueError):
+class NotNow(Conflict):
     """The deadline stays as it is; the message says why."""
 
 

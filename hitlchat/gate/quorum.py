@@ -5,6 +5,7 @@ from typing import Any
 from django.db.models import F, Q, QuerySet
 
 from hitlchat.base.database import durable
+from hitlchat.base.problems import Conflict
 from hitlchat.gate import deciders
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import Approval, Decision, ToolCall, Verdict
@@ -15,7 +16,7 @@ COUNTED = "call.counted"
 TAKEN_BACK = "call.yes_taken_back"
 
 
-class AlreadyCounted(Exception):
+class AlreadyCounted(Conflict):
     """The same person said yes to this before."""
 
     def __init__(self, yes: int, quorum: int) -> None:

@@ -13,6 +13,7 @@ from django.db.models import Q
 
 from hitlchat.base import canonical
 from hitlchat.base.canonical import storable
+from hitlchat.base.problems import Invalid
 from hitlchat.gate import queue
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import ModelText, Outcome, Tool, ToolCall
@@ -62,12 +63,11 @@ _OUTCOMES: Mapping[str, str] = {
 }
 
 
-class BadTexts(ValueError):
-    """Nothing was saved: `problems` has what was expected, by outcome."""
+class BadTexts(Invalid):
+    """Nothing was saved: `errors` has what was expected, by outcome."""
 
-    def __init__(self, problems: dict[str, str]) -> None:
-        super().__init__(" ".join(f"{name}: {said}" for name, said in problems.items()))
-        self.problems = problems
+    def __str__(self) -> str:
+        return " ".join(f"{name}: {said}" for name, said in self.errors.items())
 
 
 def own_words(tool: Tool | None) -> dict[str, str]:

@@ -6,6 +6,7 @@ from django.db.models import Q, QuerySet
 
 from hitlchat.accounts import roles
 from hitlchat.base.database import durable
+from hitlchat.base.problems import Forbidden, Invalid
 from hitlchat.gate import oversight, withdraw
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import DecidedBy, Oversight, Tool
@@ -17,15 +18,11 @@ CHANGED = "tool.rules_changed"
 ONE_PERSON = "One person decides, the one it is called for. Let approvers or a group decide first."
 
 
-class BadRules(ValueError):
-    """The rules cannot hold; `problems` has a sentence for each field of Rules that is in the way."""
-
-    def __init__(self, problems: dict[str, str]) -> None:
-        super().__init__(" ".join(problems.values()))
-        self.problems = problems
+class BadRules(Invalid):
+    """The rules cannot hold; `errors` has a sentence for each field of Rules that is in the way."""
 
 
-class OnlyAdministrators(Exception):
+class OnlyAdministrators(Forbidden):
     """Only administrators, as people, say who decides: no program changes what it is held by (SR-27)."""
 
     def __init__(self) -> None:

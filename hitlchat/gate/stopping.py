@@ -14,6 +14,7 @@ from django.db import transaction
 from django.dispatch import Signal
 
 from hitlchat.base.background import Waker
+from hitlchat.base.problems import NotFound
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import AuditEvent, ToolCall
 from hitlchat.gate.sources import hears_of_stopping
@@ -31,7 +32,7 @@ T = TypeVar("T")
 _executing: dict[UUID, Waker] = {}
 
 
-class NoSuchCall(LookupError):
+class NoSuchCall(NotFound):
     """No call has this id, or it is someone else's."""
 
 

@@ -5,18 +5,19 @@ from django.shortcuts import get_object_or_404
 
 from hitlchat.accounts.access import administrators_only
 from hitlchat.accounts.roles import may_administer
+from hitlchat.base.problems import Forbidden
 from hitlchat.gate.actor import Actor
 from hitlchat.upstreams.models import UpstreamServer
 
 
-class OnlyAdministrators(Exception):
+class OnlyAdministrators(Forbidden):
     """Servers, and what is exposed of them, are for administrators."""
 
     def __init__(self) -> None:
         super().__init__("Only an administrator may change upstream servers and what is exposed of them.")
 
 
-class OnlyPeople(Exception):
+class OnlyPeople(Forbidden):
     """A program's credential tried to make a tool ask less often, or to accept something; that is for people."""
 
     def __init__(self) -> None:

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from django.core.exceptions import ValidationError
 
 from hitlchat.base.canonical import storable
+from hitlchat.base.problems import Invalid
 from hitlchat.secrets import references
 from hitlchat.upstreams import values
 from hitlchat.upstreams.client import ServerSpec, can_be_found_with
@@ -42,12 +43,8 @@ _OF_PROGRAMS, _OF_ADDRESSES = ("command", "env"), ("url", "headers")
 _RIGHT: dict[str, Any] = {"url": "https://localhost", "command": "true", "headers": {}, "env": {}}
 
 
-class BadServer(ValueError):
+class BadServer(Invalid):
     """The description cannot be kept: `errors` has a sentence for each field."""
-
-    def __init__(self, errors: dict[str, str]) -> None:
-        super().__init__(" ".join(errors.values()))
-        self.errors = errors
 
 
 @dataclass(frozen=True)

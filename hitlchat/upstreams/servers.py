@@ -68,12 +68,16 @@ _FORGOTTEN: dict[str, Any] = {
 class NameTaken(BadServer):
     """Another server has this name, maybe with other capital letters."""
 
+    status = 409
+
     def __init__(self, name: str) -> None:
         super().__init__({"name": f"There is a server named {name!r} already, maybe with other capital letters."})
 
 
 class NotConfirmed(BadServer):
     """A program is only started as the person has seen it: `command_line` is what would be."""
+
+    status = 409
 
     def __init__(self, command_line: str) -> None:
         super().__init__({"command": f"Confirm that this is to be started on the server: {command_line}"})

@@ -35,7 +35,7 @@ def read(status: Status, templates: dict[str, str], **more: Any) -> dict[str, An
 def refusal(wanted: dict[str, str | None], user: User) -> dict[str, str]:
     with pytest.raises(results.BadTexts) as caught:
         results.save(None, wanted, signed_in(user))
-    return caught.value.problems
+    return caught.value.errors
 
 
 @pytest.mark.parametrize("status", FACTS)

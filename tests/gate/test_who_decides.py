@@ -393,7 +393,7 @@ def test_rules_that_cannot_hold_are_refused_with_the_field_named(
     given: dict[str, Any] = {name: finance if value == "finance" else value for name, value in rules.items()}
     with pytest.raises(ruling.BadRules) as refused:
         ruling.change(tool, Rules(**given), signed_in(alice))
-    assert list(refused.value.problems) == [field]
+    assert list(refused.value.errors) == [field]
     assert not Oversight.objects.exists()
 
 

@@ -34,7 +34,7 @@ def waiting_call(user: User, tool: Tool, arguments: dict[str, Any] | None = None
 def problems(draft: Draft) -> dict[str, str]:
     with pytest.raises(AuthoringError) as caught:
         check(draft)
-    return caught.value.problems
+    return caught.value.errors
 
 
 def test_a_tool_without_capabilities_never_asks_by_default() -> None:
@@ -130,7 +130,7 @@ def test_a_tool_whose_code_fails_the_check_is_not_published(make_tool: MakeTool)
     tool = make_tool("echo", published=False, code=ECHO + "\n\nclass Broken(Exception):\n    pass\n")
     with pytest.raises(AuthoringError) as caught:
         authoring.publish(tool, signed_in(User.objects.get(username="alice")))
-    assert "Line " in caught.value.problems["code"]
+    assert "Line " in caught.value.errors["code"]
     assert not Tool.objects.get(pk=tool.pk).published
 
 
@@ -179,7 +179,7 @@ DESTROYS: dict[str, Any] = {"capabilities": {"destructive": True}, "hitl_mode": 
 def test_only_an_administrator_lets_a_critical_tool_run_unasked(make_tool: MakeTool, alice: User, bob: User) -> None:
     with pytest.raises(AuthoringError) as caught:
         authoring.create(Draft("drop", ECHO, **DESTROYS), signed_in(bob))
-    assert "administrator" in caught.value.problems["hitl_mode"]
+    assert "administrator" in caught.value.errors["hitl_mode"]
     tool = authoring.create(Draft("drop", ECHO, **DESTROYS), signed_in(alice))
     assert authoring.amend(tool, {"title": "Drop"}, signed_in(bob)).title == "Drop"
     with pytest.raises(AuthoringError, match="administrator"):

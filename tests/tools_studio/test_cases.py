@@ -116,7 +116,7 @@ def test_an_edit_makes_every_outcome_stale(half: Tool, alice: User) -> None:
 def test_a_case_that_is_unsound_is_refused_by_field(half: Tool, case: Case, field: str) -> None:
     with pytest.raises(AuthoringError) as caught:
         cases.add(half, case)
-    assert caught.value.problems.keys() == {field}
+    assert caught.value.errors.keys() == {field}
     assert not TestCase.objects.exists()
 
 

@@ -108,7 +108,7 @@ def test_the_operator_may_name_what_tools_may_refer_to() -> None:
 def test_a_wrong_variable_is_refused_in_words(variable: Variable, said: str) -> None:
     with pytest.raises(AuthoringError) as caught:
         check(Draft("t", ECHO, variables=(variable,)))
-    assert said in caught.value.problems["variables"]
+    assert said in caught.value.errors["variables"]
 
 
 def test_a_name_is_given_once() -> None:
@@ -127,7 +127,7 @@ def test_a_tool_whose_variable_has_no_value_stays_a_draft(make_tool: MakeTool) -
     tool = make_tool("shop", published=False, variables=(Variable("SHOP_KEY", secret=True),))
     with pytest.raises(AuthoringError) as caught:
         authoring.publish(tool, SYSTEM)
-    assert caught.value.problems == {"variables": "SHOP_KEY has no value yet."}
+    assert caught.value.errors == {"variables": "SHOP_KEY has no value yet."}
 
 
 def test_the_person_who_decides_reads_which_secrets_the_server_adds(make_tool: MakeTool) -> None:

@@ -235,7 +235,7 @@ def _tool_problems(raw: Any, path: Path) -> Iterator[Problem]:
 
 def at_fields(place: str, error: AuthoringError) -> Iterator[Problem]:
     """Yield what is wrong with a draft, by the names that the file has for its fields."""
-    for name, said in error.problems.items():
+    for name, said in error.errors.items():
         yield Problem(f"{place}.{JSON_NAMES.get(name, name)}", said)
 
 

@@ -6,14 +6,17 @@ from typing import Any
 from django.utils import timezone
 
 from hitlchat.base import canonical
+from hitlchat.base.problems import Problem
 from hitlchat.gate.models import Tool
 from hitlchat.sandbox.limits import in_words
 from tools_studio import cases, drafts
 from tools_studio.exchange.reading import FORMAT, MOST_BYTES, MOST_TOOLS, VERSION
 
 
-class TooMuch(ValueError):
+class TooMuch(Problem, ValueError):
     """The file would be larger than any import accepts."""
+
+    status = 422
 
 
 def document(tools: Iterable[Tool]) -> dict[str, Any]:

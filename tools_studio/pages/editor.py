@@ -74,7 +74,7 @@ def new(request: HttpRequest) -> HttpResponse:
         try:
             tool = authoring.create(form.draft(), actor_of(request))
         except AuthoringError as error:
-            form.show(error.problems)
+            form.show(error.errors)
         else:
             return _saved(tool)
     context = page.of(request, form) | {
@@ -111,7 +111,7 @@ def tool(request: HttpRequest, name: str) -> HttpResponse:
             form.asks_to_lower = True
             form.add_error("hitl_mode", f"{error} Confirm it below, then save.")
         except AuthoringError as error:
-            form.show(error.problems)
+            form.show(error.errors)
         else:
             return _saved(changed, was_published=found.published, withdrawn=withdrawn)
     context = page.of(request, form) | _told(request)
@@ -197,6 +197,6 @@ def publish(request: HttpRequest, name: str) -> HttpResponse:
         authoring.publish(found, actor_of(request))
     except AuthoringError as error:
         form = ToolForm(tool=found, draft=draft_of(found))
-        context = page.of(request, form) | {"not_published": error.problems}
+        context = page.of(request, form) | {"not_published": error.errors}
         return render(request, "studio/tool.html", context, status=422)
     return redirect("tool", name)

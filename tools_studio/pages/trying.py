@@ -190,7 +190,7 @@ def add(request: HttpRequest, name: str) -> HttpResponse:
         cases.add(tool, case, call)
     except AuthoringError as error:
         typed = {key: request.POST.get(key, "") for key in ("name", "arguments", "expectation", "expected")}
-        return _page(request, tool, status=422, problems=error.problems, typed=typed)
+        return _page(request, tool, status=422, problems=error.errors, typed=typed)
     return redirect(reverse("tool-cases", args=[name], query={"added": case.name}))
 
 

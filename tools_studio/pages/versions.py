@@ -73,7 +73,7 @@ def restore(request: HttpRequest, name: str, number: int) -> HttpResponse:
     except Unreadable as error:
         return _list(request, tool, status=422, not_restored=version, problems=[str(error)])
     except AuthoringError as error:
-        said = [f"{versions.WORDS.get(field, field)}: {text}" for field, text in error.problems.items()]
+        said = [f"{versions.WORDS.get(field, field)}: {text}" for field, text in error.errors.items()]
         return _list(request, tool, status=422, not_restored=version, problems=said)
     script: Script = tool.script
     query = {"restored": number} | ({"anew": 1} if saved.version != script.version else {})

@@ -15,6 +15,7 @@ from django.dispatch import Signal
 from hitlchat.accounts.roles import may_administer
 from hitlchat.base import canonical
 from hitlchat.base.database import durable
+from hitlchat.base.problems import NotFound
 from hitlchat.gate import policy, stopping
 from hitlchat.gate.actor import SYSTEM, Actor
 from hitlchat.gate.grants import scope, standing
@@ -42,7 +43,7 @@ MOST_AT_ONCE = 500
 DECLINED = "the call that it was given with was declined when it was asked about again"
 
 
-class NoSuchGrant(LookupError):
+class NoSuchGrant(NotFound):
     """No grant has this id, or it is not this person's: both look the same from outside."""
 
     def __init__(self) -> None:

@@ -8,6 +8,7 @@ from django.utils import timezone
 
 from hitlchat.base import canonical
 from hitlchat.base.canonical import storable
+from hitlchat.base.problems import Invalid
 from hitlchat.gate.models import Grant
 from hitlchat.gate.models.calls import MOST_CALLS
 
@@ -21,14 +22,13 @@ UNBOUNDED: Final = (
 )
 
 
-class BadGrant(ValueError):
-    """No such grant can be given, so nothing was decided. `errors`: by the name of the part, or by “grant” for all of
-    it, what was expected.
+class BadGrant(Invalid):
+    """No such grant can be given, so nothing was decided.
+
+    `errors`: by the name of the part, or by “grant” for all of it, what was expected.
     """
 
-    def __init__(self, errors: dict[str, str]) -> None:
-        super().__init__(" ".join(errors.values()))
-        self.errors = errors
+    within = "grant"
 
 
 @dataclass(frozen=True)

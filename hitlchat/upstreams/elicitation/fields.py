@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from hitlchat.base import expressions
 from hitlchat.base.canonical import storable
+from hitlchat.base.problems import Invalid
 from hitlchat.upstreams.risk.limits import linear
 
 Kind = Literal["text", "integer", "number", "boolean", "one", "many"]
@@ -293,12 +294,10 @@ def missing(field: Field) -> str:
     return "Fill this in." if field.kind in {"text", "integer", "number"} else "Choose one of them."
 
 
-class BadAnswer(ValueError):
+class BadAnswer(Invalid):
     """`errors`: what is wrong, by the names of fields."""
 
-    def __init__(self, errors: Mapping[str, str]) -> None:
-        super().__init__(" ".join(f"{name}: {said}" for name, said in errors.items()))
-        self.errors = dict(errors)
+    within = "content"
 
 
 def checked(fields: Iterable[Field], content: Mapping[str, Any]) -> dict[str, Value]:

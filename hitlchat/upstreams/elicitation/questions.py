@@ -13,6 +13,7 @@ from django.db.models.functions import Now
 from django.dispatch import Signal
 
 from hitlchat.base import canonical, database
+from hitlchat.base.problems import Conflict, Forbidden, NotFound
 from hitlchat.gate.actor import SYSTEM, Actor
 from hitlchat.gate.models import ToolCall
 from hitlchat.gate.status import Status
@@ -35,15 +36,15 @@ EVENTS = {
 question_changed = Signal()
 
 
-class NoSuchQuestion(LookupError):
+class NoSuchQuestion(NotFound):
     """No question has this id, or it is someone else's."""
 
 
-class OnlyPeople(Exception):
+class OnlyPeople(Forbidden):
     """A program's credential tried to answer."""
 
 
-class NotOpen(Exception):
+class NotOpen(Conflict):
     """The question was answered, taken back, or too late; the message says which."""
 
     def __init__(self, question: UpstreamQuestion) -> None:
