@@ -9,4 +9,7 @@ class HitlchatConfig(AppConfig):
     label = "hitlchat"
 
     def ready(self) -> None:
+        from hitlchat import subscribers  # noqa: PLC0415
+
+        subscribers.subscribe()
         register(check_settings, "hitlchat")

@@ -55,9 +55,9 @@ class Household:
             background.adopt(loop)
             if settings.OTEL_EXPORTER_OTLP_ENDPOINT:
                 self._traces = import_string("hitlchat.telemetry.traces.Traces")()
-            keepers = (runner.keep_house, connections.serve, submitting.keep, notices.keep, record.keep)
+            workers = (runner.heartbeat(), runner.sweeper(), submitting.watch())
+            keepers = (*(each.work for each in workers), connections.serve, notices.keep, record.keep, _swept)
             self._keepers = [loop.create_task(keep()) for keep in keepers]
-            self._keepers.append(loop.create_task(_swept()))
 
     async def end(self) -> None:
         """Hand runs back, let executing calls end, close what runs beside. Nothing new is started afterwards."""
@@ -65,7 +65,7 @@ class Household:
             keeper.cancel()
         await runner.let_go()
         # Else others would count what still executes here as lost.
-        beating = asyncio.create_task(runner.keep_beating())
+        beating = asyncio.create_task(runner.heartbeat().work())
         await background.drain(settings.DRAIN_SECONDS)
         beating.cancel()
         await sessions.close()

@@ -22,6 +22,7 @@ from django.utils.decorators import sync_and_async_middleware
 from django.views.decorators.csrf import requires_csrf_token
 
 from hitlchat.base import database
+from hitlchat.base.background import failing
 from hitlchat.record import sealing
 
 BEHIND: Final = "not migrated"
@@ -80,13 +81,13 @@ def healthz(_request: HttpRequest) -> JsonResponse:
 def readyz(_request: HttpRequest) -> JsonResponse:
     """Answer 503 while the database is away, of another version, or takes no writes.
 
-    Else with the age of the oldest event that is not sealed.
+    Else with the age of the oldest event that is not sealed, and the workers whose last try failed, if any.
     """
     found = prober.look()
     if found.trouble:
         return JsonResponse({"status": "unavailable", "database": found.trouble}, status=503)
     record = {"oldestUnsealedSeconds": round(found.unsealed, 1), "overdue": sealing.is_overdue(found.unsealed)}
-    return JsonResponse({"status": "ok", "record": record})
+    return JsonResponse({"status": "ok", "record": record} | ({"failing": sorted(failing)} if failing else {}))
 
 
 PROBES: Final = {"/healthz": healthz, "/readyz": readyz}

@@ -1,29 +1,23 @@
 """Drives runs in this process: one task for each claimed run, a heartbeat for their leases, and the sweeper."""
 
 import asyncio
-import logging
-import time
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 from django.conf import settings
-from django.db import DatabaseError
 
 from hitlchat.agent import runs, transcript, writing
 from hitlchat.agent.loop import advance
 from hitlchat.agent.models import Conversation, Message
 from hitlchat.agent.runs import Claim, SaidBefore
 from hitlchat.base import database, tracing
-from hitlchat.base.background import background
+from hitlchat.base.background import Worker, background
 from hitlchat.base.database import in_db
-from hitlchat.gate import perform, stopping
+from hitlchat.gate import perform
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.status import SETTLED, Status
 from hitlchat.gate.sweep import sweep
-from hitlchat.gate.transition import call_moved
-
-logger = logging.getLogger(__name__)
 
 SWEEP_SECONDS = 2.0
 # A call bears the time of its move, and shows only when that is committed.
@@ -56,37 +50,25 @@ def stop(run_id: UUID, conversation_id: UUID, actor: Actor) -> bool:
     return stopped
 
 
-def listen() -> None:
-    call_moved.connect(_on_move, dispatch_uid="agent")
-    stopping.stop_requested.connect(_on_stop_requested, dispatch_uid="agent")
+def heartbeat() -> Worker:
+    """Say in time, again and again, that this process still has its runs and executes its calls."""
+    return Worker("heartbeat", _beat, settings.LEASE_SECONDS / 3)
 
 
-async def keep_house() -> None:
-    """The sweeper and the heartbeat of one server process; ends only by being cancelled."""
-    beat_every = settings.LEASE_SECONDS / 3
-    last_beat = 0.0
-    # None until a sweep has seen what happened while no server ran.
-    swept: datetime | None = None
-    while True:
-        try:
-            if time.monotonic() - last_beat >= beat_every:
-                last_beat = time.monotonic()
-                await _beat()
-            swept = await in_db(_sweep)(swept)
-        except Exception:
-            # The database may be restarting, or one row be unreadable: neither may end the housekeeping.
-            logger.exception("The sweeper failed; it tries again")
-        await asyncio.sleep(SWEEP_SECONDS)
+def sweeper() -> Worker:
+    """Look for what is over, left behind by others, or settled while no server ran."""
+    return Worker("sweeper", Sweeper().look, SWEEP_SECONDS)
 
 
-async def keep_beating() -> None:
-    """The heartbeat alone, while a server that ends waits for its tools; ends only by being cancelled."""
-    while True:
-        try:
-            await _beat()
-        except DatabaseError:
-            logger.exception("The heartbeat failed; it tries again")
-        await asyncio.sleep(settings.LEASE_SECONDS / 3)
+class Sweeper:
+    """Sweeper of one process."""
+
+    def __init__(self) -> None:
+        # None until a sweep has seen what happened while no server ran.
+        self._swept: datetime | None = None
+
+    async def look(self) -> None:
+        self._swept = await in_db(_sweep)(self._swept)
 
 
 async def let_go() -> None:
@@ -149,7 +131,7 @@ def _wake(turn_id: UUID) -> None:
         _start(claim)
 
 
-def _on_move(
+def on_move(
     *, call_id: UUID, status: Status, asked_again: bool, conversation_id: UUID | None, turn_id: UUID | None, **_: Any
 ) -> None:
     if conversation_id is not None:
@@ -166,7 +148,7 @@ def _on_move(
         writing.tell_soon(conversation_id, "message", message=str(note.pk))
 
 
-def _on_stop_requested(*, call_id: UUID, conversation_id: UUID | None, turn_id: UUID | None, **_: Any) -> None:
+def on_stop_requested(*, call_id: UUID, conversation_id: UUID | None, turn_id: UUID | None, **_: Any) -> None:
     if conversation_id is not None:
         status = Status.EXECUTING.value
         writing.tell_soon(conversation_id, "call", call=str(call_id), turn=str(turn_id), status=status)

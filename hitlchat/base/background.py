@@ -1,4 +1,4 @@
-"""Work that outlives the request that caused it: tasks on the server's event loop, woken from any thread."""
+"""Work that outlives the request that caused it: tasks and workers on the loop, woken from any thread."""
 
 import asyncio
 import contextvars
@@ -6,6 +6,7 @@ import logging
 import os
 import sys
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from functools import cache
 from typing import Any
 from uuid import uuid4
@@ -91,6 +92,52 @@ class Background:
             task.cancel()
         if late:
             await asyncio.wait(late, timeout=5)
+
+
+LONGEST_PAUSE = 10.0
+# The names of those workers of this process whose last try failed.
+failing: set[str] = set()
+
+
+class Worker:
+    """Work of a server process that is done again and again: `look` is awaited every so many seconds, or once woken.
+
+    A failure never ends it: the database may be restarting. The pauses then double, up to LONGEST_PAUSE.
+    """
+
+    def __init__(self, name: str, look: Callable[[], Awaitable[object]], every: float) -> None:
+        self._name, self._look, self._every = name, look, every
+        self._failures = 0
+        self._awake = Waker()
+
+    def wake(self) -> None:
+        """Have it look now; from any thread."""
+        self._awake.wake()
+
+    async def work(self) -> None:
+        """Work until cancelled."""
+        try:
+            while True:
+                self._awake.clear()
+                await self._try()
+                longest = max(self._every, LONGEST_PAUSE)
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(min(self._every * 2**self._failures, longest)):
+                        await self._awake.wait()
+        finally:
+            failing.discard(self._name)
+
+    async def _try(self) -> None:
+        try:
+            await self._look()
+        except Exception:
+            # Doubled no further, as the pause is the longest long before.
+            self._failures = min(self._failures + 1, 10)
+            failing.add(self._name)
+            logger.exception("The worker %r failed; it tries again", self._name)
+        else:
+            self._failures = 0
+            failing.discard(self._name)
 
 
 async def _logged(work: Work, arguments: tuple[Any, ...]) -> None:

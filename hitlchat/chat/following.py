@@ -4,9 +4,6 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from hitlchat.agent import writing
-from hitlchat.gate.grants.giving import grant_changed
-from hitlchat.upstreams.elicitation.questions import question_changed
-from hitlchat.upstreams.history import progressed
 
 if TYPE_CHECKING:
     from hitlchat.upstreams.client import Step
@@ -14,23 +11,17 @@ if TYPE_CHECKING:
 LONGEST_MESSAGE = 200
 
 
-def listen() -> None:
-    progressed.connect(_on_progress, dispatch_uid="chat")
-    question_changed.connect(_on_question, dispatch_uid="chat")
-    grant_changed.connect(_on_grant, dispatch_uid="chat")
-
-
-def _on_progress(*, call_id: UUID, conversation_id: UUID | None, step: "Step", **_: Any) -> None:
+def on_progress(*, call_id: UUID, conversation_id: UUID | None, step: "Step", **_: Any) -> None:
     if conversation_id is not None:
         said = {"done": step.progress, "total": step.total, "message": step.message[:LONGEST_MESSAGE]}
         writing.tell_soon(conversation_id, "progress", call=str(call_id), **said)
 
 
-def _on_question(*, call_id: UUID, conversation_id: UUID | None, turn_id: UUID | None, **_: Any) -> None:
+def on_question(*, call_id: UUID, conversation_id: UUID | None, turn_id: UUID | None, **_: Any) -> None:
     if conversation_id is not None:
         writing.tell_soon(conversation_id, "question", call=str(call_id), turn=str(turn_id))
 
 
-def _on_grant(*, conversation_id: UUID | None, **_: Any) -> None:
+def on_grant(*, conversation_id: UUID | None, **_: Any) -> None:
     if conversation_id is not None:
         writing.tell_soon(conversation_id, "grants")

@@ -21,7 +21,6 @@ from hitlchat.gate.deciders import NotEntitled, sees
 from hitlchat.gate.models import Approval, Decision, Verdict
 from hitlchat.gate.quorum import AlreadyCounted
 from hitlchat.gate.status import Status
-from hitlchat.gate.transition import call_moved
 
 # From this risk level on each call is looked at and answered by itself.
 TOO_RISKY = 4
@@ -143,10 +142,6 @@ def _one(item: Item, verdict: Answer, actor: Actor, prompt: str, *, reason: str,
     return Outcome(item.approval, prompt, "Approved." if verdict == "approve" else "Declined.", counted=True)
 
 
-def listen() -> None:
-    call_moved.connect(_on_move, dispatch_uid="joining")
-
-
 def leads(rows: Iterable[Approval]) -> list[tuple[Approval, int]]:
     """Return the waiting approvals that get a card: of identical ones the first, with how many there are."""
     found: dict[str, list[Approval]] = {}
@@ -180,7 +175,7 @@ def twins(approval: Approval) -> list[Approval]:
     return list(rows.exclude(pk=approval.pk))
 
 
-def _on_move(*, call_id: UUID, status: Status, **_: Any) -> None:
+def on_move(*, call_id: UUID, status: Status, **_: Any) -> None:
     if status not in (Status.APPROVED, Status.DECLINED):
         return
     approval = Approval.objects.select_related("call").filter(call_id=call_id).exclude(same="").first()

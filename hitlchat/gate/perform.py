@@ -22,7 +22,7 @@ from hitlchat.gate.placing import ANYWHERE, READY, NoPlace, Place
 from hitlchat.gate.sources import OutcomeUnknown, Source, ToolResult, source
 from hitlchat.gate.staleness import Look, LookFirst
 from hitlchat.gate.status import Status
-from hitlchat.gate.transition import StaleCall, call_moved, move
+from hitlchat.gate.transition import StaleCall, move
 
 _calls: set[UUID] = set()
 
@@ -279,9 +279,6 @@ def _lost(call_id: UUID, why: str, only_if: Q | None = None) -> None:
         logger.info("Call %s was settled, or its process spoke up, after all", call_id)
 
 
-def _on_move(*, call_id: UUID, status: Status, **_: Any) -> None:
+def on_move(*, call_id: UUID, status: Status, **_: Any) -> None:
     if status in READY:
         begin(call_id)
-
-
-call_moved.connect(_on_move, dispatch_uid="perform")

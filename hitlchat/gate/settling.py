@@ -13,7 +13,6 @@ from hitlchat.base.database import in_db
 from hitlchat.gate import perform, placing
 from hitlchat.gate.models import ToolCall
 from hitlchat.gate.status import SETTLED, Status
-from hitlchat.gate.transition import call_moved
 
 LOOK_AGAIN_SECONDS = 1.0
 
@@ -86,10 +85,7 @@ def _begun(related: tuple[str, ...], call_id: UUID) -> ToolCall:
     return call
 
 
-def _on_move(*, call_id: UUID, status: Status, **_: Any) -> None:
+def on_move(*, call_id: UUID, status: Status, **_: Any) -> None:
     if status in SETTLED:
         for event in tuple(_waiters.get(call_id, ())):
             event.wake()
-
-
-call_moved.connect(_on_move, dispatch_uid="settling")

@@ -22,7 +22,6 @@ from hitlchat.gate.who import claim
 from hitlchat.mcp_server.door import ACCESS, GONE
 from hitlchat.mcp_server.tokens import Access
 from hitlchat.upstreams.client import Step
-from hitlchat.upstreams.history import progressed
 
 _following: WeakValueDictionary[UUID, "Progress"] = WeakValueDictionary()
 
@@ -83,12 +82,9 @@ class Progress:
             await self._session.report_progress(progress, total, message)
 
 
-def _on_step(*, call_id: UUID, step: Step, **_: Any) -> None:
+def on_progress(*, call_id: UUID, step: Step, **_: Any) -> None:
     if (progress := _following.get(call_id)) is not None:
         progress.notice(step)
-
-
-progressed.connect(_on_step, dispatch_uid="mcp_server")
 
 
 class Asked:

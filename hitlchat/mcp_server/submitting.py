@@ -1,7 +1,6 @@
 """Putting a call to the gate, and holding it while this process keeps its client connected."""
 
 import asyncio
-import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -15,7 +14,7 @@ from django.db.models.expressions import CombinedExpression
 from django.db.models.functions import Now
 
 from hitlchat.base import database, lease
-from hitlchat.base.background import background
+from hitlchat.base.background import Worker, background
 from hitlchat.base.canonical import storable
 from hitlchat.base.database import in_db
 from hitlchat.gate import withdraw
@@ -26,8 +25,6 @@ from hitlchat.gate.submit import CallRequest, Prepared, admit, prepare
 from hitlchat.mcp_server.models import Submission
 from hitlchat.mcp_server.question import Way, way
 from hitlchat.mcp_server.request import Asked
-
-logger = logging.getLogger(__name__)
 
 LOST = "the server that its client was connected to ended before the question was answered"
 EXPIRED = "its token expired"
@@ -80,15 +77,9 @@ def outlives(call_id: UUID) -> None:
     Submission.objects.filter(pk=call_id).update(ends=False)
 
 
-async def keep() -> None:
-    """Say that this process lives, and look for what others have left; ends only by being cancelled."""
-    while True:
-        try:
-            await in_db(_look)()
-        except Exception:
-            # The database may be restarting: that must not end the watch.
-            logger.exception("Looking after the calls that clients wait for failed; it is tried again")
-        await asyncio.sleep(settings.LEASE_SECONDS / 3)
+def watch() -> Worker:
+    """Say that this process still has its clients, and look for calls whose clients others have lost."""
+    return Worker("clients", in_db(_look), settings.LEASE_SECONDS / 3)
 
 
 def _note(call_id: UUID, end: CombinedExpression | None = None, *, is_lost: bool = False) -> None:

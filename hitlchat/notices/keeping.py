@@ -3,11 +3,10 @@
 import asyncio
 import logging
 from collections import Counter
-from contextlib import suppress
 
 from django.utils import timezone
 
-from hitlchat.base.background import Waker
+from hitlchat.base.background import Worker
 from hitlchat.base.database import in_db
 from hitlchat.notices import composing, sending
 from hitlchat.notices.hearing import Audience, Reading
@@ -25,27 +24,21 @@ class Keeper:
     """Keeper of one loop. Each delivery is a task of its own, so that none waits for another."""
 
     def __init__(self) -> None:
-        self.awake = Waker()
+        self.worker = Worker("notices", self._take_turn, LOOK_SECONDS)
+        self._looks = 0
         self._under_way: dict[asyncio.Task[None], Notice] = {}
 
-    async def serve(self) -> None:
-        """Ends only by being cancelled; what is under way is then left to the next process."""
-        looks = 0
+    async def work(self) -> None:
+        """Work until cancelled; what is under way is then left to the next process."""
         try:
-            while True:
-                self.awake.clear()
-                try:
-                    await self.look(tidy=looks % TIDY_EVERY == 0)
-                except Exception:
-                    # The database may be restarting: that must not end the notices.
-                    logger.exception("Looking after notices failed; it is tried again")
-                looks += 1
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(LOOK_SECONDS):
-                        await self.awake.wait()
+            await self.worker.work()
         finally:
             for task in self._under_way:
                 task.cancel()
+
+    async def _take_turn(self) -> None:
+        looks, self._looks = self._looks, self._looks + 1
+        await self.look(tidy=looks % TIDY_EVERY == 0)
 
     async def look(self, *, tidy: bool = False) -> None:
         """Take in what happened, make the notices whose time has come, and begin to send what is due."""
@@ -73,7 +66,7 @@ class Keeper:
 
     def _over(self, task: asyncio.Task[None]) -> None:
         del self._under_way[task]
-        self.awake.wake()
+        self.worker.wake()
         if not task.cancelled() and (error := task.exception()) is not None:
             # Its lease runs out, and it is sent again.
             logger.error("A notice could not be sent", exc_info=error)
@@ -96,7 +89,7 @@ async def keep() -> None:
     keeper = Keeper()
     _keepers.add(keeper)
     try:
-        await keeper.serve()
+        await keeper.work()
     finally:
         _keepers.discard(keeper)
 
@@ -104,4 +97,4 @@ async def keep() -> None:
 def wake() -> None:
     """Somebody waits for what was just put on its way; from any thread."""
     for keeper in tuple(_keepers):
-        keeper.awake.wake()
+        keeper.worker.wake()

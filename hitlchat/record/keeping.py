@@ -13,6 +13,7 @@ from django.db import DatabaseError, IntegrityError, connection, transaction
 from django.utils import timezone
 
 from hitlchat.base import append_only
+from hitlchat.base.background import Worker
 from hitlchat.base.database import in_db
 from hitlchat.gate.actor import SYSTEM, Actor
 from hitlchat.gate.models import AuditEvent, Drop, Seal
@@ -180,13 +181,11 @@ async def keep() -> None:
     # What a process before left, which may have died; and this one may die as soon.
     await seal_what_is_left()
     keeper, clock = Keeper(), asyncio.get_running_loop().time
-    while True:
-        try:
-            await in_db(keeper.look)(clock())
-        except Exception:
-            # The database may be restarting: that may not end the keeping.
-            logger.exception("The record could not be sealed; it is tried again")
-        await asyncio.sleep(settings.HITL_RECORD_SECONDS)
+
+    async def look() -> None:
+        await in_db(keeper.look)(clock())
+
+    await Worker("record", look, settings.HITL_RECORD_SECONDS).work()
 
 
 async def seal_what_is_left() -> None:

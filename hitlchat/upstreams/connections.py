@@ -15,7 +15,7 @@ from django.db.models import QuerySet
 from django.db.models.functions import Now
 
 from hitlchat.base import database
-from hitlchat.base.background import me
+from hitlchat.base.background import Worker, me
 from hitlchat.base.canonical import storable
 from hitlchat.base.database import in_db
 from hitlchat.base.lease import SLACK
@@ -26,7 +26,6 @@ from hitlchat.upstreams.catalog import CHANGED
 from hitlchat.upstreams.client import Listing, ListingFailed, NeverRan, Outcome, Pool, Status, Trial, try_connect
 from hitlchat.upstreams.discovering import Listed
 from hitlchat.upstreams.drafts import ServerDraft
-from hitlchat.upstreams.history import servers_changed
 from hitlchat.upstreams.models import ComposedTool, ServerState, ToolState, UpstreamServer
 from hitlchat.upstreams.oauth import refresh
 from hitlchat.upstreams.reaching import around
@@ -167,28 +166,11 @@ class Upkeep:
         self._known: dict[str, Known] = {}
         self._unreported: set[str] = set()
         self._changing = asyncio.Lock()
-        self._awake = asyncio.Event()
+        self.worker = Worker("upstreams", self._take_turn, LOOK_SECONDS)
 
-    def wake(self) -> None:
-        """Look at the rows now; from any thread."""
-        if not self.loop.is_closed():
-            self.loop.call_soon_threadsafe(self._awake.set)
-
-    async def serve(self) -> None:
-        """Keep all enabled servers connected; ends only by being cancelled."""
-        while True:
-            self._awake.clear()
-            try:
-                await self.look()
-                await self.report()
-            except Exception:
-                # The database may be restarting: that must not end what keeps the servers.
-                logger.exception("Looking after the upstream servers failed; it is tried again")
-            try:
-                async with asyncio.timeout(LOOK_SECONDS):
-                    await self._awake.wait()
-            except TimeoutError:
-                continue
+    async def _take_turn(self) -> None:
+        await self.look()
+        await self.report()
 
     async def look(self) -> None:
         """Make the connections what the rows say, and connect."""
@@ -322,7 +304,7 @@ async def serve() -> None:
     """Keep all servers until cancelled, for the server process. What is executing then still needs them: `end` it."""
     global _serving  # noqa: PLW0603
     _serving = Upkeep()
-    await _serving.serve()
+    await _serving.worker.work()
 
 
 async def end() -> None:
@@ -347,12 +329,9 @@ async def upkeep() -> AsyncIterator[Upkeep]:
         await once.close()
 
 
-def _wake(**_: Any) -> None:
+def on_servers_changed(**_: Any) -> None:
     if _serving is not None:
-        _serving.wake()
-
-
-servers_changed.connect(_wake, dispatch_uid="upstreams")
+        _serving.worker.wake()
 
 
 def attempt(server: UpstreamServer) -> Trial:

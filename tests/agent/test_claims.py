@@ -37,11 +37,12 @@ LONG_AGO = timedelta(minutes=10)
 
 @pytest.fixture
 async def house(loop: None) -> AsyncIterator[None]:
-    """The sweeper runs, as in a server."""
-    keeper = asyncio.create_task(runner.keep_house())
+    """The heartbeat and the sweeper run, as in a server."""
+    keepers = [asyncio.create_task(each.work()) for each in (runner.heartbeat(), runner.sweeper())]
     yield
-    keeper.cancel()
-    await asyncio.wait([keeper])
+    for keeper in keepers:
+        keeper.cancel()
+    await asyncio.wait(keepers)
 
 
 @pytest.fixture
@@ -147,7 +148,7 @@ async def test_the_heartbeat_lets_go_of_a_run_that_is_no_longer_held(talk: Talk,
     run = await talk.say()
     await gate.arrival()
     await steal(run)
-    keeper = asyncio.create_task(runner.keep_house())
+    keeper = asyncio.create_task(runner.heartbeat().work())
     await everything_ended(but=keeper)
     keeper.cancel()
     await asyncio.wait([keeper])
@@ -331,7 +332,7 @@ async def without_server(act: Callable[..., Any], approval: Approval) -> None:
 
 
 async def with_house(talk: Talk) -> Run:
-    keeper = asyncio.create_task(runner.keep_house())
+    keeper = asyncio.create_task(runner.sweeper().work())
     run = await talk.over()
     keeper.cancel()
     await asyncio.wait([keeper])

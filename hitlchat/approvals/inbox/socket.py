@@ -23,7 +23,6 @@ from hitlchat.base.database import in_db
 from hitlchat.gate import card, queue
 from hitlchat.gate.models import ToolCall
 from hitlchat.gate.status import Status
-from hitlchat.gate.transition import call_moved
 
 logger = logging.getLogger(__name__)
 
@@ -39,10 +38,6 @@ EVERYONE: Final = "inbox.everyone"
 def group(user_id: int) -> str:
     """The name of the group of a person's pages."""
     return f"inbox.person.{user_id}"
-
-
-def listen() -> None:
-    call_moved.connect(_on_move, dispatch_uid="inbox")
 
 
 class Pending:
@@ -69,7 +64,7 @@ class Pending:
 _pending = Pending()
 
 
-def _on_move(*, call_id: UUID, status: Status, **_: Any) -> None:
+def on_move(*, call_id: UUID, status: Status, **_: Any) -> None:
     if status in TOLD and background.running and _pending.add(call_id, background.loop):
         background.spawn(_tell_soon)
 

@@ -126,9 +126,6 @@ def _row(call: ToolCall, server: str, why: str) -> UpstreamQuestion:
     )
 
 
-def _on_change(*, question_id: UUID, **_: Any) -> None:
+def on_question(*, question_id: UUID, **_: Any) -> None:
     for waker in tuple(_waiters.get(question_id, ())):
         waker.wake()
-
-
-questions.question_changed.connect(_on_change, dispatch_uid="waiting")

@@ -17,7 +17,7 @@ from hitlchat.base.problems import Conflict, Forbidden, NotFound
 from hitlchat.gate.actor import SYSTEM, Actor
 from hitlchat.gate.models import ToolCall
 from hitlchat.gate.status import Status
-from hitlchat.gate.transition import call_moved, note
+from hitlchat.gate.transition import note
 from hitlchat.secrets import sealing
 from hitlchat.upstreams.elicitation.fields import BadAnswer, Value, checked, fields_of
 from hitlchat.upstreams.models import QuestionState, UpstreamQuestion
@@ -163,10 +163,7 @@ def _record(question: UpstreamQuestion, state: QuestionState, actor: Actor, **da
     )
 
 
-def _on_move(*, call_id: UUID, status: Status, **_: Any) -> None:
+def on_move(*, call_id: UUID, status: Status, **_: Any) -> None:
     # Whoever executes it to its end sees to that by itself; here it may be that nobody is left who could.
     if status == Status.UNKNOWN:
         end_with(call_id)
-
-
-call_moved.connect(_on_move, dispatch_uid="questions")

@@ -1,0 +1,48 @@
+"""Listeners: who hears of which change, in the order in which they hear of it.
+
+Listeners are named, and imported with the first change that they hear of: a console command that changes nothing
+need not load what runs beside a server. They get ids after the commit, and read the rows again; a listener that fails
+is logged, and keeps the others from nothing.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from django.dispatch import Signal
+from django.utils.module_loading import import_string
+
+from hitlchat.gate.grants.giving import grant_changed
+from hitlchat.gate.stopping import stop_requested
+from hitlchat.gate.transition import call_moved
+from hitlchat.upstreams.elicitation.questions import question_changed
+from hitlchat.upstreams.history import progressed, servers_changed
+
+LISTENERS: Final[Mapping[Signal, tuple[str, ...]]] = {
+    # A call has another status, or something about it was put on record.
+    call_moved: (
+        "hitlchat.gate.batch.on_move",  # answers its likes that wait, as it was answered
+        "hitlchat.gate.settling.on_move",  # wakes who waits here for it to be settled
+        "hitlchat.gate.perform.on_move",  # begins to execute what was allowed or approved
+        "hitlchat.upstreams.elicitation.questions.on_move",  # ends questions that nobody can answer any more
+        "hitlchat.agent.runner.on_move",  # tells the conversation, and goes on with a run that waited for it
+        "hitlchat.approvals.inbox.socket.on_move",  # tells open pages what waits, and what no longer does
+    ),
+    stop_requested: ("hitlchat.agent.runner.on_stop_requested",),
+    grant_changed: ("hitlchat.chat.following.on_grant",),
+    question_changed: ("hitlchat.upstreams.elicitation.asker.on_question", "hitlchat.chat.following.on_question"),
+    progressed: ("hitlchat.mcp_server.request.on_progress", "hitlchat.chat.following.on_progress"),
+    servers_changed: ("hitlchat.upstreams.connections.on_servers_changed",),
+}
+
+
+def subscribe() -> None:
+    for signal, paths in LISTENERS.items():
+        for path in paths:
+            signal.connect(_named(path), weak=False, dispatch_uid=path)
+
+
+def _named(path: str) -> Callable[..., None]:
+    def listen(**change: Any) -> None:
+        import_string(path)(**change)
+
+    return listen
