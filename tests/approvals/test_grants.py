@@ -128,7 +128,7 @@ def test_others_find_no_form(approval: Approval, charlie: User, client: Client) 
 
 
 def test_the_page_says_what_runs_unasked_and_revokes_at_once(bob: User, page: Client) -> None:
-    assert "Nothing runs on a grant" in page.get("/grants/").content.decode()
+    assert "No active grants" in page.get("/grants/").content.decode()
     tool = conditional()
     grant = granted(bob, tool, calls=3, this_conversation=True)
     assert runs(bob, tool)
@@ -162,14 +162,14 @@ def console(*words: Any) -> str:
 
 
 def test_the_operator_lists_and_revokes_on_the_console(bob: User) -> None:
-    assert "Nothing runs on a grant." in console("list")
+    assert "No active grants." in console("list")
     tool: Tool = conditional()
     grant = granted(bob, tool, calls=3)
     assert runs(bob, tool)
     assert "bob\tactive\trefund runs without asking for the next 3 calls.\tused 1 of 3" in console("list")
     assert "asks again" in console("revoke", str(grant.pk))
     assert not runs(bob, tool)
-    assert "Nothing runs on a grant." in console("list", "--user", "bob")
+    assert "No active grants." in console("list", "--user", "bob")
     (told,) = json.loads(console("list", "--all", "--json"))
     assert (told["id"], told["state"]) == (str(grant.pk), "revoked")
     with pytest.raises(CommandError, match="no grant with this id"):

@@ -38,7 +38,7 @@ def begin_edit(card: Locator) -> Locator:
 
 def see_changes(edit: Locator) -> None:
     press(edit.get_by_role("button", name="See the changes"))
-    expect(edit.get_by_role("heading", name="What your changes come to")).to_be_focused()
+    expect(edit.get_by_role("heading", name="Your changes")).to_be_focused()
     edit.page.wait_for_timeout(GRACE_MS)
 
 
@@ -133,7 +133,7 @@ def test_by_keyboard_alone_arguments_are_changed_and_approved(
     page.wait_for_timeout(GRACE_MS)
     press_to(page, card.get_by_role("button", name="See the changes"))
     page.keyboard.press("Enter")
-    expect(card.get_by_role("heading", name="What your changes come to")).to_be_focused()
+    expect(card.get_by_role("heading", name="Your changes")).to_be_focused()
     page.wait_for_timeout(GRACE_MS)
     press_to(page, approve_changed(card))
     model.enqueue(text("It said hello."))

@@ -71,7 +71,7 @@ def _become_administrator(page: Page, link: str) -> None:
     page.get_by_label("Username").fill("mira")
     page.get_by_label("Password").fill("a long enough pass phrase")
     page.get_by_role("button", name="Create the administrator").click()
-    expect(page.get_by_role("heading", name="What shall the assistant do?")).to_be_visible()
+    expect(page.get_by_role("heading", name="What would you like to do?")).to_be_visible()
 
 
 def _write_tool(page: Page) -> None:

@@ -180,7 +180,7 @@ def test_filters_say_what_they_hide_and_hold_while_calls_come(inbox: Inbox, ask:
     looking.check(page)
     looking.wear(page, "wide light")
     inbox.open("?tool=note&kind=mcp")
-    expect(page.get_by_text("Nothing matches")).to_be_visible()
+    expect(page.get_by_text("No call matches")).to_be_visible()
     page.get_by_role("link", name="Clear the filter").first.click()
     expect(inbox.lines).to_have_count(3)
 

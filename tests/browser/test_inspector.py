@@ -87,5 +87,5 @@ def test_a_client_is_asked_and_everything_it_says_and_hears_is_seen(bob: Page, h
 
 def test_a_session_of_another_process_is_said_to_be_one(bob: Page, house: House) -> None:
     bob.goto(f"{house.server.url}/mcp-access/inspector/{NOWHERE}")
-    expect(bob.get_by_role("heading", name="This session is not here")).to_be_visible()
+    expect(bob.get_by_role("heading", name="This session has ended")).to_be_visible()
     looking.check(bob)

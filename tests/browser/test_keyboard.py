@@ -31,7 +31,7 @@ def test_signing_in_writing_and_deciding_need_no_mouse(house: House, model: Shar
     page.keyboard.press("Tab")
     page.keyboard.type(PASSWORD)
     page.keyboard.press("Enter")
-    expect(page.get_by_role("heading", name="What shall the assistant do?")).to_be_visible()
+    expect(page.get_by_role("heading", name="What would you like to do?")).to_be_visible()
 
     model.enqueue(calls(("echo", {"text": "no"}), ("echo", {"text": "yes"})), text("Half done."))
     expect(chat.composer).to_be_focused()

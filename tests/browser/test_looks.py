@@ -155,8 +155,8 @@ def test_a_tool_in_the_studio_with_errors_and_one_being_tested(author: Page, hou
 def test_pages_that_are_not_there_or_not_for_everyone(page: Page, house: House, visit: Visit) -> None:
     visit.watch(page).expect("status of (403|404)")
     page.goto(f"{house.server.url}/nowhere")
-    expect(page.get_by_role("heading")).to_have_text("There is nothing here for you")
+    expect(page.get_by_role("heading")).to_have_text("Page not found")
     looking.check(page)
     page.goto(f"{house.server.url}/studio/")
-    expect(page.get_by_role("heading")).to_have_text("This is not for you to do")
+    expect(page.get_by_role("heading")).to_have_text("You do not have access")
     looking.check(page)

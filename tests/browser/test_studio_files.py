@@ -144,7 +144,7 @@ def test_a_tool_that_is_replaced_shows_first_what_would_change(
     author.get_by_role("button", name="Show what would happen").click()
     expect(author.get_by_role("button", name="Import 0 tools")).to_be_disabled()
     author.get_by_label("Replace").check()
-    author.get_by_role("button", name="Show it that way").click()
+    author.get_by_role("button", name="Show the plan with this choice").click()
     plan = author.locator("li.panel")
     expect(plan).to_contain_text("The file says “Never ask”")
     plan.get_by_text("What differs from the one here").click()

@@ -29,7 +29,7 @@ def conversation(owner: User, said: int = 0) -> Conversation:
 
 
 def test_an_empty_page_says_how_to_begin(page: Client) -> None:
-    assert "What shall the assistant do?" in page.get("/").content.decode()
+    assert "What would you like to do?" in page.get("/").content.decode()
 
 
 def test_a_conversation_of_someone_else_is_not_there(page: Client, charlie: User) -> None:

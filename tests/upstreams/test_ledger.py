@@ -245,10 +245,10 @@ def test_a_tool_is_no_longer_exposed_if_somebody_says_so(admin: Client, alice: U
 
 def test_a_record_that_was_tampered_with_is_noticed(admin: Client, alice: User, server: UpstreamServer) -> None:
     expose(alice, server)
-    assert "past hitlchat" not in read(admin, server)
+    assert "Something other than hitlchat" not in read(admin, server)
     found = row(server)
     ComposedTool.objects.filter(pk=found.pk).update(pinned={**found.pinned, "description": "Something else."})
-    assert "The database was changed past hitlchat." in read(admin, server)
+    assert "Something other than hitlchat changed the database." in read(admin, server)
 
 
 def test_a_definition_of_any_size_makes_a_page_of_a_bounded_one(
@@ -332,7 +332,7 @@ def test_the_history_of_a_tool_stays_when_its_server_is_gone(
 
 
 def test_the_history_of_an_installation_without_any_says_so(admin: Client, server: UpstreamServer) -> None:
-    assert "Nothing has happened yet" in admin.get("/servers/history").content.decode()
+    assert "No events yet" in admin.get("/servers/history").content.decode()
     assert admin.get("/servers/history?before=9999999999999999999999&server=%00").status_code == 200
     assert admin.get("/servers/history/77").status_code == 404
 

@@ -28,10 +28,10 @@ def test_the_risk_follows_what_is_typed(alice: User) -> None:
 
     assert "no-auth-write" in risk()
     assert "no-auth" not in risk(**header("Authorization", "Bearer x"))
-    assert "stands here once" in risk(url="")
+    assert "appears here once" in risk(url="")
     assert "It runs on this machine." in risk(url="http://localhost:9000/mcp")
     for wrong in ("http://[", "shop", "ftp://shop.example"):
-        assert "stands here once" in risk(url=wrong)
+        assert "appears here once" in risk(url=wrong)
 
 
 def test_the_same_risk_is_not_sent_again(alice: User) -> None:
@@ -44,12 +44,12 @@ def test_the_same_risk_is_not_sent_again(alice: User) -> None:
 def test_the_risk_is_sent_again_once_the_tools_are_known(alice: User) -> None:
     server, client = somewhere(alice), of(alice)
     before = client.post("/servers/risk", HTTP | {"of": "shop"}).content.decode()
-    assert "are supposed to change things" in before
+    assert "are assumed to change things" in before
     found = re.search(r'name="risk-mark" value="(\w+)"', before)
     assert found
     list_tools(server, remove="Remove it.")
     after = client.post("/servers/risk", HTTP | {"of": "shop", "risk-mark": found[1]})
-    assert (after.status_code, b"supposed" in after.content) == (200, False)
+    assert (after.status_code, b"assumed" in after.content) == (200, False)
 
 
 class NotThere(BaseHTTPRequestHandler):

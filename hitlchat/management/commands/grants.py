@@ -38,7 +38,7 @@ class Command(BaseCommand):
         told = [_told(each, is_active=each.pk in active) for each in rows if all or each.pk in active]
         if json:
             return _as_json(told)
-        return "\n".join("\t".join(map(str, each.values())) for each in told) or "Nothing runs on a grant."
+        return "\n".join("\t".join(map(str, each.values())) for each in told) or "No active grants."
 
     def _revoke(self, grant_id: UUID) -> str:
         try:

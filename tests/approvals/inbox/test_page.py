@@ -120,7 +120,7 @@ def test_the_chat_that_asks_is_named_to_its_person(page: Client, bob: User, aske
 def test_where_nothing_waits_the_page_says_what_would(page: Client) -> None:
     html = shown(page)
     assert "Nothing waits for you" in html
-    assert "stands here, with how it ended" in html
+    assert "appears here, with its outcome" in html
     assert page.get("/waiting").content == b"0"
 
 
@@ -146,7 +146,7 @@ def test_filters_show_what_fits_and_say_how_much_they_hide(page: Client, bob: Us
         assert listed(html) == [str(found.pk)], query
         assert "4 wait for you, the filter hides 3" in html
     html = shown(page, "?kind=studio")
-    assert "Nothing matches" in html
+    assert "No call matches" in html
     assert "the filter hides all of them" in html
 
 
