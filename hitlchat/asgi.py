@@ -16,7 +16,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "hitlchat.settings")
 django_application = get_asgi_application()
 
 from hitlchat import sandbox  # noqa: E402
-from hitlchat.agent import runner  # noqa: E402
+from hitlchat.agent import conversations, runner  # noqa: E402
 from hitlchat.agent.demo_model.server import demo_model  # noqa: E402
 from hitlchat.agent.model_client import DEMO_PATH, own_address  # noqa: E402
 from hitlchat.approvals.inbox.socket import websocket_urlpatterns as of_inbox  # noqa: E402
@@ -55,7 +55,7 @@ class Household:
             background.adopt(loop)
             if settings.OTEL_EXPORTER_OTLP_ENDPOINT:
                 self._traces = import_string("hitlchat.telemetry.traces.Traces")()
-            workers = (runner.heartbeat(), runner.sweeper(), submitting.watch())
+            workers = (runner.heartbeat(), runner.sweeper(), conversations.cleaner(), submitting.watch())
             keepers = (*(each.work for each in workers), connections.serve, notices.keep, record.keep, _swept)
             self._keepers = [loop.create_task(keep()) for keep in keepers]
 

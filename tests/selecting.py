@@ -37,6 +37,7 @@ ON_SERVERS: Final = {
     "tests/agent/test_asking.py": LASTS,
     "tests/agent/test_claims.py": LOCKS,
     "tests/agent/test_clocks.py": LASTS,
+    "tests/agent/test_conversations.py": SQL,
     "tests/agent/test_crashes.py": LASTS,
     "tests/agent/test_held.py": LASTS,
     "tests/agent/test_size.py": NUMBERS,

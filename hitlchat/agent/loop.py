@@ -32,6 +32,7 @@ from hitlchat.gate.submit import CallRequest, Prepared, admit, prepare_all
 from hitlchat.gate.tools import definition, tools_for
 from hitlchat.gate.transition import note
 
+OWN = "\n\nThe person says for this conversation:\n{said}"
 TOLD: Final = (
     " You are told of {some} of {all} tools in this turn, those that the conversation points to. If none of them fits, "
     "ask the user to say in other words what is to be done."
@@ -243,7 +244,8 @@ def _body(run: Run, caller: Caller, where: Endpoint) -> bytes:
     is_last = run.turns + 1 >= HARD_TURNS
     tools, count = ([], 0) if is_last else offered(caller, conversation.tools, conversation.pk)
     told = TOLD.format(some=len(tools), all=count) if count > len(tools) else ""
-    system = canonical.pretty({"role": "system", "content": INSTRUCTIONS + told})
+    own = OWN.format(said=conversation.instructions) if conversation.instructions else ""
+    system = canonical.pretty({"role": "system", "content": INSTRUCTIONS + told + own})
     said = transcript.wires(conversation.pk, to=where.name, last=WRAP_UP if run.turns >= SOFT_TURNS else "")
     return answer.request_body(where, [system, *said], [canonical.pretty(definition(tool)) for tool in tools])
 

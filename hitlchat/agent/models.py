@@ -27,12 +27,19 @@ class Conversation(models.Model):
     title = models.CharField(max_length=200, blank=True)
     model = models.CharField(max_length=200, blank=True)
     tools = JSONTextField(null=True, help_text="Names of the tools it may use; null means all published ones.")
+    instructions = models.TextField(blank=True, default="", help_text="What the model is told in it beforehand.")
+    pinned_at = models.DateTimeField(null=True)
+    archived_at = models.DateTimeField(null=True)
+    deleted_at = models.DateTimeField(null=True, help_text="It can be brought back for a moment, and then is gone.")
     created_at = models.DateTimeField(default=timezone.now)
     updated_at = models.DateTimeField(default=timezone.now)
 
     class Meta:
         ordering = ["-updated_at"]
-        indexes = [models.Index(fields=["owner", "-updated_at"], name="conversation_by_owner")]
+        indexes = [
+            models.Index(fields=["owner", "-updated_at"], name="conversation_by_owner"),
+            models.Index(fields=["deleted_at"], condition=Q(deleted_at__isnull=False), name="conversation_deleted"),
+        ]
 
     def __str__(self) -> str:
         return self.title or "New conversation"
@@ -122,3 +129,21 @@ class SentMessage(models.Model):
 
     def __str__(self) -> str:
         return self.key
+
+
+class SearchText(models.Model):
+    """The words of a message, or of a title (`message` is null), as the search reads them; search.py writes them."""
+
+    conversation = models.ForeignKey(Conversation, on_delete=models.CASCADE, related_name="+")
+    message = models.OneToOneField(Message, null=True, on_delete=models.CASCADE, related_name="+")
+    words = models.TextField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["conversation"], condition=Q(message__isnull=True), name="one_title_to_search"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.words[:80]

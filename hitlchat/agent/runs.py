@@ -14,10 +14,10 @@ from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from hitlchat.agent import transcript
+from hitlchat.agent import search, transcript
 from hitlchat.agent.models import ACTIVE, Conversation, Message, Role, Run, RunStatus, SentMessage
 from hitlchat.base import canonical, database, lease
-from hitlchat.base.problems import Conflict, Invalid
+from hitlchat.base.problems import Conflict, Invalid, NotFound
 from hitlchat.gate import queue, stopping, withdraw
 from hitlchat.gate.actor import Actor, Caller
 from hitlchat.gate.models import ToolCall
@@ -135,6 +135,13 @@ class RunActive(Conflict):
     """A run of this conversation still goes on; the new message has to wait."""
 
 
+class Gone(NotFound):
+    """The conversation was deleted."""
+
+    def __init__(self) -> None:
+        super().__init__("This conversation was deleted.")
+
+
 class LostClaim(Exception):
     """Another process took the run over, or it was stopped: what this one was doing no longer counts."""
 
@@ -152,7 +159,7 @@ class Claim:
 def start(conversation: Conversation, content: str, key: str = "") -> tuple[Message, Claim]:
     """Add the user's message and begin a run for it, claimed by this process.
 
-    Raises: RunActive if a run goes on; SaidBefore, KeyReused by the `key` of the message.
+    Raises: RunActive if a run goes on; Gone if it was deleted; SaidBefore, KeyReused by the `key` of the message.
     """
     check(conversation, content, key)
     token = uuid4().hex
@@ -162,8 +169,12 @@ def start(conversation: Conversation, content: str, key: str = "") -> tuple[Mess
             message = transcript.add_user(conversation, run, content)
             if key:
                 keep(conversation, content, key, message)
+            rows = Conversation.objects.filter(pk=conversation.pk, deleted_at=None)
             title = conversation.title or _title(content)
-            Conversation.objects.filter(pk=conversation.pk).update(updated_at=timezone.now(), title=title)
+            if rows.update(updated_at=timezone.now(), title=title) != 1:
+                raise Gone
+            if not conversation.title:
+                search.note_title(conversation.pk, title)
     except IntegrityError as error:
         # The same may have been sent twice at once.
         check(conversation, content, key)

@@ -8,6 +8,7 @@ from django.db import transaction
 from django.db.models import Case, Max, Value, When
 from django.db.models.functions import Concat
 
+from hitlchat.agent import search
 from hitlchat.agent.answer import Answer
 from hitlchat.agent.models import ACTIVE, Conversation, Message, MessageState, Role, Run
 from hitlchat.base import canonical
@@ -20,7 +21,9 @@ from hitlchat.gate.status import Status
 
 def add_user(conversation: Conversation, run: Run, content: str) -> Message:
     wire = canonical.pretty({"role": "user", "content": content})
-    return _add(conversation.pk, run.pk, Role.USER, content=content, wire=wire)
+    message = _add(conversation.pk, run.pk, Role.USER, content=content, wire=wire)
+    search.note_message(message.pk, content)
+    return message
 
 
 def add_notice(conversation_id: UUID, run_id: UUID, content: str) -> Message:
@@ -60,6 +63,7 @@ def close_answer(
         echo_to=by if echo else "",
         state=state,
     )
+    search.note_message(message_id, answer.text)
 
 
 def drop_unfinished(run_id: UUID) -> None:

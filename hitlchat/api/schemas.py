@@ -56,6 +56,27 @@ class NewConversation(Body):
     tools: list[Line] | None = None
 
 
+class ConversationChange(Body):
+    title: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)] | None = None
+    pinned: bool | None = None
+    archived: bool | None = None
+    model: Line | None = None
+    instructions: Annotated[Text, StringConstraints(max_length=10_000)] | None = None
+    tools: list[Line] | None = None
+
+
+class ConversationFilter(Page):
+    search: Annotated[str, StringConstraints(max_length=200)] = Field(
+        "", description="Words that the title, or one message, has; the last one may be only begun."
+    )
+    archived: bool | None = Field(None, description="Only archived ones, or only others; without it, both.")
+
+
+class MessagePage(BaseModel):
+    limit: Limit = 50
+    before: UUID | None = Field(None, description="A message: those before it. Without one, the last ones.")
+
+
 class NewMessage(Body):
     content: Said
 
@@ -100,8 +121,16 @@ class ConversationSummary(Shape):
     title: str
     model: str
     tools: list[str] | None
+    instructions: str
+    pinned: bool
+    archived: bool
     created_at: datetime
     updated_at: datetime
+
+
+class Messages(Shape):
+    messages: list[Message] = Field(description="In the order in which they were said.")
+    earlier: bool = Field(description="Whether there are others before them.")
 
 
 class Conversation(ConversationSummary):

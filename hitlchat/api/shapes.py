@@ -51,16 +51,41 @@ def run(row: agent.Run) -> schemas.RunState:
 
 
 def summary(row: agent.Conversation) -> schemas.ConversationSummary:
-    return schemas.ConversationSummary.model_validate(row, from_attributes=True)
+    return schemas.ConversationSummary(
+        id=row.pk,
+        title=row.title,
+        model=row.model,
+        tools=row.tools,
+        instructions=row.instructions,
+        pinned=row.pinned_at is not None,
+        archived=row.archived_at is not None,
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+    )
 
 
 def conversation(row: agent.Conversation) -> schemas.Conversation:
-    messages = row.messages.exclude(role=agent.Role.TOOL)
-    by_turn: dict[UUID | None, list[gate.ToolCall]] = {}
-    for found in calls().filter(conversation_id=row.pk).order_by("position", "created_at"):
-        by_turn.setdefault(found.turn_id, []).append(found)
-    listed = [_message(message, by_turn.get(message.pk, [])) for message in messages]
+    rows = list(row.messages.exclude(role=agent.Role.TOOL))
+    listed = _messages(rows, calls().filter(conversation_id=row.pk))
     return schemas.Conversation(**summary(row).model_dump(), messages=listed)
+
+
+def messages(row: agent.Conversation, wanted: schemas.MessagePage) -> schemas.Messages:
+    rows = row.messages.exclude(role=agent.Role.TOOL).order_by("-seq")
+    if wanted.before is not None:
+        # Of no message there is nothing before it.
+        rows = rows.filter(seq__lt=Subquery(row.messages.filter(pk=wanted.before).order_by().values("seq")))
+    found = list(rows[: wanted.limit + 1])
+    shown = found[: wanted.limit][::-1]
+    listed = _messages(shown, calls().filter(turn_id__in=[each.pk for each in shown]))
+    return schemas.Messages(messages=listed, earlier=len(found) > wanted.limit)
+
+
+def _messages(rows: list[agent.Message], asked: QuerySet[gate.ToolCall]) -> list[schemas.Message]:
+    by_turn: dict[UUID | None, list[gate.ToolCall]] = {}
+    for found in asked.order_by("position", "created_at"):
+        by_turn.setdefault(found.turn_id, []).append(found)
+    return [_message(row, by_turn.get(row.pk, [])) for row in rows]
 
 
 def _message(row: agent.Message, asked: list[gate.ToolCall]) -> schemas.Message:

@@ -7,9 +7,9 @@ from uuid import UUID
 
 from hitlchat.accounts import sign_in
 from hitlchat.accounts.sign_in import signed_in_user
-from hitlchat.agent import runner, unknown
+from hitlchat.agent import conversations, runner, unknown
 from hitlchat.agent.models import ACTIVE, LONGEST_MESSAGE, Conversation, Run
-from hitlchat.agent.runs import RunActive
+from hitlchat.agent.runs import Gone, RunActive
 from hitlchat.base import canonical
 from hitlchat.base.canonical import storable
 from hitlchat.chat import fragments
@@ -201,15 +201,17 @@ def _uuid(fields: dict[str, Any], name: str) -> UUID:
 
 
 def owns(user_id: int, conversation_id: UUID) -> bool:
-    return Conversation.objects.filter(pk=conversation_id, owner_id=user_id).exists()
+    return conversations.of(user_id).filter(pk=conversation_id).exists()
 
 
 def act(session: Any, conversation_id: UUID, command: Command) -> str:
     """Returns a fragment for the page that sent the command, or nothing: what changed is announced to all of them."""
     user = signed_in_user(session.session_key)
-    conversation = Conversation.objects.filter(pk=conversation_id, owner=user).first() if user else None
-    if user is None or conversation is None:
+    if user is None:
         return fragments.flash("You are signed out. Sign in again in another tab, then reload this page.")
+    conversation = conversations.of(user).filter(pk=conversation_id).first()
+    if conversation is None:
+        return fragments.flash("This conversation was deleted.")
     signed_in_at = sign_in.signed_in_at(sign_in.stored(session.session_key))
     actor = Actor(user.pk, "session", signed_in_at=signed_in_at, name=user.get_username())
     match command:
@@ -230,6 +232,8 @@ def say(conversation: Conversation, content: str) -> str:
         runner.say(conversation, content)
     except RunActive as error:
         return fragments.flash(f"{error} Wait for it, or stop it first. Your text is kept.")
+    except Gone as error:
+        return fragments.flash(str(error))
     return fragments.composed()
 
 

@@ -226,6 +226,9 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
     async def conversation_resync(self, _event: dict[str, Any]) -> None:
         await self._show_everything()
 
+    async def conversation_gone(self, _event: dict[str, Any]) -> None:
+        await self.close(CLOSE_NOT_FOUND)
+
     async def _still_signed_in(self) -> bool:
         """Asked again now and then: a socket outlives its session, and must not go on telling."""
         if time.monotonic() - self.checked_at > CHECK_SECONDS:

@@ -8,5 +8,8 @@ urlpatterns = [
     path("chat/threads", views.threads, name="threads"),
     path("chat/<uuid:conversation_id>/grants", views.grants, name="grants-meter"),
     path("chat/<uuid:conversation_id>/before/<int:before>", views.earlier, name="earlier"),
+    path("chat/<uuid:conversation_id>/change", views.change, name="change-conversation"),
+    path("chat/<uuid:conversation_id>/delete", views.delete, name="delete-conversation"),
+    path("chat/<uuid:conversation_id>/restore", views.restore, name="restore-conversation"),
     path("chat/<uuid:conversation_id>", views.conversation, name="conversation"),
 ]

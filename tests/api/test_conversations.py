@@ -1,5 +1,6 @@
 """Conversations, messages and runs."""
 
+import json
 from datetime import timedelta
 from functools import partial
 
@@ -54,6 +55,105 @@ def test_the_list_has_your_own_conversations_only(
 ) -> None:
     assert [row["id"] for row in program_of(bob).get("/conversations").json()] == [str(talk.pk)]
     assert program_of(charlie).get("/conversations").json() == []
+
+
+def test_what_is_sent_is_changed_and_nothing_else(
+    bob: User, program_of: ProgramOf, talk: Conversation, make_tool: MakeTool
+) -> None:
+    make_tool("echo")
+    program = program_of(bob)
+    wanted = {"title": " Refunds ", "pinned": True, "instructions": "Be brief.", "model": "small", "tools": ["echo"]}
+    changed = program.patch(f"/conversations/{talk.pk}", wanted).json()
+    assert {name: changed[name] for name in wanted} == wanted | {"title": "Refunds"}
+    assert changed["archived"] is False
+    again = program.patch(f"/conversations/{talk.pk}", {"archived": True, "tools": None}).json()
+    assert (again["archived"], again["pinned"], again["tools"], again["title"]) == (True, True, None, "Refunds")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"title": ""},
+        {"title": None},
+        {"title": "x" * 201},
+        {"pinned": "yes"},
+        {"archived": 1},
+        {"instructions": "x" * 10_001},
+        {"tools": ["missing"]},
+        {"owner": "charlie"},
+    ],
+)
+def test_a_change_that_does_not_fit_names_its_field_and_changes_nothing(
+    body: dict[str, object], bob: User, program_of: ProgramOf, talk: Conversation
+) -> None:
+    found = problem(program_of(bob).patch(f"/conversations/{talk.pk}", body | {"model": "other"}), 422)
+    assert list(found["errors"]) == list(body)
+    talk.refresh_from_db()
+    assert (talk.title, talk.model) == ("Orders", "")
+
+
+def test_the_list_is_searched_and_divided_by_the_archive(bob: User, program_of: ProgramOf, talk: Conversation) -> None:
+    program = program_of(bob)
+    other = program.post("/conversations", {"title": "Older orders"}).json()["id"]
+    program.patch(f"/conversations/{other}", {"archived": True, "title": "Older orders"})
+    program.patch(f"/conversations/{talk.pk}", {"title": "Orders"})
+
+    def listed(query: str) -> set[str]:
+        return {row["title"] for row in program.get(f"/conversations{query}").json()}
+
+    assert listed("") == listed("?search=orders") == {"Orders", "Older orders"}
+    assert listed("?archived=true") == listed("?search=old") == {"Older orders"}
+    assert listed("?archived=false") == {"Orders"}
+    assert listed("?search=old&archived=false") == set()
+
+
+def test_messages_come_in_pages_from_the_end(bob: User, program_of: ProgramOf, talk: Conversation) -> None:
+    rows = [Message(conversation=talk, seq=n, role=Role.USER, content=f"{n}") for n in range(1, 8)]
+    Message.objects.bulk_create(rows)
+    program = program_of(bob)
+    address = f"/conversations/{talk.pk}/messages?limit=3"
+    last = program.get(address).json()
+    assert ([each["content"] for each in last["messages"]], last["earlier"]) == (["5", "6", "7"], True)
+    before = program.get(f"{address}&before={last['messages'][0]['id']}").json()
+    assert ([each["content"] for each in before["messages"]], before["earlier"]) == (["2", "3", "4"], True)
+    first = program.get(f"{address}&before={before['messages'][0]['id']}").json()
+    assert ([each["content"] for each in first["messages"]], first["earlier"]) == (["1"], False)
+    assert program.get(f"{address}&before={NOWHERE}").json() == {"messages": [], "earlier": False}
+
+
+def test_a_deleted_conversation_is_not_there_any_more(bob: User, program_of: ProgramOf, talk: Conversation) -> None:
+    program = program_of(bob)
+    assert program.delete(f"/conversations/{talk.pk}").status_code == 204
+    for path in ("", "/messages", "/export"):
+        problem(program.get(f"/conversations/{talk.pk}{path}"), 404)
+    problem(program.patch(f"/conversations/{talk.pk}", {"title": "Back"}), 404)
+    problem(program.post(f"/conversations/{talk.pk}/messages", {"content": "hi"}), 404)
+    problem(program.delete(f"/conversations/{talk.pk}"), 404)
+    assert program.get("/conversations").json() == []
+
+
+def test_nobody_changes_reads_or_deletes_what_is_somebody_elses(
+    charlie: User, program_of: ProgramOf, talk: Conversation
+) -> None:
+    program = program_of(charlie)
+    problem(program.patch(f"/conversations/{talk.pk}", {"title": "Mine"}), 404)
+    problem(program.delete(f"/conversations/{talk.pk}"), 404)
+    for path in ("/messages", "/export", "/export?format=json"):
+        problem(program.get(f"/conversations/{talk.pk}{path}"), 404)
+
+
+def test_a_conversation_is_exported_for_people_and_for_programs(
+    bob: User, program_of: ProgramOf, talk: Conversation
+) -> None:
+    Message.objects.create(conversation=talk, seq=1, role=Role.USER, content="Hello")
+    program = program_of(bob)
+    file = program.get(f"/conversations/{talk.pk}/export")
+    assert file["Content-Type"] == "text/markdown; charset=utf-8"
+    assert file["Content-Disposition"].startswith('attachment; filename="orders-')
+    assert "Hello" in b"".join(file.streaming_content).decode()
+    whole = program.get(f"/conversations/{talk.pk}/export?format=json")
+    assert json.loads(b"".join(whole.streaming_content)) == program.get(f"/conversations/{talk.pk}").json()
+    problem(program.get(f"/conversations/{talk.pk}/export?format=pdf"), 422)
 
 
 def test_a_message_is_accepted_and_a_run_begins(bob: User, program_of: ProgramOf, talk: Conversation) -> None:

@@ -8,8 +8,9 @@ from django.test import Client
 
 CONTRACT = {
     "/api/conversations": {"get", "post"},
-    "/api/conversations/{conversation_id}": {"get"},
-    "/api/conversations/{conversation_id}/messages": {"post"},
+    "/api/conversations/{conversation_id}": {"get", "patch", "delete"},
+    "/api/conversations/{conversation_id}/messages": {"get", "post"},
+    "/api/conversations/{conversation_id}/export": {"get"},
     "/api/runs/{run_id}": {"get"},
     "/api/runs/{run_id}/stop": {"post"},
     "/api/approvals": {"get"},

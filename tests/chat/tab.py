@@ -50,9 +50,9 @@ class Tab:
         return self.seen[-1]
 
     async def until_powerless(self) -> None:
-        """Read on until it says that its person is signed out, or is closed since they were deactivated."""
+        """Read on until it says that its person or conversation is gone, or is closed since they were deactivated."""
         while (output := await self.socket.receive_output(timeout=SECONDS))["type"] == "websocket.send":
-            if "You are signed out." in output["text"]:
+            if "You are signed out." in output["text"] or "This conversation was deleted." in output["text"]:
                 return
         assert (output["type"], output["code"]) == ("websocket.close", CLOSE_DEACTIVATED), output
 

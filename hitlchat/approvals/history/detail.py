@@ -10,6 +10,7 @@ from django.contrib.auth.models import User
 from django.db.models import QuerySet
 
 from hitlchat.accounts.roles import may_administer
+from hitlchat.agent import conversations
 from hitlchat.approvals.history import listing
 from hitlchat.base.durations import between
 from hitlchat.gate import attention, deciders, disclosure, editing, who
@@ -17,7 +18,7 @@ from hitlchat.gate.card import Card, card
 from hitlchat.gate.editing import Change
 from hitlchat.gate.grants import scope
 from hitlchat.gate.history.row import approval_of, decisions_of, needed
-from hitlchat.gate.models import Approval, AuditEvent, Decision, Grant, ToolCall, Verdict
+from hitlchat.gate.models import Approval, AuditEvent, CallerKind, Decision, Grant, ToolCall, Verdict
 
 Data = dict[str, Any]
 
@@ -160,7 +161,7 @@ def of(user: User, call: ToolCall) -> dict[str, Any]:
         "line": line,
         "approval": asked,
         "may_open": asked is not None and deciders.seen_by(user.pk, [asked.pk]).exists(),
-        "is_own": call.caller_id == user.pk,
+        "has_chat": _has_chat(user, call),
         "rounds": _rounds(asked, events) if asked else [],
         "grant": _grant(user, call.grant),
         "given": [(each, scope.sentence(each)) for each in asked.grants.all()] if asked else [],
@@ -169,6 +170,12 @@ def of(user: User, call: ToolCall) -> dict[str, Any]:
         "timeline": timeline(events[:MOST_EVENTS]),
         "more_events": len(events) > MOST_EVENTS,
     }
+
+
+def _has_chat(user: User, call: ToolCall) -> bool:
+    if call.caller_kind != CallerKind.CHAT or call.conversation_id is None:
+        return False
+    return conversations.of(user).filter(pk=call.conversation_id).exists()
 
 
 def _grant(user: User, grant: Grant | None) -> dict[str, Any] | None:

@@ -2,6 +2,7 @@
 /** The page where a conversation begins. */
 
 import "./cards.js";
+import "./threads.js";
 import { sendOnEnter } from "./composer.js";
 
 const form = /** @type {HTMLFormElement} */ (document.querySelector("[data-composer]"));

@@ -2,6 +2,7 @@
 /** The conversation page: the modal that asks, the composer, the connection. */
 
 import { restartGrace } from "./cards.js";
+import "./threads.js";
 import { keepDraft, sendOnEnter } from "./composer.js";
 
 /** A connection that takes longer than this to come up is worth a word. */

@@ -1,0 +1,74 @@
+"""A conversation as a Markdown file, with its calls and who answered them."""
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Final
+from uuid import UUID
+
+from hitlchat.agent.models import Conversation, Message, Role
+from hitlchat.base import canonical
+from hitlchat.gate import contents
+from hitlchat.gate.models import ToolCall, Verdict
+from hitlchat.gate.status import Status
+
+AT_A_TIME: Final = 200
+
+
+def as_markdown(conversation: Conversation) -> Iterator[str]:
+    """Yield the file in pieces, each made of so many messages."""
+    yield f"# {_line(str(conversation))}\n\nBegun {_time(conversation.created_at)}, exported from hitlchat.\n"
+    rows = Message.objects.filter(conversation=conversation).exclude(role=Role.TOOL)
+    last = 0
+    while batch := list(rows.filter(seq__gt=last)[:AT_A_TIME]):
+        calls = _calls([message.pk for message in batch])
+        yield "".join(_message(message, calls.get(message.pk, [])) for message in batch)
+        last = batch[-1].seq
+
+
+def _calls(turns: list[UUID]) -> dict[UUID | None, list[ToolCall]]:
+    found: dict[UUID | None, list[ToolCall]] = {}
+    rows = ToolCall.objects.filter(turn_id__in=turns).select_related("approval")
+    for row in rows.prefetch_related("approval__decisions__person").order_by("position", "created_at"):
+        found.setdefault(row.turn_id, []).append(row)
+    return found
+
+
+def _message(message: Message, calls: list[ToolCall]) -> str:
+    head = f"\n## {Role(message.role).label}, {_time(message.created_at)}\n"
+    text = f"\n{message.content.rstrip()}\n" if message.content.strip() else ""
+    return head + text + "".join(map(_call, calls))
+
+
+def _call(call: ToolCall) -> str:
+    said = "".join(f"\n{line}\n" for line in _answers(call))
+    shown = [("Arguments", canonical.pretty(call.arguments, indent=2))]
+    if call.status == Status.SUCCEEDED:
+        shown.append(("Result", contents.text(call)))
+    elif call.error:
+        shown.append(("Error", str(call.error.get("message", ""))))
+    blocks = "".join(f"\n{name}:\n\n{_fenced(text)}\n" for name, text in shown)
+    return f"\n### Call of {call.tool_name}: {Status(call.status).label.lower()}\n{said}{blocks}"
+
+
+def _answers(call: ToolCall) -> Iterator[str]:
+    for each in call.approval.decisions.all() if hasattr(call, "approval") else ():
+        word = "Approved" if each.verdict == Verdict.APPROVE else "Declined"
+        changed = ", with changed arguments" if each.edited_arguments is not None else ""
+        reason = f" Reason: {_line(each.reason)}" if each.reason else ""
+        yield f"{word}{changed} by {each.person.get_username()}, {_time(each.decided_at)}.{reason}"
+
+
+def _fenced(text: str) -> str:
+    """Return a code block whose fence is longer than any in `text` (CommonMark, section 4.5)."""
+    fence = "```"
+    while fence in text:
+        fence += "`"
+    return f"{fence}\n{text}\n{fence}"
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _time(at: datetime) -> str:
+    return f"{at:%Y-%m-%d %H:%M} UTC"

@@ -1,0 +1,112 @@
+"""Conversations beside the chat: renamed, pinned, archived, searched, exported, deleted and brought back."""
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.browser import looking
+from tests.browser.chatting import Chat
+from tests.browser.conftest import NARROW, House, SharedModel, Visit
+from tests.scripted_model import calls, text
+
+pytestmark = pytest.mark.browser
+
+
+def beside(page: Page) -> Locator:
+    return page.get_by_role("complementary", name="Conversations")
+
+
+def choose(page: Page, entry: str) -> None:
+    page.locator("[data-menu] > summary").click()
+    page.locator("[data-menu]").get_by_text(entry, exact=True).click()
+
+
+def rename(page: Page, title: str) -> None:
+    page.locator("[data-menu] > summary").click()
+    page.get_by_label("Title").fill(title)
+    page.get_by_label("Title").press("Enter")
+    expect(page.locator("#title")).to_have_text(title)
+
+
+def test_a_conversation_is_renamed_pinned_archived_and_found(chat: Chat, model: SharedModel) -> None:
+    page = chat.page
+    model.enqueue(text("The parcel left Rotterdam on Monday."))
+    chat.say("Where is my parcel?")
+    chat.said("Rotterdam")
+    rename(page, "Parcels of May")
+    expect(beside(page).get_by_role("link", name="Parcels of May")).to_be_visible()
+    choose(page, "Pin to the top")
+    expect(beside(page).get_by_role("heading", name="Pinned")).to_be_visible()
+    looking.check_and_go_on(page)
+    choose(page, "Archive")
+    expect(beside(page).locator(".threads").get_by_text("Parcels of May")).to_have_count(0)
+    beside(page).get_by_label("Archived only").check()
+    expect(beside(page).get_by_role("link", name="Parcels of May")).to_be_visible()
+    beside(page).get_by_label("Archived only").uncheck()
+    search = beside(page).get_by_label("Search conversations")
+    search.press_sequentially("rotter")
+    expect(beside(page).get_by_role("heading", name="Found")).to_be_visible()
+    expect(beside(page).locator(".threads").get_by_role("link")).to_have_text(["Parcels of May"])
+    expect(search).to_be_focused()
+    search.fill("no such words anywhere")
+    expect(beside(page).locator(".threads")).to_contain_text("No conversation has all of these words.")
+    search.press("Enter")
+    expect(page.locator("#title")).to_have_text("Parcels of May")
+
+
+def test_a_double_click_on_the_title_renames_and_escape_leaves_it(chat: Chat, model: SharedModel) -> None:
+    page = chat.page
+    model.enqueue(text("Hello."))
+    chat.say("Hello there")
+    chat.said("Hello.")
+    page.locator("#title").dblclick()
+    expect(page.get_by_label("Title")).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(page.get_by_label("Title")).to_be_hidden()
+    expect(page.locator("#title")).to_have_text("Hello there")
+
+
+def test_the_whole_conversation_is_saved_as_markdown(chat: Chat, model: SharedModel) -> None:
+    model.enqueue(text("The answer is 42."))
+    chat.say("What is the answer?")
+    chat.said("42")
+    with chat.page.expect_download() as saved:
+        choose(chat.page, "Export as Markdown")
+    assert saved.value.suggested_filename.startswith("what-is-the-answer-")
+    assert "The answer is 42." in saved.value.path().read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("size", ["wide", "narrow"])
+def test_a_deleted_conversation_comes_back_within_ten_seconds(
+    size: str, visit: Visit, house: House, model: SharedModel
+) -> None:
+    options = {"viewport": NARROW} if size == "narrow" else {}
+    page = visit(house.server, house.bob, **options)
+    chat = Chat(page, house.server, house.bob.begin("")).open()
+    model.enqueue(calls(("echo", {"text": "bye"})))
+    chat.say("Say bye")
+    chat.asked()
+    page.keyboard.press("Escape")
+    choose(page, "Delete…")
+    expect(page.get_by_text("1 call of it has not started and will be withdrawn")).to_be_visible()
+    looking.check(page)
+    looking.wear(page, f"{size} light")
+    page.get_by_role("button", name="Delete conversation").click()
+    expect(page.get_by_text("“Say bye” was deleted.")).to_be_visible()
+    looking.check(page)
+    looking.wear(page, f"{size} light")
+    page.get_by_role("button", name="Undo").click()
+    expect(page.locator("#title")).to_have_text("Say bye")
+    expect(chat.call("withdrawn")).to_have_count(1)
+
+
+def test_another_tab_leaves_a_conversation_that_is_deleted(
+    chat: Chat, visit: Visit, house: House, model: SharedModel
+) -> None:
+    model.enqueue(text("Hello."))
+    chat.say("Hello there")
+    chat.said("Hello.")
+    other = Chat(visit(house.server, house.bob), house.server, chat.conversation).open()
+    expect(other.page.locator("#title")).to_have_text("Hello there")
+    choose(chat.page, "Delete…")
+    chat.page.get_by_role("button", name="Delete conversation").click()
+    expect(other.page.get_by_role("heading", name="What would you like to do?")).to_be_visible()
