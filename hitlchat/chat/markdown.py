@@ -1,6 +1,8 @@
 """Markdown of a model, rendered so that nothing in it can act: no raw HTML, no images, no attributes but the listed."""
 
 import re
+from collections.abc import Sequence
+from html import unescape
 from itertools import islice
 from typing import Any
 
@@ -8,6 +10,11 @@ import nh3
 from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
 from markdown_it import MarkdownIt
+from markdown_it.renderer import RendererHTML
+from markdown_it.rules_core import StateCore
+from markdown_it.token import Token
+from mdit_py_plugins.dollarmath import dollarmath_plugin
+from mdit_py_plugins.texmath import texmath_plugin
 from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import get_lexer_by_name
@@ -15,12 +22,18 @@ from pygments.util import ClassNotFound
 
 from hitlchat.base import visible
 from hitlchat.base.visible import Piece
+from hitlchat.chat.mathml import mathml
 
 TAGS = {
     *("p", "br", "hr", "strong", "em", "s", "code", "pre", "span", "a", "blockquote", "ul", "ol", "li"),
     *("h1", "h2", "h3", "h4", "h5", "h6", "table", "thead", "tbody", "tr", "th", "td"),
 }
-ATTRIBUTES: dict[str, set[str]] = {"a": {"href", "title"}, "code": {"class"}, "span": {"class"}, "ol": {"start"}}
+ATTRIBUTES: dict[str, set[str]] = {
+    "a": {"href", "title", "target"},
+    **{tag: {"class"} for tag in ("code", "span", "td", "th")},
+    "ol": {"start"},
+    "pre": {"data-language"},
+}
 LONGEST_HIGHLIGHTED = 20_000
 LINE_END = re.compile(r"\r\n|\r|\n")
 # Of cleaned HTML, in which attributes stand in double quotes.
@@ -41,15 +54,72 @@ def _highlight(code: str, language: str, _: Any) -> str:
     return highlight(code, lexer, HtmlFormatter(nowrap=True))
 
 
-parser = MarkdownIt("commonmark", {"html": False, "highlight": _highlight}).enable(["table", "strikethrough"])
+def _fence(self: RendererHTML, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
+    html = self.fence(tokens, index, options, env)
+    language = tokens[index].info.split(maxsplit=1)[:1]
+    return html.replace("<pre>", f'<pre data-language="{escape(language[0])}">', 1) if language else html
+
+
+def _cell(self: RendererHTML, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
+    token = tokens[index]
+    if aligned := str(token.attrs.pop("style", "")).removeprefix("text-align:"):
+        token.attrSet("class", f"cell-{aligned}")
+    return self.renderToken(tokens, index, options, env)
+
+
+def _formula(_self: RendererHTML, tokens: Sequence[Token], index: int, *_: Any) -> str:
+    token = tokens[index]
+    kind = "block" if token.block or token.type == "math_inline_double" else "inline"
+    return f'<code class="math-{kind}">{escape(token.content.strip())}</code>'
+
+
+def _boxes(state: StateCore) -> None:
+    """Task lists (GitHub Flavored Markdown, section 5.3), with signs instead of fields that nobody can use."""
+    for before, paragraph, token in zip(state.tokens, state.tokens[1:], state.tokens[2:], strict=False):
+        is_item = before.type == "list_item_open" and paragraph.type == "paragraph_open" and token.children
+        first = token.children[0] if is_item and token.children else None
+        if first is not None and first.type == "text" and (box := BOXES.get(first.content[:4].lower())):
+            first.content = box + first.content[4:]
+
+
+BOXES = {"[ ] ": "☐ ", "[x] ": "☑ "}
+FORMULA = re.compile(r'<code class="math-(inline|block)">([^<]*)</code>')
+
+
+def _parser() -> MarkdownIt:
+    made = MarkdownIt("commonmark", {"html": False, "highlight": _highlight}).enable(["table", "strikethrough"])
+    texmath_plugin(made, delimiters="brackets")
+    # Neither “$5 and $10” nor “US$5” is a formula.
+    dollarmath_plugin(made, allow_space=False, allow_digits=False, double_inline=True)
+    made.core.ruler.after("inline", "boxes", _boxes)
+    made.add_render_rule("fence", _fence)
+    for cell in ("td_open", "th_open"):
+        made.add_render_rule(cell, _cell)
+    for formula in ("math_inline", "math_inline_double", "math_block", "math_block_label", "math_block_eqno"):
+        made.add_render_rule(formula, _formula)
+    return made
+
+
+parser = _parser()
 
 
 def clean(html: str) -> str:
     # Images would let an answer tell a foreign server, by their address, what the conversation holds.
     cleaned = nh3.clean(
-        html, tags=TAGS, attributes=ATTRIBUTES, url_schemes={"http", "https", "mailto"}, link_rel="noopener noreferrer"
+        html,
+        tags=TAGS,
+        attributes=ATTRIBUTES,
+        url_schemes={"http", "https", "mailto"},
+        link_rel="noopener noreferrer",
+        set_tag_attribute_values={"a": {"target": "_blank"}},
     )
-    return _with_escapes(cleaned)
+    # Last: what is set as a formula was cleaned as the text of its source, and is escaped where it is made.
+    return FORMULA.sub(_set, _with_escapes(cleaned))
+
+
+def _set(formula: re.Match[str]) -> str:
+    """Return the formula as it is set, or its source where that cannot be."""
+    return mathml(unescape(formula[2]), block=formula[1] == "block") or formula[0]
 
 
 def _with_escapes(html: str) -> str:

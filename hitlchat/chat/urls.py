@@ -8,6 +8,7 @@ urlpatterns = [
     path("chat/threads", views.threads, name="threads"),
     path("chat/<uuid:conversation_id>/grants", views.grants, name="grants-meter"),
     path("chat/<uuid:conversation_id>/before/<int:before>", views.earlier, name="earlier"),
+    path("chat/<uuid:conversation_id>/messages/<uuid:message_id>", views.message_text, name="message-text"),
     path("chat/<uuid:conversation_id>/change", views.change, name="change-conversation"),
     path("chat/<uuid:conversation_id>/delete", views.delete, name="delete-conversation"),
     path("chat/<uuid:conversation_id>/restore", views.restore, name="restore-conversation"),

@@ -21,7 +21,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from hitlchat.accounts.access import person
 from hitlchat.agent import conversations, runner, search
-from hitlchat.agent.models import LONGEST_MESSAGE, Conversation
+from hitlchat.agent.models import LONGEST_MESSAGE, Conversation, Role
 from hitlchat.base.problems import NotFound
 from hitlchat.chat import transcript_view
 from hitlchat.gate import deciders, prompt
@@ -86,6 +86,14 @@ def earlier(request: HttpRequest, conversation_id: UUID, before: int) -> HttpRes
     shown = _own(request, conversation_id)
     messages, more = transcript_view.messages(shown.pk, before)
     return render(request, "chat/_turns.html", {"messages": messages, "earlier": more})
+
+
+@login_required
+@require_GET
+def message_text(request: HttpRequest, conversation_id: UUID, message_id: UUID) -> HttpResponse:
+    """The message as it was written, to be copied."""
+    message = get_object_or_404(_own(request, conversation_id).messages.exclude(role=Role.TOOL), pk=message_id)
+    return HttpResponse(message.content, content_type="text/plain; charset=utf-8")
 
 
 @login_required

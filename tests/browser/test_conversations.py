@@ -110,3 +110,39 @@ def test_another_tab_leaves_a_conversation_that_is_deleted(
     choose(chat.page, "Delete…")
     chat.page.get_by_role("button", name="Delete conversation").click()
     expect(other.page.get_by_role("heading", name="What would you like to do?")).to_be_visible()
+
+
+MARKDOWN = r"""Here it is:
+
+```python
+def area(r):
+    return 3.14 * r**2
+```
+
+| what | how many |
+|:-----|---------:|
+| apples | 12 |
+
+- [x] counted
+- [ ] eaten
+
+The area is \(\pi\,r^2\)."""
+
+
+def test_code_and_whole_messages_are_copied_as_they_were_written(chat: Chat, model: SharedModel) -> None:
+    page = chat.page
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    model.enqueue(text(MARKDOWN))
+    chat.say("Show me")
+    chat.said("The area is")
+    answer = chat.log.locator(".said.assistant").last
+    expect(answer.locator("math")).to_be_visible()
+    expect(answer.get_by_text("☑ counted")).to_be_visible()
+    answer.locator("pre").hover()
+    answer.get_by_role("button", name="Copy code").click()
+    expect(answer.get_by_text("Copied")).to_be_visible()
+    assert page.evaluate("navigator.clipboard.readText()") == "def area(r):\n    return 3.14 * r**2\n"
+    answer.get_by_role("button", name="Copy text").click()
+    expect(answer.locator("header").get_by_text("Copied")).to_be_visible()
+    assert page.evaluate("navigator.clipboard.readText()") == MARKDOWN
+    looking.check(page)

@@ -9,7 +9,7 @@ from django.template import Context, Template
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hitlchat.chat import markdown
+from hitlchat.chat import markdown, mathml
 from hitlchat.chat.markdown import ATTRIBUTES, TAGS, OpenTail, render
 
 DOCUMENTS = {
@@ -33,6 +33,9 @@ DOCUMENTS = {
     "html": "<div>\n\n*a*\n\n</div>\n\n<!-- x\n\ny -->\n",
     "line ends": "a\r\n\r\nb\rc\r\n- d\r\n- e\r\n",
     "wide letters": "Grüße 🎈\n\n日本語\n\n- 🇩🇪\n",
+    "task lists": "- [ ] one\n- [x] two\n  - [X] three\n- [y] four\n",
+    "aligned": "| a | b | c |\n|:-|:-:|-:|\n| 1 | 2 | 3 |\n\nafter",
+    "formulas": "One \\(a\\,b\\) two $x_1$ costs $5 and $6.\n\n\\[\n\\frac{a}{b}\n\\]\n\nend",
     "long lines": "word " * 600 + "\n\n" + "x" * 3000,
 }
 PIECES = ["a", "word ", "\n", "\n\n", "- ", "1. ", "> ", "# ", "```", "```py\n", "    ", "|", "|-|-|\n", "*", "**", "`",
@@ -150,6 +153,12 @@ HOSTILE = [
     "| <script>alert(1)</script> |\n|-|\n| ![x](https://evil.example) |",
     "\x00<scr\x00ipt>alert(1)</script>",
     '<https://a.example/"onmouseover=alert(1)>',
+    r"$\text{<img src=x onerror=alert(1)>}$",
+    r"\(\href{javascript:alert(1)}{x} \style{position:fixed}{y} \class{ask}{z} \color{red}{w}\)",
+    r"$$\hspace{-100em}\rule{100em}{100em}\raisebox{90em}{x}\mathrlap{x}$$",
+    r"$\text{</mtext></math><script>alert(1)</script>}$",
+    r"$\text{&lt;script&gt;}$",
+    '```python" onload="alert(1)\nx\n```',
 ]
 
 
@@ -168,6 +177,9 @@ class Seen(HTMLParser):
 
 def assert_harmless(html: str) -> None:
     for tag, attributes in Seen(html).tags:
+        if tag in mathml.TAGS:
+            assert attributes.keys() <= mathml.ATTRIBUTES
+            continue
         assert tag in TAGS
         assert attributes.keys() <= ATTRIBUTES.get(tag, set()) | ({"rel"} if tag == "a" else set())
         address = attributes.get("href") or ""
@@ -235,3 +247,65 @@ def test_characters_that_cannot_be_seen_are_shown_as_escapes(source: str, shown:
 
 def test_emoji_and_the_spaces_of_typesetting_stand_as_they_are() -> None:
     assert "👩‍👩‍👧 10\u202fkm 東京\u3000都" in render("👩‍👩‍👧 10\u202fkm 東京\u3000都")
+
+
+# -- What people expect of Markdown ----------------------------------------------------------------------------------
+
+
+def test_the_cells_of_a_table_are_aligned_as_its_head_says() -> None:
+    html = render("| a | b |\n|:-:|-:|\n| 1 | 2 |")
+    assert '<td class="cell-center">1</td>' in html
+    assert '<th class="cell-right">b</th>' in html
+    assert "style" not in html
+
+
+def test_a_task_list_shows_what_is_done() -> None:
+    html = squeezed(render("- [ ] buy\n- [x] cook\n- [link](https://a.example)"))
+    assert html.startswith("<ul><li>☐ buy</li><li>☑ cook</li><li><a ")
+
+
+def test_a_link_opens_in_a_tab_of_its_own() -> None:
+    assert '<a href="https://a.example" target="_blank" rel="noopener noreferrer">' in render("[x](https://a.example)")
+
+
+def test_a_block_of_code_names_its_language() -> None:
+    assert '<pre data-language="python">' in render("```python\nx\n```")
+    assert "data-language" not in render("```\nx\n```")
+
+
+@pytest.mark.parametrize(
+    "source", [r"\(\frac{a}{b}\,c\)", r"$\frac{a}{b}\,c$", r"$$\frac{a}{b}\,c$$", "\\[\n\\frac{a}{b}\\,c\n\\]"]
+)
+def test_a_formula_is_set(source: str) -> None:
+    html = render(f"Then:\n\n{source}")
+    assert "<mfrac><mrow><mi>a</mi></mrow><mrow><mi>b</mi></mrow></mfrac>" in html
+    assert "$" not in html
+
+
+@pytest.mark.parametrize(
+    "source", ["It costs $5 and $10.", "US$5 or US$6", "`$x$`", "```\n$x$\n```", "a $ b $ c", r"\\(x\\)", r"\$x\$"]
+)
+def test_what_is_no_formula_stays_as_it_is(source: str) -> None:
+    assert "<math" not in render(source)
+
+
+@pytest.mark.parametrize("source", [r"$\frac{$", r"$\left($", "$a^b^c$", "$" + "{" * 500 + "$", "$" + "x" * 3000 + "$"])
+def test_a_formula_that_cannot_be_set_shows_its_source(source: str) -> None:
+    assert f'<code class="math-inline">{source[1:-1]}</code>' in render(source)
+
+
+def test_hidden_characters_of_a_formula_are_shown() -> None:
+    html = render("$a\u202eb$")
+    assert "U+202E" in html
+    assert "\u202e" not in html
+
+
+COMMANDS = r"\frac \text \left \right \href \style \color \hspace \sqrt \begin{matrix} \end{matrix} &amp; &#60;"
+LATEX = [*"abx12+-=<>&'{}[]()^_ ", '"', *COMMANDS.split()]
+
+
+@given(st.lists(st.sampled_from(LATEX), max_size=30))
+def test_no_formula_can_act(pieces: list[str]) -> None:
+    html = mathml.mathml("".join(pieces), block=False)
+    assert_harmless(html)
+    assert "javascript" not in html

@@ -3,6 +3,7 @@
 
 import { restartGrace } from "./cards.js";
 import "./threads.js";
+import "./transcript.js";
 import { keepDraft, sendOnEnter } from "./composer.js";
 
 /** A connection that takes longer than this to come up is worth a word. */

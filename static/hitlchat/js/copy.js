@@ -12,16 +12,17 @@ function select(element) {
   selection?.addRange(range);
 }
 
-/** @param {HTMLElement} button */
-function connectCopy(button) {
-  const source = document.getElementById(button.dataset.copy ?? "");
-  if (!source) return;
+/**
+ * Have the button copy `text`, or what `source` says; where a page may not copy, `source` is selected.
+ * @param {HTMLElement} button @param {Element} source @param {() => Promise<string> | string} text
+ */
+export function connectCopy(button, source, text = () => source.textContent ?? "") {
   const words = [...button.childNodes];
   const told = document.createElement("span");
   button.hidden = false;
   button.addEventListener("click", async () => {
     try {
-      await navigator.clipboard.writeText(source.textContent ?? "");
+      await navigator.clipboard.writeText(await text());
       told.textContent = "Copied";
     } catch {
       // Pages without HTTPS may not write there, save those of this machine.
@@ -45,7 +46,10 @@ function announce(text) {
   setTimeout(() => (status.textContent = ""), TOLD_MS);
 }
 
-document.querySelectorAll("[data-copy]").forEach((button) => connectCopy(/** @type {HTMLElement} */ (button)));
+for (const button of document.querySelectorAll("[data-copy]")) {
+  const source = document.getElementById(button.getAttribute("data-copy") ?? "");
+  if (source && button instanceof HTMLElement) connectCopy(button, source);
+}
 
 const made = document.querySelector("[data-made-at]");
 if (made instanceof HTMLElement && made.dataset.madeAt) history.replaceState(null, "", made.dataset.madeAt);

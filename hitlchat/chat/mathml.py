@@ -1,0 +1,58 @@
+"""Formulas that a model writes in LaTeX, as MathML that can do nothing but be read."""
+
+import logging
+import re
+from functools import lru_cache
+from html import unescape
+from typing import Final
+from xml.etree.ElementTree import Element, tostring
+
+from latex2mathml.converter import convert_to_element
+
+logger = logging.getLogger(__name__)
+
+LONGEST: Final = 2000
+# The presentation elements of MathML Core (W3C) that text can be set with.
+TAGS: Final = {
+    *("math", "mrow", "mi", "mn", "mo", "ms", "mtext", "mspace", "mfrac", "msqrt", "mroot", "mstyle", "mphantom"),
+    *("msub", "msup", "msubsup", "munder", "mover", "munderover", "mmultiscripts", "mprescripts", "none"),
+    *("mtable", "mtr", "mtd", "menclose"),
+}
+ATTRIBUTES: Final = {
+    *("display", "stretchy", "fence", "form", "separator", "accent", "accentunder", "minsize", "maxsize", "width"),
+    *("columnalign", "columnlines", "rowlines", "linethickness", "mathvariant", "notation", "displaystyle"),
+    *("scriptlevel", "movablelimits", "symmetric", "largeop"),
+}
+# Words and small lengths: nothing may move over what stands beside the formula.
+VALUE: Final = re.compile(r"[a-z -]{1,40}|-?[0-2](\.\d{1,4})?(em)?|\d{1,3}%")
+
+
+@lru_cache(maxsize=2048)
+def mathml(latex: str, *, block: bool) -> str:
+    """Return `latex` as a `math` element, whose text is escaped; empty if it cannot be set."""
+    if len(latex) > LONGEST:
+        return ""
+    try:
+        element = convert_to_element(latex, display="block" if block else "inline")
+    except Exception:
+        # The library has no common kind of error for what it cannot read.
+        logger.exception("A formula could not be set: its source is shown")
+        return ""
+    _tame(element)
+    return tostring(element, encoding="unicode")
+
+
+def _tame(element: Element) -> None:
+    """Keep what sets a formula: links, styles and colours are for pages of ours alone."""
+    if element.tag not in TAGS:
+        element.tag = "mrow"
+    element.attrib = {name: value for name, value in element.attrib.items() if _may_stay(name, value)}
+    # The library writes signs as character references, and counts on nobody escaping them.
+    element.text = unescape(element.text) if element.text else element.text
+    element.tail = unescape(element.tail) if element.tail else element.tail
+    for child in element:
+        _tame(child)
+
+
+def _may_stay(name: str, value: str) -> bool:
+    return name in ATTRIBUTES and VALUE.fullmatch(value) is not None
