@@ -227,14 +227,13 @@ def _turn(run: Run) -> Turn:
     if run.turns == SOFT_TURNS:
         _guarded(run.pk, WRAPPED_UP)
     body = _body(run, caller, where)
-    prompt = Message.objects.filter(run=run, role=Role.USER).values_list("content", flat=True).first() or ""
     return Turn(
         message=transcript.open_answer(conversation.pk, run.pk, new_id()),
         caller=caller,
         among=conversation.tools,
         endpoint=where,
         body=body,
-        user_prompt=prompt,
+        user_prompt=runs.prompt(run),
     )
 
 

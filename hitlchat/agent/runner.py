@@ -42,6 +42,17 @@ def say(conversation: Conversation, content: str, key: str = "") -> tuple[Messag
     return message, claim.run_id
 
 
+def retry(conversation: Conversation) -> UUID:
+    """Have the assistant work once more on what was said last; the id of the run.
+
+    Raises: RunActive, NothingToRetry, Gone.
+    """
+    claim = runs.retry(conversation)
+    _start(claim, begins=True)
+    writing.tell_soon(conversation.pk, "run")
+    return claim.run_id
+
+
 def stop(run_id: UUID, conversation_id: UUID, actor: Actor) -> bool:
     """End a run; False if it was over already."""
     stopped = runs.stop(run_id, actor, written=writing.text_of(run_id))

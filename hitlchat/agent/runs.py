@@ -24,6 +24,7 @@ from hitlchat.gate.models import ToolCall
 from hitlchat.gate.status import SETTLED, Status
 from hitlchat.gate.submit import CallRequest, Prepared, admit
 
+FAILED: Final = (RunStatus.FAILED, RunStatus.STOPPED)
 STOPPED = "The run ended before anyone was asked about this call."
 
 
@@ -62,8 +63,7 @@ def _left(turn_id: UUID | None) -> list[tuple[int, dict[str, Any]]]:
 
 
 def _held_requests(run: Run) -> list[CallRequest]:
-    owner = run.conversation.owner
-    said = Message.objects.filter(run=run, role=Role.USER).values_list("content", flat=True).first()
+    owner, said = run.conversation.owner, prompt(run)
     return [
         CallRequest(
             tool_name=call["function"]["name"],
@@ -74,7 +74,7 @@ def _held_requests(run: Run) -> list[CallRequest]:
             turn_id=run.turn_id,
             position=position,
             model_call_id=call["id"],
-            user_prompt=said or "",
+            user_prompt=said,
         )
         for position, call in _left(run.turn_id)
     ]
@@ -134,6 +134,16 @@ _leases = lease.Leases()
 class RunActive(Conflict):
     """A run of this conversation still goes on; the new message has to wait."""
 
+    def __init__(self) -> None:
+        super().__init__("The assistant is still working on the last message.")
+
+
+class NothingToRetry(Conflict):
+    """The last run did what it was to do."""
+
+    def __init__(self) -> None:
+        super().__init__("There is nothing to try again: the last answer is complete.")
+
 
 class Gone(NotFound):
     """The conversation was deleted."""
@@ -162,10 +172,9 @@ def start(conversation: Conversation, content: str, key: str = "") -> tuple[Mess
     Raises: RunActive if a run goes on; Gone if it was deleted; SaidBefore, KeyReused by the `key` of the message.
     """
     check(conversation, content, key)
-    token = uuid4().hex
     try:
         with transaction.atomic():
-            run = Run.objects.create(conversation=conversation, owner=token, lease_until=lease.renewed())
+            run = _begin(conversation)
             message = transcript.add_user(conversation, run, content)
             if key:
                 keep(conversation, content, key, message)
@@ -178,8 +187,41 @@ def start(conversation: Conversation, content: str, key: str = "") -> tuple[Mess
     except IntegrityError as error:
         # The same may have been sent twice at once.
         check(conversation, content, key)
-        raise RunActive("The assistant is still working on the last message.") from error
-    return message, Claim(run.pk, conversation.pk, token)
+        raise RunActive from error
+    return message, Claim(run.pk, conversation.pk, run.owner)
+
+
+def retry(conversation: Conversation) -> Claim:
+    """Begin another run for what was said last, since the one before failed or was stopped; claimed by this process.
+
+    What was written before an answer was cut off stays in the transcript, and the model does not read it again.
+    Raises: RunActive if a run goes on, Gone if the conversation was deleted, NothingToRetry.
+    """
+    try:
+        with transaction.atomic():
+            last = Run.objects.filter(conversation=conversation).order_by("-created_at").first()
+            if last is not None and last.status in ACTIVE:
+                raise RunActive
+            if last is None or last.status not in FAILED:
+                raise NothingToRetry
+            if Conversation.objects.filter(pk=conversation.pk, deleted_at=None).update(updated_at=timezone.now()) != 1:
+                raise Gone
+            run = _begin(conversation)
+            transcript.forget_cut(last)
+    except IntegrityError as error:
+        raise RunActive from error
+    return Claim(run.pk, conversation.pk, run.owner)
+
+
+def _begin(conversation: Conversation) -> Run:
+    """Return a run that this process holds, made within a transaction. Raises: IntegrityError if one goes on."""
+    return Run.objects.create(conversation=conversation, owner=uuid4().hex, lease_until=lease.renewed())
+
+
+def prompt(run: Run) -> str:
+    """Return what the person said that the run works on: nothing is said while one goes on."""
+    said = Message.objects.filter(conversation_id=run.conversation_id, role=Role.USER).order_by("-seq")
+    return said.values_list("content", flat=True).first() or ""
 
 
 def claim_lapsed(mine: Collection[str] = ()) -> list[Claim]:

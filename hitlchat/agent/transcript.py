@@ -80,6 +80,11 @@ def keep_partial(run: Run, written: str) -> None:
             message.delete()
 
 
+def forget_cut(run: Run) -> None:
+    """Have the model not read an answer of this run that was cut off: it is asked to answer anew."""
+    Message.objects.filter(run=run, state=MessageState.CUT).update(wire="", echo="", echo_to="")
+
+
 def answer_calls(conversation: Conversation, run: Run, turn_id: UUID) -> None:
     """Write a tool message for every call of the turn, in the model's order: a model server insists on all of them."""
     calls = ToolCall.objects.filter(turn_id=turn_id).select_related("approval").prefetch_related("approval__decisions")

@@ -9,7 +9,7 @@ from hitlchat.accounts import sign_in
 from hitlchat.accounts.sign_in import signed_in_user
 from hitlchat.agent import conversations, runner, unknown
 from hitlchat.agent.models import ACTIVE, LONGEST_MESSAGE, Conversation, Run
-from hitlchat.agent.runs import Gone, RunActive
+from hitlchat.agent.runs import Gone, NothingToRetry, RunActive
 from hitlchat.base import canonical
 from hitlchat.base.canonical import storable
 from hitlchat.chat import fragments
@@ -78,6 +78,11 @@ class Stop:
 
 
 @dataclass(frozen=True)
+class Retry:
+    pass
+
+
+@dataclass(frozen=True)
 class StopCall:
     call: UUID
 
@@ -88,7 +93,7 @@ class Resolve:
     outcome: Literal["done", "failed", "again"]
 
 
-Command = Say | Decide | DecideAll | TakeBack | RevokeGrant | Stop | StopCall | Resolve
+Command = Say | Decide | DecideAll | TakeBack | RevokeGrant | Stop | Retry | StopCall | Resolve
 
 # What says no more than which one is meant.
 OF_ONE: Final[dict[str, tuple[Callable[[UUID], Command], str]]] = {
@@ -110,6 +115,8 @@ def parse(frame: str) -> Command:
             return DecideAll(_one_of(fields, "verdict", VERDICTS), _items(fields), claimed(fields.get("opened")))
         case "stop":
             return Stop()
+        case "retry":
+            return Retry()
         case str(kind) if kind in OF_ONE:
             made, name = OF_ONE[kind]
             return made(_uuid(fields, name))
@@ -215,16 +222,24 @@ def act(session: Any, conversation_id: UUID, command: Command) -> str:
     signed_in_at = sign_in.signed_in_at(sign_in.stored(session.session_key))
     actor = Actor(user.pk, "session", signed_in_at=signed_in_at, name=user.get_username())
     match command:
-        case Say(content):
-            return say(conversation, content)
+        case Say() | Stop() | Retry():
+            return _lead(conversation, command, actor)
         case Decide() | DecideAll() | TakeBack() | RevokeGrant():
             return _answer(conversation.pk, command, actor)
-        case Stop():
-            return stop(conversation, actor)
         case StopCall(call_id):
             return _stop_call(call_id, actor)
         case Resolve():
             return _resolve(conversation, command, actor, user.get_username())
+
+
+def _lead(conversation: Conversation, command: Say | Stop | Retry, actor: Actor) -> str:
+    match command:
+        case Say(content):
+            return say(conversation, content)
+        case Stop():
+            return stop(conversation, actor)
+        case Retry():
+            return retry(conversation)
 
 
 def say(conversation: Conversation, content: str) -> str:
@@ -235,6 +250,14 @@ def say(conversation: Conversation, content: str) -> str:
     except Gone as error:
         return fragments.flash(str(error))
     return fragments.composed()
+
+
+def retry(conversation: Conversation) -> str:
+    try:
+        runner.retry(conversation)
+    except (RunActive, NothingToRetry, Gone) as error:
+        return fragments.flash(str(error))
+    return fragments.flash("")
 
 
 def stop(conversation: Conversation, actor: Actor) -> str:

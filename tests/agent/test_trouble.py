@@ -5,10 +5,12 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
+from hitlchat.agent import runner, runs
 from hitlchat.agent.models import MessageState, Role, Run, RunStatus
 from tests.agent.talk import Talk, in_database
 from tests.recorder import Recorder, recorded_tool
 from tests.scripted_model import (
+    Gate,
     Reply,
     ScriptedModel,
     calls,
@@ -152,3 +154,66 @@ async def test_a_channel_layer_that_is_down_costs_no_run(
 
 async def recorded_tool_in_database(name: str) -> None:
     await in_database(recorded_tool)(name, "DISABLED")
+
+
+# -- Trying again ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("trouble", ["failure", "connection lost", "ended early", "no JSON"])
+async def test_a_run_that_failed_is_tried_again_without_saying_anything_anew(
+    trouble: str, talk: Talk, scripted_model: ScriptedModel
+) -> None:
+    scripted_model.enqueue(ERRORS[trouble][0])
+    assert (await talk.ask("Where is my parcel?")).status == RunStatus.FAILED
+    scripted_model.enqueue(text("In Rotterdam."))
+    await in_database(runner.retry)(talk.conversation)
+    assert (await talk.over()).status == RunStatus.DONE
+    assert (await talk.answers())[-1] == "In Rotterdam."
+    # What was cut off is not taken for an answer, and nobody has said anything twice.
+    assert [each["role"] for each in scripted_model.requests[-1]["messages"]] == ["system", "user"]
+    assert [each.content for each in await talk.messages(Role.USER)] == ["Where is my parcel?"]
+
+
+async def test_what_a_call_gave_before_the_failure_is_not_asked_for_again(
+    talk: Talk, scripted_model: ScriptedModel, recorder: Recorder
+) -> None:
+    await in_database(recorded_tool)("record", hitl_mode="DISABLED")
+    scripted_model.enqueue(calls(("record", {"text": "once"})), status(500, {"message": "oops"}))
+    assert (await talk.ask()).status == RunStatus.FAILED
+    scripted_model.enqueue(text("Done."))
+    await in_database(runner.retry)(talk.conversation)
+    assert (await talk.over()).status == RunStatus.DONE
+    assert len(await talk.calls()) == 1
+    assert [each["role"] for each in scripted_model.requests[-1]["messages"]][-2:] == ["assistant", "tool"]
+
+
+async def test_a_call_of_a_run_that_was_tried_again_shows_what_the_person_said(
+    talk: Talk, scripted_model: ScriptedModel, recorder: Recorder
+) -> None:
+    await in_database(recorded_tool)("record", hitl_mode="REQUIRED")
+    scripted_model.enqueue(status(500, {"message": "oops"}))
+    await talk.ask("Record it, please.")
+    scripted_model.enqueue(calls(("record", {"text": "once"})))
+    await in_database(runner.retry)(talk.conversation)
+    approval = await talk.only()
+    assert approval.disclosure["userPrompt"] == "Record it, please."
+    scripted_model.enqueue(text("Done."))
+    await talk.approve(approval)
+    assert (await talk.over()).status == RunStatus.DONE
+
+
+async def test_what_is_complete_or_goes_on_is_not_tried_again(talk: Talk, scripted_model: ScriptedModel) -> None:
+    with pytest.raises(runs.NothingToRetry):
+        await in_database(runner.retry)(talk.conversation)
+    scripted_model.enqueue(text("Hello."))
+    await talk.ask()
+    with pytest.raises(runs.NothingToRetry):
+        await in_database(runner.retry)(talk.conversation)
+    gate = Gate()
+    scripted_model.enqueue(text("Once", gate))
+    await talk.say()
+    await gate.arrival()
+    with pytest.raises(runs.RunActive):
+        await in_database(runner.retry)(talk.conversation)
+    gate.open()
+    await talk.over()
