@@ -7,6 +7,7 @@ from django.conf import settings
 from django.http import HttpRequest
 
 from hitlchat.accounts.roles import may_administer, may_author
+from hitlchat.accounts.views import theme
 from hitlchat.agent.model_client import uses_demo
 from hitlchat.approvals.inbox import lines
 from hitlchat.upstreams.elicitation import questions
@@ -16,10 +17,11 @@ from hitlchat.upstreams.pages import standing
 def shell(request: HttpRequest) -> dict[str, Any]:
     user = getattr(request, "user", None)
     if user is None or not user.is_authenticated:
-        return {"signed_in": False}
+        return {"signed_in": False, "theme": theme(request)}
     name = user.get_full_name() or user.get_username()
     return {
         "signed_in": True,
+        "theme": theme(request),
         "person_name": name,
         "initials": "".join(word[0] for word in name.split()[:2]).upper(),
         "may_author": may_author(user),

@@ -11,5 +11,6 @@ urlpatterns = [
         name="sign-in",
     ),
     path("sign-in/again", sign_in.again, name="sign-in-again"),
+    path("theme", views.choose_theme, name="choose-theme"),
     path("sign-out", LogoutView.as_view(), name="sign-out"),
 ]

@@ -1,14 +1,16 @@
-"""Signing in, signing in once more, and the first administrator."""
+"""The first administrator, and the theme of a browser."""
 
-from typing import Any
+from typing import Any, Final
 
 from django import forms
 from django.contrib.auth import login
+from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import User
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest
 from django.shortcuts import redirect, render
+from django.views.decorators.http import require_POST
 
 from hitlchat.accounts import sign_in
 
@@ -48,3 +50,26 @@ def welcome(request: HttpRequest, secret: str) -> HttpResponse:
             login(request, user, backend="django.contrib.auth.backends.ModelBackend")
             return redirect("chat")
     return render(request, "accounts/welcome.html", {"form": form})
+
+
+THEME: Final = "hitlchat_theme"
+THEMES: Final = {"system": "As the system has it", "light": "Light", "dark": "Dark"}
+A_YEAR: Final = 365 * 86400
+
+
+def theme(request: HttpRequest) -> str:
+    """Return the theme that this browser is to show: `light`, `dark`, or empty for that of the system."""
+    chosen = request.COOKIES.get(THEME, "")
+    return chosen if chosen in ("light", "dark") else ""
+
+
+@login_required
+@require_POST
+def choose_theme(request: HttpRequest) -> HttpResponse:
+    """Keep the theme for this browser."""
+    chosen = request.POST.get("theme", "")
+    if chosen not in THEMES:
+        return HttpResponseBadRequest("theme: expected system, light or dark.", content_type="text/plain")
+    response = redirect("people:account")
+    response.set_cookie(THEME, chosen, max_age=A_YEAR, secure=request.is_secure(), httponly=True, samesite="Lax")
+    return response

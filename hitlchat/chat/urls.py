@@ -1,9 +1,10 @@
 from django.urls import path
 
-from hitlchat.chat import views
+from hitlchat.chat import find, views
 
 urlpatterns = [
     path("", views.chat, name="chat"),
+    path("find", find.find, name="find"),
     path("chat/new", views.new_conversation, name="new-conversation"),
     path("chat/threads", views.threads, name="threads"),
     path("chat/<uuid:conversation_id>/grants", views.grants, name="grants-meter"),

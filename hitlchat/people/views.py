@@ -22,6 +22,7 @@ from hitlchat.accounts import roles
 from hitlchat.accounts.access import administrators_only, person
 from hitlchat.accounts.models import Role, Token
 from hitlchat.accounts.roles import with_roles
+from hitlchat.accounts.views import THEMES
 from hitlchat.gate import ruling
 from hitlchat.gate.actor import actor_of
 from hitlchat.gate.transition import note
@@ -185,6 +186,7 @@ def account(request: HttpRequest) -> HttpResponse:
         "role": role,
         "meaning": roles.MEANING[role],
         "groups": user.groups.filter(pk__in=roles.named_groups()),
+        "themes": THEMES.items(),
         "told": told(request),
     }
     return render(request, "people/account.html", context, status=422 if form.errors else 200)

@@ -1,8 +1,11 @@
 """Everything without a mouse."""
 
+import re
+
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
+from tests.browser import looking
 from tests.browser.chatting import Chat, approve_button, decline_button, is_focused
 from tests.browser.conftest import House, SharedModel, Visit
 from tests.conftest import PASSWORD
@@ -80,3 +83,43 @@ def test_a_new_conversation_waits_for_ones_words(chat: Chat, page: Page) -> None
     tab_to(page, page.get_by_role("link", name="Skip to content"))
     page.keyboard.press("Enter")
     tab_to(page, chat.composer)
+
+
+def test_what_is_looked_for_is_found_and_opened_by_the_keyboard(author: Page, house: House) -> None:
+    author.goto(f"{house.server.url}/")
+    author.keyboard.press("Control+k")
+    dialog = author.get_by_role("dialog", name="Find")
+    expect(dialog.get_by_role("link", name="Inbox")).to_be_visible()
+    looking.check_and_go_on(author)
+    author.keyboard.type("composed")
+    expect(dialog.get_by_role("link")).to_have_text(["Composed tools"])
+    author.keyboard.press("ArrowDown")
+    expect(dialog.get_by_role("link")).to_be_focused()
+    author.keyboard.press("ArrowUp")
+    author.keyboard.press("Enter")
+    expect(author).to_have_url(re.compile("/servers/tools$"))
+
+
+def test_a_question_mark_lists_the_keys_but_not_while_one_writes(chat: Chat) -> None:
+    keys = chat.page.get_by_role("dialog", name="Keys")
+    chat.composer.press("?")
+    expect(chat.composer).to_have_value("?")
+    expect(keys).to_be_hidden()
+    chat.log.focus()
+    chat.page.keyboard.press("?")
+    expect(keys).to_be_visible()
+    looking.check_and_go_on(chat.page)
+    chat.page.keyboard.press("Escape")
+    expect(keys).to_be_hidden()
+
+
+def test_nothing_opens_above_a_card_that_asks(chat: Chat, model: SharedModel) -> None:
+    model.enqueue(calls(("echo", {"text": "hi"})), text("Done."))
+    chat.say()
+    chat.asked()
+    chat.page.keyboard.press("Control+k")
+    chat.page.keyboard.press("?")
+    expect(chat.page.get_by_role("dialog", name="Find")).to_be_hidden()
+    expect(chat.page.get_by_role("dialog", name="Keys")).to_be_hidden()
+    chat.approve()
+    chat.said("Done.")

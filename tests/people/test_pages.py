@@ -195,3 +195,23 @@ def test_everyone_sees_their_own_role_and_changes_their_password(client: Client,
     assert elsewhere.get("/account").status_code == 302
     assert AuditEvent.objects.get().name == "person.password_changed"
     assert ANOTHER not in str(AuditEvent.objects.values())
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_a_browser_keeps_the_theme_that_was_chosen(bob: User, client: Client, theme: str) -> None:
+    client.force_login(bob)
+    assert "data-theme" not in client.get("/account").content.decode()
+    chosen = client.post("/theme", {"theme": theme})
+    assert (chosen.status_code, chosen["Location"]) == (302, "/account")
+    for path in ("/account", "/", "/sign-in"):
+        assert f'data-theme="{theme}"' in client.get(path, follow=True).content.decode()
+    client.post("/theme", {"theme": "system"})
+    assert "data-theme" not in client.get("/account").content.decode()
+
+
+@pytest.mark.parametrize("theme", ["", "blue", '"><script>'])
+def test_a_theme_that_is_not_there_is_refused(bob: User, client: Client, theme: str) -> None:
+    client.force_login(bob)
+    assert client.post("/theme", {"theme": theme}).status_code == 400
+    client.cookies["hitlchat_theme"] = theme
+    assert "data-theme" not in client.get("/account").content.decode()

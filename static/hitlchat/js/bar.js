@@ -2,6 +2,7 @@
 /** The bar: how many calls wait for the person, on the link to them and in the title of the tab; and its menu. */
 
 import { listen, look } from "./news.js";
+import "./find.js";
 import "./notices.js";
 
 // By then the page's scripts have run: what works by them alone takes presses from here on.

@@ -1,0 +1,53 @@
+"""Finding by Ctrl+K: pages, conversations and tools, each to whom it is open."""
+
+import re
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.urls import reverse
+
+from hitlchat.agent import conversations
+from hitlchat.agent.models import Conversation
+from hitlchat.chat import find
+
+pytestmark = pytest.mark.django_db
+
+
+def found(person: User, words: str = "") -> dict[str, str]:
+    """Names and addresses of what this person finds."""
+    client = Client()
+    client.force_login(person)
+    page = client.get("/find", {"q": words}).content.decode()
+    return {name: url for url, name in re.findall(r'<a href="([^"]+)"><span class="clip">([^<]+)</span>', page)}
+
+
+def test_pages_are_found_by_those_who_may_open_them(alice: User, bob: User) -> None:
+    assert found(alice, "composed")["Composed tools"] == reverse("servers:drawer")
+    assert found(bob, "composed") == {}
+    assert found(bob, "account") == {"Your account": "/account"}
+
+
+def test_every_page_that_is_offered_opens(alice: User, bob: User) -> None:
+    for person, pages in ((bob, find.FOR_ALL), (alice, (*find.FOR_AUTHORS, *find.FOR_ADMINISTRATORS))):
+        client = Client()
+        client.force_login(person)
+        assert [name for name, url in pages if client.get(reverse(url)).status_code != 200] == []
+
+
+def test_conversations_are_found_by_title_and_by_nobody_else(bob: User, charlie: User) -> None:
+    made = Conversation.objects.create(owner=bob)
+    conversations.change(made, title="Parcels of May")
+    assert found(bob, "parc") == {"Parcels of May": f"/chat/{made.pk}"}
+    assert "Parcels of May" in found(bob)
+    assert found(charlie, "parc") == {}
+
+
+@pytest.mark.parametrize("words", ["zzz nothing", '"', "%", "x" * 500])
+def test_what_finds_nothing_says_so(bob: User, client: Client, words: str) -> None:
+    client.force_login(bob)
+    assert "Nothing has all of these words." in client.get("/find", {"q": words}).content.decode()
+
+
+def test_it_is_for_those_who_are_signed_in(client: Client) -> None:
+    assert client.get("/find").status_code == 302
