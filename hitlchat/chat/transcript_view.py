@@ -12,6 +12,7 @@ from hitlchat.agent import runs
 from hitlchat.agent.models import ACTIVE, Conversation, Message, MessageState, Role, Run
 from hitlchat.base import canonical
 from hitlchat.base.durations import about
+from hitlchat.chat.grid import Grid, grid
 from hitlchat.chat.markdown import render
 from hitlchat.gate import attention, batch, contents, deciders, placing, results, stopping, who
 from hitlchat.gate.actor import Actor
@@ -32,6 +33,8 @@ class CallView:
     call: ToolCall
     summary: str
     result: str
+    # The same as a table, if it is one.
+    grid: Grid | None
     hidden: int
     fate: str
     arguments: str
@@ -174,6 +177,7 @@ def _call(row: ToolCall) -> CallView:
         call=row,
         summary=approval.prompt if approval else _summary(row.arguments),
         result=text[:SHOWN_OF_RESULT],
+        grid=grid(contents.structured(row)) if row.status == Status.SUCCEEDED else None,
         hidden=max(0, len(text) - SHOWN_OF_RESULT),
         fate=fate(row, approval),
         arguments=canonical.pretty(row.arguments, indent=2),

@@ -72,3 +72,21 @@ def test_what_waits_is_counted_beside_its_conversation(page: Client, bob: User) 
     beside = page.get("/").content.decode()
     assert "Waiting for you" in beside
     assert "waiting calls: </span>1" in beside
+
+
+def test_a_result_that_is_a_table_is_shown_as_one_and_as_it_came(page: Client, bob: User) -> None:
+    mine = conversation(bob)
+    turn = Message.objects.create(conversation=mine, seq=1, role=Role.ASSISTANT, content="Here.")
+    call = ToolCall(
+        tool_name="list_orders", caller=bob, caller_kind=CallerKind.CHAT, conversation_id=mine.pk, turn_id=turn.pk
+    )
+    enter(call, Status.ALLOWED, actor=caller(bob).actor)
+    ToolCall.objects.filter(pk=call.pk).update(
+        status=Status.SUCCEEDED, result=[{"number": 4711, "customer": "<b>Ann</b>\u202e"}], settled_at=mine.created_at
+    )
+    shown = page.get(f"/chat/{mine.pk}").content.decode()
+    assert '<th scope="col">number</th><th scope="col">customer</th>' in shown
+    assert "<td>4711</td>" in shown
+    assert "&lt;b&gt;Ann&lt;/b&gt;" in shown
+    assert "\u202e" not in shown
+    assert "As JSON" in shown
