@@ -12,6 +12,7 @@ from django.db.models import Q
 from django.http import QueryDict
 from django.utils import timezone
 
+from hitlchat.agent import conversations
 from hitlchat.agent.models import Conversation
 from hitlchat.base import canonical
 from hitlchat.gate import batch, card, disclosure, queue
@@ -268,7 +269,7 @@ def _rows(call_ids: list[UUID]) -> list[Approval]:
 def _lines(rows: list[Approval], user_id: int) -> list[Line]:
     # Of a chat of somebody else's nobody is told more than the call.
     own = {row.call.conversation_id for row in rows if row.call.conversation_id and row.call.caller_id == user_id}
-    chats = Conversation.objects.in_bulk(own)
+    chats = conversations.of(user_id).in_bulk(own)
     return [Line(row, chats.get(row.call.conversation_id), times) for row, times in batch.leads(rows)]
 
 
