@@ -1,13 +1,14 @@
 """The Composed Tools drawer: choosing what is exposed, and what stops an administrator from choosing too much."""
 
 import json
+import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
 from tests.browser import looking
 from tests.browser.chatting import is_focused
@@ -290,6 +291,48 @@ def test_a_tool_that_changed_under_the_page_is_shown_as_it_is_now_and_chosen_aga
     apply(drawer)
     told(drawer, "1 change applied.")
     assert "shop_echo" in house.catalog
+
+
+def offered_anew(house: Shopful, description: str) -> None:
+    """The shop offers “fail” with this description, and that is listed."""
+    house.shop.offer(echo="Say it to everyone.", other="Say something else.", fail=description)
+    assert house.alice.post("/servers/s/shop/reconnect").status_code in {200, 302}
+    until(lambda: description in house.alice.get("/servers/tools/of/shop").text, "it was listed anew", seconds=30)
+
+
+def test_a_late_answer_does_not_hide_that_changes_were_taken_back(page: Page, house: Shopful) -> None:
+    offered_anew(house, "Come late.")
+    drawer = open_at(page, house, "shop")
+    tick(drawer, "fail", "shop").check()
+    told(drawer, "1 change, not saved.")
+    offered_anew(house, "Come later.")
+    held: dict[str, Route] = {}
+    page.route(
+        re.compile(r"/servers/tools(/line/[0-9a-f-]+)?$"), lambda route: held.update({route.request.method: route})
+    )
+    # The check while one chooses finds the change, and asks for the line; before that comes, one applies.
+    line(drawer, "fail", "shop").locator("[data-field=hitl_mode][value=CONDITIONAL]").check(force=True)
+    arrived(page, held, "GET")
+    apply(drawer)
+    arrived(page, held, "POST")
+    held["GET"].continue_()
+    whole = line(drawer, "fail", "shop").locator('[data-problem=""]')
+    expect(whole).to_contain_text("Your changes of it were taken back")
+    held["POST"].continue_()
+    expect(drawer.get_by_role("alert")).to_contain_text("It has changed since you looked at it.")
+    expect(whole).to_contain_text("Your changes of it were taken back")
+    expect(tick(drawer, "fail", "shop")).not_to_be_checked()
+
+
+def arrived(page: Page, held: dict[str, Route], method: str) -> None:
+    """Wait until a request of this kind is held."""
+
+    def look() -> bool:
+        # Routes are told of only while the browser is waited for.
+        page.wait_for_timeout(50)
+        return method in held
+
+    until(look, f"{method} is on its way", seconds=30)
 
 
 def test_what_is_not_applied_is_kept_while_searching_and_asked_about_before_it_is_lost(

@@ -31,6 +31,8 @@ function spread(drawer, plan, answer, about) {
   for (const tool of about) problems.delete(tool);
   for (const told of /** @type {NodeListOf<HTMLElement>} */ (answer.querySelectorAll("[data-problem-for]"))) {
     const { problemFor: tool = "", stamp = "" } = told.dataset;
+    // The line was shown as it is now, and its changes taken back, while this answer was on its way.
+    if (stamp && !plan.edits.has(tool) && lineOf(drawer, tool)?.dataset.stamp === stamp) continue;
     if (!stamp) plan.edits.delete(tool);
     else problems.set(tool, saidIn(told));
     renew(drawer, tool, stamp);
@@ -60,10 +62,15 @@ export function forget(line, field) {
   tell(line, said);
 }
 
+/** @param {HTMLElement} drawer @param {string} tool */
+function lineOf(drawer, tool) {
+  return /** @type {HTMLElement | null} */ (drawer.querySelector(`#tool-${CSS.escape(tool)}`));
+}
+
 /** Show a tool as it is now, if it is another one than is shown. @param {HTMLElement} drawer @param {string} tool @param {string} stamp */
 function renew(drawer, tool, stamp) {
-  const line = drawer.querySelector(`#tool-${CSS.escape(tool)}`);
-  if (!(line instanceof HTMLElement) || !stamp || line.dataset.stamp === stamp) return;
+  const line = lineOf(drawer, tool);
+  if (!line || !stamp || line.dataset.stamp === stamp) return;
   problems.delete(tool);
   const url = (drawer.dataset.line ?? "").replace(NOBODY, tool);
   // @ts-ignore - htmx is a global of its own script
