@@ -63,7 +63,8 @@ def stop(run_id: UUID, conversation_id: UUID, actor: Actor) -> bool:
 
 def heartbeat() -> Worker:
     """Say in time, again and again, that this process still has its runs and executes its calls."""
-    return Worker("heartbeat", _beat, settings.LEASE_SECONDS / 3)
+    every = settings.LEASE_SECONDS / 3
+    return Worker("heartbeat", _beat, every, longest=every)
 
 
 def sweeper() -> Worker:

@@ -102,12 +102,15 @@ failing: set[str] = set()
 class Worker:
     """Work of a server process that is done again and again: `look` is awaited every so many seconds, or once woken.
 
-    A failure never ends it: the database may be restarting. The pauses then double, up to LONGEST_PAUSE.
+    A failure never ends it: the database may be restarting. The pauses then double, up to `longest` seconds. What
+    renews a lease must not pause longer than usual, or others take over what it holds.
     """
 
-    def __init__(self, name: str, look: Callable[[], Awaitable[object]], every: float) -> None:
+    def __init__(
+        self, name: str, look: Callable[[], Awaitable[object]], every: float, *, longest: float = LONGEST_PAUSE
+    ) -> None:
         self._name, self._look, self._every = name, look, every
-        self._failures = 0
+        self._longest, self._failures = max(every, longest), 0
         self._awake = Waker()
 
     def wake(self) -> None:
@@ -119,15 +122,20 @@ class Worker:
         try:
             while True:
                 self._awake.clear()
-                await self._try()
-                longest = max(self._every, LONGEST_PAUSE)
+                await self.turn()
                 with suppress(TimeoutError):
-                    async with asyncio.timeout(min(self._every * 2**self._failures, longest)):
+                    async with asyncio.timeout(self.pause):
                         await self._awake.wait()
         finally:
             failing.discard(self._name)
 
-    async def _try(self) -> None:
+    @property
+    def pause(self) -> float:
+        """Return how many seconds it waits before it looks again by itself."""
+        return min(self._every * float(2**self._failures), self._longest)
+
+    async def turn(self) -> None:
+        """Look once; a failure is logged."""
         try:
             await self._look()
         except Exception:

@@ -79,7 +79,8 @@ def outlives(call_id: UUID) -> None:
 
 def watch() -> Worker:
     """Say that this process still has its clients, and look for calls whose clients others have lost."""
-    return Worker("clients", in_db(_look), settings.LEASE_SECONDS / 3)
+    every = settings.LEASE_SECONDS / 3
+    return Worker("clients", in_db(_look), every, longest=every)
 
 
 def _note(call_id: UUID, end: CombinedExpression | None = None, *, is_lost: bool = False) -> None:

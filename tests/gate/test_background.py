@@ -4,15 +4,19 @@ import asyncio
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 import pytest
 from django.test import Client
 from django.utils.module_loading import import_string
+from pytest_django import Settings
 
 from hitlchat import subscribers
+from hitlchat.agent import runner
 from hitlchat.base.background import Worker, failing
+from hitlchat.mcp_server import submitting
 from tests.processes import ROOT
 from tests.waiting import soon
 
@@ -50,6 +54,29 @@ async def test_a_worker_outlives_its_failures_and_says_so(caplog: pytest.LogCapt
     assert "cleaner" not in failing
     working.cancel()
     await asyncio.wait([working])
+
+
+async def test_what_fails_is_tried_less_often_but_what_renews_a_lease_is_not() -> None:
+    async def fail() -> None:
+        raise OSError("the database restarts")
+
+    patient, holder = Worker("patient", fail, every=2), Worker("holder", fail, every=2, longest=2)
+    pauses = [(patient.pause, holder.pause)]
+    for _ in range(4):
+        await patient.turn()
+        await holder.turn()
+        pauses.append((patient.pause, holder.pause))
+    failing.clear()
+    assert pauses == [(2, 2), (4, 2), (8, 2), (10, 2), (10, 2)]
+
+
+@pytest.mark.parametrize("made", [runner.heartbeat, submitting.watch])
+async def test_a_lease_outlives_a_failure_to_renew_it(made: Callable[[], Worker], settings: Settings) -> None:
+    settings.LEASE_SECONDS = 3
+    worker = made()
+    usual = worker.pause
+    worker._failures = 5
+    assert worker.pause == usual < settings.LEASE_SECONDS / 2
 
 
 async def test_a_worker_that_is_woken_looks_at_once() -> None:
