@@ -1,6 +1,7 @@
 // @ts-check
 /** The bar: how many calls wait for the person, on the link to them and in the title of the tab; and its menu. */
 
+import { leaveAsMenu } from "./menu.js";
 import { listen, look } from "./news.js";
 import "./find.js";
 import "./notices.js";
@@ -31,16 +32,4 @@ document.body.addEventListener("htmx:afterRequest", (event) => {
 listen(badge.dataset.approvalsCount ?? "");
 
 const more = document.querySelector("[data-nav-more]");
-if (more instanceof HTMLDetailsElement) {
-  // A menu is left like any other: by a click elsewhere, by going on with Tab, by Escape.
-  document.addEventListener("click", (event) => event.target instanceof Node && !more.contains(event.target) && (more.open = false));
-  more.addEventListener("focusout", (event) => {
-    if (event.relatedTarget instanceof Node && !more.contains(event.relatedTarget)) more.open = false;
-  });
-  more.addEventListener("keydown", (event) => {
-    if (event.key !== "Escape" || !more.open) return;
-    event.stopPropagation();
-    more.open = false;
-    more.querySelector("summary")?.focus();
-  });
-}
+if (more instanceof HTMLDetailsElement) leaveAsMenu(more);

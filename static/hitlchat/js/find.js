@@ -1,6 +1,8 @@
 // @ts-check
 /** Ctrl+K finds conversations, tools and pages; “?” lists the keys. */
 
+import { isWriting } from "./menu.js";
+
 const WAIT_MS = 150;
 
 /** Both dialogs, put into the page when one is first opened. @type {{ find: HTMLDialogElement, keys: HTMLDialogElement } | null} */
@@ -78,11 +80,6 @@ function open() {
   input(find).value = "";
   find.showModal();
   void look(find);
-}
-
-/** @param {EventTarget | null} target */
-function isWriting(target) {
-  return target instanceof Element && Boolean(target.closest("input:not([type=checkbox]), textarea, select, [contenteditable]"));
 }
 
 document.addEventListener("keydown", (event) => {

@@ -3,6 +3,7 @@
 
 import { card, chosen, chosenLine, lineOf, lines, pick } from "./inbox_chosen.js";
 import { clearSelection, toggle } from "./inbox_select.js";
+import { isWriting } from "./menu.js";
 
 const KEY = "hitlchat-single-keys";
 /** From this level on a key decides nothing. */
@@ -87,11 +88,6 @@ function clear() {
 
 /** @type {Record<string, () => void>} */
 const KEYS = { j: () => step(1), k: () => step(-1), x: select, a: approve, r: declineWithReason, "?": () => dialog.showModal() };
-
-/** @param {EventTarget | null} target */
-function isWriting(target) {
-  return target instanceof Element && Boolean(target.closest("input:not([type=checkbox]), textarea, select, [contenteditable]"));
-}
 
 /** What Enter does by itself. @param {EventTarget | null} target */
 function hasOwnEnter(target) {

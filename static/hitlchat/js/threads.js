@@ -1,6 +1,8 @@
 // @ts-check
 /** The list of conversations: its search, the menu of a conversation, and the moment in which a deleted one comes back. */
 
+import { leaveAsMenu } from "./menu.js";
+
 const UNDO_MS = 10_000;
 
 for (const form of document.querySelectorAll("[data-threads]")) {
@@ -10,13 +12,7 @@ for (const form of document.querySelectorAll("[data-threads]")) {
 
 for (const menu of document.querySelectorAll("[data-menu]")) {
   if (!(menu instanceof HTMLDetailsElement)) continue;
-  document.addEventListener("click", (event) => event.target instanceof Node && !menu.contains(event.target) && (menu.open = false));
-  menu.addEventListener("keydown", (event) => {
-    if (event.key !== "Escape" || !menu.open) return;
-    event.stopPropagation();
-    menu.open = false;
-    menu.querySelector("summary")?.focus();
-  });
+  leaveAsMenu(menu);
   // Where titles are, a double click renames.
   document.querySelector(".chat-head")?.addEventListener("dblclick", (event) => {
     if (!(event.target instanceof Element) || event.target.id !== "title") return;
