@@ -17,7 +17,7 @@ from hitlchat.base.canonical import storable
 from hitlchat.base.database import in_db
 from hitlchat.base.problems import Invalid, NotFound
 from hitlchat.gate import withdraw
-from hitlchat.gate.actor import Actor
+from hitlchat.gate.actor import SYSTEM, Actor
 from hitlchat.gate.models import ToolCall
 from hitlchat.gate.status import SETTLED
 
@@ -37,6 +37,15 @@ class BadConversation(Invalid):
 def of(user: User | int) -> QuerySet[Conversation]:
     """Return the conversations of this person, without deleted ones."""
     return Conversation.objects.filter(owner=user, deleted_at=None)
+
+
+def create(owner: User, *, title: str = "", **columns: Any) -> Conversation:
+    """Begin a conversation: with a title of one's own, or with that which the first message makes."""
+    with transaction.atomic():
+        made = Conversation.objects.create(owner=owner, title=title, **columns)
+        if title:
+            search.note_title(made.pk, title)
+    return made
 
 
 def change(conversation: Conversation, **wanted: Any) -> None:
@@ -81,10 +90,14 @@ def delete(conversation: Conversation, actor: Actor) -> None:
     """
     # First: a run that begins after this is refused, and one that began before is found below.
     Conversation.objects.filter(pk=conversation.pk, deleted_at=None).update(deleted_at=timezone.now())
-    for run in Run.objects.filter(conversation=conversation, status__in=ACTIVE):
-        runner.stop(run.pk, conversation.pk, actor)
-    withdraw.withdraw_conversation(conversation.pk, actor=actor, why=WHY)
+    _end(conversation.pk, actor)
     writing.tell_soon(conversation.pk, "gone")
+
+
+def _end(conversation_id: UUID, actor: Actor) -> None:
+    for run in Run.objects.filter(conversation_id=conversation_id, status__in=ACTIVE):
+        runner.stop(run.pk, conversation_id, actor)
+    withdraw.withdraw_conversation(conversation_id, actor=actor, why=WHY)
 
 
 def restore(user: User, conversation_id: UUID) -> Conversation:
@@ -107,9 +120,15 @@ def cleaner() -> Worker:
 
 
 def purge() -> None:
-    """Remove the messages and runs of deleted conversations; one with a call that still executes waits for its end."""
+    """Remove the messages and runs of deleted conversations; one with a call that still executes waits for its end.
+
+    What a process that died while it deleted one had left of it is ended first.
+    """
+    late = Conversation.objects.filter(deleted_at__lt=Now() - KEPT)
+    for pk in list(late.values_list("pk", flat=True)[:AT_ONCE]):
+        _end(pk, SYSTEM)
     open_calls = ToolCall.objects.filter(conversation_id=OuterRef("pk")).exclude(status__in=SETTLED)
-    gone = Conversation.objects.filter(~Exists(open_calls), deleted_at__lt=Now() - KEPT)
+    gone = late.filter(~Exists(open_calls))
     for pk in list(gone.values_list("pk", flat=True)[:AT_ONCE]):
         with transaction.atomic():
             # Unless it was brought back just now, which locks the row too.

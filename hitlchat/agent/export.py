@@ -1,5 +1,6 @@
 """A conversation as a Markdown file, with its calls and who answered them."""
 
+import re
 from collections.abc import Iterator
 from datetime import datetime
 from typing import Final
@@ -60,9 +61,8 @@ def _answers(call: ToolCall) -> Iterator[str]:
 
 def _fenced(text: str) -> str:
     """Return a code block whose fence is longer than any in `text` (CommonMark, section 4.5)."""
-    fence = "```"
-    while fence in text:
-        fence += "`"
+    longest = max((len(run) for run in re.findall("`{3,}", text)), default=2)
+    fence = "`" * (longest + 1)
     return f"{fence}\n{text}\n{fence}"
 
 

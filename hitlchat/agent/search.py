@@ -28,7 +28,8 @@ _WORD: Final = re.compile(r"[^\W_]+")
 def words(text: str) -> list[str]:
     """Return the words of `text`: letters and digits, without accents, capitals or marks."""
     plain = unicodedata.normalize("NFKD", text[:LONGEST_TEXT].casefold())
-    bare = "".join(each for each in plain if not unicodedata.combining(each))
+    # Again: one sign may have become many.
+    bare = "".join(each for each in plain[:LONGEST_TEXT] if not unicodedata.combining(each))
     return [found[:LONGEST_WORD] for found in _WORD.findall(bare)]
 
 

@@ -43,7 +43,7 @@ def list_conversations(
 def create_conversation(request: ApiRequest, body: schemas.NewConversation) -> schemas.Conversation:
     """Begin a conversation. It may use the tools that are named, or all published ones when none are."""
     _check_names(request, body.tools)
-    made = Conversation.objects.create(owner=request.auth.user, **body.model_dump())
+    made = conversations.create(request.auth.user, **body.model_dump())
     return shapes.conversation(made)
 
 

@@ -57,11 +57,11 @@ class NewConversation(Body):
 
 
 class ConversationChange(Body):
-    title: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)] | None = None
+    title: str | None = None
     pinned: bool | None = None
     archived: bool | None = None
     model: Line | None = None
-    instructions: Annotated[Text, StringConstraints(max_length=10_000)] | None = None
+    instructions: str | None = None
     tools: list[Line] | None = None
 
 

@@ -51,7 +51,7 @@ def chat(request: HttpRequest) -> HttpResponse:
 def new_conversation(request: HttpRequest) -> HttpResponse:
     # A form sends line ends as the mail of old did.
     content = request.POST.get("content", "").replace("\r\n", "\n").replace("\x00", "").strip()[:LONGEST_MESSAGE]
-    conversation = Conversation.objects.create(owner=person(request))
+    conversation = conversations.create(person(request))
     if content:
         runner.say(conversation, content)
     return redirect("conversation", conversation.pk)

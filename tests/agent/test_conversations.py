@@ -111,6 +111,22 @@ def test_the_first_200_000_characters_of_a_text_are_found(bob: User) -> None:
     assert found(bob, "lost") == set()
 
 
+SIGNS = [chr(0x20000 + n) for n in range(40_000)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["\ufdfa" * 200_000, " ".join(SIGNS * 3), " ".join(f"w{n}" for n in range(60_000)), "\u00e9" * 200_000],
+    ids=["signs that become many", "rare signs", "many words", "one word"],
+)
+def test_the_longest_texts_are_kept_and_found(bob: User, text: str) -> None:
+    made = begun(bob, "start")
+    run = made.runs.get()
+    long = transcript.open_answer(made.pk, run.pk, new_id())
+    search.note_message(long.pk, text)
+    assert found(bob, search.words(text)[0]) == {"start"}
+
+
 # -- Title, pin, archive ---------------------------------------------------------------------------------------------
 
 
@@ -204,6 +220,19 @@ def test_what_is_gone_or_somebody_elses_cannot_be_brought_back(bob: User, charli
         conversations.restore(bob, made.pk)
 
 
+@pytest.mark.guarantee("gate:no-yes-no-run")
+async def test_what_a_process_left_that_died_while_it_deleted_is_withdrawn(
+    talk: Talk, scripted_model: ScriptedModel, make_tool: MakeTool
+) -> None:
+    await in_database(make_tool)("echo")
+    scripted_model.enqueue(calls(("echo", {"text": "hi"})))
+    await talk.say()
+    await talk.only()
+    await in_database(past)(talk.conversation)
+    assert [call.status for call in await in_database(list)(ToolCall.objects.all())] == [Status.WITHDRAWN]
+    assert not await Conversation.objects.filter(pk=talk.conversation.pk).aexists()
+
+
 def test_one_whose_call_still_executes_is_not_removed_before_its_end(bob: User, make_tool: MakeTool) -> None:
     made = begun(bob, "hello")
     make_tool("echo")
@@ -238,6 +267,12 @@ def test_the_file_has_every_message_in_order_and_each_call_with_what_came_of_it(
     assert whole.index("## You") < whole.index("Say ```hi```") < whole.index("## Assistant") < whole.index("I call it.")
     assert "### Call of echo: succeeded" in whole
     assert "Result:\n\n````\n```\nhi\n```\n````\n" in whole
+
+
+def test_a_fence_is_longer_than_any_in_a_large_text() -> None:
+    text = "`" * 1_000_000
+    assert export._fenced(text).splitlines() == ["`" * 1_000_001, text, "`" * 1_000_001]
+    assert export._fenced("a `b` c").startswith("```\n")
 
 
 def test_a_long_conversation_is_exported_in_pieces(bob: User) -> None:
