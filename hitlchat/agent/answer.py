@@ -30,6 +30,8 @@ ID_LENGTH, ID_CHARACTERS = 9, string.ascii_letters + string.digits
 # What Chat Completions have in a message and in a call. Whatever else a server adds, it may want back.
 OF_A_MESSAGE: Final = frozenset({"content", "function_call", "refusal", "role", "tool_calls"})
 OF_A_CALL: Final = frozenset({"function", "id", "index", "type"})
+# What servers call the thoughts of a model, the plainest first.
+REASONING: Final = ("reasoning_content", "reasoning", "reasoning_details", "thinking_blocks")
 # Texts that say what an entry of a list is, and so never go on.
 _NAMES: Final = frozenset({"format", "id", "type"})
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
@@ -78,6 +80,15 @@ class Answer:
     calls: list[ModelCall] = field(default_factory=list)
     finish_reason: str = ""
     extra: Pieces = field(default_factory=dict)
+
+    @property
+    def reasoning(self) -> str:
+        """What the model thought first, as the servers that tell it have it: a text, or a list of summaries."""
+        found = next((self.extra[name] for name in REASONING if name in self.extra), [])
+        joined = _joined(found) if found else ""
+        if isinstance(joined, list):
+            joined = "\n\n".join(_thought(entry) for entry in joined if isinstance(entry, dict))
+        return joined.strip() if isinstance(joined, str) else ""
 
     @property
     def has_extra(self) -> bool:
@@ -260,6 +271,12 @@ def _joined(pieces: list[Any]) -> Any:
     if all(isinstance(piece, list) for piece in pieces):
         return _entries(pieces)
     return pieces[-1]
+
+
+def _thought(entry: dict[str, Any]) -> str:
+    """Return the text of one block of thoughts, or of its summary; of an encrypted one there is none."""
+    found = next((entry[name] for name in ("text", "summary", "thinking") if entry.get(name)), "")
+    return found if isinstance(found, str) else ""
 
 
 def _merged(pieces: list[dict[str, Any]]) -> dict[str, Any]:

@@ -18,7 +18,7 @@ AT_A_TIME: Final = 200
 def as_markdown(conversation: Conversation) -> Iterator[str]:
     """Yield the file in pieces, each made of so many messages."""
     yield f"# {_line(str(conversation))}\n\nBegun {_time(conversation.created_at)}, exported from hitlchat.\n"
-    rows = Message.objects.filter(conversation=conversation).exclude(role=Role.TOOL)
+    rows = Message.objects.shown().filter(conversation=conversation).exclude(role=Role.TOOL)
     last = 0
     while batch := list(rows.filter(seq__gt=last)[:AT_A_TIME]):
         calls = _calls([message.pk for message in batch])

@@ -69,7 +69,7 @@ def _called(conversation_id: UUID) -> dict[str, int]:
 
 def _wanted(conversation_id: UUID) -> dict[str, int]:
     """The words of the last messages, with what each counts for."""
-    rows = Message.objects.filter(conversation_id=conversation_id, role__in=[Role.USER, Role.ASSISTANT])
+    rows = Message.objects.shown().filter(conversation_id=conversation_id, role__in=[Role.USER, Role.ASSISTANT])
     found: dict[str, int] = {}
     for role, content in rows.order_by("-seq").values_list("role", "content")[:MESSAGES]:
         for word in _words(content[:CHARACTERS]):

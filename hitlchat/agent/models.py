@@ -30,6 +30,9 @@ class Conversation(models.Model):
     instructions = models.TextField(blank=True, default="", help_text="What the model is told in it beforehand.")
     pinned_at = models.DateTimeField(null=True)
     archived_at = models.DateTimeField(null=True)
+    tip = models.ForeignKey(
+        "Run", null=True, on_delete=models.SET_NULL, related_name="+", help_text="The last run of the shown branch."
+    )
     deleted_at = models.DateTimeField(null=True, help_text="It can be brought back for a moment, and then is gone.")
     created_at = models.DateTimeField(default=timezone.now)
     updated_at = models.DateTimeField(default=timezone.now)
@@ -50,6 +53,10 @@ class Run(models.Model):
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     conversation = models.ForeignKey(Conversation, on_delete=models.PROTECT, related_name="runs")
+    parent = models.ForeignKey(
+        "self", null=True, on_delete=models.CASCADE, related_name="children", help_text="The run before it."
+    )
+    shown = models.BooleanField(default=True, help_text="It is on the branch that people see and the model reads.")
     status = models.CharField(max_length=8, choices=RunStatus.choices, default=RunStatus.RUNNING)
     error = models.TextField(blank=True)
     # The assistant message whose calls are not all answered yet.
@@ -90,6 +97,12 @@ class MessageState(models.TextChoices):
     CUT = "cut", "Cut off"
 
 
+class MessageQuerySet(models.QuerySet["Message"]):
+    def shown(self) -> "MessageQuerySet":
+        """Return those of the branch that people see and the model reads."""
+        return self.filter(Q(run=None) | Q(run__shown=True))
+
+
 class Message(models.Model):
     """One message. An assistant message and its calls are a turn; the message's id is the calls' turn_id."""
 
@@ -99,6 +112,8 @@ class Message(models.Model):
     seq = models.PositiveIntegerField()
     role = models.CharField(max_length=10, choices=Role.choices)
     content = models.TextField(blank=True)
+    # What the model thought before it answered, where its server says so.
+    reasoning = models.TextField(blank=True, default="")
     # As sent to the model, already serialised: a turn's cost must not grow with re-encoding what came before.
     wire = models.TextField(blank=True)
     # The same with what the model's server added, for that endpoint alone; empty if it added nothing.
@@ -106,6 +121,8 @@ class Message(models.Model):
     echo_to = models.TextField(blank=True, default="")
     state = models.CharField(max_length=10, choices=MessageState.choices, default=MessageState.COMPLETE)
     created_at = models.DateTimeField(default=timezone.now)
+
+    objects = MessageQuerySet.as_manager()
 
     class Meta:
         ordering = ["seq"]

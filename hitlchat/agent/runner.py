@@ -7,7 +7,7 @@ from uuid import UUID
 
 from django.conf import settings
 
-from hitlchat.agent import runs, transcript, writing
+from hitlchat.agent import branches, runs, transcript, writing
 from hitlchat.agent.loop import advance
 from hitlchat.agent.models import Conversation, Message
 from hitlchat.agent.runs import Claim, SaidBefore
@@ -51,6 +51,23 @@ def retry(conversation: Conversation) -> UUID:
     _start(claim, begins=True)
     writing.tell_soon(conversation.pk, "run")
     return claim.run_id
+
+
+def instead(conversation: Conversation, run_id: UUID, content: str | None) -> UUID:
+    """Say `content` in place of what the run began with, or the same again; the id of the run that works on it.
+
+    Raises: RunActive, NoSuchVersion, Gone.
+    """
+    claim = branches.instead(conversation.pk, run_id, content)
+    _start(claim, begins=True)
+    writing.tell_soon(conversation.pk, "resync")
+    return claim.run_id
+
+
+def switch(conversation: Conversation, run_id: UUID) -> None:
+    """Show the branch of that run. Raises: RunActive, NoSuchVersion, Gone."""
+    branches.switch(conversation.pk, run_id)
+    writing.tell_soon(conversation.pk, "resync")
 
 
 def stop(run_id: UUID, conversation_id: UUID, actor: Actor) -> bool:

@@ -174,16 +174,13 @@ def start(conversation: Conversation, content: str, key: str = "") -> tuple[Mess
     check(conversation, content, key)
     try:
         with transaction.atomic():
-            run = _begin(conversation)
+            held = hold_conversation(conversation.pk)
+            run = begin(held, held.tip)
             message = transcript.add_user(conversation, run, content)
             if key:
                 keep(conversation, content, key, message)
-            rows = Conversation.objects.filter(pk=conversation.pk, deleted_at=None)
-            title = conversation.title or _title(content)
-            if rows.update(updated_at=timezone.now(), title=title) != 1:
-                raise Gone
-            if not conversation.title:
-                search.note_title(conversation.pk, title)
+            if not held.title:
+                _take_title(held, content)
     except IntegrityError as error:
         # The same may have been sent twice at once.
         check(conversation, content, key)
@@ -199,28 +196,47 @@ def retry(conversation: Conversation) -> Claim:
     """
     try:
         with transaction.atomic():
-            last = Run.objects.filter(conversation=conversation).order_by("-created_at").first()
+            held = hold_conversation(conversation.pk)
+            last = held.tip
             if last is not None and last.status in ACTIVE:
                 raise RunActive
             if last is None or last.status not in FAILED:
                 raise NothingToRetry
-            if Conversation.objects.filter(pk=conversation.pk, deleted_at=None).update(updated_at=timezone.now()) != 1:
-                raise Gone
-            run = _begin(conversation)
+            run = begin(held, last)
             transcript.forget_cut(last)
     except IntegrityError as error:
         raise RunActive from error
     return Claim(run.pk, conversation.pk, run.owner)
 
 
-def _begin(conversation: Conversation) -> Run:
-    """Return a run that this process holds, made within a transaction. Raises: IntegrityError if one goes on."""
-    return Run.objects.create(conversation=conversation, owner=uuid4().hex, lease_until=lease.renewed())
+def hold_conversation(conversation_id: UUID) -> Conversation:
+    """Return the conversation as it is, which nobody else changes within this transaction. Raises: Gone."""
+    rows = Conversation.objects.filter(pk=conversation_id, deleted_at=None).select_related("tip")
+    found = rows.select_for_update(of=("self",)).first()
+    if found is None:
+        raise Gone
+    return found
+
+
+def begin(held: Conversation, parent: Run | None) -> Run:
+    """Return a run that this process holds, the new end of the branch of `parent`.
+
+    Within the transaction that holds the conversation. Raises: IntegrityError if a run of it goes on.
+    """
+    run = Run.objects.create(conversation=held, parent=parent, owner=uuid4().hex, lease_until=lease.renewed())
+    Conversation.objects.filter(pk=held.pk).update(tip=run, updated_at=timezone.now())
+    return run
+
+
+def _take_title(held: Conversation, content: str) -> None:
+    title = _title(content)
+    Conversation.objects.filter(pk=held.pk).update(title=title)
+    search.note_title(held.pk, title)
 
 
 def prompt(run: Run) -> str:
     """Return what the person said that the run works on: nothing is said while one goes on."""
-    said = Message.objects.filter(conversation_id=run.conversation_id, role=Role.USER).order_by("-seq")
+    said = Message.objects.shown().filter(conversation_id=run.conversation_id, role=Role.USER).order_by("-seq")
     return said.values_list("content", flat=True).first() or ""
 
 

@@ -31,13 +31,14 @@ def add_notice(conversation_id: UUID, run_id: UUID, content: str) -> Message:
     return _add(conversation_id, run_id, Role.NOTICE, content=content)
 
 
-def add_note(conversation_id: UUID, content: str, *, for_model: str) -> Message:
-    """A message of hitlchat itself outside any run; the model reads `for_model` in its next turn."""
+def add_note(conversation_id: UUID, content: str, *, for_model: str, turn_id: UUID | None) -> Message:
+    """A message of hitlchat itself about a call of that turn; the model reads `for_model` in its next turn."""
     wire = canonical.pretty({"role": "user", "content": f"[Note from hitlchat] {for_model}"})
     with transaction.atomic():
         # A run that goes on writes messages too: wait for its step, so that both find a place of their own.
         list(Run.objects.select_for_update().filter(conversation_id=conversation_id, status__in=ACTIVE))
-        return _add(conversation_id, None, Role.NOTICE, content=content, wire=wire)
+        run_id = Message.objects.filter(pk=turn_id).values_list("run_id", flat=True).first() if turn_id else None
+        return _add(conversation_id, run_id, Role.NOTICE, content=content, wire=wire)
 
 
 def open_answer(conversation_id: UUID, run_id: UUID, message_id: UUID) -> Message:
@@ -58,6 +59,7 @@ def close_answer(
     echo = storable(canonical.pretty(answer.wire(with_extra=True))) if by and answer.has_extra else ""
     Message.objects.filter(pk=message_id).update(
         content=answer.text,
+        reasoning=storable(answer.reasoning),
         wire=canonical.pretty(answer.wire()),
         echo=echo,
         echo_to=by if echo else "",
@@ -107,7 +109,8 @@ def correct(call_id: UUID) -> Message | None:
         return None
     status = Status(call.status).label.lower()
     for_model = f"The call {call.model_call_id} of {call.tool_name} has ended since: {status}. {_text(call)}"
-    return add_note(told.conversation_id, f"{call.tool_name} has ended since: {status}.", for_model=for_model)
+    said = f"{call.tool_name} has ended since: {status}."
+    return add_note(told.conversation_id, said, for_model=for_model, turn_id=call.turn_id)
 
 
 def wires(conversation_id: UUID, *, to: str, last: str = "") -> list[str]:
@@ -115,7 +118,7 @@ def wires(conversation_id: UUID, *, to: str, last: str = "") -> list[str]:
 
     `to`: the endpoint that is asked. `last`: what hitlchat says at the end.
     """
-    rows = Message.objects.filter(conversation_id=conversation_id).exclude(wire="")
+    rows = Message.objects.shown().filter(conversation_id=conversation_id).exclude(wire="")
     text = Case(When(echo_to=to, then="echo"), default="wire")
     ordered: list[tuple[str, str]] = []
     for role, wire in rows.order_by("seq").values_list("role", text):

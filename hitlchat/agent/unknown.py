@@ -32,6 +32,7 @@ def mark(call_id: UUID, outcome: Literal["done", "failed"], actor: Actor, *, rem
             call.conversation_id,
             f"{who} marked {call.tool_name} as: it {words}.",
             for_model=f"The user found out about the call {call.model_call_id} of {call.tool_name}: it {words}.",
+            turn_id=call.turn_id,
         )
         writing.tell_soon(call.conversation_id, "resync")
     return call

@@ -65,13 +65,13 @@ def summary(row: agent.Conversation) -> schemas.ConversationSummary:
 
 
 def conversation(row: agent.Conversation) -> schemas.Conversation:
-    rows = list(row.messages.exclude(role=agent.Role.TOOL))
+    rows = list(row.messages.shown().exclude(role=agent.Role.TOOL))
     listed = _messages(rows, calls().filter(conversation_id=row.pk))
     return schemas.Conversation(**summary(row).model_dump(), messages=listed)
 
 
 def messages(row: agent.Conversation, wanted: schemas.MessagePage) -> schemas.Messages:
-    rows = row.messages.exclude(role=agent.Role.TOOL).order_by("-seq")
+    rows = row.messages.shown().exclude(role=agent.Role.TOOL).order_by("-seq")
     if wanted.before is not None:
         # Of no message there is nothing before it.
         rows = rows.filter(seq__lt=Subquery(row.messages.filter(pk=wanted.before).order_by().values("seq")))

@@ -8,6 +8,7 @@ from uuid import UUID
 from hitlchat.accounts import sign_in
 from hitlchat.accounts.sign_in import signed_in_user
 from hitlchat.agent import conversations, runner, unknown
+from hitlchat.agent.branches import NoSuchVersion
 from hitlchat.agent.models import ACTIVE, LONGEST_MESSAGE, Conversation, Run
 from hitlchat.agent.runs import Gone, NothingToRetry, RunActive
 from hitlchat.base import canonical
@@ -83,6 +84,21 @@ class Retry:
 
 
 @dataclass(frozen=True)
+class Instead:
+    """Another message in place of what the run began with, or the same once more."""
+
+    run: UUID
+    content: str | None = None
+
+
+@dataclass(frozen=True)
+class Switch:
+    """To the branch of that run."""
+
+    run: UUID
+
+
+@dataclass(frozen=True)
 class StopCall:
     call: UUID
 
@@ -93,13 +109,17 @@ class Resolve:
     outcome: Literal["done", "failed", "again"]
 
 
-Command = Say | Decide | DecideAll | TakeBack | RevokeGrant | Stop | Retry | StopCall | Resolve
+Lead = Say | Stop | Retry | Instead | Switch
+Command = Lead | Decide | DecideAll | TakeBack | RevokeGrant | StopCall | Resolve
 
+OF_THE_RUN: Final[dict[str, Callable[[], Command]]] = {"stop": Stop, "retry": Retry}
 # What says no more than which one is meant.
 OF_ONE: Final[dict[str, tuple[Callable[[UUID], Command], str]]] = {
     "take-back": (TakeBack, "call"),
     "stop-call": (StopCall, "call"),
     "revoke-grant": (RevokeGrant, "grant"),
+    "regenerate": (Instead, "run"),
+    "switch": (Switch, "run"),
 }
 
 
@@ -113,10 +133,10 @@ def parse(frame: str) -> Command:
             return _read_decide(fields)
         case "decide-all":
             return DecideAll(_one_of(fields, "verdict", VERDICTS), _items(fields), claimed(fields.get("opened")))
-        case "stop":
-            return Stop()
-        case "retry":
-            return Retry()
+        case str(kind) if kind in OF_THE_RUN:
+            return OF_THE_RUN[kind]()
+        case "edit":
+            return Instead(_uuid(fields, "run"), _content(fields))
         case str(kind) if kind in OF_ONE:
             made, name = OF_ONE[kind]
             return made(_uuid(fields, name))
@@ -222,7 +242,7 @@ def act(session: Any, conversation_id: UUID, command: Command) -> str:
     signed_in_at = sign_in.signed_in_at(sign_in.stored(session.session_key))
     actor = Actor(user.pk, "session", signed_in_at=signed_in_at, name=user.get_username())
     match command:
-        case Say() | Stop() | Retry():
+        case Say() | Stop() | Retry() | Instead() | Switch():
             return _lead(conversation, command, actor)
         case Decide() | DecideAll() | TakeBack() | RevokeGrant():
             return _answer(conversation.pk, command, actor)
@@ -232,7 +252,7 @@ def act(session: Any, conversation_id: UUID, command: Command) -> str:
             return _resolve(conversation, command, actor, user.get_username())
 
 
-def _lead(conversation: Conversation, command: Say | Stop | Retry, actor: Actor) -> str:
+def _lead(conversation: Conversation, command: Lead, actor: Actor) -> str:
     match command:
         case Say(content):
             return say(conversation, content)
@@ -240,6 +260,8 @@ def _lead(conversation: Conversation, command: Say | Stop | Retry, actor: Actor)
             return stop(conversation, actor)
         case Retry():
             return retry(conversation)
+        case Instead() | Switch():
+            return _turn_to(conversation, command)
 
 
 def say(conversation: Conversation, content: str) -> str:
@@ -256,6 +278,19 @@ def retry(conversation: Conversation) -> str:
     try:
         runner.retry(conversation)
     except (RunActive, NothingToRetry, Gone) as error:
+        return fragments.flash(str(error))
+    return fragments.flash("")
+
+
+def _turn_to(conversation: Conversation, command: Instead | Switch) -> str:
+    try:
+        if isinstance(command, Switch):
+            runner.switch(conversation, command.run)
+        else:
+            runner.instead(conversation, command.run, command.content)
+    except RunActive as error:
+        return fragments.flash(f"{error} Wait for it, or stop it first.")
+    except (NoSuchVersion, Gone) as error:
         return fragments.flash(str(error))
     return fragments.flash("")
 

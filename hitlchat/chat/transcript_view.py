@@ -8,7 +8,8 @@ from uuid import UUID
 from django.db.models import Q, QuerySet
 from django.utils.safestring import SafeString
 
-from hitlchat.agent import runs
+from hitlchat.agent import branches, runs
+from hitlchat.agent.branches import Versions
 from hitlchat.agent.models import ACTIVE, Conversation, Message, MessageState, Role, Run
 from hitlchat.base import canonical
 from hitlchat.base.durations import about
@@ -56,6 +57,13 @@ class MessageView:
     message: Message
     html: SafeString | str
     calls: list[CallView]
+    # Of what a person said; None where there is but one.
+    versions: Versions | None = None
+
+    @property
+    def is_answer(self) -> bool:
+        """Whether it ends a run, whose work can be done again."""
+        return self.message.role == Role.ASSISTANT and not self.streaming and not self.calls
 
     @property
     def streaming(self) -> bool:
@@ -89,17 +97,20 @@ class RunView:
 
 def messages(conversation_id: UUID, before: int | None = None) -> tuple[list[MessageView], int]:
     """The last messages (before place `before`), oldest first; and the place before which there are more, or 0."""
-    rows = Message.objects.filter(conversation_id=conversation_id).exclude(role=Role.TOOL).order_by("-seq")
+    rows = Message.objects.shown().filter(conversation_id=conversation_id).exclude(role=Role.TOOL).order_by("-seq")
     found = list((rows if before is None else rows.filter(seq__lt=before))[: MOST_MESSAGES + 1])
     shown = found[:MOST_MESSAGES][::-1]
     calls = _calls(Q(turn_id__in=[message.pk for message in shown]))
     earlier = shown[0].seq if len(found) > MOST_MESSAGES else 0
-    return [_message(message, calls.get(message.pk, [])) for message in shown], earlier
+    versions = branches.versions(shown)
+    return [_message(each, calls.get(each.pk, []), versions.get(each.pk)) for each in shown], earlier
 
 
 def message(conversation_id: UUID, message_id: UUID) -> MessageView | None:
-    row = Message.objects.filter(pk=message_id, conversation_id=conversation_id).first()
-    return _message(row, _calls(Q(turn_id=row.pk)).get(row.pk, [])) if row else None
+    row = Message.objects.shown().filter(pk=message_id, conversation_id=conversation_id).first()
+    if row is None:
+        return None
+    return _message(row, _calls(Q(turn_id=row.pk)).get(row.pk, []), branches.versions([row]).get(row.pk))
 
 
 def call(conversation_id: UUID, call_id: UUID) -> CallView | None:
@@ -139,13 +150,12 @@ def title(conversation_id: UUID) -> str:
 
 
 def run(conversation_id: UUID) -> RunView:
-    rows = Run.objects.filter(conversation_id=conversation_id).order_by("-created_at")
-    last = rows.values_list("pk", "status").first()
+    last = Conversation.objects.filter(pk=conversation_id).values_list("tip", "tip__status").first()
     asked = Approval.objects.filter(call__conversation_id=conversation_id, call__status=Status.WAITING)
     waiting = len(batch.leads(asked.order_by().only("same")))
-    if last is None:
+    run_id, status = last or (None, None)
+    if run_id is None or status is None:
         return RunView("", waiting, active=False, run_id=None)
-    run_id, status = last
     found = questions.open_in(conversation_id).values_list("pk", flat=True).first()
     others = waiting > 0 and not _waits_for_owner(conversation_id)
     return RunView(status, waiting, active=status in ACTIVE, run_id=run_id, for_others=others, question_id=found)
@@ -156,9 +166,9 @@ def _waits_for_owner(conversation_id: UUID) -> bool:
     return deciders.waiting_for(owner).filter(call__conversation_id=conversation_id).exists()
 
 
-def _message(row: Message, calls: list[CallView]) -> MessageView:
+def _message(row: Message, calls: list[CallView], versions: Versions | None) -> MessageView:
     html = render(row.content) if row.role != Role.USER and row.state != MessageState.STREAMING else row.content
-    return MessageView(row, html, calls)
+    return MessageView(row, html, calls, versions)
 
 
 def _calls(which: Q) -> dict[UUID | None, list[CallView]]:

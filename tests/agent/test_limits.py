@@ -94,6 +94,9 @@ async def test_a_long_result_is_cut_for_the_model_and_kept_whole_in_the_record(
 
 
 async def test_what_a_turn_writes_does_not_grow_with_the_history(talk: Talk, scripted_model: ScriptedModel) -> None:
+    scripted_model.enqueue(text("Hello."))
+    # The first message makes the title besides.
+    await talk.ask("Hello")
     first = await written_by(talk, scripted_model, "One")
     for number in range(12):
         scripted_model.enqueue(calls(("look", {"n": number, "text": "x" * 2000})), text("y" * 2000))

@@ -146,3 +146,55 @@ def test_code_and_whole_messages_are_copied_as_they_were_written(chat: Chat, mod
     expect(answer.locator("header").get_by_text("Copied")).to_be_visible()
     assert page.evaluate("navigator.clipboard.readText()") == MARKDOWN
     looking.check(page)
+
+
+def test_a_message_is_said_in_another_way_and_both_versions_are_kept(chat: Chat, model: SharedModel) -> None:
+    page = chat.page
+    model.enqueue(text("Which parcel?"), text("It is in Leipzig."), text("It is in **Gera** by now."))
+    chat.say("Where is my parcel?")
+    chat.said("Which parcel?")
+    page.locator(".said.user").hover()
+    page.locator(".edit-message > summary").click()
+    field = page.get_by_label("Say instead")
+    expect(field).to_be_focused()
+    field.fill("Where is parcel 4711?")
+    looking.check_and_go_on(page)
+    field.press("Enter")
+    chat.said("It is in Leipzig.")
+    expect(chat.composer).to_be_focused()
+    expect(page.get_by_role("group", name="Version 2 of 2")).to_be_visible()
+    page.locator(".said.assistant").hover()
+    page.get_by_role("button", name="Answer again").click()
+    chat.said("It is in Gera by now.")
+    expect(page.get_by_role("group", name="Version 3 of 3")).to_be_visible()
+    looking.check_and_go_on(page)
+    page.get_by_role("button", name="Version before").click()
+    chat.said("It is in Leipzig.")
+    expect(page.get_by_role("button", name="Version before")).to_be_focused()
+    page.keyboard.press("Enter")
+    chat.said("Which parcel?")
+    expect(page.get_by_role("button", name="Version after")).to_be_focused()
+    expect(page.locator(".said.user .prose")).to_have_text("Where is my parcel?")
+
+
+def test_an_edit_that_cannot_be_sent_yet_stays_as_it_was_written(chat: Chat, model: SharedModel) -> None:
+    page = chat.page
+    model.enqueue(text("Hello."), calls(("echo", {"text": "hi"})))
+    chat.say("Hello there")
+    chat.said("Hello.")
+    chat.say("Send it.")
+    chat.asked()
+    page.keyboard.press("Escape")
+    page.locator(".said.user").first.hover()
+    page.locator(".edit-message > summary").first.click()
+    field = page.get_by_label("Say instead").first
+    field.fill("Good evening")
+    page.locator(".edit-message").first.get_by_role("button", name="Send").click()
+    expect(chat.flash).to_contain_text("Wait for it, or stop it first.")
+    page.locator("#run").get_by_role("button", name="Stop").click()
+    expect(page.get_by_text("You stopped this run.")).to_be_visible()
+    expect(field).to_have_value("Good evening")
+    model.enqueue(text("And to you."))
+    field.press("Enter")
+    chat.said("And to you.")
+    expect(page.locator(".said.user")).to_have_count(1)

@@ -32,6 +32,13 @@ import collections, json
 from django.contrib.auth.models import User
 from django.test import Client
 from hitlchat.gate.models import ToolCall
+from hitlchat.agent.models import Conversation, Run
+for chat in Conversation.objects.exclude(runs=None):
+    rows, at = dict(chat.runs.values_list("pk", "parent")), chat.tip_id
+    while at is not None:
+        at = rows.pop(at)
+    assert not rows, "a run is on no branch"
+assert Run.objects.exists()
 counted = collections.Counter()
 client = Client()
 client.force_login(User.objects.get(username="alice"))

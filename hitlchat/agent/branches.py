@@ -1,0 +1,113 @@
+"""Branches of a conversation: what is said in place of something else, and which of it is shown.
+
+Runs are the nodes: each has the one before it as its parent. Those that began with a message of the person and have the
+same parent are its versions. The model reads the shown branch alone; what the calls of another one did stays done.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.db import IntegrityError, transaction
+from django.db.models import Q
+
+from hitlchat.agent import transcript
+from hitlchat.agent.models import ACTIVE, Conversation, Message, Role, Run
+from hitlchat.agent.runs import Claim, RunActive, begin, hold_conversation
+from hitlchat.base.problems import NotFound
+
+
+class NoSuchVersion(NotFound):
+    """The run is not one of this conversation."""
+
+    def __init__(self) -> None:
+        super().__init__("This version is gone. Reload the page.")
+
+
+@dataclass(frozen=True)
+class Versions:
+    """The runs that begin with a version of a message, the oldest first; `place` counts from 1."""
+
+    runs: tuple[UUID, ...]
+    place: int
+
+    @property
+    def before(self) -> UUID | None:
+        return self.runs[self.place - 2] if self.place > 1 else None
+
+    @property
+    def after(self) -> UUID | None:
+        return self.runs[self.place] if self.place < len(self.runs) else None
+
+
+def instead(conversation_id: UUID, run_id: UUID, content: str | None = None) -> Claim:
+    """Begin a run beside the one that `run_id` belongs to, with what was said there, or with `content` in its place.
+
+    Claimed by this process. Raises: RunActive while a run goes on, NoSuchVersion, Gone.
+    """
+    try:
+        with transaction.atomic():
+            held = hold_conversation(conversation_id)
+            said = _said(held, run_id)
+            assert said.run is not None
+            run = begin(held, said.run.parent)
+            _show(held, run)
+            transcript.add_user(held, run, said.content if content is None else content)
+    except IntegrityError as error:
+        raise RunActive from error
+    return Claim(run.pk, conversation_id, run.owner)
+
+
+def switch(conversation_id: UUID, run_id: UUID) -> None:
+    """Show the branch of this run, as far as it was last gone on with. Raises: RunActive, NoSuchVersion, Gone."""
+    with transaction.atomic():
+        held = hold_conversation(conversation_id)
+        if Run.objects.filter(conversation=held, status__in=ACTIVE).exists():
+            raise RunActive
+        tip = Run.objects.filter(conversation=held, pk=run_id).first()
+        if tip is None:
+            raise NoSuchVersion
+        while (child := tip.children.order_by("-created_at", "-pk").first()) is not None:
+            tip = child
+        _show(held, tip)
+        Conversation.objects.filter(pk=held.pk).update(tip=tip)
+
+
+def versions(messages: Iterable[Message]) -> dict[UUID, Versions]:
+    """Return those of each message, by its id, that has more than one; with as many queries for many as for one."""
+    begun = {each.run_id: each for each in messages if each.role == Role.USER and each.run_id is not None}
+    if not begun:
+        return {}
+    parents = dict(Run.objects.filter(pk__in=begun).values_list("pk", "parent_id"))
+    beside = Q(run__parent_id__in={parent for parent in parents.values() if parent is not None})
+    if None in parents.values():
+        beside |= Q(run__parent_id=None, run__isnull=False)
+    conversation_id = next(iter(begun.values())).conversation_id
+    rows = Message.objects.filter(beside, conversation_id=conversation_id, role=Role.USER).order_by("seq")
+    families: dict[UUID | None, list[UUID]] = {}
+    for run, parent in rows.values_list("run_id", "run__parent_id"):
+        families.setdefault(parent, []).append(run)
+    found = {run: tuple(families[parent]) for run, parent in parents.items()}
+    return {begun[run].pk: Versions(all_, all_.index(run) + 1) for run, all_ in found.items() if len(all_) > 1}
+
+
+def _said(held: Conversation, run_id: UUID) -> Message:
+    """Return what the person said that this run works on: one that tried again has the message of the run before it."""
+    run = Run.objects.filter(conversation=held, pk=run_id).first()
+    while run is not None:
+        said = Message.objects.filter(run=run, role=Role.USER).select_related("run__parent").first()
+        if said is not None:
+            return said
+        run = run.parent
+    raise NoSuchVersion
+
+
+def _show(held: Conversation, tip: Run) -> None:
+    parents = dict(Run.objects.filter(conversation=held).values_list("pk", "parent_id"))
+    path: set[UUID] = set()
+    at: UUID | None = tip.pk
+    while at is not None:
+        path.add(at)
+        at = parents[at]
+    Run.objects.filter(conversation=held, shown=True).exclude(pk__in=path).update(shown=False)
+    Run.objects.filter(pk__in=path, shown=False).update(shown=True)
