@@ -46,6 +46,27 @@ class Chat:
     def decline(self, card: Locator | None = None) -> None:
         decline(card or self.asked())
 
+    def stop(self) -> None:
+        """End the run, with whatever waits in it: a window lies above the button of the page."""
+        place = self.modal if self.is_window() else self.page.locator("#run")
+        place.get_by_role("button", name="Stop").click()
+
+    def in_a_window(self) -> "Chat":
+        """Have the cards come up in a window, by choice also where there is room."""
+        self.page.evaluate("localStorage.setItem('hitlchat-cards', 'window')")
+        return self.open()
+
+    def go_to_card(self) -> None:
+        """From the composer to the first card, by keyboard."""
+        self.page.keyboard.press("Tab")
+        expect(self.page.get_by_role("button", name="Answer the waiting call")).to_be_focused()
+        self.page.keyboard.press("Enter")
+        expect(self.cards.first).to_be_focused()
+
+    def is_window(self) -> bool:
+        """Whether the cards are in a window, and not in the transcript."""
+        return bool(self.page.locator("dialog[data-ask-modal]:modal").count())
+
     def call(self, status: str) -> Locator:
         """The lines of calls with this status in the transcript."""
         return self.log.locator(f".call:has([data-status={status}])")
@@ -98,7 +119,7 @@ STOOD_STILL: Final = """async pause => {
 UNSEEN: Final = re.compile("in view yet|not seen yet")
 # Brings the next stretch of the card to view; false where a stretch is as before.
 NEXT_PART: Final = """card => {
-  const places = [card.closest(".modal-body"), document.scrollingElement];
+  const places = [card.closest(".modal-body"), card.closest(".log"), document.scrollingElement];
   const scroller = places.find(each => each && each.scrollHeight > each.clientHeight + 1);
   if (!scroller) return false;
   const before = scroller.scrollTop;

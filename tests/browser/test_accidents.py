@@ -48,7 +48,7 @@ def inbox(page: Page, house: House) -> Inbox:
 
 
 def stop(chat: Chat) -> None:
-    chat.modal.get_by_role("button", name="Stop").click()
+    chat.stop()
     expect(chat.modal).to_be_hidden()
 
 

@@ -4,9 +4,9 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser import looking
-from tests.browser.chatting import Chat
-from tests.browser.conftest import NARROW, House, SharedModel, Visit
-from tests.scripted_model import calls
+from tests.browser.chatting import GRACE_MS, Chat
+from tests.browser.conftest import NARROW, WIDE, House, SharedModel, Visit
+from tests.scripted_model import Gate, calls, text
 
 pytestmark = pytest.mark.browser
 
@@ -22,7 +22,7 @@ def elsewhere(chat: Chat, model: SharedModel) -> Chat:
 
 def end(chat: Chat) -> None:
     """Leave nothing that waits."""
-    chat.modal.get_by_role("button", name="Stop").click()
+    chat.stop()
     expect(chat.modal).to_be_hidden()
 
 
@@ -70,3 +70,112 @@ def test_in_a_narrow_window_what_stands_above_the_cards_is_seen_first(chat: Chat
     expect(chat.cards).to_have_count(2)
     assert chat.cards.locator(".nth").all_inner_texts() == ["1 of 2", "2 of 2"]
     end(chat)
+
+
+# -- Cards in the transcript -------------------------------------------------------------------------------------------
+
+
+def test_a_card_in_the_transcript_takes_neither_the_focus_nor_what_is_written(
+    chat: Chat, model: SharedModel, house: House
+) -> None:
+    page, gate = chat.page, Gate()
+    model.enqueue(calls(("echo", {"text": "one"}), say="I would say it.", gate=gate))
+    chat.say()
+    page.keyboard.type("And then ")
+    gate.open()
+    chat.asked()
+    page.keyboard.type("area are")
+    expect(chat.composer).to_have_value("And then area are")
+    expect(chat.composer).to_be_focused()
+    assert [call["status"] for call in house.calls(chat.conversation)] == ["waiting"]
+    expect(chat.log.get_by_text("I would say it.")).to_be_in_viewport()
+    looking.check_and_go_on(page)
+    chat.stop()
+    expect(chat.modal).to_be_hidden()
+    expect(chat.composer).to_have_value("And then area are")
+
+
+def test_the_keys_of_a_card_count_while_it_has_the_focus(chat: Chat, model: SharedModel) -> None:
+    page = chat.page
+    model.enqueue(calls(("echo", {"text": "one"}), ("echo", {"text": "two"}), ("echo", {"text": "three"})))
+    chat.say()
+    chat.asked(3)
+    page.keyboard.press("Escape")
+    page.evaluate("document.activeElement.blur()")
+    page.keyboard.press("a")
+    page.get_by_role("button", name="Answer 3 waiting calls").click()
+    expect(chat.cards.first).to_be_focused()
+    chat.asked(3)
+    page.keyboard.press("e")
+    expect(chat.cards.first.get_by_role("heading", name="Change the arguments")).to_be_focused()
+    page.wait_for_timeout(GRACE_MS)
+    chat.cards.first.locator("[data-end-edit]").first.click()
+    chat.cards.first.focus()
+    chat.asked(3)
+    page.keyboard.press("a")
+    expect(chat.cards).to_have_count(2)
+    expect(chat.cards.first).to_be_focused()
+    chat.asked(2)
+    page.keyboard.press("r")
+    reason = chat.cards.first.get_by_label("Decline with a reason, which")
+    expect(reason).to_be_focused()
+    page.keyboard.type("are")
+    page.keyboard.press("Escape")
+    expect(chat.cards.first).to_be_focused()
+    expect(reason).to_be_hidden()
+    chat.asked(2)
+    page.keyboard.press("r")
+    expect(reason).to_have_value("are")
+    page.wait_for_timeout(GRACE_MS)
+    chat.cards.first.get_by_role("button", name="Decline with this reason").click()
+    expect(chat.cards).to_have_count(1)
+    expect(chat.cards.first).to_be_focused()
+    chat.asked()
+    model.enqueue(text("Both."))
+    page.keyboard.press("a")
+    chat.said("Both.")
+    expect(chat.composer).to_be_focused()
+    expect(chat.call("succeeded")).to_have_count(2)
+    expect(chat.call("declined")).to_have_count(1)
+
+
+def test_a_tall_card_begins_in_view_and_a_key_leads_to_what_was_not_read(chat: Chat, model: SharedModel) -> None:
+    page = chat.page
+    model.enqueue(calls(("many", {f"field_{n}": f"value {n}" for n in range(30)})))
+    chat.say()
+    card = chat.asked()
+    expect(card.get_by_role("heading", level=3)).to_be_in_viewport()
+    card.focus()
+    chat.asked()
+    page.keyboard.press("a")
+    expect(chat.cards).to_have_count(1)
+    expect(chat.cards.locator("dd:focus, .ask-why:focus, h3:focus")).to_have_count(1)
+    model.enqueue(text("Done."))
+    chat.approve(card)
+    chat.said("Done.")
+    expect(chat.log.get_by_text("Done.", exact=True)).to_be_in_viewport()
+
+
+def test_where_cards_stand_follows_the_window_and_the_persons_choice(chat: Chat, model: SharedModel) -> None:
+    page = chat.page
+    model.enqueue(calls(("echo", {"text": "one"})))
+    chat.say()
+    chat.asked()
+    assert not chat.is_window()
+    page.set_viewport_size(NARROW)
+    chat.asked()
+    assert chat.is_window()
+    page.set_viewport_size(WIDE)
+    chat.asked()
+    assert not chat.is_window()
+    chat.modal.get_by_role("button", name="Show in a window").click()
+    chat.asked()
+    assert chat.is_window()
+    page.reload()
+    chat.asked()
+    assert chat.is_window()
+    chat.modal.get_by_role("button", name="Show in the transcript").click()
+    chat.asked()
+    assert not chat.is_window()
+    chat.stop()
+    expect(chat.modal).to_be_hidden()

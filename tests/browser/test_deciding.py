@@ -122,6 +122,7 @@ def test_by_keyboard_alone_arguments_are_changed_and_approved(
 ) -> None:
     ask(("echo", {"text": "helo"}))
     page, card = chat.page, chat.cards.first
+    chat.go_to_card()
     press_to(page, card.locator("summary", has_text="More"))
     page.keyboard.press("Enter")
     press_to(page, card.get_by_role("button", name="Change the arguments"))
@@ -182,6 +183,7 @@ def test_on_its_own_page_a_call_is_approved_with_changes(
 def test_a_reason_is_picked_beside_decline_with_two_keys(chat: Chat, ask: Ask, model: SharedModel) -> None:
     ask(("echo", {"text": "one"}))
     page, card = chat.page, chat.cards.first
+    chat.go_to_card()
     press_to(page, decline_button(card))
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
@@ -235,5 +237,5 @@ def test_calls_of_one_tool_are_answered_together_and_each_outcome_is_told(
 def test_calls_of_high_risk_or_of_different_tools_are_never_offered_together(chat: Chat, ask: Ask) -> None:
     ask(("wipe", {"note": "a"}), ("wipe", {"note": "b"}), ("echo", {"text": "c"}), ("note", {"note": "d"}))
     expect(chat.modal.locator("[data-batch]")).to_have_count(0)
-    chat.modal.get_by_role("button", name="Stop").click()
+    chat.stop()
     expect(chat.modal).to_be_hidden()

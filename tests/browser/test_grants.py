@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.chatting import GRACE_MS, Chat
+from tests.browser.chatting import GRACE_MS, Chat, approve
 from tests.browser.conftest import House, SharedModel
 from tests.browser.looking import LOOKS, check, wear
 from tests.scripted_model import calls, text
@@ -74,7 +74,7 @@ def test_a_grant_is_given_in_words_used_up_asked_again_and_revoked(
     )
     page.wait_for_timeout(GRACE_MS)
     pictured(page, "words", step.get_by_role("button", name="Approve and grant"))
-    step.get_by_role("button", name="Approve and grant").click()
+    approve(chat.cards.first, step.get_by_role("button", name="Approve and grant"))
     chat.said("Told one.")
     expect(meter).to_contain_text("remind runs without asking: 2 of 2 left")
     pictured(page, "meter")

@@ -33,7 +33,7 @@ def ask(chat: Chat, model: SharedModel, name: str, **arguments: Any) -> Locator:
 
 
 def end(chat: Chat) -> None:
-    chat.modal.get_by_role("button", name="Stop").click()
+    chat.stop()
     expect(chat.modal).to_be_hidden()
 
 

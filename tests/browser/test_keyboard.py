@@ -113,7 +113,8 @@ def test_a_question_mark_lists_the_keys_but_not_while_one_writes(chat: Chat) -> 
     expect(keys).to_be_hidden()
 
 
-def test_nothing_opens_above_a_card_that_asks(chat: Chat, model: SharedModel) -> None:
+def test_nothing_opens_above_a_window_that_asks(chat: Chat, model: SharedModel) -> None:
+    chat.in_a_window()
     model.enqueue(calls(("echo", {"text": "hi"})), text("Done."))
     chat.say()
     chat.asked()

@@ -71,7 +71,7 @@ def test_a_conversation_with_calls_of_every_fate(chat: Chat, model: SharedModel,
     model.enqueue(calls(("echo", {"text": "stopped"})), status(500))
     chat.say()
     chat.asked()
-    chat.modal.get_by_role("button", name="Stop").click()
+    chat.stop()
     expect(chat.call("withdrawn")).to_have_count(1)
     chat.say()
     expect(chat.notice()).to_be_visible()

@@ -51,7 +51,7 @@ def test_once_the_last_card_is_answered_focus_is_in_the_composer(chat: Chat, mod
     chat.say()
     approve(chat.asked(2))
     expect(chat.cards).to_have_count(1)
-    expect(chat.modal.get_by_role("heading", level=2)).to_be_focused()
+    expect(chat.cards.first).to_be_focused()
     approve(chat.asked(1))
     chat.said("Said.")
     expect(chat.composer).to_be_focused()

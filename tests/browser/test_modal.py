@@ -20,6 +20,12 @@ Ask = Callable[..., None]
 ASKED = ("echo", {"text": "hello"})
 
 
+@pytest.fixture(autouse=True)
+def in_a_window(page: Page) -> None:
+    """Cards come up in a window, by choice also where there is room."""
+    page.add_init_script("localStorage.setItem('hitlchat-cards', 'window')")
+
+
 @pytest.fixture
 def ask(chat: Chat, model: SharedModel) -> Ask:
     """Let the agent ask for these calls, without waiting until the cards may be answered."""
@@ -46,7 +52,7 @@ def stop_clock(page: Page) -> None:
 
 def end(chat: Chat) -> None:
     """Leave nothing that waits."""
-    chat.modal.get_by_role("button", name="Stop").click()
+    chat.stop()
     expect(chat.modal).to_be_hidden()
 
 
@@ -139,7 +145,7 @@ def test_the_way_back_to_what_was_put_off_stands_at_the_composer(
     model.enqueue(text("Two times no."))
     chat.decline()
     chat.said("Two times no.")
-    expect(chat.page.get_by_role("button", name="Answer")).to_have_count(0)
+    expect(chat.page.locator("[data-answer]:visible")).to_have_count(0)
 
 
 def test_the_head_leads_back_to_what_was_put_off(chat: Chat, ask: Ask) -> None:
@@ -177,7 +183,7 @@ def test_decline_comes_before_approve_and_stop_after_the_cards(chat: Chat, ask: 
     ask()
     chat.asked()
     order = []
-    for _ in range(7):
+    for _ in range(8):
         chat.page.keyboard.press("Tab")
         order.append(str(focused(chat.page)).split(":")[0].split("\n")[0])
     stops = [words for words in order if words.startswith(("Stop", "Decline", "Approve", "More", "Decide later"))]

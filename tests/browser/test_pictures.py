@@ -46,7 +46,7 @@ def test_the_picture_shows_two_calls_that_wait(
     page = visit(server, alice, color_scheme=scheme)
     chat = Chat(page, server, alice.begin(WISH)).open()
     chat.asked(2)
-    page.reload()
+    chat.in_a_window()
     chat.asked(2)
     expect(chat.cards.get_by_role("heading", level=3)).to_have_text(
         ["Refund 129.00 EUR for order 4711", "Cancel order 4712"]
@@ -56,5 +56,5 @@ def test_the_picture_shows_two_calls_that_wait(
     if os.environ.get("UPDATE_PICTURES") == "1":
         DOCS.mkdir(exist_ok=True)
         page.screenshot(path=DOCS / f"{name}.png")
-    chat.modal.get_by_role("button", name="Stop").click()
+    chat.stop()
     expect(chat.modal).to_be_hidden()

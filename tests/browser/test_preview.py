@@ -77,7 +77,7 @@ def ask(chat: Chat, shop: Shop, *names: str) -> Locator:
 
 
 def stop(chat: Chat) -> None:
-    chat.modal.get_by_role("button", name="Stop").click()
+    chat.stop()
     expect(chat.modal).to_be_hidden()
 
 
@@ -139,6 +139,7 @@ def test_a_call_that_would_do_something_else_by_now_asks_again_in_every_tab(
 
 
 def test_asking_again_brings_the_modal_back_also_to_who_put_the_first_card_off(chat: Chat, shop: Shop) -> None:
+    chat.in_a_window()
     shop.says(refund={"value": BEFORE})
     ask(chat, shop, "refund")
     chat.page.keyboard.press("Escape")

@@ -81,7 +81,7 @@ def test_two_approve_for_a_third_and_who_comes_too_late_is_told(
     card = chat.asked()
     expect(card).to_contain_text("2 different approvers have to approve. Never bob, for whom it is called.")
     expect(approve_button(card)).to_have_count(0)
-    expect(chat.modal.get_by_role("button", name="Close", exact=True)).to_be_visible()
+    expect(chat.modal.get_by_role("button", name="Close", exact=True)).to_be_hidden()
     looking.check(chat.page)
     for page in (alice, charlie):
         open_call(page, place)

@@ -1,7 +1,9 @@
 // @ts-check
-/** The conversation page: the modal that asks, the composer, the connection. */
+/** The conversation page: the cards that ask, the composer, the connection. */
 
+import { approveByKey, areKeysOn, declineByKey, editByKey } from "./card_keys.js";
 import { restartGrace } from "./cards.js";
+import { isWriting } from "./menu.js";
 import "./threads.js";
 import "./transcript.js";
 import { keepDraft, sendOnEnter } from "./composer.js";
@@ -21,9 +23,15 @@ const flash = /** @type {HTMLElement} */ (document.querySelector("#flash"));
 const newBelow = /** @type {HTMLElement} */ (log.querySelector("[data-new-below]"));
 const plainTitle = document.title;
 
+/** Where cards stand in the transcript, below the text that led to them; elsewhere they come up in a window. */
+const ROOM = matchMedia("(width >= 44rem) and (height >= 31.25rem)");
+const PLACE = "hitlchat-cards";
+
 /** From here to the end it counts as the end, in px. */
 const NEAR_END = 80;
 
+/** Did the cards stand in the transcript when they were last shown? */
+let stoodInline = false;
 /** Cards put off by “Decide later” or Escape; they don't open the modal by themselves again. @type {Set<string>} */
 const putOff = new Set();
 /** Cards at the last look. @type {Set<string>} */
@@ -47,13 +55,46 @@ function heading(open, all) {
   return all === 1 ? "A call waits for others" : `${all} calls wait for others`;
 }
 
-function showModal() {
-  if (dialog.open) return;
+function isInline() {
+  return ROOM.matches && localStorage.getItem(PLACE) !== "window";
+}
+
+/** Put the cards where they belong. In the transcript they take no focus: whoever writes goes on writing. */
+function present() {
+  const inline = isInline();
+  if (dialog.open && dialog.matches(":modal") !== inline) return;
   dialog.querySelector("[data-told]")?.replaceChildren();
   restartGrace(asks);
-  dialog.showModal();
-  // Whatever the browser snaps to: what stands above the first card comes first.
-  asks.scrollTop = 0;
+  if (dialog.open) dialog.close();
+  stoodInline = inline;
+  if (inline) {
+    dialog.removeAttribute("closedby");
+    dialog.setAttribute("open", "");
+    if (follows) goToCards();
+    else newBelow.hidden = false;
+  } else {
+    dialog.setAttribute("closedby", "closerequest");
+    dialog.showModal();
+    // Whatever the browser snaps to: what stands above the first card comes first.
+    asks.scrollTop = 0;
+  }
+}
+
+/** As far down as it goes without the first of them leaving at the top. */
+function goToCards() {
+  log.scrollTop += dialog.getBoundingClientRect().top - log.getBoundingClientRect().top - NEAR_END / 4;
+}
+
+function offerPlace() {
+  const button = /** @type {HTMLElement} */ (dialog.querySelector("[data-place]"));
+  button.hidden = !ROOM.matches;
+  const words = isInline() ? "Show in a window" : "Show in the transcript";
+  if (button.textContent !== words) button.textContent = words;
+}
+
+function movePlace() {
+  offerPlace();
+  if (dialog.open) present();
 }
 
 /** A card that comes or goes moves the others: a click meant for what stood there must not count. @param {Set<string>} ids */
@@ -81,9 +122,45 @@ function updateModal() {
   if (title && title.textContent !== words) title.textContent = words;
   document.title = open ? `(${open}) ${plainTitle}` : plainTitle;
   if (!cards.length) dialog.close();
-  else if (cards.some((card) => !putOff.has(card.id))) showModal();
-  // The button that was pressed has gone with its card.
-  if (dialog.open && !dialog.contains(document.activeElement)) title?.focus();
+  else if (isInline() || cards.some((card) => !putOff.has(card.id))) present();
+  if (dialog.open) goOn(cards);
+}
+
+/** The button that was pressed has gone with its card: on to the next one. @param {Element[]} cards */
+function goOn(cards) {
+  if (dialog.matches(":modal")) {
+    if (!dialog.contains(document.activeElement)) dialog.querySelector("h2")?.focus();
+    return;
+  }
+  const next = cards.find(isMine);
+  if (next && answering && document.activeElement === document.body) focusCard(next);
+  answering = false;
+}
+
+/** @param {Element} card */
+function focusCard(card) {
+  if (!(card instanceof HTMLElement)) return;
+  card.focus({ preventScroll: true });
+  card.scrollIntoView({ block: "nearest" });
+}
+
+/** Was the focus in a card when an answer was sent? */
+let answering = false;
+
+/** The single keys of the card that has the focus; Escape leaves what is open on it. @param {KeyboardEvent} event */
+function pressKey(event) {
+  const card = event.target instanceof Element ? event.target.closest("[data-ask]") : null;
+  if (card && event.key === "Escape" && !dialog.matches(":modal")) {
+    const open = card.querySelectorAll("details.because[open], details.menu[open]");
+    open.forEach((menu) => menu.removeAttribute("open"));
+    if (open.length) focusCard(card);
+    return;
+  }
+  if (!(card instanceof HTMLElement) || event.ctrlKey || event.metaKey || event.altKey || event.repeat || event.defaultPrevented) return;
+  const act = { a: approveByKey, r: declineByKey, e: editByKey }[event.key.toLowerCase()];
+  if (!act || !areKeysOn() || isWriting(event.target)) return;
+  event.preventDefault();
+  act(card);
 }
 
 /** @param {Event} event */
@@ -91,10 +168,12 @@ function answer(event) {
   const button = event.target instanceof Element ? event.target.closest("[data-answer]") : null;
   if (!button) return;
   putOff.clear();
-  showModal();
+  present();
   const key = button.getAttribute("data-answer");
   // Whatever its id says more: how often it was asked, or that others decide.
-  if (key) asks.querySelector(`[data-ask][id^="ask-${key}"]`)?.scrollIntoView({ block: "nearest" });
+  const card = asks.querySelector(key ? `[data-ask][id^="ask-${key}"]` : "[data-ask]");
+  if (card && isInline()) focusCard(card);
+  else if (key) card?.scrollIntoView({ block: "nearest" });
 }
 
 function updateComposer() {
@@ -184,7 +263,10 @@ log.addEventListener("scroll", () => {
     endThen = theEnd();
   }
 });
-new MutationObserver(() => {
+new MutationObserver((changes) => {
+  // What changes within a card is no news of the transcript, and must not move what is being read.
+  if (changes.every((change) => dialog.contains(change.target))) return;
+  if (follows && dialog.matches("[open]:not(:modal)")) return;
   if (follows) goToEnd();
   else if (newBelow.hidden) newBelow.hidden = theEnd() === endThen;
 }).observe(log, { childList: true, subtree: true, characterData: true });
@@ -215,7 +297,7 @@ new MutationObserver(() => {
 /** What is told while the modal is open stands behind it, where nobody reads it. */
 const toldHere = /** @type {HTMLElement} */ (dialog.querySelector("[data-told]"));
 new MutationObserver(() => {
-  if (dialog.open) toldHere.replaceChildren(...[...flash.childNodes].map((node) => node.cloneNode(true)));
+  if (dialog.matches(":modal")) toldHere.replaceChildren(...[...flash.childNodes].map((node) => node.cloneNode(true)));
 }).observe(flash, { childList: true });
 
 asks.addEventListener(
@@ -227,6 +309,13 @@ asks.addEventListener(
   true,
 );
 document.addEventListener("click", answer);
+document.addEventListener("keydown", pressKey);
+asks.addEventListener("htmx:wsBeforeSend", () => (answering = asks.contains(document.activeElement)));
+ROOM.addEventListener("change", movePlace);
+dialog.querySelector("[data-place]")?.addEventListener("click", () => {
+  localStorage.setItem(PLACE, isInline() ? "window" : "transcript");
+  movePlace();
+});
 dialog.querySelector("[data-later]")?.addEventListener("click", () => dialog.close());
 // Escape means neither yes nor no: it ends here too, as “Decide later” does.
 dialog.addEventListener("close", () => {
@@ -234,6 +323,8 @@ dialog.addEventListener("close", () => {
   if (dialog.open) return;
   const cards = waiting();
   for (const card of cards) putOff.add(card.id);
+  // In the transcript it may go while somebody is elsewhere.
+  if (stoodInline && document.activeElement !== document.body) return;
   // It opened by itself, so there is nothing to go back to. Under a finger the keyboard would come up.
   const next = matchMedia("(pointer: coarse)").matches ? log : textarea;
   next.focus({ preventScroll: true });
@@ -270,7 +361,8 @@ document.addEventListener("DOMContentLoaded", () => {
 });
 
 setTimeout(() => connected || setConnected(false), PATIENCE_MS);
+goToEnd();
+offerPlace();
 updateModal();
 updateComposer();
 refreshThreads();
-goToEnd();

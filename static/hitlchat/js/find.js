@@ -84,7 +84,7 @@ function open() {
 
 document.addEventListener("keydown", (event) => {
   // A page's own keys come first, and nothing opens above an open dialog: it may ask for a decision.
-  if (event.defaultPrevented || document.querySelector("dialog[open]")) return;
+  if (event.defaultPrevented || document.querySelector("dialog:modal")) return;
   if ((event.ctrlKey || event.metaKey) && !event.shiftKey && !event.altKey && event.key.toLowerCase() === "k") {
     event.preventDefault();
     open();

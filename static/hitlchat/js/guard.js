@@ -164,11 +164,16 @@ function isWhereAnswered(event) {
   return answered !== null && Math.hypot(event.clientX - answered.x, event.clientY - answered.y) < NEAR;
 }
 
+/** What opens or ticks something answers nothing, wherever it has moved to. @param {EventTarget | null} target */
+function mayAnswer(target) {
+  return !isTick(target) && !(target instanceof Element && target.closest("summary, [data-begin-edit]"));
+}
+
 /** @param {PointerEvent} event */
 function pressed(event) {
   look();
   const card = cardOf(event.target);
-  const counts = !card || (!isFresh(card) && !isWithin(moved, card) && !isWhereAnswered(event));
+  const counts = !card || (!isFresh(card) && !(isWithin(moved, card) && mayAnswer(event.target)) && !isWhereAnswered(event));
   press = { card, counts, touch: event.pointerType !== "mouse" };
   tooEarly(counts ? null : card);
   const foot = isWhereAnswered(event) && event.target instanceof Element ? event.target.closest(".ask-foot") : null;
@@ -261,7 +266,7 @@ document.addEventListener("pointermove", (event) => {
 for (const kind of ["click", "keydown", "submit"]) document.addEventListener(kind, judge, true);
 document.addEventListener("keydown", (event) => {
   const target = event.target;
-  if (target instanceof HTMLTextAreaElement && !target.closest("[data-ask]")) restartGrace();
+  if (target instanceof HTMLTextAreaElement && !target.closest("[data-ask]") && !GOING.has(event.key)) restartGrace();
 });
 document.addEventListener("visibilitychange", () => restartGrace());
 window.addEventListener("focus", () => restartGrace());

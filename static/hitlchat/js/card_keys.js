@@ -1,0 +1,52 @@
+// @ts-check
+/** What single keys do to a card. They can be switched off (WCAG 2.1.4); what they press is guarded like any press. */
+
+const KEY = "hitlchat-single-keys";
+/** From this level on a key decides nothing. */
+const CONFIRMED_FROM = 4;
+
+export function areKeysOn() {
+  return localStorage.getItem(KEY) !== "off";
+}
+
+/** @param {boolean} on */
+export function switchKeys(on) {
+  localStorage.setItem(KEY, on ? "on" : "off");
+}
+
+/** @param {HTMLElement} card */
+export function approveByKey(card) {
+  const button = card.querySelector(":scope > .ask-foot [data-approve]");
+  if (!isReady(card) || !(button instanceof HTMLButtonElement)) return;
+  if (Number(card.dataset.level) < CONFIRMED_FROM) {
+    // While its arguments are being changed, which yes is meant is for the person to say.
+    if (card.querySelector("[data-edit]")?.childElementCount) return;
+    button.click();
+    return;
+  }
+  const fold = card.querySelector("details[data-fold]:not([data-opened]) > summary");
+  const tick = card.querySelector(":scope > .check [data-reviewed]");
+  const unconfirmed = tick instanceof HTMLInputElement && !tick.checked ? tick : null;
+  const next = fold ?? unconfirmed ?? button;
+  if (next instanceof HTMLElement) next.focus();
+}
+
+/** Ask for the reason, which answers nothing yet. @param {HTMLElement} card */
+export function declineByKey(card) {
+  const because = card.querySelector(":scope:not([data-over]) details.because");
+  const text = because?.querySelector("textarea");
+  if (!because || !text) return;
+  because.setAttribute("open", "");
+  text.focus();
+}
+
+/** Open the form for its arguments, which answers nothing yet. @param {HTMLElement} card */
+export function editByKey(card) {
+  const button = card.querySelector("[data-begin-edit]");
+  if (isReady(card) && button instanceof HTMLButtonElement) button.click();
+}
+
+/** Does what is done to it count yet, and still? @param {HTMLElement} card */
+function isReady(card) {
+  return !card.hasAttribute("data-fresh") && !card.hasAttribute("data-over");
+}
