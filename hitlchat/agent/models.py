@@ -132,6 +132,21 @@ class Message(models.Model):
         return f"{self.role} {self.seq}"
 
 
+class QueuedMessage(models.Model):
+    """A message that was said while a run goes on; queued.py sends it."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    conversation = models.ForeignKey(Conversation, on_delete=models.CASCADE, related_name="queued")
+    content = models.TextField()
+
+    class Meta:
+        # Their ids grow with time.
+        ordering = ["id"]
+
+    def __str__(self) -> str:
+        return self.content[:80]
+
+
 class SentMessage(models.Model):
     """A message that a program sent with an Idempotency-Key; `digest` is of its conversation and content."""
 

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from django.conf import settings
 
-from hitlchat.agent import branches, runs, transcript, writing
+from hitlchat.agent import branches, queued, runs, transcript, writing
 from hitlchat.agent.loop import advance
 from hitlchat.agent.models import Conversation, Message
 from hitlchat.agent.runs import Claim, SaidBefore
@@ -40,6 +40,26 @@ def say(conversation: Conversation, content: str, key: str = "") -> tuple[Messag
     _start(claim, begins=True)
     writing.tell_soon(conversation.pk, "message", message=str(message.pk))
     return message, claim.run_id
+
+
+def queue(conversation: Conversation, content: str) -> None:
+    """Have it said once the run that goes on is done. Raises: QueueFull, Gone."""
+    queued.add(conversation.pk, content)
+    # The run may have ended just before.
+    if not go_on(conversation.pk):
+        writing.tell_soon(conversation.pk, "queued")
+
+
+def go_on(conversation_id: UUID, *, whatever: bool = False) -> bool:
+    """Begin with what was said meanwhile, if the run before is done, or after `whatever` run; False: with nothing."""
+    found = queued.begin_next(conversation_id, whatever=whatever)
+    if found is None:
+        return False
+    message, claim = found
+    _start(claim, begins=True)
+    writing.tell_soon(conversation_id, "message", message=str(message.pk))
+    writing.tell_soon(conversation_id, "queued")
+    return True
 
 
 def retry(conversation: Conversation) -> UUID:
@@ -134,6 +154,12 @@ async def _drive(claim: Claim, begins: bool) -> None:
         raise
     finally:
         del _driving[claim]
+    await in_db(_next)(claim.conversation_id)
+
+
+def _next(conversation_id: UUID) -> None:
+    if not background.leaving:
+        go_on(conversation_id)
 
 
 async def _beat() -> None:
@@ -152,6 +178,8 @@ def _sweep(last: datetime | None) -> datetime:
         _start(claim)
     for turn_id in runs.parked_but_settled(last and last - LATE_COMMIT):
         _wake(turn_id)
+    for conversation_id in queued.ready():
+        _next(conversation_id)
     return begun
 
 

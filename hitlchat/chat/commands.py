@@ -7,9 +7,10 @@ from uuid import UUID
 
 from hitlchat.accounts import sign_in
 from hitlchat.accounts.sign_in import signed_in_user
-from hitlchat.agent import conversations, runner, unknown
+from hitlchat.agent import conversations, queued, runner, unknown, writing
 from hitlchat.agent.branches import NoSuchVersion
 from hitlchat.agent.models import ACTIVE, LONGEST_MESSAGE, Conversation, Run
+from hitlchat.agent.queued import QueueFull
 from hitlchat.agent.runs import Gone, NothingToRetry, RunActive
 from hitlchat.base import canonical
 from hitlchat.base.canonical import storable
@@ -99,6 +100,18 @@ class Switch:
 
 
 @dataclass(frozen=True)
+class SendQueued:
+    """The first message that waits, though the last run failed or was stopped."""
+
+
+@dataclass(frozen=True)
+class Unqueue:
+    """A message that waits, back into the composer."""
+
+    message: UUID
+
+
+@dataclass(frozen=True)
 class StopCall:
     call: UUID
 
@@ -109,10 +122,14 @@ class Resolve:
     outcome: Literal["done", "failed", "again"]
 
 
-Lead = Say | Stop | Retry | Instead | Switch
+Lead = Say | SendQueued | Unqueue | Stop | Retry | Instead | Switch
 Command = Lead | Decide | DecideAll | TakeBack | RevokeGrant | StopCall | Resolve
 
-OF_THE_RUN: Final[dict[str, Callable[[], Command]]] = {"stop": Stop, "retry": Retry}
+OF_THE_RUN: Final[dict[str, Callable[[], Command]]] = {
+    "stop": Stop,
+    "retry": Retry,
+    "send-queued": SendQueued,
+}
 # What says no more than which one is meant.
 OF_ONE: Final[dict[str, tuple[Callable[[UUID], Command], str]]] = {
     "take-back": (TakeBack, "call"),
@@ -120,6 +137,7 @@ OF_ONE: Final[dict[str, tuple[Callable[[UUID], Command], str]]] = {
     "revoke-grant": (RevokeGrant, "grant"),
     "regenerate": (Instead, "run"),
     "switch": (Switch, "run"),
+    "unqueue": (Unqueue, "message"),
 }
 
 
@@ -242,7 +260,7 @@ def act(session: Any, conversation_id: UUID, command: Command) -> str:
     signed_in_at = sign_in.signed_in_at(sign_in.stored(session.session_key))
     actor = Actor(user.pk, "session", signed_in_at=signed_in_at, name=user.get_username())
     match command:
-        case Say() | Stop() | Retry() | Instead() | Switch():
+        case Say() | SendQueued() | Unqueue() | Stop() | Retry() | Instead() | Switch():
             return _lead(conversation, command, actor)
         case Decide() | DecideAll() | TakeBack() | RevokeGrant():
             return _answer(conversation.pk, command, actor)
@@ -256,6 +274,10 @@ def _lead(conversation: Conversation, command: Lead, actor: Actor) -> str:
     match command:
         case Say(content):
             return say(conversation, content)
+        case SendQueued():
+            return _send_queued(conversation)
+        case Unqueue(message_id):
+            return _unqueue(conversation, message_id)
         case Stop():
             return stop(conversation, actor)
         case Retry():
@@ -267,11 +289,33 @@ def _lead(conversation: Conversation, command: Lead, actor: Actor) -> str:
 def say(conversation: Conversation, content: str) -> str:
     try:
         runner.say(conversation, content)
-    except RunActive as error:
-        return fragments.flash(f"{error} Wait for it, or stop it first. Your text is kept.")
+    except RunActive:
+        return _queue(conversation, content)
     except Gone as error:
         return fragments.flash(str(error))
     return fragments.composed()
+
+
+def _queue(conversation: Conversation, content: str) -> str:
+    try:
+        runner.queue(conversation, content)
+    except (QueueFull, Gone) as error:
+        return fragments.flash(f"{error} Your text is kept.")
+    return fragments.composed()
+
+
+def _send_queued(conversation: Conversation) -> str:
+    if runner.go_on(conversation.pk, whatever=True):
+        return fragments.flash("")
+    return fragments.queued(conversation.pk) + fragments.flash("Nothing was sent: the assistant works already.")
+
+
+def _unqueue(conversation: Conversation, message_id: UUID) -> str:
+    content = queued.take_back(conversation.pk, message_id)
+    if content is None:
+        return fragments.queued(conversation.pk) + fragments.flash("This message was sent already.")
+    writing.tell_soon(conversation.pk, "queued")
+    return fragments.refilled(content)
 
 
 def retry(conversation: Conversation) -> str:

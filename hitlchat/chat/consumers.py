@@ -223,6 +223,9 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
     async def conversation_run(self, _event: dict[str, Any]) -> None:
         await self._show(fragments.run)
 
+    async def conversation_queued(self, _event: dict[str, Any]) -> None:
+        await self._show(fragments.queued)
+
     async def conversation_resync(self, _event: dict[str, Any]) -> None:
         await self._show_everything()
 

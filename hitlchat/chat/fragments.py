@@ -31,7 +31,7 @@ def everything(conversation_id: UUID) -> Everything:
     turns = render_to_string("chat/_turns.html", {"messages": messages, "earlier": earlier})
     return Everything(
         f'<ol id="turns" hx-swap-oob="innerHTML">{turns}</ol>{asks(conversation_id)}{run(conversation_id)}'
-        f"{grants(conversation_id)}",
+        f"{grants(conversation_id)}{queued(conversation_id)}",
         {str(view.message.pk) for view in messages},
         [str(view.message.pk) for view in messages if view.streaming],
         {str(each.call.pk) for view in messages for each in view.calls if each.call.status == Status.EXECUTING},
@@ -76,6 +76,12 @@ def progress(call_id: str, done: float, total: float | None, message: str) -> st
     return render_to_string("chat/_progress.html", shown | {"message": see(message)})
 
 
+def queued(conversation_id: UUID) -> str:
+    """Return the messages that wait for the end of the run."""
+    waiting = render_to_string("chat/_queued.html", {"queued": transcript_view.queued(conversation_id)})
+    return f'<div id="queued" hx-swap-oob="innerHTML">{waiting}</div>'
+
+
 def run(conversation_id: UUID) -> str:
     title = render_to_string("chat/_title.html", {"title": transcript_view.title(conversation_id), "oob": True})
     context = {"run": transcript_view.run(conversation_id), "oob": True}
@@ -90,6 +96,11 @@ def growing(message_id: str, blocks: list[str], tail: str) -> str:
 def composed() -> str:
     """The message was taken: the composer may be emptied."""
     return '<div id="composer-signal" hx-swap-oob="innerHTML"><span data-clear-composer></span></div>' + flash("")
+
+
+def refilled(text: str) -> str:
+    """Return what puts a text back into the composer."""
+    return f'<div id="composer-signal" hx-swap-oob="innerHTML"><span data-refill-composer>{escape(text)}</span></div>'
 
 
 def flash(text: str) -> str:

@@ -10,7 +10,7 @@ from django.utils.safestring import SafeString
 
 from hitlchat.agent import branches, runs
 from hitlchat.agent.branches import Versions
-from hitlchat.agent.models import ACTIVE, Conversation, Message, MessageState, Role, Run
+from hitlchat.agent.models import ACTIVE, Conversation, Message, MessageState, QueuedMessage, Role, Run
 from hitlchat.base import canonical
 from hitlchat.base.durations import about
 from hitlchat.chat.grid import Grid, grid
@@ -142,6 +142,11 @@ def grants(conversation_id: UUID) -> dict[str, Any]:
     found = [(grant, scope.left(grant)) for grant in giving.in_conversation(conversation_id, chat.owner_id)]
     told = [[str(grant.pk), left] for grant, left in found]
     return {"meter": found, "meter_seen": canonical.sha256(told)[:16], "conversation": chat}
+
+
+def queued(conversation_id: UUID) -> QuerySet[QueuedMessage]:
+    """Return the messages that wait for the end of the run, in their order."""
+    return QueuedMessage.objects.filter(conversation_id=conversation_id)
 
 
 def title(conversation_id: UUID) -> str:

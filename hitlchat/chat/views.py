@@ -71,6 +71,7 @@ def conversation(request: HttpRequest, conversation_id: UUID) -> HttpResponse:
         "asked": transcript_view.asked(shown.pk),
         "run": transcript_view.run(shown.pk),
         **transcript_view.grants(shown.pk),
+        "queued": transcript_view.queued(shown.pk),
         "conversation": shown,
         "tool_count": tools_for(_caller(user), shown.tools).count(),
         "most_tools": settings.MODEL_TOOLS,

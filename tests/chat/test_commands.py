@@ -8,7 +8,8 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from hitlchat.agent.models import LONGEST_MESSAGE, Conversation, Role, RunStatus
+from hitlchat.agent.models import LONGEST_MESSAGE, Conversation, QueuedMessage, Role, RunStatus
+from hitlchat.agent.queued import MOST
 from hitlchat.chat.commands import LONGEST_FRAME
 from hitlchat.gate.models import Approval, AuditEvent, Decision, Verdict
 from hitlchat.gate.status import Status
@@ -102,11 +103,28 @@ async def test_stopping_when_nothing_runs_is_harmless(tab: Tab, scripted_model: 
     await tab.until("Still here.")
 
 
-async def test_a_message_during_a_run_is_refused_and_the_text_kept(tab: Tab, waiting: Approval, talk: Talk) -> None:
-    await tab.send(type="say", content="And another thing")
-    assert "Your text is kept." in await tab.until("still working")
-    assert "data-clear-composer" not in tab.seen[-1]
+async def test_a_message_during_a_run_waits_and_can_be_taken_back(tab: Tab, waiting: Approval, talk: Talk) -> None:
+    await tab.send(type="say", content="And <b>another</b> thing")
+    assert "And &lt;b&gt;another&lt;/b&gt; thing" in await tab.until("Take back")
+    row = await QueuedMessage.objects.aget()
+    await tab.send(type="send-queued")
+    await tab.until("Nothing was sent")
+    await tab.send(type="unqueue", message=str(row.pk))
+    assert "And &lt;b&gt;another&lt;/b&gt; thing" in await tab.until("data-refill-composer")
+    await tab.send(type="unqueue", message=str(row.pk))
+    await tab.until("sent already")
     assert len(await talk.messages(Role.USER)) == 1
+
+
+async def test_when_too_many_messages_wait_the_next_one_stays_in_the_composer(
+    tab: Tab, waiting: Approval, talk: Talk
+) -> None:
+    for number in range(MOST):
+        await QueuedMessage.objects.acreate(conversation=talk.conversation, content=f"{number}")
+    await tab.send(type="say", content="One more")
+    assert "Your text is kept." in await tab.until("Take one back")
+    assert "data-clear-composer" not in tab.seen[-1]
+    assert await QueuedMessage.objects.acount() == MOST
 
 
 @pytest.mark.guarantee("gate:one-outcome")

@@ -178,12 +178,12 @@ function answer(event) {
 
 function updateComposer() {
   const busy = Boolean(document.querySelector("#run")?.getAttribute("data-active"));
-  send.disabled = !connected || busy || !textarea.value.trim();
+  send.disabled = !connected || !textarea.value.trim();
   const note = composer.querySelector("[data-composer-note]");
   if (!note) return;
   const usual = note.getAttribute("data-usual") ?? note.textContent ?? "";
   note.setAttribute("data-usual", usual);
-  const words = busy ? "You can write; it can be sent when this is finished." : usual;
+  const words = busy ? "What you send now waits until this is finished." : usual;
   if (note.textContent !== words) note.textContent = words;
   showWayBack(waiting());
 }
@@ -284,7 +284,19 @@ new MutationObserver(() => {
   updateComposer();
   refreshThreads();
 }).observe(/** @type {Node} */ (page.querySelector(".chat-head")), { childList: true, subtree: true });
+/** A message that was taken back stands before whatever has been written since. */
+function refill() {
+  const signal = document.querySelector("[data-refill-composer]");
+  if (!signal) return;
+  textarea.value = [signal.textContent, textarea.value].filter(Boolean).join("\n\n");
+  signal.remove();
+  draft.keep();
+  updateComposer();
+  textarea.focus();
+}
+
 new MutationObserver(() => {
+  refill();
   const signal = document.querySelector("[data-clear-composer]");
   if (!signal) return;
   signal.remove();

@@ -1,0 +1,148 @@
+"""Messages said while a run goes on: each is said once the run before is done, and none is lost."""
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from hitlchat.agent import conversations, queued, runner
+from hitlchat.agent.models import Message, QueuedMessage, Role, Run, RunStatus
+from hitlchat.agent.queued import QueueFull
+from hitlchat.agent.runner import Sweeper
+from hitlchat.agent.runs import Gone
+from tests.agent.talk import Talk, in_database
+from tests.conftest import signed_in
+from tests.recorder import Recorder, recorded_tool
+from tests.scripted_model import ScriptedModel, calls, status, text
+from tests.waiting import stored
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(autouse=True)
+def gated(recorder: Recorder) -> None:
+    recorded_tool("send")
+
+
+def said(talk: Talk) -> list[str]:
+    rows = Message.objects.filter(conversation=talk.conversation, role=Role.USER).order_by("seq")
+    return list(rows.values_list("content", flat=True))
+
+
+async def all_said(talk: Talk, *expected: str) -> None:
+    done = Run.objects.filter(conversation=talk.conversation, status=RunStatus.DONE)
+    await stored(lambda: done.count() == len(expected) and said(talk) == list(expected), "all is said and answered")
+    assert not await QueuedMessage.objects.aexists()
+
+
+async def test_what_is_said_while_a_call_waits_is_said_in_its_order_once_it_is_answered(
+    talk: Talk, scripted_model: ScriptedModel
+) -> None:
+    scripted_model.enqueue(calls(("send", {"text": "up"})), text("Sent."), text("Two."), text("Three."))
+    await talk.say("One")
+    waiting = await talk.only()
+    for content in ("Two?", "Three?"):
+        await in_database(runner.queue)(talk.conversation, content)
+    assert await in_database(said)(talk) == ["One"]
+    await talk.approve(waiting)
+    await all_said(talk, "One", "Two?", "Three?")
+    assert [each["content"] for each in scripted_model.messages][-1] == "Three?"
+
+
+async def test_what_is_queued_just_after_the_run_ended_is_said_at_once(
+    talk: Talk, scripted_model: ScriptedModel
+) -> None:
+    scripted_model.enqueue(text("One."), text("Two."))
+    await talk.ask("One")
+    await in_database(runner.queue)(talk.conversation, "Two?")
+    await all_said(talk, "One", "Two?")
+
+
+@pytest.mark.parametrize("ending", ["failed", "stopped"])
+async def test_after_a_run_that_came_to_no_end_it_waits_for_the_person(
+    talk: Talk, scripted_model: ScriptedModel, ending: str
+) -> None:
+    scripted_model.enqueue(calls(("send", {"text": "up"})))
+    run = await talk.say("One")
+    waiting = await talk.only()
+    await in_database(runner.queue)(talk.conversation, "Two?")
+    if ending == "stopped":
+        await in_database(runner.stop)(run.pk, talk.conversation.pk, signed_in(talk.owner))
+    else:
+        scripted_model.enqueue(status(500))
+        await talk.approve(waiting)
+    assert (await talk.over()).status == ending
+    await in_database(runner.go_on)(talk.conversation.pk)
+    assert await QueuedMessage.objects.acount() == 1
+    scripted_model.enqueue(text("Two."))
+    assert await in_database(runner.go_on)(talk.conversation.pk, whatever=True)
+    await talk.over()
+    assert await in_database(said)(talk) == ["One", "Two?"]
+
+
+async def test_what_is_taken_back_is_not_said(talk: Talk, scripted_model: ScriptedModel) -> None:
+    scripted_model.enqueue(calls(("send", {"text": "up"})), text("No."))
+    await talk.say("One")
+    waiting = await talk.only()
+    row = await in_database(queued.add)(talk.conversation.pk, "Two?")
+    assert await in_database(queued.take_back)(talk.conversation.pk, row.pk) == "Two?"
+    assert await in_database(queued.take_back)(talk.conversation.pk, row.pk) is None
+    await talk.decline(waiting)
+    await talk.over()
+    assert await in_database(said)(talk) == ["One"]
+
+
+async def test_a_message_is_either_sent_or_taken_back(talk: Talk, scripted_model: ScriptedModel) -> None:
+    scripted_model.otherwise = lambda _request: text("Yes.")
+    await talk.ask("One")
+    for _ in range(8):
+        row = await QueuedMessage.objects.acreate(conversation=talk.conversation, content="Two?")
+        before = await in_database(said)(talk)
+        sent, back = await asyncio.gather(
+            in_database(runner.go_on)(talk.conversation.pk),
+            in_database(queued.take_back)(talk.conversation.pk, row.pk),
+        )
+        await talk.over()
+        assert (sent, back) in ((True, None), (False, "Two?"))
+        assert len(await in_database(said)(talk)) == len(before) + sent
+
+
+async def test_what_a_process_that_died_did_not_come_to_the_sweeper_sends(
+    talk: Talk, scripted_model: ScriptedModel
+) -> None:
+    scripted_model.enqueue(text("One."), text("Two."))
+    await talk.ask("One")
+    await QueuedMessage.objects.acreate(conversation=talk.conversation, content="Two?")
+    await Sweeper().look()
+    await all_said(talk, "One", "Two?")
+
+
+async def test_nothing_is_said_for_someone_who_was_deactivated(talk: Talk, scripted_model: ScriptedModel) -> None:
+    scripted_model.enqueue(text("One."))
+    await talk.ask("One")
+    await QueuedMessage.objects.acreate(conversation=talk.conversation, content="Two?")
+    talk.owner.is_active = False
+    await talk.owner.asave()
+    await Sweeper().look()
+    assert await in_database(said)(talk) == ["One"]
+
+
+async def test_no_more_wait_than_somebody_could_mean(talk: Talk) -> None:
+    for number in range(queued.MOST):
+        await in_database(queued.add)(talk.conversation.pk, f"{number}")
+    with pytest.raises(QueueFull):
+        await in_database(queued.add)(talk.conversation.pk, "One more")
+    assert await QueuedMessage.objects.acount() == queued.MOST
+
+
+async def test_a_deleted_conversation_takes_what_waits_with_it(talk: Talk) -> None:
+    await in_database(queued.add)(talk.conversation.pk, "Two?")
+    await in_database(conversations.delete)(talk.conversation, signed_in(talk.owner))
+    with pytest.raises(Gone):
+        await in_database(queued.add)(talk.conversation.pk, "Three?")
+    assert not await in_database(runner.go_on)(talk.conversation.pk, whatever=True)
+    gone = timezone.now() - conversations.KEPT - timedelta(minutes=1)
+    await type(talk.conversation).objects.filter(pk=talk.conversation.pk).aupdate(deleted_at=gone)
+    await in_database(conversations.purge)()
+    assert not await QueuedMessage.objects.aexists()
