@@ -15,6 +15,7 @@ PARTS: Final = {
     "agent": "A whole gated turn through the agent loop",
     "web": "The round trip of a page, at protocol level and in a browser",
     "tokens": "Streamed text",
+    "chat": "The chat as a person feels it",
     "memory": "Memory of the server process",
     "upstreams": "A call of an upstream server's tool, next to the same call by the bare SDK",
     "mcp": "/mcp: calls and lists of an outside client, next to the bare SDK",

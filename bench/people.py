@@ -50,6 +50,7 @@ def conversation(turns: int = 0) -> Conversation:
     """A conversation of bob in which `turns` gated turns are over: four messages each."""
     made = Conversation.objects.create(owner=bob(), title=f"After {turns} turns", tools=["gated", "free"])
     run = Run.objects.create(conversation=made, finished_at=timezone.now(), status=RunStatus.DONE)
+    Conversation.objects.filter(pk=made.pk).update(tip=run)
     Message.objects.bulk_create(
         Message(conversation=made, run=run, seq=4 * turn + offset + 1, role=wire["role"], content=text, wire=wired)
         for turn in range(turns)

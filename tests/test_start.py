@@ -117,3 +117,10 @@ def test_a_forked_program_ends_with_its_code_and_what_it_wrote(installation: Ins
     code, output, errors = forks.run(("manage.py", "no_such_command"), installation.variables(), timeout=120)
     assert (code, output) == (1, "")
     assert "Unknown command: 'no_such_command'" in errors
+
+
+def test_the_bench_begins_before_django_is_set_up() -> None:
+    command = [sys.executable, "-m", "bench", "--help"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "chat" in done.stdout

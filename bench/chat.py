@@ -1,0 +1,109 @@
+"""The chat as a person feels it: the first token, a long conversation opened and gone on with, a long list."""
+
+import asyncio
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+import httpx2
+from django.utils import timezone
+
+from bench import people
+from bench.children import model_server, serving
+from bench.figures import Figure
+from bench.measure import median
+from bench.model_server import token
+from bench.page import open_page
+from hitlchat.agent import search
+from hitlchat.agent.models import Conversation
+from tests.processes import Person, Server
+
+REPEATS: Final = 15
+# Gated turns of four messages each.
+SHORT, LONG = 2, 500
+LISTED = 5_000
+TOKENS = 10_000
+
+
+def measure() -> Iterator[Figure]:
+    people.ready()
+    short, long = people.conversation(SHORT), people.conversation(LONG)
+    bare = _bare()
+    with serving() as server:
+        bob = server.sign_in("bob")
+        first = asyncio.run(_first_tokens(server, bob, short))
+        yield Figure("first token on the page", first, "ms", bare, note="floor: the model server's own")
+        yield Figure(
+            f"first token after {LONG * 4:,} messages", asyncio.run(_first_tokens(server, bob, long)), "ms", first
+        )
+        speed = asyncio.run(_speed(server, bob, short))
+        later = asyncio.run(_speed(server, bob, long))
+        yield Figure(f"tokens after {LONG * 4:,} messages", later, "tokens/s", speed, better="more")
+        opened = _get(bob, f"/chat/{short.pk}")
+        yield Figure(f"opening a conversation of {LONG * 4:,} messages", _get(bob, f"/chat/{long.pk}"), "ms", opened)
+        few = _get(bob, "/chat/threads")
+        with _listed(LISTED):
+            yield Figure(f"the list of {LISTED:,} conversations", _get(bob, "/chat/threads"), "ms", few)
+            yield Figure(f"a search in {LISTED:,}", _get(bob, "/chat/threads?search=parcel+49"), "ms", few)
+
+
+def _bare() -> float:
+    """Milliseconds to the first token straight from the model server."""
+    with model_server() as model, httpx2.Client(timeout=30, trust_env=False) as http:
+        url = f"{model['OPENAI_BASE_URL']}/chat/completions"
+        body = {"model": "bench", "stream": True, "messages": [{"role": "user", "content": "stream 5"}]}
+        return median(_until_first(http, url, body) for _ in range(REPEATS)) * 1000
+
+
+def _until_first(http: httpx2.Client, url: str, body: dict[str, object]) -> float:
+    start = time.perf_counter()
+    with http.stream("POST", url, json=body) as answer:
+        for line in answer.iter_lines():
+            if token(0).strip() in line:
+                return time.perf_counter() - start
+    raise AssertionError("the model server sent no token")
+
+
+async def _first_tokens(server: Server, person: Person, talk: Conversation) -> float:
+    found = []
+    async with open_page(server, person, talk.pk) as page:
+        for _ in range(REPEATS):
+            start = time.perf_counter()
+            await page.say("stream 5")
+            await page.until(token(0).strip())
+            found.append(time.perf_counter() - start)
+            await page.until('data-active=""')
+    return median(found) * 1000
+
+
+async def _speed(server: Server, person: Person, talk: Conversation) -> float:
+    async with open_page(server, person, talk.pk) as page:
+        start = time.perf_counter()
+        await page.say(f"stream {TOKENS}")
+        await page.until(token(TOKENS - 1).strip())
+        took = time.perf_counter() - start
+        await page.until('data-active=""')
+    return TOKENS / took
+
+
+def _get(person: Person, path: str) -> float:
+    found = []
+    for _ in range(REPEATS):
+        start = time.perf_counter()
+        assert person.get(path).status_code == 200
+        found.append(time.perf_counter() - start)
+    return median(found) * 1000
+
+
+@contextmanager
+def _listed(count: int) -> Iterator[None]:
+    now = timezone.now()
+    made = Conversation.objects.bulk_create(
+        Conversation(owner=people.bob(), title=f"Where is parcel {number}?", created_at=now, updated_at=now)
+        for number in range(count)
+    )
+    for each in made:
+        search.note_title(each.pk, each.title)
+    yield
+    Conversation.objects.filter(pk__in=[each.pk for each in made]).delete()
