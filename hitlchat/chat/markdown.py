@@ -1,7 +1,7 @@
 """Markdown of a model, rendered so that nothing in it can act: no raw HTML, no images, no attributes but the listed."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from html import unescape
 from itertools import islice
 from typing import Any
@@ -14,6 +14,7 @@ from markdown_it.renderer import RendererHTML
 from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
 from mdit_py_plugins.dollarmath import dollarmath_plugin
+from mdit_py_plugins.footnote import footnote_plugin
 from mdit_py_plugins.texmath import texmath_plugin
 from pygments import highlight
 from pygments.formatters import HtmlFormatter
@@ -25,7 +26,7 @@ from hitlchat.base.visible import Piece
 from hitlchat.chat.mathml import mathml
 
 TAGS = {
-    *("p", "br", "hr", "strong", "em", "s", "code", "pre", "span", "a", "blockquote", "ul", "ol", "li"),
+    *("p", "br", "hr", "strong", "em", "s", "code", "pre", "span", "a", "blockquote", "ul", "ol", "li", "sup"),
     *("h1", "h2", "h3", "h4", "h5", "h6", "table", "thead", "tbody", "tr", "th", "td"),
 }
 ATTRIBUTES: dict[str, set[str]] = {
@@ -67,6 +68,13 @@ def _cell(self: RendererHTML, tokens: Sequence[Token], index: int, options: Any,
     return self.renderToken(tokens, index, options, env)
 
 
+def _as_is(html: str) -> Callable[..., str]:
+    def rendered(_self: RendererHTML, tokens: Sequence[Token], index: int, *_: Any) -> str:
+        return html.format(number=tokens[index].meta["id"] + 1) if "{" in html else html
+
+    return rendered
+
+
 def _formula(_self: RendererHTML, tokens: Sequence[Token], index: int, *_: Any) -> str:
     token = tokens[index]
     kind = "block" if token.block or token.type == "math_inline_double" else "inline"
@@ -82,6 +90,15 @@ def _boxes(state: StateCore) -> None:
             first.content = box + first.content[4:]
 
 
+# Numbers, without links: one page has many answers, whose footnotes would all have the same address.
+FOOTNOTES = {
+    "footnote_ref": "<sup>[{number}]</sup>",
+    "footnote_block_open": "<hr><ol>",
+    "footnote_block_close": "</ol>",
+    "footnote_open": "<li>",
+    "footnote_close": "</li>",
+    "footnote_anchor": "",
+}
 BOXES = {"[ ] ": "☐ ", "[x] ": "☑ "}
 FORMULA = re.compile(r'<code class="math-(inline|block)">([^<]*)</code>')
 
@@ -91,6 +108,9 @@ def _parser() -> MarkdownIt:
     texmath_plugin(made, delimiters="brackets")
     # Neither “$5 and $10” nor “US$5” is a formula.
     dollarmath_plugin(made, allow_space=False, allow_digits=False, double_inline=True)
+    footnote_plugin(made, inline=False)
+    for rule, html in FOOTNOTES.items():
+        made.add_render_rule(rule, _as_is(html))
     made.core.ruler.after("inline", "boxes", _boxes)
     made.add_render_rule("fence", _fence)
     for cell in ("td_open", "th_open"):

@@ -309,3 +309,19 @@ def test_no_formula_can_act(pieces: list[str]) -> None:
     html = mathml.mathml("".join(pieces), block=False)
     assert_harmless(html)
     assert "javascript" not in html
+
+
+def test_footnotes_are_numbered_and_stand_at_the_end() -> None:
+    html = render("Twice.[^a] Once.[^b] Again.[^a] None.[^c]\n\n[^b]: *Second*\n[^a]: First\n")
+    body, _, notes = html.partition("<hr>")
+    assert body == "<p>Twice.<sup>[1]</sup> Once.<sup>[2]</sup> Again.<sup>[1]</sup> None.[^c]</p>\n"
+    assert notes == "<ol><li><p>First</p>\n</li><li><p><em>Second</em></p>\n</li></ol>"
+
+
+def test_a_footnote_that_grows_is_whole_once_the_answer_is() -> None:
+    text = "One.[^a]\n\nTwo.\n\n[^a]: Below.\n\nThree.\n"
+    tail = OpenTail()
+    for sign in text:
+        tail.extend(sign)
+    assert "Three." in "".join(tail.blocks) + tail.tail
+    assert "<sup>[1]</sup>" in render(text)

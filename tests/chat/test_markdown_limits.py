@@ -4,7 +4,7 @@ import pytest
 
 from hitlchat.chat.markdown import PLAIN_BEYOND, OpenTail, render
 
-HOSTILE = {"images": "![", "links": "[a](", "emphasis": "*a ", "table": "|a", "quotes": "> "}
+HOSTILE = {"images": "![", "links": "[a](", "emphasis": "*a ", "table": "|a", "quotes": "> ", "notes": "[^1]: a[^1]\n"}
 
 
 @pytest.mark.parametrize("piece", HOSTILE.values(), ids=HOSTILE)
