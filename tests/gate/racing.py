@@ -39,14 +39,15 @@ def together(*works: Work, meet_at_first_write: bool = False, seconds: float = S
 
 
 class _Meeting:
-    """Waits for the others before the first statement that writes, once."""
+    """Waits for the others before the first statement that writes or locks, once."""
 
     def __init__(self, barrier: Barrier) -> None:
         self._barrier = barrier
         self._met = False
 
     def __call__(self, execute: Callable[..., Any], sql: str, *rest: Any) -> Any:
-        if not self._met and sql.startswith(("BEGIN", "INSERT", "UPDATE")):
+        # A lock as well: the others could not come to their first write before this one is done.
+        if not self._met and (sql.startswith(("BEGIN", "INSERT", "UPDATE")) or "FOR UPDATE" in sql):
             self._met = True
             self._barrier.wait()
         return execute(sql, *rest)
