@@ -35,11 +35,13 @@ NUMBERS: Final = "limits of columns and of numbers, which SQLite does not enforc
 
 ON_SERVERS: Final = {
     "tests/agent/test_asking.py": LASTS,
+    "tests/agent/test_branches.py": LOCKS,
     "tests/agent/test_claims.py": LOCKS,
     "tests/agent/test_clocks.py": LASTS,
     "tests/agent/test_conversations.py": SQL,
     "tests/agent/test_crashes.py": LASTS,
     "tests/agent/test_held.py": LASTS,
+    "tests/agent/test_queued.py": LOCKS,
     "tests/agent/test_size.py": NUMBERS,
     "tests/agent/test_stopping.py": LOCKS,
     "tests/agent/test_turns.py": ANNOUNCES,

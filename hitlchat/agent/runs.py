@@ -212,7 +212,8 @@ def retry(conversation: Conversation) -> Claim:
 def hold_conversation(conversation_id: UUID) -> Conversation:
     """Return the conversation as it is, which nobody else changes within this transaction. Raises: Gone."""
     rows = Conversation.objects.filter(pk=conversation_id, deleted_at=None).select_related("tip")
-    found = rows.select_for_update(of=("self",)).first()
+    # Not its key: what a run that goes on stores meanwhile points to it, and must not wait for this in a circle.
+    found = rows.select_for_update(of=("self",), no_key=True).first()
     if found is None:
         raise Gone
     return found

@@ -1,21 +1,29 @@
 """Messages said while a run goes on: each is said once the run before is done, and none is lost."""
 
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from functools import partial
+from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
+from django.db import connections, transaction
 from django.utils import timezone
 
-from hitlchat.agent import conversations, queued, runner
-from hitlchat.agent.models import Message, QueuedMessage, Role, Run, RunStatus
+from hitlchat.agent import conversations, queued, runner, runs, transcript
+from hitlchat.agent.answer import Answer
+from hitlchat.agent.models import Conversation, Message, QueuedMessage, Role, Run, RunStatus
 from hitlchat.agent.queued import QueueFull
 from hitlchat.agent.runner import Sweeper
 from hitlchat.agent.runs import Gone
+from hitlchat.gate.models import new_id
 from tests.agent.talk import Talk, in_database
 from tests.conftest import signed_in
+from tests.gate.racing import together
 from tests.recorder import Recorder, recorded_tool
 from tests.scripted_model import ScriptedModel, calls, status, text
-from tests.waiting import stored
+from tests.waiting import stored, until
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -146,3 +154,28 @@ async def test_a_deleted_conversation_takes_what_waits_with_it(talk: Talk) -> No
     await type(talk.conversation).objects.filter(pk=talk.conversation.pk).aupdate(deleted_at=gone)
     await in_database(conversations.purge)()
     assert not await QueuedMessage.objects.aexists()
+
+
+@pytest.mark.postgres
+def test_what_is_said_in_the_moment_in_which_the_run_ends_stops_neither(bob: User) -> None:
+    talk = Conversation.objects.create(owner=bob)
+    _, claim = runs.start(talk, "One")
+    turn = transcript.open_answer(talk.pk, claim.run_id, new_id())
+    ends: list[Any] = []
+    with ThreadPoolExecutor(1) as pool:
+        with transaction.atomic():
+            runs.hold(claim)
+            saying = pool.submit(lambda: ends.extend(together(partial(runs.start, talk, "Two"))))
+            until(_somebody_waits, "the second message waits for the end of the run", seconds=20)
+            transcript.close_answer(turn.pk, Answer("One."))
+            runs.finish(claim, RunStatus.DONE)
+        saying.result(20)
+    assert [type(end) for end in ends] == [tuple]
+    assert list(Run.objects.order_by("created_at").values_list("status", flat=True)) == ["done", "running"]
+
+
+def _somebody_waits() -> bool:
+    with connections["default"].cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM pg_locks WHERE NOT granted")
+        (count,) = cursor.fetchone()
+    return bool(count)
