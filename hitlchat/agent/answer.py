@@ -83,7 +83,7 @@ class Answer:
 
     @property
     def reasoning(self) -> str:
-        """What the model thought first, as the servers that tell it have it: a text, or a list of summaries."""
+        """Thoughts that the model had first, of a server that tells them: as a text, or a list of summaries."""
         found = next((self.extra[name] for name in REASONING if name in self.extra), [])
         joined = _joined(found) if found else ""
         if isinstance(joined, list):

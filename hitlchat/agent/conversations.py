@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 from typing import Any, Final
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from django.contrib.auth.models import User
 from django.db import transaction
@@ -20,6 +20,7 @@ from hitlchat.gate import withdraw
 from hitlchat.gate.actor import SYSTEM, Actor
 from hitlchat.gate.models import ToolCall
 from hitlchat.gate.status import SETTLED
+from hitlchat.gate.transition import note
 
 LONGEST_TITLE: Final = 200
 LONGEST_INSTRUCTIONS: Final = 10_000
@@ -27,6 +28,7 @@ LONGEST_INSTRUCTIONS: Final = 10_000
 KEPT: Final = timedelta(minutes=1)
 CLEAN_SECONDS: Final = 30.0
 AT_ONCE: Final = 20
+SHARED, UNSHARED = "conversation.shared", "conversation.unshared"
 WHY: Final = "its conversation was deleted"
 
 
@@ -81,6 +83,30 @@ def _instructions(wanted: str) -> str:
         expected = f"Expected at most {LONGEST_INSTRUCTIONS:,} characters that can be kept."
         raise BadConversation({"instructions": expected})
     return text
+
+
+def share(conversation: Conversation, actor: Actor) -> None:
+    """Let whoever is signed in and has the link read the conversation; on record. One that is shared stays as it is."""
+    with transaction.atomic():
+        rows = Conversation.objects.filter(pk=conversation.pk, share=None)
+        if rows.update(share=uuid4()) == 1:
+            note(None, SHARED, actor=actor, data={"conversation": str(conversation.pk)})
+    conversation.refresh_from_db(fields=["share"])
+
+
+def unshare(conversation: Conversation, actor: Actor) -> None:
+    """End that; on record. Sharing it again makes another link."""
+    with transaction.atomic():
+        rows = Conversation.objects.filter(pk=conversation.pk, share__isnull=False)
+        if rows.update(share=None) == 1:
+            note(None, UNSHARED, actor=actor, data={"conversation": str(conversation.pk)})
+    conversation.share = None
+
+
+def shared(link: UUID) -> Conversation | None:
+    """Return the conversation behind a link; None once sharing has ended, or its owner may not sign in any more."""
+    rows = Conversation.objects.filter(share=link, deleted_at=None, owner__is_active=True)
+    return rows.select_related("owner").first()
 
 
 def delete(conversation: Conversation, actor: Actor) -> None:

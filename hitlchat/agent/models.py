@@ -28,6 +28,7 @@ class Conversation(models.Model):
     model = models.CharField(max_length=200, blank=True)
     tools = JSONTextField(null=True, help_text="Names of the tools it may use; null means all published ones.")
     instructions = models.TextField(blank=True, default="", help_text="What the model is told in it beforehand.")
+    share = models.UUIDField(null=True, unique=True, help_text="In the link by which colleagues may read it.")
     pinned_at = models.DateTimeField(null=True)
     archived_at = models.DateTimeField(null=True)
     tip = models.ForeignKey(

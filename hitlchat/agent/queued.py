@@ -17,7 +17,7 @@ MOST: Final = 20
 
 
 class QueueFull(Conflict):
-    """So many messages wait already that nobody could mean one more."""
+    """A message too many: so many wait already that nobody could mean one more."""
 
     def __init__(self) -> None:
         super().__init__(f"{MOST} messages wait already. Take one back, or wait until the next one is sent.")

@@ -94,7 +94,7 @@ class Instead:
 
 @dataclass(frozen=True)
 class Switch:
-    """To the branch of that run."""
+    """A branch that is to be shown, by one of its runs."""
 
     run: UUID
 

@@ -62,7 +62,7 @@ class MessageView:
 
     @property
     def is_answer(self) -> bool:
-        """Whether it ends a run, whose work can be done again."""
+        """Return whether it ends a run, whose work can be done again."""
         return self.message.role == Role.ASSISTANT and not self.streaming and not self.calls
 
     @property

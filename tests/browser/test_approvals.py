@@ -165,6 +165,8 @@ def test_where_cards_stand_follows_the_window_and_the_persons_choice(chat: Chat,
     page.set_viewport_size(NARROW)
     chat.asked()
     assert chat.is_window()
+    page.keyboard.press("Escape")
+    expect(chat.modal).to_be_hidden()
     page.set_viewport_size(WIDE)
     chat.asked()
     assert not chat.is_window()

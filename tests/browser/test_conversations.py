@@ -224,3 +224,30 @@ def test_what_is_sent_meanwhile_waits_above_the_box_and_is_said_in_its_turn(chat
     expect(waiting).to_have_count(0)
     expect(page.locator(".said.user .prose")).to_have_text(["First", "Second"])
     expect(chat.composer).to_have_value("Third")
+
+
+def test_a_conversation_is_shared_and_read_by_a_colleague(
+    chat: Chat, model: SharedModel, house: House, visit: Visit
+) -> None:
+    page = chat.page
+    model.enqueue(calls(("echo", {"text": "the parcel"})), text("It said **the parcel**."))
+    chat.say("Say it.")
+    chat.approve()
+    chat.said("It said the parcel.")
+    choose(page, "Share…")
+    expect(page.get_by_role("heading", name="What they will see")).to_be_visible()
+    looking.check_and_go_on(page)
+    page.get_by_role("button", name="Share by a link").click()
+    link = page.locator("#link").inner_text()
+    looking.check_and_go_on(page)
+    reader = visit(house.server, house.alice)
+    reader.goto(link)
+    expect(reader.get_by_text("It said the parcel.")).to_be_visible()
+    reader.locator(".call > summary").click()
+    expect(reader.get_by_text("Approved by bob")).to_be_visible()
+    looking.check_and_go_on(reader)
+    page.get_by_role("button", name="Stop sharing").click()
+    expect(page.get_by_role("button", name="Share by a link")).to_be_visible()
+    visit.watch(reader).expect("status of 404")
+    reader.reload()
+    expect(reader.get_by_role("heading", name="Page not found")).to_be_visible()

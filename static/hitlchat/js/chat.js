@@ -94,7 +94,8 @@ function offerPlace() {
 
 function movePlace() {
   offerPlace();
-  if (dialog.open) present();
+  // In the transcript nothing is put off: there it is in nobody's way.
+  if (dialog.open || (isInline() && waiting().length)) present();
 }
 
 /** A card that comes or goes moves the others: a click meant for what stood there must not count. @param {Set<string>} ids */
@@ -333,8 +334,8 @@ dialog.querySelector("[data-later]")?.addEventListener("click", () => dialog.clo
 dialog.addEventListener("close", () => {
   // A card that came in between has opened it again, with all of them.
   if (dialog.open) return;
-  const cards = waiting();
-  for (const card of cards) putOff.add(card.id);
+  answering = false;
+  for (const card of waiting()) putOff.add(card.id);
   // In the transcript it may go while somebody is elsewhere.
   if (stoodInline && document.activeElement !== document.body) return;
   // It opened by itself, so there is nothing to go back to. Under a finger the keyboard would come up.

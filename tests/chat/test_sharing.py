@@ -1,0 +1,113 @@
+"""A shared conversation: read by whoever is signed in and has the link, until its owner ends that or is gone."""
+
+from uuid import uuid4
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from hitlchat.agent import conversations
+from hitlchat.agent.models import Conversation, Message, Role, Run, RunStatus
+from hitlchat.gate.models import AuditEvent
+from tests.conftest import signed_in
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def theirs(bob: User) -> Conversation:
+    """bob's, in which a message has another version that is not shown."""
+    made = Conversation.objects.create(owner=bob, title="Orders")
+    rows = [("Hidden words", False), ("Shown <b>words</b>", True)]
+    for seq, (content, shown) in enumerate(rows, 1):
+        run = Run.objects.create(conversation=made, status=RunStatus.DONE, shown=shown)
+        Message.objects.create(conversation=made, run=run, seq=seq, role=Role.USER, content=content)
+    return made
+
+
+@pytest.fixture
+def owner(bob: User) -> Client:
+    found = Client()
+    found.force_login(bob)
+    return found
+
+
+@pytest.fixture
+def colleague(charlie: User) -> Client:
+    found = Client()
+    found.force_login(charlie)
+    return found
+
+
+def link_of(conversation: Conversation) -> str:
+    conversation.refresh_from_db()
+    return f"/shared/{conversation.share}"
+
+
+def test_its_owner_sees_what_colleagues_will_see_and_shares_it(
+    owner: Client, colleague: Client, theirs: Conversation
+) -> None:
+    page = f"/chat/{theirs.pk}/share"
+    before = owner.get(page).content.decode()
+    assert "Share by a link" in before
+    assert "Shown &lt;b&gt;words&lt;/b&gt;" in before
+    assert "Hidden words" not in before
+    assert owner.post(page, {"shared": "1"}).status_code == 302
+    assert link_of(theirs) in owner.get(page).content.decode()
+    read = colleague.get(link_of(theirs)).content.decode()
+    assert "Shown &lt;b&gt;words&lt;/b&gt;" in read
+    assert "Hidden words" not in read
+    assert "ws-send" not in read
+    assert [event.name for event in AuditEvent.objects.order_by("pk")] == ["conversation.shared"]
+
+
+def test_nothing_but_the_link_leads_there(colleague: Client, theirs: Conversation, bob: User) -> None:
+    conversations.share(theirs, signed_in(bob))
+    for path in (f"/chat/{theirs.pk}", f"/chat/{theirs.pk}/share", f"/shared/{theirs.pk}", f"/shared/{uuid4()}"):
+        assert colleague.get(path).status_code == 404
+    assert colleague.post(f"/chat/{theirs.pk}/share", {"shared": "0"}).status_code == 404
+    assert colleague.get(link_of(theirs)).status_code == 200
+    assert colleague.post(link_of(theirs)).status_code == 405
+    anonymous = Client().get(link_of(theirs))
+    assert (anonymous.status_code, anonymous["Location"].endswith(link_of(theirs))) == (302, True)
+
+
+def test_sharing_ends_at_once_and_begins_with_another_link(
+    owner: Client, colleague: Client, theirs: Conversation, bob: User
+) -> None:
+    conversations.share(theirs, signed_in(bob))
+    first = link_of(theirs)
+    conversations.share(theirs, signed_in(bob))
+    assert link_of(theirs) == first
+    owner.post(f"/chat/{theirs.pk}/share", {"shared": "0"})
+    owner.post(f"/chat/{theirs.pk}/share", {"shared": "0"})
+    assert colleague.get(first).status_code == 404
+    assert colleague.get(f"{first}/before/9").status_code == 404
+    conversations.share(theirs, signed_in(bob))
+    assert link_of(theirs) != first
+    names = [event.name for event in AuditEvent.objects.order_by("pk")]
+    assert names == ["conversation.shared", "conversation.unshared", "conversation.shared"]
+
+
+def test_a_link_of_someone_who_was_deactivated_or_of_what_was_deleted_leads_nowhere(
+    colleague: Client, theirs: Conversation, bob: User
+) -> None:
+    conversations.share(theirs, signed_in(bob))
+    link = link_of(theirs)
+    User.objects.filter(pk=bob.pk).update(is_active=False)
+    assert colleague.get(link).status_code == 404
+    User.objects.filter(pk=bob.pk).update(is_active=True)
+    assert colleague.get(link).status_code == 200
+    Conversation.objects.filter(pk=theirs.pk).update(deleted_at=theirs.created_at)
+    assert colleague.get(link).status_code == 404
+
+
+def test_a_long_one_is_read_in_pages(colleague: Client, bob: User) -> None:
+    long = Conversation.objects.create(owner=bob)
+    rows = [Message(conversation=long, seq=n, role=Role.USER, content=f"message {n}.") for n in range(1, 101)]
+    Message.objects.bulk_create(rows)
+    conversations.share(long, signed_in(bob))
+    end = colleague.get(link_of(long)).content.decode()
+    assert "message 20." not in end
+    assert f"{link_of(long)}/before/21" in end
+    assert "message 20." in colleague.get(f"{link_of(long)}/before/21").content.decode()
