@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser import looking
-from tests.browser.chatting import Chat, approve_button, decline_button, is_focused
+from tests.browser.chatting import GRACE_MS, Chat, approve_button, decline_button, is_focused
 from tests.browser.conftest import House, SharedModel, Visit
 from tests.conftest import PASSWORD
 from tests.scripted_model import calls, text
@@ -41,9 +41,12 @@ def test_signing_in_writing_and_deciding_need_no_mouse(house: House, model: Shar
     page.keyboard.type("Say no and yes.")
     tab_to(page, chat.send)
     page.keyboard.press("Enter")
+    # On its way around, the focus leaves the page and comes back, which begins the pause of the cards anew.
     tab_to(page, decline_button(chat.asked(2)))
+    page.wait_for_timeout(GRACE_MS)
     page.keyboard.press("Enter")
     tab_to(page, approve_button(chat.asked(1)))
+    page.wait_for_timeout(GRACE_MS)
     page.keyboard.press("Space")
     chat.said("Half done.")
     expect(chat.composer).to_be_focused()

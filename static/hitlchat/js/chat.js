@@ -94,8 +94,10 @@ function offerPlace() {
 
 function movePlace() {
   offerPlace();
-  // In the transcript nothing is put off: there it is in nobody's way.
-  if (dialog.open || (isInline() && waiting().length)) present();
+  const cards = waiting();
+  // In the transcript nothing is put off: there it is in nobody's way. What was put off comes up in no window.
+  if (!isInline() && cards.every((card) => putOff.has(card.id))) dialog.close();
+  else if (cards.length) present();
 }
 
 /** A card that comes or goes moves the others: a click meant for what stood there must not count. @param {Set<string>} ids */
@@ -327,15 +329,25 @@ asks.addEventListener("htmx:wsBeforeSend", () => (answering = asks.contains(docu
 ROOM.addEventListener("change", movePlace);
 dialog.querySelector("[data-place]")?.addEventListener("click", () => {
   localStorage.setItem(PLACE, isInline() ? "window" : "transcript");
+  putOff.clear();
   movePlace();
 });
-dialog.querySelector("[data-later]")?.addEventListener("click", () => dialog.close());
-// Escape means neither yes nor no: it ends here too, as “Decide later” does.
+/** At once: the event that tells of the end comes a moment later, when the window may be another one. */
+function putAllOff() {
+  for (const card of waiting()) putOff.add(card.id);
+}
+
+dialog.querySelector("[data-later]")?.addEventListener("click", () => {
+  putAllOff();
+  dialog.close();
+});
+// Escape means neither yes nor no, as “Decide later” does.
+dialog.addEventListener("cancel", putAllOff);
 dialog.addEventListener("close", () => {
   // A card that came in between has opened it again, with all of them.
   if (dialog.open) return;
   answering = false;
-  for (const card of waiting()) putOff.add(card.id);
+  putAllOff();
   // In the transcript it may go while somebody is elsewhere.
   if (stoodInline && document.activeElement !== document.body) return;
   // It opened by itself, so there is nothing to go back to. Under a finger the keyboard would come up.
