@@ -79,16 +79,16 @@ def versions(messages: Iterable[Message]) -> dict[UUID, Versions]:
     if not begun:
         return {}
     parents = dict(Run.objects.filter(pk__in=begun).values_list("pk", "parent_id"))
-    beside = Q(run__parent_id__in={parent for parent in parents.values() if parent is not None})
+    among = Q(run__parent_id__in={parent for parent in parents.values() if parent is not None})
     if None in parents.values():
-        beside |= Q(run__parent_id=None, run__isnull=False)
+        among |= Q(run__parent_id=None, run__isnull=False)
     conversation_id = next(iter(begun.values())).conversation_id
-    rows = Message.objects.filter(beside, conversation_id=conversation_id, role=Role.USER).order_by("seq")
+    rows = Message.objects.filter(among, conversation_id=conversation_id, role=Role.USER).order_by("seq")
     families: dict[UUID | None, list[UUID]] = {}
     for run, parent in rows.values_list("run_id", "run__parent_id"):
         families.setdefault(parent, []).append(run)
-    found = {run: tuple(families[parent]) for run, parent in parents.items()}
-    return {begun[run].pk: Versions(all_, all_.index(run) + 1) for run, all_ in found.items() if len(all_) > 1}
+    found = ((run, tuple(families[parent])) for run, parent in parents.items())
+    return {begun[run].pk: Versions(beside, beside.index(run) + 1) for run, beside in found if len(beside) > 1}
 
 
 def _said(held: Conversation, run_id: UUID) -> Message:

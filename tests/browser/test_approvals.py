@@ -116,6 +116,7 @@ def test_the_keys_of_a_card_count_while_it_has_the_focus(chat: Chat, model: Shar
     expect(chat.cards).to_have_count(2)
     expect(chat.cards.first).to_be_focused()
     chat.asked(2)
+    choose(page)
     page.keyboard.press("r")
     reason = chat.cards.first.get_by_label("Decline with a reason, which")
     expect(reason).to_be_focused()
@@ -131,12 +132,43 @@ def test_the_keys_of_a_card_count_while_it_has_the_focus(chat: Chat, model: Shar
     expect(chat.cards).to_have_count(1)
     expect(chat.cards.first).to_be_focused()
     chat.asked()
+    choose(page)
     model.enqueue(text("Both."))
     page.keyboard.press("a")
     chat.said("Both.")
     expect(chat.composer).to_be_focused()
     expect(chat.call("succeeded")).to_have_count(2)
     expect(chat.call("declined")).to_have_count(1)
+
+
+def choose(page: Page) -> None:
+    """Go into the card that has the focus, by keyboard."""
+    page.keyboard.press("Tab")
+
+
+@pytest.mark.parametrize("by", ["pointer", "key"])
+def test_what_is_typed_after_an_answer_answers_no_other_card(
+    chat: Chat, model: SharedModel, house: House, by: str
+) -> None:
+    page = chat.page
+    model.enqueue(calls(("echo", {"text": "one"}), ("echo", {"text": "two"})))
+    chat.say()
+    chat.asked(2)
+    if by == "pointer":
+        chat.approve(chat.cards.first)
+    else:
+        page.get_by_role("button", name="Answer 2 waiting calls").click()
+        chat.asked(2)
+        page.keyboard.press("a")
+    expect(chat.cards).to_have_count(1)
+    expect(chat.cards.first).to_be_focused()
+    chat.asked()
+    page.keyboard.type("and are there more? ea")
+    page.wait_for_timeout(GRACE_MS)
+    expect(chat.cards.first.get_by_role("heading", name="Change the arguments")).to_have_count(0)
+    assert [call["status"] for call in house.calls(chat.conversation)] == ["succeeded", "waiting"]
+    chat.stop()
+    expect(chat.modal).to_be_hidden()
 
 
 def test_a_tall_card_begins_in_view_and_a_key_leads_to_what_was_not_read(chat: Chat, model: SharedModel) -> None:

@@ -136,8 +136,19 @@ function goOn(cards) {
     return;
   }
   const next = cards.find(isMine);
-  if (next && answering && document.activeElement === document.body) focusCard(next);
+  if (next && answering && document.activeElement === document.body) {
+    focusCard(next);
+    unchosen = next;
+  }
   answering = false;
+}
+
+/** A card that got the focus by the answer to another one: whoever types on by then means no card, until they choose it. @type {Element | null} */
+let unchosen = null;
+
+/** Tab, a click, or its *Answer* chooses it. @param {Event} event */
+function choose(event) {
+  if (!(event instanceof KeyboardEvent) || event.key === "Tab") unchosen = null;
 }
 
 /** @param {Element} card */
@@ -161,7 +172,7 @@ function pressKey(event) {
   }
   if (!(card instanceof HTMLElement) || event.ctrlKey || event.metaKey || event.altKey || event.repeat || event.defaultPrevented) return;
   const act = { a: approveByKey, r: declineByKey, e: editByKey }[event.key.toLowerCase()];
-  if (!act || !areKeysOn() || isWriting(event.target)) return;
+  if (!act || card === unchosen || !areKeysOn() || isWriting(event.target)) return;
   event.preventDefault();
   act(card);
 }
@@ -325,6 +336,7 @@ asks.addEventListener(
 );
 document.addEventListener("click", answer);
 document.addEventListener("keydown", pressKey);
+for (const kind of ["keydown", "pointerdown"]) document.addEventListener(kind, choose);
 asks.addEventListener("htmx:wsBeforeSend", () => (answering = asks.contains(document.activeElement)));
 ROOM.addEventListener("change", movePlace);
 dialog.querySelector("[data-place]")?.addEventListener("click", () => {
