@@ -15,7 +15,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory --no-builtin-rules
 
-.PHONY: help setup setup-dev chromium npm-servers run test test-quick test-all check shape format bench lock clean
+.PHONY: help setup setup-dev chromium npm-servers run test test-quick test-all check shape format messages bench lock clean
 
 help:  ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -46,12 +46,15 @@ check: setup-dev  ## format, lint, types, import contracts, templates, scripts
 	@$(BIN)/python tools/check_scripts.py
 
 shape: setup-dev  ## print how many files and lines there are, and how deep imports go
-	@$(BIN)/python -m pytest -q -s tests/architecture/test_shape.py
+	@$(BIN)/python -m pytest -q -s tests/architecture/test_shape.py tests/chat/test_way_of_a_call.py
 
 format: setup-dev  ## fix what `make check` says about format and lint, where a tool can
 	$(BIN)/ruff check --fix --quiet . || true
 	$(BIN)/ruff format --quiet .
 	find templates -name '*.html' -exec $(DJADE) {} +
+
+messages: setup-dev  ## collect the texts of pages into locale/ and compile their translations
+	@$(BIN)/python tools/messages.py
 
 bench: setup-dev  ## measure (ARGS for what)
 	@$(BIN)/python -m bench $(ARGS)

@@ -14,6 +14,7 @@ PARTS: Final = {
     "sandbox": "An authored tool, next to its bare sandbox run",
     "agent": "A whole gated turn through the agent loop",
     "web": "The round trip of a page, at protocol level and in a browser",
+    "pages": "What the requests of a page cost the server",
     "tokens": "Streamed text",
     "chat": "The chat as a person feels it",
     "memory": "Memory of the server process",

@@ -2,8 +2,9 @@
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Awaitable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Final
 
 import httpx2
@@ -24,6 +25,16 @@ REPEATS: Final = 15
 SHORT, LONG = 2, 500
 LISTED = 5_000
 TOKENS = 10_000
+# Chats in which an answer streams at the same time, and how long each is.
+CHATS, TOKENS_EACH = 50, 1_000
+
+
+@dataclass(frozen=True)
+class Crowd:
+    """Answers that streamed at once: all their tokens in a second, and the median of milliseconds to the first one."""
+
+    speed: float
+    first: float
 
 
 def measure() -> Iterator[Figure]:
@@ -33,19 +44,65 @@ def measure() -> Iterator[Figure]:
     with serving() as server:
         bob = server.sign_in("bob")
         first = asyncio.run(_first_tokens(server, bob, short))
-        yield Figure("first token on the page", first, "ms", bare, note="floor: the model server's own")
+        yield Figure("first token on the page", first, "ms", bare, note=_times(first, bare))
         yield Figure(
             f"first token after {LONG * 4:,} messages", asyncio.run(_first_tokens(server, bob, long)), "ms", first
         )
         speed = asyncio.run(_speed(server, bob, short))
         later = asyncio.run(_speed(server, bob, long))
         yield Figure(f"tokens after {LONG * 4:,} messages", later, "tokens/s", speed, better="more")
+        yield from _crowd(server, bob)
         opened = _get(bob, f"/chat/{short.pk}")
         yield Figure(f"opening a conversation of {LONG * 4:,} messages", _get(bob, f"/chat/{long.pk}"), "ms", opened)
         few = _get(bob, "/chat/threads")
         with _listed(LISTED):
             yield Figure(f"the list of {LISTED:,} conversations", _get(bob, "/chat/threads"), "ms", few)
             yield Figure(f"a search in {LISTED:,}", _get(bob, "/chat/threads?search=parcel+49"), "ms", few)
+
+
+def _times(value: float, bare: float) -> str:
+    return f"{value / bare:.1f} times the bare model server's, which is the floor"
+
+
+def _crowd(server: Server, bob: Person) -> Iterator[Figure]:
+    """So many chats at once, beside as many requests straight to the model server."""
+    with model_server() as model:
+        bare = asyncio.run(_together([_stream(model["OPENAI_BASE_URL"]) for _ in range(CHATS)]))
+    talks = [people.conversation(SHORT) for _ in range(CHATS)]
+    felt = asyncio.run(_together([_page(server, bob, talk) for talk in talks]))
+    yield Figure(
+        f"first token, {CHATS} chats at once", felt.first, "ms", bare.first, note=_times(felt.first, bare.first)
+    )
+    said = f"the bare model server writes {bare.speed / felt.speed:.1f} times as many"
+    yield Figure(f"tokens, {CHATS} chats at once", felt.speed, "tokens/s", bare.speed, better="more", note=said)
+
+
+async def _together(answers: list[Awaitable[float]]) -> Crowd:
+    """Wait for answers that each say how many seconds their first token took."""
+    start = time.perf_counter()
+    firsts = await asyncio.gather(*answers)
+    return Crowd(CHATS * TOKENS_EACH / (time.perf_counter() - start), median(firsts) * 1000)
+
+
+async def _stream(base_url: str) -> float:
+    body = {"model": "bench", "stream": True, "messages": [{"role": "user", "content": f"stream {TOKENS_EACH}"}]}
+    start, took = time.perf_counter(), 0.0
+    client = httpx2.AsyncClient(timeout=120, trust_env=False)
+    async with client as http, http.stream("POST", f"{base_url}/chat/completions", json=body) as answer:
+        async for line in answer.aiter_lines():
+            if not took and token(0).strip() in line:
+                took = time.perf_counter() - start
+    return took
+
+
+async def _page(server: Server, bob: Person, talk: Conversation) -> float:
+    async with open_page(server, bob, talk.pk) as page:
+        start = time.perf_counter()
+        await page.say(f"stream {TOKENS_EACH}")
+        await page.until(token(0).strip())
+        took = time.perf_counter() - start
+        await page.until(token(TOKENS_EACH - 1).strip())
+    return took
 
 
 def _bare() -> float:

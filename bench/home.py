@@ -40,7 +40,15 @@ def home() -> Iterator[Path]:
     folder = Path(tempfile.mkdtemp(prefix="hitlchat-bench-"))
     given = os.environ.get("DATABASE_URL", "")
     database = _create(given) if given.startswith("postgres") else ""
-    for name in ("OPENAI_BASE_URL", "OPENAI_API_KEY", "OPENAI_MODEL", "HITL_ENABLED", "HITL_POLICIES", "DEBUG"):
+    for name in (
+        "OPENAI_BASE_URL",
+        "OPENAI_API_KEY",
+        "OPENAI_MODEL",
+        "OPENAI_API",
+        "HITL_ENABLED",
+        "HITL_POLICIES",
+        "DEBUG",
+    ):
         os.environ.pop(name, None)
     os.environ |= {
         "HITLCHAT_DATA": str(folder),

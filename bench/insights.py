@@ -16,8 +16,7 @@ from bench.figures import Figure
 from bench.measure import Stopwatch, median, percentile
 from hitlchat.gate.models import Approval, Decision, ToolCall, Verdict, new_id
 from hitlchat.gate.status import Status
-from hitlchat.insights.counting import count
-from hitlchat.insights.figures import PERIODS, Period
+from hitlchat.insights.figures import PERIODS, Period, count
 from tests.conftest import PASSWORD
 
 CALLS, AT_ONCE, TOOLS, PEOPLE, DAYS = 100_000, 2000, 20, 12, 27

@@ -18,7 +18,7 @@ from hitlchat.mcp_server import tokens
 from hitlchat.mcp_server.models import WithoutElicitation
 from tests.processes import Person
 from tools_studio import authoring
-from tools_studio.drafts import Draft
+from tools_studio.spec import Draft
 
 TRIVIAL = "def run(order_id: str, amount: float, reason: str = '') -> float:\n    return amount\n"
 ERAS = ("2025", "2026")
@@ -34,8 +34,8 @@ def measure() -> Iterator[Figure]:
     logging.getLogger("mcp").setLevel(logging.WARNING)
     tool = authoring.create(Draft("authored", TRIVIAL, hitl_mode="DISABLED"), SYSTEM)
     Tool.objects.filter(pk=tool.pk).update(published=True)
-    plain = tokens.make(people.bob())
-    patient = tokens.make(people.bob(), without_elicitation=WithoutElicitation.INBOX)
+    plain = tokens.make_mcp(people.bob())
+    patient = tokens.make_mcp(people.bob(), without_elicitation=WithoutElicitation.INBOX)
     with child_process("bench.bare", "2") as bare, serving() as server:
         targets = {
             "bare": Target(bare.pid, bare.port),

@@ -22,8 +22,8 @@ from hitlchat.gate.models import AuditEvent, Seal
 from hitlchat.gate.transition import note
 from hitlchat.record import exporting, verifying
 from hitlchat.record.checking import check
-from hitlchat.record.keeping import Keeper
 from hitlchat.record.sealing import seal_all
+from hitlchat.record.worker import RecordWorker
 
 MANY, AT_ONCE, EVENTS, DECIDED = 100_000, 2000, 2000, 20
 # As the events of a call that was asked about.
@@ -68,7 +68,7 @@ def _sealing() -> Iterator[None]:
     over = threading.Event()
 
     def work() -> None:
-        keeper = Keeper()
+        keeper = RecordWorker()
         while not over.wait(0.2):
             keeper.look(0.0)
         connections.close_all()

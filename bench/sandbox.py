@@ -17,8 +17,8 @@ from hitlchat.gate.settling import settled
 from hitlchat.gate.status import Status
 from hitlchat.gate.submit import CallRequest, submit
 from tools_studio import authoring
-from tools_studio.drafts import Draft
 from tools_studio.models import StoreEntry
+from tools_studio.spec import Draft
 
 TRIVIAL = "def run(n: int) -> int:\n    return n + 1\n"
 HOST_CALL = "from hitl import store\n\n\ndef run(n: int) -> int:\n    return store.get('n') + n\n"

@@ -5,5 +5,8 @@ from hitlchat.settings import TOOL_SOURCES
 
 TOOL_SOURCES = {**TOOL_SOURCES, "bench": "bench.source.BenchSource"}
 
+# The model server of a bench knows no titles.
+CHAT_TITLES = False
+
 # A bench opens more questions for one person than anybody should have.
 HITL_MAX_WAITING_PER_CALLER = 1_000_000

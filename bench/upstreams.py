@@ -27,10 +27,10 @@ from hitlchat.gate.models import HitlMode, Tool
 from hitlchat.gate.status import SETTLED, Status
 from hitlchat.gate.submit import CallRequest, submit
 from hitlchat.gate.transition import call_moved
-from hitlchat.upstreams import composing, connections, servers
+from hitlchat.upstreams import connections, exposure, servers
 from hitlchat.upstreams.changes import Change
-from hitlchat.upstreams.drafts import ServerDraft
 from hitlchat.upstreams.models import ComposedTool, ServerState, UpstreamServer
+from hitlchat.upstreams.server_draft import ServerDraft
 from tests.conftest import PASSWORD
 
 KB, MB = 1024, 1_000_000
@@ -233,7 +233,7 @@ def _exposed() -> tuple[Tool, Tool]:
     rows = {row.name: row.pk for row in ComposedTool.objects.filter(name__in=["free", "gated"])}
     modes = {"free": HitlMode.DISABLED, "gated": HitlMode.REQUIRED}
     wanted = [Change(rows[name], exposed=True, hitl_mode=mode) for name, mode in modes.items()]
-    free, gated = composing.apply(wanted, _alice())
+    free, gated = exposure.apply(wanted, _alice())
     assert free.tool is not None
     assert gated.tool is not None
     return free.tool, gated.tool

@@ -10,6 +10,8 @@ class HitlchatConfig(AppConfig):
 
     def ready(self) -> None:
         from hitlchat import subscribers  # noqa: PLC0415
+        from hitlchat.record import keys  # noqa: PLC0415
 
         subscribers.subscribe()
         register(check_settings, "hitlchat")
+        register(keys.check, "hitlchat")

@@ -9,28 +9,30 @@ from channels.auth import AuthMiddlewareStack
 from channels.routing import ProtocolTypeRouter, URLRouter
 from channels.security.websocket import AllowedHostsOriginValidator
 from django.conf import settings
-from django.core.asgi import get_asgi_application
 from django.utils.module_loading import import_string
 
+from hitlchat import handler
+
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "hitlchat.settings")
-django_application = get_asgi_application()
+django_application = handler.get_application()
 
 from hitlchat import sandbox  # noqa: E402
 from hitlchat.agent import conversations, runner  # noqa: E402
+from hitlchat.agent.attachments import keeping as attachments  # noqa: E402
 from hitlchat.agent.demo_model.server import demo_model  # noqa: E402
 from hitlchat.agent.model_client import DEMO_PATH, own_address  # noqa: E402
 from hitlchat.approvals.inbox.socket import websocket_urlpatterns as of_inbox  # noqa: E402
 from hitlchat.base import scratch  # noqa: E402
 from hitlchat.base.background import background  # noqa: E402
 from hitlchat.base.database import in_db  # noqa: E402
-from hitlchat.chat.routing import OwnOriginOnly  # noqa: E402
-from hitlchat.chat.routing import websocket_urlpatterns as of_chat  # noqa: E402
+from hitlchat.chat.consumers import OwnOriginOnly  # noqa: E402
+from hitlchat.chat.consumers import websocket_urlpatterns as of_chat  # noqa: E402
 from hitlchat.gate.loosening import record_settings  # noqa: E402
-from hitlchat.mcp_server import serving as mcp  # noqa: E402
-from hitlchat.mcp_server import submitting  # noqa: E402
-from hitlchat.mcp_server.inspector.sessions import sessions  # noqa: E402
-from hitlchat.notices import keeping as notices  # noqa: E402
-from hitlchat.record import keeping as record  # noqa: E402
+from hitlchat.mcp_server import server as mcp  # noqa: E402
+from hitlchat.mcp_server import submissions  # noqa: E402
+from hitlchat.mcp_server.inspector.session import sessions  # noqa: E402
+from hitlchat.notices import delivery as notices  # noqa: E402
+from hitlchat.record import worker as record  # noqa: E402
 from hitlchat.upstreams import connections  # noqa: E402
 
 Scope = dict[str, Any]
@@ -45,7 +47,7 @@ class Household:
 
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._keepers: list[asyncio.Task[None]] = []
+        self._tasks: list[asyncio.Task[None]] = []
         self._traces: Any = None
 
     def start(self) -> None:
@@ -55,24 +57,26 @@ class Household:
             background.adopt(loop)
             if settings.OTEL_EXPORTER_OTLP_ENDPOINT:
                 self._traces = import_string("hitlchat.telemetry.traces.Traces")()
-            workers = (runner.heartbeat(), runner.sweeper(), conversations.cleaner(), submitting.watch())
-            keepers = (*(each.work for each in workers), connections.serve, notices.keep, record.keep, _swept)
-            self._keepers = [loop.create_task(keep()) for keep in keepers]
+            own = (runner.heartbeat(), runner.sweeper(), conversations.cleaner(), attachments.sweeper())
+            workers = (*own, submissions.lease_worker())
+            work = (*(each.work for each in workers), connections.serve, notices.deliver, record.work, _swept)
+            self._tasks = [loop.create_task(begin()) for begin in work]
 
     async def end(self) -> None:
         """Hand runs back, let executing calls end, close what runs beside. Nothing new is started afterwards."""
-        for keeper in self._keepers:
-            keeper.cancel()
+        for task in self._tasks:
+            task.cancel()
         await runner.let_go()
         # Else others would count what still executes here as lost.
         beating = asyncio.create_task(runner.heartbeat().work())
         await background.drain(settings.DRAIN_SECONDS)
         beating.cancel()
         await sessions.close()
-        await mcp.serving.end()
+        await mcp.mcp_application.end()
         background.adopt(None)
         await connections.end()
-        await record.seal_what_is_left()
+        await handler.threads.close()
+        await record.seal_rest()
         await sandbox.close()
         if self._traces is not None:
             await asyncio.to_thread(self._traces.end)
@@ -93,7 +97,35 @@ async def http(scope: Scope, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": 413, "headers": [(b"content-length", b"0")]})
         await send({"type": "http.response.body", "body": b""})
         return
-    await _application_for(scope["path"])(scope, receive, send)
+    counted = Counted(receive, send)
+    await _application_for(scope["path"])(scope, counted.receive, counted.send)
+
+
+class Counted:
+    """Counts a body that does not say its length: one that is too large is refused while it arrives."""
+
+    def __init__(self, receive: Receive, send: Send) -> None:
+        self._receive, self._send = receive, send
+        self._size = 0
+
+    @property
+    def _is_too_large(self) -> bool:
+        return self._size > LARGEST_BODY
+
+    async def send(self, event: Any) -> None:
+        # Nobody reads what the application says after the refusal.
+        if not self._is_too_large:
+            await self._send(event)
+
+    async def receive(self) -> Any:
+        event = await self._receive()
+        was_refused = self._is_too_large
+        self._size += len(event.get("body") or b"")
+        if self._is_too_large and not was_refused:
+            await self._send({"type": "http.response.start", "status": 413, "headers": [(b"content-length", b"0")]})
+            await self._send({"type": "http.response.body", "body": b""})
+        # Which ends the request for whoever reads it.
+        return {"type": "http.disconnect"} if self._is_too_large else event
 
 
 def _application_for(path: str) -> Callable[[Any, Any, Any], Awaitable[None]]:

@@ -6,12 +6,13 @@ from typing import Any
 from django.conf import settings
 from django.http import HttpRequest
 
+from hitlchat.accounts.preferences import theme
 from hitlchat.accounts.roles import may_administer, may_author
-from hitlchat.accounts.views import theme
+from hitlchat.agent import routes
 from hitlchat.agent.model_client import uses_demo
 from hitlchat.approvals.inbox import lines
 from hitlchat.upstreams.elicitation import questions
-from hitlchat.upstreams.pages import standing
+from hitlchat.upstreams.pages import summary
 
 
 def shell(request: HttpRequest) -> dict[str, Any]:
@@ -28,9 +29,10 @@ def shell(request: HttpRequest) -> dict[str, Any]:
         "may_administer": may_administer(user),
         "uses_demo": uses_demo(),
         "model_name": settings.OPENAI_MODEL,
+        "default_endpoint": routes.default,
         "gate_is_off": not settings.HITL_ENABLED,
         # Asked only where it is shown, and of whom it is shown to.
-        "servers_attention": standing.count if may_administer(user) else 0,
+        "servers_attention": summary.count if may_administer(user) else 0,
         "approvals_waiting": partial(lines.count_waiting, user.pk),
-        "open_questions": questions.open_for(user.pk).count,
+        "open_questions": partial(questions.count_open, user.pk),
     }

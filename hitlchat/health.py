@@ -5,20 +5,17 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from inspect import iscoroutinefunction
-from typing import Any, Final, cast
+from typing import Any, Final
 
-from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.db import DatabaseError, connection, transaction
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.template.loader import get_template
-from django.utils.decorators import sync_and_async_middleware
 from django.views.decorators.csrf import requires_csrf_token
 
 from hitlchat.base import database
@@ -71,7 +68,7 @@ LOCK_MILLISECONDS: Final = 500
 LEAST_FREE_BYTES: Final = 2**22
 AS_IT_IS: Final = "UPDATE django_migrations SET name = name WHERE id = (SELECT min(id) FROM django_migrations)"
 
-Handler = Callable[[HttpRequest], HttpResponse] | Callable[[HttpRequest], Awaitable[HttpResponse]]
+Handler = Callable[[HttpRequest], HttpResponse]
 
 
 def healthz(_request: HttpRequest) -> JsonResponse:
@@ -93,21 +90,11 @@ def readyz(_request: HttpRequest) -> JsonResponse:
 PROBES: Final = {"/healthz": healthz, "/readyz": readyz}
 
 
-@sync_and_async_middleware
 def answer_probes(get_response: Handler) -> Handler:
     """Answer who looks after the process before anything else does: by whatever name they call it."""
-    if iscoroutinefunction(get_response):
-
-        async def async_middleware(request: HttpRequest) -> HttpResponse:
-            if (probe := PROBES.get(request.path)) is not None:
-                return await sync_to_async(probe, thread_sensitive=False)(request)
-            return cast("HttpResponse", await get_response(request))
-
-        return async_middleware
 
     def middleware(request: HttpRequest) -> HttpResponse:
-        probe = PROBES.get(request.path)
-        return probe(request) if probe is not None else cast("HttpResponse", get_response(request))
+        return PROBES.get(request.path, get_response)(request)
 
     return middleware
 

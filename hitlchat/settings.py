@@ -61,6 +61,8 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
+    # In place of Django's own, which knows no language of the installation and leaves that of an answer active.
+    "hitlchat.accounts.preferences.page_language",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
@@ -82,7 +84,7 @@ TEMPLATES = [
                 "django.contrib.messages.context_processors.messages",
                 "hitlchat.context.shell",
             ],
-            "builtins": ["hitlchat.templatetags.marks"],
+            "builtins": ["django.templatetags.i18n", "hitlchat.templatetags.marks"],
             "libraries": {"django_htmx": "django_htmx.templatetags.django_htmx"},
         },
     }
@@ -163,15 +165,26 @@ SECURE_HSTS_SECONDS = 31536000 if HTTPS else 0
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
 DATA_UPLOAD_MAX_MEMORY_SIZE = 2 * 2**20
+# As many as fit that: the form of a server has a few for each of its tools that is changed.
+DATA_UPLOAD_MAX_NUMBER_FIELDS = 20_000
 
+# What is stored, and what programs and models read, is in this language always.
 LANGUAGE_CODE = "en"
+LANGUAGES = [("en", "English"), ("de", "Deutsch")]
+LOCALE_PATHS = [BASE_DIR / "locale"]
+LANGUAGE_COOKIE_NAME = "hitlchat_language"
+# Of pages, for whoever has not chosen another one; empty: as the browser asks. Not LANGUAGE, which desktops set.
+HITL_LANGUAGE = env.text("HITL_LANGUAGE")
+if HITL_LANGUAGE and HITL_LANGUAGE not in dict(LANGUAGES):
+    raise ImproperlyConfigured(f"HITL_LANGUAGE is {HITL_LANGUAGE!r}; expected en, de, or nothing: as browsers ask")
 TIME_ZONE = env.text("TIME_ZONE", "UTC")
 USE_TZ = True
-USE_I18N = False
+USE_I18N = True
 
 STATIC_URL = "/static/"
 STATICFILES_DIRS = [BASE_DIR / "static"]
 WHITENOISE_USE_FINDERS = True
+WHITENOISE_MIMETYPES = {".webmanifest": "application/manifest+json"}
 WHITENOISE_MAX_AGE = 60 if not DEBUG else 0
 
 # -- The gate ---------------------------------------------------------------------------------------------------------
@@ -210,7 +223,12 @@ TOOL_SOURCES = {
     "studio": "tools_studio.source.StudioSource",
     "project": "hitlchat.project_tools.source.ProjectSource",
     "upstream": "hitlchat.upstreams.source.UpstreamSource",
+    "person": "hitlchat.agent.asking.PersonSource",
+    "search": "hitlchat.agent.offering.CatalogSource",
+    "agent": "hitlchat.agent.delegating.AgentSource",
 }
+# What the calls of a conversation may be of, as the gate asks it: an id in, a hitlchat.gate.reach.Reach out.
+CONVERSATION_REACH = "hitlchat.agent.tool_sets.reach_of"
 # The key that the record is sealed with, as docs/record.md says; how often it is sealed; how many days it is kept.
 HITL_RECORD_KEY = env.text("HITL_RECORD_KEY")
 HITL_RECORD_SECONDS = env.integer("HITL_RECORD_SECONDS", 10, most=3600)
@@ -221,6 +239,10 @@ LEASE_SECONDS = env.integer("LEASE_SECONDS", 15, least=3, most=600)
 DRAIN_SECONDS = env.integer("DRAIN_SECONDS", math.ceil(TOOL_WALL_SECONDS), most=3600)
 # How long a client may take nothing of an answer that is being sent to it, before its connection is given up.
 STALL_SECONDS = env.integer("STALL_SECONDS", 60, most=3600)
+# After so many seconds without news a stream of events says that it goes on, so that proxies keep it.
+STREAM_KEEP_ALIVE_SECONDS = env.number("STREAM_KEEP_ALIVE_SECONDS", 15, least=0.05, most=300)
+# How many of them one person may have open at each process.
+STREAMS_PER_PERSON = env.integer("STREAMS_PER_PERSON", 50, least=1, most=10_000)
 
 # -- Upstream MCP servers ---------------------------------------------------------------------------------------------
 # Whether an administrator may have programs started on this machine, which then may do what this server may.
@@ -272,9 +294,47 @@ DEFAULT_FROM_EMAIL = env.text("DEFAULT_FROM_EMAIL") or env.text("EMAIL_FROM") or
 OPENAI_BASE_URL = env.text("OPENAI_BASE_URL")
 OPENAI_API_KEY = env.text("OPENAI_API_KEY")
 OPENAI_MODEL = env.text("OPENAI_MODEL")
+OPENAI_API = env.text("OPENAI_API", "chat")
+if OPENAI_API not in ("chat", "responses"):
+    raise ImproperlyConfigured(f"OPENAI_API is {OPENAI_API!r}; expected chat or responses")
+# Whether the model is asked, after its first answer in a conversation, for the title of that.
+CHAT_TITLES = env.flag("CHAT_TITLES", default=True)
+# Whether the model is offered a tool to ask the person of the conversation a question with a small form.
+HITL_ASK_USER = env.flag("HITL_ASK_USER", default=True)
 MODEL_TIMEOUT_SECONDS = env.integer("MODEL_TIMEOUT_SECONDS", 120, most=3600)
-MODEL_TOOLS = env.integer("MODEL_TOOLS", 128, least=1, most=10_000)
+# Whether model endpoints of administrators may be on this machine or on a private network.
+MODEL_ALLOW_PRIVATE = env.flag("MODEL_ALLOW_PRIVATE", default=True)
+# How many tokens one person's conversations may take on one day; 0: as many as they like.
+MODEL_PERSON_TOKENS = env.integer("MODEL_PERSON_TOKENS", 0, least=0, most=10**12)
+# What the prices of endpoints are in.
+MODEL_CURRENCY = env.text("MODEL_CURRENCY", "USD")
+MODEL_TOOLS = env.integer("MODEL_TOOLS", 40, least=2, most=10_000)
+# What conversations that choose nothing else send as the temperature; None: nothing.
+MODEL_TEMPERATURE: float | None = (
+    env.number("MODEL_TEMPERATURE", 1, least=0, most=2) if env.text("MODEL_TEMPERATURE") else None
+)
+# How many tokens one answer may have, where a conversation says nothing else; 0: as the model server has it.
+MODEL_MAX_TOKENS = env.integer("MODEL_MAX_TOKENS", 0, least=0, most=1_000_000)
+# After how many turns a run is stopped, where a conversation says nothing else.
+MODEL_TURNS = env.integer("MODEL_TURNS", 18, most=100)
+# How deep agents may call agents, and how many of them one run may begin.
+AGENT_DEPTH = env.integer("AGENT_DEPTH", 3, least=1, most=10)
+AGENT_FAN_OUT = env.integer("AGENT_FAN_OUT", 10, least=1, most=100)
 MODEL_ANSWER_SECONDS = env.integer("MODEL_ANSWER_SECONDS", 600, least=1, most=86400)
+# How many images one request carries, the latest, and their size in all; 0: the model takes none.
+MODEL_IMAGES = env.integer("MODEL_IMAGES", 20, least=0, most=100)
+MODEL_IMAGE_MIB = env.integer("MODEL_IMAGE_MIB", 10, most=64)
+
+# -- Attachments: what people send with their messages -----------------------------------------------------------------
+# One file, and how many with a message, and these together. A request of 20 MiB is refused while it arrives.
+ATTACHMENT_MIB = env.integer("ATTACHMENT_MIB", 10, most=16)
+ATTACHMENT_FILES = env.integer("ATTACHMENT_FILES", 10, most=50)
+ATTACHMENT_PERSON_MIB = env.integer("ATTACHMENT_PERSON_MIB", 2048, most=1_000_000)
+ATTACHMENT_MESSAGE_MIB = env.integer("ATTACHMENT_MESSAGE_MIB", 30, most=800)
+# How much text the model is sent of one file, and of all that belong to a message.
+ATTACHMENT_CHARACTERS = env.integer("ATTACHMENT_CHARACTERS", 100_000, least=1000, most=1_000_000)
+ATTACHMENT_MESSAGE_CHARACTERS = env.integer("ATTACHMENT_MESSAGE_CHARACTERS", 200_000, least=1000, most=2_000_000)
+ATTACHMENTS_DIR = DATA_DIR / "attachments"
 
 # -- For operators ----------------------------------------------------------------------------------------------------
 # Reads /metrics, and nothing else, without being an administrator.
@@ -296,7 +356,14 @@ LOGGING = {
     "disable_existing_loggers": False,
     "formatters": {
         "line": {"format": "{asctime} {levelname} {name} {message}", "style": "{"},
-        "json": {"()": "hitlchat.telemetry.logs.Formatter"},
+        # One object a line: `at`, `level`, `logger`, `message`, and what an event has besides.
+        "json": {
+            "()": "pythonjsonlogger.json.JsonFormatter",
+            "fmt": "{asctime}{levelname}{name}{message}",
+            "style": "{",
+            "rename_fields": {"asctime": "at", "levelname": "level", "name": "logger", "exc_info": "exception"},
+            ".": {"default_time_format": "%Y-%m-%dT%H:%M:%S", "default_msec_format": "%s.%03d"},
+        },
     },
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": LOG_FORMAT}},
     "root": {"handlers": ["stderr"], "level": LOG_LEVEL},

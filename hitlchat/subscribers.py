@@ -1,21 +1,22 @@
 """Listeners: who hears of which change, in the order in which they hear of it.
 
 Listeners are named, and imported with the first change that they hear of: a console command that changes nothing
-need not load what runs beside a server. They get ids after the commit, and read the rows again; a listener that fails
-is logged, and keeps the others from nothing.
+need not load what runs beside a server. Those of hitlchat's own signals get ids after the commit, and read the rows
+again; a listener that fails is logged, and keeps the others from nothing. Sign-ins are Django's signals: a listener
+that fails there fails the request.
 """
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from django.contrib.auth.signals import user_logged_in, user_login_failed
 from django.dispatch import Signal
 from django.utils.module_loading import import_string
 
 from hitlchat.gate.grants.giving import grant_changed
 from hitlchat.gate.stopping import stop_requested
 from hitlchat.gate.transition import call_moved
-from hitlchat.upstreams.elicitation.questions import question_changed
-from hitlchat.upstreams.history import progressed, servers_changed
+from hitlchat.upstreams.signals import progressed, question_changed, servers_changed
 
 LISTENERS: Final[Mapping[Signal, tuple[str, ...]]] = {
     # A call has another status, or something about it was put on record.
@@ -29,8 +30,10 @@ LISTENERS: Final[Mapping[Signal, tuple[str, ...]]] = {
     ),
     stop_requested: ("hitlchat.agent.runner.on_stop_requested",),
     grant_changed: ("hitlchat.chat.following.on_grant",),
-    question_changed: ("hitlchat.upstreams.elicitation.asker.on_question", "hitlchat.chat.following.on_question"),
+    question_changed: ("hitlchat.upstreams.elicitation.questions.on_question", "hitlchat.chat.following.on_question"),
     progressed: ("hitlchat.mcp_server.request.on_progress", "hitlchat.chat.following.on_progress"),
+    user_logged_in: ("hitlchat.people.membership.note_sign_in",),
+    user_login_failed: ("hitlchat.people.membership.note_failure",),
     servers_changed: ("hitlchat.upstreams.connections.on_servers_changed",),
 }
 

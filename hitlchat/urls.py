@@ -2,23 +2,29 @@ from django.urls import include, path
 
 from hitlchat import health
 from hitlchat.api.root import api
+from hitlchat.insights.views import page as insights_page
+from hitlchat.telemetry import metrics
 
 handler500 = "hitlchat.health.server_error"
 
 urlpatterns = [
     path("healthz", health.healthz),
     path("readyz", health.readyz),
-    path("", include("hitlchat.telemetry.urls")),
+    path("metrics", metrics.page, name="metrics"),
     path("api/", api.urls),
     path("", include("hitlchat.accounts.urls")),
-    path("", include("hitlchat.people.urls")),
+    path("", include("hitlchat.people.views")),
     path("", include("hitlchat.approvals.urls")),
-    path("record/", include("hitlchat.record.urls")),
-    path("insights/", include("hitlchat.insights.urls")),
-    path("notices/", include("hitlchat.notices.urls")),
-    path("studio/project/", include("hitlchat.project_tools.urls")),
+    path("record/", include("hitlchat.record.views")),
+    path("insights/", insights_page, name="insights"),
+    path("notices/", include("hitlchat.notices.views")),
+    path("studio/agents/", include("hitlchat.chat.agents")),
+    path("studio/project/", include("hitlchat.project_tools.views")),
     path("studio/", include("tools_studio.urls")),
     path("servers/", include("hitlchat.upstreams.urls")),
+    path("models/", include("hitlchat.chat.endpoints")),
+    path("tool-sets/", include("hitlchat.chat.tool_sets")),
+    path("presets/", include("hitlchat.chat.presets")),
     path("mcp-access/", include("hitlchat.mcp_server.urls")),
     path("", include("hitlchat.chat.urls")),
 ]

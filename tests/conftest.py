@@ -21,7 +21,7 @@ from hitlchat.gate.submit import CallRequest, submit
 from tests.emptying import django_db_setup
 from tests.template import django_db_keepdb
 from tools_studio import authoring
-from tools_studio.drafts import Draft
+from tools_studio.spec import Draft
 
 __all__ = ["django_db_keepdb", "django_db_setup"]
 

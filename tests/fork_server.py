@@ -1,4 +1,4 @@
-"""Starts programs as forks of a process that has imported hitlchat and what other people wrote, once for a test run.
+"""Starts programs as forks of a process that has imported hitlchat and what other people wrote, once for all passes.
 
 A fork is a real process: it has a session, sockets and database connections of its own, and dies of `SIGKILL` like any
 other. It reads the settings from its own environment; where that has other apps, or settings that do not load, it
@@ -69,7 +69,7 @@ IMPORTED: Final = (
 # They and what they import read settings only as these are used, but for asgi.py: its middleware keeps some.
 OURS: Final = ("hitlchat.urls", "hitlchat.asgi")
 LARGEST_REQUEST: Final = 2**20
-DESCRIPTORS: Final = 4  # standard input, output and error of the program, and where its end is told
+DESCRIPTORS: Final = 3  # standard input, output and error of the program
 
 
 class QuickHasher(PBKDF2PasswordHasher):
@@ -78,27 +78,26 @@ class QuickHasher(PBKDF2PasswordHasher):
     iterations = 1
 
 
-def serve(asked: socket.socket, programs: socket.socket) -> None:
-    """Fork for each request until nobody is left to ask.
+def serve(alive: socket.socket, programs: socket.socket) -> None:
+    """Fork for each request until the process that started this one is gone.
 
-    asked: requests with the descriptors that a program is to have and one on which to tell of it. programs: where
-    programs connect that want to be forks; these are told on their connection.
+    alive: ends with that process. programs: where those connect that want a fork. Each sends its request with the
+    descriptors that the program is to have, and is told of it on that connection.
     """
     signal.signal(signal.SIGCHLD, _collect)
     while True:
-        for ready in select.select([asked, programs], [], [])[0]:
-            connection = ready.accept()[0] if ready is programs else ready
-            said, descriptors, _, _ = socket.recv_fds(connection, LARGEST_REQUEST, DESCRIPTORS)
-            if connection is not asked:
-                descriptors.append(connection.detach())
-            elif not said:
-                return
-            if os.fork() == 0:
-                asked.close()
-                programs.close()
-                _keep(json.loads(said), descriptors)
-            for descriptor in descriptors:
-                os.close(descriptor)
+        ready = select.select([alive, programs], [], [])[0]
+        if alive in ready:
+            return
+        connection = programs.accept()[0]
+        said, streams, _, _ = socket.recv_fds(connection, LARGEST_REQUEST, DESCRIPTORS)
+        told = connection.detach()
+        if said and os.fork() == 0:
+            alive.close()
+            programs.close()
+            _keep(json.loads(said), streams, told)
+        for descriptor in (*streams, told):
+            os.close(descriptor)
 
 
 def _collect(_number: int, _frame: object) -> None:
@@ -108,10 +107,9 @@ def _collect(_number: int, _frame: object) -> None:
             pass
 
 
-def _keep(request: dict[str, Any], descriptors: list[int]) -> None:
+def _keep(request: dict[str, Any], streams: list[int], told: int) -> None:
     """Fork once more, and tell the program's id, then how it ended and what processor time it took."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    *streams, told = descriptors
     pid = os.fork()
     if pid == 0:
         os.close(told)
@@ -140,6 +138,8 @@ def _until_ended(pid: int, told: int) -> None:
 def _become(request: dict[str, Any], streams: list[int]) -> None:
     """Be the program: run the script as if Python had been started with it."""
     os.setsid()
+    # As in a program that is started: what began all this may have been told to ignore it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
         os.close(stream)

@@ -22,12 +22,16 @@ from typing import Final
 ROOT: Final = Path(__file__).resolve().parent.parent
 # Python finds our modules, and the modules that others compiled, like a program started in ROOT.
 OF_THE_SERVER: Final = (sys.executable, "-m", "tests.fork_server")
+SHARED: Final = "TEST_FORKS"
 LAUNCHER: Final = ROOT / "tests" / "launcher.py"
 _seconds: list[float] = []
+_running: list[tuple[socket.socket, "subprocess.Popen[bytes]"]] = []
 
 
 class Forked:
-    """A running script, in a session of its own. `settings`: whether it is one of Django's."""
+    """A running script, in a session of its own. `entry`: what it reads, else nothing; `settings`: whether it is one
+    of Django's.
+    """
 
     def __init__(
         self,
@@ -36,9 +40,9 @@ class Forked:
         output: int,
         errors: int,
         *,
+        entry: int | None = None,
         settings: bool = True,
     ) -> None:
-        self._told, telling = os.pipe()
         umask = os.umask(0o077)
         os.umask(umask)
         request = {
@@ -48,12 +52,11 @@ class Forked:
             "umask": umask,
             "settings": settings,
         }
-        try:
-            with Path(os.devnull).open("rb") as nothing:
-                streams = [nothing.fileno(), output, errors, telling]
-                socket.send_fds(_server(), [json.dumps(request).encode()], streams)
-        finally:
-            os.close(telling)
+        self._told = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._told.connect(f"\0{server()}")
+        with Path(os.devnull).open("rb") as nothing:
+            streams = [nothing.fileno() if entry is None else entry, output, errors]
+            socket.send_fds(self._told, [json.dumps(request).encode()], streams)
         self._line = b""
         self.arguments = [*arguments]
         self.pid = int(self._read(60.0))
@@ -79,7 +82,7 @@ class Forked:
             code, spent = said.split()
             _seconds.append(float(spent))
             self.returncode = int(code)
-            os.close(self._told)
+            self._told.close()
         return self.returncode
 
     def _read(self, seconds: float) -> str:
@@ -88,7 +91,7 @@ class Forked:
         while b"\n" not in self._line:
             if not select.select([self._told], [], [], max(0.0, end - time.monotonic()))[0]:
                 return ""
-            read = os.read(self._told, 1024)
+            read = self._told.recv(1024)
             assert read, "the fork server is gone"
             self._line += read
         line, _, self._line = self._line.partition(b"\n")
@@ -113,8 +116,7 @@ def run(arguments: Sequence[str], environment: Mapping[str, str], timeout: float
 
 def launching(script: Path, *arguments: str) -> tuple[str, ...]:
     """Return what to give to Python so that it becomes a fork that runs this script."""
-    _server()
-    return ("-IS", str(LAUNCHER), _name(), str(script), *arguments)
+    return ("-IS", str(LAUNCHER), server(), str(script), *arguments)
 
 
 def spent() -> float:
@@ -122,18 +124,20 @@ def spent() -> float:
     return sum(_seconds)
 
 
-def _name() -> str:
-    """Return the name of the socket where programs connect, one without a file."""
-    return f"hitlchat-forks-{os.getpid()}"
-
-
 @cache
-def _server() -> socket.socket:
-    """Start the server, once; it ends with this process, however that ends."""
+def server() -> str:
+    """Return the name of the socket, one without a file, where programs connect that want to be forks.
+
+    The passes of `make test` share the server of tests/run.py, whose name is in TEST_FORKS. Else it is started, once,
+    and ends with this process, however that ends.
+    """
+    if shared := os.environ.get(SHARED):
+        return shared
+    name = f"hitlchat-forks-{os.getpid()}"
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs, socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as programs:
-        programs.bind(f"\0{_name()}")
-        programs.listen()
+        programs.bind(f"\0{name}")
+        programs.listen(64)
         given = [theirs.fileno(), programs.fileno()]
         process = subprocess.Popen(
             [*OF_THE_SERVER, *map(str, given)],
@@ -142,10 +146,14 @@ def _server() -> socket.socket:
             stdin=subprocess.DEVNULL,
             start_new_session=True,
         )
+    _running.append((ours, process))
+    return name
 
-    def end() -> None:
+
+@atexit.register
+def end() -> None:
+    """End the server that this process started, if it did."""
+    while _running:
+        ours, process = _running.pop()
         ours.close()
         process.wait(60)
-
-    atexit.register(end)
-    return ours

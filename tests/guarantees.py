@@ -50,9 +50,3 @@ GUARANTEES: Final[dict[str, str]] = {
 
 # Guarantees (or parts of one) that no test holds yet, each with the reason. The list may only shrink.
 PENDING: Final[dict[str, str]] = {}
-
-# Ways in that are promised and not built yet: what brings them brings their tests.
-LATER: Final[dict[str, str]] = {
-    "gate:one-funnel": "sub-agents come with the agents that use them",
-    "gate:no-yes-no-run": "the same entry point",
-}

@@ -13,7 +13,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import sqlite3
 import subprocess
 import sys
@@ -35,11 +34,13 @@ from websockets.typing import Origin
 
 from tests import forks, template
 from tests.conftest import PASSWORD
+from tests.ports import free_port
 from tests.waiting import until
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 START_SECONDS: Final = 60.0
 STOP_SECONDS: Final = 40.0
+LONGEST_LOG: Final = 4_000
 SERVE: Final = ("manage.py", "serve", "--port")
 # The same in an interpreter of its own instead of a fork.
 TRULY_SERVE: Final = ("./manage.py", "serve", "--port")
@@ -48,7 +49,7 @@ STEADY: Final = {"LEASE_SECONDS": "60"}
 
 # What a developer's shell may have set, and a server of a test must not inherit.
 OURS: Final = re.compile(
-    r"OPENAI_|DATABASE|REDIS|HITL|HOST$|PORT$|DEBUG$|HTTPS$|SECRET_KEY$|LEASE|DRAIN_|LOG_|OTEL_|TEST_|DJANGO_|ALLOWED_"
+    r"OPENAI_|CHAT_|DATABASE|REDIS|HITL|HOST$|PORT$|DEBUG$|HTTPS$|SECRET_KEY$|LEASE|DRAIN_|LOG_|OTEL_|TEST_|DJANGO_|ALLOWED_"
 )
 
 # What a first start would do again for each copy.
@@ -138,6 +139,9 @@ class Person:
 
     def post(self, path: str, body: Any = None) -> httpx2.Response:
         return self._client.post(path, json={} if body is None else body, headers=self._headers)
+
+    def patch(self, path: str, body: Any) -> httpx2.Response:
+        return self._client.patch(path, json=body, headers=self._headers)
 
     def begin(self, content: str) -> str:
         """A new conversation that begins with this message; its id."""
@@ -243,7 +247,7 @@ class Server:
     def __init__(self, home: Installation, environment: dict[str, str], program: Sequence[str] = SERVE) -> None:
         self.home = home
         self._program = program
-        self.port = _free_port()
+        self.port = free_port()
         self._environment = environment
         self._process: subprocess.Popen[bytes] | forks.Forked | None = None
         self._people: list[Person] = []
@@ -329,6 +333,11 @@ class Servers:
         server.start()
         return server
 
+    @property
+    def logs(self) -> str:
+        """Return the end of what each server printed."""
+        return "\n".join(f"--- {server.url}\n{server.log[-LONGEST_LOG:]}" for server in self._servers)
+
     def close(self) -> None:
         for server in self._servers:
             server.close()
@@ -374,6 +383,8 @@ def servers(installation: Installation) -> Iterator[Servers]:
     """Starts server processes on an installation of their own; all are ended with the test."""
     started = Servers(installation)
     yield started
+    # pytest shows it with a test that failed.
+    sys.stdout.write(started.logs)
     started.close()
 
 
@@ -381,12 +392,6 @@ def copy_of(home: Installation, folder: Path) -> Installation:
     """An installation that begins where `home` stands. No server may be running on that."""
     shutil.copytree(home.folder, folder)
     return Installation(folder, _new_database(like=home.database))
-
-
-def _free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
 
 
 def _new_database(like: str) -> str:

@@ -7,7 +7,11 @@ from hitlchat.gate.models import Tool, ToolCall
 from hitlchat.gate.sources import ToolResult
 from tests.waiting import soon
 
-SOURCES: Final = {"studio": "tools_studio.source.StudioSource", "recorder": "tests.recorder.RecorderSource"}
+SOURCES: Final = {
+    "studio": "tools_studio.source.StudioSource",
+    "recorder": "tests.recorder.RecorderSource",
+    "agent": "hitlchat.agent.delegating.AgentSource",
+}
 SCHEMA: Final = {
     "type": "object",
     "properties": {"text": {"type": "string"}, "n": {"type": "integer"}},

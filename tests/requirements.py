@@ -70,7 +70,7 @@ REQUIREMENTS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
             "gate/test_card.py::test_every_argument_is_on_the_card_also_those_that_the_gate_added",
             "gate/test_submit.py::test_the_arguments_that_run_are_those_on_the_card",
             "gate/test_schema.py::test_the_person_sees_the_defaults_inside_objects_too",
-            "upstreams/test_composing.py::test_the_card_names_what_is_added_to_the_arguments",
+            "upstreams/test_exposure.py::test_the_card_names_what_is_added_to_the_arguments",
         ),
     ),
     "SR-8": (
@@ -212,7 +212,7 @@ REQUIREMENTS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
         (
             "notices/test_links.py::test_scanners_that_follow_every_link_decide_nothing",
             "notices/test_links.py::test_a_link_asks_to_sign_in_and_then_shows_the_card",
-            "notices/test_telling.py::test_who_may_decide_hears_with_a_link_and_without_arguments",
+            "notices/test_composing.py::test_who_may_decide_hears_with_a_link_and_without_arguments",
             "approvals/inbox/test_mail_scanners.py::test_links_that_are_followed_by_a_program_decide_nothing_and_lead_to_sign_in",
             "approvals/test_pages.py::test_looking_changes_nothing",
         ),
@@ -265,7 +265,7 @@ REQUIREMENTS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
             "tools_studio/test_authoring.py::test_no_programs_credential_rewrites_what_the_approver_reads",
             "tools_studio/test_exchange.py::test_no_programs_credential_can_give_a_tool_other_rules_by_an_import",
             "tools_studio/test_signed_in_only.py::test_a_program_may_turn_it_on_and_not_off",
-            "upstreams/test_composing.py::test_a_program_may_expose_what_asks_and_loosen_nothing",
+            "upstreams/test_exposure.py::test_a_program_may_expose_what_asks_and_loosen_nothing",
             "api/test_tool_history.py::test_no_api_token_restores_a_version_that_asked_less_often",
             "approvals/test_texts.py::test_over_rest_no_program_and_nobody_else_changes_them",
             "approvals/test_more_time.py::test_over_rest_only_who_may_decide_can",
@@ -289,7 +289,7 @@ REQUIREMENTS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "SR-29": (
         "A yes for a tool of one server is none for a tool of that name on another",
         (
-            "upstreams/test_discovering.py::test_the_same_name_on_another_server_is_another_tool",
+            "upstreams/test_discovery.py::test_the_same_name_on_another_server_is_another_tool",
             "upstreams/test_hostile_changes.py::"
             "test_a_yes_for_one_server_is_none_for_another_with_a_tool_of_the_same_name",
         ),
@@ -297,7 +297,7 @@ REQUIREMENTS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "SR-30": (
         "A new tool on a known server is not offered, and then asks",
         (
-            "upstreams/test_discovering.py::test_new_tools_are_not_offered",
+            "upstreams/test_discovery.py::test_new_tools_are_not_offered",
             "upstreams/test_hostile_changes.py::test_a_tool_that_appears_on_a_known_server_is_not_offered_and_then_asks",
         ),
     ),
@@ -316,7 +316,7 @@ REQUIREMENTS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
             "gate/test_one_funnel.py::test_a_second_way_in_would_be_seen",
             "upstreams/test_faults.py::test_whoever_calls_is_asked_and_the_server_is_called_once_after_the_yes",
             "project_tools/test_through_the_gate.py::test_a_function_that_asks_runs_after_a_yes_and_not_before",
-            "tools_studio/test_trying.py::test_a_test_of_a_gated_tool_asks_like_every_other_call",
+            "tools_studio/test_trials.py::test_a_test_of_a_gated_tool_asks_like_every_other_call",
             "api/test_tools.py::test_trying_a_tool_that_asks_waits_for_a_yes",
         ),
     ),
@@ -409,7 +409,7 @@ REQUIREMENTS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
             "gate/test_attention.py::test_a_yes_faster_than_it_can_be_read_is_marked_in_plain_words",
             "gate/test_attention.py::test_several_answered_together_are_timed_over_all_that_was_listed",
             "approvals/test_attention.py::test_the_mark_is_on_the_record_and_not_hidden_from_its_person",
-            "insights/test_counting.py::test_edit_and_decline_rates_are_known_per_tool_and_per_person",
+            "insights/test_figures.py::test_edit_and_decline_rates_are_known_per_tool_and_per_person",
             "insights/test_page.py::test_everyone_reads_the_mark_on_their_own_decision",
             "mcp_server/test_attention.py::"
             "test_an_elicitation_is_shown_when_it_is_delivered_and_its_answer_is_timed_from_there",
@@ -433,9 +433,9 @@ REQUIREMENTS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
             "approvals/test_history_export.py::test_secrets_leave_in_neither_kind",
             "notices/test_arguments.py::test_what_looks_like_a_secret_is_hidden_by_its_name_or_its_shape",
             "notices/test_arguments.py::test_the_tool_gets_what_a_notice_hides",
-            "notices/test_telling.py::test_who_may_decide_hears_with_a_link_and_without_arguments",
-            "notices/test_telling.py::test_arguments_are_told_only_if_an_administrator_allows_it_and_without_secrets",
-            "notices/test_sending.py::test_neither_secrets_nor_arguments_reach_the_log_or_the_record",
+            "notices/test_composing.py::test_who_may_decide_hears_with_a_link_and_without_arguments",
+            "notices/test_composing.py::test_arguments_are_told_only_if_an_administrator_allows_it_and_without_secrets",
+            "notices/test_delivery.py::test_neither_secrets_nor_arguments_reach_the_log_or_the_record",
             "notices/test_mail.py::test_one_mail_says_what_waits_where_to_look_and_no_arguments",
             "telemetry/test_logs.py::test_a_server_logs_json_without_secrets_and_performs_and_counts_what_the_console_approves",
             "telemetry/test_logs.py::test_every_other_end_has_a_name_too",

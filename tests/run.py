@@ -4,6 +4,7 @@ data, ports and databases of its own. tests/selecting.py says which test belongs
 
 import os
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -16,13 +17,15 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from tests import costs
+from tests import costs, forks
 from tests.selecting import IN_BROWSER, touched
 from tests.services import ServiceMissing, postgres_url, redis_url
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 NOTHING_SELECTED: Final = int(pytest.ExitCode.NO_TESTS_COLLECTED)
 LOOK_EVERY: Final = 0.2
+REASONS, PRINTED = 12, 12  # lines shown once more of each test that failed
+ROOM: Final = 8 * 2**30  # bytes, of which a whole run needs about a quarter
 # The last one would have each program of a test compile all modules anew.
 OF_A_PASS: Final = {"DATABASE_URL", "REDIS_URL", "TEST_PASS", "HITLCHAT_DATA", "PYTHONDONTWRITEBYTECODE"}
 TITLES: Final = {
@@ -46,9 +49,10 @@ class Pass:
 
     def start(self, folder: Path, arguments: list[str], output: Path | None) -> subprocess.Popen[bytes]:
         """Begin it, with data of its own, so that a run leaves ./var alone and two runs leave each other alone."""
-        folder.mkdir()
+        (folder / "tmp").mkdir(parents=True)
         kept = {key: value for key, value in os.environ.items() if key not in OF_A_PASS}
-        own = {"TEST_PASS": self.name, "HITLCHAT_DATA": str(folder / "var"), **self.environment}
+        places = {"HITLCHAT_DATA": str(folder / "var"), "TMPDIR": str(folder / "tmp")}
+        own = {"TEST_PASS": self.name, forks.SHARED: forks.server(), **places, **self.environment}
         workers = [f"--numprocesses={self.workers}", "--dist=worksteal"] if self.workers > 1 else []
         command = [sys.executable, "-m", "pytest", f"--junitxml={folder / 'report.xml'}", *workers, *arguments]
         if self.folder and not named(arguments):
@@ -103,21 +107,34 @@ def count(report: Path) -> Counter[str]:
     return Counter(passed=said["tests"] - failed - said["skipped"], failed=failed, skipped=said["skipped"])
 
 
+def failures(report: Path) -> list[str]:
+    """Return of each failed test its name, why it failed, and the end of what it printed: what a cut log must keep."""
+    if not report.exists():
+        return []
+    found = []
+    for case in ET.parse(report).getroot().iter("testcase"):
+        for told in (*case.iterfind("failure"), *case.iterfind("error")):
+            reasons = [line for line in (told.text or "").splitlines() if line.startswith("E  ")][-REASONS:]
+            printed = (case.findtext("system-out") or "").splitlines()[-PRINTED:]
+            found.append("\n".join([f"{case.get('classname')}::{case.get('name')}", *reasons, *printed]))
+    return found
+
+
 def planned(kind: str, paths: list[Path]) -> list[Pass]:
     """Plan the passes of this kind of run, and how many workers each gets.
 
-    Twice as many as there are processors in all, since most tests wait more than they work; a few named files need
-    none. Raises: ServiceMissing.
+    Most tests wait more than they work. The first pass takes longest, and has the processors to itself at the end; a
+    few named files need no workers. Raises: ServiceMissing.
     """
     cores = 1 if paths else os.cpu_count() or 1
     if kind == "quick":
         return [Pass("quick", 2 * cores)]
-    passes = [Pass("embedded", cores), Pass("browser", cores, folder=IN_BROWSER)]
+    passes = [Pass("embedded", 2 * cores if cores > 1 else 1), Pass("browser", cores, folder=IN_BROWSER)]
     database, channel = postgres_url(), redis_url()
     if database is not None and channel is not None:
         addresses = {"DATABASE_URL": database, "REDIS_URL": channel}
         # Its servers have databases for so many workers, as a Redis comes.
-        workers = min(4, max(1, cores // 2))
+        workers = min(4, cores)
         passes.append(Pass("every" if kind == "all" else "servers", workers, addresses))
     if not paths:
         return passes
@@ -131,6 +148,16 @@ def named(arguments: list[str]) -> list[Path]:
     return [path for path in found if path.exists() and path.resolve() not in {ROOT, ROOT / "tests"}]
 
 
+def scratch() -> str | None:
+    """Return a folder in memory for what tests write, or None where there is none, or little room.
+
+    Databases wait for the disk each time they are closed; that they do is for the test of power cuts to see.
+    """
+    in_memory = Path("/dev/shm")  # whoever else can write there cannot write into a folder of ours
+    roomy = in_memory.is_dir() and shutil.disk_usage(in_memory).free > ROOM
+    return str(in_memory) if roomy else None
+
+
 def main(arguments: list[str]) -> int:
     began = time.monotonic()
     kind = arguments.pop(0)[2:] if arguments[:1] in (["--quick"], ["--all"]) else ""
@@ -139,15 +166,20 @@ def main(arguments: list[str]) -> int:
     except ServiceMissing as error:
         print(error, file=sys.stderr)
         return 1
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(prefix="hitlchat-", dir=scratch()) as folder:
         codes = run(passes, arguments, Path(folder))
         reports = [Path(folder) / each.name / "report.xml" for each in passes]
         counts = sum((count(report) for report in reports), Counter[str]())
         spent = costs.read(reports)
+        failed = [told for report in reports for told in failures(report)]
+    # What its forks took counts once it has ended.
+    forks.end()
     if len(spent) > costs.SLOWEST:
         print(f"\n{costs.table(spent)}")
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     print(f"\n{time.monotonic() - began:.0f} s, {used.ru_utime + used.ru_stime:.0f} s of processor time")
+    if failed:
+        print(*("", *failed), "", sep="\n\n")
     print(f"{counts['passed']} passed, {counts['failed']} failed, {counts['skipped']} skipped")
     # A selection by name may leave nothing for one of the passes, but not for all. A killed one's code is below 0.
     codes = [code for code in codes if code != NOTHING_SELECTED] or codes

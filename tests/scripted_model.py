@@ -220,7 +220,15 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        reply = self.server.model.next_reply(self.path, self.headers.get("authorization", ""), body)
+        self.server.model.asked.append((self.path, dict(self.headers)))
+        self._answer(self.server.model.next_reply(self.path, self.headers.get("authorization", ""), body))
+
+    def do_GET(self) -> None:
+        """The list of models."""
+        told = json.dumps(self.server.model.listed).encode()
+        self._answer(Reply((told,), headers={"Content-Type": "application/json"}))
+
+    def _answer(self, reply: Reply) -> None:
         self.close_connection = True
         self.send_response(reply.status)
         for name, value in (reply.headers | {"Connection": "close", "Transfer-Encoding": "chunked"}).items():
@@ -273,9 +281,28 @@ def _wrong_turns(messages: list[Json]) -> str:
         if message["role"] not in AFTER[before]:
             return f"{message['role']} cannot speak after {before or 'nobody'}"
         before = message["role"]
-        if not (message["content"] or "").strip() and not (message["content"] is None and message.get("tool_calls")):
+        if why := _wrong_parts(message):
+            return why
+        if not text_in(message).strip() and not (message["content"] is None and message.get("tool_calls")):
             return f"the message of {before} is empty"
     return ""
+
+
+def text_in(message: Json) -> str:
+    """The text of a message, whose content may be parts."""
+    content = message["content"] or ""
+    return content if isinstance(content, str) else "\n\n".join(part.get("text", "") for part in content)
+
+
+def _wrong_parts(message: Json) -> str:
+    """A list only where it has to be one, of parts that are text or image data."""
+    if not isinstance(content := message["content"], list):
+        return ""
+    images = [part for part in content if part["type"] == "image_url"]
+    if message["role"] != "user" or not images or any(part["type"] not in ("text", "image_url") for part in content):
+        return "only what has images is a list of parts"
+    urls = [part["image_url"]["url"] for part in images]
+    return "" if all(url.startswith("data:image/") for url in urls) else "an image is no data"
 
 
 def _wrong_calls(messages: list[Json]) -> str:
@@ -299,9 +326,14 @@ def _wrong_calls(messages: list[Json]) -> str:
 class ScriptedModel:
     """The server with its script and what it was asked. `close` checks that both came out even."""
 
+    PLACE: str | tuple[str, ...] = "/chat/completions"
+
     def __init__(self) -> None:
         self.requests: list[Json] = []
         self.keys: list[str] = []
+        # Where with which headers.
+        self.asked: list[tuple[str, dict[str, str]]] = []
+        self.listed: Any = {"object": "list", "data": [{"id": MODEL, "object": "model"}]}
         # Answers whatever the script has no reply for; without it that is an error.
         self.otherwise: Callable[[Json], Reply] | None = None
         self._script: deque[Reply] = deque()
@@ -320,8 +352,9 @@ class ScriptedModel:
 
     @property
     def environment(self) -> dict[str, str]:
-        """For a server process that shall ask this model."""
-        return {"OPENAI_BASE_URL": self.base_url, "OPENAI_API_KEY": KEY, "OPENAI_MODEL": MODEL}
+        """Return the variables of a server that asks this model, without what few scripts expect."""
+        off = {"CHAT_TITLES": "0", "HITL_ASK_USER": "0"}
+        return {"OPENAI_BASE_URL": self.base_url, "OPENAI_API_KEY": KEY, "OPENAI_MODEL": MODEL} | off
 
     @property
     def messages(self) -> list[Json]:
@@ -334,6 +367,9 @@ class ScriptedModel:
         """The tool messages of the last request, in order."""
         return [message["content"] for message in self.messages if message["role"] == "tool"]
 
+    def wrong(self, body: Json) -> str:
+        return wrong(body["messages"])
+
     def enqueue(self, *replies: Reply) -> None:
         with self._lock:
             self._script.extend(replies)
@@ -343,10 +379,10 @@ class ScriptedModel:
         with self._lock:
             self.requests.append(body)
             self.keys.append(key)
-            if why := wrong(body["messages"]):
+            if why := self.wrong(body):
                 self._invalid.append(why)
                 return status(400, {"message": why})
-            if path == "/v1/chat/completions" and self._script:
+            if path.partition("?")[0].endswith(self.PLACE) and self._script:
                 return self._script.popleft()
         if self.otherwise is not None:
             return self.otherwise(body)
@@ -360,7 +396,7 @@ class ScriptedModel:
         self._thread.join(40)
         self._server.server_close()
         assert self._invalid == []
-        assert self._unexpected == [], f"asked without a reply in the script: {self._unexpected[-1]['messages'][-1]}"
+        assert self._unexpected == [], f"asked without a reply in the script: {self._unexpected[-1]}"
         assert not self._script, f"{len(self._script)} replies of the script were never asked for"
 
 
@@ -369,6 +405,6 @@ def scripted_model(settings: Settings) -> Iterator[ScriptedModel]:
     """The scripted model, configured as this process's model server; `environment` does it for another process."""
     model = ScriptedModel()
     for name, value in model.environment.items():
-        setattr(settings, name, value)
+        setattr(settings, name, value if name.startswith("OPENAI_") else False)
     yield model
     model.close()

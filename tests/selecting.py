@@ -31,21 +31,27 @@ LASTS: Final = "resumes, or is killed: what is kept is what was committed"
 ANNOUNCES: Final = "announced through Redis, after the commit"
 TRIGGERS: Final = "triggers of the database, which are written twice"
 TEXT: Final = "text that PostgreSQL does not take, or sorts and compares in another way"
+POOL: Final = "connections, which a pool keeps there"
 NUMBERS: Final = "limits of columns and of numbers, which SQLite does not enforce"
 
 ON_SERVERS: Final = {
     "tests/agent/test_asking.py": LASTS,
+    "tests/agent/test_asking_the_person.py": ANNOUNCES,
+    "tests/agent/test_attachments.py": LOCKS,
     "tests/agent/test_branches.py": LOCKS,
     "tests/agent/test_claims.py": LOCKS,
     "tests/agent/test_clocks.py": LASTS,
     "tests/agent/test_conversations.py": SQL,
     "tests/agent/test_crashes.py": LASTS,
+    "tests/agent/test_endpoints.py": LOCKS,
     "tests/agent/test_held.py": LASTS,
     "tests/agent/test_queued.py": LOCKS,
     "tests/agent/test_size.py": NUMBERS,
     "tests/agent/test_stopping.py": LOCKS,
     "tests/agent/test_turns.py": ANNOUNCES,
     "tests/agent/test_two_processes.py": LASTS,
+    "tests/api/ai_sdk/test_following.py": ANNOUNCES,
+    "tests/api/ai_sdk/test_processes.py": LASTS,
     "tests/api/test_audit.py": SQL,
     "tests/api/test_calls.py": SQL,
     "tests/api/test_conversations.py": TEXT,
@@ -56,6 +62,7 @@ ON_SERVERS: Final = {
     "tests/browser/test_history.py": SQL,
     "tests/chat/test_connecting.py": ANNOUNCES,
     "tests/chat/test_deactivated.py": ANNOUNCES,
+    "tests/chat/test_models.py": SQL,
     "tests/chat/test_signed_out.py": ANNOUNCES,
     "tests/chat/test_tabs.py": ANNOUNCES,
     "tests/chat/test_uvicorn.py": ANNOUNCES,
@@ -65,6 +72,7 @@ ON_SERVERS: Final = {
     "tests/gate/test_audit.py": TRIGGERS,
     "tests/gate/test_batch.py": LOCKS,
     "tests/gate/test_canonical.py": TEXT,
+    "tests/gate/test_compiled.py": SQL,
     "tests/gate/test_decide.py": LOCKS,
     "tests/gate/test_extending.py": LOCKS,
     "tests/gate/test_faults.py": LASTS,
@@ -87,7 +95,7 @@ ON_SERVERS: Final = {
     "tests/gate/test_taking_back.py": LOCKS,
     "tests/gate/test_texts.py": TEXT,
     "tests/gate/test_timeouts.py": LOCKS,
-    "tests/insights/test_counting.py": SQL,
+    "tests/insights/test_figures.py": SQL,
     "tests/mcp_server/test_asking.py": ANNOUNCES,
     "tests/mcp_server/test_ending.py": LOCKS,
     "tests/mcp_server/test_inbox.py": ANNOUNCES,
@@ -99,10 +107,10 @@ ON_SERVERS: Final = {
     "tests/mcp_server/test_revoking.py": LOCKS,
     "tests/mcp_server/test_state.py": LOCKS,
     "tests/notices/test_processes.py": LASTS,
-    "tests/notices/test_sending.py": LOCKS,
-    "tests/notices/test_telling.py": LOCKS,
-    "tests/people/test_changing.py": LOCKS,
-    "tests/people/test_inviting.py": LOCKS,
+    "tests/notices/test_delivery.py": LOCKS,
+    "tests/notices/test_composing.py": LOCKS,
+    "tests/people/test_membership.py": LOCKS,
+    "tests/people/test_invitations.py": LOCKS,
     "tests/people/test_processes.py": LASTS,
     "tests/people/test_races.py": LOCKS,
     "tests/project_tools/test_rows.py": LOCKS,
@@ -118,12 +126,13 @@ ON_SERVERS: Final = {
     "tests/telemetry/test_metrics.py": LOCKS,
     "tests/telemetry/test_traces.py": LASTS,
     "tests/test_health.py": LASTS,
+    "tests/test_threads.py": POOL,
     "tests/tools_studio/test_cases.py": LOCKS,
     "tests/tools_studio/test_list.py": SQL,
     "tests/tools_studio/test_versions.py": LOCKS,
     "tests/upstreams/test_cancelling.py": LASTS,
-    "tests/upstreams/test_composing.py": LOCKS,
-    "tests/upstreams/test_discovering.py": LOCKS,
+    "tests/upstreams/test_exposure.py": LOCKS,
+    "tests/upstreams/test_discovery.py": LOCKS,
     "tests/upstreams/test_drawer.py": SQL,
     "tests/upstreams/test_faults.py": LASTS,
     "tests/upstreams/test_faults_processes.py": LASTS,
@@ -143,11 +152,11 @@ STORIES: Final = (
     "tests/chat/test_who_decides.py",
     "tests/insights/test_page.py",
     "tests/mcp_server/test_ending.py",
-    "tests/notices/test_telling.py",
+    "tests/notices/test_composing.py",
     "tests/people/test_races.py",
     "tests/record/test_command.py",
     "tests/tools_studio/test_versions.py",
-    "tests/upstreams/test_composing.py",
+    "tests/upstreams/test_exposure.py",
 )
 # Beside what starts programs: pages, the demo model and the library, which few changes reach.
 NOT_QUICK: Final = (
@@ -162,7 +171,7 @@ NOT_QUICK: Final = (
     "tests/sandbox",
     "tests/test_data_folder.py",
     "tests/tools_studio/fetching",
-    "tests/tools_studio/filing",
+    "tests/tools_studio/files",
     "tests/tools_studio/library",
     "tests/upgrades",
     "tests/upstreams/client",
@@ -174,7 +183,14 @@ STARTS_PROGRAMS: Final = frozenset({"installation", "servers", "unmigrated", "mi
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     path = collection_path.relative_to(config.rootpath).as_posix() if config.rootpath in collection_path.parents else ""
-    return True if PASS == "quick" and path.startswith(NOT_QUICK) else None
+    if PASS == "quick":
+        return True if path.startswith(NOT_QUICK) else None
+    # Reading the others takes as long as fifty tests. Modules that are no tests are not collected anyway.
+    return True if PASS == "servers" and _is_test(path) and path not in ON_SERVERS else None
+
+
+def _is_test(path: str) -> bool:
+    return path.rpartition("/")[2].startswith("test_")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -1,6 +1,9 @@
 """Headers of every response: no cache keeps what a signed-in person saw; static files may be kept."""
 
+import json
+import re
 from collections.abc import Iterator
+from struct import unpack
 
 import pytest
 from django.contrib.auth.models import User
@@ -33,7 +36,57 @@ def test_no_cache_keeps_what_a_signed_in_person_saw(path: str, client: Client, a
     assert answer["Content-Security-Policy"] == POLICY
 
 
+@pytest.mark.django_db
 def test_a_browser_may_keep_static_files(client: Client) -> None:
     answer = client.get("/static/hitlchat/js/guard.js")
     assert answer["Cache-Control"] == "max-age=60, public"
     answer.close()
+
+
+def static(client: Client, path: str) -> tuple[str, bytes]:
+    """The type and the bytes of a static file."""
+    answer = client.get(path)
+    found = answer["Content-Type"], b"".join(answer.streaming_content)  # type: ignore[attr-defined]
+    answer.close()
+    return found
+
+
+@pytest.mark.django_db
+def test_a_browser_that_installs_it_gets_a_name_and_icons_of_the_sizes_that_are_said(client: Client) -> None:
+    kind, body = static(client, "/static/hitlchat/app.webmanifest")
+    assert kind == "application/manifest+json"
+    manifest = json.loads(body)
+    assert (manifest["name"], manifest["start_url"], manifest["scope"]) == ("hitlchat", "/", "/")
+    assert {icon["sizes"] for icon in manifest["icons"]} >= {"any", "192x192", "512x512"}
+    for icon in manifest["icons"]:
+        kind, image = static(client, f"/static/hitlchat/{icon['src']}")
+        assert kind == icon["type"]
+        if kind == "image/png":
+            assert "{}x{}".format(*unpack(">II", image[16:24])) == icon["sizes"]
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    "theme, colours",
+    [
+        (
+            "",
+            [
+                ("#ffffff", ' media="(prefers-color-scheme: light)"'),
+                ("#18191d", ' media="(prefers-color-scheme: dark)"'),
+            ],
+        ),
+        ("light", [("#ffffff", "")]),
+        ("dark", [("#18191d", "")]),
+    ],
+)
+def test_the_frame_of_the_browser_has_the_colour_of_the_theme(
+    theme: str, colours: list[tuple[str, str]], client: Client, bob: User
+) -> None:
+    client.force_login(bob)
+    if theme:
+        client.cookies["hitlchat_theme"] = theme
+    page = client.get("/").content.decode()
+    assert re.findall('<meta name="theme-color" content="(#[0-9a-f]+)"([^>]*)>', page) == colours
+    assert 'rel="manifest"' in page
+    assert 'rel="apple-touch-icon"' in page

@@ -29,20 +29,21 @@ async def soon(look: Callable[[], Any], what: str = "", *, seconds: float = SECO
     async def looked() -> Any:
         return look()
 
-    return await _soon(looked, what or repr(look), seconds)
+    return await found(looked, what or repr(look), seconds=seconds)
 
 
 async def stored(look: Callable[[], Any], what: str = "", *, seconds: float = SECONDS) -> Any:
     """The same for a `look` into the database."""
-    return await _soon(database_sync_to_async(look), what or repr(look), seconds)
+    return await found(database_sync_to_async(look), what or repr(look), seconds=seconds)
 
 
-async def _soon(look: Callable[[], Awaitable[Any]], what: str, seconds: float) -> Any:
+async def found(look: Callable[[], Awaitable[Any]], what: str, *, seconds: float = SECONDS) -> Any:
+    """The same for a `look` that itself waits for something."""
     end, pauses = time.monotonic() + seconds, _pauses()
-    while not (found := await look()):
+    while not (seen := await look()):
         assert time.monotonic() < end, f"not within {seconds:g} s: {what}"
         await asyncio.sleep(next(pauses))
-    return found
+    return seen
 
 
 def _pauses() -> Iterator[float]:

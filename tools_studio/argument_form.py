@@ -6,6 +6,7 @@ from typing import Any
 from django.http import QueryDict
 
 from hitlchat.base import canonical
+from hitlchat.base.visible import see
 
 PREFIX = "arg-"
 DEEPEST_SAMPLE = 3
@@ -34,6 +35,11 @@ class Field:
     def html_name(self) -> str:
         return PREFIX + self.name
 
+    @property
+    def options(self) -> list[tuple[str, str]]:
+        """Return the choices of a list, each with its label, which has nothing that cannot be seen."""
+        return [(choice, see(choice).plain) for choice in self.choices]
+
 
 def fields(schema: dict[str, Any], example: dict[str, Any] | None) -> list[Field]:
     """Return one field for each argument, filled with the example or the default."""
@@ -60,6 +66,7 @@ def _field(name: str, part: dict[str, Any], required: bool, example: dict[str, A
     kind = _kind(part)
     given = example.get(name, part.get("default"))
     choices = tuple(canonical.pretty(choice) for choice in part.get("enum", ())) if kind == "choice" else ()
+    choices = ("true", "false") if kind == "choice-boolean" else choices
     text = "" if given is None else given if isinstance(given, str) and kind == "text" else canonical.pretty(given)
     word = str(part.get("format") or part.get("type") or ("one of" if choices else "JSON"))
     return Field(name, kind, word, part.get("description", ""), required, text, choices, _sample(part))

@@ -1,23 +1,43 @@
 """Saving, publishing, restoring and deleting authored tools: the one way for pages, REST and the library."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
+from itertools import chain, count
 from typing import Any
 
 from asgiref.sync import async_to_sync
+from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 from django.db.models import Q
 
-from hitlchat.gate import loosening, tools, withdraw
+from hitlchat.accounts.roles import may_administer
+from hitlchat.base.problems import Forbidden
+from hitlchat.gate import loosening, oversight, stopping, tools
 from hitlchat.gate.actor import Actor
-from hitlchat.gate.loosening import guard_of
-from hitlchat.gate.models import Tool
-from tools_studio import capabilities, cases, drafts, variables, versions
-from tools_studio.drafts import SOURCE, AuthoringError, Checked, Draft, check, draft_of
-from tools_studio.language import checking
-from tools_studio.loosening import check_change, check_deletion, check_new, check_publishing, guard, is_program
+from hitlchat.gate.loosening import Guard, guard_of
+from hitlchat.gate.models import HitlMode, Tool
+from tools_studio import capabilities, cases, inspection, risk, spec, variables, versions
+from tools_studio.language import signature
 from tools_studio.models import Script, ScriptVersion
-from tools_studio.variables import Kept
+from tools_studio.spec import SOURCE, AuthoringError, Checked, Draft, check, draft_of
+from tools_studio.variables import Stored
+
+LONGEST_NAME = 64
+
+NEEDS_PERSON = (
+    "Only a person may let a tool do more, ask less, or ask in other words: sign in, or use an approver token."
+)
+
+NEEDS_PUBLISHER = "Only a person publishes a tool: sign in, or use an approver token. It stays a draft until then."
+
+HELD = (
+    "Only a person may delete a tool about which others than the requester decide, or that only signed-in people "
+    "approve: another tool could take its name without that. Sign in, or use an approver token."
+)
+
+
+class OnlyPeople(Forbidden):
+    """A program's credential tried to make a tool ask less often; that is for people (SR-27)."""
 
 
 class NameTaken(AuthoringError):
@@ -42,12 +62,12 @@ def create(draft: Draft, actor: Actor) -> Tool:
     AuthoringError, OnlyPeople.
     """
     sound = check(draft)
-    check_new(sound, actor)
+    _check_new(sound, actor)
     try:
         with transaction.atomic():
-            tool = tools.add(Tool(source=SOURCE, **drafts.of_tool(sound, version=1)), actor)
-            script = Script.objects.create(tool=tool, author_id=actor.user_id, **drafts.of_script(sound, version=1))
-            drafts.keep_variables(script, sound.variables)
+            tool = tools.add(Tool(source=SOURCE, **spec.columns(sound, version=1)), actor)
+            script = Script.objects.create(tool=tool, author_id=actor.user_id, **spec.script_columns(sound, version=1))
+            spec.store_variables(script, sound.variables)
             versions.record(script, draft_of(tool), sound.definition_hash, actor.user_id)
     except IntegrityError as error:
         raise NameTaken(draft.name) from error
@@ -75,8 +95,8 @@ def _save(tool: Tool, edit: Callable[[Draft], Draft], actor: Actor, *, confirmed
             standing = Tool.objects.select_for_update(of=("self",)).select_related("script").get(pk=tool.pk)
             draft = edit(draft_of(standing))
             name = draft.name
-            sound = check(draft, drafts.kept(standing.script))
-            check_change(standing, sound, actor, confirmed=confirmed)
+            sound = check(draft, spec.stored_variables(standing.script))
+            _check_change(standing, sound, actor, confirmed=confirmed)
             _store(standing, sound, actor)
     except IntegrityError as error:
         raise NameTaken(name) from error
@@ -85,10 +105,10 @@ def _save(tool: Tool, edit: Callable[[Draft], Draft], actor: Actor, *, confirmed
 
 def _store(tool: Tool, sound: Checked, actor: Actor) -> None:
     script: Script = tool.script
-    before = drafts.as_json(draft_of(tool))
+    before = spec.as_json(draft_of(tool))
     is_other = sound.definition_hash != tool.definition_hash
     shown = tuple(each.shown() for each in sound.variables)
-    after = drafts.as_json(replace(sound.draft, hitl_mode=sound.hitl_mode.value, variables=shown))
+    after = spec.as_json(replace(sound.draft, hitl_mode=sound.hitl_mode.value, variables=shown))
     if not is_other and before == after | {"capabilities": sound.capabilities.as_json()}:
         return
     rules_changed = (sound.hitl_mode, sound.draft.condition) != (tool.hitl_mode, tool.condition)
@@ -99,20 +119,20 @@ def _store(tool: Tool, sound: Checked, actor: Actor) -> None:
     content = (sound.draft.code, sound.capabilities.as_json())
     is_edited = content != (script.code, script.capabilities) and actor.user_id is not None
     own = {"shipped": "", **({"revoked": ""} if actor.is_person else {})} if is_edited else {}
-    tools.change(tool.pk, drafts.of_tool(sound, version), actor)
-    Script.objects.filter(tool=tool).update(author_id=actor.user_id, **drafts.of_script(sound, version), **own)
-    versions.forget(script, _secret(sound.variables) - _secret(drafts.kept(script).values()))
-    drafts.keep_variables(script, sound.variables)
+    tools.change(tool.pk, spec.columns(sound, version), actor)
+    Script.objects.filter(tool=tool).update(author_id=actor.user_id, **spec.script_columns(sound, version), **own)
+    versions.forget(script, _secret(sound.variables) - _secret(spec.stored_variables(script).values()))
+    spec.store_variables(script, sound.variables)
     saved = Tool.objects.select_related("script").get(pk=tool.pk)
     versions.record(saved.script, draft_of(saved), sound.definition_hash, actor.user_id)
     if is_other:
-        withdraw.withdraw_tool(tool.pk, actor=actor, why="the tool was changed")
+        stopping.withdraw_tool(tool.pk, actor=actor, why="the tool was changed")
         _keep_untested_out(saved, actor)
     if rules_changed:
-        withdraw.withdraw_allowed(tool.pk, actor=actor, why="the rule that allowed it was changed")
+        stopping.withdraw_allowed(tool.pk, actor=actor, why="the rule that allowed it was changed")
 
 
-def _secret(kept: Iterable[Kept]) -> set[str]:
+def _secret(kept: Iterable[Stored]) -> set[str]:
     return {each.name for each in kept if each.secret}
 
 
@@ -121,7 +141,7 @@ def _keep_untested_out(tool: Tool, actor: Actor) -> None:
 
     What a program changed leaves it in any case: a person publishes.
     """
-    if tool.published and actor.user_id is not None and (is_program(actor) or cases.passed(tool) is None):
+    if tool.published and actor.user_id is not None and (_is_program(actor) or cases.passed(tool) is None):
         tools.change(tool.pk, {"published": False}, actor)
 
 
@@ -131,11 +151,11 @@ def publish(tool: Tool, actor: Actor) -> Tool:
     OnlyPeople. NotTested: no test of it as it is now has passed. AuthoringError: its code does not pass the check, a
     variable has no value, or it was revoked.
     """
-    check_publishing(actor)
+    _check_publishing(actor)
     script: Script = tool.script
     if script.revoked:
         raise AuthoringError({"code": f"This tool was revoked: {script.revoked}"})
-    if missing := variables.resolve(drafts.kept(script).values()).missing:
+    if missing := variables.resolve(spec.stored_variables(script).values()).missing:
         raise AuthoringError({"variables": " ".join(missing.values())})
     _check_code(script)
     if cases.passed(tool) is None:
@@ -147,7 +167,7 @@ def publish(tool: Tool, actor: Actor) -> Tool:
 
 
 def _check_code(script: Script) -> None:
-    if problems := async_to_sync(checking.problems)(script.code, capabilities.parse(script.capabilities)):
+    if problems := async_to_sync(inspection.problems)(script.code, capabilities.parse(script.capabilities)):
         first = problems[0]
         where = f"Line {first.line}: " if first.line else ""
         raise AuthoringError({"code": f"{where}{first.message}"})
@@ -157,16 +177,23 @@ def unpublish(tool: Tool, actor: Actor) -> Tool:
     """Take the tool out of the catalog; what waits is withdrawn."""
     with transaction.atomic():
         tools.change(tool.pk, {"published": False}, actor)
-        withdraw.withdraw_tool(tool.pk, actor=actor, why="the tool was unpublished")
+        stopping.withdraw_tool(tool.pk, actor=actor, why="the tool was unpublished")
     return Tool.objects.get(pk=tool.pk)
 
 
 def delete(tool: Tool, actor: Actor) -> None:
     """Remove the tool. Its calls stay on record; what waits is withdrawn. OnlyPeople."""
-    check_deletion(tool, actor)
+    _check_deletion(tool, actor)
     with transaction.atomic():
-        withdraw.withdraw_tool(tool.pk, actor=actor, why="the tool was deleted")
+        stopping.withdraw_tool(tool.pk, actor=actor, why="the tool was deleted")
         tools.remove([tool], actor)
+
+
+def free_name(name: str, taken: Collection[str], ending: str = "_", first: int = 2) -> str:
+    """Return `name` if it is free, else with `ending` and the first number that makes it free; 1 is not written."""
+    endings = (f"{ending}{number}" if number > 1 else ending for number in count(first))
+    names = (name[: LONGEST_NAME - len(each)] + each for each in endings)
+    return next(each for each in chain([name], names) if each not in taken)
 
 
 def restore(version: ScriptVersion, actor: Actor, *, confirmed: bool = False) -> Tool:
@@ -182,4 +209,68 @@ def restore(version: ScriptVersion, actor: Actor, *, confirmed: bool = False) ->
 
 def weaker(version: ScriptVersion, tool: Tool) -> tuple[str, ...]:
     """Say what restoring it would weaken, in plain words. Unreadable."""
-    return loosening.weaker(guard_of(tool), guard(versions.draft_of(version, tool), tool.hitl_mode))
+    return loosening.weaker(guard_of(tool), _guard(versions.draft_of(version, tool), tool.hitl_mode))
+
+
+def _check_new(sound: Checked, actor: Actor) -> None:
+    """OnlyPeople, or AuthoringError: `actor` may not make this tool."""
+    if _is_program(actor) and sound.risk_level > 0 and (sound.hitl_mode != HitlMode.REQUIRED or _looks_ahead(sound)):
+        raise OnlyPeople(NEEDS_PERSON)
+    _check_critical(sound, actor)
+
+
+def _guard(draft: Draft, mode: str | None = None) -> Guard:
+    """Return what has people asked by `draft`; `mode` where it leaves its own open."""
+    return Guard(draft.hitl_mode or mode or HitlMode.REQUIRED.value, draft.condition, draft.signed_in_only)
+
+
+def _check_change(tool: Tool, sound: Checked, actor: Actor, *, confirmed: bool) -> None:
+    """OnlyPeople, AuthoringError: `actor` may not make `tool` what `sound` is. NotConfirmed: it would ask less."""
+    if _is_program(actor) and _loosens(tool, sound):
+        raise OnlyPeople(NEEDS_PERSON)
+    loosening.check(tool.name, guard_of(tool), _guard(sound.draft, sound.hitl_mode.value), confirmed=confirmed)
+    standing = (tool.definition_hash, tool.hitl_mode, tool.condition)
+    if standing != (sound.definition_hash, sound.hitl_mode, sound.draft.condition):
+        _check_critical(sound, actor)
+
+
+def _check_deletion(tool: Tool, actor: Actor) -> None:
+    """OnlyPeople: what people put over the tool would go with it."""
+    if _is_program(actor) and (tool.signed_in_only or oversight.of(tool) != oversight.Rules()):
+        raise OnlyPeople(HELD)
+
+
+def _check_critical(sound: Checked, actor: Actor) -> None:
+    """AuthoringError: a critical tool that may run unasked is for an administrator to set up, or the system itself."""
+    if sound.risk_level < risk.CRITICAL or sound.hitl_mode == HitlMode.REQUIRED or actor.user_id is None:
+        return
+    if not may_administer(User.objects.get(pk=actor.user_id)):
+        raise AuthoringError({"hitl_mode": "Only an administrator may let a tool of level L5 run without asking."})
+
+
+def _check_publishing(actor: Actor) -> None:
+    """OnlyPeople: a person puts tools into the catalog."""
+    if _is_program(actor):
+        raise OnlyPeople(NEEDS_PUBLISHER)
+
+
+def _is_program(actor: Actor) -> bool:
+    """Known by a credential that a program holds; neither a person nor the system itself."""
+    return not actor.is_person and actor.user_id is not None
+
+
+def _loosens(tool: Tool, sound: Checked) -> bool:
+    """Could the tool do, without anyone being asked, what it could not do before, or tell the approver otherwise?"""
+    if loosening.weaker(guard_of(tool), _guard(sound.draft, sound.hitl_mode.value)):
+        return True
+    is_other = sound.definition_hash != tool.definition_hash
+    words = (sound.draft.prompt_template, sound.draft.title) != (tool.prompt_template, tool.title)
+    if sound.hitl_mode == HitlMode.REQUIRED:
+        return words or (is_other and _looks_ahead(sound))
+    return words or sound.draft.condition != tool.condition or (sound.risk_level > 0 and is_other)
+
+
+def _looks_ahead(sound: Checked) -> bool:
+    """Has it a preview with powers of its own? That runs before anyone is asked."""
+    has_powers = sound.risk_level > 0 or any(kept.secret for kept in sound.variables)
+    return has_powers and signature.preview_of(sound.draft.code) is not None

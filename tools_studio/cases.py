@@ -7,23 +7,26 @@ from typing import Any, Literal
 
 from django.db import IntegrityError, transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop, ngettext
 
 from hitlchat.base import canonical
 from hitlchat.base.canonical import storable
 from hitlchat.base.database import in_db
+from hitlchat.base.sentences import translatable
 from hitlchat.gate import preview, schema, tools
 from hitlchat.gate.actor import SYSTEM, Caller
-from hitlchat.gate.effect import Effect, effect
+from hitlchat.gate.card import Effect, effect
 from hitlchat.gate.models import CallerKind, Tool, ToolCall
 from hitlchat.gate.results import MESSAGES
 from hitlchat.gate.settling import settled
 from hitlchat.gate.status import Status
 from hitlchat.gate.submit import CallRequest, submit
 from tools_studio import versions
-from tools_studio.drafts import AuthoringError
 from tools_studio.language import signature
 from tools_studio.language.snippet import SignatureError
 from tools_studio.models import Expectation, Script, TestCase
+from tools_studio.spec import AuthoringError
 from tools_studio.versions import Line
 
 
@@ -78,13 +81,13 @@ async def look(tool: Tool, arguments: dict[str, Any], caller: Caller) -> Effect 
 State = Literal["passed", "failed", "waiting", "running", "unsettled", "stale", "new"]
 
 LABELS: dict[State, str] = {
-    "passed": "Passed",
-    "failed": "Failed",
-    "waiting": "Waiting for an answer",
-    "running": "Still running",
-    "unsettled": "Not run",
-    "stale": "Not run since the last edit",
-    "new": "Never run",
+    "passed": gettext_noop("Passed"),
+    "failed": gettext_noop("Failed"),
+    "waiting": gettext_noop("Waiting for an answer"),
+    "running": gettext_noop("Still running"),
+    "unsettled": gettext_noop("Not run"),
+    "stale": gettext_noop("Not run since the last edit"),
+    "new": gettext_noop("Never run"),
 }
 UNDER_WAY = (Status.ALLOWED, Status.APPROVED, Status.EXECUTING)
 FAILURES = (Status.FAILED, Status.REJECTED)
@@ -123,8 +126,9 @@ def tally(outcomes: Iterable[Outcome]) -> str:
     """`5 of 6 passed, 1 waits for an answer`."""
     states = [each.state for each in outcomes]
     waiting = states.count("waiting")
-    waits = f", {waiting} {'waits' if waiting == 1 else 'wait'} for an answer" if waiting else ""
-    return f"{states.count('passed')} of {len(states)} passed{waits}"
+    said = _("{passed} of {all} passed").format(passed=states.count("passed"), all=len(states))
+    waits = ngettext(", {count} waits for an answer", ", {count} wait for an answer", waiting)
+    return said + (waits.format(count=waiting) if waiting else "")
 
 
 def text_of(value: Any) -> str:
@@ -137,7 +141,7 @@ def _judged(case: TestCase, call: ToolCall) -> Outcome:
     if case.expectation == Expectation.FAILS:
         return _failing(str(case.expected or ""), call, error)
     if error is not None:
-        return Outcome("failed", f"It failed: {error}")
+        return Outcome("failed", _("It failed: {error}").format(error=error))
     match case.expectation:
         case Expectation.EQUALS if canonical.dumps(call.result) != canonical.dumps(case.expected):
             return Outcome("failed", "The result is another.", _against(case.expected, call.result))
@@ -148,7 +152,7 @@ def _judged(case: TestCase, call: ToolCall) -> Outcome:
 
 def _failing(wanted: str, call: ToolCall, error: str | None) -> Outcome:
     if error is None:
-        return Outcome("failed", f"It was to fail, and it gave: {text_of(call.result)[:500]}")
+        return Outcome("failed", _("It was to fail, and it gave: {result}").format(result=text_of(call.result)[:500]))
     if wanted not in error:
         return Outcome("failed", "It failed as it was to, but says something else.", _against(wanted, error))
     return Outcome("passed")
@@ -179,26 +183,18 @@ class Case:
     """A test case as its author gives it. `expected` is any JSON for `equals`, a text for `contains` and `fails`."""
 
     name: str
-    arguments: dict[str, Any]
+    arguments: dict[str, Any] = field(default_factory=dict)
     expectation: str = Expectation.ANYTHING.value
     expected: Any = None
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "name": self.name,
-            "arguments": self.arguments,
-            "expectation": self.expectation,
-            "expected": self.expected,
-        }
 
 
 def problems(case: Case) -> dict[str, str]:
     """Return what is wrong with `case`, by field."""
     found: dict[str, str] = {}
     if not 1 <= len(case.name) <= LONGEST_NAME or case.name != case.name.strip() or storable(case.name) != case.name:
-        found["name"] = f"Expected a name of 1 to {LONGEST_NAME} characters, with no space around it."
+        found["name"] = translatable(f"Expected a name of 1 to {LONGEST_NAME} characters, with no space around it.")
     if case.expectation not in Expectation.values:
-        found["expectation"] = f"Expected one of {', '.join(Expectation.values)}."
+        found["expectation"] = translatable(f"Expected one of {', '.join(Expectation.values)}.")
     elif said := _wrong_expected(case):
         found["expected"] = said
     if too_large := _too_large(case.arguments, canonical.most_argument_bytes()):
@@ -226,8 +222,8 @@ def _too_large(value: Any, most: int) -> str | None:
     try:
         size = len(canonical.dumps(value))
     except canonical.NotJson as error:
-        return f"It is not JSON: {error}."
-    return f"At most {most:,} bytes, not {size:,}." if size > most else None
+        return translatable(f"It is not JSON: {error}.")
+    return translatable(f"At most {most:,} bytes, not {size:,}.") if size > most else None
 
 
 def add(tool: Tool, case: Case, last_call: ToolCall | None = None) -> TestCase:

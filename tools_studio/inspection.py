@@ -1,15 +1,20 @@
-"""Inspection of a tool's code and capabilities as they stand in the editor; nothing is saved and nothing is run."""
+"""Inspection of a tool's code and capabilities: what the type checker and the interpreter find, and what follows.
+
+Nothing is saved, and nothing of the tool is run.
+"""
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from asgiref.sync import async_to_sync
 
+from hitlchat import sandbox
 from hitlchat.base import canonical
+from hitlchat.sandbox import Problem
 from tools_studio import capabilities, risk
 from tools_studio.capabilities import Capabilities, CapabilityError
-from tools_studio.language import checking, signature
+from tools_studio.language import signature
 from tools_studio.language.signature import Signature
 from tools_studio.language.snippet import SignatureError
 from tools_studio.risk import Risk
@@ -98,7 +103,7 @@ def inspect(name: str, code: str, declared: dict[str, Any], description: str = "
     granted = _capabilities(declared, findings)
     found = _signature(code, findings)
     shown = granted or Capabilities()
-    checked = async_to_sync(checking.problems)(code, shown, advise=True)
+    checked = async_to_sync(problems)(code, shown, advise=True)
     findings += [Finding(each.line, each.message, each.severity == "warning") for each in checked]
     level = risk.assess(granted.as_json()) if granted else None
     return Inspection(name, description, findings, found, granted, level)
@@ -116,7 +121,54 @@ def _signature(code: str, findings: list[Finding]) -> Signature | None:
     found: Signature | None = None
     try:
         found = signature.read(code)
-        checking.check(code, found)
+        signature.check_preview(code, found)
     except SignatureError as error:
         findings.append(Finding(error.line, str(error)))
     return found
+
+
+_FUNCTION = re.compile(r"function `([\w.]+)`")
+_OF_ANSWER = re.compile(r"`dict\[str, Any\]` has no attribute `(status|headers|text|json)`")
+
+
+async def problems(code: str, granted: Capabilities, *, advise: bool = False) -> list[Problem]:
+    """Return what is wrong with the code, `preview` included, which may only read. Empty: nothing.
+
+    With `advise` also what runs but may surprise, as problems of severity "warning".
+    """
+    declared = granted.stubs()
+    known, powers = capabilities.ALL_NAMES, granted.powers()
+    first = await sandbox.check(code, stubs=declared, known=known, powers=powers, advise=advise)
+    found = [_explained(each) for each in first]
+    preview = signature.preview_of(code)
+    if preview is None:
+        return found
+    reads = granted.read_only()
+    names = granted.names()
+    closed = names - reads.names()
+    again = await sandbox.check(
+        code,
+        entry=signature.PREVIEW,
+        stubs=capabilities.stubs_of(names, closed=closed),
+        known=known,
+        powers=reads.powers(),
+    )
+    last = float("inf") if preview.last_row is None else preview.last_row
+    seen = {each.line for each in found if each.severity == "error"}
+    for each in again:
+        # Elsewhere `run` may do what a preview may not.
+        if each.line is not None and preview.offset < each.line <= last and each.line not in seen:
+            seen.add(each.line)
+            found.append(Problem(each.line, each.column, _in_preview(each.message, closed)))
+    return found
+
+
+def _explained(problem: Problem) -> Problem:
+    if part := _OF_ANSWER.search(problem.message):
+        return replace(problem, message=f'{problem.message} (fetch(…) returns a dict: write answer["{part[1]}"])')
+    return problem
+
+
+def _in_preview(message: str, closed: frozenset[str]) -> str:
+    called = _FUNCTION.search(message)
+    return f"{called[1]} changes something, and a preview may only read" if called and called[1] in closed else message

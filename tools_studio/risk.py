@@ -4,6 +4,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from django.utils.translation import gettext as _
+
 from tools_studio.capabilities import READING_METHODS
 
 LABELS = ("Verified", "Safe", "Low", "Moderate", "High", "Critical")
@@ -51,7 +53,7 @@ def _signals(capabilities: Mapping[str, Any]) -> Iterator[Signal]:
         elif name == "email":
             yield _email(value)
         else:
-            yield Signal(CRITICAL, f"declares {name!r}, which is not a known capability")
+            yield Signal(CRITICAL, _("declares {name}, which is not a known capability").format(name=repr(name)))
 
 
 _FIXED = {
@@ -66,31 +68,36 @@ _FIXED = {
 
 
 def _fetch(value: object) -> Signal:
-    said = value if isinstance(value, Mapping) else {}
-    hosts, methods = said.get("hosts"), said.get("methods")
+    told = value if isinstance(value, Mapping) else {}
+    hosts, methods = told.get("hosts"), told.get("methods")
     reads = isinstance(methods, list | tuple) and methods and set(map(str, methods)) <= set(READING_METHODS)
-    may = "may read from" if reads else "may fetch from"
     named = ", ".join(map(str, hosts)) if isinstance(hosts, list | tuple) else ""
-    match said.get("mode"):
+    match told.get("mode"):
         case "allowlist" if named and "*" not in named:
-            return Signal(3, f"{may} named hosts: {named}")
+            said = _("may read from named hosts: {hosts}") if reads else _("may fetch from named hosts: {hosts}")
+            return Signal(3, said.format(hosts=named))
         case "allowlist" if named:
-            return Signal(4, f"{may} hosts that are not all named: {named}")
+            if reads:
+                said = _("may read from hosts that are not all named: {hosts}")
+            else:
+                said = _("may fetch from hosts that are not all named: {hosts}")
+            return Signal(4, said.format(hosts=named))
         case "public":
-            return Signal(3, f"{may} any public host" + (f", and {named}" if named else ""))
+            said = _("may read from any public host") if reads else _("may fetch from any public host")
+            return Signal(3, said + (_(", and {hosts}").format(hosts=named) if named else ""))
         case _:
-            return Signal(4, f"{may} any host")
+            return Signal(4, _("may read from any host") if reads else _("may fetch from any host"))
 
 
 def _files(value: object) -> Signal:
     if isinstance(value, Mapping) and value.get("mode") == "read":
-        return Signal(3, f"reads files in the folder {value.get('folder')}")
+        return Signal(3, _("reads files in the folder {folder}").format(folder=value.get("folder")))
     folder = value.get("folder") if isinstance(value, Mapping) else "?"
-    return Signal(4, f"writes and deletes files in the folder {folder}")
+    return Signal(4, _("writes and deletes files in the folder {folder}").format(folder=folder))
 
 
 def _email(value: object) -> Signal:
     to = value.get("to") if isinstance(value, Mapping) else None
     if isinstance(to, list | tuple) and to and "*" not in to:
-        return Signal(3, f"sends e-mail to {', '.join(map(str, to))}")
+        return Signal(3, _("sends e-mail to {recipients}").format(recipients=", ".join(map(str, to))))
     return Signal(4, "sends e-mail to anyone")

@@ -13,20 +13,21 @@ from django.db.models import Q
 from hitlchat import sandbox
 from hitlchat.base import canonical
 from hitlchat.base.database import in_db
+from hitlchat.base.sentences import translatable
 from hitlchat.gate import stopping
 from hitlchat.gate.actor import Caller
 from hitlchat.gate.models import Tool, ToolCall
 from hitlchat.gate.sources import Preview, ToolResult
 from hitlchat.sandbox import Fault, HostFunction, Limits, Report, Share, shares
 from hitlchat.secrets.masking import Mask
-from tools_studio import capabilities, drafts, network, variables
+from tools_studio import capabilities, network, spec, variables
 from tools_studio.capabilities import ALL_NAMES, Capabilities, store
-from tools_studio.capabilities.filing import grants
-from tools_studio.drafts import SOURCE, AuthoringError, Checked, Draft, Unreadable, check, draft_of
-from tools_studio.language import checking, signature
+from tools_studio.capabilities.files import grants
+from tools_studio.language import signature
 from tools_studio.language.coercion import coerce
 from tools_studio.models import Script, ScriptVersion, StoredVariable
-from tools_studio.variables import Kept, Resolved
+from tools_studio.spec import SOURCE, AuthoringError, Checked, Draft, Unreadable, check, draft_of
+from tools_studio.variables import Resolved, Stored
 
 
 def offered(granted: Capabilities, group: str, values: Resolved) -> dict[str, HostFunction]:
@@ -99,10 +100,10 @@ def secrets(script: Script, granted: Capabilities) -> tuple[str, ...]:
     return variables.resolve(_shared(rows, script, granted)).hidden
 
 
-def _shared(rows: Iterable[StoredVariable], script: Script, granted: Capabilities) -> Iterator[Kept]:
+def _shared(rows: Iterable[StoredVariable], script: Script, granted: Capabilities) -> Iterator[Stored]:
     for row in rows:
         if (granted.store and row.script.group == script.group) or _folder(row.script, granted):
-            yield Kept(row.name, row.secret, row.value, row.fingerprint)
+            yield Stored(row.name, row.secret, row.value, row.fingerprint)
 
 
 def _folder(other: Script, granted: Capabilities) -> bool:
@@ -132,27 +133,31 @@ def _differs(tool: Tool) -> str:
     try:
         sound = _sound(tool)
     except UNSOUND as error:
-        return f"The tool {tool.name} is not kept as it was saved: {error}."
-    now = drafts.of_tool(sound, tool.script.version)
+        return translatable(f"The tool {tool.name} is not kept as it was saved: {error}.")
+    now = spec.columns(sound, tool.script.version)
     names = [name.replace("_", " ") for name in FOLLOWS if getattr(tool, name) != now[name]]
     if not names:
         return ""
     if "definition hash" in names:
-        return f"The code or settings of the tool {tool.name} are not what the hash of its definition says."
-    return f"What the tool {tool.name} says of itself is not what follows from its code: {', '.join(names)}."
+        return translatable(
+            f"The code or settings of the tool {tool.name} are not what the hash of its definition says."
+        )
+    return translatable(
+        f"What the tool {tool.name} says of itself is not what follows from its code: {', '.join(names)}."
+    )
 
 
 def _sound(tool: Tool) -> Checked:
-    return check(draft_of(tool), drafts.kept(tool.script))
+    return check(draft_of(tool), spec.stored_variables(tool.script))
 
 
 def _is_other(version: ScriptVersion) -> bool:
     """Return whether it is another one; with variables that cannot be told: their values are not kept with it."""
     try:
-        draft: Draft = drafts.draft(version.draft)
+        draft: Draft = spec.from_json(version.draft)
         return not draft.variables and check(draft).definition_hash != version.definition_hash
     except UNSOUND:
-        # Kept by an older version of hitlchat, with other rules; but what is no tool at all never was one.
+        # Stored by an older version of hitlchat, with other rules; but what is no tool at all never was one.
         kept: Any = version.draft
         return not isinstance(kept, dict)
 
@@ -187,7 +192,7 @@ class Loaded:
         """The same of its preview, which has no power to change anything and less time."""
         grants = for_preview(self.granted, self.script.group, self.values)
         limits = Limits(wall_seconds=min(PREVIEW_SECONDS, Limits().wall_seconds))
-        return await self._called(checking.ENTRY, arguments, grants, self.granted.read_only(), limits)
+        return await self._called(signature.PREVIEW, arguments, grants, self.granted.read_only(), limits)
 
     async def _called(
         self,
@@ -251,7 +256,7 @@ class StudioSource:
         loaded = await in_db(_loaded)(tool.pk, tool.definition_hash)
         if loaded is None:
             return None
-        if checking.find(loaded.script.code) is None:
+        if signature.preview_of(loaded.script.code) is None:
             self._remember_plain(tool.definition_hash)
             return None
         if loaded.obstacle:
@@ -300,7 +305,7 @@ def _loaded(tool_id: UUID | None, definition_hash: str) -> Loaded | None:
     script = standing.select_related("tool").first()
     if script is None:
         return None
-    kept = drafts.kept(script)
+    kept = spec.stored_variables(script)
     # Code and variables are read one after the other: a save in between would mix two versions.
     if not standing.filter(version=script.version).exists():
         return None

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hitlchat.base.canonical import storable
+from hitlchat.base.sentences import translatable
 from hitlchat.secrets import references, sealing
 from hitlchat.secrets.references import REFERENCE
 
@@ -30,7 +31,7 @@ class Variable:
 
 
 @dataclass(frozen=True)
-class Kept:
+class Stored:
     """A variable as stored: `value` plain, or sealed, or a reference; empty when there is none yet."""
 
     name: str
@@ -66,47 +67,51 @@ def problem(variables: Iterable[Variable]) -> str | None:
     """Return what is wrong with the declaration, in a sentence."""
     named = list(variables)
     if len(named) > MOST:
-        return f"At most {MOST} variables, not {len(named)}."
+        return translatable(f"At most {MOST} variables, not {len(named)}.")
     if twice := {each.name for each in named if [other.name for other in named].count(each.name) > 1}:
-        return f"{min(twice)} is there twice."
+        return translatable(f"{min(twice)} is there twice.")
     return next((said for said in map(_problem, named) if said), None)
 
 
 def _problem(variable: Variable) -> str | None:
     name, value = variable.name, variable.value or ""
     if not NAME.fullmatch(name):
-        return f"{name[:64]!r} is no name for a variable: use capital letters, digits and _, such as SHOP_KEY."
+        return translatable(
+            f"{name[:64]!r} is no name for a variable: use capital letters, digits and _, such as SHOP_KEY."
+        )
     if len(value) > LONGEST_VALUE or storable(value) != value:
-        return f"{name}: expected a text of at most {LONGEST_VALUE:,} characters, without U+0000."
+        return translatable(f"{name}: expected a text of at most {LONGEST_VALUE:,} characters, without U+0000.")
     if reference := REFERENCE.fullmatch(value):
         said = references.withheld(reference[1])
         return f"{name}: {said}" if said else None
     if variable.secret and value and len(value) < SHORTEST_SECRET:
-        return f"{name}: a secret has at least {SHORTEST_SECRET} characters; a shorter one could not be masked."
+        return translatable(
+            f"{name}: a secret has at least {SHORTEST_SECRET} characters; a shorter one could not be masked."
+        )
     return None
 
 
-def keep(variables: Iterable[Variable], standing: Mapping[str, Kept]) -> tuple[Kept, ...]:
+def to_store(variables: Iterable[Variable], standing: Mapping[str, Stored]) -> tuple[Stored, ...]:
     """Return how they are to be stored.
 
     One without a value stays the one in `standing`, unless it was a secret there.
     """
-    kept = (_kept(each, standing.get(each.name)) for each in variables)
+    kept = (_stored(each, standing.get(each.name)) for each in variables)
     return tuple(sorted(kept, key=lambda each: each.name))
 
 
-def _kept(variable: Variable, standing: Kept | None) -> Kept:
+def _stored(variable: Variable, standing: Stored | None) -> Stored:
     if not variable.secret and variable.value is None and standing and not standing.secret:
         return standing
     if not variable.secret or REFERENCE.fullmatch(variable.value or ""):
-        return Kept(variable.name, variable.secret, variable.value or "")
+        return Stored(variable.name, variable.secret, variable.value or "")
     if variable.value:
         sealed = sealing.seal(variable.value, PURPOSE)
-        return Kept(variable.name, variable.secret, sealed, sealing.fingerprint(variable.value, PURPOSE))
-    return standing if standing and standing.secret else Kept(variable.name, variable.secret, "")
+        return Stored(variable.name, variable.secret, sealed, sealing.fingerprint(variable.value, PURPOSE))
+    return standing if standing and standing.secret else Stored(variable.name, variable.secret, "")
 
 
-def resolve(variables: Iterable[Kept]) -> Resolved:
+def resolve(variables: Iterable[Stored]) -> Resolved:
     """The values as a run gets them, from the environment where it is referred to."""
     plain: dict[str, str] = {}
     secret: dict[str, str] = {}
@@ -123,13 +128,13 @@ def resolve(variables: Iterable[Kept]) -> Resolved:
     return Resolved(plain, secret, missing, tuple(hidden))
 
 
-def _value(kept: Kept) -> str:
+def _value(kept: Stored) -> str:
     """LookupError or Unsealable: there is none that could be used, in words."""
     if reference := REFERENCE.fullmatch(kept.value):
         value = references.value_of(reference[1])
         if kept.secret and len(value) < SHORTEST_SECRET:
-            raise LookupError(f"{kept.name}: {reference[1]} has fewer than {SHORTEST_SECRET} characters.")
+            raise LookupError(translatable(f"{kept.name}: {reference[1]} has fewer than {SHORTEST_SECRET} characters."))
         return value
     if not kept.value:
-        raise LookupError(f"{kept.name} has no value yet.")
+        raise LookupError(translatable(f"{kept.name} has no value yet."))
     return sealing.unseal(kept.value, PURPOSE) if kept.secret else kept.value

@@ -1,15 +1,18 @@
 """Every save is a version: who saved what and when, and how two differ line by line."""
 
-import difflib
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from hitlchat.base import canonical
+from django.utils.formats import number_format
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from hitlchat.base import canonical, diff
 from hitlchat.gate.models import Tool
-from tools_studio import drafts
-from tools_studio.drafts import Draft
+from tools_studio import spec
 from tools_studio.models import Script, ScriptVersion
+from tools_studio.spec import Draft
 
 CONTEXT_LINES = 3
 # Beyond it, matching lines takes quadratic time: what differs is then shown as a whole.
@@ -39,35 +42,15 @@ def lines(before: str, after: str) -> list[Line]:
 
 
 def _all(old: list[str], new: list[str]) -> Iterator[Line]:
-    head = _common(old, new)
-    tail = _common(old[head:][::-1], new[head:][::-1])
-    for at in range(head):
-        yield Line("same", old[at], at + 1, at + 1)
-    yield from _middle(old[head : len(old) - tail], new[head : len(new) - tail], head)
-    for back in range(tail, 0, -1):
-        yield Line("same", old[-back], len(old) - back + 1, len(new) - back + 1)
-
-
-def _common(one: list[str], other: list[str]) -> int:
-    return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
-
-
-def _middle(old: list[str], new: list[str], offset: int) -> Iterator[Line]:
-    for tag, i1, i2, j1, j2 in _opcodes(old, new):
+    for tag, i1, i2, j1, j2 in diff.opcodes(old, new, MOST_MATCHED_LINES, autojunk=True):
         if tag == "equal":
             for i, j in zip(range(i1, i2), range(j1, j2), strict=True):
-                yield Line("same", old[i], offset + i + 1, offset + j + 1)
+                yield Line("same", old[i], i + 1, j + 1)
             continue
         for i in range(i1, i2):
-            yield Line("gone", old[i], old=offset + i + 1)
+            yield Line("gone", old[i], old=i + 1)
         for j in range(j1, j2):
-            yield Line("come", new[j], new=offset + j + 1)
-
-
-def _opcodes(old: list[str], new: list[str]) -> list[tuple[str, int, int, int, int]]:
-    if len(old) > MOST_MATCHED_LINES or len(new) > MOST_MATCHED_LINES:
-        return [("replace", 0, len(old), 0, len(new))]
-    return list(difflib.SequenceMatcher(None, old, new).get_opcodes())
+            yield Line("come", new[j], new=j + 1)
 
 
 def _with_context(whole: list[Line]) -> Iterator[Line]:
@@ -89,29 +72,12 @@ def _with_context(whole: list[Line]) -> Iterator[Line]:
 
 
 def _skip(count: int) -> Line:
-    return Line("skip", f"{count:,} unchanged {'line' if count == 1 else 'lines'}")
+    said = ngettext("{count} unchanged line", "{count} unchanged lines", count)
+    return Line("skip", said.format(count=number_format(count, force_grouping=True)))
 
 
 # Of one tool: a program may save without end.
 MOST = 500
-
-WORDS = {
-    "name": "name",
-    "title": "title",
-    "description": "description",
-    "group": "group",
-    "category": "category",
-    "code": "code",
-    "capabilities": "capabilities",
-    "hitlMode": "HITL mode",
-    "promptTemplate": "approval prompt",
-    "condition": "condition",
-    "deadlineSeconds": "time to answer",
-    "signedInOnly": "signed-in person decides",
-    "example": "example",
-    "tags": "tags",
-    "variables": "variables",
-}
 
 
 @dataclass(frozen=True)
@@ -124,7 +90,7 @@ class Change:
 
     @property
     def words(self) -> str:
-        return WORDS.get(self.field, self.field)
+        return spec.WORDS.get(self.field, self.field)
 
     @property
     def lines(self) -> list[Line]:
@@ -157,8 +123,8 @@ class Save:
     @property
     def words(self) -> str:
         if self.fields is None:
-            return "the first version that was kept"
-        return ", ".join(WORDS.get(key, key) for key in self.fields) or "nothing but its secrets"
+            return _("the first version that was kept")
+        return ", ".join(_(spec.WORDS.get(key, key)) for key in self.fields) or _("nothing but its secrets")
 
 
 def forget(script: Script, names: Collection[str]) -> None:
@@ -176,7 +142,7 @@ def record(script: Script, saved: Draft, definition_hash: str, author_id: int | 
     return ScriptVersion.objects.create(
         script=script,
         number=script.version,
-        draft=drafts.as_json(saved),
+        draft=spec.as_json(saved),
         definition_hash=definition_hash,
         author_id=author_id,
     )
@@ -186,7 +152,7 @@ def draft_of(version: ScriptVersion, tool: Tool) -> Draft:
     """`version` as a draft for `tool` to be saved again; it keeps the tool's present name, and that a signed-in person
     must decide. Unreadable.
     """
-    wanted = drafts.draft(version.draft)
+    wanted = spec.from_json(version.draft)
     return replace(wanted, name=tool.name, signed_in_only=wanted.signed_in_only or tool.signed_in_only)
 
 
@@ -202,9 +168,9 @@ def saves(newest_first: Iterable[ScriptVersion]) -> Iterator[Save]:
 
 def changed_fields(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
     """The JSON names of what differs, in the order in which people think of a tool."""
-    old, new = {**drafts.LATER, **old}, {**drafts.LATER, **new}
-    known = [key for key in WORDS if old.get(key) != new.get(key)]
-    return known + sorted(key for key in {**old, **new} if key not in WORDS and old.get(key) != new.get(key))
+    old, new = {**spec.LATER, **old}, {**spec.LATER, **new}
+    known = [key for key in spec.WORDS if old.get(key) != new.get(key)]
+    return known + sorted(key for key in {**old, **new} if key not in spec.WORDS and old.get(key) != new.get(key))
 
 
 def difference(before: ScriptVersion, after: ScriptVersion) -> Difference:
@@ -214,7 +180,7 @@ def difference(before: ScriptVersion, after: ScriptVersion) -> Difference:
 
 def compare(old: dict[str, Any], new: dict[str, Any]) -> Difference:
     """The same for two tools as their JSON."""
-    old, new = drafts.whole(old), drafts.whole(new)
+    old, new = spec.complete(old), spec.complete(new)
     changes = [Change(key, _text(old[key]), _text(new[key])) for key in changed_fields(old, new) if key != "code"]
     return Difference(lines(old["code"], new["code"]), changes)
 

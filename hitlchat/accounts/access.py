@@ -1,12 +1,10 @@
 """Access: administrators alone, or whoever is signed in, may see a page; and what its parts say once signed out."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from functools import wraps
-from inspect import iscoroutinefunction
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
-from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.contrib.auth import SESSION_KEY
 from django.contrib.auth.decorators import login_required
@@ -16,7 +14,6 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import resolve_url
 from django.urls import Resolver404, resolve
-from django.utils.decorators import sync_and_async_middleware
 
 from hitlchat.accounts.roles import may_administer
 
@@ -30,14 +27,14 @@ def person(request: HttpRequest) -> User:
 View = Callable[..., HttpResponseBase]
 
 
-def administrators_only(words: str) -> Callable[[View], View]:
-    """Asks to sign in first; answers 403 with these words to everyone who is no administrator."""
+def only(may: Callable[[User], bool], words: str = "") -> Callable[[View], View]:
+    """Ask to sign in first; answer 403 with these words to everyone who may not see the page."""
 
     def decorate(view: View) -> View:
         @login_required
         @wraps(view)
         def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-            if not may_administer(person(request)):
+            if not may(person(request)):
                 raise PermissionDenied(words)
             return view(request, *args, **kwargs)
 
@@ -46,23 +43,19 @@ def administrators_only(words: str) -> Callable[[View], View]:
     return decorate
 
 
-Handler = Callable[[HttpRequest], HttpResponseBase] | Callable[[HttpRequest], Awaitable[HttpResponseBase]]
+def administrators_only(words: str) -> Callable[[View], View]:
+    """Ask to sign in first; answer 403 with these words to everyone who is no administrator."""
+    return only(may_administer, words)
 
 
-@sync_and_async_middleware
+Handler = Callable[[HttpRequest], HttpResponseBase]
+
+
 def leave_page(get_response: Handler) -> Handler:
     """Tell htmx in a header where to go: it would put the page of sign-in where the part belongs."""
-    if iscoroutinefunction(get_response):
-
-        async def async_middleware(request: HttpRequest) -> HttpResponseBase:
-            response: HttpResponseBase = await get_response(request)
-            return await sync_to_async(_leaving)(request, response) if _ends(request, response) else response
-
-        return async_middleware
 
     def middleware(request: HttpRequest) -> HttpResponseBase:
         response = get_response(request)
-        assert isinstance(response, HttpResponseBase)
         return _leaving(request, response) if _ends(request, response) else response
 
     return middleware

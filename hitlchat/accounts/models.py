@@ -9,6 +9,7 @@ from django.contrib.auth.models import AbstractBaseUser
 from django.db import models
 from django.db.models import Q, QuerySet
 from django.utils import timezone
+from django.utils.translation import gettext_noop
 
 # Written at most so often; good enough to see what is still in use.
 NOTE_USE_EVERY = timedelta(minutes=1)
@@ -22,16 +23,16 @@ def hashed(secret: str) -> str:
 class Role(models.TextChoices):
     """One role for each person."""
 
-    MEMBER = "member", "Member"
-    APPROVER = "approver", "Approver"
-    AUTHOR = "author", "Author"
-    ADMINISTRATOR = "administrator", "Administrator"
+    MEMBER = "member", gettext_noop("Member")
+    APPROVER = "approver", gettext_noop("Approver")
+    AUTHOR = "author", gettext_noop("Author")
+    ADMINISTRATOR = "administrator", gettext_noop("Administrator")
 
 
 class TokenKind(models.TextChoices):
-    API = "api", "API: acts as you, cannot decide"
-    APPROVER = "approver", "Approver: may also decide what you may decide"
-    MCP = "mcp", "MCP: for /mcp only"
+    API = "api", gettext_noop("API: acts as you, cannot decide")
+    APPROVER = "approver", gettext_noop("Approver: may also decide what you may decide")
+    MCP = "mcp", gettext_noop("MCP: for /mcp only")
 
 
 class Token(models.Model):

@@ -5,6 +5,7 @@ from typing import Any, Final
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, Group, Permission, User
 from django.db import transaction
 from django.db.models import Case, CharField, Exists, OuterRef, Q, QuerySet, Value, When
+from django.utils.translation import gettext_noop
 
 from hitlchat.accounts.models import Role
 
@@ -18,10 +19,10 @@ PERMISSIONS: Final[dict[Role, tuple[str, ...]]] = {
 }
 # What each may do beyond what a member may.
 MEANING: Final[dict[Role, str]] = {
-    Role.MEMBER: "Chats, uses tools, and decides about their own calls.",
-    Role.APPROVER: "As a member; and decides calls of tools about which approvers decide.",
-    Role.AUTHOR: "As a member; and writes, tests and publishes tools.",
-    Role.ADMINISTRATOR: "Everything: also servers, what is exposed, the record, and people.",
+    Role.MEMBER: gettext_noop("Chats, uses tools, and decides about their own calls."),
+    Role.APPROVER: gettext_noop("As a member; and decides calls of tools about which approvers decide."),
+    Role.AUTHOR: gettext_noop("As a member; and writes, tests and publishes tools."),
+    Role.ADMINISTRATOR: gettext_noop("Everything: also servers, what is exposed, the record, and people."),
 }
 # Groups with such a name are roles, and no named groups.
 PREFIX: Final = "role:"
@@ -48,7 +49,7 @@ def deciding(users: QuerySet[User]) -> QuerySet[User]:
 
 
 def with_roles(users: QuerySet[User]) -> QuerySet[Any]:
-    """Annotated with `role`: what they are by what they may do, however they came by it, active or not."""
+    """Annotate people with `role`, as their rights say, however they came by them, active or not."""
     role = Case(
         When(is_superuser=True, then=Value(Role.ADMINISTRATOR.value)),
         When(_may(AUTHORING), then=Value(Role.AUTHOR.value)),
@@ -65,7 +66,7 @@ def role_of(user: User) -> Role:
 
 
 def give(user: User, role: Role) -> None:
-    """Make `role` the one that they have: what others gave, and nothing else, is taken."""
+    """Give a person `role` in place of the one they have; other rights stay."""
     roles = set(PERMISSIONS)
     with transaction.atomic():
         granted = _permissions(roles)
@@ -82,7 +83,7 @@ def named_groups() -> QuerySet[Group]:
 
 
 def after_migrate(*, app_config: Any, **_: Any) -> None:
-    """Have the groups of all roles, with their permissions; after the last of the permissions was made."""
+    """Create the groups of all roles with their permissions, once the last permission exists."""
     if app_config.label == AUTHORING.partition(".")[0]:
         for role in Role:
             _group(role)

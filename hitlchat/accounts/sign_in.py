@@ -8,9 +8,10 @@ from typing import Any
 
 from django import forms
 from django.conf import settings
-from django.contrib.auth import HASH_SESSION_KEY, SESSION_KEY, authenticate
+from django.contrib.auth import HASH_SESSION_KEY, SESSION_KEY, authenticate, login
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import User
+from django.contrib.auth.password_validation import validate_password
 from django.contrib.sessions.backends.base import SessionBase
 from django.contrib.sessions.models import Session
 from django.core.exceptions import ValidationError
@@ -19,6 +20,8 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render, resolve_url
 from django.utils import timezone
 from django.utils.http import url_has_allowed_host_and_scheme
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods
 
@@ -38,7 +41,7 @@ def needed() -> bool:
 
 
 def make_link() -> str:
-    """The secret of a new link. Earlier ones stay open, as other servers may have printed them."""
+    """Make a link and return its secret. Earlier links stay open, since other servers may have printed them."""
     secret = secrets.token_urlsafe(32)
     SetupLink.objects.create(digest=hashed(secret), expires_at=timezone.now() + LIFETIME)
     return secret
@@ -53,12 +56,50 @@ def redeem(secret: str, username: str, password: str) -> User:
     """Make the administrator and use the link up, together. LinkUsed if it no longer opens anything."""
     with transaction.atomic():
         if not needed():
-            raise LinkUsed("There is an administrator already. Sign in instead.")
-        used, _ = SetupLink.objects.filter(digest=hashed(secret), expires_at__gt=timezone.now()).delete()
+            raise LinkUsed(_("There is an administrator already. Sign in instead."))
+        used, _each = SetupLink.objects.filter(digest=hashed(secret), expires_at__gt=timezone.now()).delete()
         if used != 1:
-            raise LinkUsed("This link is no longer valid. Restart the server to get a new one.")
+            raise LinkUsed(_("This link is no longer valid. Restart the server to get a new one."))
         SetupLink.objects.all().delete()
         return User.objects.create_superuser(username=username, password=password)
+
+
+class FirstAdministratorForm(forms.ModelForm):  # type: ignore[type-arg]
+    password = forms.CharField(
+        widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
+        help_text=gettext_lazy("At least 10 characters."),
+    )
+
+    class Meta:
+        model = User
+        fields = ["username"]
+        help_texts = {"username": gettext_lazy("How you sign in, and how approvals name you.")}
+        widgets = {"username": forms.TextInput(attrs={"autocomplete": "username", "autofocus": True})}
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or {}
+        if password := cleaned.get("password"):
+            try:
+                validate_password(password, User(username=cleaned.get("username", "")))
+            except ValidationError as error:
+                self.add_error("password", error)
+        return cleaned
+
+
+def welcome(request: HttpRequest, secret: str) -> HttpResponse:
+    """Make the first administrator and sign them in; the link is used up by the POST, never by looking at it."""
+    if not is_open(secret):
+        return render(request, "accounts/link_used.html", {"needed": needed()}, status=410)
+    form = FirstAdministratorForm(request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        try:
+            user = redeem(secret, form.cleaned_data["username"], form.cleaned_data["password"])
+        except LinkUsed as used:
+            form.add_error(None, str(used))
+        else:
+            login(request, user, backend="django.contrib.auth.backends.ModelBackend")
+            return redirect("chat")
+    return render(request, "accounts/welcome.html", {"form": form})
 
 
 TOO_MANY_REQUESTS = 429  # RFC 6585, section 4
@@ -67,7 +108,7 @@ TOO_MANY_REQUESTS = 429  # RFC 6585, section 4
 def page(
     request: HttpRequest, _answer: HttpResponse | None = None, _given: dict[str, Any] | None = None
 ) -> HttpResponse:
-    """The same whether there is such a person or not."""
+    """Show the page of a lock-out, the same whether there is such a person or not."""
     pause = settings.AXES_COOLOFF_TIME
     shown = {"minutes": int(pause.total_seconds()) // 60}
     response = render(request, "accounts/locked_out.html", shown, status=TOO_MANY_REQUESTS)
@@ -100,7 +141,7 @@ class SignInAgain(forms.Form):
         given: str = self.cleaned_data["password"]
         found = authenticate(self.request, username=self.user.get_username(), password=given)
         if not isinstance(found, User) or found.pk != self.user.pk:
-            raise ValidationError("This is not your password.")
+            raise ValidationError(_("This is not your password."))
         return given
 
 
@@ -108,7 +149,7 @@ class SignInAgain(forms.Form):
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def again(request: HttpRequest) -> HttpResponse:
-    """Goes on to `next`, which is an address of this server or else the start."""
+    """Ask for the password again, then go on to `next` on this server, or else to the start."""
     form = SignInAgain(request, request.POST if request.method == "POST" else None)
     onward = request.POST.get("next") or request.GET.get("next", "")
     if form.is_valid():
@@ -129,7 +170,7 @@ SIGNED_IN_AT = "signed_in_at"
 
 
 def note_sign_in(*, request: Any, **_: Any) -> None:
-    """The person behind this request has just proved who they are."""
+    """Note that the person behind this request has just proved who they are."""
     if request is not None:
         request.session[SIGNED_IN_AT] = database.now().isoformat()
 
@@ -141,7 +182,7 @@ def signed_in_at(session: SessionBase) -> datetime | None:
 
 
 def stored(session_key: str) -> SessionBase:
-    """The session as it is by now: what a long-lived connection has of it is of when it was made."""
+    """Return the session as stored now; a long-lived connection has that of when it was opened."""
     found: SessionBase = import_module(settings.SESSION_ENGINE).SessionStore(session_key)
     return found
 
@@ -163,7 +204,7 @@ def is_still_active(user_id: int) -> bool:
 
 
 def end_all(user_id: int) -> int:
-    """End every session of this person: how many. They cannot come back with one of them, also when active again."""
+    """End every session of this person, and return how many. None of them works again once the person is active."""
     # Whose a session is stands inside of it.
     going_on = Session.objects.filter(expire_date__gt=timezone.now()).iterator()
     theirs = [each.pk for each in going_on if each.get_decoded().get(SESSION_KEY) == str(user_id)]

@@ -1,23 +1,15 @@
-"""One model request and its answer: streamed, its pieces read whatever dialect the server writes."""
+"""The answer of a model: streamed, its pieces read whatever dialect the server writes."""
 
-import asyncio
-import json
 import re
 import secrets
 import string
-from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from django.conf import settings
-
-from hitlchat.agent.model_client import Endpoint, ModelTrouble, OutOfBounds, client, explain
+from hitlchat.agent.model_client import ModelTrouble
 from hitlchat.base import canonical
 from hitlchat.base.canonical import storable
-
-if TYPE_CHECKING:
-    from openai import AsyncOpenAI, AsyncStream
 
 LONGEST_ID: Final = 200
 # What one answer may hold; beyond it, it is cut off: a model server must not be able to fill this one.
@@ -57,6 +49,16 @@ class ModelCall:
     name: str = ""
     arguments: str = ""
     extra: Pieces = field(default_factory=dict)
+    # What follows in the arguments: a text that grows with every piece takes time with its square.
+    more: list[str] = field(default_factory=list)
+
+    def ends_with(self, end: str) -> bool:
+        return (self.more[-1] if self.more else self.arguments).endswith(end)
+
+    def settle(self) -> None:
+        """Put the pieces of the arguments together."""
+        self.arguments += "".join(self.more)
+        self.more.clear()
 
     def wire(self, *, with_extra: bool = False) -> dict[str, Any]:
         # Servers refuse a history with names or arguments that can't be; the tool message says what was wrong.
@@ -72,6 +74,16 @@ class ModelCall:
         return storable(self.arguments) if self.arguments and isinstance(parsed, dict) else "{}"
 
 
+@dataclass(frozen=True)
+class Tokens:
+    """The tokens of one request and its answer; `cached` are of the input, `reasoning` of the output."""
+
+    input: int
+    output: int
+    cached: int = 0
+    reasoning: int = 0
+
+
 @dataclass
 class Answer:
     """`extra`: what the server added to the message and, in each call, to the call."""
@@ -80,6 +92,7 @@ class Answer:
     calls: list[ModelCall] = field(default_factory=list)
     finish_reason: str = ""
     extra: Pieces = field(default_factory=dict)
+    tokens: Tokens | None = None
 
     @property
     def reasoning(self) -> str:
@@ -113,9 +126,12 @@ class Reading:
         self._extra: Pieces = {}
         self._reason = ""
         self._size = 0
+        # None: the server has told none so far.
+        self.tokens: Tokens | None = None
 
     def feed(self, chunk: dict[str, Any]) -> str:
         """Return the text in `chunk`. ModelTrouble: the answer is too large."""
+        self.tokens = _tokens(chunk) or self.tokens
         # Pings, token counts and reports of filters come as chunks that carry nothing.
         for choice in (chunk.get("choices") or [])[:1]:
             self._reason = choice.get("finish_reason") or self._reason
@@ -125,15 +141,19 @@ class Reading:
     def answer(self) -> Answer:
         """ModelTrouble: it is not whole, or says nothing."""
         text, calls = "".join(self._text), self._calls.found
+        for call in calls:
+            call.settle()
         if not self._reason:
-            raise ModelTrouble("The model server ended its answer before it was complete. Send the message again.")
+            raise ModelTrouble("The model server ended its answer before it was complete. Try again.")
         if not calls and not text.strip():
-            raise ModelTrouble(
-                f"The model's answer was empty ({storable(str(self._reason))[:40]}). Send the message again."
-            )
+            raise ModelTrouble(f"The model's answer was empty ({storable(str(self._reason))[:40]}). Try again.")
         if not calls and _is_written_call(text):
             raise ModelTrouble(WRITTEN)
-        return Answer(text, _named(calls), self._reason, self._extra)
+        return Answer(text, _named(calls), self._reason, self._extra, self.tokens)
+
+    def so_far(self) -> Answer:
+        """Return what has come without its calls, which may lack their end."""
+        return Answer("".join(self._text), extra={name: list(pieces) for name, pieces in list(self._extra.items())})
 
     def _unless_begun(self, message: dict[str, Any] | None) -> dict[str, Any] | None:
         """Some servers do not stream; of those that do, some send at the end once more what they have streamed."""
@@ -141,7 +161,7 @@ class Reading:
 
     def _read(self, delta: dict[str, Any] | None) -> str:
         delta = delta or {}
-        self._size += _keep(self._extra, delta, OF_A_MESSAGE)
+        self._size += _keep(self._extra, delta, OF_A_MESSAGE) + _keep(self._extra, _thinking(delta), frozenset())
         for part in delta.get("tool_calls") or ():
             function = part.get("function") or {}
             arguments = _arguments(function.get("arguments"))
@@ -181,7 +201,8 @@ class _Calls:
                 self._by_index[index] = call
         call.id = call.id or id or ""
         call.name = name or call.name
-        call.arguments += arguments
+        if arguments:
+            call.more.append(arguments)
         return call
 
     def _current(self, index: int | None, id: str | None) -> ModelCall | None:
@@ -201,8 +222,9 @@ class _Calls:
 
     def _is_whole(self, call: ModelCall) -> bool:
         """Tell a second call of the same tool from a name that each fragment repeats, where no id does."""
-        if not call.arguments.endswith("}"):
+        if not call.ends_with("}"):
             return False
+        call.settle()
         self._looked += 1
         # Each look reads the arguments again.
         if self._looked > 2 * MOST_CALLS:
@@ -216,8 +238,21 @@ def _content(delta: dict[str, Any]) -> str:
     return content if isinstance(content, str) else "".join(part.get("text") or "" for part in content)
 
 
+def _thinking(delta: dict[str, Any]) -> dict[str, str]:
+    """Return the thoughts that come as parts of the content, under the usual name."""
+    content = delta.get("content")
+    parts = [part for part in content if part.get("type") == "thinking"] if isinstance(content, list) else []
+    thoughts = [part.get("thinking") or "" for part in parts]
+    said = "".join(
+        each if isinstance(each, str) else "".join(one.get("text") or "" for one in each) for each in thoughts
+    )
+    return {REASONING[0]: said} if said else {}
+
+
 def _arguments(written: str | dict[str, Any] | None) -> str:
     """Return the arguments as text; some servers send the object itself."""
+    if not isinstance(written, dict | str | None):
+        raise TypeError(f"expected arguments as text, not {type(written).__name__}")
     return canonical.pretty(written) if isinstance(written, dict) else written or ""
 
 
@@ -243,6 +278,29 @@ def _object(text: str) -> dict[str, Any] | None:
     except canonical.NotJson:
         return None
     return found if isinstance(found, dict) else None
+
+
+MOST_TOKENS: Final = 2_000_000_000
+
+
+def _tokens(chunk: dict[str, Any]) -> Tokens | None:
+    """Return the token counts of a chunk; None where it has none. Groq has them in a place of its own."""
+    groq = chunk.get("x_groq")
+    usage = chunk.get("usage") or (groq.get("usage") if isinstance(groq, dict) else None)
+    if not isinstance(usage, dict) or "prompt_tokens" not in usage:
+        return None
+    return Tokens(
+        _count(usage, "prompt_tokens"),
+        _count(usage, "completion_tokens"),
+        _count(usage.get("prompt_tokens_details"), "cached_tokens") or _count(usage, "prompt_cache_hit_tokens"),
+        _count(usage.get("completion_tokens_details"), "reasoning_tokens"),
+    )
+
+
+def _count(counts: Any, name: str) -> int:
+    """Return a number of tokens that can be one; 0 for whatever else a server sends."""
+    found = counts.get(name) if isinstance(counts, dict) else None
+    return min(max(found, 0), MOST_TOKENS) if type(found) is int else 0
 
 
 # -- What a server adds ------------------------------------------------------------------------------------------------
@@ -311,76 +369,3 @@ def _entry(fragments: list[dict[str, Any]]) -> dict[str, Any]:
         if value is not None:
             named.setdefault(name, []).append(value)
     return {name: pieces[-1] if name in _NAMES else _joined(pieces) for name, pieces in named.items()}
-
-
-# Why an answer ended, as Chat Completions have it.
-REASONS = frozenset({"content_filter", "function_call", "length", "stop", "tool_calls"})
-
-
-def request_body(endpoint: Endpoint, messages: list[str], tools: list[str]) -> bytes:
-    """The request, put together from parts that are serialised already: encoding a long history again for every turn
-    is what makes agent loops slow.
-    """
-    body = f'{{"model":{json.dumps(endpoint.model)},"stream":true,"messages":[{",".join(messages)}]'
-    if tools:
-        body += f',"tools":[{",".join(tools)}]'
-    return (body + "}").encode()
-
-
-async def ask(endpoint: Endpoint, body: bytes) -> AsyncGenerator[str | Answer, None]:
-    """Yield pieces of text as they come, then one `Answer` with everything. ModelTrouble on any failure."""
-    import openai  # noqa: PLC0415 - loading it takes a third of a second
-
-    reading = Reading()
-    until = asyncio.get_running_loop().time() + settings.MODEL_ANSWER_SECONDS
-    try:
-        async with asyncio.timeout_at(until):
-            opened = await _open(client(endpoint), body)
-        async with opened:
-            async for chunk in _in_time(opened, until):
-                if text := reading.feed(chunk):
-                    yield text
-    # Nothing checks the types: JSON of another shape shows when it is read; so does how deep it is.
-    except (
-        openai.OpenAIError,
-        OutOfBounds,
-        TimeoutError,
-        ValueError,
-        TypeError,
-        AttributeError,
-        RecursionError,
-    ) as error:
-        raise explain(error, endpoint) from error
-    yield reading.answer()
-
-
-async def _in_time(stream: "AsyncStream[Any]", until: float) -> AsyncGenerator[Any, None]:
-    """The chunks of `stream`. TimeoutError: it has not ended by `until`, however often it says something."""
-    chunks, end = aiter(stream), object()
-    while True:
-        # Not around what is done with a chunk, which takes its own time.
-        async with asyncio.timeout_at(until):
-            chunk = await anext(chunks, end)
-        if chunk is end:
-            return
-        yield chunk
-
-
-def ends(answer: Answer) -> dict[str, Any]:
-    """Return what a trace tells of it."""
-    reason = answer.finish_reason if answer.finish_reason in REASONS else "other"
-    return {"gen_ai.response.finish_reasons": [reason], "hitlchat.calls": len(answer.calls)}
-
-
-async def _open(server: "AsyncOpenAI", body: bytes) -> "AsyncStream[Any]":
-    from openai import AsyncStream  # noqa: PLC0415 - loading it takes a third of a second
-
-    return await server.post(
-        "/chat/completions",
-        content=body,
-        options={"headers": {"Content-Type": "application/json"}},
-        # The chunks as they were sent: making a model of each takes longer than everything else done with it.
-        cast_to=object,
-        stream=True,
-        stream_cls=AsyncStream[Any],
-    )

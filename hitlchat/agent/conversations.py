@@ -9,16 +9,20 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef, QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
+from django.utils.translation import gettext_noop
 
-from hitlchat.agent import runner, search, writing
-from hitlchat.agent.models import ACTIVE, Conversation, Message, Run
+from hitlchat.agent import limits, presets, routes, runner, runs, search, tool_sets, writing
+from hitlchat.agent.attachments import keeping
+from hitlchat.agent.models import ACTIVE, Attachment, Conversation, Message, OwnDefaults, Preset, Run, Titling
 from hitlchat.base.background import Worker
 from hitlchat.base.canonical import storable
 from hitlchat.base.database import in_db
-from hitlchat.base.problems import Invalid, NotFound
-from hitlchat.gate import withdraw
+from hitlchat.base.problems import Conflict, Invalid, NotFound
+from hitlchat.base.sentences import translatable
+from hitlchat.gate import stopping, stricter
 from hitlchat.gate.actor import SYSTEM, Actor
-from hitlchat.gate.models import ToolCall
+from hitlchat.gate.models import Asks, ToolCall, delegation
+from hitlchat.gate.policies import strictness
 from hitlchat.gate.status import SETTLED
 from hitlchat.gate.transition import note
 
@@ -29,7 +33,7 @@ KEPT: Final = timedelta(minutes=1)
 CLEAN_SECONDS: Final = 30.0
 AT_ONCE: Final = 20
 SHARED, UNSHARED = "conversation.shared", "conversation.unshared"
-WHY: Final = "its conversation was deleted"
+WHY: Final = gettext_noop("its conversation was deleted")
 
 
 class BadConversation(Invalid):
@@ -41,33 +45,130 @@ def of(user: User | int) -> QuerySet[Conversation]:
     return Conversation.objects.filter(owner=user, deleted_at=None)
 
 
-def create(owner: User, *, title: str = "", **columns: Any) -> Conversation:
-    """Begin a conversation: with a title of one's own, or with that which the first message makes."""
+def own(user: User | int) -> QuerySet[Conversation]:
+    """Return those that the person began: without those of agents, which are reached from there."""
+    return of(user).filter(call=None)
+
+
+def create(
+    owner: User,
+    *,
+    title: str = "",
+    asks: str = Asks.TOOLS,
+    actor: Actor | None = None,
+    preset: Preset | None = None,
+    **wanted: Any,
+) -> Conversation:
+    """Begin a conversation: with a title of one's own, or with that which the first message makes.
+
+    It asks the endpoint that new ones begin with, unless `wanted` has another one, as `routes.columns` gives it.
+    Limits, instructions, `tools` and `tool_set` that are not in `wanted` are those of the `preset`, or else those that
+    the person's conversations begin with.
+    A `draft` is not listed until something is said or set in it, and removed if nothing is (attachments/keeping.py).
+    `asks`: about which calls by itself, and at least as the preset does; on record as done by `actor`.
+    Raises: BadConversation, BadLimits, BadTools; NotOffered, also by what a preset has.
+    """
+    limits.checked(wanted)
+    columns = {name: value for name, value in wanted.items() if name not in ("tools", "tool_set")}
+    if "instructions" in columns:
+        columns["instructions"] = _instructions(columns["instructions"])
+    given = presets.columns(preset) if preset is not None else {}
+    usual = limits.as_columns(limits.own_defaults(owner)) | tool_sets.beginning(owner)
+    columns = usual | given | columns | tool_sets.columns(wanted)
+    if "endpoint" not in columns:
+        columns["endpoint"] = routes.default()
+        routes.require_offered(columns["endpoint"], columns.get("model", ""))
     with transaction.atomic():
         made = Conversation.objects.create(owner=owner, title=title, **columns)
+        least = made.least_asks or Asks.TOOLS.value
+        stricter.begin(made.pk, stricter.strictest(asks, least), actor or _begun_by(owner))
         if title:
             search.note_title(made.pk, title)
     return made
 
 
-def change(conversation: Conversation, **wanted: Any) -> None:
-    """Set any of `title`, `pinned`, `archived`, `model`, `instructions`, `tools`. Raises: BadConversation."""
-    columns: dict[str, Any] = {name: wanted[name] for name in ("model", "tools") if name in wanted}
+def _begun_by(owner: User) -> Actor:
+    return Actor(owner.pk, "system", name=owner.get_username())
+
+
+def begin_as(conversation: Conversation, preset: Preset, actor: Actor) -> None:
+    """Have a conversation in which nothing was said yet begin as the preset says. Raises: NotOffered, Conflict."""
+    _require_own(conversation)
+    columns, rows = presets.columns(preset), Conversation.objects.filter(pk=conversation.pk, tip=None, preset="")
+    if rows.exists():
+        # First: if this ends in between, it asks more.
+        asks = stricter.strictest(strictness.of(conversation.pk), columns["least_asks"])
+        stricter.change(conversation.pk, asks, actor)
+    if rows.update(**columns) != 1:
+        raise Conflict(gettext_noop("This conversation has begun: a preset is for new ones."))
+    conversation.refresh_from_db()
+
+
+def change(conversation: Conversation, *, actor: Actor = SYSTEM, **wanted: Any) -> None:
+    """Set any of `title`, `pinned`, `archived`, `endpoint`, `model`, `instructions`, `asks`, and the limits.
+
+    `tools` are names, or None for all; `tool_set` is the name of one, and takes their place. What has not started and
+    is not among them any more does not run. Without a `model` another endpoint is asked for its usual one.
+    Raises: runs.AgentsOwn, BadConversation, BadTools, NotOffered, BadLimits, stricter.BadWord; stricter.OnlyPeople, of
+    an `actor` who is none.
+    """
+    _require_own(conversation)
+    columns = tool_sets.columns(wanted) | limits.checked(wanted) | _route(conversation, wanted)
+    columns |= _placed(conversation, wanted)
+    # Which model answers is chosen where it begins, too.
+    columns["draft"] = conversation.draft and not wanted.keys() - {"endpoint", "model"}
     if "title" in wanted:
-        columns["title"] = _title(wanted["title"])
+        columns |= {"title": _title(wanted["title"]), "titling": Titling.OVER}
     if "instructions" in wanted:
         columns["instructions"] = _instructions(wanted["instructions"])
-    for name in ("pinned", "archived"):
-        if name in wanted:
-            before = getattr(conversation, f"{name}_at")
-            columns[f"{name}_at"] = (before or timezone.now()) if wanted[name] else None
+    if "asks" in wanted:
+        _require_no_less(conversation, wanted["asks"])
+        stricter.change(conversation.pk, wanted["asks"], actor)
     with transaction.atomic():
         Conversation.objects.filter(pk=conversation.pk).update(**columns)
         if "title" in columns:
             search.note_title(conversation.pk, columns["title"])
     for name, value in columns.items():
         setattr(conversation, name, value)
+    if "tools" in columns:
+        stopping.withdraw_out_of_reach([conversation.pk], actor=actor)
     writing.tell_soon(conversation.pk, "run")
+
+
+def _placed(conversation: Conversation, wanted: dict[str, Any]) -> dict[str, Any]:
+    """Return since when it is pinned or archived, of what is wanted."""
+    before = {name: getattr(conversation, f"{name}_at") for name in ("pinned", "archived") if name in wanted}
+    return {f"{name}_at": (since or timezone.now()) if wanted[name] else None for name, since in before.items()}
+
+
+def _require_no_less(conversation: Conversation, word: str) -> None:
+    """Let pass a word under which it asks at least as its preset had it. Raises: BadConversation."""
+    if word not in asks_choices(conversation) and word in Asks.values:
+        least = Asks(presets.known(conversation.least_asks)).value
+        raise BadConversation({"asks": f"It began with a preset that has it ask “{least}” at least."})
+
+
+def asks_choices(conversation: Conversation) -> list[str]:
+    """Return the words that the conversation may have, from the mildest: none below that of its preset."""
+    if not conversation.least_asks:
+        return list(Asks.values)
+    least = presets.known(conversation.least_asks)
+    return [word for word in Asks.values if stricter.strictest(word, least) == word]
+
+
+def _require_own(conversation: Conversation) -> None:
+    """Let pass what a person began. What an agent works in is what its definition says. Raises: runs.AgentsOwn."""
+    if conversation.call_id is not None:
+        raise runs.AgentsOwn
+
+
+def _route(conversation: Conversation, wanted: dict[str, Any]) -> dict[str, Any]:
+    if "endpoint" in wanted:
+        return routes.columns(wanted["endpoint"], wanted.get("model", ""))
+    if "model" not in wanted:
+        return {}
+    routes.require_offered(conversation.endpoint, wanted["model"])
+    return {"model": wanted["model"]}
 
 
 def _title(wanted: str) -> str:
@@ -80,9 +181,22 @@ def _title(wanted: str) -> str:
 def _instructions(wanted: str) -> str:
     text = wanted.replace("\r\n", "\n").strip()
     if text != storable(text) or len(text) > LONGEST_INSTRUCTIONS:
-        expected = f"Expected at most {LONGEST_INSTRUCTIONS:,} characters that can be kept."
+        expected = translatable(f"Expected at most {LONGEST_INSTRUCTIONS:,} characters that can be kept.")
         raise BadConversation({"instructions": expected})
     return text
+
+
+def begin_so(owner: User, **wanted: Any) -> OwnDefaults:
+    """Have new conversations of this person begin with these instructions, limits and tools.
+
+    `tools` are names, `tool_set` is the name of one, `all_tools` neither; without any, tools are the installation's.
+    Raises: BadConversation, BadLimits, BadTools.
+    """
+    columns: dict[str, Any] = limits.checked(wanted) | tool_sets.as_default(wanted)
+    if "instructions" in wanted:
+        columns["instructions"] = _instructions(wanted["instructions"])
+    row, _ = OwnDefaults.objects.update_or_create(person=owner, defaults=columns)
+    return row
 
 
 def share(conversation: Conversation, actor: Actor) -> None:
@@ -112,32 +226,38 @@ def shared(link: UUID) -> Conversation | None:
 def delete(conversation: Conversation, actor: Actor) -> None:
     """Take the conversation away: nothing begins in it any more, its run ends, and what has not started is withdrawn.
 
-    Its calls stay in the history and on the record. `restore` brings the rest back for KEPT.
+    So do those of the agents that work for it. Their calls stay in the history and on the record. `restore` brings the
+    rest back for KEPT. Raises: runs.AgentsOwn, of one that an agent works in.
     """
+    _require_own(conversation)
     # First: a run that begins after this is refused, and one that began before is found below.
     Conversation.objects.filter(pk=conversation.pk, deleted_at=None).update(deleted_at=timezone.now())
     _end(conversation.pk, actor)
+    # Agents have ended with it, and no other can begin.
+    below = Conversation.objects.filter(pk__in=delegation.family(conversation.pk), deleted_at=None)
+    below.update(deleted_at=timezone.now())
     writing.tell_soon(conversation.pk, "gone")
 
 
 def _end(conversation_id: UUID, actor: Actor) -> None:
     for run in Run.objects.filter(conversation_id=conversation_id, status__in=ACTIVE):
-        runner.stop(run.pk, conversation_id, actor)
-    withdraw.withdraw_conversation(conversation_id, actor=actor, why=WHY)
+        runner.stop(run.pk, conversation_id, actor, why=WHY)
+    stopping.withdraw_conversation(conversation_id, actor=actor, why=WHY)
 
 
 def restore(user: User, conversation_id: UUID) -> Conversation:
     """Bring back a deleted conversation; what was withdrawn stays withdrawn. Raises: NotFound, once it is gone."""
-    Conversation.objects.filter(pk=conversation_id, owner=user).update(deleted_at=None)
+    Conversation.objects.filter(pk__in=delegation.family(conversation_id), owner=user).update(deleted_at=None)
     found = of(user).filter(pk=conversation_id).first()
     if found is None:
-        raise NotFound("It is too late: this conversation is gone.")
+        raise NotFound(gettext_noop("It is too late: this conversation is gone."))
     return found
 
 
 def not_started(conversation: Conversation) -> int:
     """Return how many calls deleting it would withdraw."""
-    return ToolCall.objects.filter(conversation_id=conversation.pk, status__in=withdraw.NOT_STARTED).count()
+    family = delegation.family(conversation.pk)
+    return ToolCall.objects.filter(conversation_id__in=family, status__in=stopping.NOT_STARTED).count()
 
 
 def cleaner() -> Worker:
@@ -160,6 +280,9 @@ def purge() -> None:
             # Unless it was brought back just now, which locks the row too.
             if gone.select_for_update(of=("self",)).filter(pk=pk).first() is None:
                 continue
+            files = set(Attachment.objects.filter(conversation_id=pk).values_list("digest", flat=True))
             Message.objects.filter(conversation_id=pk).delete()
             Run.objects.filter(conversation_id=pk).delete()
             Conversation.objects.filter(pk=pk).delete()
+            stricter.forget(pk)
+        keeping.forget(files)

@@ -8,7 +8,8 @@ from uuid import UUID
 
 from hitlchat.agent.models import Conversation, Message, Role
 from hitlchat.base import canonical
-from hitlchat.gate import contents
+from hitlchat.base.visible import escaped
+from hitlchat.gate import contents, question
 from hitlchat.gate.models import ToolCall, Verdict
 from hitlchat.gate.status import Status
 
@@ -19,6 +20,7 @@ def as_markdown(conversation: Conversation) -> Iterator[str]:
     """Yield the file in pieces, each made of so many messages."""
     yield f"# {_line(str(conversation))}\n\nBegun {_time(conversation.created_at)}, exported from hitlchat.\n"
     rows = Message.objects.shown().filter(conversation=conversation).exclude(role=Role.TOOL)
+    rows = rows.prefetch_related("attachments")
     last = 0
     while batch := list(rows.filter(seq__gt=last)[:AT_A_TIME]):
         calls = _calls([message.pk for message in batch])
@@ -37,7 +39,16 @@ def _calls(turns: list[UUID]) -> dict[UUID | None, list[ToolCall]]:
 def _message(message: Message, calls: list[ToolCall]) -> str:
     head = f"\n## {Role(message.role).label}, {_time(message.created_at)}\n"
     text = f"\n{message.content.rstrip()}\n" if message.content.strip() else ""
-    return head + text + "".join(map(_call, calls))
+    return head + text + _attached(message) + "".join(map(_call, calls))
+
+
+def _attached(message: Message) -> str:
+    """Name the files that came with the message; as code, so that nothing in a name counts as Markdown."""
+    listed = ""
+    for each in message.attachments.all():
+        name = _line(escaped(each.name)).replace("`", "'")
+        listed += f"- `{name}` ({each.media_type}, {each.size:,} bytes)\n"
+    return f"\nAttached:\n\n{listed}" if listed else ""
 
 
 def _call(call: ToolCall) -> str:
@@ -54,7 +65,9 @@ def _call(call: ToolCall) -> str:
 def _answers(call: ToolCall) -> Iterator[str]:
     for each in call.approval.decisions.all() if hasattr(call, "approval") else ():
         word = "Approved" if each.verdict == Verdict.APPROVE else "Declined"
-        changed = ", with changed arguments" if each.edited_arguments is not None else ""
+        if word == "Approved" and question.is_one(call):
+            word = "Answered"
+        changed = ", with changed arguments" if word == "Approved" and each.edited_arguments is not None else ""
         reason = f" Reason: {_line(each.reason)}" if each.reason else ""
         yield f"{word}{changed} by {each.person.get_username()}, {_time(each.decided_at)}.{reason}"
 

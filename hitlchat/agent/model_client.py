@@ -2,16 +2,19 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import dataclass
-from functools import lru_cache
-from typing import TYPE_CHECKING, Final
-from urllib.parse import unquote
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import parse_qsl, unquote
+from uuid import UUID
 
 import httpx2
 from django.conf import settings
 from django.utils.crypto import salted_hmac
+from django.utils.translation import gettext_noop
 
-from hitlchat.outbound.tls import tls
+from hitlchat.base.sentences import translatable
+from hitlchat.outbound.network import CheckedTransport, NotReachable, tls
 
 if TYPE_CHECKING:
     import openai
@@ -36,7 +39,10 @@ class OutOfBounds(Exception):
 async def bound(response: httpx2.Response) -> None:
     """Have the body of `response` counted. A hook of the client, called before anything of the body is read."""
     assert isinstance(response.stream, httpx2.AsyncByteStream)
-    response.stream = _Counted(response.stream, _packed(response.headers), is_error=response.is_error)
+    # A list of models is one object, and is read as such.
+    as_it_is = response.is_error or response.request.method == "GET"
+    packed = _packed(response.headers)
+    response.stream = _Counted(response.stream, packed, is_error=response.is_error, as_it_is=as_it_is)
 
 
 def _packed(headers: httpx2.Headers) -> str:
@@ -46,8 +52,8 @@ def _packed(headers: httpx2.Headers) -> str:
 
 
 class _Counted(httpx2.AsyncByteStream):
-    def __init__(self, stream: httpx2.AsyncByteStream, packed: str, *, is_error: bool) -> None:
-        self._stream, self._packed, self._is_error = stream, packed, is_error
+    def __init__(self, stream: httpx2.AsyncByteStream, packed: str, *, is_error: bool, as_it_is: bool) -> None:
+        self._stream, self._packed, self._is_error, self._as_it_is = stream, packed, is_error, as_it_is
         self._all, self._event, self._end = 0, 0, b""
         self._is_whole: bool | None = None
 
@@ -68,7 +74,7 @@ class _Counted(httpx2.AsyncByteStream):
         """Some servers do not stream however they are asked: their one object becomes one event, on one line."""
         begins = b""
         if self._is_whole is None and piece.strip():
-            self._is_whole = piece.lstrip().startswith(b"{") and not self._is_error
+            self._is_whole = piece.lstrip().startswith(b"{") and not self._as_it_is
             begins = b"data: " if self._is_whole else b""
         # Within the texts of JSON there are no line breaks.
         return begins + (piece.translate(None, b"\r\n") if self._is_whole else piece)
@@ -93,21 +99,47 @@ def _pieces(chunk: bytes) -> Iterator[bytes]:
         yield chunk[start : start + PIECE]
 
 
-SHORTEST_SECRET = 5  # "none" is what stands for no key
+NO_KEY: Final = "none"
+SHORTEST_SECRET = 5  # which that is too short to be
 DEMO_PATH = "/demo-model/v1"
+BEARER: Final = "Authorization"
+CHAT, RESPONSES = "chat", "responses"
+OPENAI: Final = ("api.openai.com", "https://api.openai.com")
 
 
 @dataclass(frozen=True)
 class Endpoint:
+    """One model at one server, with all that a request to it takes.
+
+    `stored`: the row of an administrator, whose address is checked whenever it is connected to.
+    `thinks`: its model reasons first, and takes limits by the newer name alone. `api`: which of the two it speaks.
+    """
+
     base_url: str
-    api_key: str
+    api_key: str = field(repr=False)
     model: str
     is_demo: bool = False
+    stored: UUID | None = None
+    key_header: str = BEARER
+    allow_private: bool = False
+    thinks: bool = False
+    parallel_calls: bool = True
+    api: str = CHAT
 
     @property
     def name(self) -> str:
-        """Return one model at one server: what it adds to its answers is meant for no other."""
+        """Return one model at one server."""
         return f"{self.model} at {self.shown_url}"
+
+    @property
+    def reader(self) -> str:
+        """Return who can read what it adds to its answers: one model at one server, by one API."""
+        return f"{self.name} by {self.api}" if self.api != CHAT else self.name
+
+    @property
+    def may_think(self) -> bool:
+        """Return whether to ask for its thoughts; of a model that the environment names nobody has said."""
+        return self.thinks or not self.stored
 
     @property
     def shown_url(self) -> str:
@@ -123,12 +155,34 @@ class Endpoint:
         return "hitlchat.demo" if self.is_demo else "openai"
 
     @property
+    def has_key(self) -> bool:
+        return self.api_key != NO_KEY
+
+    @property
+    def key_place(self) -> str:
+        """Return where administrators look after the key."""
+        return gettext_noop("its key on the page Models") if self.stored else "OPENAI_API_KEY"
+
+    @property
+    def limit_name(self) -> str:
+        """Return the name of the limit of an answer: OpenAI's models that think take no other than the newer one."""
+        if self.api == RESPONSES:
+            return "max_output_tokens"
+        return "max_completion_tokens" if self.thinks or self.shown_url.startswith(OPENAI) else "max_tokens"
+
+    @property
     def secrets(self) -> list[str]:
         """The key, and what the address says about who asks, as written and as meant; the longest first."""
         userinfo = self.base_url.partition("://")[2].partition("/")[0].rpartition("@")[0]
         parts = {self.api_key, userinfo, userinfo.partition(":")[2]}
         both = parts | {unquote(part) for part in parts}
         return sorted((part for part in both if len(part) >= SHORTEST_SECRET), key=len, reverse=True)
+
+    def hide(self, text: str) -> str:
+        """Return what a server says without what belongs to the operator: some servers repeat the key."""
+        for secret in self.secrets:
+            text = text.replace(secret, "[key]")
+        return text
 
 
 class OwnAddress:
@@ -160,35 +214,131 @@ def endpoint(model: str = "") -> Endpoint:
     """Return where to ask. `model` overrides OPENAI_MODEL; the demo model has but one."""
     if uses_demo():
         return Endpoint(own_address.base_url, demo_key(), "demo", is_demo=True)
-    key = settings.OPENAI_API_KEY or "none"
-    return Endpoint(settings.OPENAI_BASE_URL, key, model or settings.OPENAI_MODEL or "gpt-4.1-mini")
+    key = settings.OPENAI_API_KEY or NO_KEY
+    model = model or settings.OPENAI_MODEL or "gpt-4.1-mini"
+    return Endpoint(settings.OPENAI_BASE_URL, key, model, api=settings.OPENAI_API)
 
 
-@lru_cache(maxsize=8)
+RETRIES: Final = 2
+
+
+@lru_cache(maxsize=32)
 def client(where: Endpoint) -> "AsyncOpenAI":
     """Return one client per endpoint: it keeps its connections."""
-    from openai import AsyncOpenAI, DefaultAsyncHttpxClient  # noqa: PLC0415 - loading it takes a third of a second
+    return new_client(where)
 
-    timeout = httpx2.Timeout(settings.MODEL_TIMEOUT_SECONDS, connect=5.0)
-    # By a hook, since a transport of our own would not go by the proxies that the environment names.
-    web = DefaultAsyncHttpxClient(
-        timeout=timeout, verify=tls(), headers={"Accept-Encoding": "identity"}, event_hooks={"response": [bound]}
-    )
+
+def new_client(where: Endpoint) -> "AsyncOpenAI":
+    """Return a client of its own, for whoever closes it. It tries nothing again by itself."""
+    from openai import AsyncOpenAI  # noqa: PLC0415 - loading it takes a third of a second
+
+    address, _, query = where.base_url.partition("?")
     return AsyncOpenAI(
-        base_url=where.base_url or None, api_key=where.api_key, timeout=timeout, max_retries=2, http_client=web
+        base_url=address or None,
+        api_key=where.api_key,
+        timeout=_timeout(),
+        max_retries=0,
+        default_query=dict(parse_qsl(query)),
+        http_client=_web(where),
     )
+
+
+def _timeout() -> httpx2.Timeout:
+    return httpx2.Timeout(settings.MODEL_TIMEOUT_SECONDS, connect=5.0)
+
+
+def _web(where: Endpoint) -> httpx2.AsyncClient:
+    from openai import DefaultAsyncHttpxClient  # noqa: PLC0415 - loading it takes a third of a second
+
+    hooks = {"request": [partial(_address, where)], "response": [bound]}
+    more: dict[str, Any] = {"headers": {"Accept-Encoding": "identity"}, "event_hooks": hooks}
+    if where.stored:
+        # A redirect would take the key along.
+        more |= {"trust_env": False, "follow_redirects": False}
+        return httpx2.AsyncClient(
+            timeout=_timeout(), transport=CheckedTransport(allow_private=where.allow_private), **more
+        )
+    # By a hook, since a transport of our own would not go by the proxies that the environment names.
+    return DefaultAsyncHttpxClient(timeout=_timeout(), verify=tls(), **more)
+
+
+async def _address(where: Endpoint, request: httpx2.Request) -> None:
+    """Have a request carry the key as its server wants it, and nothing that is meant for another one. A hook."""
+    if where.key_header != BEARER:
+        del request.headers[BEARER]
+        request.headers[where.key_header] = where.api_key
+    if where.stored:
+        # The library takes these from the environment, for the server that is named there.
+        for name in ("OpenAI-Organization", "OpenAI-Project"):
+            request.headers.pop(name, None)
 
 
 LONGEST_DETAIL = 300
 # How the common servers say it; there is no code that all of them use.
-TOO_LONG = ("context_length", "context length", "too long", "maximum context", "too many tokens")
+TOO_LONG = (
+    *("context length", "context size", "context window", "too long", "maximum context", "too many tokens"),
+    "maximum number of tokens",
+)
+
+
+TOO_LONG_CODE: Final = "context_length_exceeded"
+
+
+# As servers say that they take no images, which have no code for it either.
+OF_IMAGES = ("image", "vision", "multimodal", "multi-modal")
+# A request that was refused for what it holds, and not for who asks or when.
+REFUSED: Final = frozenset({400, 413, 415, 422})
 
 
 class ModelTrouble(Exception):
-    """The model could not answer; the message is for the person in the conversation."""
+    """The model could not answer; the message is for the person in the conversation.
+
+    `refused_images`: the request held images, and without them it might have been answered. `too_long`: it held more
+    than the model can read.
+    """
+
+    def __init__(self, said: str, *, refused_images: bool = False) -> None:
+        super().__init__(said)
+        self.refused_images = refused_images
+        self.too_long = False
 
 
-def explain(error: Exception, endpoint: Endpoint) -> ModelTrouble:
+def explain(error: Exception, endpoint: Endpoint, *, has_images: bool = False) -> ModelTrouble:
+    """Return what went wrong in words for the person; what is said of images counts where the request held some."""
+    trouble = (_about_images(error, endpoint) if has_images else None) or _explained(error, endpoint)
+    trouble.too_long = _is_too_long(error)
+    return trouble
+
+
+def _is_too_long(error: Exception) -> bool:
+    import openai  # noqa: PLC0415 - loading it takes a third of a second
+
+    if isinstance(error, openai.APIStatusError):
+        return error.status_code in (400, 413, 422) and _too_long(error)
+    return isinstance(error, openai.APIError) and error.code == TOO_LONG_CODE
+
+
+def _about_images(error: Exception, endpoint: Endpoint) -> ModelTrouble | None:
+    import openai  # noqa: PLC0415 - loading it takes a third of a second
+
+    if not isinstance(error, openai.APIError) or isinstance(error, openai.APIConnectionError):
+        return None
+    status = error.status_code if isinstance(error, openai.APIStatusError) else None
+    if status in (401, 403, 429):
+        return None
+    detail = _detail(error, endpoint)
+    if any(words in f"{error.code} {detail}".lower() for words in OF_IMAGES):
+        said = translatable(
+            f"“{endpoint.model}” did not take the images. Try again without them, or choose another model. {detail}"
+        )
+        return ModelTrouble(said, refused_images=True)
+    if status in REFUSED:
+        said = translatable(f"{_explained(error, endpoint)} The conversation holds images: it may work without them.")
+        return ModelTrouble(said, refused_images=True)
+    return None
+
+
+def _explained(error: Exception, endpoint: Endpoint) -> ModelTrouble:
     import openai  # noqa: PLC0415 - loading it takes a third of a second
 
     match error:
@@ -204,49 +354,108 @@ def explain(error: Exception, endpoint: Endpoint) -> ModelTrouble:
                 f"The model server at {endpoint.shown_url} took too long. Try again, or check its load."
             )
         case openai.APIConnectionError():
-            return ModelTrouble(
-                f"The model server at {endpoint.shown_url} cannot be reached. Check that it runs and that "
-                "OPENAI_BASE_URL is right, then send the message again."
-            )
+            return ModelTrouble(_unreachable(error, endpoint))
         case openai.APIStatusError():
             return ModelTrouble(_status(error, endpoint))
         case openai.APIError():
-            return ModelTrouble(
-                f"The model server broke off its answer: {_detail(error, endpoint)} Send the message again."
-            )
+            return ModelTrouble(_broken_off(error, endpoint))
         case _:
-            return ModelTrouble(
-                "The model server sent something that is no Chat Completions stream. Check its version."
-            )
+            return ModelTrouble(NO_STREAM[endpoint.api])
+
+
+NO_STREAM: Final = {
+    CHAT: gettext_noop("The model server sent something that is no Chat Completions stream. Check its version."),
+    RESPONSES: gettext_noop(
+        "The model server sent something that is no stream of the Responses API. Check its version, or have it asked "
+        "by Chat Completions."
+    ),
+}
+
+
+def refused_address(error: BaseException | None) -> NotReachable | None:
+    """Return why the address may not be asked, if that is what is behind the error."""
+    while error is not None and not isinstance(error, NotReachable):
+        error = error.__cause__
+    return error
+
+
+def _unreachable(error: Exception, endpoint: Endpoint) -> str:
+    if (refused := refused_address(error)) is not None:
+        return translatable(f"The model server at {endpoint.shown_url} is not asked: {refused}.")
+    address = gettext_noop("its address on the page Models") if endpoint.stored else "OPENAI_BASE_URL"
+    return translatable(
+        f"The model server at {endpoint.shown_url} cannot be reached. Check that it runs and that {address} is right,"
+        " then try again."
+    )
 
 
 def _status(error: "openai.APIStatusError", endpoint: Endpoint) -> str:
     detail = _detail(error, endpoint)
     match error.status_code:
         case 401 | 403:
-            return f"The model server did not accept the key ({error.status_code}). Check OPENAI_API_KEY. {detail}"
+            return translatable(
+                f"The model server did not accept the key ({error.status_code}). Check {endpoint.key_place}. {detail}"
+            )
+        case 404 if endpoint.api == RESPONSES:
+            return translatable(
+                f"The model server does not know “{endpoint.model}” or this address, or has no Responses API. Check its"
+                f" model and address, or have it asked by Chat Completions. {detail}"
+            )
         case 404:
-            return f"The model server does not know “{endpoint.model}” or this address. Check OPENAI_MODEL. {detail}"
+            place = gettext_noop("its model on the page Models") if endpoint.stored else "OPENAI_MODEL"
+            return translatable(
+                f"The model server does not know “{endpoint.model}” or this address. Check {place}. {detail}"
+            )
         case 429:
-            return f"The model server says that a limit or quota is used up (429). Wait, then try again. {detail}"
+            return translatable(
+                f"The model server says that a limit or quota is used up (429). Wait, then try again. {detail}"
+            )
         case 400 | 413 | 422 if _too_long(error):
-            return f"The conversation is longer than the model can read. Start a new conversation. {detail}"
+            return _length(error, endpoint)
         case status if status >= 500:
-            return f"The model server failed ({status}). Try again in a moment. {detail}"
+            return translatable(f"The model server failed ({status}). Try again in a moment. {detail}")
         case status:
-            return f"The model server refused the request ({status}). {detail}"
+            return translatable(f"The model server refused the request ({status}). {detail}")
+
+
+def _broken_off(error: "openai.APIError", endpoint: Endpoint) -> str:
+    if error.code == TOO_LONG_CODE:
+        return _length(error, endpoint)
+    return translatable(f"The model server broke off its answer: {_detail(error, endpoint)} Try again.")
+
+
+def _length(error: "openai.APIError", endpoint: Endpoint) -> str:
+    detail = _detail(error, endpoint)
+    return translatable(f"The conversation is longer than the model can read. Start a new conversation. {detail}")
 
 
 def _too_long(error: "openai.APIStatusError") -> bool:
-    text = f"{error.code} {error.message}".lower()
+    text = f"{error.code} {error.message} {_said(error.body)}".lower().replace("_", " ")
     return error.status_code == 413 or any(words in text for words in TOO_LONG)
 
 
 def _detail(error: "openai.APIError", endpoint: Endpoint) -> str:
-    """Return what the server says, without what belongs to the operator: some servers repeat the key."""
-    body = error.body if isinstance(error.body, dict) else {}
-    text = " ".join(str(body.get("message") or error.message or "").split())
-    for secret in endpoint.secrets:
-        text = text.replace(secret, "[key]")
+    """Return what the server says, cut, and without what is secret."""
+    text = " ".join(str(_said(error.body) or error.message or "").split())
+    text = endpoint.hide(text)
     cut = text if len(text) <= LONGEST_DETAIL else text[:LONGEST_DETAIL] + "…"
     return f"It says: “{cut}”." if cut else ""
+
+
+# Where servers put the sentence, the innermost last; FastAPI's are lists of what is wrong with each field.
+_SENTENCES: Final = ("message", "error", "detail", "msg")
+
+
+def _said(body: object) -> str:
+    """Return the sentence in the body of an error; empty if it has none."""
+    match body:
+        case str():
+            return body
+        case [first, *_]:
+            return _said(first)
+        case {"loc": [*where], "msg": str(said)}:
+            return f"{'.'.join(map(str, where))}: {said}"
+        case dict():
+            return next((said for name in _SENTENCES if (said := _said(body.get(name)))), "")
+        case _:
+            return ""

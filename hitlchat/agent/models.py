@@ -3,34 +3,184 @@
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
+from django.db.models.functions import Lower
 from django.utils import timezone
+from django.utils.translation import gettext_noop
 
 from hitlchat.base.canonical import JSONTextField
-from hitlchat.gate.models import new_id
+from hitlchat.gate.models import Tool, ToolCall, new_id
 
 
 class RunStatus(models.TextChoices):
-    RUNNING = "running", "Working"
-    WAITING = "waiting", "Waiting for an answer"
-    DONE = "done", "Done"
-    FAILED = "failed", "Failed"
-    STOPPED = "stopped", "Stopped"
+    RUNNING = "running", gettext_noop("Working")
+    WAITING = "waiting", gettext_noop("Waiting for an answer")
+    DONE = "done", gettext_noop("Done")
+    FAILED = "failed", gettext_noop("Failed")
+    STOPPED = "stopped", gettext_noop("Stopped")
 
 
 LONGEST_MESSAGE = 100_000
 ACTIVE = (RunStatus.RUNNING, RunStatus.WAITING)
 
 
+class Titling(models.TextChoices):
+    """Progress of the model's title for a conversation; a person's own ends it."""
+
+    OVER = "", "No"
+    DUE = "due", "After the first answer"
+    ASKED = "asked", "It was asked"
+
+
+class KeyHeader(models.TextChoices):
+    BEARER = "Authorization", gettext_noop("Authorization: Bearer")
+    API_KEY = "api-key", gettext_noop("api-key (Azure)")
+
+
+class Api(models.TextChoices):
+    CHAT = "chat", gettext_noop("Chat Completions")
+    RESPONSES = "responses", gettext_noop("Responses API")
+
+
+class ModelEndpoint(models.Model):
+    """A model server that administrators let conversations ask; endpoints.py changes it, and removes it by a date.
+
+    The one of the environment's variables has no row.
+    """
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    name = models.CharField(max_length=64)
+    base_url = models.TextField()
+    # Sealed, or a reference such as ${NAME}.
+    key = models.TextField(blank=True)
+    key_header = models.CharField(max_length=13, choices=KeyHeader.choices, default=KeyHeader.BEARER)
+    api = models.CharField(max_length=9, choices=Api.choices, default=Api.CHAT)
+    model = models.CharField(max_length=200, help_text="Asked where a conversation names no other.")
+    other_models = JSONTextField(default=list, help_text="Names of the others that conversations may choose.")
+    context_length = models.PositiveIntegerField(null=True)
+    images = models.BooleanField(default=True)
+    reasoning = models.BooleanField(default=False)
+    parallel_calls = models.BooleanField(default=True)
+    # Of a million tokens.
+    input_price = models.DecimalField(max_digits=12, decimal_places=6, null=True)
+    output_price = models.DecimalField(max_digits=12, decimal_places=6, null=True)
+    allow_private = models.BooleanField(default=False, help_text="Its public name may lead to a private address.")
+    enabled = models.BooleanField(default=True)
+    is_default = models.BooleanField(default=False, help_text="New conversations begin with it.")
+    removed_at = models.DateTimeField(null=True)
+    created_at = models.DateTimeField(default=timezone.now)
+    updated_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        ordering = ["name"]
+        constraints = [
+            models.UniqueConstraint(Lower("name"), condition=Q(removed_at=None), name="one_endpoint_of_a_name"),
+            models.UniqueConstraint(fields=["is_default"], condition=Q(is_default=True), name="one_default_endpoint"),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def offered(self) -> list[str]:
+        """Return the models that conversations may choose, its usual one first."""
+        return list(dict.fromkeys([self.model, *self.other_models]))
+
+
+class ToolSet(models.Model):
+    """Tools under a name, for conversations to be held to; tool_sets.py changes it, and removes it by a date.
+
+    By names, as the gate finds tools, and hands on to the next of a name what had people asked about the one before.
+    """
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    name = models.CharField(max_length=64)
+    description = models.CharField(max_length=300, blank=True, default="")
+    tools = JSONTextField(default=list, help_text="Names of tools, whether they are there now or not.")
+    is_default = models.BooleanField(default=False, help_text="New conversations begin with it.")
+    removed_at = models.DateTimeField(null=True)
+    created_at = models.DateTimeField(default=timezone.now)
+    updated_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        ordering = ["name"]
+        constraints = [
+            models.UniqueConstraint(Lower("name"), condition=Q(removed_at=None), name="one_tool_set_of_a_name"),
+            models.UniqueConstraint(fields=["is_default"], condition=Q(is_default=True), name="one_default_tool_set"),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def _within(name: str, least: int, most: int) -> Q:
+    """Return the condition that the column is null, or a number within these."""
+    return Q(**{f"{name}__isnull": True}) | Q(**{f"{name}__range": (least, most)})
+
+
+class AgentTool(models.Model):
+    """Instructions, tools, model and limits of the conversation that a call of an agent tool begins.
+
+    agents.py changes it. All of it is in the definition of its tool, so that no yes and no grant outlives a change.
+    """
+
+    tool = models.OneToOneField(Tool, on_delete=models.CASCADE, primary_key=True, related_name="agent")
+    instructions = models.TextField()
+    tools = JSONTextField(default=list, help_text="Names of the tools it may use, and of no others.")
+    own_model = models.BooleanField(default=False, help_text="Not that of the conversation that calls it.")
+    # Null, with a model of its own: that of the environment.
+    endpoint = models.ForeignKey(ModelEndpoint, null=True, on_delete=models.PROTECT, related_name="+")
+    model = models.CharField(max_length=200, blank=True, default="")
+    max_turns = models.PositiveSmallIntegerField(null=True)
+    max_tokens = models.PositiveIntegerField(null=True, help_text="Of all its answers to one call, with what it read.")
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(condition=_within("max_turns", 1, 100), name="agent_max_turns"),
+            models.CheckConstraint(condition=_within("max_tokens", 1, 1_000_000_000), name="agent_max_tokens"),
+        ]
+
+    def __str__(self) -> str:
+        return f"the agent {self.tool_id}"
+
+
 class Conversation(models.Model):
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    call = models.OneToOneField(
+        ToolCall,
+        null=True,
+        on_delete=models.PROTECT,
+        related_name="+",
+        help_text="Of the agent tool that works here; null in a conversation of a person.",
+    )
+    # Of an agent: all that its run may take.
+    token_budget = models.PositiveIntegerField(null=True)
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="conversations")
     title = models.CharField(max_length=200, blank=True)
+    titling = models.CharField(max_length=5, choices=Titling.choices, blank=True, default=Titling.OVER)
+    # Null: that of the environment. It stays the one that it began with, whatever becomes the usual one.
+    endpoint = models.ForeignKey(ModelEndpoint, null=True, on_delete=models.PROTECT, related_name="+")
     model = models.CharField(max_length=200, blank=True)
-    tools = JSONTextField(null=True, help_text="Names of the tools it may use; null means all published ones.")
+    # Without both: all published ones.
+    tools = JSONTextField(null=True, help_text="Names of the tools it may use, picked one by one.")
+    tool_set = models.ForeignKey(ToolSet, null=True, on_delete=models.PROTECT, related_name="+")
+    preset = models.CharField(max_length=64, blank=True, default="", help_text="That it began with, as it was called.")
+    # A word of gate.Asks, from its preset: it never asks less.
+    least_asks = models.CharField(max_length=16, blank=True, default="")
     instructions = models.TextField(blank=True, default="", help_text="What the model is told in it beforehand.")
+    # Null leaves each to the installation (limits.py).
+    temperature = models.FloatField(null=True)
+    max_tokens = models.PositiveIntegerField(null=True, help_text="Of one answer.")
+    max_turns = models.PositiveSmallIntegerField(null=True, help_text="After so many a run is stopped.")
+    # The endpoint that took no temperature here.
+    no_temperature_for = models.TextField(blank=True, default="")
+    # The endpoint that took no images here, after which a person went on without them.
+    no_images_for = models.TextField(blank=True, default="")
     share = models.UUIDField(null=True, unique=True, help_text="In the link by which colleagues may read it.")
     pinned_at = models.DateTimeField(null=True)
     archived_at = models.DateTimeField(null=True)
+    draft = models.BooleanField(
+        default=False, help_text="It began with a file on the start page; until something is said or set in it."
+    )
     tip = models.ForeignKey(
         "Run", null=True, on_delete=models.SET_NULL, related_name="+", help_text="The last run of the shown branch."
     )
@@ -44,9 +194,79 @@ class Conversation(models.Model):
             models.Index(fields=["owner", "-updated_at"], name="conversation_by_owner"),
             models.Index(fields=["deleted_at"], condition=Q(deleted_at__isnull=False), name="conversation_deleted"),
         ]
+        constraints = [
+            models.CheckConstraint(condition=_within("temperature", 0, 2), name="conversation_temperature"),
+            models.CheckConstraint(condition=_within("max_tokens", 1, 1_000_000), name="conversation_max_tokens"),
+            models.CheckConstraint(condition=_within("max_turns", 1, 100), name="conversation_max_turns"),
+            models.CheckConstraint(
+                condition=Q(tools__isnull=True) | Q(tool_set=None), name="conversation_tools_one_way"
+            ),
+        ]
 
     def __str__(self) -> str:
         return self.title or "New conversation"
+
+
+class OwnDefaults(models.Model):
+    """A person's choice of what new conversations of theirs begin with; empty parts leave it to the installation."""
+
+    person = models.OneToOneField(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    instructions = models.TextField(blank=True, default="")
+    temperature = models.FloatField(null=True)
+    max_tokens = models.PositiveIntegerField(null=True)
+    max_turns = models.PositiveSmallIntegerField(null=True)
+    # Without any of these: the tools that an administrator chose for new conversations.
+    all_tools = models.BooleanField(default=False)
+    tools = JSONTextField(null=True)
+    tool_set = models.ForeignKey(ToolSet, null=True, on_delete=models.PROTECT, related_name="+")
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(condition=_within("temperature", 0, 2), name="default_temperature"),
+            models.CheckConstraint(condition=_within("max_tokens", 1, 1_000_000), name="default_max_tokens"),
+            models.CheckConstraint(condition=_within("max_turns", 1, 100), name="default_max_turns"),
+        ]
+
+    def __str__(self) -> str:
+        return f"what conversations of {self.person_id} begin with"
+
+
+class Preset(models.Model):
+    """A beginning for conversations, published by administrators; presets.py changes it.
+
+    A conversation takes its values over when it begins, so that nothing of it changes with the preset. What is empty
+    is left to who begins it.
+    """
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    name = models.CharField(max_length=64)
+    description = models.CharField(max_length=300, blank=True, default="")
+    instructions = models.TextField(blank=True, default="")
+    # Without an endpoint it is that of the environment.
+    chooses_model = models.BooleanField(default=False)
+    endpoint = models.ForeignKey(ModelEndpoint, null=True, on_delete=models.PROTECT, related_name="+")
+    model = models.CharField(max_length=200, blank=True, default="")
+    tool_set = models.ForeignKey(ToolSet, null=True, on_delete=models.PROTECT, related_name="presets")
+    starters = JSONTextField(default=list, help_text="Sentences to begin with.")
+    temperature = models.FloatField(null=True)
+    max_tokens = models.PositiveIntegerField(null=True)
+    max_turns = models.PositiveSmallIntegerField(null=True)
+    asks = models.CharField(max_length=16, default="tools", help_text="A word of gate.Asks.")
+    published = models.BooleanField(default=False)
+    created_at = models.DateTimeField(default=timezone.now)
+    updated_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        ordering = ["name"]
+        constraints = [
+            models.UniqueConstraint(Lower("name"), name="one_preset_of_a_name"),
+            models.CheckConstraint(condition=_within("temperature", 0, 2), name="preset_temperature"),
+            models.CheckConstraint(condition=_within("max_tokens", 1, 1_000_000), name="preset_max_tokens"),
+            models.CheckConstraint(condition=_within("max_turns", 1, 100), name="preset_max_turns"),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
 
 
 class Run(models.Model):
@@ -60,6 +280,8 @@ class Run(models.Model):
     shown = models.BooleanField(default=True, help_text="It is on the branch that people see and the model reads.")
     status = models.CharField(max_length=8, choices=RunStatus.choices, default=RunStatus.RUNNING)
     error = models.TextField(blank=True)
+    retrying = models.TextField(blank=True, default="", help_text="Why the model is about to be asked once more.")
+    refused_images = models.BooleanField(default=False, help_text="It failed, and without images it might not have.")
     # The assistant message whose calls are not all answered yet.
     turn_id = models.UUIDField(null=True)
     turns = models.PositiveSmallIntegerField(default=0)
@@ -86,10 +308,11 @@ class Run(models.Model):
 
 
 class Role(models.TextChoices):
-    USER = "user", "You"
-    ASSISTANT = "assistant", "Assistant"
-    TOOL = "tool", "Tool"
-    NOTICE = "notice", "hitlchat"
+    USER = "user", gettext_noop("You")
+    ASSISTANT = "assistant", gettext_noop("Assistant")
+    TOOL = "tool", gettext_noop("Tool")
+    NOTICE = "notice", gettext_noop("hitlchat")
+    SUMMARY = "summary", gettext_noop("Summary")
 
 
 class MessageState(models.TextChoices):
@@ -120,6 +343,9 @@ class Message(models.Model):
     # The same with what the model's server added, for that endpoint alone; empty if it added nothing.
     echo = models.TextField(blank=True, default="")
     echo_to = models.TextField(blank=True, default="")
+    # Of a summary: the ids of the messages in whose place the model reads it, unless a person has undone that.
+    stands_for = JSONTextField(null=True)
+    undone = models.BooleanField(default=False)
     state = models.CharField(max_length=10, choices=MessageState.choices, default=MessageState.COMPLETE)
     created_at = models.DateTimeField(default=timezone.now)
 
@@ -131,6 +357,39 @@ class Message(models.Model):
 
     def __str__(self) -> str:
         return f"{self.role} {self.seq}"
+
+
+class ModelUse(models.Model):
+    """One answer of a model server that said how many tokens it took; usage.py adds it and counts.
+
+    It outlives its conversation: what a person used today counts also once they have deleted that.
+    """
+
+    person = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    conversation_id = models.UUIDField()
+    run_id = models.UUIDField(null=True)
+    # Null: it was asked for the conversation's title, or for a summary of its older part.
+    message_id = models.UUIDField(null=True)
+    endpoint = models.ForeignKey(ModelEndpoint, null=True, on_delete=models.PROTECT, related_name="+")
+    model = models.CharField(max_length=200)
+    input_tokens = models.PositiveIntegerField()
+    output_tokens = models.PositiveIntegerField()
+    # Of the input and of the output, where the server says so.
+    cached_tokens = models.PositiveIntegerField(default=0)
+    reasoning_tokens = models.PositiveIntegerField(default=0)
+    # In millionths, by the prices at that time; null where there were none.
+    cost = models.BigIntegerField(null=True)
+    at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["person", "at"], name="use_by_person"),
+            models.Index(fields=["conversation_id"], name="use_by_conversation"),
+            models.Index(fields=["at"], name="use_by_time"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.input_tokens} + {self.output_tokens} of {self.model}"
 
 
 class QueuedMessage(models.Model):
@@ -146,6 +405,45 @@ class QueuedMessage(models.Model):
 
     def __str__(self) -> str:
         return self.content[:80]
+
+
+class Attachment(models.Model):
+    """A file that a person sent with a message, or is about to send; attachments/ keeps it, its bytes by `digest`."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    conversation = models.ForeignKey(Conversation, on_delete=models.CASCADE, related_name="attachments")
+    # Without both it is part of a draft.
+    message = models.ForeignKey(Message, null=True, on_delete=models.CASCADE, related_name="attachments")
+    queued = models.ForeignKey(QueuedMessage, null=True, on_delete=models.SET_NULL, related_name="attachments")
+    place = models.PositiveSmallIntegerField(default=0)
+    name = models.CharField(max_length=255)
+    media_type = models.CharField(max_length=100)
+    size = models.PositiveIntegerField()
+    digest = models.CharField(max_length=64)
+    # What the model may read of a text or PDF, of how many characters; `sent` is what it was sent of them.
+    text = models.TextField(blank=True, default="")
+    length = models.PositiveIntegerField(default=0)
+    sent = models.PositiveIntegerField(default=0)
+    # Of a PDF: how many of its pages the text comes from.
+    pages = models.PositiveIntegerField(default=0)
+    pages_read = models.PositiveIntegerField(default=0)
+    created_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        ordering = ["place", "id"]
+        indexes = [
+            models.Index(fields=["digest"], name="attachment_by_digest"),
+            models.Index(
+                fields=["created_at"], condition=Q(message__isnull=True, queued__isnull=True), name="attachment_unsent"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def is_image(self) -> bool:
+        return self.media_type.startswith("image/")
 
 
 class SentMessage(models.Model):

@@ -3,14 +3,17 @@
 After a run that failed or was stopped none begins by itself: the person sends it, or takes it back.
 """
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
-from django.db import transaction
+from django.db import IntegrityError, transaction
 
 from hitlchat.agent import runs
-from hitlchat.agent.models import Message, QueuedMessage, RunStatus
-from hitlchat.agent.runs import Claim, Gone, RunActive
+from hitlchat.agent.attachments import keeping
+from hitlchat.agent.models import Attachment, Message, QueuedMessage, RunStatus
+from hitlchat.agent.runs import Claim, Gone
 from hitlchat.base.problems import Conflict
 
 MOST: Final = 20
@@ -23,23 +26,35 @@ class QueueFull(Conflict):
         super().__init__(f"{MOST} messages wait already. Take one back, or wait until the next one is sent.")
 
 
-def add(conversation_id: UUID, content: str) -> QueuedMessage:
-    """Keep a message until the run is done. Raises: QueueFull, Gone."""
+@dataclass(frozen=True)
+class TakenBack:
+    """A message that is not sent any more, with its files, which belong to the draft again."""
+
+    content: str
+    attachments: list[Attachment]
+
+
+def add(conversation_id: UUID, content: str, attached: Sequence[UUID] = ()) -> QueuedMessage:
+    """Keep a message until the run is done. Raises: QueueFull, Gone, BadAttachments."""
     with transaction.atomic():
         held = runs.hold_conversation(conversation_id)
         if held.queued.count() >= MOST:
             raise QueueFull
-        return held.queued.create(content=content)
+        rows = keeping.claim(held, attached)
+        message = held.queued.create(content=content)
+        keeping.queue(rows, message)
+    return message
 
 
-def take_back(conversation_id: UUID, message_id: UUID) -> str | None:
-    """Return what the message says, which is not sent any more; None: it was sent, or taken back before."""
+def take_back(conversation_id: UUID, message_id: UUID) -> TakenBack | None:
+    """Return the message, which is not sent any more; None: it was sent, or taken back before."""
     with transaction.atomic():
         row = QueuedMessage.objects.select_for_update().filter(conversation_id=conversation_id, pk=message_id).first()
         if row is None:
             return None
+        attached = keeping.waiting(row)
         row.delete()
-    return row.content
+    return TakenBack(row.content, attached)
 
 
 def begin_next(conversation_id: UUID, *, whatever: bool = False) -> tuple[Message, Claim] | None:
@@ -57,10 +72,13 @@ def begin_next(conversation_id: UUID, *, whatever: bool = False) -> tuple[Messag
             is_done = held.tip is not None and held.tip.status == RunStatus.DONE
             if row is None or not (is_done or whatever) or not held.owner.is_active:
                 return None
+            attached = keeping.waiting(row)
             row.delete()
-            return runs.start(held, row.content)
-    except (Gone, RunActive):
+            run = runs.begin(held, held.tip)
+            message = runs.say(held, run, row.content, attached)
+    except (Gone, IntegrityError):
         return None
+    return message, Claim(run.pk, held.pk, run.owner)
 
 
 def ready() -> list[UUID]:

@@ -1,13 +1,16 @@
 """Drives runs in this process: one task for each claimed run, a heartbeat for their leases, and the sweeper."""
 
 import asyncio
+from collections.abc import Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 from uuid import UUID
 
 from django.conf import settings
+from django.db import transaction
 
-from hitlchat.agent import branches, queued, runs, transcript, writing
+from hitlchat.agent import branches, compaction, queued, runs, titles, transcript, writing
 from hitlchat.agent.loop import advance
 from hitlchat.agent.models import Conversation, Message
 from hitlchat.agent.runs import Claim, SaidBefore
@@ -16,8 +19,9 @@ from hitlchat.base.background import Worker, background
 from hitlchat.base.database import in_db
 from hitlchat.gate import perform
 from hitlchat.gate.actor import Actor
+from hitlchat.gate.models import delegation
+from hitlchat.gate.settling import sweep
 from hitlchat.gate.status import SETTLED, Status
-from hitlchat.gate.sweep import sweep
 
 SWEEP_SECONDS = 2.0
 # A call bears the time of its move, and shows only when that is committed.
@@ -28,13 +32,13 @@ ENDED = frozenset({Status.SUCCEEDED, Status.FAILED})
 _driving: dict[Claim, asyncio.Task[Any]] = {}
 
 
-def say(conversation: Conversation, content: str, key: str = "") -> tuple[Message, UUID]:
+def say(conversation: Conversation, content: str, key: str = "", attached: Sequence[UUID] = ()) -> tuple[Message, UUID]:
     """Store what the user says and let the assistant begin; nothing more where `key` has said it before.
 
-    Raises: RunActive while a run goes on, KeyReused.
+    Raises: RunActive while a run goes on, KeyReused, BadAttachments.
     """
     try:
-        message, claim = runs.start(conversation, content, key)
+        message, claim = runs.start(conversation, content, key, attached)
     except SaidBefore as before:
         return before.message, before.run_id
     _start(claim, begins=True)
@@ -42,9 +46,9 @@ def say(conversation: Conversation, content: str, key: str = "") -> tuple[Messag
     return message, claim.run_id
 
 
-def queue(conversation: Conversation, content: str) -> None:
-    """Have it said once the run that goes on is done. Raises: QueueFull, Gone."""
-    queued.add(conversation.pk, content)
+def queue(conversation: Conversation, content: str, attached: Sequence[UUID] = ()) -> None:
+    """Have it said once the run that goes on is done. Raises: QueueFull, Gone, BadAttachments."""
+    queued.add(conversation.pk, content, attached)
     # The run may have ended just before.
     if not go_on(conversation.pk):
         writing.tell_soon(conversation.pk, "queued")
@@ -62,23 +66,30 @@ def go_on(conversation_id: UUID, *, whatever: bool = False) -> bool:
     return True
 
 
-def retry(conversation: Conversation) -> UUID:
+def retry(conversation: Conversation, *, without_images: bool = False) -> UUID:
     """Have the assistant work once more on what was said last; the id of the run.
 
     Raises: RunActive, NothingToRetry, Gone.
     """
-    claim = runs.retry(conversation)
+    claim = runs.retry(conversation, without_images=without_images)
     _start(claim, begins=True)
-    writing.tell_soon(conversation.pk, "run")
+    writing.tell_soon(conversation.pk, "resync" if without_images else "run")
     return claim.run_id
 
 
-def instead(conversation: Conversation, run_id: UUID, content: str | None) -> UUID:
+def instead(
+    conversation: Conversation,
+    run_id: UUID,
+    content: str | None,
+    attached: Sequence[UUID] | None = None,
+    *,
+    without_images: bool = False,
+) -> UUID:
     """Say `content` in place of what the run began with, or the same again; the id of the run that works on it.
 
-    Raises: RunActive, NoSuchVersion, Gone.
+    Raises: RunActive, NoSuchVersion, Gone, BadAttachments.
     """
-    claim = branches.instead(conversation.pk, run_id, content)
+    claim = branches.instead(conversation.pk, run_id, content, attached, without_images=without_images)
     _start(claim, begins=True)
     writing.tell_soon(conversation.pk, "resync")
     return claim.run_id
@@ -90,12 +101,28 @@ def switch(conversation: Conversation, run_id: UUID) -> None:
     writing.tell_soon(conversation.pk, "resync")
 
 
-def stop(run_id: UUID, conversation_id: UUID, actor: Actor) -> bool:
+def undo_summary(conversation: Conversation, message_id: UUID, *, undone: bool = True) -> None:
+    """Send what a summary stands for whole again; not `undone`: the summary. Raises: RunActive, NoSuchSummary, Gone."""
+    compaction.undo(conversation.pk, message_id, undone=undone)
+    writing.tell_soon(conversation.pk, "resync")
+
+
+def stop(run_id: UUID, conversation_id: UUID, actor: Actor, *, why: str = runs.BY_THE_PERSON) -> bool:
     """End a run; False if it was over already."""
-    stopped = runs.stop(run_id, actor, written=writing.text_of(run_id))
+    stopped = runs.stop(run_id, actor, written=writing.so_far(run_id), why=why)
+    # An agent's is stopped within a transaction.
+    transaction.on_commit(partial(_stopped, run_id, conversation_id), robust=True)
+    return stopped
+
+
+def _stopped(run_id: UUID, conversation_id: UUID) -> None:
     background.spawn(_abandon, run_id)
     writing.tell_soon(conversation_id, "resync")
-    return stopped
+
+
+def take_up(claim: Claim) -> None:
+    """Work on the run of an agent, which just began."""
+    _start(claim, begins=True)
 
 
 def heartbeat() -> Worker:
@@ -154,6 +181,8 @@ async def _drive(claim: Claim, begins: bool) -> None:
         raise
     finally:
         del _driving[claim]
+    if not background.leaving:
+        background.spawn(titles.give, claim.conversation_id)
     await in_db(_next)(claim.conversation_id)
 
 
@@ -195,6 +224,8 @@ def on_move(
         writing.tell_soon(conversation_id, "call", call=str(call_id), turn=str(turn_id), status=status.value)
     if turn_id is not None and (status in ANSWERED or (asked_again and status == Status.WAITING)):
         runs.refresh_status(turn_id)
+    if conversation_id is not None:
+        background.spawn(_tell_those_above, conversation_id, call_id, status)
     if turn_id is not None and status in SETTLED:
         _wake(turn_id)
     if conversation_id is not None and status in ANSWERED:
@@ -203,6 +234,25 @@ def on_move(
             _wake(waiting)
     if conversation_id is not None and status in ENDED and (note := transcript.correct(call_id)) is not None:
         writing.tell_soon(conversation_id, "message", message=str(note.pk))
+
+
+async def _tell_those_above(conversation_id: UUID, call_id: UUID, status: Status) -> None:
+    """Have the runs that wait for an agent know whether it waits for a person, and their pages show what it does."""
+    for above_id, agent_call_id, turn_id in await in_db(_refresh_those_above)(conversation_id):
+        # Twice: for the cards and counts, and for the line of the agent.
+        await writing.tell(above_id, "call", call=str(call_id), turn="", status=status.value)
+        executing = Status.EXECUTING.value
+        await writing.tell(above_id, "call", call=str(agent_call_id), turn=str(turn_id), status=executing)
+
+
+def _refresh_those_above(conversation_id: UUID) -> list[tuple[UUID, UUID, UUID]]:
+    """Return which conversations are above, with the call of the agent in each and its turn; the nearest first."""
+    found = []
+    for step in delegation.steps(conversation_id):
+        if step.above_id is not None and step.call.turn_id is not None:
+            runs.refresh_status(step.call.turn_id)
+            found.append((step.above_id, step.call_id, step.call.turn_id))
+    return found
 
 
 def on_stop_requested(*, call_id: UUID, conversation_id: UUID | None, turn_id: UUID | None, **_: Any) -> None:

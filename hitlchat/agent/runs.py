@@ -3,29 +3,35 @@
 Only this file writes its status.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID, uuid4
 
+from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
+from django.utils.translation import gettext_noop
 
-from hitlchat.agent import search, transcript
-from hitlchat.agent.models import ACTIVE, Conversation, Message, Role, Run, RunStatus, SentMessage
+from hitlchat.agent import routes, search, subagents, transcript
+from hitlchat.agent.answer import Answer
+from hitlchat.agent.attachments import keeping
+from hitlchat.agent.models import ACTIVE, Attachment, Conversation, Message, Run, RunStatus, SentMessage, Titling
 from hitlchat.base import canonical, database, lease
+from hitlchat.base.background import background
 from hitlchat.base.problems import Conflict, Invalid, NotFound
-from hitlchat.gate import queue, stopping, withdraw
-from hitlchat.gate.actor import Actor, Caller
+from hitlchat.gate import queue, stopping
+from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import ToolCall
 from hitlchat.gate.status import SETTLED, Status
 from hitlchat.gate.submit import CallRequest, Prepared, admit
 
 FAILED: Final = (RunStatus.FAILED, RunStatus.STOPPED)
-STOPPED = "The run ended before anyone was asked about this call."
+BY_THE_PERSON = gettext_noop("the run was stopped")
+STOPPED = gettext_noop("The run ended before anyone was asked about this call.")
 
 
 def count(turn_id: UUID | None) -> int:
@@ -63,13 +69,12 @@ def _left(turn_id: UUID | None) -> list[tuple[int, dict[str, Any]]]:
 
 
 def _held_requests(run: Run) -> list[CallRequest]:
-    owner, said = run.conversation.owner, prompt(run)
+    caller, said = subagents.caller_of(run.conversation), subagents.said_by_person(run.conversation)
     return [
         CallRequest(
             tool_name=call["function"]["name"],
             arguments=call["function"]["arguments"],
-            caller=Caller("chat", owner.pk, owner.get_username()),
-            among=run.conversation.tools,
+            caller=caller,
             conversation_id=run.conversation_id,
             turn_id=run.turn_id,
             position=position,
@@ -89,19 +94,21 @@ class KeyReused(Invalid):
     field = "Idempotency-Key"
 
     def __init__(self) -> None:
-        super().__init__("This key was sent with another message within the last 24 hours: take a new one.")
+        super().__init__(
+            gettext_noop("This key was sent with another message within the last 24 hours: take a new one.")
+        )
 
 
 class SaidBefore(Exception):
     """The same message came with its key before: `message`, which began the run `run_id`."""
 
     def __init__(self, message: Message) -> None:
-        super().__init__("This message was said already.")
+        super().__init__(gettext_noop("This message was said already."))
         assert message.run_id is not None
         self.message, self.run_id = message, message.run_id
 
 
-def check(conversation: Conversation, content: str, key: str) -> None:
+def check(conversation: Conversation, content: str, key: str, attached: Sequence[UUID] = ()) -> None:
     """Let pass what is said for the first time; without a key, everything.
 
     Raises: SaidBefore, KeyReused.
@@ -110,22 +117,28 @@ def check(conversation: Conversation, content: str, key: str) -> None:
     found = rows.select_related("message").first() if key else None
     if found is None:
         return
-    if found.digest != _digest(conversation, content):
+    if found.digest != _digest(conversation, content, attached):
         raise KeyReused
     raise SaidBefore(found.message)
 
 
-def keep(conversation: Conversation, content: str, key: str, message: Message) -> None:
+def keep(
+    conversation: Conversation, content: str, key: str, message: Message, *, attached: Sequence[UUID] = ()
+) -> None:
     """Remember what was said with this key; within the transaction that says it. IntegrityError: it was just used."""
     mine = SentMessage.objects.filter(owner_id=conversation.owner_id)
     mine.filter(made_at__lte=Now() - KEPT).delete()
     mine.create(
-        owner_id=conversation.owner_id, key=key, digest=_digest(conversation, content), message=message, made_at=Now()
+        owner_id=conversation.owner_id,
+        key=key,
+        digest=_digest(conversation, content, attached),
+        message=message,
+        made_at=Now(),
     )
 
 
-def _digest(conversation: Conversation, content: str) -> str:
-    return canonical.sha256([str(conversation.pk), content])
+def _digest(conversation: Conversation, content: str, attached: Sequence[UUID]) -> str:
+    return canonical.sha256([str(conversation.pk), content, *map(str, attached)])
 
 
 _leases = lease.Leases()
@@ -135,21 +148,28 @@ class RunActive(Conflict):
     """A run of this conversation still goes on; the new message has to wait."""
 
     def __init__(self) -> None:
-        super().__init__("The assistant is still working on the last message.")
+        super().__init__(gettext_noop("The assistant is still working on the last message."))
 
 
 class NothingToRetry(Conflict):
     """The last run did what it was to do."""
 
     def __init__(self) -> None:
-        super().__init__("There is nothing to try again: the last answer is complete.")
+        super().__init__(gettext_noop("There is nothing to try again: the last answer is complete."))
 
 
 class Gone(NotFound):
     """The conversation was deleted."""
 
     def __init__(self) -> None:
-        super().__init__("This conversation was deleted.")
+        super().__init__(gettext_noop("This conversation was deleted."))
+
+
+class AgentsOwn(Conflict):
+    """Nobody but whoever called the agent says anything in its conversation."""
+
+    def __init__(self) -> None:
+        super().__init__(gettext_noop("An agent works here for another conversation: say it there."))
 
 
 class LostClaim(Exception):
@@ -166,32 +186,45 @@ class Claim:
         return Run.objects.filter(pk=self.run_id, owner=self.token, status__in=ACTIVE)
 
 
-def start(conversation: Conversation, content: str, key: str = "") -> tuple[Message, Claim]:
-    """Add the user's message and begin a run for it, claimed by this process.
+def start(
+    conversation: Conversation, content: str, key: str = "", attached: Sequence[UUID] = ()
+) -> tuple[Message, Claim]:
+    """Add the user's message and begin a run for it, claimed by this process. `attached`: files for it, not sent yet.
 
-    Raises: RunActive if a run goes on; Gone if it was deleted; SaidBefore, KeyReused by the `key` of the message.
+    Raises: RunActive if a run goes on; Gone if it was deleted; SaidBefore, KeyReused by the `key` of the message;
+    BadAttachments.
     """
-    check(conversation, content, key)
+    check(conversation, content, key, attached)
     try:
         with transaction.atomic():
             held = hold_conversation(conversation.pk)
             run = begin(held, held.tip)
-            message = transcript.add_user(conversation, run, content)
+            message = say(held, run, content, keeping.claim(held, attached))
             if key:
-                keep(conversation, content, key, message)
-            if not held.title:
-                _take_title(held, content)
+                keep(conversation, content, key, message, attached=attached)
     except IntegrityError as error:
         # The same may have been sent twice at once.
-        check(conversation, content, key)
+        check(conversation, content, key, attached)
         raise RunActive from error
     return message, Claim(run.pk, conversation.pk, run.owner)
 
 
-def retry(conversation: Conversation) -> Claim:
+def say(held: Conversation, run: Run, content: str, attached: Sequence[Attachment]) -> Message:
+    """Add what begins `run`; the first message makes the title of its conversation."""
+    message = transcript.add_user(held, run, content, attached)
+    if not held.title:
+        _take_title(held, content or attached[0].name)
+    return message
+
+
+WITHOUT_IMAGES: Final = "This model takes no images here: from now on it is sent only their names."
+
+
+def retry(conversation: Conversation, *, without_images: bool = False) -> Claim:
     """Begin another run for what was said last, since the one before failed or was stopped; claimed by this process.
 
     What was written before an answer was cut off stays in the transcript, and the model does not read it again.
+    `without_images`: the model of the conversation is sent none from now on.
     Raises: RunActive if a run goes on, Gone if the conversation was deleted, NothingToRetry.
     """
     try:
@@ -204,19 +237,43 @@ def retry(conversation: Conversation) -> Claim:
                 raise NothingToRetry
             run = begin(held, last)
             transcript.forget_cut(last)
+            if without_images:
+                leave_out_images(held, run, last)
     except IntegrityError as error:
         raise RunActive from error
     return Claim(run.pk, conversation.pk, run.owner)
 
 
+def leave_out_images(held: Conversation, run: Run, last: Run | None) -> None:
+    """Send the model of the conversation no images from `run` on, if it refused them in the `last` one."""
+    if last is not None and last.refused_images:
+        Conversation.objects.filter(pk=held.pk).update(no_images_for=routes.name_of(held))
+        transcript.add_notice(held.pk, run.pk, WITHOUT_IMAGES)
+
+
 def hold_conversation(conversation_id: UUID) -> Conversation:
-    """Return the conversation as it is, which nobody else changes within this transaction. Raises: Gone."""
+    """Return a person's conversation as it is, which nobody else changes within this transaction.
+
+    Raises: Gone; AgentsOwn, if it is none of a person's.
+    """
     rows = Conversation.objects.filter(pk=conversation_id, deleted_at=None).select_related("tip")
     # Not its key: what a run that goes on stores meanwhile points to it, and must not wait for this in a circle.
     found = rows.select_for_update(of=("self",), no_key=True).first()
     if found is None:
         raise Gone
+    if found.call_id is not None:
+        raise AgentsOwn
     return found
+
+
+def begin_task(conversation: Conversation, task: str) -> Claim:
+    """Begin the one run of an agent, within the transaction that makes its conversation; claimed by this process."""
+    run = begin(conversation, None)
+    transcript.add_user(conversation, run, task)
+    claim = Claim(run.pk, conversation.pk, run.owner)
+    if not background.running:
+        release(claim)
+    return claim
 
 
 def begin(held: Conversation, parent: Run | None) -> Run:
@@ -230,15 +287,10 @@ def begin(held: Conversation, parent: Run | None) -> Run:
 
 
 def _take_title(held: Conversation, content: str) -> None:
-    title = _title(content)
-    Conversation.objects.filter(pk=held.pk).update(title=title)
+    title = short(content)
+    titling = Titling.DUE if settings.CHAT_TITLES else Titling.OVER
+    Conversation.objects.filter(pk=held.pk).update(title=title, titling=titling)
     search.note_title(held.pk, title)
-
-
-def prompt(run: Run) -> str:
-    """Return what the person said that the run works on: nothing is said while one goes on."""
-    said = Message.objects.shown().filter(conversation_id=run.conversation_id, role=Role.USER).order_by("-seq")
-    return said.values_list("content", flat=True).first() or ""
 
 
 def claim_lapsed(mine: Collection[str] = ()) -> list[Claim]:
@@ -304,8 +356,9 @@ def park_with(claim: Claim, statuses: Collection[str]) -> bool:
 
 
 def refresh_status(turn_id: UUID) -> None:
-    """A parked run is `waiting` only while one of its calls waits for a person."""
+    """A parked run is `waiting` only while one of its calls waits for a person, or an agent that it called does."""
     waits = ToolCall.objects.filter(turn_id=turn_id, status=Status.WAITING).exists()
+    waits = waits or Run.objects.filter(status=RunStatus.WAITING, conversation__call__turn_id=turn_id).exists()
     status = RunStatus.WAITING if waits else RunStatus.RUNNING
     Run.objects.filter(turn_id=turn_id, parked=True, status__in=ACTIVE).exclude(status=status).update(status=status)
 
@@ -327,15 +380,21 @@ def release(claim: Claim) -> None:
     claim.rows().update(lease_until=database.now())
 
 
-def finish(claim: Claim, status: RunStatus, error: str = "") -> None:
-    """End the run. LostClaim if it is not this process's to end."""
-    _update(claim, status=status, error=error, finished_at=timezone.now(), owner="", lease_until=None, turn_id=None)
+def finish(claim: Claim, status: RunStatus, error: str = "", *, refused_images: bool = False) -> None:
+    """End the run, and the call that an agent's run works for. LostClaim if it is not this process's to end."""
+    over = {"owner": "", "lease_until": None, "turn_id": None, "retrying": "", "refused_images": refused_images}
+    with transaction.atomic():
+        _update(claim, status=status, error=error, finished_at=timezone.now(), **over)
+        subagents.conclude(claim.run_id)
 
 
-def stop(run_id: UUID, actor: Actor, *, written: str = "") -> bool:
+def stop(run_id: UUID, actor: Actor, *, written: Answer | None = None, why: str = BY_THE_PERSON) -> bool:
     """End a run at the user's wish: what waits is withdrawn, what executes is told to stop. False if it was over.
 
-    `written` is the open answer as far as this process knows it, which may be more than is stored.
+    Agents that it called are stopped within the same transaction, with all below them.
+
+    `written` is the open answer as far as this process knows it, which may be more than is stored; `why` is what is
+    said of the calls that are withdrawn.
     """
     with transaction.atomic():
         rows = Run.objects.filter(pk=run_id, status__in=ACTIVE)
@@ -345,8 +404,9 @@ def stop(run_id: UUID, actor: Actor, *, written: str = "") -> bool:
         if ended != 1:
             return False
         run = Run.objects.select_related("conversation__owner").get(pk=run_id)
-        transcript.keep_partial(run, written)
-        leave_turn(run, actor, "the run was stopped")
+        transcript.keep_partial(run, written or Answer())
+        leave_turn(run, actor, why)
+        subagents.conclude(run_id)
     return True
 
 
@@ -356,7 +416,7 @@ def leave_turn(run: Run, actor: Actor, why: str) -> None:
     """
     if run.turn_id is None:
         return
-    withdraw.withdraw_turn(run.turn_id, actor=actor, why=why)
+    stopping.withdraw_turn(run.turn_id, actor=actor, why=why)
     stopping.request_turn(run.turn_id, actor)
     give_up(run)
     transcript.answer_calls(run.conversation, run, run.turn_id)
@@ -396,6 +456,7 @@ def _update(claim: Claim, **columns: Any) -> None:
         raise LostClaim(f"run {claim.run_id} is no longer held")
 
 
-def _title(content: str) -> str:
-    words = " ".join(content.split())
+def short(text: str) -> str:
+    """Return `text` as a title: one line, cut between words."""
+    words = " ".join(text.split())
     return words if len(words) <= 60 else words[:59].rsplit(" ", 1)[0] + "…"

@@ -5,10 +5,11 @@ from uuid import UUID
 
 from asgiref.sync import async_to_sync
 from django.db import transaction
+from django.utils.translation import gettext_noop
 
 from hitlchat.agent import transcript, writing
 from hitlchat.agent.models import Conversation
-from hitlchat.gate import queue, sweep
+from hitlchat.gate import queue, settling
 from hitlchat.gate.actor import Actor, Caller
 from hitlchat.gate.models import AuditEvent, ToolCall
 from hitlchat.gate.status import Status
@@ -24,7 +25,7 @@ class NotAgain(Exception):
 
 def mark(call_id: UUID, outcome: Literal["done", "failed"], actor: Actor, *, remark: str = "") -> ToolCall:
     """NoSuchApproval, AlreadySettled, BadRemark as `resolve` raises them."""
-    call = sweep.resolve(call_id, outcome, actor, remark=remark)
+    call = settling.resolve(call_id, outcome, actor, remark=remark)
     if call.conversation_id and Conversation.objects.filter(pk=call.conversation_id).exists():
         words = "did happen" if outcome == "done" else "did not happen"
         who = "You" if call.caller_id == actor.user_id else "An administrator"
@@ -44,8 +45,8 @@ def again(old: ToolCall, actor: Actor, name: str, *, remark: str = "") -> ToolCa
     `old`: made for `actor`, whose name is `name`. Without the token of an MCP client, so on no grant of one.
     """
     if old.status != Status.UNKNOWN or actor.user_id is None or old.caller_id != actor.user_id:
-        raise NotAgain("Only a call with unknown outcome can be run again, by whom it was made for.")
-    said = {"remark": kept} if (kept := sweep.checked(remark)) else {}
+        raise NotAgain(gettext_noop("Only a call with unknown outcome can be run again, by whom it was made for."))
+    said = {"remark": kept} if (kept := settling.checked(remark)) else {}
     request = CallRequest(
         tool_name=old.tool_name,
         arguments=old.arguments,
@@ -59,9 +60,9 @@ def again(old: ToolCall, actor: Actor, name: str, *, remark: str = "") -> ToolCa
     with transaction.atomic():
         # Locked: of two tabs that ask for it, one gets it; and nobody marks it meanwhile.
         if not list(ToolCall.objects.select_for_update().filter(pk=old.pk, status=Status.UNKNOWN)):
-            raise NotAgain("Its outcome is not unknown any more.")
+            raise NotAgain(gettext_noop("Its outcome is not unknown any more."))
         if _is_again(old):
-            raise NotAgain("It has been submitted again already; its new call is below.")
+            raise NotAgain(gettext_noop("It has been submitted again already; its new call is below."))
         call = admit(prepared)
         if call.reason in queue.REASONS:
             # Said instead of recorded: a refused call in its place would be the one time that it can be run again.

@@ -3,12 +3,14 @@
 import asyncio
 import logging
 import time
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
 from channels.layers import get_channel_layer
 
 from hitlchat.agent import transcript
+from hitlchat.agent.answer import Answer, Reading
 from hitlchat.agent.models import Message
 from hitlchat.agent.runs import Claim, LostClaim
 from hitlchat.base.background import background, layer_errors
@@ -49,10 +51,10 @@ STORE_CHARACTERS = 2048
 _open: "dict[UUID, Writing]" = {}
 
 
-def text_of(run_id: UUID) -> str:
-    """Return what this process has of the answer that it is writing for a run; nothing if it is writing none."""
+def so_far(run_id: UUID) -> Answer | None:
+    """Return what this process has of the answer that it is writing for a run; None if it is writing none."""
     found = _open.get(run_id)
-    return found.text if found else ""
+    return found.so_far if found else None
 
 
 class Writing:
@@ -60,18 +62,20 @@ class Writing:
     that joins late needs only what is stored.
     """
 
-    def __init__(self, claim: Claim, message: Message) -> None:
+    def __init__(self, claim: Claim, message: Message, reading: Reading) -> None:
         self._claim = claim
         self._message = message
+        self._reading = reading
+        self._thoughts_stored = 0
         self._parts: list[str] = []
         self._taken = 0
         self._tail = ""
         self._stored = 0
-        self._stored_at = time.monotonic()
+        self._looked_at = time.monotonic()
 
     @property
-    def text(self) -> str:
-        return "".join(self._parts)
+    def so_far(self) -> Answer:
+        return replace(self._reading.so_far(), text="".join(self._parts))
 
     def feed(self, text: str) -> None:
         self._parts.append(text)
@@ -90,9 +94,17 @@ class Writing:
             await asyncio.sleep(FLUSH_SECONDS)
             if self._taken < len(self._parts):
                 await self._tell()
-            due = time.monotonic() - self._stored_at >= STORE_SECONDS
-            if self._tail and (due or len(self._tail) >= STORE_CHARACTERS):
-                await self._store()
+            due = time.monotonic() - self._looked_at >= STORE_SECONDS
+            thoughts = self._new_thoughts() if due else ""
+            if due:
+                self._looked_at = time.monotonic()
+            if thoughts or (self._tail and (due or len(self._tail) >= STORE_CHARACTERS)):
+                await self._store(thoughts)
+
+    def _new_thoughts(self) -> str:
+        """Return the thoughts once there are a quarter more than are stored: each time all of them are written."""
+        thoughts = self._reading.so_far().reasoning
+        return thoughts if len(thoughts) > self._thoughts_stored * 5 / 4 else ""
 
     async def _tell(self) -> None:
         self._tail += "".join(self._parts[self._taken :])
@@ -104,11 +116,12 @@ class Writing:
             self._claim.conversation_id, "delta", message=str(self._message.pk), base=self._stored, text=self._tail
         )
 
-    async def _store(self) -> None:
+    async def _store(self, thoughts: str) -> None:
         text, self._tail = self._tail, ""
+        self._thoughts_stored = len(thoughts) or self._thoughts_stored
         self._stored += len(text)
-        self._stored_at = time.monotonic()
-        if not await in_db(transcript.append)(self._message.pk, self._claim.token, text):
+        self._looked_at = time.monotonic()
+        if not await in_db(transcript.append)(self._message.pk, self._claim.token, text, thoughts):
             raise LostClaim("the answer is no longer wanted")
         # Says how much is stored now, so that a page that missed text gets it also while the model pauses.
         await self._announce()

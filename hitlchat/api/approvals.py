@@ -1,60 +1,258 @@
 """Approvals: the questions that wait for the signed-in person, and their answers."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
+from datetime import datetime
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from django.db.models import QuerySet
+from django.db.models import OuterRef, QuerySet, Subquery
 from django.shortcuts import get_object_or_404
 from ninja import Query, Router
+from pydantic import AwareDatetime, BaseModel, Field, StringConstraints
 
-from hitlchat.api import grants, schemas, shapes
+from hitlchat.api import calls, grants
 from hitlchat.api.auth import ApiRequest, decider
-from hitlchat.gate import attention, batch, decide, deciders, extending, taking_back
-from hitlchat.gate.models import Approval
+from hitlchat.api.calls import Decision
+from hitlchat.api.contract import STORABLE, Body, Object, Page, Shape
+from hitlchat.api.grants import Grant, NewGrant
+from hitlchat.gate import attention, batch, decide, deciders, disclosure, editing, question, who
+from hitlchat.gate import models as gate
 from hitlchat.gate.status import Status
 
 router = Router(tags=["approvals"], by_alias=True)
 
+ApprovalStatus = Literal["pending", "approved", "declined", "expired", "withdrawn"]
+Reason = Annotated[str, StringConstraints(max_length=500), STORABLE]
+
+# What became of the question; everything else comes after a yes.
+QUESTION_ENDS: dict[str, ApprovalStatus] = {
+    Status.WAITING: "pending",
+    Status.DECLINED: "declined",
+    Status.EXPIRED: "expired",
+    Status.WITHDRAWN: "withdrawn",
+}
+
+
+class Approve(Body):
+    modified_arguments: Object | None = None
+    consent_digest: str | None = None
+    grant: NewGrant | None = None
+
+
+class Reject(Body):
+    reason: Reason = ""
+
+
+class RejectQuery(BaseModel):
+    reason: Reason = Field("", description="Why, for programs that send no body.")
+
+
+class Extend(Body):
+    # Strict bodies take no text for a moment, and JSON has nothing else.
+    deadline: Annotated[AwareDatetime, Field(strict=False)] | None = Field(
+        default=None, description="The deadline as you saw it; if it is another by now, it stays as it is."
+    )
+
+
+class BatchItem(Body):
+    # Strict bodies take no text for an id, and JSON has nothing else.
+    id: Annotated[UUID, Field(strict=False)]
+    consent_digest: str
+
+
+class Batch(Body):
+    verdict: Literal["approve", "decline"]
+    items: Annotated[list[BatchItem], Field(min_length=2, max_length=50)]
+    reason: Reason = ""
+
+
+class BatchOutcome(Shape):
+    id: UUID
+    counted: bool = Field(description="Whether this answer is the one that counts for this call.")
+    detail: str
+    call_status: Status
+
+
+class BatchOutcomes(Shape):
+    outcomes: list[BatchOutcome]
+
+
+class QuestionField(Shape):
+    name: str = Field(description="What the answer calls it.")
+    label: str
+    kind: Literal["text", "number", "choice", "yes_no"]
+    choices: list[str] = Field(description="Of the kind choice; one of them is the answer.")
+    required: bool
+
+
+class Question(Shape):
+    text: str = Field(description="The model's words: show them as text, and as its own.")
+    fields: list[QuestionField]
+    seems_secret: bool = Field(description="It seems to ask for a password or key, which nobody should give.")
+
+
+class Approval(Shape):
+    id: UUID
+    call_id: UUID
+    tool_name: str
+    arguments: Object
+    prompt: str
+    requested_at: datetime
+    deadline: datetime
+    session_id: UUID | None
+    agents: list[calls.AgentStep] = Field(description=calls.AGENTS)
+    user_prompt: str
+    risk_level: int
+    consent_digest: str
+    status: ApprovalStatus
+    reason: str
+    grant_id: UUID | None = Field(description="The grant that was given together with the yes.")
+    preview: Object | None = Field(
+        description="What the call would do, as the tool's own preview code says: {text, table, error, cut}."
+    )
+    asked_times: int = Field(
+        description="How many identical calls wait. A yes runs one and withdraws the others; a no declines all."
+    )
+    asked_again: Object | None = Field(
+        description="Why it was asked about again after a yes, with the preview that was shown before."
+    )
+    question: Question | None = Field(
+        description="Of a call that asks the person: its form. A yes is an answer: `modifiedArguments` with `answer`, "
+        "an object with a value for each field by its name."
+    )
+    decided_by: Literal["requester", "approvers", "group"]
+    decider_group: str | None = Field(description="The group whose people decide, as it was called then.")
+    quorum: int = Field(description="How many different people have to say yes.")
+    approved_by: list[str] = Field(description="Who said yes; while it waits, those whose yes counts.")
+    who_decides: str = Field(description="All of that in words, as the card says it.")
+    decisions: list[Decision]
+    call_status: Status
+    result: Any
+    error: Object | None
+
+
+class Approved(Approval):
+    """An approval with the grant that was given together with the yes."""
+
+    grant: Grant
+
+
+class ApprovalFilter(Page):
+    status: ApprovalStatus | Literal["all"] = "pending"
+
+
+def with_all(rows: QuerySet[gate.Approval]) -> QuerySet[gate.Approval]:
+    """All that `approvals` needs of them. `given`: the id of the grant that was given with the yes, if one was."""
+    grants = gate.Grant.objects.filter(approval=OuterRef("pk"))
+    found = rows.annotate(given=Subquery(grants.values("pk")[:1]))
+    return found.select_related("call").prefetch_related("decisions__person")
+
+
+def approval(row: gate.Approval) -> Approval:
+    return approvals([row])[0]
+
+
+def approvals(rows: Iterable[gate.Approval]) -> list[Approval]:
+    """Return the approvals, with as many queries for many as for one."""
+    found = list(rows)
+    waiting = [row for row in found if row.call.status == Status.WAITING]
+    times, yes = batch.times(waiting), _counted(waiting)
+    return [_approval(row, times.get(row.pk, 1), yes.get(row.pk)) for row in found]
+
+
+def _approval(row: gate.Approval, times: int, yes: list[gate.Decision] | None) -> Approval:
+    shown, call = row.disclosure, row.call
+    return Approval.of(
+        row,
+        tool_name=call.tool_name,
+        arguments=call.arguments,
+        requested_at=row.created_at,
+        deadline=call.deadline or shown["deadline"],
+        session_id=shown["conversation"],
+        agents=calls.steps(shown.get("agents", [])),
+        user_prompt=shown["userPrompt"],
+        risk_level=disclosure.said(row),
+        consent_digest=row.digest,
+        status=QUESTION_ENDS.get(call.status, "approved"),
+        reason=shown["reason"],
+        grant_id=row.given,  # type: ignore[attr-defined]  # by `with_all`
+        preview=shown.get("preview"),
+        asked_times=times,
+        asked_again=shown.get("again"),
+        question=Question(**question.as_json(shown["arguments"])) if question.is_one(call) else None,
+        decided_by=call.decided_by,
+        decider_group=_group(shown.get("whoDecides")),
+        quorum=call.quorum,
+        approved_by=[each.person.get_username() for each in (_said_yes(row) if yes is None else yes)],
+        who_decides=who.sentences(row),
+        decisions=calls.decisions(row),
+        call_status=call.status,
+        result=call.result,
+        error=calls.error(call),
+    )
+
+
+def _group(rules: Object | None) -> str | None:
+    return rules["group"]["name"] if rules and rules["group"] else None
+
+
+def _counted(waiting: Iterable[gate.Approval]) -> dict[UUID, list[gate.Decision]]:
+    """The yeses that count, of those that need several."""
+    found: dict[UUID, list[gate.Decision]] = {row.pk: [] for row in waiting if row.call.quorum > 1}
+    for yes in deciders.counted(approval__in=list(found)).select_related("person"):
+        found[yes.approval_id].append(yes)
+    return found
+
+
+def _said_yes(row: gate.Approval) -> list[gate.Decision]:
+    return [each for each in row.decisions.all() if each.verdict == "approve" and each.round == row.call.round]
+
+
+def _with_grant(standing: Approval) -> Approved:
+    assert standing.grant_id is not None
+    return Approved(**standing.model_dump(), grant=grants.one(standing.grant_id))
+
+
 # Both bodies may be left out.
-NOTHING_MORE = grants.Approve()
-NO_REASON = schemas.Reject()
-NOTHING_SEEN = schemas.Extend()
+NOTHING_MORE = Approve()
+NO_REASON = Reject()
+NOTHING_SEEN = Extend()
 
 
-@router.get("", response=list[schemas.Approval])
-def list_approvals(request: ApiRequest, wanted: Query[schemas.ApprovalFilter]) -> list[schemas.Approval]:
+@router.get("", response=list[Approval])
+def list_approvals(request: ApiRequest, wanted: Query[ApprovalFilter]) -> list[Approval]:
     """Return what waits for you, the oldest first; or what was answered, the latest first."""
     rows = _with_status(_mine(request), wanted.status)
     order = ["created_at", "id"] if wanted.status == "pending" else ["-created_at", "-id"]
     page = rows.order_by(*order)[wanted.offset : wanted.offset + wanted.limit]
-    return shapes.approvals(page)
+    return approvals(page)
 
 
-@router.get("/{uuid:approval_id}", response=schemas.Approval)
-def read_approval(request: ApiRequest, approval_id: UUID) -> schemas.Approval:
+@router.get("/{uuid:approval_id}", response=Approval)
+def read_approval(request: ApiRequest, approval_id: UUID) -> Approval:
     """Return it as the card shows it. For who may decide by this credential, it counts as shown."""
     found = get_object_or_404(_mine(request, [approval_id]), pk=approval_id)
     attention.shown(found, request.auth.actor)
-    return shapes.approval(found)
+    return approval(found)
 
 
-@router.post("/{uuid:approval_id}/approve", response=grants.Approved | schemas.Approval)
-def approve(request: ApiRequest, approval_id: UUID, body: grants.Approve = NOTHING_MORE) -> schemas.Approval:
+@router.post("/{uuid:approval_id}/approve", response=Approved | Approval)
+def approve(request: ApiRequest, approval_id: UUID, body: Approve = NOTHING_MORE) -> Approval:
     """Say yes to exactly this call, or to it with `modifiedArguments`; with a `grant`, also to calls like it.
 
-    With `consentDigest`, only if the call that waits is the one you were shown.
+    The yes to a `question` is its answer: `{"modifiedArguments": {"answer": {"name": value}}}`; without one that fits
+    each field it is 422, and nothing is decided. With `consentDigest`, only if the call that waits is the one you were
+    shown.
     """
     actor = decider(request)
     scope = body.grant.scope if body.grant else None
     decide.approve(approval_id, actor, digest=body.consent_digest, edited=body.modified_arguments, grant=scope)
     standing = _standing(request, approval_id)
-    return grants.approved(standing) if body.grant else standing
+    return _with_grant(standing) if body.grant else standing
 
 
-@router.post("/{uuid:approval_id}/reject", response=schemas.Approval)
-def reject(
-    request: ApiRequest, approval_id: UUID, given: Query[schemas.RejectQuery], body: schemas.Reject = NO_REASON
-) -> schemas.Approval:
+@router.post("/{uuid:approval_id}/reject", response=Approval)
+def reject(request: ApiRequest, approval_id: UUID, given: Query[RejectQuery], body: Reject = NO_REASON) -> Approval:
     """Say no. The model is told the reason, which may stand in the body or in the address; that of the body comes
     first.
     """
@@ -62,30 +260,30 @@ def reject(
     return _standing(request, approval_id)
 
 
-@router.post("/{uuid:approval_id}/take-back", response=schemas.Approval)
-def take_back(request: ApiRequest, approval_id: UUID) -> schemas.Approval:
+@router.post("/{uuid:approval_id}/take-back", response=Approval)
+def take_back(request: ApiRequest, approval_id: UUID) -> Approval:
     """Withdraw a call that you approved, as long as it has not started; 409 once it has."""
-    taking_back.take_back_approval(approval_id, decider(request))
+    decide.take_back_approval(approval_id, decider(request))
     return _standing(request, approval_id)
 
 
-@router.post("/{uuid:approval_id}/extend", response=schemas.Approval)
-def extend(request: ApiRequest, approval_id: UUID, body: schemas.Extend = NOTHING_SEEN) -> schemas.Approval:
+@router.post("/{uuid:approval_id}/extend", response=Approval)
+def extend(request: ApiRequest, approval_id: UUID, body: Extend = NOTHING_SEEN) -> Approval:
     """Put the deadline off by five minutes, in the last minute of the question; 409 before. At most 30 days in all."""
-    extending.extend(approval_id, decider(request), seen=body.deadline)
+    editing.extend(approval_id, decider(request), seen=body.deadline)
     return _standing(request, approval_id)
 
 
-@router.post("/batch", response=schemas.BatchOutcomes)
-def answer_together(request: ApiRequest, body: schemas.Batch) -> schemas.BatchOutcomes:
+@router.post("/batch", response=BatchOutcomes)
+def answer_together(request: ApiRequest, body: Batch) -> BatchOutcomes:
     """Answer several calls of one tool, all below L4. Each is a decision of its own; some may be settled already."""
     items = [batch.Item(item.id, item.consent_digest) for item in body.items]
     told = batch.answer(items, body.verdict, decider(request), reason=body.reason)
     rows = _mine(request, [outcome.approval for outcome in told])
     standing = dict(rows.values_list("pk", "call__status"))
-    return schemas.BatchOutcomes(
+    return BatchOutcomes(
         outcomes=[
-            schemas.BatchOutcome(
+            BatchOutcome(
                 id=outcome.approval,
                 counted=outcome.counted,
                 detail=outcome.said,
@@ -96,17 +294,17 @@ def answer_together(request: ApiRequest, body: schemas.Batch) -> schemas.BatchOu
     )
 
 
-def _mine(request: ApiRequest, among: Collection[UUID] | None = None) -> QuerySet[Approval]:
-    return shapes.with_all(deciders.seen_by(request.auth.user.pk, among))
+def _mine(request: ApiRequest, among: Collection[UUID] | None = None) -> QuerySet[gate.Approval]:
+    return with_all(deciders.seen_by(request.auth.user.pk, among))
 
 
-def _standing(request: ApiRequest, approval_id: UUID) -> schemas.Approval:
-    return shapes.approval(get_object_or_404(_mine(request, [approval_id]), pk=approval_id))
+def _standing(request: ApiRequest, approval_id: UUID) -> Approval:
+    return approval(get_object_or_404(_mine(request, [approval_id]), pk=approval_id))
 
 
-def _with_status(rows: QuerySet[Approval], status: str) -> QuerySet[Approval]:
+def _with_status(rows: QuerySet[gate.Approval], status: str) -> QuerySet[gate.Approval]:
     if status == "all":
         return rows
     if status == "approved":
-        return rows.exclude(call__status__in=shapes.QUESTION_ENDS)
-    return rows.filter(call__status__in=[ours for ours, theirs in shapes.QUESTION_ENDS.items() if theirs == status])
+        return rows.exclude(call__status__in=QUESTION_ENDS)
+    return rows.filter(call__status__in=[ours for ours, theirs in QUESTION_ENDS.items() if theirs == status])

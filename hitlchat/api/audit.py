@@ -1,16 +1,21 @@
 """The record of everything that happened, for administrators."""
 
 from collections.abc import Iterator
+from datetime import datetime
+from typing import Literal
+from uuid import UUID
 
 from django.db.models import QuerySet
 from django.http import StreamingHttpResponse
 from ninja import Query, Router
+from pydantic import AwareDatetime, BaseModel, Field
 
-from hitlchat.api import audit_schemas, shapes
 from hitlchat.api.auth import ApiRequest, auditor
+from hitlchat.api.contract import Limit, Object, Shape, Text
 from hitlchat.base import canonical
 from hitlchat.base.download import csv_end, csv_text, download
-from hitlchat.gate.models import AuditEvent, Seal
+from hitlchat.gate import models as gate
+from hitlchat.gate.history import changes
 from hitlchat.gate.transition import note
 from hitlchat.record.exporting import EXPORTED
 from hitlchat.record.rows import batches_of, newest_id
@@ -19,13 +24,76 @@ from hitlchat.secrets.detection import Cover
 router = Router(tags=["audit"], by_alias=True)
 
 AT_ONCE = 500
-COLUMNS = list(audit_schemas.AuditEvent.model_json_schema(by_alias=True)["properties"])
 
 
-@router.get("", response=list[audit_schemas.AuditEvent])
-def read_audit(
-    request: ApiRequest, wanted: Query[audit_schemas.AuditFilter]
-) -> list[audit_schemas.AuditEvent] | StreamingHttpResponse:
+class AuditEvent(Shape):
+    id: int
+    name: str
+    at: datetime
+    call_id: UUID | None
+    tool_name: str | None
+    actor: str | None
+    means: str
+    words: str = Field(description="What was changed, in one sentence; empty for events of calls.")
+    data: Object
+    batch: int | None = Field(description="The batch that it is sealed in; null: not yet.")
+
+
+class AuditSeal(Shape):
+    number: int
+    first_event: int
+    last_event: int
+    count: int
+    late_events: list[int] = Field(description="Events with lower ids than those of batches before.")
+    hash: str
+    previous: str
+    key: str = Field(description="The fingerprint of the key that signed it.")
+    signature: str
+    sealed_at: datetime
+    dropped_at: datetime | None = Field(description="When retention dropped its events; null: they are there.")
+
+
+class SealFilter(BaseModel):
+    before: int | None = Field(None, ge=1, le=2**63 - 1, description="The number of the last seal that you have.")
+    limit: Limit = 100
+
+
+class AuditFilter(BaseModel):
+    name: Text | None = None
+    call: UUID | None = None
+    since: AwareDatetime | None = None
+    before: int | None = Field(None, ge=1, le=2**63 - 1, description="The id of the last event that you have.")
+    limit: Limit = 100
+    format: Literal["json", "csv"] = "json"
+
+
+def event(row: gate.AuditEvent, batch: int | None) -> AuditEvent:
+    return AuditEvent.of(
+        row,
+        tool_name=row.call.tool_name if row.call else None,
+        actor=row.actor.get_username() if row.actor else None,
+        words=changes.words(row),
+        batch=batch,
+    )
+
+
+def seal(row: gate.Seal) -> AuditSeal:
+    dropped: gate.Drop | None = getattr(row, "drop", None)
+    return AuditSeal.of(
+        row,
+        first_event=row.first,
+        last_event=row.last,
+        late_events=row.late,
+        key=row.key_id,
+        dropped_at=dropped.dropped_at if dropped else None,
+    )
+
+
+COLUMNS = list(AuditEvent.model_json_schema(by_alias=True)["properties"])
+
+
+@router.get("", response=list[AuditEvent])
+def read_audit(request: ApiRequest, wanted: Query[AuditFilter]) -> list[AuditEvent] | StreamingHttpResponse:
     """The latest events first, `before` the last of them for more; as CSV, all of them in the order they happened, and
     a last row `end-of-export` that says how many they are.
     """
@@ -35,27 +103,25 @@ def read_audit(
         return download(request, _lines(_taken_out(request, wanted, rows)), name="audit.csv", kind="text/csv")
     found = list(rows.order_by("-id")[: wanted.limit])
     batches = batches_of(row.pk for row in found)
-    return [shapes.event(row, batches.get(row.pk)) for row in found]
+    return [event(row, batches.get(row.pk)) for row in found]
 
 
-@router.get("/seals", response=list[audit_schemas.AuditSeal])
-def read_seals(request: ApiRequest, wanted: Query[audit_schemas.SealFilter]) -> list[audit_schemas.AuditSeal]:
+@router.get("/seals", response=list[AuditSeal])
+def read_seals(request: ApiRequest, wanted: Query[SealFilter]) -> list[AuditSeal]:
     """The latest seals first: note a hash elsewhere, and `manage.py audit verify --expect` proves that it is there."""
     auditor(request)
-    rows = Seal.objects.select_related("drop").order_by("-number")
+    rows = gate.Seal.objects.select_related("drop").order_by("-number")
     rows = rows.filter(number__lt=wanted.before) if wanted.before is not None else rows
-    return [shapes.seal(row) for row in rows[: wanted.limit]]
+    return [seal(row) for row in rows[: wanted.limit]]
 
 
-def _wanted(wanted: audit_schemas.AuditFilter) -> QuerySet[AuditEvent]:
+def _wanted(wanted: AuditFilter) -> QuerySet[gate.AuditEvent]:
     columns = {"name": wanted.name, "call_id": wanted.call, "at__gte": wanted.since, "id__lt": wanted.before}
-    rows = AuditEvent.objects.select_related("call", "actor")
+    rows = gate.AuditEvent.objects.select_related("call", "actor")
     return rows.filter(**{name: value for name, value in columns.items() if value is not None})
 
 
-def _taken_out(
-    request: ApiRequest, wanted: audit_schemas.AuditFilter, rows: QuerySet[AuditEvent]
-) -> QuerySet[AuditEvent]:
+def _taken_out(request: ApiRequest, wanted: AuditFilter, rows: QuerySet[gate.AuditEvent]) -> QuerySet[gate.AuditEvent]:
     """Return what is there now, after putting on record that it is being exported."""
     asked = wanted.model_dump(mode="json", exclude={"limit", "format"}, exclude_none=True)
     last = newest_id()
@@ -63,7 +129,7 @@ def _taken_out(
     return rows.filter(pk__lte=last)
 
 
-def _lines(rows: QuerySet[AuditEvent]) -> Iterator[str]:
+def _lines(rows: QuerySet[gate.AuditEvent]) -> Iterator[str]:
     yield csv_text([COLUMNS])
     last = count = 0
     while page := list(rows.filter(pk__gt=last).order_by("id")[:AT_ONCE]):
@@ -73,8 +139,8 @@ def _lines(rows: QuerySet[AuditEvent]) -> Iterator[str]:
     yield csv_end(count, COLUMNS)
 
 
-def _cells(row: AuditEvent, batch: int | None) -> list[object]:
-    given = shapes.event(row, batch).model_dump(mode="json", by_alias=True)
+def _cells(row: gate.AuditEvent, batch: int | None) -> list[object]:
+    given = event(row, batch).model_dump(mode="json", by_alias=True)
     # Unlike what is read here, a file goes on to others (SR-44). The keys at the top are our own.
     cover = Cover(row.data, row.call.arguments if row.call else None)
     given["data"] = canonical.dumps({key: cover.value(item) for key, item in given["data"].items()})

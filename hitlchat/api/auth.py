@@ -1,7 +1,9 @@
 """Authentication of a request: by the person's session, or by a personal token."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 
 from django.conf import settings
 from django.contrib.auth.models import User
@@ -12,7 +14,7 @@ from ninja.utils import check_csrf
 
 from hitlchat.accounts.models import Token, TokenKind
 from hitlchat.accounts.roles import may_administer, may_author
-from hitlchat.accounts.sign_in import signed_in_at
+from hitlchat.accounts.sign_in import signed_in_at, signed_in_user
 from hitlchat.gate.actor import Actor, Caller, Means
 
 UNKNOWN = "Sign in, or send a personal token as “Authorization: Bearer …”."
@@ -22,8 +24,11 @@ MEANS: dict[str, Means] = {TokenKind.APPROVER: "token", TokenKind.API: "system"}
 
 @dataclass(frozen=True)
 class Credential:
+    """A person, how they are known, and whether they still are, for what outlives its request."""
+
     user: User
     means: Means
+    stands: Callable[[], bool]
     token: str = ""
     signed_in_at: datetime | None = None
 
@@ -55,7 +60,11 @@ class PersonalToken(AuthBase):
         if found.kind not in MEANS:
             raise AuthorizationError(message="This token is for /mcp only.")
         found.note_use()
-        return Credential(found.user, MEANS[found.kind], found.name)
+        return Credential(found.user, MEANS[found.kind], partial(_is_valid, found.pk), found.name)
+
+
+def _is_valid(token_id: int) -> bool:
+    return Token.valid().filter(pk=token_id).exists()
 
 
 class Session(AuthBase):
@@ -69,7 +78,12 @@ class Session(AuthBase):
             return None
         if check_csrf(request):
             raise AuthorizationError(message="The CSRF token is missing or wrong; send it as X-CSRFToken.")
-        return Credential(request.user, "session", signed_in_at=signed_in_at(request.session))
+        stands = partial(_is_signed_in, request.session.session_key)
+        return Credential(request.user, "session", stands, signed_in_at=signed_in_at(request.session))
+
+
+def _is_signed_in(session_key: str | None) -> bool:
+    return signed_in_user(session_key) is not None
 
 
 def decider(request: ApiRequest) -> Actor:

@@ -1,29 +1,231 @@
 """Tool calls and runs: what was asked for, who decided, what became of it; a run is stopped."""
 
 from dataclasses import fields
+from datetime import datetime
+from typing import Annotated, Any, Literal, cast
 from uuid import UUID
 
+from django.conf import settings
 from django.db.models import QuerySet
 from django.shortcuts import get_object_or_404
 from ninja import Query, Router
+from pydantic import AwareDatetime, BaseModel, Field
 
-from hitlchat.agent import runner
-from hitlchat.agent.models import Run
-from hitlchat.api import schemas, shapes
+from hitlchat.agent import models as agent
+from hitlchat.agent import runner, runs, usage
 from hitlchat.api.auth import ApiRequest
-from hitlchat.gate import stopping
+from hitlchat.api.contract import CallerName, Limit, Object, Shape, Text
+from hitlchat.gate import attention, stopping
+from hitlchat.gate import models as gate
 from hitlchat.gate.history import finding
-from hitlchat.gate.history.finding import Wanted
-from hitlchat.gate.models import ToolCall
+from hitlchat.gate.history import row as history
+from hitlchat.gate.history.finding import MEANS, Wanted
+from hitlchat.gate.history.row import CHOICES
+from hitlchat.gate.models import delegation
+from hitlchat.gate.placing import queued_since
+from hitlchat.gate.status import Status
 
 router = Router(tags=["calls"], by_alias=True)
-
 
 FILTERS = {each.name for each in fields(Wanted)}
 
 
-@router.get("", response=list[schemas.Call])
-def list_calls(request: ApiRequest, wanted: Query[schemas.CallFilter]) -> list[schemas.Call]:
+class Decision(Shape):
+    person: str
+    verdict: Literal["approve", "decline"]
+    reason: str
+    means: str = Field(
+        description="How the person was known: session (signed in), token, console, or elicitation: an MCP client said "
+        "so, and nobody was signed in."
+    )
+    client: str | None = Field(description="With elicitation: what the client calls itself, which is only a claim.")
+    token: str | None = Field(description="The name of the token that was shown, if there was one and it has a name.")
+    decided_at: datetime
+    round: int = Field(description="Which time it was asked about, from 1 on.")
+    edited_arguments: Object | None
+    first_shown_at: datetime | None = Field(
+        description="When this person first had the card before them; null: hitlchat knows of no display."
+    )
+    shown_for_ms: int | None = Field(description="From first display to the answer.")
+    opened: bool | None = Field(description="Whether folded text was opened, as the page said; null: none was folded.")
+    hurried: bool = Field(description="A yes that came faster than what was shown can plausibly be read.")
+
+
+class AgentStep(Shape):
+    tool: str = Field(description="The agent, by the name that its tool had.")
+    call_id: UUID = Field(description="The call that began it.")
+
+
+AGENTS = "The agents through which it comes, the outermost first; none for a call of your own conversation or client."
+
+
+class Call(Shape):
+    id: UUID
+    tool_name: str
+    source: str
+    arguments: Object
+    status: Status
+    outcome: str = Field(description="The status, and “nobody_asked” apart from “refused” by a policy.")
+    reason: str
+    rule: str = Field(description="Fingerprint of the rules under which it was asked, not asked or refused.")
+    risk_level: int
+    caller: CallerName
+    person: str = Field(description="For whom it was made.")
+    conversation_id: UUID | None
+    agents: list[AgentStep] = Field(description=AGENTS)
+    agent_conversation_id: UUID | None = Field(description="Of a call of an agent: the conversation in which it works.")
+    approval_id: UUID | None
+    grant_id: UUID | None = Field(description="The grant that it ran on without a person being asked.")
+    prompt: str | None = Field(description="The question, as it was put last.")
+    consent_digest: str | None
+    asked_at: datetime | None = Field(description="When people were asked first.")
+    seconds_to_decide: float | None = Field(description="From the first question to the last answer.")
+    decisions: list[Decision]
+    result: Any
+    error: Object | None
+    output: str
+    requested_at: datetime
+    queued_since: datetime | None = Field(description="Since when it waits for a free worker; it may start then.")
+    started_at: datetime | None
+    settled_at: datetime | None
+    duration_ms: float | None
+    is_automatic: bool = Field(description="It ran without a person being asked; “reason” says why.")
+
+
+class CallFilter(BaseModel):
+    scope: Literal["mine", "all"] = Field(
+        "mine", description="Made for you; or all that you may look at: of everyone, for administrators."
+    )
+    status: Status | None = None
+    outcome: Literal[tuple(CHOICES)] | None = None  # type: ignore[valid-type]
+    tool: Text | None = None
+    source: Text | None = None
+    caller: CallerName | None = None
+    person: Text | None = Field(None, description="The username of whom it was made for.")
+    decider: Text | None = Field(None, description="The username of somebody who answered.")
+    means: Literal[tuple(MEANS)] | None = Field(  # type: ignore[valid-type]
+        None, description="How somebody who answered was known; elicitation: by no more than the word of an MCP client."
+    )
+    rule: Text | None = None
+    risk: Annotated[int, Field(ge=0, le=5)] | None = None
+    since: AwareDatetime | None = None
+    until: AwareDatetime | None = Field(None, description="Only calls from before this moment.")
+    hurried: bool = Field(default=False, description="Only calls with an answer faster than the card can be read.")
+    conversation: UUID | None = None
+    before: UUID | None = Field(None, description="The id of the last call that you have: older ones follow.")
+    limit: Limit = 50
+
+
+class Usage(Shape):
+    """Tokens as model servers told them. `cost`: null without prices, and less than the whole where some had none."""
+
+    input_tokens: int
+    output_tokens: int
+    cached_tokens: int
+    reasoning_tokens: int
+    cost: float | None
+    currency: str
+
+
+class RunState(Shape):
+    id: UUID
+    conversation_id: UUID
+    status: Literal["running", "waiting", "done", "failed", "stopped"]
+    error: str | None
+    held_back: int = Field(description="Calls that nobody is asked about yet, since enough questions are open.")
+    created_at: datetime
+    finished_at: datetime | None
+    usage: Usage | None = Field(description="Null where no model server told any tokens.")
+
+
+def usage_of(used: usage.Used | None) -> Usage | None:
+    if used is None or not used.tokens:
+        return None
+    return Usage(
+        input_tokens=used.input,
+        output_tokens=used.output,
+        cached_tokens=used.cached,
+        reasoning_tokens=used.reasoning,
+        cost=used.cost,
+        currency=settings.MODEL_CURRENCY,
+    )
+
+
+def rows() -> QuerySet[gate.ToolCall]:
+    """Return the calls with all that `call` needs."""
+    return history.needed(gate.ToolCall.objects.all())
+
+
+def call(row: gate.ToolCall) -> Call:
+    return calls([row])[0]
+
+
+def calls(found: list[gate.ToolCall]) -> list[Call]:
+    """Return the calls, with as many queries for many as for one."""
+    begun = delegation.begun_by([row.pk for row in found])
+    chains = delegation.agents_of({row.conversation_id for row in found if row.conversation_id})
+    return [_call(row, steps(chains.get(row.conversation_id, [])), begun.get(row.pk)) for row in found]
+
+
+def steps(chain: delegation.Agents) -> list[AgentStep]:
+    return [AgentStep(tool=each["tool"], call_id=UUID(each["call"])) for each in chain]
+
+
+def _call(row: gate.ToolCall, through: list[AgentStep], begun: UUID | None) -> Call:
+    asked: gate.Approval | None = getattr(row, "approval", None)
+    return Call.of(
+        row,
+        agents=through,
+        agent_conversation_id=begun,
+        outcome=history.outcome_of(row),
+        caller=row.caller_kind,
+        person=row.caller.get_username(),
+        approval_id=approval_id(row),
+        prompt=asked.prompt if asked else None,
+        consent_digest=asked.digest if asked else None,
+        asked_at=asked.created_at if asked else None,
+        seconds_to_decide=history.seconds_to_decide(row),
+        decisions=decisions(asked) if asked else [],
+        error=error(row),
+        requested_at=row.created_at,
+        queued_since=queued_since(row),
+        is_automatic=history.ran_unasked(row),
+    )
+
+
+def decisions(row: gate.Approval) -> list[Decision]:
+    return [
+        Decision.of(
+            each,
+            person=each.person.get_username(),
+            client=each.client or None,
+            token=each.token_name or None,
+            shown_for_ms=attention.shown_for_ms(each),
+        )
+        for each in row.decisions.all()
+    ]
+
+
+def approval_id(row: gate.ToolCall) -> UUID | None:
+    asked: gate.Approval | None = getattr(row, "approval", None)
+    return asked.pk if asked else None
+
+
+def error(row: gate.ToolCall) -> Object | None:
+    """Return what went wrong: in the tool, or before anyone was asked."""
+    if row.status in (Status.REJECTED, Status.REFUSED):
+        return {"kind": row.status, "message": row.reason, "line": None}
+    return cast("Object | None", row.error)
+
+
+def run_state(row: agent.Run) -> RunState:
+    return RunState.of(
+        row, error=row.error or None, held_back=runs.count(row.turn_id), usage=usage_of(usage.of_run(row.pk))
+    )
+
+
+@router.get("", response=list[Call])
+def list_calls(request: ApiRequest, wanted: Query[CallFilter]) -> list[Call]:
     """Calls made on your behalf, or with `scope=all` also of others, the latest first; `before` the last of them, for
     more.
     """
@@ -34,43 +236,43 @@ def list_calls(request: ApiRequest, wanted: Query[schemas.CallFilter]) -> list[s
         seen = finding.one(user, wanted.before)
         before = get_object_or_404(seen if wanted.scope == "all" else seen.filter(caller=user))
     narrowed = Wanted(**wanted.model_dump(include=FILTERS))
-    return [shapes.call(row) for row in finding.page(among, narrowed, wanted.limit, before=before, rows=shapes.calls())]
+    return calls(list(finding.page(among, narrowed, wanted.limit, before=before, rows=rows())))
 
 
-@router.get("/{uuid:call_id}", response=schemas.Call)
-def read_call(request: ApiRequest, call_id: UUID) -> schemas.Call:
+@router.get("/{uuid:call_id}", response=Call)
+def read_call(request: ApiRequest, call_id: UUID) -> Call:
     """Return one that you may look at: made for you, yours to decide, decided by you; any, for administrators."""
-    return shapes.call(get_object_or_404(shapes.calls().filter(pk__in=finding.one(request.auth.user, call_id))))
+    return call(get_object_or_404(rows().filter(pk__in=finding.one(request.auth.user, call_id))))
 
 
-@router.post("/{uuid:call_id}/stop", response=schemas.Call)
-def stop_call(request: ApiRequest, call_id: UUID) -> schemas.Call:
+@router.post("/{uuid:call_id}/stop", response=Call)
+def stop_call(request: ApiRequest, call_id: UUID) -> Call:
     """Tell a call to stop that executes. That is a wish: it may end as unknown, or still succeed. Others stay as they
     are.
     """
     stopping.request(call_id, request.auth.actor)
-    return shapes.call(get_object_or_404(_mine(request), pk=call_id))
+    return call(get_object_or_404(_mine(request), pk=call_id))
 
 
-def _mine(request: ApiRequest) -> QuerySet[ToolCall]:
-    return shapes.calls().filter(caller=request.auth.user)
+def _mine(request: ApiRequest) -> QuerySet[gate.ToolCall]:
+    return rows().filter(caller=request.auth.user)
 
 
 runs_router = Router(tags=["runs"], by_alias=True)
 
 
-@runs_router.get("/{uuid:run_id}", response=schemas.RunState)
-def read_run(request: ApiRequest, run_id: UUID) -> schemas.RunState:
-    return shapes.run(_my_run(request, run_id))
+@runs_router.get("/{uuid:run_id}", response=RunState)
+def read_run(request: ApiRequest, run_id: UUID) -> RunState:
+    return run_state(_my_run(request, run_id))
 
 
-@runs_router.post("/{uuid:run_id}/stop", response=schemas.RunState)
-def stop_run(request: ApiRequest, run_id: UUID) -> schemas.RunState:
+@runs_router.post("/{uuid:run_id}/stop", response=RunState)
+def stop_run(request: ApiRequest, run_id: UUID) -> RunState:
     """End the run: what waits for an answer is withdrawn. One that is over already stays as it is."""
     run = _my_run(request, run_id)
     runner.stop(run.pk, run.conversation_id, request.auth.actor)
-    return shapes.run(_my_run(request, run_id))
+    return run_state(_my_run(request, run_id))
 
 
-def _my_run(request: ApiRequest, run_id: UUID) -> Run:
-    return get_object_or_404(Run, pk=run_id, conversation__owner=request.auth.user)
+def _my_run(request: ApiRequest, run_id: UUID) -> agent.Run:
+    return get_object_or_404(agent.Run, pk=run_id, conversation__owner=request.auth.user)

@@ -1,70 +1,347 @@
 """Conversations of the signed-in person, and what they say in them."""
 
 import json
-from typing import Annotated, Literal
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from django.db.models import QuerySet
+from django.db.models import QuerySet, Subquery
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404
 from django.utils.text import slugify
 from ninja import Header, Query, Router
 from ninja.errors import ValidationError
 from ninja.responses import NinjaJSONEncoder
+from pydantic import BaseModel, Field, StringConstraints, ValidationInfo, field_validator
 
-from hitlchat.agent import conversations, export, runner, search
-from hitlchat.agent.models import Conversation
-from hitlchat.api import schemas, shapes
+from hitlchat.agent import branches, conversations, export, limits, presets, routes, runner, search, tool_sets, usage
+from hitlchat.agent import models as agent
+from hitlchat.agent.branches import Versions
+from hitlchat.agent.endpoints import ENVIRONMENT
+from hitlchat.agent.models import LONGEST_MESSAGE
+from hitlchat.api import calls
+from hitlchat.api.attachments import Attachment, attachment
 from hitlchat.api.auth import ApiRequest
+from hitlchat.api.contract import STORABLE, Body, Limit, Line, Object, Page, Shape, Text
 from hitlchat.base.download import download
-from hitlchat.gate.tools import tools_for
+from hitlchat.gate import models as gate
+from hitlchat.gate.history.row import ran_unasked
+from hitlchat.gate.models import Asks, delegation
+from hitlchat.gate.policies import strictness
+from hitlchat.gate.status import Status
+from hitlchat.gate.tools import AGENT, tools_for
 
 IdempotencyKey = Annotated[
     str | None, Header(alias="Idempotency-Key", min_length=1, max_length=200, pattern="^[!-~]+$")
 ]
 
+Said = Annotated[str, StringConstraints(strip_whitespace=True, max_length=LONGEST_MESSAGE), STORABLE]
+
+ASKS = (
+    "About which calls it asks by itself, never about fewer than the tools do: “tools”, as they say; “risky”, also "
+    "every call above L1; “every”, each call. No token of kind “api” has it ask less again."
+)
+
+TOOLS = "Names of the tools that it may use, picked one by one; null: all published ones."
+TOOL_SET = "The tool set that it is held to, by name, in place of `tools`; null: none."
+
+ALL_TOOLS = "They may use all published tools, also where an administrator chose a tool set for new conversations."
+OWN_TOOLS = "Names of tools; null here and for `toolSet`, without `allTools`: as an administrator chose."
+
+NULLABLE = ("tools", "tool_set", *limits.NAMES)
+
 router = Router(tags=["conversations"], by_alias=True)
+defaults_router = Router(tags=["conversations"], by_alias=True)
 
 
-@router.get("", response=list[schemas.ConversationSummary])
-def list_conversations(
-    request: ApiRequest, wanted: Query[schemas.ConversationFilter]
-) -> list[schemas.ConversationSummary]:
-    """Your conversations, the latest first."""
-    rows = _mine(request)
+class Limits(Body):
+    """Left out they stay as they are; null leaves them to the installation."""
+
+    temperature: float | None = Field(None, description="0 to 2; not sent to a model that reasons first.")
+    max_tokens: int | None = Field(None, description="How long one answer may be, in tokens: 1 to 1,000,000.")
+    max_turns: int | None = Field(None, description="After how many turns a run is stopped: 1 to 100.")
+
+
+class NewConversation(Limits):
+    title: Line = ""
+    draft: bool = Field(
+        default=False,
+        description="Whether it is left out of your list, and removed in the end, until something is said or set.",
+    )
+    instructions: str = ""
+    endpoint: Line | None = Field(None, description="By name; without one, that which new conversations begin with.")
+    model: Line = Field("", description="One that the endpoint offers; empty: its usual one.")
+    tools: list[Line] | None = Field(None, description=TOOLS)
+    tool_set: Text | None = Field(None, description=TOOL_SET)
+    preset: Text | None = Field(None, description="A published one, by name: what is not sent is as it says.")
+    asks: Asks = Field(Asks.TOOLS, strict=False, description=ASKS)
+
+
+class ConversationChange(Limits):
+    title: str | None = None
+    pinned: bool | None = None
+    archived: bool | None = None
+    endpoint: Line | None = Field(None, description="By name; “environment”: that of the variables OPENAI_….")
+    model: Line | None = None
+    instructions: str | None = None
+    tools: list[Line] | None = Field(None, description=TOOLS)
+    tool_set: Text | None = Field(None, description=TOOL_SET)
+    asks: Asks | None = Field(None, strict=False, description=ASKS)
+
+
+class BeginningChange(Limits):
+    instructions: str | None = None
+    all_tools: bool = Field(default=False, description=ALL_TOOLS)
+    tools: list[Line] | None = Field(None, description=OWN_TOOLS)
+    tool_set: Text | None = Field(None, description="By name.")
+
+
+class Beginning(Shape):
+    instructions: str
+    temperature: float | None
+    max_tokens: int | None
+    max_turns: int | None
+    all_tools: bool = Field(description=ALL_TOOLS)
+    tools: list[str] | None = Field(description=OWN_TOOLS)
+    tool_set: str | None
+
+
+class ConversationFilter(Page):
+    search: Annotated[str, StringConstraints(max_length=200)] = Field(
+        "", description="Words that the title, or one message, has; the last one may be only begun."
+    )
+    archived: bool | None = Field(None, description="Only archived ones, or only others; without it, both.")
+
+
+class MessagePage(BaseModel):
+    limit: Limit = 50
+    before: UUID | None = Field(None, description="A message: those before it. Without one, the last ones.")
+
+
+class NewMessage(Body):
+    attachments: list[Annotated[UUID, Field(strict=False)]] = Field(
+        default=[], max_length=100, description="Files that were sent ahead, in their order."
+    )
+    content: Said = Field(description="May be empty where there are attachments.")
+
+    @field_validator("content")
+    @classmethod
+    def _says_something(cls, content: str, info: ValidationInfo) -> str:
+        if not content and not info.data.get("attachments"):
+            raise ValueError("Say something, or attach a file")
+        return content
+
+
+class AnswerAgain(Body):
+    without_images: bool = False
+
+
+class Accepted(Shape):
+    message_id: UUID
+    run_id: UUID
+
+
+class MessageCall(Shape):
+    id: UUID
+    tool_name: str
+    arguments: Object
+    status: Status
+    result: Any
+    error: Object | None
+    approval_id: UUID | None
+    agent_conversation_id: UUID | None = Field(description="Of a call of an agent: the conversation in which it works.")
+    is_automatic: bool = Field(description="It ran without a person being asked.")
+
+
+class Message(Shape):
+    id: UUID
+    role: Literal["user", "assistant", "notice", "summary"]
+    content: str
+    state: Literal["streaming", "complete", "cut"]
+    created_at: datetime
+    attachments: list[Attachment]
+    tool_calls: list[MessageCall]
+    stands_for: list[UUID] = Field(
+        description="Of a summary: the messages in whose place the model reads it, results of calls among them."
+    )
+    undone: bool = Field(description="Of a summary: the model reads the messages themselves.")
+    usage: calls.Usage | None = Field(description="Of an answer whose model server told its tokens.")
+    version: int | None = Field(description="Of what a person said, which of its `versions` it is, from 1.")
+    versions: list[UUID] = Field(
+        description="The messages said in place of each other, the oldest first; empty where there is but one."
+    )
+
+
+class ConversationSummary(Shape):
+    id: UUID
+    title: str
+    endpoint: str = Field(description="Its name; “environment”: that of the variables OPENAI_….")
+    model: str
+    trouble: str = Field(description="Why no model can be asked here, and what to do; empty where one can.")
+    tools: list[str] | None = Field(description="Names of those that it may use now; null: all published ones.")
+    tool_set: str | None = Field(description="The tool set that it is held to, whose tools these are.")
+    tool_trouble: str = Field(description="Why it may use no tool at all; empty where it may use some.")
+    preset: str = Field(description="The preset that it began with, as it was called then; empty for none.")
+    least_asks: str = Field(description="The mildest word that its preset lets it ask by; empty for none.")
+    instructions: str
+    temperature: float | None = Field(description="Its own; null: that of the installation, if it has one.")
+    max_tokens: int | None
+    max_turns: int | None
+    agent_call_id: UUID | None = Field(description="The call of the agent that works in it; null in one of your own.")
+    asks: str = Field(description="About which calls it asks by itself; a word that is not known asks about every one.")
+    pinned: bool
+    archived: bool
+    created_at: datetime
+    updated_at: datetime
+
+
+class Messages(Shape):
+    messages: list[Message] = Field(description="In the order in which they were said.")
+    earlier: bool = Field(description="Whether there are others before them.")
+
+
+class Conversation(ConversationSummary):
+    messages: list[Message]
+    usage: calls.Usage | None = Field(description="Of all answers, those of other versions and of the title included.")
+
+
+def summary(row: agent.Conversation, asks: str) -> ConversationSummary:
+    reach = tool_sets.of(row)
+    return ConversationSummary.of(
+        row,
+        tools=None if reach.names is None else sorted(reach.names),
+        tool_set=row.tool_set.name if row.tool_set else None,
+        tool_trouble=reach.why,
+        asks=asks,
+        agent_call_id=row.call_id,
+        endpoint=row.endpoint.name if row.endpoint else ENVIRONMENT,
+        trouble=routes.trouble(row),
+        pinned=row.pinned_at is not None,
+        archived=row.archived_at is not None,
+    )
+
+
+def conversation(row: agent.Conversation) -> Conversation:
+    rows = list(row.messages.shown().exclude(role=agent.Role.TOOL).prefetch_related("attachments"))
+    listed = _messages(rows, calls.rows().filter(conversation_id=row.pk))
+    used = calls.usage_of(usage.of_conversation(row.pk))
+    return Conversation(**summary(row, strictness.of(row.pk)).model_dump(), messages=listed, usage=used)
+
+
+def messages(row: agent.Conversation, wanted: MessagePage) -> Messages:
+    rows = row.messages.shown().exclude(role=agent.Role.TOOL).prefetch_related("attachments").order_by("-seq")
+    if wanted.before is not None:
+        # Of no message there is nothing before it.
+        rows = rows.filter(seq__lt=Subquery(row.messages.filter(pk=wanted.before).order_by().values("seq")))
+    found = list(rows[: wanted.limit + 1])
+    shown = found[: wanted.limit][::-1]
+    listed = _messages(shown, calls.rows().filter(turn_id__in=[each.pk for each in shown]))
+    return Messages(messages=listed, earlier=len(found) > wanted.limit)
+
+
+def _messages(rows: list[agent.Message], asked: QuerySet[gate.ToolCall]) -> list[Message]:
+    by_turn: dict[UUID | None, list[MessageCall]] = {}
+    found = list(asked.order_by("position", "created_at"))
+    begun = delegation.begun_by([each.pk for each in found if each.source == AGENT])
+    for each in found:
+        by_turn.setdefault(each.turn_id, []).append(_message_call(each, begun.get(each.pk)))
+    versions = branches.versions(rows)
+    used = usage.of_messages(rows[0].conversation_id, [row.pk for row in rows]) if rows else {}
+    return [_message(row, by_turn.get(row.pk, []), versions.get(row.pk), used.get(row.pk)) for row in rows]
+
+
+def _message(
+    row: agent.Message, asked: list[MessageCall], versions: Versions | None, used: usage.Used | None
+) -> Message:
+    return Message.of(
+        row,
+        attachments=[attachment(each) for each in row.attachments.all()],
+        tool_calls=asked,
+        stands_for=row.stands_for or [],
+        version=versions.place if versions else None,
+        versions=list(versions.messages) if versions else [],
+        usage=calls.usage_of(used),
+    )
+
+
+def _message_call(row: gate.ToolCall, begun: UUID | None) -> MessageCall:
+    return MessageCall.of(
+        row,
+        agent_conversation_id=begun,
+        error=calls.error(row),
+        approval_id=calls.approval_id(row),
+        is_automatic=ran_unasked(row),
+    )
+
+
+@defaults_router.get("", response=Beginning)
+def read_defaults(request: ApiRequest) -> Beginning:
+    """Instructions, limits and tools of your new conversations; null or empty: those of the installation."""
+    return _beginning(limits.own_defaults(request.auth.user))
+
+
+@defaults_router.patch("", response=Beginning)
+def change_defaults(request: ApiRequest, body: BeginningChange) -> Beginning:
+    """Change what your new conversations begin with: what is sent, and nothing else."""
+    wanted = body.model_dump(exclude_unset=True)
+    if wanted.get("instructions", "") is None:
+        raise conversations.BadConversation({"instructions": "Expected a value, or leave it out."})
+    _check_names(request, body.tools)
+    return _beginning(conversations.begin_so(request.auth.user, **wanted))
+
+
+def _beginning(own: agent.OwnDefaults) -> Beginning:
+    return Beginning.of(own, tool_set=own.tool_set.name if own.tool_set else None)
+
+
+@router.get("", response=list[ConversationSummary])
+def list_conversations(request: ApiRequest, wanted: Query[ConversationFilter]) -> list[ConversationSummary]:
+    """Your conversations, the latest first; those of agents are found by the calls that began them."""
+    rows = _mine(request).filter(call=None)
     if wanted.archived is not None:
         rows = rows.filter(archived_at__isnull=not wanted.archived)
     if wanted.search:
         rows = search.matching(rows, wanted.search)
-    return [shapes.summary(row) for row in rows[wanted.offset : wanted.offset + wanted.limit]]
+    found = list(rows[wanted.offset : wanted.offset + wanted.limit])
+    asks = strictness.words([row.pk for row in found])
+    return [summary(row, asks[row.pk]) for row in found]
 
 
-@router.post("", response={201: schemas.Conversation})
-def create_conversation(request: ApiRequest, body: schemas.NewConversation) -> schemas.Conversation:
-    """Begin a conversation. It may use the tools that are named, or all published ones when none are."""
+@router.post("", response={201: Conversation})
+def create_conversation(request: ApiRequest, body: NewConversation) -> Conversation:
+    """Begin a conversation. What is not sent is as its preset says, or as your conversations begin.
+
+    With `tools` null it may use all published ones.
+    """
     _check_names(request, body.tools)
-    made = conversations.create(request.auth.user, **body.model_dump())
-    return shapes.conversation(made)
+    given = body.model_dump(exclude={"endpoint", "preset"}, exclude_unset=True)
+    preset = None if body.preset is None else presets.named(body.preset)
+    if body.endpoint is not None:
+        given |= routes.columns(body.endpoint, body.model)
+    made = conversations.create(request.auth.user, actor=request.auth.actor, preset=preset, **given)
+    return conversation(made)
 
 
-@router.get("/{uuid:conversation_id}", response=schemas.Conversation)
-def read_conversation(request: ApiRequest, conversation_id: UUID) -> schemas.Conversation:
+@router.get("/{uuid:conversation_id}", response=Conversation)
+def read_conversation(request: ApiRequest, conversation_id: UUID) -> Conversation:
     """The conversation with all its messages and their tool calls, in order."""
-    return shapes.conversation(get_object_or_404(_mine(request), pk=conversation_id))
+    return conversation(get_object_or_404(_mine(request), pk=conversation_id))
 
 
-@router.patch("/{uuid:conversation_id}", response=schemas.Conversation)
-def change_conversation(
-    request: ApiRequest, conversation_id: UUID, body: schemas.ConversationChange
-) -> schemas.Conversation:
-    """Change what is sent, and nothing else. `tools`: null for all published ones."""
+@router.patch("/{uuid:conversation_id}", response=Conversation)
+def change_conversation(request: ApiRequest, conversation_id: UUID, body: ConversationChange) -> Conversation:
+    """Change what is sent, and nothing else. Asking less is for people: 403.
+
+    Calls that have not started and are of none of its tools any more are withdrawn.
+    """
     found = get_object_or_404(_mine(request), pk=conversation_id)
     wanted = body.model_dump(exclude_unset=True)
-    if empty := [name for name, value in wanted.items() if value is None and name != "tools"]:
+    if empty := [name for name, value in wanted.items() if value is None and name not in NULLABLE]:
         raise conversations.BadConversation(dict.fromkeys(empty, "Expected a value, or leave it out."))
     _check_names(request, wanted.get("tools"))
-    conversations.change(found, **wanted)
-    return shapes.conversation(found)
+    conversations.change(found, actor=request.auth.actor, **wanted)
+    return conversation(found)
 
 
 @router.delete("/{uuid:conversation_id}", response={204: None})
@@ -76,13 +353,13 @@ def delete_conversation(request: ApiRequest, conversation_id: UUID) -> None:
     conversations.delete(get_object_or_404(_mine(request), pk=conversation_id), request.auth.actor)
 
 
-@router.get("/{uuid:conversation_id}/messages", response=schemas.Messages)
-def list_messages(request: ApiRequest, conversation_id: UUID, page: Query[schemas.MessagePage]) -> schemas.Messages:
+@router.get("/{uuid:conversation_id}/messages", response=Messages)
+def list_messages(request: ApiRequest, conversation_id: UUID, page: Query[MessagePage]) -> Messages:
     """The last messages, or those before one, with their tool calls."""
-    return shapes.messages(get_object_or_404(_mine(request), pk=conversation_id), page)
+    return messages(get_object_or_404(_mine(request), pk=conversation_id), page)
 
 
-@router.get("/{uuid:conversation_id}/export", response={200: schemas.Conversation})
+@router.get("/{uuid:conversation_id}/export", response={200: Conversation})
 def export_conversation(
     request: ApiRequest,
     conversation_id: UUID,
@@ -93,27 +370,100 @@ def export_conversation(
     name = f"{slugify(found.title)[:60] or 'conversation'}-{found.created_at:%Y-%m-%d}"
     if format == "markdown":
         return download(request, export.as_markdown(found), name=f"{name}.md", kind="text/markdown")
-    text = json.dumps(shapes.conversation(found).model_dump(by_alias=True), cls=NinjaJSONEncoder, indent=2)
+    text = json.dumps(conversation(found).model_dump(by_alias=True), cls=NinjaJSONEncoder, indent=2)
     return download(request, iter([text]), name=f"{name}.json", kind="application/json")
 
 
-@router.post("/{uuid:conversation_id}/messages", response={202: schemas.Accepted})
+@router.post("/{uuid:conversation_id}/messages", response={202: Accepted})
 def say(
-    request: ApiRequest, conversation_id: UUID, body: schemas.NewMessage, idempotency_key: IdempotencyKey = None
-) -> schemas.Accepted:
+    request: ApiRequest, conversation_id: UUID, body: NewMessage, idempotency_key: IdempotencyKey = None
+) -> Accepted:
     """Say something. The assistant begins to work on it; 409 while it still works on the last message.
 
     With an `Idempotency-Key` the same can be sent again for 24 hours, which says nothing twice and gets the same
     answer; 422 for another message with that key. Keys are each person's own.
     """
-    message, run_id = runner.say(
-        get_object_or_404(_mine(request), pk=conversation_id), body.content, idempotency_key or ""
-    )
-    return schemas.Accepted(message_id=message.pk, run_id=run_id)
+    found = get_object_or_404(_mine(request), pk=conversation_id)
+    message, run_id = runner.say(found, body.content, idempotency_key or "", body.attachments)
+    return Accepted(message_id=message.pk, run_id=run_id)
 
 
-def _mine(request: ApiRequest) -> QuerySet[Conversation]:
-    return conversations.of(request.auth.user)
+@router.post("/{uuid:conversation_id}/messages/{uuid:message_id}/edit", response={202: Accepted})
+def edit_message(request: ApiRequest, conversation_id: UUID, message_id: UUID, body: NewMessage) -> Accepted:
+    """Say something in place of what you said there: the assistant goes on from it; 409 while it still works.
+
+    What was there before stays as a version, and calls that ran stay done. `attachments` replace the files that were
+    there; without any these go along.
+    """
+    return _instead(request, conversation_id, message_id, body.content, body.attachments or None)
+
+
+@router.post("/{uuid:conversation_id}/messages/{uuid:message_id}/regenerate", response={202: Accepted})
+def answer_again(
+    request: ApiRequest, conversation_id: UUID, message_id: UUID, body: AnswerAgain | None = None
+) -> Accepted:
+    """Have the assistant answer once more what led to this message, in a version of its own; 409 while it still works.
+
+    Calls that ran stay done; one that comes up again needs an answer of its own. With `{"withoutImages": true}`, after
+    the model server refused images, the model of this conversation is sent none from now on.
+    """
+    without_images = body is not None and body.without_images
+    return _instead(request, conversation_id, message_id, None, without_images=without_images)
+
+
+@router.post("/{uuid:conversation_id}/messages/{uuid:message_id}/show", response=Messages)
+def show_version(request: ApiRequest, conversation_id: UUID, message_id: UUID) -> Messages:
+    """Show the version of the conversation that has this message: its last messages; 409 while the assistant works.
+
+    People see that version, and the model reads it, until another one is shown.
+    """
+    found = get_object_or_404(_mine(request), pk=conversation_id)
+    runner.switch(found, _run_of(found, message_id))
+    return messages(found, MessagePage(before=None))
+
+
+@router.post("/{uuid:conversation_id}/messages/{uuid:message_id}/undo", response=Messages)
+def undo_summary(request: ApiRequest, conversation_id: UUID, message_id: UUID) -> Messages:
+    """Send the model what this summary stands for whole again; 409 while the assistant works."""
+    return _undo(request, conversation_id, message_id, undone=True)
+
+
+@router.post("/{uuid:conversation_id}/messages/{uuid:message_id}/redo", response=Messages)
+def redo_summary(request: ApiRequest, conversation_id: UUID, message_id: UUID) -> Messages:
+    """Send the model the summary again that was undone; 409 while the assistant works."""
+    return _undo(request, conversation_id, message_id, undone=False)
+
+
+def _undo(request: ApiRequest, conversation_id: UUID, message_id: UUID, *, undone: bool) -> Messages:
+    found = get_object_or_404(_mine(request), pk=conversation_id)
+    runner.undo_summary(found, message_id, undone=undone)
+    return messages(found, MessagePage(before=None))
+
+
+def _instead(
+    request: ApiRequest,
+    conversation_id: UUID,
+    message_id: UUID,
+    content: str | None,
+    attached: Sequence[UUID] | None = None,
+    *,
+    without_images: bool = False,
+) -> Accepted:
+    found = get_object_or_404(_mine(request), pk=conversation_id)
+    run_id = runner.instead(found, _run_of(found, message_id), content, attached, without_images=without_images)
+    return Accepted(message_id=branches.begins_with(run_id), run_id=run_id)
+
+
+def _run_of(conversation: agent.Conversation, message_id: UUID) -> UUID:
+    """Return the run that the message belongs to. Http404: it is none that people see."""
+    rows = conversation.messages.exclude(role=agent.Role.TOOL).exclude(run=None)
+    run_id = get_object_or_404(rows, pk=message_id).run_id
+    assert run_id is not None
+    return run_id
+
+
+def _mine(request: ApiRequest) -> QuerySet[agent.Conversation]:
+    return conversations.of(request.auth.user).select_related("endpoint", "tool_set")
 
 
 def _check_names(request: ApiRequest, names: list[str] | None) -> None:

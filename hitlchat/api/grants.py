@@ -8,9 +8,8 @@ from django.shortcuts import get_object_or_404
 from ninja import Query, Router
 from pydantic import AwareDatetime, Field
 
-from hitlchat.api import schemas
 from hitlchat.api.auth import ApiRequest, decider
-from hitlchat.api.schemas import Body, Page, Shape, Text
+from hitlchat.api.contract import Body, CallerName, Page, Shape, Text
 from hitlchat.gate import models as gate
 from hitlchat.gate.grants import giving, scope
 from hitlchat.gate.grants.scope import Scope
@@ -34,10 +33,6 @@ class NewGrant(Body):
         return Scope(**self.model_dump())
 
 
-class Approve(schemas.Approve):
-    grant: NewGrant | None = None
-
-
 class Grant(Shape):
     id: UUID
     sentence: str = Field(description="What it covers, in words.")
@@ -45,7 +40,7 @@ class Grant(Shape):
     approval_id: UUID = Field(description="The yes that it was given with.")
     person: str
     tool_name: str
-    caller: Literal["chat", "studio", "api", "mcp"]
+    caller: CallerName
     same_arguments: bool
     conversation_id: UUID | None = Field(description="Only calls in this conversation; null: in any.")
     calls: int | None
@@ -58,47 +53,25 @@ class Grant(Shape):
     why: str = Field(description="Why it was ended, if it was.")
 
 
-class Approved(schemas.Approval):
-    """An approval with the grant that was given together with the yes."""
-
-    grant: Grant
-
-
 class GrantFilter(Page):
     state: Literal["active", "ended", "all"] = "active"
 
 
 def grant(row: gate.Grant, *, is_active: bool) -> Grant:
-    return Grant(
-        id=row.pk,
+    return Grant.of(
+        row,
         sentence=scope.sentence(row),
         state=giving.state(row, is_active=is_active),
-        approval_id=row.approval_id,
         person=row.person.get_username(),
-        tool_name=row.tool_name,
-        caller=row.caller_kind,  # type: ignore[arg-type]  # the database holds it to the same words
+        caller=row.caller_kind,
         same_arguments=bool(row.arguments_digest),
-        conversation_id=row.conversation_id,
-        calls=row.calls,
-        used=row.used,
-        until=row.until,
-        condition=row.condition,
-        given_at=row.given_at,
-        ended_at=row.ended_at,
         ended_by=row.ended_by.get_username() if row.ended_by else None,
-        why=row.why,
     )
 
 
 def one(grant_id: UUID) -> Grant:
     row = get_object_or_404(gate.Grant.objects.select_related("person", "ended_by"), pk=grant_id)
     return grant(row, is_active=giving.active(gate.Grant.objects.filter(pk=grant_id)).exists())
-
-
-def approved(standing: schemas.Approval) -> Approved:
-    """Return what was approved with a grant."""
-    assert standing.grant_id is not None
-    return Approved(**standing.model_dump(), grant=one(standing.grant_id))
 
 
 router = Router(tags=["grants"], by_alias=True)

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from hitlchat.accounts.roles import may_administer, may_author, named_groups
 from hitlchat.api.auth import ApiRequest
-from hitlchat.api.schemas import Body, Line, Object, Shape
+from hitlchat.api.contract import Body, CallerName, Line, Object, Shape
 from hitlchat.gate import oversight, ruling, simulation, who
 from hitlchat.gate.models import DecidedBy, Tool
 from hitlchat.gate.oversight import Rules
@@ -25,7 +25,7 @@ Word = Literal["allow", "ask", "refuse"]
 class MadeUpCall(Body):
     tool_name: Line
     arguments: Object = Field(default_factory=dict)
-    caller_kind: Literal["chat", "studio", "api", "mcp"] = "chat"
+    caller_kind: CallerName = "chat"
     user: Annotated[Line | None, Field(description="A username; only administrators may name another person.")] = None
 
 
@@ -33,7 +33,8 @@ class SpokenRule(Shape):
     policy: str
     verdict: Word
     reason: str
-    source: Literal["installation", "settings", "tool"]
+    source: Literal["installation", "settings", "tool", "conversation"]
+    metadata: Object = Field(description="What a rule of your own adds for programs.")
 
 
 class Simulation(Shape):
@@ -54,8 +55,7 @@ def simulate(request: ApiRequest, body: MadeUpCall) -> Simulation:
         raise HttpError(404, str(error)) from error
     except BadArguments as error:
         raise HttpError(422, str(error)) from error
-    rules = [SpokenRule.model_validate(each, from_attributes=True) for each in found.spoke]
-    return Simulation(verdict=found.verdict, reason=found.reason, rules=rules)  # type: ignore[arg-type]
+    return Simulation.of(found, rules=[SpokenRule.of(each) for each in found.spoke])
 
 
 def _person(request: ApiRequest, name: str | None) -> User:
@@ -132,13 +132,11 @@ def _group(field: str, name: str | None) -> Group | None:
 
 def _shape(tool: Tool) -> RulesInForce:
     rules = oversight.of(tool)
-    return RulesInForce(
+    return RulesInForce.of(
+        rules,
         tool_name=tool.name,
-        decided_by=rules.decided_by.value,  # type: ignore[arg-type]  # the same words
+        decided_by=rules.decided_by.value,
         group=rules.group.name if rules.group else None,
-        quorum=rules.quorum,
-        not_the_requester=rules.not_the_requester,
         escalate_to=rules.escalate_to.name if rules.escalate_to else None,
-        escalate_after_seconds=rules.escalate_after_seconds,
         who_decides=who.words(rules.as_json, who.REQUESTER),
     )

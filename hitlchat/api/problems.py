@@ -10,6 +10,7 @@ from typing import Any, Final
 from django.core.exceptions import RequestDataTooBig, SuspiciousOperation
 from django.db import DataError
 from django.http import Http404, HttpRequest, HttpResponse, RawPostDataException
+from django.http.multipartparser import MultiPartParserError
 from django.http.response import HttpResponseBase
 from django.urls import reverse
 from ninja import NinjaAPI
@@ -17,7 +18,7 @@ from ninja.errors import AuthenticationError, HttpError, ValidationError
 from ninja.responses import NinjaJSONEncoder
 from pydantic.alias_generators import to_camel
 
-from hitlchat.api import shapes
+from hitlchat.api import approvals
 from hitlchat.api.auth import UNKNOWN
 from hitlchat.base import database
 from hitlchat.base.canonical import NotJson
@@ -102,6 +103,8 @@ def _fields(errors: dict[str, str], status: int = 422, **more: object) -> HttpRe
 def _problem(error: Problem, **more: object) -> HttpResponse:
     if isinstance(error, NotFound):
         return problem(404, NOT_FOUND)
+    if error.code:
+        more["code"] = error.code
     if isinstance(error, Invalid):
         return _fields({_place(error, name): said for name, said in error.errors.items()}, error.status, **more)
     return problem(error.status, str(error), **more)
@@ -115,8 +118,8 @@ def _place(error: Invalid, name: str) -> str:
 
 
 def _settled(error: AlreadySettled) -> HttpResponse:
-    standing = shapes.approval(shapes.with_all(Approval.objects.all()).get(call=error.call))
-    return problem(409, str(error), approval=standing.model_dump(by_alias=True))
+    standing = approvals.approval(approvals.with_all(Approval.objects.all()).get(call=error.call))
+    return _problem(error, approval=standing.model_dump(by_alias=True))
 
 
 def _bad_file(error: BadFile) -> HttpResponse:
@@ -143,6 +146,7 @@ HANDLERS: Final[dict[type[Exception], Handler]] = {
     DataError: lambda _: problem(422, "A value is too large, or has a character that cannot be kept."),
     RequestDataTooBig: lambda _: problem(413, "The request is too large."),
     RawPostDataException: lambda _: problem(415, "Send the body as application/json."),
+    MultiPartParserError: lambda _: problem(400, "The body is no well-formed multipart/form-data."),
     SuspiciousOperation: lambda _: problem(400, "The request is malformed."),
     Problem: _problem,
     AlreadySettled: _settled,

@@ -7,23 +7,23 @@ from uuid import UUID
 from ninja import Query, Router
 from ninja.errors import AuthorizationError
 
-from hitlchat.api import schemas
 from hitlchat.api.auth import ApiRequest
+from hitlchat.api.contract import Body, Object, Page, Shape
 from hitlchat.gate.actor import Actor
 from hitlchat.upstreams.elicitation import questions
-from hitlchat.upstreams.elicitation.card import is_answerable
 from hitlchat.upstreams.models import UpstreamQuestion
+from hitlchat.upstreams.pages.questions import is_answerable
 
 router = Router(tags=["questions"], by_alias=True)
 
 Status = Literal["open", "answered", "declined", "expired", "gone"]
 
 
-class Answer(schemas.Body):
+class Answer(Body):
     content: dict[str, Any] = {}
 
 
-class Question(schemas.Shape):
+class Question(Shape):
     """`message`, `schema` and `url` were written by the server. The values of an answer are not kept."""
 
     id: UUID
@@ -31,7 +31,7 @@ class Question(schemas.Shape):
     tool_name: str
     server: str
     message: str
-    requested_schema: schemas.Object
+    requested_schema: Object
     url: str
     asked_at: datetime
     deadline: datetime
@@ -42,7 +42,7 @@ class Question(schemas.Shape):
     fields: list[str]
 
 
-class QuestionFilter(schemas.Page):
+class QuestionFilter(Page):
     status: Status | Literal["all"] = "open"
 
 
@@ -88,21 +88,12 @@ def _person(request: ApiRequest) -> Actor:
 
 
 def _shape(row: UpstreamQuestion) -> Question:
-    # Open, and nobody waits for it any more: that is only not written down yet.
-    status: Any = row.state if row.state != "open" or is_answerable(row) else "gone"
-    return Question(
-        id=row.pk,
-        call_id=row.call_id,
+    return Question.of(
+        row,
         tool_name=row.call.tool_name,
         server=row.server_name,
-        message=row.message,
         requested_schema=row.schema,
-        url=row.url,
-        asked_at=row.asked_at,
-        deadline=row.deadline,
-        status=status,
-        note=row.note,
+        # Open, and nobody waits for it any more: that is only not written down yet.
+        status=row.state if row.state != "open" or is_answerable(row) else "gone",
         answered_by=row.answered_by.get_username() if row.answered_by else None,
-        answered_at=row.answered_at,
-        fields=row.fields,
     )

@@ -11,19 +11,25 @@ from ninja.openapi.docs import DocsBase
 from ninja.parser import Parser
 
 from hitlchat.api import (
+    agents,
     approvals,
+    attachments,
     audit,
     calls,
     conversations,
+    endpoints,
     grants,
     policies,
+    presets,
     problems,
     questions,
     server_tools,
     servers,
     texts,
+    tool_sets,
     tools,
 )
+from hitlchat.api.ai_sdk import routes as ai_sdk
 from hitlchat.api.auth import PersonalToken, Session
 from hitlchat.base import canonical
 
@@ -63,6 +69,9 @@ api = RestApi(
 )
 problems.install(api)
 api.add_router("/conversations", conversations.router)
+api.add_router("/chat", ai_sdk.router)
+api.add_router("/conversation-defaults", conversations.defaults_router)
+api.add_router("", attachments.router)
 api.add_router("/runs", calls.runs_router)
 api.add_router("/approvals", approvals.router)
 api.add_router("/calls", calls.router)
@@ -76,4 +85,9 @@ api.add_router("", texts.router)
 api.add_router("/servers", servers.router)
 api.add_router("/servers", server_tools.router)
 api.add_router("/exposure", servers.exposure_router)
+api.add_router("/endpoints", endpoints.router)
+api.add_router("/models", endpoints.models_router)
+api.add_router("/tool-sets", tool_sets.router)
+api.add_router("/presets", presets.router)
+api.add_router("/agents", agents.router)
 api.add_router("/audit", audit.router)

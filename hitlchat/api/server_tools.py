@@ -1,5 +1,8 @@
-"""The tools of upstream servers, and what is offered of them: for administrators."""
+"""The tools of upstream servers: what is known and offered of them, and how administrators change that."""
 
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from django.db.models import Q, QuerySet
@@ -8,16 +11,241 @@ from django.shortcuts import get_object_or_404
 from django.urls import register_converter
 from django.urls.converters import StringConverter
 from ninja import Query, Router
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
 
-from hitlchat.api import server_changes, server_tool_schemas, servers
 from hitlchat.api.auth import ApiRequest, administrator
-from hitlchat.api.server_changes import BadChange
-from hitlchat.api.servers import named
-from hitlchat.upstreams.models import ComposedTool
+from hitlchat.api.contract import Body, HitlModeName, Object, Shape, Text
+from hitlchat.api.servers import BadChange, named
+from hitlchat.base.visible import Seen
+from hitlchat.gate.actor import Actor
+from hitlchat.gate.models import LONGEST_DEADLINE, HitlMode
+from hitlchat.upstreams import exposure, models
+from hitlchat.upstreams.changes import USUAL, Change, NotConfirmed, Refused, field_of
+from hitlchat.upstreams.exposure import NotListed
+from hitlchat.upstreams.models import UpstreamServer
+from hitlchat.upstreams.risk.fingerprint import difference
+from hitlchat.upstreams.risk.scan import findings_of
 
 router = Router(tags=["servers"], by_alias=True)
 
 COUNT_HEADER = "X-Total-Count"
+MOST_TOOLS = 5000
+MOST_EVENTS = 20
+
+ToolStateName = Literal["new", "hidden", "exposed", "withheld", "gone", "unfit"]
+
+
+class Warned(Shape):
+    """A finding of the scan. `where` is a JSON pointer into the definition; `block`: to be read before exposing."""
+
+    id: str
+    severity: Literal["warn", "block"]
+    where: str
+    excerpt: str
+    sentence: str
+
+
+class ComposedTool(Shape):
+    """One tool of an upstream server. `alias` is the name under which it is offered here, or would be. In addresses
+    its `id` may stand for its name.
+    """
+
+    id: UUID
+    tool: str
+    exposed: bool
+    alias: str
+    description: str = Field(description="Instead of the upstream's own; empty: that one is used.")
+    hitl_mode: HitlModeName
+    prompt_template: str
+    condition: str
+    deadline_seconds: int | None = Field(description="To answer; null: as many as the installation gives.")
+    signed_in_only: bool
+    risk_level: int = Field(description="With which its calls are asked about, as cards and `/api/tools` say it.")
+    inherent_risk_level: int = Field(description="Without what asking takes off; the ceiling is held against this one.")
+    effective_risk_level: int = Field(description="The same as `riskLevel`.")
+    state: ToolStateName
+    reason: str
+    warnings: list[Warned]
+    problems: list[str] = Field(description="Why it cannot be offered.")
+    digest: str = Field(description="Of its definition as listed last; send it back to expose what you have seen.")
+    title: str
+    upstream_description: str
+    input_schema: Object | None = Field(description="In a list only with `schemas=true`.")
+    output_schema: Object | None
+    annotations: Object | None
+
+
+class Fingerprint(Shape):
+    profile: str
+    digest: str
+    at: datetime | None
+    by: str | None
+    record: Object | None
+
+
+class Difference(Shape):
+    """One place, as a JSON pointer into the record, with what cannot be seen as U+ and a code."""
+
+    where: str
+    kind: Literal["added", "removed", "changed"]
+    before: str | None
+    after: str | None
+
+
+class HistoryEvent(Shape):
+    id: int
+    name: str
+    at: datetime
+    actor: str | None
+    means: str
+    digest: str
+    data: Object
+    record: Object | None = Field(description="The definition, where that is what changed; only with `records=true`.")
+
+
+class WholeTool(ComposedTool):
+    server: str
+    risk_floor: str
+    risk_reasons: list[str]
+    accepted: Fingerprint | None = Field(description="What a person accepted last.")
+    seen: Fingerprint = Field(description="What the server listed last.")
+    differences: list[Difference] = Field(description="From the accepted to the listed one.")
+    first_seen_at: datetime
+    history: list[HistoryEvent] = Field(description="The last twenty, the newest first.")
+
+
+class ToolChange(Body):
+    """Every field that an administrator decides; one that is left out stays as it is."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"exposed": True, "alias": "shop_refund", "hitlMode": "REQUIRED"},
+                {"hitlMode": "DISABLED", "confirmLowering": True},
+            ]
+        }
+    )
+
+    tool: Text | None = Field(default=None, description="The upstream's own name.")
+    exposed: bool | None = None
+    alias: Text | None = Field(default=None, description="Empty: the default one.")
+    description: Text | None = Field(default=None, description="Empty: the upstream's own.")
+    hitl_mode: HitlModeName | None = None
+    prompt_template: Text | None = None
+    condition: Text | None = None
+    deadline_seconds: Annotated[int, Field(ge=1, le=LONGEST_DEADLINE)] | None = Field(
+        default=None, description="To answer. Waiting questions keep theirs. null: as many as the installation gives."
+    )
+    signed_in_only: bool | None = Field(default=None, description="The word of an MCP client is not enough for it.")
+    digest: Text | None = Field(default=None, description="Refuse if the definition is another one by now.")
+    warnings_read: bool = Field(default=False, description="The findings that block have been read by a person.")
+    confirm_lowering: bool = Field(default=False, description="Also where it will run with less oversight.")
+
+
+class NamedChange(ToolChange):
+    tool: Text = Field(...)
+
+
+class ToolChanges(Body):
+    """All of them or none."""
+
+    tools: Annotated[list[NamedChange], Field(min_length=1, max_length=MOST_TOOLS)]
+
+
+class Accept(Body):
+    model_config = ConfigDict(json_schema_extra={"examples": [{"digest": "796f4530e2ec…"}]})
+
+    digest: Text = Field(description="Of the definition that was looked at.")
+    keep_mode: bool = Field(default=False, description="Also where it does not ask every time; else it does from now.")
+    warnings_read: bool = Field(default=False, description="The findings that block have been read by a person.")
+
+
+class ToolFilter(BaseModel):
+    state: ToolStateName | None = None
+    q: Text = Field("", description="A part of the upstream's name or of the alias.")
+    schemas: bool = False
+    limit: Annotated[int, Field(ge=1, le=MOST_TOOLS)] = 1000
+    offset: Annotated[int, Field(ge=0, le=1_000_000)] = 0
+
+
+class HistoryFilter(BaseModel):
+    records: bool = False
+    limit: Annotated[int, Field(ge=1, le=200)] = 50
+    before: int | None = Field(None, ge=1, le=2**63 - 1, description="The id of the last event that you have.")
+
+
+def tools(rows: Iterable[models.ComposedTool], *, schemas_too: bool) -> list[ComposedTool]:
+    """Return the tools, whose servers and rows in the gate are loaded."""
+    found = list(rows)
+    aliases = exposure.proposals(found)
+    return [ComposedTool.of(row, **_more(row, aliases[row.pk], schemas_too=schemas_too)) for row in found]
+
+
+def _more(row: models.ComposedTool, alias: str, *, schemas_too: bool) -> dict[str, Any]:
+    """Return what a tool's own row does not have, or has by another name."""
+    record, tool = row.seen, row.tool
+    return {
+        "tool": row.name,
+        "alias": alias,
+        "hitl_mode": tool.hitl_mode if tool else HitlMode.REQUIRED.value,
+        "prompt_template": tool.prompt_template if tool else "",
+        "condition": tool.condition if tool else "",
+        "deadline_seconds": tool.deadline_seconds if tool else None,
+        "signed_in_only": tool is not None and tool.signed_in_only,
+        "risk_level": row.risk_effective,
+        "inherent_risk_level": row.risk_inherent,
+        "effective_risk_level": row.risk_effective,
+        "warnings": [vars(found) for found in findings_of(row.warnings)],
+        "digest": row.seen_digest,
+        "title": record.get("title") or "",
+        "upstream_description": record.get("description") or "",
+        "input_schema": record.get("inputSchema", {}) if schemas_too else None,
+        "output_schema": record.get("outputSchema") if schemas_too else None,
+        "annotations": record.get("annotations") if schemas_too else None,
+    }
+
+
+def whole_tool(row: models.ComposedTool) -> WholeTool:
+    return WholeTool.of(
+        row,
+        **_more(row, exposure.proposals([row])[row.pk], schemas_too=True),
+        server=row.server.name,
+        accepted=_accepted(row),
+        seen=_fingerprint(row, "seen", at=row.seen_at),
+        differences=[_difference(found) for found in difference(row.pinned, row.seen)] if row.pinned else [],
+        history=[event(each, records=False) for each in events(row)[:MOST_EVENTS]],
+    )
+
+
+def _accepted(row: models.ComposedTool) -> Fingerprint | None:
+    if not row.pinned_digest:
+        return None
+    by = row.accepted_by.get_username() if row.accepted_by else None
+    return _fingerprint(row, "pinned", at=row.accepted_at, by=by)
+
+
+def _fingerprint(row: models.ComposedTool, which: str, **more: Any) -> Fingerprint:
+    columns = {"record": which, "digest": f"{which}_digest", "profile": f"{which}_profile"}
+    return Fingerprint(**{"by": None} | {key: getattr(row, name) for key, name in columns.items()} | more)
+
+
+def _difference(found: Any) -> Difference:
+    return Difference.of(found, before=_plain(found.before), after=_plain(found.after))
+
+
+def _plain(seen: Seen | None) -> str | None:
+    return seen.plain if seen else None
+
+
+def events(row: models.ComposedTool) -> QuerySet[models.ToolEvent]:
+    """The newest first."""
+    return models.ToolEvent.objects.filter(tool=row).select_related("actor").order_by("-id")
+
+
+def event(row: models.ToolEvent, *, records: bool) -> HistoryEvent:
+    actor = row.actor.get_username() if row.actor else None
+    return HistoryEvent.of(row, actor=actor, record=row.record if records else None)
 
 
 class AnyText(StringConverter):
@@ -29,10 +257,10 @@ class AnyText(StringConverter):
 register_converter(AnyText, "toolname")
 
 
-@router.get("/{name}/tools", response=list[server_tool_schemas.ComposedTool])
+@router.get("/{name}/tools", response=list[ComposedTool])
 def list_server_tools(
-    request: ApiRequest, name: str, wanted: Query[server_tool_schemas.ToolFilter], response: HttpResponse
-) -> list[server_tool_schemas.ComposedTool]:
+    request: ApiRequest, name: str, wanted: Query[ToolFilter], response: HttpResponse
+) -> list[ComposedTool]:
     """The tools of a server by name, up to 1,000 unless `limit` says otherwise; `X-Total-Count` tells how many there
     are. Whole definitions are left out, unless `schemas` asks for them.
     """
@@ -40,57 +268,49 @@ def list_server_tools(
     rows = _wanted(named(name).tools.all(), wanted).order_by("name")
     response[COUNT_HEADER] = str(rows.count())
     found = rows.select_related("server", "tool").defer("pinned")[wanted.offset : wanted.offset + wanted.limit]
-    return servers.tools(found, schemas_too=wanted.schemas)
+    return tools(found, schemas_too=wanted.schemas)
 
 
-@router.put("/{name}/tools", response=list[server_tool_schemas.ComposedTool])
-def change_server_tools(
-    request: ApiRequest, name: str, body: server_tool_schemas.ToolChanges
-) -> list[server_tool_schemas.ComposedTool]:
+@router.put("/{name}/tools", response=list[ComposedTool])
+def change_server_tools(request: ApiRequest, name: str, body: ToolChanges) -> list[ComposedTool]:
     """All changes at once, or none. Errors are named by their place in the body, such as `tools.0.alias`."""
     actor, server = administrator(request), named(name)
     wanted = [(f"tools.{index}.", change) for index, change in enumerate(body.tools)]
-    rows = server_changes.carry_out(server, wanted, actor)
-    return servers.tools(rows, schemas_too=False)
+    rows = _carry_out(server, wanted, actor)
+    return tools(rows, schemas_too=False)
 
 
-@router.get("/{name}/tools/{toolname:tool}/history", response=list[server_tool_schemas.HistoryEvent])
-def read_tool_history(
-    request: ApiRequest, name: str, tool: str, wanted: Query[server_tool_schemas.HistoryFilter]
-) -> list[server_tool_schemas.HistoryEvent]:
+@router.get("/{name}/tools/{toolname:tool}/history", response=list[HistoryEvent])
+def read_tool_history(request: ApiRequest, name: str, tool: str, wanted: Query[HistoryFilter]) -> list[HistoryEvent]:
     """Return what happened to the tool since someone accepted it first, the newest first; `before` for more."""
     administrator(request)
-    rows = servers.events(_tool(name, tool))
+    rows = events(_tool(name, tool))
     if wanted.before is not None:
         rows = rows.filter(pk__lt=wanted.before)
-    return [servers.event(row, records=wanted.records) for row in rows[: wanted.limit]]
+    return [event(row, records=wanted.records) for row in rows[: wanted.limit]]
 
 
-@router.post("/{name}/tools/{toolname:tool}/accept", response=server_tool_schemas.WholeTool)
-def accept_tool(
-    request: ApiRequest, name: str, tool: str, body: server_tool_schemas.Accept
-) -> server_tool_schemas.WholeTool:
+@router.post("/{name}/tools/{toolname:tool}/accept", response=WholeTool)
+def accept_tool(request: ApiRequest, name: str, tool: str, body: Accept) -> WholeTool:
     """Take the definition of this digest for what the tool is from here on; it asks every time then, unless `keepMode`.
 
     409: it has changed again, or its server does not list it any more. Only a person's session or a token of kind
     “approver” may.
     """
     actor, row = administrator(request), _tool(name, tool)
-    server_changes.accept(row, body, actor)
-    return servers.whole_tool(_tool(name, str(row.pk)))
+    _accept(row, body, actor)
+    return whole_tool(_tool(name, str(row.pk)))
 
 
-@router.get("/{name}/tools/{toolname:tool}", response=server_tool_schemas.WholeTool)
-def read_server_tool(request: ApiRequest, name: str, tool: str) -> server_tool_schemas.WholeTool:
+@router.get("/{name}/tools/{toolname:tool}", response=WholeTool)
+def read_server_tool(request: ApiRequest, name: str, tool: str) -> WholeTool:
     """All that is known of the tool: its definition as accepted and as listed, its risk, its history."""
     administrator(request)
-    return servers.whole_tool(_tool(name, tool))
+    return whole_tool(_tool(name, tool))
 
 
-@router.put("/{name}/tools/{toolname:tool}", response=server_tool_schemas.ComposedTool)
-def change_server_tool(
-    request: ApiRequest, name: str, tool: str, body: server_tool_schemas.ToolChange
-) -> server_tool_schemas.ComposedTool:
+@router.put("/{name}/tools/{toolname:tool}", response=ComposedTool)
+def change_server_tool(request: ApiRequest, name: str, tool: str, body: ToolChange) -> ComposedTool:
     """Expose or hide the tool, and how it asks; at once, wherever tools are used. Percent-encode a name that has
     slashes.
 
@@ -101,11 +321,11 @@ def change_server_tool(
     if body.tool not in {None, row.name}:
         raise BadChange(422, {"tool": "The address names another tool."})
     change = body.model_copy(update={"tool": row.name})
-    rows = server_changes.carry_out(row.server, [("", change)], actor)
-    return servers.tools(rows, schemas_too=True)[0]
+    rows = _carry_out(row.server, [("", change)], actor)
+    return tools(rows, schemas_too=True)[0]
 
 
-def _tool(server_name: str, tool: str) -> ComposedTool:
+def _tool(server_name: str, tool: str) -> models.ComposedTool:
     """Return the tool of this name, else of this id."""
     rows = named(server_name).tools.select_related("server", "tool", "accepted_by")
     return rows.filter(name=tool).first() or get_object_or_404(rows, pk=_uuid(tool))
@@ -118,7 +338,93 @@ def _uuid(text: str) -> UUID:
         raise Http404 from error
 
 
-def _wanted(rows: QuerySet[ComposedTool], wanted: server_tool_schemas.ToolFilter) -> QuerySet[ComposedTool]:
+def _wanted(rows: QuerySet[models.ComposedTool], wanted: ToolFilter) -> QuerySet[models.ComposedTool]:
     if wanted.state is not None:
         rows = rows.filter(state=wanted.state)
     return rows.filter(Q(name__icontains=wanted.q) | Q(tool__name__icontains=wanted.q)) if wanted.q else rows
+
+
+Wanted = Sequence[tuple[str, ToolChange]]
+"""Changes, each with its place in the body: empty, or `tools.3.`."""
+
+_DECIDED = (
+    *("exposed", "alias", "description", "hitl_mode", "prompt_template", "condition", "signed_in_only"),
+    *("digest", "warnings_read"),
+)
+_NO_SUCH_TOOL = "The server has no tool of this name."
+
+
+def _carry_out(server: UpstreamServer, wanted: Wanted, actor: Actor) -> list[models.ComposedTool]:
+    """All of it in one transaction. BadChange, OnlyAdministrators, OnlyPeople."""
+    rows = _rows(server, wanted)
+    changes = [_change(row, body) for row, (_, body) in zip(rows, wanted, strict=True)]
+    try:
+        try:
+            return exposure.apply(changes, actor, confirmed="")
+        except NotConfirmed as asked:
+            _check_confirmed(asked, rows, wanted)
+            return exposure.apply(changes, actor, confirmed=asked.digest)
+    except NotConfirmed as error:
+        raise BadChange(409, {"confirmLowering": f"{error} Something else was changed just now: try again."}) from error
+    except Refused as error:
+        raise _refusal(error, rows, wanted) from error
+
+
+def _accept(row: models.ComposedTool, body: Accept, actor: Actor) -> None:
+    """BadChange, OnlyAdministrators, OnlyPeople."""
+    try:
+        exposure.accept(row.pk, body.digest, actor, keep_mode=body.keep_mode, warnings_read=body.warnings_read)
+    except NotListed as error:
+        raise BadChange(409, {"tool": str(error)}) from error
+    except Refused as error:
+        field = _field(str(error))
+        raise BadChange(409 if field == "digest" else 422, {field: str(error)}) from error
+
+
+def _rows(server: UpstreamServer, wanted: Wanted) -> list[models.ComposedTool]:
+    names = [str(body.tool) for _, body in wanted]
+    known = {row.name: row for row in server.tools.defer("seen", "pinned").filter(name__in=names)}
+    said: dict[str, str] = {}
+    seen: set[str] = set()
+    for name, (place, _) in zip(names, wanted, strict=True):
+        if name not in known:
+            said[f"{place}tool"] = _NO_SUCH_TOOL
+        elif name in seen:
+            said[f"{place}tool"] = "It stands twice."
+        seen.add(name)
+    if said:
+        raise BadChange(422, said)
+    return [known[name] for name in names]
+
+
+def _check_confirmed(asked: NotConfirmed, rows: Iterable[models.ComposedTool], wanted: Wanted) -> None:
+    loosened = {each.tool for each in asked.loosenings}
+    said = {
+        f"{place}confirmLowering": f"{row.name[:64]!r} would run with less oversight. Send true to have it so."
+        for row, (place, body) in zip(rows, wanted, strict=True)
+        if row.pk in loosened and not body.confirm_lowering
+    }
+    if said:
+        raise BadChange(409, said) from asked
+
+
+def _change(row: models.ComposedTool, body: ToolChange) -> Change:
+    fields: dict[str, Any] = {name: getattr(body, name) for name in _DECIDED}
+    if "deadline_seconds" in body.model_fields_set:
+        fields["deadline_seconds"] = body.deadline_seconds or USUAL
+    return Change(row.pk, **fields)
+
+
+def _refusal(error: Refused, rows: Sequence[models.ComposedTool], wanted: Wanted) -> BadChange:
+    said: dict[str, str] = {}
+    for row, (place, _) in zip(rows, wanted, strict=True):
+        for problem in error.problems.get(row.pk, ()):
+            field = f"{place}{_field(problem)}"
+            said[field] = f"{said[field]} {problem}" if field in said else problem
+    stale = any(field.endswith("digest") for field in said)
+    return BadChange(409 if stale else 422, said)
+
+
+def _field(problem: str) -> str:
+    """Return which member of the body a sentence speaks of."""
+    return to_camel(field_of(problem))

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from django.db.models import Count, Q, QuerySet
@@ -12,22 +12,18 @@ from django.shortcuts import get_object_or_404
 from ninja import Router
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
 
-from hitlchat.api import server_tool_schemas as tool_schemas
 from hitlchat.api.auth import ApiRequest, administrator
-from hitlchat.api.schemas import Body, Shape, Text
-from hitlchat.api.server_changes import BadChange
-from hitlchat.base.visible import Seen
-from hitlchat.gate.models import HitlMode
-from hitlchat.upstreams import composing, connections, exposure, gallery, judging, reaching, servers, values
+from hitlchat.api.contract import Body, Shape, Text
+from hitlchat.base.problems import Invalid
+from hitlchat.upstreams import connections, endpoint, exposure, gallery, models, server_draft, servers
 from hitlchat.upstreams.changes import NotConfirmed
 from hitlchat.upstreams.client import Trial
-from hitlchat.upstreams.drafts import BadServer, ServerDraft, draft_of
-from hitlchat.upstreams.models import ComposedTool, Exposure, ToolEvent, ToolState, Transport, UpstreamServer
-from hitlchat.upstreams.risk.difference import difference
-from hitlchat.upstreams.risk.server import assess_server
-from hitlchat.upstreams.values import Value
+from hitlchat.upstreams.models import ToolState, Transport, UpstreamServer
+from hitlchat.upstreams.risk.rubric import assess_server
+from hitlchat.upstreams.server_draft import BadServer, ServerDraft, Value, draft_of
 
 TransportName = Literal["http", "stdio", "sse"]
+ModeName = Literal["both", "own", "composed"]
 StateName = Literal["new", "connecting", "up", "down", "sign-in", "unusable", "disabled"]
 
 
@@ -184,8 +180,35 @@ class Tried(Shape):
     notes: list[str]
 
 
+class Exposure(Shape):
+    """The offer of this installation: `own` are tools written here, `composed` those of upstream servers. No composed
+    tool of a higher inherent risk than `riskCeiling` is offered.
+    """
+
+    mode: ModeName
+    risk_ceiling: int
+
+
+class ExposureChange(Body):
+    model_config = ConfigDict(json_schema_extra={"examples": [{"mode": "both", "riskCeiling": 4}]})
+
+    mode: ModeName | None = None
+    risk_ceiling: Annotated[int, Field(ge=1, le=5)] | None = None
+    confirm_lowering: bool = Field(default=False, description="Also where tools come back that ask less often.")
+
+
+class BadChange(Invalid):
+    """Nothing was changed. `status` 422: it cannot be; 409: it would be another change than its sender means.
+
+    `errors` has the reasons by their place in the body.
+    """
+
+    def __init__(self, status: int, errors: Mapping[str, str]) -> None:
+        super().__init__(errors)
+        self.status = status
+
+
 MOST_TOOLS_NAMED = 100
-MOST_EVENTS = 20
 
 
 def servers_out() -> QuerySet[UpstreamServer]:
@@ -197,155 +220,33 @@ def servers_out() -> QuerySet[UpstreamServer]:
 
 
 def server(row: UpstreamServer) -> Server:
-    risk = assess_server(reaching.facts_of(row, writes=row.writes))
-    return Server(
-        name=row.name,
-        transport=cast("TransportName", row.transport),
-        url=row.url,
+    risk = assess_server(endpoint.facts_of(row, writes=row.writes))
+    return Server.of(
+        row,
         headers=_shown(row.headers),
-        command=row.command,
-        args=row.args,
         env=_shown(row.env),
         command_line=draft_of(row).command_line if row.transport == Transport.STDIO else None,
-        enabled=row.enabled,
-        allow_private=row.allow_private,
-        call_seconds=row.call_seconds,
-        older_protocol=row.older_protocol,
-        docs_url=row.docs_url,
-        docs_adequate=row.docs_adequate,
-        gallery_entry=row.gallery_entry,
-        trust=row.trust,
+        status=row.state,
+        tool_count=row.tool_count or 0,
         risk_level=risk.level,
         risk_reasons=list(risk.reasons),
-        created_at=row.created_at,
-        updated_at=row.updated_at,
-        **_reported(row),
     )
 
 
-def _reported(row: UpstreamServer) -> dict[str, Any]:
-    return {
-        "status": row.state,
-        "tool_count": row.tool_count or 0,
-        "exposed_count": row.exposed_count,  # type: ignore[attr-defined]  # annotated by `servers`
-        "withheld_count": row.withheld_count,  # type: ignore[attr-defined]
-    } | {name: getattr(row, name) for name in _SAME}
-
-
-_SAME = (
-    *("reason", "last_error", "last_error_at", "latency_ms", "reported_at", "protocol_version", "told_name"),
-    *("told_version", "notes", "listing_note", "listed_at"),
-)
-
-
 def _shown(stored: Iterable[dict[str, Any]]) -> dict[str, Shown]:
-    shown = [each.shown() for each in values.read(stored)]
-    return {each.name: Shown(value=each.value, secret=each.secret) for each in shown}
+    return {each.name: Shown.of(each.shown()) for each in server_draft.read_values(stored)}
 
 
 def tried(trial: Trial) -> Tried:
     listed = trial.listing.tools if trial.listing else ()
-    return Tried(
+    return Tried.of(
+        trial,
         ok=not trial.error,
-        error=trial.error,
         sign_in=trial.http_status == 401,
-        latency_ms=trial.latency_ms,
-        protocol_version=trial.protocol_version,
         told_name=trial.server_name,
         told_version=trial.server_version,
         tool_count=len(listed) if trial.listing else None,
         tools=[each.name for each in listed[:MOST_TOOLS_NAMED]],
-        notes=list(trial.notes),
-    )
-
-
-def tools(rows: Iterable[ComposedTool], *, schemas_too: bool) -> list[tool_schemas.ComposedTool]:
-    """Return the tools, whose servers and rows in the gate are loaded."""
-    found = list(rows)
-    aliases = composing.proposals(found)
-    return [tool_schemas.ComposedTool(**_tool(row, aliases[row.pk], schemas_too=schemas_too)) for row in found]
-
-
-def _tool(row: ComposedTool, alias: str, *, schemas_too: bool) -> dict[str, Any]:
-    record = row.seen
-    return {
-        "id": row.pk,
-        "tool": row.name,
-        "exposed": row.exposed,
-        "alias": alias,
-        "description": row.description,
-        "hitl_mode": row.tool.hitl_mode if row.tool else HitlMode.REQUIRED.value,
-        "prompt_template": row.tool.prompt_template if row.tool else "",
-        "condition": row.tool.condition if row.tool else "",
-        "deadline_seconds": row.tool.deadline_seconds if row.tool else None,
-        "signed_in_only": row.tool is not None and row.tool.signed_in_only,
-        "risk_level": row.risk_effective,
-        "inherent_risk_level": row.risk_inherent,
-        "effective_risk_level": row.risk_effective,
-        "state": row.state,
-        "reason": row.reason,
-        "warnings": [vars(found) for found in judging.findings_of(row.warnings)],
-        "problems": row.problems,
-        "digest": row.seen_digest,
-        "title": record.get("title") or "",
-        "upstream_description": record.get("description") or "",
-        "input_schema": record.get("inputSchema", {}) if schemas_too else None,
-        "output_schema": record.get("outputSchema") if schemas_too else None,
-        "annotations": record.get("annotations") if schemas_too else None,
-    }
-
-
-def whole_tool(row: ComposedTool) -> tool_schemas.WholeTool:
-    return tool_schemas.WholeTool(
-        **_tool(row, composing.proposals([row])[row.pk], schemas_too=True),
-        server=row.server.name,
-        risk_floor=row.risk_floor,
-        risk_reasons=row.risk_reasons,
-        accepted=_accepted(row),
-        seen=_fingerprint(row, "seen", at=row.seen_at),
-        differences=[_difference(found) for found in difference(row.pinned, row.seen)] if row.pinned else [],
-        first_seen_at=row.first_seen_at,
-        history=[event(each, records=False) for each in events(row)[:MOST_EVENTS]],
-    )
-
-
-def _accepted(row: ComposedTool) -> tool_schemas.Fingerprint | None:
-    if not row.pinned_digest:
-        return None
-    by = row.accepted_by.get_username() if row.accepted_by else None
-    return _fingerprint(row, "pinned", at=row.accepted_at, by=by)
-
-
-def _fingerprint(row: ComposedTool, which: str, **more: Any) -> tool_schemas.Fingerprint:
-    columns = {"record": which, "digest": f"{which}_digest", "profile": f"{which}_profile"}
-    return tool_schemas.Fingerprint(**{"by": None} | {key: getattr(row, name) for key, name in columns.items()} | more)
-
-
-def _difference(found: Any) -> tool_schemas.Difference:
-    return tool_schemas.Difference(
-        where=found.where, kind=found.kind, before=_plain(found.before), after=_plain(found.after)
-    )
-
-
-def _plain(seen: Seen | None) -> str | None:
-    return seen.plain if seen else None
-
-
-def events(row: ComposedTool) -> QuerySet[ToolEvent]:
-    """The newest first."""
-    return ToolEvent.objects.filter(tool=row).select_related("actor").order_by("-id")
-
-
-def event(row: ToolEvent, *, records: bool) -> tool_schemas.HistoryEvent:
-    return tool_schemas.HistoryEvent(
-        id=row.pk,
-        name=row.name,
-        at=row.at,
-        actor=row.actor.get_username() if row.actor else None,
-        means=row.means,
-        digest=row.digest,
-        data=row.data,
-        record=row.record if records else None,
     )
 
 
@@ -419,19 +320,19 @@ def reconnect_server(request: ApiRequest, name: str) -> Server:
     return _shape(row.pk)
 
 
-@exposure_router.get("", response=tool_schemas.Exposure)
-def read_exposure(request: ApiRequest) -> tool_schemas.Exposure:
+@exposure_router.get("", response=Exposure)
+def read_exposure(request: ApiRequest) -> Exposure:
     """Return which kinds of tools this installation offers, and up to which risk."""
     administrator(request)
-    return _exposure(exposure.standing())
+    return _exposure(models.Exposure.current())
 
 
-@exposure_router.put("", response=tool_schemas.Exposure)
-def change_exposure(request: ApiRequest, body: tool_schemas.ExposureChange) -> tool_schemas.Exposure:
+@exposure_router.put("", response=Exposure)
+def change_exposure(request: ApiRequest, body: ExposureChange) -> Exposure:
     """Change what is given, at once and everywhere. Only a person may raise the ceiling; where tools come back by that
     which do not ask every time, 409 names them until `confirmLowering` is true.
     """
-    actor, standing = administrator(request), exposure.standing()
+    actor, standing = administrator(request), models.Exposure.current()
     mode = standing.mode if body.mode is None else body.mode
     ceiling = standing.ceiling if body.risk_ceiling is None else body.risk_ceiling
     try:
@@ -473,8 +374,8 @@ def _vouched(draft: ServerDraft, body: ServerChange) -> ServerDraft:
 
 
 def _check_address(request: ApiRequest, draft: ServerDraft) -> None:
-    if reaching.is_own_address(draft.url, request):
-        raise BadServer({"url": reaching.SENTENCE})
+    if endpoint.is_own_address(draft.url, request):
+        raise BadServer({"url": endpoint.SENTENCE})
 
 
 def _still_there(change: Any, *args: Any, **more: Any) -> None:
@@ -488,5 +389,5 @@ def _shape(server_id: UUID) -> Server:
     return server(get_object_or_404(servers_out(), pk=server_id))
 
 
-def _exposure(found: Exposure) -> tool_schemas.Exposure:
-    return tool_schemas.Exposure(mode=found.mode, risk_ceiling=found.ceiling)  # type: ignore[arg-type]
+def _exposure(found: models.Exposure) -> Exposure:
+    return Exposure.of(found, risk_ceiling=found.ceiling)

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from hitlchat.accounts.roles import may_administer
 from hitlchat.api.auth import ApiRequest
-from hitlchat.api.schemas import Body, Shape, Text
+from hitlchat.api.contract import Body, Shape, Text
 from hitlchat.gate import results
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import Tool
@@ -75,4 +75,4 @@ def _administrator(request: ApiRequest) -> Actor:
 
 
 def _shapes(tool: Tool | None) -> list[ModelText]:
-    return [ModelText.model_validate(each, from_attributes=True) for each in results.fields(tool)]
+    return [ModelText.of(each) for each in results.fields(tool)]

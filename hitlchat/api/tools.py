@@ -1,42 +1,318 @@
 """The catalog; and for authors: tools are written, tried, published, exported, imported, with versions and cases."""
 
-from typing import Annotated, Any
+from datetime import datetime
+from typing import Annotated, Any, Literal
+from uuid import UUID
 
+import ninja
 from asgiref.sync import async_to_sync
 from django.db.models import QuerySet
 from django.http import Http404
 from django.shortcuts import get_object_or_404
-from ninja import Query, Router, Status
+from ninja import Query, Router
 from ninja.errors import HttpError
+from pydantic import Field
 
 from hitlchat.accounts.roles import may_author
-from hitlchat.api import shapes, tool_shapes
+from hitlchat.api import calls
 from hitlchat.api.auth import ApiRequest, author
-from hitlchat.api.schemas import Object, Page
-from hitlchat.api.tool_shapes import TrialResult
+from hitlchat.api.contract import Body, HitlModeName, Object, Page, Shape
+from hitlchat.gate import models as gate
 from hitlchat.gate.actor import Caller
-from hitlchat.gate.models import Tool, ToolCall
-from hitlchat.gate.status import Status as CallStatus
-from tools_studio import authoring, cases, exchange, versions
+from hitlchat.gate.models import HitlMode
+from hitlchat.gate.results import MESSAGES
+from hitlchat.gate.status import Status
+from hitlchat.gate.tools import listed
+from tools_studio import authoring, cases, exchange, importing, variables, versions
 from tools_studio.authoring import NotTested
-from tools_studio.cases import Case
-from tools_studio.drafts import SOURCE, AuthoringError, Draft
-from tools_studio.models import ScriptVersion, TestCase
-from tools_studio.variables import Variable
+from tools_studio.importing import Step
+from tools_studio.models import Script, ScriptVersion, TestCase
+from tools_studio.spec import SOURCE, AuthoringError, Draft
+from tools_studio.variables import Stored
+from tools_studio.versions import Save
 
 router = Router(tags=["tools"], by_alias=True)
 
 LONGEST_TRIAL_SECONDS = 60.0
 
+Expectation = Literal["anything", "equals", "contains", "fails"]
 
-@router.get("", response=list[tool_shapes.Tool])
-def list_tools(request: ApiRequest) -> list[tool_shapes.Tool]:
+
+class NewVariable(Body):
+    """A variable to set. Without `value` the stored one stays. `${NAME}` alone refers to the server's environment."""
+
+    name: str
+    secret: bool = False
+    value: str | None = None
+
+
+class ToolChange(Body):
+    """Every field that an author decides; one that is left out stays as it is."""
+
+    name: str = ""
+    code: str = ""
+    title: str = ""
+    description: str = ""
+    group: str = "tools"
+    category: str = "Custom"
+    tags: list[str] = Field(default_factory=list)
+    capabilities: Object = Field(default_factory=dict)
+    variables: list[NewVariable] = Field(default_factory=list)
+    hitl_mode: HitlModeName | None = None
+    prompt_template: str = ""
+    condition: str = ""
+    deadline_seconds: int | None = None
+    signed_in_only: bool = Field(default=False, description="The word of an MCP client is not enough for it.")
+    example: Object | None = None
+
+
+class ToolPatch(ToolChange):
+    """`confirmLowering`: what gets weaker was shown to a person, who wants it so."""
+
+    confirm_lowering: bool = False
+
+
+class NewTool(ToolChange):
+    name: str = Field(...)
+    code: str = Field(...)
+
+
+class Variable(Shape):
+    """`value` is null for a stored secret, and for everyone who may not write tools."""
+
+    name: str
+    secret: bool
+    value: str | None
+
+
+class Tool(Shape):
+    name: str
+    title: str
+    description: str
+    code: str | None
+    capabilities: Object
+    variables: list[Variable]
+    hitl_mode: HitlModeName
+    prompt_template: str
+    condition: str
+    example: Object | None
+    source: str
+    input_schema: Object
+    output_schema: Object | None
+    risk_level: int
+    published: bool
+    group: str | None
+    category: str | None
+    tags: list[str]
+    deadline_seconds: int | None
+    signed_in_only: bool
+    version: int | None
+    tested: bool = Field(description="Has a test run passed since the last edit?")
+    missing_variables: list[str] = Field(description="Those without a value: until then it cannot be published.")
+    revoked: str = Field(description="Why it must not run; empty when it may.")
+
+
+class Trial(Body):
+    arguments: Object = Field(default_factory=dict)
+
+
+class Publish(Body):
+    """Arguments for the test run, where one has to be made first; else the tool's example is tried."""
+
+    arguments: Object | None = None
+
+
+class Fault(Shape):
+    kind: str
+    message: str
+    line: int | None = None
+
+
+class TrialResult(Shape):
+    ok: bool
+    result: Any
+    output: str
+    error: Fault | None
+    duration_ms: float
+    call_id: UUID
+    approval_id: UUID | None
+
+
+class VersionSummary(Shape):
+    """`changed` names the fields that differ from the version before; null where that is not known."""
+
+    number: int
+    author: str | None
+    saved_at: datetime
+    definition_hash: str
+    changed: list[str] | None
+
+
+class Version(VersionSummary):
+    tool: Object = Field(description="The tool as its export has it.")
+
+
+class Restore(Body):
+    confirm_lowering: bool = Field(default=False, description="Also where it asks less than the tool does now.")
+    lower_anyway: bool = Field(default=False, description="The former name of `confirmLowering`.")
+
+
+class NewCase(Body):
+    name: str
+    arguments: Object = Field(default_factory=dict)
+    expectation: Expectation = "anything"
+    expected: Any = None
+
+
+class Case(Shape):
+    """`outcome` is of the last run, of the tool as it is now."""
+
+    id: int
+    name: str
+    arguments: Object
+    expectation: Expectation
+    expected: Any
+    outcome: cases.State
+    message: str
+    call_id: UUID | None
+    approval_id: UUID | None
+
+
+class RunCases(Body):
+    ids: list[int] | None = Field(default=None, description="All but those that wait for an answer, if left out.")
+
+
+class CasesRun(Shape):
+    passed: int
+    total: int
+    not_run: int = Field(description="How many the time was too short for.")
+    cases: list[Case]
+
+
+class Import(Body):
+    document: Any
+    on_conflict: Literal["leave", "replace", "rename"] = "leave"
+    dry_run: bool = False
+
+
+class ImportedTool(Shape):
+    """The fate of one tool of the file, now or with `dryRun`. `hitlMode` is the mode that it has here."""
+
+    name: str
+    imported_as: str
+    action: Literal["new", "rename", "replace", "same", "leave"]
+    hitl_mode: HitlModeName
+    raised_from: HitlModeName | None
+    risk_level: int
+    can: list[str]
+    missing_variables: list[str]
+    notes: list[str]
+
+
+class Imported(Shape):
+    dry_run: bool
+    tools: list[ImportedTool]
+
+
+def tools() -> QuerySet[gate.Tool]:
+    """Return the tools with all that `tool` needs."""
+    return cases.with_tested(listed().select_related("script").prefetch_related("script__variables"))
+
+
+def tool(row: gate.Tool, *, for_author: bool) -> Tool:
+    script: Script | None = getattr(row, "script", None)
+    kept = [Stored(each.name, each.secret, each.value) for each in script.variables.all()] if script else []
+    return Tool.of(
+        row,
+        code=script.code if script else None,
+        capabilities=script.capabilities if script else {},
+        variables=[_variable(each, for_author=for_author) for each in kept],
+        hitl_mode=_mode(row.hitl_mode),
+        group=script.group if script else None,
+        category=script.category if script else None,
+        tags=script.tags if script else [],
+        version=script.version if script else None,
+        missing_variables=sorted(variables.resolve(kept).missing),
+        revoked=script.revoked if script else "",
+    )
+
+
+def _variable(kept: Stored, *, for_author: bool) -> Variable:
+    return Variable.of(kept, value=kept.shown().value if for_author else None)
+
+
+def _mode(mode: str) -> HitlModeName:
+    return HitlMode(mode).value  # type: ignore[return-value]  # the database holds it to the same words
+
+
+def trial(row: gate.ToolCall) -> TrialResult:
+    return TrialResult.of(
+        row,
+        ok=row.status == Status.SUCCEEDED,
+        error=_trial_fault(row),
+        duration_ms=row.duration_ms or 0,
+        call_id=row.pk,
+        approval_id=calls.approval_id(row),
+    )
+
+
+def _trial_fault(row: gate.ToolCall) -> Fault | None:
+    if row.status == Status.SUCCEEDED:
+        return None
+    if found := calls.error(row):
+        return Fault(**found)
+    if row.status == Status.WAITING:
+        said = f"This tool asks first: approve the call, then read its result at /api/calls/{row.pk}."
+    elif row.status == Status.WITHDRAWN:
+        said = row.reason
+    else:
+        said = MESSAGES.get(Status(row.status), "It was not executed.")
+    return Fault(kind=row.status, message=said)
+
+
+def version(save: Save) -> VersionSummary:
+    author = save.version.author.get_username() if save.version.author else None
+    return VersionSummary.of(
+        save.version, author=author, changed=list(save.fields) if save.fields is not None else None
+    )
+
+
+def whole_version(save: Save) -> Version:
+    return Version(**version(save).model_dump(), tool=save.version.draft)
+
+
+def case(row: TestCase, of: gate.Tool) -> Case:
+    outcome, call = cases.outcome_of(row, of), row.last_call
+    return Case.of(
+        row,
+        outcome=outcome.state,
+        message=outcome.said,
+        call_id=call.pk if call else None,
+        approval_id=calls.approval_id(call) if call else None,
+    )
+
+
+def imported(step: Step) -> ImportedTool:
+    return ImportedTool.of(
+        step,
+        name=step.entry.draft.name,
+        imported_as=step.name,
+        hitl_mode=_mode(step.mode if step.writes or step.standing is None else step.standing.hitl_mode),
+        raised_from=_mode(step.raised_from) if step.raised_from else None,
+        risk_level=step.sound.risk_level,
+        can=step.powers,
+        missing_variables=sorted(step.missing),
+    )
+
+
+@router.get("", response=list[Tool])
+def list_tools(request: ApiRequest) -> list[Tool]:
     """Every published tool; authors see drafts too."""
     return [_shape(request, row) for row in _visible(request)]
 
 
-@router.post("", response={201: tool_shapes.Tool})
-def create_tool(request: ApiRequest, body: tool_shapes.NewTool) -> tool_shapes.Tool:
+@router.post("", response={201: Tool})
+def create_tool(request: ApiRequest, body: NewTool) -> Tool:
     """A new tool, not published yet; under a name that another tool had it asks at least as much as that one.
 
     Its schema, risk level and source follow from its code and capabilities.
@@ -45,13 +321,13 @@ def create_tool(request: ApiRequest, body: tool_shapes.NewTool) -> tool_shapes.T
     return _again(request, authoring.create(Draft(**_fields(body.model_dump())), request.auth.actor))
 
 
-@router.get("/{name}", response=tool_shapes.Tool)
-def read_tool(request: ApiRequest, name: str) -> tool_shapes.Tool:
+@router.get("/{name}", response=Tool)
+def read_tool(request: ApiRequest, name: str) -> Tool:
     return _shape(request, get_object_or_404(_visible(request), name=name))
 
 
-@router.patch("/{name}", response=tool_shapes.Tool)
-def change_tool(request: ApiRequest, name: str, body: tool_shapes.ToolPatch) -> tool_shapes.Tool:
+@router.patch("/{name}", response=Tool)
+def change_tool(request: ApiRequest, name: str, body: ToolPatch) -> Tool:
     """Change the fields that are given. What waits for an answer about the old definition is withdrawn.
 
     409: it would ask less (`confirmLowering`). Only a person's session or a token of kind “approver” may have it so.
@@ -69,10 +345,8 @@ def delete_tool(request: ApiRequest, name: str) -> None:
     authoring.delete(authored(name), request.auth.actor)
 
 
-@router.post("/{name}/publish", response={200: tool_shapes.Tool, 202: TrialResult})
-def publish_tool(
-    request: ApiRequest, name: str, body: tool_shapes.Publish | None = None
-) -> tool_shapes.Tool | Status[TrialResult]:
+@router.post("/{name}/publish", response={200: Tool, 202: TrialResult})
+def publish_tool(request: ApiRequest, name: str, body: Publish | None = None) -> Tool | ninja.Status[TrialResult]:
     """Put the tool into the catalog, if its code passes the check and a test run has passed since its last edit.
 
     403: with a token of kind “api”; a person publishes, signed in or with a token of kind “approver”.
@@ -84,8 +358,8 @@ def publish_tool(
     except NotTested:
         arguments = _to_try(tool, body.arguments if body else None)
     call = _try(tool.name, arguments, Caller("studio", user.pk, user.get_username()))
-    if call.status == CallStatus.WAITING:
-        return Status(202, _waits(call))
+    if call.status == Status.WAITING:
+        return ninja.Status(202, _waits(call))
     result = _trial(call)
     if result.error is not None:
         line = f"Line {result.error.line}: " if result.error.line else ""
@@ -93,24 +367,24 @@ def publish_tool(
     return _again(request, authoring.publish(authored(name), actor))
 
 
-@router.post("/{name}/unpublish", response=tool_shapes.Tool)
-def unpublish_tool(request: ApiRequest, name: str) -> tool_shapes.Tool:
+@router.post("/{name}/unpublish", response=Tool)
+def unpublish_tool(request: ApiRequest, name: str) -> Tool:
     """Take the tool out of the catalog; what waits is withdrawn."""
     author(request)
     return _again(request, authoring.unpublish(authored(name), request.auth.actor))
 
 
 @router.post("/{name}/test", response={200: TrialResult, 202: TrialResult})
-def test_tool(request: ApiRequest, name: str, body: tool_shapes.Trial) -> Status[TrialResult]:
+def test_tool(request: ApiRequest, name: str, body: Trial) -> ninja.Status[TrialResult]:
     """Call the tool as it is now, published or not; 202 when it asks first and so has no result yet."""
     user = author(request)
-    tool = get_object_or_404(Tool, name=name)
+    tool = get_object_or_404(gate.Tool, name=name)
     call = _try(tool.name, body.arguments, Caller("studio", user.pk, user.get_username()))
-    return Status(200 if call.settled else 202, _trial(call))
+    return ninja.Status(200 if call.settled else 202, _trial(call))
 
 
-def authored(name: str) -> Tool:
-    return get_object_or_404(Tool.objects.select_related("script"), name=name, source=SOURCE)
+def authored(name: str) -> gate.Tool:
+    return get_object_or_404(gate.Tool.objects.select_related("script"), name=name, source=SOURCE)
 
 
 def _fields(given: dict[str, Any]) -> dict[str, Any]:
@@ -118,11 +392,11 @@ def _fields(given: dict[str, Any]) -> dict[str, Any]:
     if "tags" in given:
         given["tags"] = tuple(given["tags"])
     if "variables" in given:
-        given["variables"] = tuple(Variable(**each) for each in given["variables"])
+        given["variables"] = tuple(variables.Variable(**each) for each in given["variables"])
     return given
 
 
-def _to_try(tool: Tool, given: dict[str, Any] | None) -> dict[str, Any]:
+def _to_try(tool: gate.Tool, given: dict[str, Any] | None) -> dict[str, Any]:
     """Return what to test the tool with: what was given, else its example, else nothing if it needs nothing."""
     if given is not None:
         return given
@@ -133,32 +407,32 @@ def _to_try(tool: Tool, given: dict[str, Any] | None) -> dict[str, Any]:
     return {}
 
 
-def _try(name: str, arguments: dict[str, Any], caller: Caller) -> ToolCall:
+def _try(name: str, arguments: dict[str, Any], caller: Caller) -> gate.ToolCall:
     return async_to_sync(cases.attempt)(name, arguments, caller, LONGEST_TRIAL_SECONDS)
 
 
-def _trial(call: ToolCall) -> TrialResult:
-    return tool_shapes.trial(shapes.calls().get(pk=call.pk))
+def _trial(call: gate.ToolCall) -> TrialResult:
+    return trial(calls.rows().get(pk=call.pk))
 
 
-def _waits(call: ToolCall) -> TrialResult:
+def _waits(call: gate.ToolCall) -> TrialResult:
     result = _trial(call)
     said = "It was tested first, and it asks: approve the call, then publish again."
-    fault = tool_shapes.Fault(kind=CallStatus.WAITING.value, message=said)
+    fault = Fault(kind=Status.WAITING.value, message=said)
     return result.model_copy(update={"error": fault})
 
 
-def _visible(request: ApiRequest) -> QuerySet[Tool]:
-    rows = tool_shapes.tools()
+def _visible(request: ApiRequest) -> QuerySet[gate.Tool]:
+    rows = tools()
     return rows if may_author(request.auth.user) else rows.filter(published=True)
 
 
-def _shape(request: ApiRequest, row: Tool) -> tool_shapes.Tool:
-    return tool_shapes.tool(row, for_author=may_author(request.auth.user))
+def _shape(request: ApiRequest, row: gate.Tool) -> Tool:
+    return tool(row, for_author=may_author(request.auth.user))
 
 
-def _again(request: ApiRequest, tool: Tool) -> tool_shapes.Tool:
-    return _shape(request, tool_shapes.tools().get(pk=tool.pk))
+def _again(request: ApiRequest, tool: gate.Tool) -> Tool:
+    return _shape(request, tools().get(pk=tool.pk))
 
 
 files_router = Router(tags=["tools"], by_alias=True)
@@ -168,68 +442,65 @@ files_router = Router(tags=["tools"], by_alias=True)
 def export_tools(request: ApiRequest, name: Annotated[list[str], Query()] = []) -> Object:  # noqa: B006 - ninja copies it
     """The named tools as a file that an import takes, with their rules and tests; all authored ones without a name."""
     author(request)
-    rows = Tool.objects.filter(source=SOURCE).select_related("script")
+    rows = gate.Tool.objects.filter(source=SOURCE).select_related("script")
     chosen = rows.filter(name__in=name) if name else rows
     if {*name} - {each.name for each in chosen}:
         raise Http404
     return exchange.document(chosen)
 
 
-@files_router.post("/tools-import", response=tool_shapes.Imported)
-def import_tools(request: ApiRequest, body: tool_shapes.Import) -> tool_shapes.Imported:
+@files_router.post("/tools-import", response=Imported)
+def import_tools(request: ApiRequest, body: Import) -> Imported:
     """All of the file or nothing. No tool is published by it, and none asks less often than before."""
     author(request)
     entries = exchange.read_document(body.document)
     if body.dry_run:
-        plan = exchange.plan(entries, body.on_conflict)
+        plan = importing.plan(entries, body.on_conflict)
     else:
-        plan = exchange.carry_out(entries, body.on_conflict, request.auth.actor)
-    return tool_shapes.Imported(dry_run=body.dry_run, tools=[tool_shapes.imported(step) for step in plan.steps])
+        plan = importing.carry_out(entries, body.on_conflict, request.auth.actor)
+    return Imported(dry_run=body.dry_run, tools=[imported(step) for step in plan.steps])
 
 
-@router.get("/{name}/versions", response=list[tool_shapes.VersionSummary])
-def list_versions(request: ApiRequest, name: str, page: Query[Page]) -> list[tool_shapes.VersionSummary]:
+@router.get("/{name}/versions", response=list[VersionSummary])
+def list_versions(request: ApiRequest, name: str, page: Query[Page]) -> list[VersionSummary]:
     """Every save, the newest first."""
     author(request)
     # One more than is asked for: what the last one changed is seen against the one before it.
     rows = _versions(authored(name))[page.offset : page.offset + page.limit + 1]
-    return [tool_shapes.version(save) for save in list(versions.saves(rows))[: page.limit]]
+    return [version(save) for save in list(versions.saves(rows))[: page.limit]]
 
 
-@router.get("/{name}/versions/{int:number}", response=tool_shapes.Version)
-def read_version(request: ApiRequest, name: str, number: int) -> tool_shapes.Version:
+@router.get("/{name}/versions/{int:number}", response=Version)
+def read_version(request: ApiRequest, name: str, number: int) -> Version:
     """The tool as it was saved then; secrets are not in it."""
     author(request)
     rows = _versions(authored(name)).filter(number__lte=number)
     row = get_object_or_404(rows, number=number)
-    return tool_shapes.whole_version(next(versions.saves([row, *rows.exclude(pk=row.pk)[:1]])))
+    return whole_version(next(versions.saves([row, *rows.exclude(pk=row.pk)[:1]])))
 
 
-@router.post("/{name}/versions/{int:number}/restore", response=tool_shapes.Tool)
-def restore_version(
-    request: ApiRequest, name: str, number: int, body: tool_shapes.Restore | None = None
-) -> tool_shapes.Tool:
+@router.post("/{name}/versions/{int:number}/restore", response=Tool)
+def restore_version(request: ApiRequest, name: str, number: int, body: Restore | None = None) -> Tool:
     """Save this version's content again, as the newest. 409: it asks less; send `confirmLowering`."""
     author(request)
-    version = get_object_or_404(_versions(authored(name)), number=number)
+    saved = get_object_or_404(_versions(authored(name)), number=number)
     confirmed = body is not None and (body.confirm_lowering or body.lower_anyway)
-    tool = authoring.restore(version, request.auth.actor, confirmed=confirmed)
-    return tool_shapes.tool(tool_shapes.tools().get(pk=tool.pk), for_author=True)
+    return _again(request, authoring.restore(saved, request.auth.actor, confirmed=confirmed))
 
 
-@router.get("/{name}/cases", response=list[tool_shapes.Case])
-def list_cases(request: ApiRequest, name: str) -> list[tool_shapes.Case]:
+@router.get("/{name}/cases", response=list[Case])
+def list_cases(request: ApiRequest, name: str) -> list[Case]:
     """The test cases, each with what its last run came to."""
     author(request)
     return _listed(authored(name))
 
 
-@router.post("/{name}/cases", response={201: tool_shapes.Case})
-def add_case(request: ApiRequest, name: str, body: tool_shapes.NewCase) -> tool_shapes.Case:
+@router.post("/{name}/cases", response={201: Case})
+def add_case(request: ApiRequest, name: str, body: NewCase) -> Case:
     author(request)
     tool = authored(name)
-    row = cases.add(tool, Case(body.name.strip(), body.arguments, body.expectation, body.expected))
-    return tool_shapes.case(row, tool)
+    row = cases.add(tool, cases.Case(body.name.strip(), body.arguments, body.expectation, body.expected))
+    return case(row, tool)
 
 
 @router.delete("/{name}/cases/{int:case_id}", response={204: None})
@@ -238,8 +509,8 @@ def delete_case(request: ApiRequest, name: str, case_id: int) -> None:
     get_object_or_404(cases.rows(authored(name)), pk=case_id).delete()
 
 
-@router.post("/{name}/cases/run", response=tool_shapes.CasesRun)
-def run_cases(request: ApiRequest, name: str, body: tool_shapes.RunCases | None = None) -> tool_shapes.CasesRun:
+@router.post("/{name}/cases/run", response=CasesRun)
+def run_cases(request: ApiRequest, name: str, body: RunCases | None = None) -> CasesRun:
     """Run them one after the other. Those of a tool that asks wait for an answer and count as waiting."""
     user, tool = author(request), authored(name)
     ids = body.ids if body else None
@@ -249,16 +520,16 @@ def run_cases(request: ApiRequest, name: str, body: tool_shapes.RunCases | None 
     )
     listed = _listed(tool)
     passed = sum(each.outcome == "passed" for each in listed)
-    return tool_shapes.CasesRun(passed=passed, total=len(listed), not_run=not_run, cases=listed)
+    return CasesRun(passed=passed, total=len(listed), not_run=not_run, cases=listed)
 
 
-def _wanted(row: TestCase, tool: Tool, ids: list[int] | None) -> bool:
+def _wanted(row: TestCase, tool: gate.Tool, ids: list[int] | None) -> bool:
     return row.pk in ids if ids is not None else cases.outcome_of(row, tool).state != "waiting"
 
 
-def _listed(tool: Tool) -> list[tool_shapes.Case]:
-    return [tool_shapes.case(row, tool) for row in cases.rows(tool)]
+def _listed(tool: gate.Tool) -> list[Case]:
+    return [case(row, tool) for row in cases.rows(tool)]
 
 
-def _versions(tool: Tool) -> QuerySet[ScriptVersion]:
+def _versions(tool: gate.Tool) -> QuerySet[ScriptVersion]:
     return ScriptVersion.objects.filter(script_id=tool.pk).select_related("author")

@@ -11,11 +11,14 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
+from django.utils.text import format_lazy
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET, require_http_methods
 
 from hitlchat.accounts.access import administrators_only, person
 from hitlchat.accounts.roles import may_administer, may_author, may_decide_for_others, named_groups
 from hitlchat.base import canonical
+from hitlchat.base.sentences import translatable
 from hitlchat.base.visible import see
 from hitlchat.gate import oversight, ruling, simulation, who
 from hitlchat.gate.actor import actor_of
@@ -26,18 +29,23 @@ from hitlchat.gate.policies.bundled import KINDS
 from hitlchat.gate.policies.coverage import HEADINGS, coverage, lines
 from hitlchat.gate.ruling import BadRules
 from hitlchat.gate.schema import BadArguments
+from hitlchat.gate.tools import listed
 
 MOST_PEOPLE_SHOWN = 200
-VERDICTS = {"allow": "It would run without asking", "ask": "A person would be asked", "refuse": "It would be refused"}
+VERDICTS = {
+    "allow": _("It would run without asking"),
+    "ask": _("A person would be asked"),
+    "refuse": _("It would be refused"),
+}
 
 
 class MadeUpCall(forms.Form):
     """Built for the person who asks: their tools, the callers they may be, and other people for administrators."""
 
-    tool = forms.ChoiceField(label="Tool")
-    kind = forms.ChoiceField(label="Called by")
-    person = forms.CharField(label="For", max_length=150, help_text="A username.")
-    arguments = forms.CharField(label="Arguments", strip=False, widget=forms.Textarea(attrs={"rows": 6}))
+    tool = forms.ChoiceField(label=_("Tool"))
+    kind = forms.ChoiceField(label=_("Called by"))
+    person = forms.CharField(label=_("For"), max_length=150, help_text=_("A username."))
+    arguments = forms.CharField(label=_("Arguments"), strip=False, widget=forms.Textarea(attrs={"rows": 6}))
 
     def __init__(self, user: User, data: QueryDict | None = None, *, chosen: str = "") -> None:
         self.user, self.offered = user, list(_tools(user))
@@ -62,7 +70,7 @@ class MadeUpCall(forms.Form):
     def clean_person(self) -> User:
         found = User.objects.filter(username=self.cleaned_data["person"]).first()
         if found is None:
-            raise forms.ValidationError("There is nobody of this name here.")
+            raise forms.ValidationError(_("There is nobody of this name here."))
         return found
 
     def simulated(self) -> simulation.Simulated | None:
@@ -92,7 +100,7 @@ def page(request: HttpRequest) -> HttpResponse:
 @login_required
 @require_GET
 def example(request: HttpRequest) -> HttpResponse:
-    """The field of the arguments again, for another tool."""
+    """Show the field of the arguments again for another tool."""
     form = MadeUpCall(person(request), chosen=request.GET.get("tool", ""))
     return render(request, "policies/_arguments.html", {"form": form})
 
@@ -114,7 +122,7 @@ def simulate(request: HttpRequest) -> HttpResponse:
 
 
 def _context(request: HttpRequest, form: MadeUpCall) -> dict[str, object]:
-    published = list(Tool.objects.filter(published=True))
+    published = list(listed().filter(published=True))
     context: dict[str, object] = {"section": "policies", "lines": lines(published), "form": form}
     if not (may_administer(request.user) or may_decide_for_others(request.user)):
         return context
@@ -128,12 +136,12 @@ def _context(request: HttpRequest, form: MadeUpCall) -> dict[str, object]:
 
 def _tools(user: User) -> QuerySet[Tool]:
     """Drafts, which only their tests in the Studio may call, come last."""
-    tools = Tool.objects.order_by("-published", "name")
+    tools = listed().order_by("-published", "name")
     return tools if may_author(user) else tools.filter(published=True)
 
 
 def _label(tool: Tool) -> str:
-    return tool.name if tool.published else f"{tool.name} (draft: only tests in the Studio)"
+    return tool.name if tool.published else translatable(f"{tool.name} (draft: only tests in the Studio)")
 
 
 def _example(tool: Tool) -> str:
@@ -141,22 +149,33 @@ def _example(tool: Tool) -> str:
 
 
 class RulesForm(forms.Form):
-    decided_by = forms.ChoiceField(label="Who decides", choices=DecidedBy.choices, widget=forms.RadioSelect)
-    group = forms.ModelChoiceField(Group.objects.none(), label="Group", required=False, empty_label="(none)")
+    decided_by = forms.ChoiceField(
+        label=_("Who decides"),
+        choices=[(value, _(label)) for value, label in DecidedBy.choices],
+        widget=forms.RadioSelect,
+    )
+    group = forms.ModelChoiceField(Group.objects.none(), label=_("Group"), required=False, empty_label=_("(none)"))
     quorum = forms.IntegerField(
-        label="How many have to approve",
+        label=_("How many have to approve"),
         min_value=1,
         max_value=MOST_PEOPLE,
-        help_text=f"Different people, 1 to {MOST_PEOPLE}. One who declines is enough to decline.",
+        help_text=format_lazy(
+            _("Different people, 1 to {most}. One who declines is enough to decline."), most=MOST_PEOPLE
+        ),
     )
     not_the_requester = forms.BooleanField(
-        label="Never the person it is called for", required=False, help_text="Four eyes, also where that one is in it."
+        label=_("Never the person it is called for"),
+        required=False,
+        help_text=_("Four eyes, also where that one is in it."),
     )
     escalate_to = forms.ModelChoiceField(
-        Group.objects.none(), label="Others who may decide too, after some time", required=False, empty_label="(nobody)"
+        Group.objects.none(),
+        label=_("Others who may decide too, after some time"),
+        required=False,
+        empty_label=_("(nobody)"),
     )
     escalate_after_seconds = forms.IntegerField(
-        label="After how many seconds", min_value=1, required=False, help_text="Counted from when it is asked."
+        label=_("After how many seconds"), min_value=1, required=False, help_text=_("Counted from when it is asked.")
     )
 
     def __init__(self, rules: Rules, data: Any = None) -> None:
@@ -205,7 +224,7 @@ def rules(request: HttpRequest, name: str) -> HttpResponse:
     except ruling.Stale as stale:
         form.add_error(None, str(stale))
         return _page(request, tool, form, status=409)
-    messages.success(request, "It counts from now on.")
+    messages.success(request, _("It counts from now on."))
     return redirect("tool-rules", name)
 
 

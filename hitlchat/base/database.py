@@ -16,6 +16,7 @@ from channels.db import database_sync_to_async
 from django.db import DatabaseError, OperationalError, connection, transaction
 from django.db.models import Model, QuerySet
 from django.utils import timezone
+from django.utils.translation import gettext_noop
 
 # In WAL mode FULL waits at each commit until the log is on the disk. It can't be changed inside a transaction.
 SYNCED: Final = "PRAGMA synchronous=FULL"
@@ -89,11 +90,11 @@ FULL: Final = "disk full"
 READ_ONLY: Final = "read-only"
 LOCKED: Final = "locked"
 SENTENCES: Final = {
-    FULL: "The server's disk is full, so nothing can be stored.",
-    READ_ONLY: "The server's database is read-only, so nothing can be stored.",
-    LOCKED: "Another program keeps the server's database locked. Try again in a moment.",
-    "disk error": "The server's disk reports an error, so nothing can be stored.",
-    "unreachable": "The server cannot reach its database. Try again in a moment.",
+    FULL: gettext_noop("The server's disk is full, so nothing can be stored."),
+    READ_ONLY: gettext_noop("The server's database is read-only, so nothing can be stored."),
+    LOCKED: gettext_noop("Another program keeps the server's database locked. Try again in a moment."),
+    "disk error": gettext_noop("The server's disk reports an error, so nothing can be stored."),
+    "unreachable": gettext_noop("The server cannot reach its database. Try again in a moment."),
 }
 # By the beginning of SQLite's names for errors, and of PostgreSQL's codes.
 _SIGNS: Final = {

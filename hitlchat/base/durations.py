@@ -3,7 +3,9 @@
 from datetime import datetime
 from typing import Final
 
-UNITS: Final = ((86400, "day", "days"), (3600, "h", "h"), (60, "min", "min"))
+from django.utils.translation import ngettext
+
+UNITS: Final = ((86400, ""), (3600, "h"), (60, "min"))
 
 
 def about(seconds: float) -> str:
@@ -23,10 +25,11 @@ def span(seconds: float) -> str:
         return f"{seconds:.1f} s"
     whole = round(seconds)
     said = []
-    for size, one, many in UNITS:
+    for size, unit in UNITS:
         count, whole = divmod(whole, size)
         if count:
-            said.append(f"{count} {one if count == 1 else many}")
+            words = unit or ngettext("day", "days", count)
+            said.append(f"{count} {words}")
     said += [f"{whole} s"] if whole else []
     return " ".join(said[:2])
 

@@ -5,9 +5,12 @@ from typing import ClassVar
 
 
 class Problem(Exception):
-    """One sentence for whoever asked. `status`: what HTTP calls it (RFC 9110); the API answers with it."""
+    """One sentence for whoever asked. `status`: what HTTP calls it (RFC 9110); the API answers with it, and with the
+    `code`, a word for programs, where there is one.
+    """
 
     status: int = 409
+    code: ClassVar[str] = ""
 
 
 class NotFound(Problem, LookupError):

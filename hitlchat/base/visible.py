@@ -12,6 +12,10 @@ from functools import cache, lru_cache
 from itertools import islice
 from typing import NamedTuple
 
+from django.utils.translation import gettext_noop
+
+from hitlchat.base.sentences import translatable
+
 HIDDEN_CATEGORIES = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp", "Zs"}
 # Nothing is drawn for these either, although Unicode counts them as letters, marks or symbols: fillers, the braille
 # blank, the null notehead, and the variation selectors, in which a whole text can be smuggled.
@@ -200,21 +204,33 @@ def _reads_well(line: str) -> bool:
 
 def _warnings(text: str, escaped: str, *, stored: bool) -> Iterator[str]:
     if _DIRECTION.search(escaped):
-        yield "Contains a direction override: elsewhere this text may look different."
+        yield gettext_noop("Contains a direction override: elsewhere this text may look different.")
     if hidden := sum(map(len, _patterns().hidden_run.findall(escaped))):
-        many = f"{hidden:,} characters" if hidden > 1 else "a character"
-        yield f"Contains {many} that cannot be seen, shown here as U+ and a code."
+        one = gettext_noop("Contains a character that cannot be seen, shown here as U+ and a code.")
+        many = translatable(f"Contains {hidden:,} characters that cannot be seen, shown here as U+ and a code.")
+        yield many if hidden > 1 else one
     if marks := len(escaped) - hidden:
-        many = f"{marks:,} marks" if marks > 1 else "a mark"
-        yield f"Contains {many} drawn through or piled upon letters elsewhere, shown here as U+ and a code."
+        yield (
+            translatable(
+                f"Contains {marks:,} marks drawn through or piled upon letters elsewhere, shown here as U+ and a code."
+            )
+            if marks > 1
+            else gettext_noop(
+                "Contains a mark drawn through or piled upon letters elsewhere, shown here as U+ and a code."
+            )
+        )
     if stored:
-        yield "Contains right-to-left letters; they are shown in the order in which they are stored, left to right."
+        yield gettext_noop(
+            "Contains right-to-left letters; they are shown in the order in which they are stored, left to right."
+        )
     if word := _mixed_word(text):
-        yield f"Mixes look-alike letters of different alphabets in one word: “{word}”."
+        yield translatable(f"Mixes look-alike letters of different alphabets in one word: “{word}”.")
     if host := _foreign_host(text):
-        yield f"“{host}” reads like a host name, but not all of its letters are a to z: it may only look like another."
+        yield translatable(
+            f"“{host}” reads like a host name, but not all of its letters are a to z: it may only look like another."
+        )
     if twins := _twins(text):
-        yield f"Contains look-alikes of ordinary characters: {twins}."
+        yield translatable(f"Contains look-alikes of ordinary characters: {twins}.")
 
 
 def _mixed_word(text: str) -> str | None:
@@ -257,4 +273,8 @@ def _script(char: str) -> str:
 
 def _punycode(text: str) -> tuple[str, ...]:
     match = _PUNYCODE.search(text)
-    return (f"Contains an encoded international host name: “{match.group()[:LONGEST_NAMED]}”.",) if match else ()
+    return (
+        (translatable(f"Contains an encoded international host name: “{match.group()[:LONGEST_NAMED]}”."),)
+        if match
+        else ()
+    )

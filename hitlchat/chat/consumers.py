@@ -1,4 +1,4 @@
-"""The websocket of a conversation page: HTML fragments out, commands in. It decides nothing and keeps nothing."""
+"""The websocket of a conversation page, and who may open it: HTML fragments out, commands in. It decides nothing."""
 
 import asyncio
 import logging
@@ -12,8 +12,15 @@ from uuid import UUID
 import django.db
 from channels.consumer import get_handler_name
 from channels.generic.websocket import AsyncWebsocketConsumer
+from channels.security.websocket import WebsocketDenier
+from django.conf import settings
 from django.contrib.auth.models import User
+from django.urls import path
+from django.utils import translation
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
+from hitlchat.accounts import preferences
 from hitlchat.accounts.sign_in import is_still_active, signed_in_user
 from hitlchat.agent.models import Message
 from hitlchat.agent.writing import group
@@ -28,6 +35,9 @@ logger = logging.getLogger(__name__)
 LOOK_SECONDS = 1.0
 
 Leave = Callable[[], Awaitable[None]]
+Scope = dict[str, Any]
+Receive = Callable[[], Awaitable[Any]]
+Send = Callable[[Any], Awaitable[None]]
 
 
 class Presence:
@@ -127,6 +137,11 @@ CHECK_SECONDS = 5.0
 
 
 class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Draw all that a page is sent in the language of the browser that opened it."""
+        with translation.override(preferences.of_socket(scope)):
+            await super().__call__(scope, receive, send)
+
     async def dispatch(self, message: dict[str, Any]) -> None:
         if message["type"].startswith("conversation.") and not await self._still_signed_in():
             await self._leave()
@@ -172,8 +187,8 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             html = fragments.flash(str(error))
         except Exception as error:
             logger.exception("A command of conversation %s failed", self.conversation_id)
-            known = database.SENTENCES.get(database.trouble(error), "Something went wrong on the server.")
-            html = fragments.flash(f"{known} Reload the page to see what was stored.")
+            known = database.SENTENCES.get(database.trouble(error), gettext_noop("Something went wrong on the server."))
+            html = fragments.flash(_(known) + " " + _("Reload the page to see what was stored."))
         if html:
             await self.send(html)
 
@@ -268,3 +283,26 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         if html:
             await self.send(html)
         return html
+
+
+Asgi = Callable[[Any, Any, Any], Awaitable[None]]
+
+
+class OwnOriginOnly:
+    """Checks the Origin of a websocket, which stands for a CSRF token (SR-24), with its port, as a browser sends our
+    cookies to every port of a host. Origins that may post forms (CSRF_TRUSTED_ORIGINS) may open one too.
+    """
+
+    def __init__(self, application: Asgi) -> None:
+        self._application = application
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        headers = dict(scope["headers"])
+        origin, host = (headers.get(name, b"").decode("latin-1").lower() for name in (b"origin", b"host"))
+        if origin.partition("://")[2] == host or origin in settings.CSRF_TRUSTED_ORIGINS:
+            await self._application(scope, receive, send)
+        else:
+            await WebsocketDenier()(scope, receive, send)
+
+
+websocket_urlpatterns = [path("ws/conversations/<uuid:conversation_id>", ConversationConsumer.as_asgi())]

@@ -9,45 +9,51 @@ from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET
 
 from hitlchat.accounts.access import person
 from hitlchat.accounts.roles import may_administer, may_author
 from hitlchat.agent import conversations, search
+from hitlchat.agent.attachments import keeping
 from hitlchat.gate.models import Tool
 
 MOST: Final = 8
 LONGEST: Final = 200
 FOR_ALL: Final = (
-    ("Chat", "chat"),
-    ("Inbox", "approvals"),
-    ("Grants", "grants"),
-    ("History", "history"),
-    ("Policies", "policies"),
-    ("Insights", "insights"),
-    ("Questions of servers", "servers:questions"),
-    ("Notices", "notices:page"),
-    ("Your account", "people:account"),
-    ("Your tokens", "mcp:tokens"),
-    ("Connect a client", "mcp:connect"),
-    ("Inspector", "mcp:inspector"),
+    (_("Chat"), "chat"),
+    (_("Inbox"), "approvals"),
+    (_("Grants"), "grants"),
+    (_("History"), "history"),
+    (_("Policies"), "policies"),
+    (_("Insights"), "insights"),
+    (_("Questions of servers"), "servers:questions"),
+    (_("Notices"), "notices:page"),
+    (_("Your account"), "people:account"),
+    (_("Your tokens"), "mcp:tokens"),
+    (_("Connect a client"), "mcp:connect"),
+    (_("Inspector"), "mcp:inspector"),
 )
 FOR_AUTHORS: Final = (
-    ("Tool Studio", "studio"),
-    ("New tool", "new-tool"),
-    ("Import tools", "import-tools"),
-    ("Tool Python", "tool-python"),
+    (_("Tool Studio"), "studio"),
+    (_("New tool"), "new-tool"),
+    (_("Agents"), "agents:list"),
+    (_("Import tools"), "import-tools"),
+    (_("Tool Python"), "tool-python"),
 )
 FOR_ADMINISTRATORS: Final = (
-    ("Servers", "servers:list"),
-    ("Add server", "servers:new"),
-    ("Gallery of servers", "servers:gallery"),
-    ("Composed tools", "servers:drawer"),
-    ("Changes of tools, people and settings", "history-changes"),
-    ("Record", "record:page"),
-    ("People", "people:list"),
-    ("Texts for models", "texts"),
-    ("Sandbox", "sandbox-status"),
+    (_("Servers"), "servers:list"),
+    (_("Add server"), "servers:new"),
+    (_("Gallery of servers"), "servers:gallery"),
+    (_("Composed tools"), "servers:drawer"),
+    (_("Models"), "models:list"),
+    (_("Tool sets"), "tool-sets:list"),
+    (_("Presets"), "presets:list"),
+    (_("Changes of tools, people and settings"), "history-changes"),
+    (_("Record"), "record:page"),
+    (_("People"), "people:list"),
+    (_("Texts for models"), "texts"),
+    (_("Sandbox"), "sandbox-status"),
 )
 
 
@@ -63,15 +69,15 @@ def find(request: HttpRequest) -> HttpResponse:
     """List what the words find, by kind; without words the pages and the latest conversations."""
     user, text = person(request), request.GET.get("q", "").strip()[:LONGEST]
     groups = (
-        ("Conversations", _conversations(user, text)),
-        ("Tools", _tools(user, text)),
-        ("Pages", _pages(user, text)),
+        (_("Conversations"), _conversations(user, text)),
+        (_("Tools"), _tools(user, text)),
+        (_("Pages"), _pages(user, text)),
     )
     return render(request, "chat/_found.html", {"groups": [each for each in groups if each[1]], "text": text})
 
 
 def _conversations(user: User, text: str) -> list[Hit]:
-    rows = conversations.of(user)
+    rows = conversations.own(user).exclude(pk__in=keeping.only_drafts().filter(owner=user).values("pk"))
     found = search.matching(rows, text) if text else rows
     return [Hit(str(each), reverse("conversation", args=[each.pk])) for each in found[:MOST]]
 

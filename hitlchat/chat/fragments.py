@@ -5,7 +5,11 @@ from uuid import UUID
 
 from django.template.loader import render_to_string
 from django.utils.html import escape
+from django.utils.translation import gettext as _
 
+from hitlchat.agent.queued import TakenBack
+from hitlchat.base import canonical
+from hitlchat.base.sentences import translated
 from hitlchat.base.visible import see
 from hitlchat.chat import transcript_view
 from hitlchat.gate.batch import Outcome
@@ -85,7 +89,8 @@ def queued(conversation_id: UUID) -> str:
 def run(conversation_id: UUID) -> str:
     title = render_to_string("chat/_title.html", {"title": transcript_view.title(conversation_id), "oob": True})
     context = {"run": transcript_view.run(conversation_id), "oob": True}
-    return title + render_to_string("chat/_run.html", context) + render_to_string("chat/_ended.html", context)
+    total = render_to_string("chat/_total.html", transcript_view.total(conversation_id) | {"oob": True})
+    return title + render_to_string("chat/_run.html", context) + render_to_string("chat/_ended.html", context) + total
 
 
 def growing(message_id: str, blocks: list[str], tail: str) -> str:
@@ -98,12 +103,16 @@ def composed() -> str:
     return '<div id="composer-signal" hx-swap-oob="innerHTML"><span data-clear-composer></span></div>' + flash("")
 
 
-def refilled(text: str) -> str:
-    """Return what puts a text back into the composer."""
-    return f'<div id="composer-signal" hx-swap-oob="innerHTML"><span data-refill-composer>{escape(text)}</span></div>'
+def refilled(taken: TakenBack) -> str:
+    """Return what puts a message that was taken back into the composer, with its files."""
+    files = canonical.pretty([transcript_view.chip(each) for each in taken.attachments])
+    text = f'<span data-refill-composer data-files="{escape(files)}">{escape(taken.content)}</span>'
+    return f'<div id="composer-signal" hx-swap-oob="innerHTML">{text}</div>'
 
 
 def flash(text: str) -> str:
+    """Return a sentence for the page, in its language where it has a translation."""
+    text = translated(text)
     return f'<div id="flash" hx-swap-oob="innerHTML">{f"<p>{escape(text)}</p>" if text else ""}</div>'
 
 
@@ -114,7 +123,8 @@ def outcomes(told: list[Outcome]) -> str:
     return f'<div id="flash" hx-swap-oob="innerHTML">{html}</div>'
 
 
-def too_late(settled: ToolCall) -> str:
+def too_late(conversation_id: UUID, settled: ToolCall) -> str:
     """The other person, tab or deadline was first: say so, and take the card away."""
-    words = f"This call was already answered: {Status(settled.status).label.lower()}. Your answer did not count."
-    return (asks(settled.conversation_id) if settled.conversation_id else "") + flash(words)
+    status = _(Status(settled.status).label).lower()
+    words = _("This call was already answered: {status}. Your answer did not count.").format(status=status)
+    return asks(conversation_id) + flash(words)

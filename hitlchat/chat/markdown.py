@@ -1,7 +1,8 @@
 """Markdown of a model, rendered so that nothing in it can act: no raw HTML, no images, no attributes but the listed."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from html import unescape
 from itertools import islice
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import nh3
 from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
+from django.utils.translation import gettext as _
 from markdown_it import MarkdownIt
 from markdown_it.renderer import RendererHTML
 from markdown_it.rules_core import StateCore
@@ -35,6 +37,8 @@ ATTRIBUTES: dict[str, set[str]] = {
     "ol": {"start"},
     "pre": {"data-language"},
 }
+# What may be wider than the page is scrolled by keyboard, too.
+SCROLLED = {tag: {"tabindex": "0"} for tag in ("pre", "table")}
 LONGEST_HIGHLIGHTED = 20_000
 LINE_END = re.compile(r"\r\n|\r|\n")
 # Of cleaned HTML, in which attributes stand in double quotes.
@@ -70,7 +74,11 @@ def _cell(self: RendererHTML, tokens: Sequence[Token], index: int, options: Any,
 
 def _as_is(html: str) -> Callable[..., str]:
     def rendered(_self: RendererHTML, tokens: Sequence[Token], index: int, *_: Any) -> str:
-        return html.format(number=tokens[index].meta["id"] + 1) if "{" in html else html
+        if "{" not in html:
+            return html
+        note = tokens[index].meta
+        # The second mention of a note, and what leads back there, has a place of its own.
+        return html.format(number=note["id"] + 1, mention=note.get("subId", 0))
 
     return rendered
 
@@ -90,15 +98,58 @@ def _boxes(state: StateCore) -> None:
             first.content = box + first.content[4:]
 
 
-# Numbers, without links: one page has many answers, whose footnotes would all have the same address.
+def _picture(_self: RendererHTML, tokens: Sequence[Token], index: int, *_: Any) -> str:
+    # Loaded, it would tell a foreign server, by its address, what the conversation holds.
+    return escape(tokens[index].content)
+
+
+def _addresses(state: StateCore) -> None:
+    """Bare addresses (GitHub Flavored Markdown, section 6.9) become links, save within a link."""
+    for token in state.tokens:
+        if token.type == "inline" and token.children and "://" in token.content:
+            token.children = [each for part in _outside_links(token.children) for each in part]
+
+
+def _outside_links(tokens: Sequence[Token]) -> Iterator[list[Token]]:
+    depth = 0
+    for token in tokens:
+        depth += token.nesting if token.type in ("link_open", "link_close") else 0
+        yield _with_links(token.content) if token.type == "text" and not depth else [token]
+
+
+def _with_links(text: str) -> list[Token]:
+    made, done = [], 0
+    for found in ADDRESS.finditer(text):
+        address = _trimmed(found[0])
+        made += [_text(text[done : found.start()]), Token("link_open", "a", 1, {"href": address}), _text(address)]
+        made.append(Token("link_close", "a", -1))
+        done = found.start() + len(address)
+    return [*made, _text(text[done:])]
+
+
+def _trimmed(address: str) -> str:
+    """Return the address without what ends the sentence around it."""
+    while (end := address[-1]) in ENDS or (end == ")" and address.count(")") > address.count("(")):
+        address = address[:-1]
+    return address
+
+
+def _text(content: str) -> Token:
+    return Token("text", "", 0, content=content)
+
+
+# Marks, which `_linked` makes links of once everything is cleaned: no model writes code with such a class.
 FOOTNOTES = {
-    "footnote_ref": "<sup>[{number}]</sup>",
+    "footnote_ref": '<sup><code class="note-ref">{number}.{mention}</code></sup>',
     "footnote_block_open": "<hr><ol>",
     "footnote_block_close": "</ol>",
-    "footnote_open": "<li>",
+    "footnote_open": '<li><code class="note-at">{number}.{mention}</code>',
     "footnote_close": "</li>",
-    "footnote_anchor": "",
+    "footnote_anchor": ' <code class="note-back">{number}.{mention}</code>',
 }
+FOOTNOTE = re.compile(r'(<li>| )?<code class="note-(ref|at|back)">(\d+)\.(\d+)</code>')
+ADDRESS = re.compile(r"\bhttps?://\w[^\s<>\"`|\\^{}]{1,2000}", re.IGNORECASE)
+ENDS = "?!.,:;*_~'…“”"
 BOXES = {"[ ] ": "☐ ", "[x] ": "☑ "}
 FORMULA = re.compile(r'<code class="math-(inline|block)">([^<]*)</code>')
 
@@ -112,6 +163,8 @@ def _parser() -> MarkdownIt:
     for rule, html in FOOTNOTES.items():
         made.add_render_rule(rule, _as_is(html))
     made.core.ruler.after("inline", "boxes", _boxes)
+    made.core.ruler.after("boxes", "addresses", _addresses)
+    made.add_render_rule("image", _picture)
     made.add_render_rule("fence", _fence)
     for cell in ("td_open", "th_open"):
         made.add_render_rule(cell, _cell)
@@ -123,18 +176,37 @@ def _parser() -> MarkdownIt:
 parser = _parser()
 
 
-def clean(html: str) -> str:
-    # Images would let an answer tell a foreign server, by their address, what the conversation holds.
+def clean(html: str, *, place: str = "") -> str:
+    """Return what may stay of `html`; footnotes are linked below `place`, the id of what holds them."""
     cleaned = nh3.clean(
         html,
         tags=TAGS,
         attributes=ATTRIBUTES,
         url_schemes={"http", "https", "mailto"},
         link_rel="noopener noreferrer",
-        set_tag_attribute_values={"a": {"target": "_blank"}},
+        set_tag_attribute_values={"a": {"target": "_blank"}, **SCROLLED},
     )
     # Last: what is set as a formula was cleaned as the text of its source, and is escaped where it is made.
-    return FORMULA.sub(_set, _with_escapes(cleaned))
+    return FOOTNOTE.sub(partial(_linked, place), FORMULA.sub(_set, _with_escapes(cleaned)))
+
+
+def _linked(place: str, mark: re.Match[str]) -> str:
+    """Return the part of a footnote that the mark stands for; plain text where it has no place yet."""
+    before, kind, number, mention = mark[1] or "", mark[2], mark[3], mark[4]
+    note, ref = f"{place}-note-{number}", f"{place}-ref-{number}-{mention}"
+    match kind:
+        case "at":
+            return f'<li id="{note}">' if place else "<li>"
+        case "back" if not place:
+            return ""
+        case "back":
+            back = escape(_("Back to the text"))
+            return f'{before}<a href="#{ref}" aria-label="{back}">↩</a>'
+        case _ if not place:
+            return f"{before}[{number}]"
+        case _:
+            said = escape(_("Footnote {number}").format(number=number))
+            return f'{before}<a id="{ref}" href="#{note}" aria-label="{said}">[{number}]</a>'
 
 
 def _set(formula: re.Match[str]) -> str:
@@ -163,14 +235,17 @@ def _pieces(text: str) -> tuple[Piece, ...]:
 
 
 def _plain(text: str) -> SafeString:
-    return mark_safe(_with_escapes(f"<pre>{escape(text)}</pre>"))  # noqa: S308 - escaped
+    return mark_safe(_with_escapes(f'<pre tabindex="0">{escape(text)}</pre>'))  # noqa: S308 - escaped
 
 
-def render(text: str) -> SafeString:
-    """Markdown as HTML; beyond PLAIN_BEYOND characters as plain text, since hostile Markdown takes quadratic time."""
+def render(text: str, *, place: str = "") -> SafeString:
+    """Markdown as HTML; beyond PLAIN_BEYOND characters as plain text, since hostile Markdown takes quadratic time.
+
+    `place`: an id of the page's own, below which footnotes are linked; without one they are plain numbers.
+    """
     if len(text) > PLAIN_BEYOND:
         return _plain(text)
-    return mark_safe(clean(parser.render(text)))  # noqa: S308 - cleaned by nh3
+    return mark_safe(clean(parser.render(text), place=place))  # noqa: S308 - cleaned by nh3
 
 
 class OpenTail:

@@ -23,6 +23,15 @@ ATTRIBUTES: Final = {
     *("columnalign", "columnlines", "rowlines", "linethickness", "mathvariant", "notation", "displaystyle"),
     *("scriptlevel", "movablelimits", "symmetric", "largeop"),
 }
+# A few commands of its own that use each other have a formula of 600 characters take seconds.
+MACROS: Final = re.compile(r"\\(newcommand|renewcommand|newenvironment|def)\b")
+# Environments that the library does not know, by those that look the same.
+ALIKE: Final = {
+    **dict.fromkeys(("aligned", "flalign", "flalign*"), "align*"),
+    **dict.fromkeys(("gathered", "gather", "gather*", "multline", "multline*", "equation", "equation*"), "matrix"),
+    "dcases": "cases",
+}
+ENVIRONMENT: Final = re.compile(r"\\(begin|end)\{([a-z]+\*?)\}")
 # Words and small lengths: nothing may move over what stands beside the formula.
 VALUE: Final = re.compile(r"[a-z -]{1,40}|-?[0-2](\.\d{1,4})?(em)?|\d{1,3}%")
 
@@ -30,16 +39,20 @@ VALUE: Final = re.compile(r"[a-z -]{1,40}|-?[0-2](\.\d{1,4})?(em)?|\d{1,3}%")
 @lru_cache(maxsize=2048)
 def mathml(latex: str, *, block: bool) -> str:
     """Return `latex` as a `math` element, whose text is escaped; empty if it cannot be set."""
-    if len(latex) > LONGEST:
+    if len(latex) > LONGEST or MACROS.search(latex):
         return ""
     try:
-        element = convert_to_element(latex, display="block" if block else "inline")
+        element = convert_to_element(ENVIRONMENT.sub(_alike, latex), display="block" if block else "inline")
     except Exception:
         # The library has no common kind of error for what it cannot read.
         logger.exception("A formula could not be set: its source is shown")
         return ""
     _tame(element)
     return tostring(element, encoding="unicode")
+
+
+def _alike(edge: re.Match[str]) -> str:
+    return f"\\{edge[1]}{{{ALIKE[edge[2]]}}}" if edge[2] in ALIKE else edge[0]
 
 
 def _tame(element: Element) -> None:

@@ -1,4 +1,4 @@
-"""A conversation that colleagues may read: its link, and the page that it leads to, on which nothing can be done."""
+"""Conversations to read, on pages where nothing can be done: shared ones, and those of agents for whom they work."""
 
 from typing import Any
 from uuid import UUID
@@ -11,16 +11,20 @@ from django.views.decorators.http import require_GET, require_http_methods
 
 from hitlchat.accounts.access import person
 from hitlchat.agent import conversations
+from hitlchat.agent.attachments import keeping
 from hitlchat.agent.models import Conversation
+from hitlchat.base.problems import NotFound
+from hitlchat.base.visible import see
 from hitlchat.chat import transcript_view
 from hitlchat.gate.actor import actor_of
+from hitlchat.gate.models import delegation
 
 
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def share(request: HttpRequest, conversation_id: UUID) -> HttpResponse:
     """Show its owner what colleagues would see; then begin to share it, or end that."""
-    own = get_object_or_404(conversations.of(person(request)), pk=conversation_id)
+    own = get_object_or_404(conversations.own(person(request)), pk=conversation_id)
     if request.method == "POST":
         wanted = conversations.share if request.POST.get("shared") == "1" else conversations.unshare
         wanted(own, actor_of(request))
@@ -35,11 +39,30 @@ def shared(request: HttpRequest, link: UUID) -> HttpResponse:
     return render(request, "chat/shared.html", _context(_behind(link)))
 
 
+def of_agent(request: HttpRequest, conversation: Conversation) -> HttpResponse:
+    """Show what an agent did to the person for whom it works; it is stopped and answered where it was called."""
+    top = delegation.root(conversation.pk)
+    shown = {"top": conversations.of(person(request)).filter(pk=top, call=None).first()}
+    through = [see(each["tool"]) for each in delegation.agents(conversation.pk)]
+    return render(request, "chat/agent.html", shown | {"agents": through, **_context(conversation)})
+
+
 @login_required
 @require_GET
 def earlier(request: HttpRequest, link: UUID, before: int) -> HttpResponse:
     """The messages before place `before`."""
     return render(request, "chat/_shared_turns.html", _context(_behind(link), before))
+
+
+@login_required
+@require_GET
+def attachment(_request: HttpRequest, link: UUID, attachment_id: UUID) -> HttpResponse:
+    """Return a file of a message that is shown."""
+    found = get_object_or_404(keeping.shared(_behind(link)), pk=attachment_id)
+    try:
+        return keeping.fetched(found)
+    except NotFound as error:
+        raise Http404(str(error)) from error
 
 
 def _behind(link: UUID) -> Conversation:

@@ -1,32 +1,45 @@
 """A conversation as its page shows it: messages with their calls, cards that wait, what the run does."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from django.conf import settings
 from django.db.models import Q, QuerySet
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
 
-from hitlchat.agent import branches, runs
+from hitlchat.agent import branches, routes, runs, usage
+from hitlchat.agent.attachments import keeping, kinds, reading
 from hitlchat.agent.branches import Versions
-from hitlchat.agent.models import ACTIVE, Conversation, Message, MessageState, QueuedMessage, Role, Run
+from hitlchat.agent.model_client import uses_demo
+from hitlchat.agent.models import ACTIVE, Attachment, Conversation, Message, MessageState, QueuedMessage, Role, Run
+from hitlchat.agent.usage import Used
 from hitlchat.base import canonical
 from hitlchat.base.durations import about
+from hitlchat.base.sentences import translated
+from hitlchat.base.visible import escaped
 from hitlchat.chat.grid import Grid, grid
 from hitlchat.chat.markdown import render
-from hitlchat.gate import attention, batch, contents, deciders, placing, results, stopping, who
+from hitlchat.gate import attention, batch, contents, decide, deciders, placing, question, results, stopping, who
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.card import Card, card, key
 from hitlchat.gate.grants import giving, scope
-from hitlchat.gate.models import Approval, Decision, ToolCall
+from hitlchat.gate.models import Approval, Asks, Decision, ToolCall, Verdict, delegation
+from hitlchat.gate.policies import strictness
 from hitlchat.gate.status import Status
+from hitlchat.gate.tools import AGENT
 from hitlchat.upstreams.elicitation import questions
-from hitlchat.upstreams.elicitation.card import QuestionCard
-from hitlchat.upstreams.elicitation.card import card as question_card
+from hitlchat.upstreams.pages.questions import QuestionCard
+from hitlchat.upstreams.pages.questions import card as question_card
 
 MOST_MESSAGES = 80
 SHOWN_OF_RESULT = 4000
+# A longer result is folded.
+LONG_RESULT = 1000
+# Of an agent: all of them are on its own page.
+MOST_STEPS = 50
 
 
 @dataclass(frozen=True)
@@ -36,7 +49,11 @@ class CallView:
     result: str
     # The same as a table, if it is one.
     grid: Grid | None
+    # Characters of the result, and how many of them are not among those shown.
+    size: int
     hidden: int
+    # What its line says of an answer beyond its status.
+    verdict: str
     fate: str
     arguments: str
     # The arguments as they were asked, if a person changed them.
@@ -50,6 +67,45 @@ class CallView:
     looked: str
     questions: list[QuestionCard]
     can_stop: bool
+    # Of a call of an agent, once it works.
+    agent: "AgentView | None" = None
+
+    @property
+    def is_long(self) -> bool:
+        return self.size > LONG_RESULT
+
+
+@dataclass(frozen=True)
+class StepView:
+    """A call of an agent. `card_key`: of the card that asks about it, on the page of who the agent works for."""
+
+    call: ToolCall
+    summary: str
+    card_key: str
+    agent: "AgentView | None" = None
+
+
+@dataclass(frozen=True)
+class AgentView:
+    """The calls of an agent that works for a call, with what agents below it do, and where all of it can be read."""
+
+    conversation_id: UUID
+    steps: list[StepView]
+    more: bool
+
+
+@dataclass(frozen=True)
+class FileView:
+    """`note`: what the model does not get of it."""
+
+    row: Attachment
+    label: str
+    note: str
+
+    @property
+    def plain(self) -> str:
+        """The name where nothing can be marked."""
+        return escaped(self.row.name)
 
 
 @dataclass(frozen=True)
@@ -59,6 +115,9 @@ class MessageView:
     calls: list[CallView]
     # Of what a person said; None where there is but one.
     versions: Versions | None = None
+    files: list[FileView] = field(default_factory=list)
+    # None where the model server has told nothing.
+    used: Used | None = None
 
     @property
     def is_answer(self) -> bool:
@@ -93,24 +152,54 @@ class RunView:
     for_others: bool = False
     # Of a server, if one waits for its person.
     question_id: UUID | None = None
+    # It failed, and without images it might not have.
+    refused_images: bool = False
+    # Why the model is about to be asked once more.
+    retrying: str = ""
 
 
 def messages(conversation_id: UUID, before: int | None = None) -> tuple[list[MessageView], int]:
     """The last messages (before place `before`), oldest first; and the place before which there are more, or 0."""
     rows = Message.objects.shown().filter(conversation_id=conversation_id).exclude(role=Role.TOOL).order_by("-seq")
+    rows = rows.prefetch_related("attachments")
     found = list((rows if before is None else rows.filter(seq__lt=before))[: MOST_MESSAGES + 1])
     shown = found[:MOST_MESSAGES][::-1]
     calls = _calls(Q(turn_id__in=[message.pk for message in shown]))
     earlier = shown[0].seq if len(found) > MOST_MESSAGES else 0
     versions = branches.versions(shown)
-    return [_message(each, calls.get(each.pk, []), versions.get(each.pk)) for each in shown], earlier
+    unsent = _unsent_images(conversation_id, shown)
+    used = usage.of_messages(conversation_id, [each.pk for each in shown if each.role == Role.ASSISTANT])
+    views = [_message(each, calls.get(each.pk, []), versions.get(each.pk), unsent) for each in shown]
+    return [replace(view, used=used.get(view.message.pk)) for view in views], earlier
 
 
 def message(conversation_id: UUID, message_id: UUID) -> MessageView | None:
     row = Message.objects.shown().filter(pk=message_id, conversation_id=conversation_id).first()
     if row is None:
         return None
-    return _message(row, _calls(Q(turn_id=row.pk)).get(row.pk, []), branches.versions([row]).get(row.pk))
+    unsent = _unsent_images(conversation_id, [row])
+    view = _message(row, _calls(Q(turn_id=row.pk)).get(row.pk, []), branches.versions([row]).get(row.pk), unsent)
+    return replace(view, used=usage.of_messages(conversation_id, [row.pk]).get(row.pk))
+
+
+def _unsent_images(conversation_id: UUID, shown: list[Message]) -> set[UUID]:
+    """Return the images that the model is not sent any more, if one is shown."""
+    if not any(each.is_image for row in shown if row.role == Role.USER for each in row.attachments.all()):
+        return set()
+    return reading.left_out(Conversation.objects.get(pk=conversation_id))
+
+
+def chip(row: Attachment) -> dict[str, Any]:
+    """Return a file as the composer of a page shows it."""
+    about = {"id": str(row.pk), "name": row.name, "mediaType": row.media_type, "size": row.size}
+    return about | {"note": keeping.note(row)}
+
+
+def attach(conversation: Conversation | None) -> dict[str, Any]:
+    """Return the context of the button that attaches files."""
+    limits = {"mib": settings.ATTACHMENT_MIB, "bytes": keeping.most_bytes(), "files": settings.ATTACHMENT_FILES}
+    takes_images = settings.MODEL_IMAGES > 0 if conversation is None else routes.takes_images(conversation)
+    return {"attach": limits, "takes_images": takes_images}
 
 
 def call(conversation_id: UUID, call_id: UUID) -> CallView | None:
@@ -119,8 +208,9 @@ def call(conversation_id: UUID, call_id: UUID) -> CallView | None:
 
 
 def asked(conversation_id: UUID) -> Asked:
-    """Return what waits for an answer in this conversation, in the order in which it was asked."""
-    waiting = Approval.objects.filter(call__conversation_id=conversation_id, call__status=Status.WAITING)
+    """Return what waits for an answer in this conversation and of its agents, in the order in which it was asked."""
+    family = delegation.family(conversation_id)
+    waiting = Approval.objects.filter(call__conversation_id__in=family, call__status=Status.WAITING)
     found = waiting.select_related("call__tool").defer("call__arguments", "call__tool__input_schema")
     leads = batch.leads(found.order_by("call__created_at", "call__position"))
     # A conversation is its owner's, for whom all its calls are. When they signed in, each of their pages knows.
@@ -139,14 +229,63 @@ def _held(conversation_id: UUID) -> int:
 def grants(conversation_id: UUID) -> dict[str, Any]:
     """Return the context of the meter; `meter_seen` changes with what it shows."""
     chat = Conversation.objects.only("owner_id").get(pk=conversation_id)
-    found = [(grant, scope.left(grant)) for grant in giving.in_conversation(conversation_id, chat.owner_id)]
-    told = [[str(grant.pk), left] for grant, left in found]
+    word = strictness.of(conversation_id)
+    found = [
+        (grant, scope.left(grant, _), strictness.says(word, grant.risk_level) is None)
+        for grant in giving.in_conversation(conversation_id, chat.owner_id)
+    ]
+    told = [[str(grant.pk), left, counts] for grant, left, counts in found]
     return {"meter": found, "meter_seen": canonical.sha256(told)[:16], "conversation": chat}
+
+
+def total(conversation_id: UUID) -> dict[str, Any]:
+    """Return the context of what the conversation's answers took in all, and how far its context is filled."""
+    used = usage.of_conversation(conversation_id)
+    found = Conversation.objects.values_list("endpoint__context_length", flat=True).get(pk=conversation_id)
+    filled = min(100, round(100 * usage.last_input(conversation_id) / found)) if found and used.tokens else 0
+    return {"used": used, "filled": filled}
+
+
+def model(conversation: Conversation | None) -> dict[str, Any]:
+    """Return the context of the chooser of models, of a conversation or of one that begins."""
+    choices = routes.choices(conversation)
+    chosen = next((each for _name, group in choices.groups for each in group if each.is_chosen), None)
+    is_demo = bool(chosen) and uses_demo() and (conversation.endpoint if conversation else routes.default()) is None
+    return {
+        "choices": choices,
+        "model_name_here": choices.missing or (chosen.model if chosen else ""),
+        "trouble": routes.trouble(conversation, _) if conversation else "",
+        "demo_answers": is_demo,
+    }
+
+
+@dataclass(frozen=True)
+class AsksView:
+    """The word of a conversation on what it asks about by itself."""
+
+    word: str
+    words: list[str]
+
+    @property
+    def choices(self) -> list[tuple[str, str]]:
+        return [(word, label) for word, label in Asks.choices if word in self.words]
+
+    @property
+    def is_known(self) -> bool:
+        return self.word in Asks.values
+
+    @property
+    def is_stricter(self) -> bool:
+        return self.word != Asks.TOOLS
+
+    @property
+    def label(self) -> str:
+        return Asks(self.word if self.is_known else Asks.EVERY).label
 
 
 def queued(conversation_id: UUID) -> QuerySet[QueuedMessage]:
     """Return the messages that wait for the end of the run, in their order."""
-    return QueuedMessage.objects.filter(conversation_id=conversation_id)
+    return QueuedMessage.objects.filter(conversation_id=conversation_id).prefetch_related("attachments")
 
 
 def title(conversation_id: UUID) -> str:
@@ -155,34 +294,82 @@ def title(conversation_id: UUID) -> str:
 
 
 def run(conversation_id: UUID) -> RunView:
-    last = Conversation.objects.filter(pk=conversation_id).values_list("tip", "tip__status").first()
-    asked = Approval.objects.filter(call__conversation_id=conversation_id, call__status=Status.WAITING)
+    rows = Conversation.objects.filter(pk=conversation_id)
+    last = rows.values_list("tip", "tip__status", "tip__refused_images", "tip__retrying").first()
+    family = delegation.family(conversation_id)
+    asked = Approval.objects.filter(call__conversation_id__in=family, call__status=Status.WAITING)
     waiting = len(batch.leads(asked.order_by().only("same")))
-    run_id, status = last or (None, None)
+    run_id, status, refused, retrying = last or (None, None, False, "")
     if run_id is None or status is None:
         return RunView("", waiting, active=False, run_id=None)
     found = questions.open_in(conversation_id).values_list("pk", flat=True).first()
-    others = waiting > 0 and not _waits_for_owner(conversation_id)
-    return RunView(status, waiting, active=status in ACTIVE, run_id=run_id, for_others=others, question_id=found)
+    others = waiting > 0 and not _waits_for_owner(conversation_id, family)
+    return RunView(
+        status,
+        waiting,
+        active=status in ACTIVE,
+        run_id=run_id,
+        for_others=others,
+        question_id=found,
+        refused_images=bool(refused),
+        retrying=retrying or "",
+    )
 
 
-def _waits_for_owner(conversation_id: UUID) -> bool:
+def _waits_for_owner(conversation_id: UUID, family: list[UUID]) -> bool:
     owner = Conversation.objects.values_list("owner_id", flat=True).get(pk=conversation_id)
-    return deciders.waiting_for(owner).filter(call__conversation_id=conversation_id).exists()
+    return any(deciders.waits_in(each, owner) for each in family)
 
 
-def _message(row: Message, calls: list[CallView], versions: Versions | None) -> MessageView:
-    html = render(row.content) if row.role != Role.USER and row.state != MessageState.STREAMING else row.content
-    return MessageView(row, html, calls, versions)
+def _message(row: Message, calls: list[CallView], versions: Versions | None, unsent: set[UUID]) -> MessageView:
+    is_answer = row.role != Role.USER and row.state != MessageState.STREAMING
+    html = render(row.content, place=f"m-{row.pk}") if is_answer else row.content
+    files = [_file(each, unsent) for each in row.attachments.all()] if row.role == Role.USER else []
+    return MessageView(row, html, calls, versions, files)
+
+
+def _file(row: Attachment, unsent: set[UUID]) -> FileView:
+    note = _("The model is not sent this image.") if row.pk in unsent else keeping.note(row)
+    return FileView(row, kinds.LABELS.get(row.media_type, row.media_type), note)
 
 
 def _calls(which: Q) -> dict[UUID | None, list[CallView]]:
     rows: QuerySet[ToolCall] = ToolCall.objects.filter(which).select_related("approval")
     found: dict[UUID | None, list[CallView]] = {}
     more = ("approval__decisions__person", "approval__grants", "questions__answered_by")
-    for row in rows.prefetch_related(*more).order_by("position", "created_at"):
-        found.setdefault(row.turn_id, []).append(_call(row))
+    listed = list(rows.prefetch_related(*more).order_by("position", "created_at"))
+    agents = _agents([row.pk for row in listed if row.source == AGENT])
+    for row in listed:
+        found.setdefault(row.turn_id, []).append(replace(_call(row), agent=agents.get(row.pk)))
     return found
+
+
+def _agents(call_ids: list[UUID]) -> dict[UUID, AgentView]:
+    """Return what the agents do that these calls began."""
+    begun = delegation.begun_by(call_ids) if call_ids else {}
+    if not begun:
+        return {}
+    rows = ToolCall.objects.filter(conversation_id__in=begun.values()).select_related("approval")
+    listed = list(rows.order_by("created_at", "position"))
+    # As deep as agents may call agents.
+    below = _agents([row.pk for row in listed if row.source == AGENT])
+    steps: dict[UUID | None, list[StepView]] = {}
+    for row in listed:
+        steps.setdefault(row.conversation_id, []).append(_step(row, below.get(row.pk)))
+    return {
+        call_id: AgentView(where, steps.get(where, [])[:MOST_STEPS], len(steps.get(where, [])) > MOST_STEPS)
+        for call_id, where in begun.items()
+    }
+
+
+def _step(row: ToolCall, agent: AgentView | None) -> StepView:
+    approval: Approval | None = getattr(row, "approval", None)
+    return StepView(
+        row,
+        approval.prompt if approval else _summary(row.arguments),
+        key(approval.pk, row.round) if approval and row.status == Status.WAITING else "",
+        agent,
+    )
 
 
 def _call(row: ToolCall) -> CallView:
@@ -193,16 +380,18 @@ def _call(row: ToolCall) -> CallView:
         summary=approval.prompt if approval else _summary(row.arguments),
         result=text[:SHOWN_OF_RESULT],
         grid=grid(contents.structured(row)) if row.status == Status.SUCCEEDED else None,
+        size=len(text),
         hidden=max(0, len(text) - SHOWN_OF_RESULT),
+        verdict=_verdict(_decisions(approval), row),
         fate=fate(row, approval),
         arguments=canonical.pretty(row.arguments, indent=2),
-        asked=_asked(row, approval),
+        asked="" if question.is_one(row) else _asked(row, approval),
         approval=approval,
         card_key=key(approval.pk, row.round) if approval else "",
         reason=row.reason,
         decided_at=decisions[-1].decided_at if (decisions := _decisions(approval)) else None,
         looked=attention.words(decisions[-1], approval.disclosure) if approval and decisions else "",
-        questions=[question_card(question) for question in row.questions.all()],
+        questions=[question_card(each) for each in row.questions.all()],
         can_stop=stopping.can_stop(row) and not stopping.is_requested(row),
     )
 
@@ -222,41 +411,67 @@ def fate(row: ToolCall, approval: Approval | None) -> str:
     """Return what became of a call, in plain sentences: who, how long it took, what happened."""
     said = [_said(decision, row) for decision in _decisions(approval)]
     said += [
-        f"A grant was given with it: {scope.sentence(each)}" for each in (approval.grants.all() if approval else ())
+        _("A grant was given with it: {grant}").format(grant=scope.sentence(each, translated))
+        for each in (approval.grants.all() if approval else ())
     ]
     return " ".join(part for part in (*said, _ending(row)) if part)
 
 
+def _verdict(decisions: list[Decision], row: ToolCall) -> str:
+    last = decisions[-1] if decisions else None
+    if last is not None and last.verdict == Verdict.APPROVE and question.is_one(row):
+        said = question.in_words(row.arguments)
+        return _("Answered by {name}: “{answer}”").format(name=last.person.get_username(), answer=said)
+    if last is None or (last.verdict == Verdict.APPROVE and last.edited_arguments is None):
+        return ""
+    name = last.person.get_username()
+    if last.verdict == Verdict.APPROVE:
+        return _("Approved with changes by {name}").format(name=name)
+    if not last.reason:
+        return _("Declined by {name}").format(name=name)
+    return _("Declined by {name}: “{reason}”").format(name=name, reason=decide.shown_reason(last.reason))
+
+
 def _said(decision: Decision, row: ToolCall) -> str:
-    seconds = (decision.decided_at - row.created_at).total_seconds()
-    word = "Approved" if decision.verdict == "approve" else "Declined"
-    said = f"{word} by {decision.person.get_username()}, {who.how(decision)}, after {about(seconds)}."
-    if decision.edited_arguments is not None:
-        said += " The arguments were changed first."
+    seconds, yes = (decision.decided_at - row.created_at).total_seconds(), decision.verdict == "approve"
+    said = _("Approved by {name}, {how}, after {span}.") if yes else _("Declined by {name}, {how}, after {span}.")
+    if yes and question.is_one(row):
+        said = _("Answered by {name}, {how}, after {span}.")
+    said = said.format(name=decision.person.get_username(), how=translated(who.how(decision)), span=about(seconds))
+    if decision.edited_arguments is not None and not question.is_one(row):
+        said += " " + _("The arguments were changed first.")
     if decision.reason:
-        said += f" Reason: “{decision.reason}”"
+        said += " " + _("Reason: “{reason}”").format(reason=decide.shown_reason(decision.reason))
     if decision.round < row.round:
-        said += " It was asked about again, since its preview was another one by then."
+        said += " " + _("It was asked about again, since its preview was another one by then.")
     return said
 
 
 def _ending(row: ToolCall) -> str:
+    if question.is_one(row) and row.status in (Status.DECLINED, Status.EXPIRED):
+        return _("The model was told that there is no answer.")
+    return _ending_of_tool(row)
+
+
+def _ending_of_tool(row: ToolCall) -> str:
     match Status(row.status):
         case Status.DECLINED:
-            return "It was not executed."
+            return _("It was not executed.")
         case Status.EXPIRED:
-            return "Nobody answered in time. It was not executed."
+            return _("Nobody answered in time. It was not executed.")
         case Status.WITHDRAWN | Status.REFUSED | Status.REJECTED:
-            return row.reason
+            return translated(row.reason)
         case Status.UNKNOWN:
-            return f"{_why_unknown(row)} It may or may not have happened. It will not be repeated by itself."
+            again = _("It may or may not have happened. It will not be repeated by itself.")
+            return f"{_why_unknown(row)} {again}"
         case Status.FAILED:
             return results.sentence(row.error or {})
         case Status.APPROVED | Status.ALLOWED:
-            return placing.outlook(row)
+            return _(placing.outlook(row))
         case Status.EXECUTING:
             who = stopping.requested_by(row)
-            return f"{who} told it to stop. It may still go on." if who else "It is executing now."
+            told = _("{name} told it to stop. It may still go on.")
+            return told.format(name=who) if who else _("It is executing now.")
         case _:
             return ""
 
@@ -264,7 +479,8 @@ def _ending(row: ToolCall) -> str:
 def _why_unknown(row: ToolCall) -> str:
     event = row.events.filter(name="call.unknown").last()
     why = str(event.data.get("reason", "")) if event else ""
-    return f"{why[:1].upper()}{why[1:].rstrip('.')}." if why else "The server stopped while this was executing."
+    said = f"{why[:1].upper()}{why[1:].rstrip('.')}." if why else "The server stopped while this was executing."
+    return _(said)
 
 
 def _summary(arguments: dict[str, Any]) -> str:

@@ -11,22 +11,28 @@ from django.conf import settings
 from django.contrib import messages as notes
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import User
-from django.db.models import Count, F, IntegerField, OuterRef, Q, QuerySet, Subquery
-from django.db.models.functions import Coalesce
+from django.db.models import F, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render, resolve_url
 from django.template.loader import render_to_string
 from django.utils import timezone
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from hitlchat.accounts.access import person
-from hitlchat.agent import conversations, runner, search
+from hitlchat.agent import branches, conversations, routes, runner, runs, search, tool_sets
+from hitlchat.agent.attachments import keeping
+from hitlchat.agent.attachments.keeping import BadAttachments
 from hitlchat.agent.models import LONGEST_MESSAGE, Conversation, Role
-from hitlchat.base.problems import NotFound
-from hitlchat.chat import transcript_view
-from hitlchat.gate import deciders, prompt
+from hitlchat.agent.presets import NoSuchPreset
+from hitlchat.agent.presets import named as named_preset
+from hitlchat.agent.runs import RunActive
+from hitlchat.base.problems import Conflict, NotFound
+from hitlchat.chat import presets, sharing, transcript_view
+from hitlchat.gate import deciders, prompt, stricter
 from hitlchat.gate.actor import Caller, actor_of
-from hitlchat.gate.models import HitlMode, Tool
+from hitlchat.gate.models import HitlMode, Tool, ToolCall, delegation
+from hitlchat.gate.policies import strictness
 from hitlchat.gate.tools import tools_for
 from hitlchat.upstreams.elicitation import questions
 
@@ -41,7 +47,9 @@ ASKS = HitlMode.REQUIRED
 def chat(request: HttpRequest) -> HttpResponse:
     """Return where to begin: an empty page with examples."""
     user = person(request)
-    context = {"section": "chat", "examples": _examples(tools_for(_caller(user))), "deleted": _just_deleted(request)}
+    context: dict[str, Any] = {"section": "chat", "presets": presets.cards(), "deleted": _just_deleted(request)}
+    context |= {"examples": _examples(tools_for(_caller(user)))}
+    context |= transcript_view.attach(None) | transcript_view.model(None)
     context["told"] = [str(each) for each in notes.get_messages(request)]
     return render(request, "chat/empty.html", context | _threads_beside(user, None, Wanted.of(request)))
 
@@ -50,18 +58,61 @@ def chat(request: HttpRequest) -> HttpResponse:
 @require_POST
 def new_conversation(request: HttpRequest) -> HttpResponse:
     # A form sends line ends as the mail of old did.
-    content = request.POST.get("content", "").replace("\r\n", "\n").replace("\x00", "").strip()[:LONGEST_MESSAGE]
-    conversation = conversations.create(person(request))
-    if content:
-        runner.say(conversation, content)
+    content = request.POST.get("content", "").replace("\r\n", "\n").replace("\x00", "").strip()
+    if len(content) > LONGEST_MESSAGE:
+        notes.error(request, _too_long(content))
+        return redirect("chat")
+    attached = request.POST.getlist("attachments")
+    try:
+        conversation = _begun(request)
+    except (routes.NotOffered, NoSuchPreset, Conflict) as error:
+        notes.error(request, _("%(problem)s Your text was: %(text)s") % {"problem": _(str(error)), "text": content})
+        return redirect("chat")
+    if content or attached:
+        try:
+            runner.say(conversation, content, attached=[UUID(each) for each in attached if _is_uuid(each)])
+        except (BadAttachments, RunActive) as error:
+            notes.error(request, _("%(problem)s Your text was: %(text)s") % {"problem": error, "text": content})
     return redirect("conversation", conversation.pk)
+
+
+def _begun(request: HttpRequest) -> Conversation:
+    """Return the conversation that begins: a new one, or that to which files were sent ahead.
+
+    Raises: NotOffered, NoSuchPreset, Conflict.
+    """
+    begun, route, actor = request.POST.get("conversation", ""), request.POST.get("route", ""), actor_of(request)
+    preset = named_preset(name) if (name := request.POST.get("preset", "")) else None
+    if preset is not None and preset.chooses_model:
+        route = ""
+    if not _is_uuid(begun):
+        chosen = routes.chosen(route) if route else {}
+        # If what is said first is refused, nothing of it is listed.
+        return conversations.create(person(request), draft=True, actor=actor, preset=preset, **chosen)
+    found = _own(request, UUID(begun))
+    if preset is not None:
+        conversations.begin_as(found, preset, actor)
+    if route and found.tip_id is None:
+        endpoint, _slash, model = route.partition("/")
+        conversations.change(found, actor=actor, endpoint=endpoint, model=model)
+    return found
+
+
+def _too_long(content: str) -> str:
+    """Return what is wrong, with the text, of which nothing may be lost."""
+    said = _(
+        "A message has at most %(most)s characters; this one has %(count)s. Nothing was sent. Your text was: %(text)s"
+    )
+    return said % {"most": f"{LONGEST_MESSAGE:,}", "count": f"{len(content):,}", "text": content}
 
 
 @login_required
 @require_GET
 def conversation(request: HttpRequest, conversation_id: UUID) -> HttpResponse:
     user = person(request)
-    shown = _own(request, conversation_id)
+    shown = _readable(request, conversation_id)
+    if shown.call_id is not None:
+        return sharing.of_agent(request, shown)
     messages, earlier = transcript_view.messages(shown.pk)
     context: dict[str, Any] = {
         "section": "chat",
@@ -72,12 +123,45 @@ def conversation(request: HttpRequest, conversation_id: UUID) -> HttpResponse:
         "run": transcript_view.run(shown.pk),
         **transcript_view.grants(shown.pk),
         "queued": transcript_view.queued(shown.pk),
+        **transcript_view.attach(shown),
+        **transcript_view.model(shown),
+        "asks": transcript_view.AsksView(strictness.of(shown.pk), conversations.asks_choices(shown)),
+        **transcript_view.total(shown.pk),
         "conversation": shown,
-        "tool_count": tools_for(_caller(user), shown.tools).count(),
+        "tool_trouble": tool_sets.of(shown).why,
+        "tool_count": tool_sets.usable(shown).count(),
         "most_tools": settings.MODEL_TOOLS,
         "told": [str(each) for each in notes.get_messages(request)],
+        **_wanted_call(request, shown),
     }
     return render(request, "chat/page.html", context)
+
+
+def _wanted_call(request: HttpRequest, shown: Conversation) -> dict[str, Any]:
+    """Return the call that a link leads to, and where it is if its branch is not shown."""
+    found = _call_of(shown, UUID(text)) if _is_uuid(text := request.GET.get("call", "")) else None
+    if found is None or found.turn_id is None:
+        return {}
+    return {"wanted_call": found, "hidden": branches.hidden(shown.pk, found.turn_id)}
+
+
+def _call_of(conversation: Conversation, call_id: UUID) -> ToolCall | None:
+    return ToolCall.objects.filter(pk=call_id, conversation_id=conversation.pk).first()
+
+
+@login_required
+@require_POST
+def show_call(request: HttpRequest, conversation_id: UUID, call_id: UUID) -> HttpResponse:
+    """Show the branch that has the call, and go there."""
+    shown = _own(request, conversation_id)
+    found = _call_of(shown, call_id)
+    where = branches.hidden(shown.pk, found.turn_id) if found and found.turn_id else None
+    try:
+        if where is not None:
+            runner.switch(shown, where.run_id)
+    except (runs.RunActive, branches.NoSuchVersion, runs.Gone) as error:
+        notes.error(request, _("Not shown. {why}").format(why=error))
+    return redirect(f"{resolve_url('conversation', shown.pk)}?{urlencode({'call': call_id})}#call-{call_id}")
 
 
 @login_required
@@ -122,16 +206,22 @@ def threads(request: HttpRequest) -> HttpResponse:
 @login_required
 @require_POST
 def change(request: HttpRequest, conversation_id: UUID) -> HttpResponse:
-    """Rename, pin or archive a conversation, by the one field that is sent."""
+    """Rename, pin or archive a conversation, have it ask another model, or ask more, by the one field that is sent."""
     shown = _own(request, conversation_id)
     sent = request.POST
     wanted: dict[str, Any] = {name: sent[name] == "1" for name in ("pinned", "archived") if name in sent}
     if "title" in sent:
         wanted["title"] = sent["title"]
+    if "route" in sent:
+        wanted["endpoint"], _slash, wanted["model"] = sent["route"].partition("/")
+    if "asks" in sent:
+        wanted["asks"] = sent["asks"]
     try:
-        conversations.change(shown, **wanted)
+        conversations.change(shown, actor=actor_of(request), **wanted)
     except conversations.BadConversation as error:
-        notes.error(request, f"Not renamed. {error}")
+        notes.error(request, (_("Not renamed.") + " " if "title" in error.errors else "") + str(error))
+    except (routes.NotOffered, stricter.BadWord) as error:
+        notes.error(request, str(error))
     return redirect("conversation", shown.pk)
 
 
@@ -160,7 +250,16 @@ def restore(request: HttpRequest, conversation_id: UUID) -> HttpResponse:
 
 
 def _own(request: HttpRequest, conversation_id: UUID) -> Conversation:
-    return get_object_or_404(conversations.of(person(request)), pk=conversation_id)
+    return get_object_or_404(
+        conversations.own(person(request)).select_related("endpoint", "tool_set"), pk=conversation_id
+    )
+
+
+def _readable(request: HttpRequest, conversation_id: UUID) -> Conversation:
+    """Return one of theirs, or one that an agent works in for them."""
+    return get_object_or_404(
+        conversations.of(person(request)).select_related("endpoint", "tool_set"), pk=conversation_id
+    )
 
 
 def _just_deleted(request: HttpRequest) -> Conversation | None:
@@ -186,14 +285,15 @@ class Wanted:
 
 
 def _threads_beside(user: User, current: UUID | None, wanted: Wanted) -> dict[str, Any]:
-    elsewhere = questions.open_for(user.pk).filter(~Q(call__conversation_id=current) | Q(call__conversation_id=None))
-    threads = list(_threads(user, wanted)[: wanted.most + 1])
+    asked = questions.open_by_conversation(user.pk)
+    found = list(_threads(user, wanted)[: wanted.most + 1])
+    threads = _counted(found, _at_the_top(deciders.waiting_by_conversation(user.pk)), asked)
     shown = {
         "groups": _groups(threads[: wanted.most], wanted),
         "wanted": wanted,
         "next": wanted.most + MOST_THREADS if len(threads) > wanted.most else 0,
         "current": current,
-        "asked_elsewhere": elsewhere.count(),
+        "asked_elsewhere": sum(times for where, times in asked.items() if where is None or where != current),
     }
     html = render_to_string("chat/_thread_list.html", shown)
     return {"threads": html, "threads_seen": sha256(html.encode()).hexdigest()[:16], "wanted": wanted}
@@ -212,38 +312,44 @@ def _caller(user: User) -> Caller:
 
 def _groups(threads: list[Any], wanted: Wanted) -> list[tuple[str, list[Any]]]:
     if wanted.search or wanted.archived:
-        return [("Found" if wanted.search else "Archived", threads)] if threads else []
+        return [(_("Found") if wanted.search else _("Archived"), threads)] if threads else []
     recent = timezone.now() - timedelta(hours=24)
     waiting = [thread for thread in threads if thread.waiting or thread.asked]
     rest = [thread for thread in threads if thread not in waiting]
     others = [thread for thread in rest if not thread.pinned_at]
     groups = [
-        ("Waiting for you", waiting),
-        ("Pinned", [thread for thread in rest if thread.pinned_at]),
-        ("Last 24 hours", [thread for thread in others if thread.updated_at >= recent]),
-        ("Earlier", [thread for thread in others if thread.updated_at < recent]),
+        (_("Waiting for you"), waiting),
+        (_("Pinned"), [thread for thread in rest if thread.pinned_at]),
+        (_("Last 24 hours"), [thread for thread in others if thread.updated_at >= recent]),
+        (_("Earlier"), [thread for thread in others if thread.updated_at < recent]),
     ]
     return [(heading, listed) for heading, listed in groups if listed]
 
 
-def _threads(user: User, wanted: Wanted) -> QuerySet[Conversation]:
+def _at_the_top(waiting: dict[UUID, int]) -> dict[UUID, int]:
+    """Return how many calls wait in each conversation, those of its agents included."""
+    found: dict[UUID, int] = {}
+    tops = delegation.roots(waiting) if waiting else {}
+    for conversation_id, times in waiting.items():
+        top = tops[conversation_id]
+        found[top] = found.get(top, 0) + times
+    return found
+
+
+def _counted(found: list[Any], waiting: dict[UUID, int], asked: dict[UUID | None, int]) -> list[Any]:
     """Return each with how many calls wait in it (`waiting`), and how many questions of servers (`asked`)."""
-    waiting = deciders.waiting_for(user.pk).filter(call__caller=user)
-    found = conversations.of(user).annotate(
-        waiting=_count_of(waiting, "call__conversation_id"),
-        asked=_count_of(questions.open_for(user.pk), "call__conversation_id"),
-    )
+    for each in found:
+        each.waiting, each.asked = waiting.get(each.pk, 0), asked.get(each.pk, 0)
+    return found
+
+
+def _threads(user: User, wanted: Wanted) -> QuerySet[Conversation]:
+    found = conversations.own(user).exclude(pk__in=keeping.only_drafts().filter(owner=user).values("pk"))
     if wanted.archived:
         found = found.filter(archived_at__isnull=False)
     if wanted.search or wanted.archived:
         return search.matching(found, wanted.search) if wanted.search else found
     return found.filter(archived_at=None).order_by(F("pinned_at").desc(nulls_last=True), "-updated_at")
-
-
-def _count_of(rows: QuerySet[Any], conversation: str) -> Coalesce:
-    """Return how many of `rows` each conversation has, which their column `conversation` names."""
-    own = rows.filter(**{conversation: OuterRef("pk")}).order_by().values(conversation)
-    return Coalesce(Subquery(own.annotate(n=Count("pk")).values("n"), output_field=IntegerField()), 0)
 
 
 def _examples(tools: QuerySet[Tool]) -> list[str]:

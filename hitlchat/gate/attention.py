@@ -12,12 +12,12 @@ from itertools import islice
 from typing import Any, Final
 
 from django.db import DatabaseError, transaction
+from django.utils.translation import gettext as _
 
 from hitlchat.base import canonical
 from hitlchat.base.durations import about
 from hitlchat.gate.actor import Actor
-from hitlchat.gate.card import MOST_FACTS, MOST_ROWS
-from hitlchat.gate.effect import FOLD_AFTER, FOLD_AFTER_LINES, ROWS_SHOWN, SHOWN_OF_FOLDED
+from hitlchat.gate.card import FOLD_AFTER, FOLD_AFTER_LINES, MOST_FACTS, MOST_ROWS, ROWS_SHOWN, SHOWN_OF_FOLDED
 from hitlchat.gate.models import Approval, Decision, Showing, Verdict
 from hitlchat.gate.status import Status
 from hitlchat.gate.transition import note
@@ -185,8 +185,12 @@ def words(decision: Decision, disclosure: dict[str, Any]) -> str:
     """The same in plain sentences, for whoever looks at the record, its person among them."""
     took = shown_for(decision)
     if took is None:
-        return "hitlchat has no record of showing it before the answer."
-    said = f"Answered {about(took.total_seconds())} after it was shown"
+        return _("hitlchat has no record of showing it before the answer.")
+    after, least = about(took.total_seconds()), about(max(1.0, seconds_to_read(disclosure)))
     if decision.hurried:
-        said += f"; reading it takes about {about(max(1.0, seconds_to_read(disclosure)))}"
-    return f"{said}." if decision.opened is not False else f"{said}. Not all of its folded text was opened."
+        said = _("Answered {after} after it was shown; reading it takes about {least}.").format(
+            after=after, least=least
+        )
+    else:
+        said = _("Answered {after} after it was shown.").format(after=after)
+    return said if decision.opened is not False else said + " " + _("Not all of its folded text was opened.")

@@ -10,16 +10,17 @@ from typing import Any, Literal
 from uuid import UUID
 
 from django.db.models import Count, QuerySet
+from django.utils.translation import gettext_noop
 
 from hitlchat.base import canonical
 from hitlchat.base.problems import Invalid
-from hitlchat.gate import attention, decide, disclosure, withdraw
+from hitlchat.base.sentences import translatable
+from hitlchat.gate import attention, decide, disclosure, question, stopping
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.attention import Looked
 from hitlchat.gate.card import Card
-from hitlchat.gate.deciders import NotEntitled, sees
+from hitlchat.gate.deciders import AlreadyCounted, NotEntitled, sees
 from hitlchat.gate.models import Approval, Decision, Verdict
-from hitlchat.gate.quorum import AlreadyCounted
 from hitlchat.gate.status import Status
 
 # From this risk level on each call is looked at and answered by itself.
@@ -87,7 +88,7 @@ def groups(rows: Iterable[Approval], cards: Iterable[Card]) -> list[Group]:
     found: dict[str, list[Card]] = {}
     for row, card in zip(rows, cards, strict=True):
         may = card.who is None or card.who.stance == "may"
-        if card.risk < TOO_RISKY and may and not _asked_again(row):
+        if card.risk < TOO_RISKY and may and card.asks is None and not _asked_again(row):
             found.setdefault(_definition(row), []).append(card)
     return [Group(tuple(group[:MOST_TOGETHER])) for group in found.values() if len(group) > 1]
 
@@ -108,11 +109,13 @@ def _checked(items: Sequence[Item], actor: Actor) -> dict[UUID, Approval]:
     for row in rows:
         decide.require(actor, row)
     if len({_definition(row) for row in rows}) > 1:
-        raise NotTogether("Only calls of the same tool can be answered together. Nothing was decided.")
+        raise NotTogether(gettext_noop("Only calls of the same tool can be answered together. Nothing was decided."))
     if any(_risk(row) >= TOO_RISKY for row in rows):
         raise NotTogether(f"Calls of risk L{TOO_RISKY} and above are answered one by one. Nothing was decided.")
+    if any(question.is_one(row.call) for row in rows):
+        raise NotTogether(gettext_noop("Each question has an answer of its own. Nothing was decided."))
     if any(_asked_again(row) for row in rows):
-        raise NotTogether("A call that is asked about again is answered by itself. Nothing was decided.")
+        raise NotTogether(gettext_noop("A call that is asked about again is answered by itself. Nothing was decided."))
     return {row.pk: row for row in rows}
 
 
@@ -131,15 +134,22 @@ def _one(item: Item, verdict: Answer, actor: Actor, prompt: str, *, reason: str,
     try:
         if verdict == "approve":
             if decide.approve(item.approval, actor, digest=item.digest, looked=looked).call.status == Status.WAITING:
-                return Outcome(item.approval, prompt, "Your yes counts. It needs more people's.", counted=True)
+                return Outcome(
+                    item.approval, prompt, gettext_noop("Your yes counts. It needs more people's."), counted=True
+                )
         else:
             decide.decline(item.approval, actor, reason=reason, looked=looked)
     except decide.AlreadySettled as late:
-        word = Status(late.call.status).label.lower()
-        return Outcome(item.approval, prompt, f"It was already answered ({word}); your answer did not count.")
+        label = Status(late.call.status).label.lower()
+        return Outcome(item.approval, prompt, f"It was already answered ({label}); your answer did not count.")
     except (decide.OtherDigest, decide.NoSuchApproval, NotEntitled, AlreadyCounted) as error:
         return Outcome(item.approval, prompt, str(error))
-    return Outcome(item.approval, prompt, "Approved." if verdict == "approve" else "Declined.", counted=True)
+    return Outcome(
+        item.approval,
+        prompt,
+        gettext_noop("Approved.") if verdict == "approve" else gettext_noop("Declined."),
+        counted=True,
+    )
 
 
 def leads(rows: Iterable[Approval]) -> list[tuple[Approval, int]]:
@@ -196,10 +206,13 @@ def _answer_to(approval: Approval, status: Status) -> Decision | None:
 def _answer(other: Approval, approval: Approval, decision: Decision) -> None:
     actor = Actor(decision.person_id, decision.means, decision.client, decision.token_name)  # type: ignore[arg-type]
     if decision.verdict == Verdict.APPROVE:
-        changed = "" if decision.edited_arguments is None else " with other arguments"
-        where = f"runs once, as {approval.call.model_call_id}; its outcome is there"
-        why = f"the same call was approved{changed} and {where}"
-        withdraw.withdraw_question(other.call_id, other.call.round, actor=actor, why=why)
+        name = approval.call.model_call_id
+        why = translatable(f"the same call was approved and runs once, as {name}; its outcome is there")
+        if decision.edited_arguments is not None:
+            why = translatable(
+                f"the same call was approved with other arguments and runs once, as {name}; its outcome is there"
+            )
+        stopping.withdraw_question(other.call_id, other.call.round, actor=actor, why=why)
         return
     # Answered otherwise in the same moment, which stands; or not theirs, or not yet, who came in after some time.
     with suppress(decide.AlreadySettled, decide.OtherDigest, decide.NoSuchApproval, NotEntitled):

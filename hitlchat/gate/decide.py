@@ -1,7 +1,11 @@
-"""A person's answer to an approval: exactly one outcome is recorded, and the others are told so."""
+"""A person's answer to an approval: exactly one outcome is recorded.
+
+Everybody else who answers is told of it. An approval can be taken back while its call has not started: of that and the
+start, exactly one happens.
+"""
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any, Final, NoReturn
 from uuid import UUID
@@ -9,22 +13,41 @@ from uuid import UUID
 from asgiref.sync import async_to_sync
 from django.db.models import Q
 from django.db.models.functions import Now
+from django.utils.translation import gettext, gettext_noop
 
-from hitlchat.base import canonical
+from hitlchat.base import canonical, forms
 from hitlchat.base.canonical import storable
 from hitlchat.base.database import durable
 from hitlchat.base.problems import Conflict, Invalid, NotFound
-from hitlchat.gate import attention, card, deciders, disclosure, facts, oversight, policy, quorum, schema, who
+from hitlchat.base.sentences import translatable
+from hitlchat.gate import (
+    attention,
+    card,
+    deciders,
+    disclosure,
+    oversight,
+    policy,
+    question,
+    schema,
+    stopping,
+    transition,
+    who,
+)
 from hitlchat.gate.actor import SYSTEM, Actor
 from hitlchat.gate.attention import NOTHING_KNOWN, Looked
 from hitlchat.gate.deciders import NotEntitled, may_answer, sees, still_may_answer
 from hitlchat.gate.grants import giving
 from hitlchat.gate.grants.scope import Scope
 from hitlchat.gate.models import Approval, Decision, Grant, ToolCall, Verdict
-from hitlchat.gate.status import Status
+from hitlchat.gate.status import SETTLED, Status
 from hitlchat.gate.transition import StaleCall, move
 
-PRESETS: Final = ("Not now", "Wrong arguments", "Too risky", "Not what I asked for")
+PRESETS: Final = (
+    gettext_noop("Not now"),
+    gettext_noop("Wrong arguments"),
+    gettext_noop("Too risky"),
+    gettext_noop("Not what I asked for"),
+)
 
 
 class BadReason(ValueError):
@@ -39,6 +62,11 @@ def given(decisions: Iterable[Decision]) -> str:
     return next((each.reason for each in decisions if each.verdict == Verdict.DECLINE), "")
 
 
+def shown_reason(reason: str) -> str:
+    """Return a reason in the language of the page if it is one of those offered, else as the person wrote it."""
+    return gettext(reason) if reason in PRESETS else reason
+
+
 def checked_reason(reason: str) -> str:
     """The reason as it is kept. BadReason: nothing of it is cut, so it has to fit."""
     # A browser sends each line's end as two characters, but counts it as one.
@@ -46,7 +74,7 @@ def checked_reason(reason: str) -> str:
     if len(reason) > LONGEST_REASON:
         raise BadReason(f"The reason has {len(reason):,} characters; at most {LONGEST_REASON:,} are passed on.")
     if reason != storable(reason):
-        raise BadReason("The reason has a character that cannot be kept, such as U+0000.")
+        raise BadReason(gettext_noop("The reason has a character that cannot be kept, such as U+0000."))
     return reason
 
 
@@ -54,6 +82,15 @@ class BadEdit(Invalid):
     """The edited arguments can't be approved; the message says why."""
 
     field = "modified_arguments"
+
+
+class BadAnswer(BadEdit):
+    """The answer to a call's question does not fit, or is missing; `errors` by the names of fields."""
+
+    within = "modifiedArguments.answer"
+
+    def __init__(self, errors: Mapping[str, str]) -> None:
+        super().__init__({name or self.within: said for name, said in errors.items()})
 
 
 def is_same(edited: dict[str, Any], arguments: dict[str, Any]) -> bool:
@@ -67,9 +104,11 @@ def is_same(edited: dict[str, Any], arguments: dict[str, Any]) -> bool:
 def checked(edited: dict[str, Any], call: ToolCall) -> tuple[dict[str, Any], str]:
     """Return what would run instead, with the defaults, and what the policies say of it, in a sentence. BadEdit."""
     if call.tool is None:
-        raise BadEdit("The tool was deleted.")
+        raise BadEdit(gettext_noop("The tool was deleted."))
     if call.quorum > 1:
         raise BadEdit(f"{call.quorum} people approve this call, all of them the same arguments: they stay as asked.")
+    if question.is_one(call):
+        edited = _answered(call, edited)
     try:
         schema.validate(call.tool.input_schema, edited)
     except schema.BadArguments as error:
@@ -82,12 +121,25 @@ def checked(edited: dict[str, Any], call: ToolCall) -> tuple[dict[str, Any], str
     return arguments, verdict.reason
 
 
+def require_answer(call: ToolCall, edited: dict[str, Any]) -> None:
+    """Require that a question is answered so that each field has what fits. Raises: BadAnswer"""
+    _answered(call, edited)
+
+
+def _answered(call: ToolCall, edited: dict[str, Any] | None) -> dict[str, Any]:
+    """Return what runs of a question: as it was asked, with the answer. Raises: BadAnswer"""
+    try:
+        return question.answered(call.arguments, edited)
+    except forms.BadAnswer as error:
+        raise BadAnswer(error.errors) from error
+
+
 logger = logging.getLogger(__name__)
 
 LONGEST_REASON = 500
-UNSEEN = "it could not be fully inspected"
-NOT_YOURS = "There is no approval with this id for you to decide."
-LOOK_AGAIN = "The call that is waiting is not the one that was shown. Reload and look again."
+UNSEEN = gettext_noop("it could not be fully inspected")
+NOT_YOURS = gettext_noop("There is no approval with this id for you to decide.")
+LOOK_AGAIN = gettext_noop("The call that is waiting is not the one that was shown. Reload and look again.")
 UNANSWERED = "nobody answered in time"
 # The database's clock judges, so that a late yes is refused even if no sweeper ran and clocks differ.
 IN_TIME = Q(deadline__gt=Now())
@@ -99,6 +151,8 @@ class NoSuchApproval(NotFound):
 
 class AlreadySettled(Conflict):
     """The question has its outcome; `call` holds it."""
+
+    code = "already_completed"
 
     def __init__(self, call: ToolCall) -> None:
         super().__init__(f"This call has its outcome already: {Status(call.status).label.lower()}.")
@@ -134,6 +188,8 @@ def approve(
         raise OtherDigest(LOOK_AGAIN)
     only_if = IN_TIME & still_may_answer(actor, approval.call) & deciders.still(actor)
     columns: dict[str, Any] = {}
+    if question.is_one(approval.call):
+        edited = _answered(approval.call, edited)
     if edited is not None and not is_same(edited, approval.call.arguments):
         columns["arguments"], _ = checked(edited, approval.call)
         decision.edited_arguments = columns["arguments"]
@@ -190,7 +246,7 @@ def require(actor: Actor, approval: Approval) -> None:
 
 def _decision(approval: Approval, actor: Actor, verdict: Verdict, looked: Looked) -> Decision:
     if actor.user_id is None:
-        raise NoSuchApproval("Only a person can decide.")
+        raise NoSuchApproval(gettext_noop("Only a person can decide."))
     decision = Decision(
         approval=approval,
         person_id=actor.user_id,
@@ -209,17 +265,17 @@ def _decide(
 ) -> Approval:
     approval, call = decision.approval, decision.approval.call
     data = {"approval": str(approval.pk), "digest": decision.digest, "reason": decision.reason}
-    data |= attention.facts(decision) | facts.of_decision(decision)
+    data |= attention.facts(decision) | transition.decision_facts(decision)
     if decision.edited_arguments is not None:
         data |= {"edited": decision.edited_arguments, "prompt": approval.prompt}
     try:
         with durable():
             if to == Status.APPROVED and call.quorum > 1:
-                if quorum.add(decision, actor, only_if=only_if, data=data):
+                if deciders.add_yes(decision, actor, only_if=only_if, data=data):
                     move(call, to, actor=actor, only_if=only_if, data=data)
                 return approval
             move(call, to, actor=actor, only_if=only_if, data=data, **columns)
-            quorum.replace(decision)
+            deciders.replace_yes(decision)
             decision.save(force_insert=True)
             if decision.edited_arguments is not None:
                 approval.save(update_fields=["prompt"])
@@ -268,3 +324,64 @@ def expire_overdue() -> int:
     """Close what nobody answered in time; at most 500 at once."""
     overdue = ToolCall.objects.filter(status=Status.WAITING, deadline__lte=Now())[:500]
     return sum(expire(call) for call in overdue)
+
+
+TAKEN_BACK = gettext_noop("the approval was taken back before the call started")
+
+
+class TooLate(AlreadySettled):
+    """The call started, or came to nothing, before that; `call` holds it, and the message says which."""
+
+    def __init__(self, call: ToolCall) -> None:
+        super().__init__(call)
+        self.args = (_sentence(call),)
+
+
+def take_back(call_id: UUID, actor: Actor) -> ToolCall:
+    """Withdraw a call that `actor` approved and that has not started, and any grant given with it; one that waits for
+    more people's yes goes on to wait, without theirs. NoSuchApproval, TooLate.
+    """
+    call = ToolCall.objects.filter(pk=call_id).first()
+    if call is None or not _approved_by(call, actor):
+        raise NoSuchApproval(NOT_YOURS)
+    if deciders.take_back_yes(call, actor):
+        return call
+    # The last yes may have come just then.
+    call.refresh_from_db()
+    if call.status != Status.APPROVED:
+        raise TooLate(call)
+    try:
+        with durable():
+            move(call, Status.WITHDRAWN, actor=actor, data={"reason": TAKEN_BACK}, reason=f"Not run: {TAKEN_BACK}.")
+            giving.revoke_given_with(call_id, actor)
+    except StaleCall as stale:
+        raise TooLate(ToolCall.objects.get(pk=call_id)) from stale
+    return call
+
+
+def take_back_approval(approval_id: UUID, actor: Actor) -> ToolCall:
+    """The same, by the id of the approval."""
+    found = Approval.objects.filter(pk=approval_id).values_list("call_id", flat=True).first()
+    if found is None:
+        raise NoSuchApproval(NOT_YOURS)
+    return take_back(found, actor)
+
+
+def _approved_by(call: ToolCall, actor: Actor) -> bool:
+    yes = Decision.objects.filter(approval__call=call, person_id=actor.user_id, verdict=Verdict.APPROVE)
+    return actor.is_person and yes.exists()
+
+
+def _sentence(call: ToolCall) -> str:
+    status = Status(call.status)
+    if status == Status.WAITING:
+        return gettext_noop("The call has not run: it is being asked about again. Decline it there.")
+    if status == Status.EXECUTING:
+        if stopping.can_stop(call):
+            return gettext_noop("Too late to take it back: the call started already. You can stop it.")
+        return gettext_noop("Too late to take it back: the call started already. It cannot be stopped.")
+    if status in SETTLED and call.started_at is not None:
+        return translatable(
+            f"Too late to take it back: the call started already. How it ended: {status.label.lower()}."
+        )
+    return translatable(f"There is nothing to take back: the call was not run. It is {status.label.lower()}.")

@@ -1,28 +1,34 @@
-"""Deciders: who may decide which approvals, and when a yes needs a fresh sign-in, in one rule for calls, lists.
+"""Deciders: who may decide, when a yes needs a fresh sign-in, how many have to.
 
-Pages.
+One rule for calls, lists and pages. Each of several yes is counted under a lock on the call: none is lost, and one is
+the last.
 """
 
 from collections.abc import Collection
 from datetime import timedelta
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from django.conf import settings
 from django.contrib.auth.models import User
-from django.db.models import DateTimeField, Exists, F, OuterRef, Q, QuerySet, Value
+from django.db.models import Count, DateTimeField, Exists, F, IntegerField, OuterRef, Q, QuerySet, UUIDField, Value
 from django.db.models.functions import Coalesce, Now
 from django.db.models.lookups import GreaterThan, LessThan
+from django.utils.translation import gettext_noop
 
 from hitlchat.accounts import roles
 from hitlchat.accounts.models import Token
 from hitlchat.base import database
-from hitlchat.base.problems import Forbidden
+from hitlchat.base.compiled import Compiled, Given
+from hitlchat.base.database import durable
+from hitlchat.base.problems import Conflict, Forbidden
+from hitlchat.base.sentences import translatable
 from hitlchat.gate import oversight
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import Approval, CallerKind, DecidedBy, Decision, Tool, ToolCall, Verdict
 from hitlchat.gate.oversight import HIGHEST_RISK
 from hitlchat.gate.status import Status
+from hitlchat.gate.transition import StaleCall, remark
 
 Membership = User.groups.through
 
@@ -41,11 +47,15 @@ def entitled(person: Any, *, inner: Any = None, call: str = "", by: Any = None) 
     return ways[0] | ways[1] | ways[2] | ways[3]
 
 
-def waiting_ways(user_id: int) -> tuple[Q, Q, Q, Q]:
+# A person in statements that are compiled once.
+PERSON: Final = Given("person", IntegerField())
+
+
+def waiting_ways(user_id: Any) -> tuple[Q, Q, Q, Q]:
     """Return conditions on a ToolCall that this person may decide it.
 
     It waits and this person may decide it now, as its requester, an approver, one of a group, or
-    one who came in after some time.
+    one who came in after some time. `user_id`: an id, or PERSON.
     """
     waits = Q(status=Status.WAITING)
     first, second, third, fourth = (way & waits for way in _ways(user_id, user_id, "", Now()))
@@ -132,8 +142,8 @@ def is_attended(token_id: int | None) -> bool:
 def what_signed_in_only_means() -> str:
     """The setting of a tool, for whoever sets it."""
     most = settings.HITL_ELICITATION_MAX_RISK
-    always = f" Above L{most} it is always so." if most < HIGHEST_RISK else ""
-    return f"No MCP client can say yes for its user: it sends them to a page of this server.{always}"
+    said = gettext_noop("No MCP client can say yes for its user: it sends them to a page of this server.")
+    return said + (f" {translatable(f'Above L{most} it is always so.')}" if most < HIGHEST_RISK else "")
 
 
 def still_may_answer(actor: Actor, call: ToolCall) -> Q:
@@ -168,14 +178,38 @@ def seeing(user_id: int) -> tuple[Q, ...]:
     return Q(caller_id=user_id), *ways[1:]
 
 
-def waiting_for(user_id: int, only: Q | None = None) -> QuerySet[Approval]:
+def waiting_for(user_id: Any, only: Q | None = None) -> QuerySet[Approval]:
     """Return what waits for an answer of this person: what they may decide, and have not said yes to.
 
-    `only`: what else is asked of a ToolCall.
+    `user_id`: an id, or PERSON; `only`: what else is asked of a ToolCall.
     """
     said = Decision.objects.filter(approval=OuterRef("pk"), person_id=user_id, round=OuterRef("call__round"))
     rows = _approvals_of(*(way & (only or Q()) for way in waiting_ways(user_id)))
     return rows.filter(call__status=Status.WAITING).exclude(Exists(said))
+
+
+def waits_in(conversation_id: UUID, user_id: int) -> bool:
+    """Return whether something in this conversation waits for an answer of this person."""
+    return bool(_IN_CONVERSATION.rows(person=user_id, conversation=conversation_id))
+
+
+def waiting_by_conversation(user_id: int) -> dict[UUID, int]:
+    """Map conversations to how many calls wait in them for an answer of this person, for whom they are."""
+    return dict(_BY_CONVERSATION.rows(person=user_id))
+
+
+_IN_CONVERSATION: Final = Compiled(
+    lambda: waiting_for(PERSON, Q(conversation_id=Given("conversation", UUIDField()))).values_list("pk")[:1]
+)
+_BY_CONVERSATION: Final = Compiled(
+    lambda: (
+        waiting_for(PERSON, Q(caller_id=PERSON, conversation_id__isnull=False))
+        .order_by()
+        .values("call__conversation_id")
+        .annotate(times=Count("pk"))
+        .values_list("call__conversation_id", "times")
+    )
+)
 
 
 def _approvals_of(*ways: Q) -> QuerySet[Approval]:
@@ -214,7 +248,7 @@ SLACK = timedelta(minutes=1)
 
 
 def last_minutes(minutes: int) -> str:
-    return "the last minute" if minutes == 1 else f"the last {minutes} minutes"
+    return gettext_noop("the last minute") if minutes == 1 else translatable(f"the last {minutes} minutes")
 
 
 class SignInAgain(NotEntitled):
@@ -274,3 +308,79 @@ def lasts() -> timedelta:
 
 def _value(at: object) -> Value:
     return Value(at, output_field=DateTimeField())
+
+
+COUNTED = "call.counted"
+TAKEN_BACK = "call.yes_taken_back"
+
+
+class AlreadyCounted(Conflict):
+    """The same person said yes to this before."""
+
+    def __init__(self, yes: int, quorum: int) -> None:
+        super().__init__(f"You approved this already: {yes} of {quorum} people have. It needs somebody else's yes too.")
+
+
+def add_yes(decision: Decision, actor: Actor, *, only_if: Q, data: dict[str, Any]) -> bool:
+    """Keep this yes; whether it is the last one that the call needs. Within the transaction that then moves the call.
+
+    AlreadyCounted. StaleCall: the call waits no longer, or `only_if` does not hold.
+    """
+    approval = decision.approval
+    call = approval.call
+    _lock(call, only_if)
+    own = {"approval": approval, "person_id": decision.person_id, "round": decision.round}
+    if not (is_known := Decision.objects.filter(**own).exists()):
+        decision.save(force_insert=True)
+    yes = counted(approval=approval).count()
+    # Also of one said before: somebody whose yes did not count for a time may be back.
+    if yes >= call.quorum:
+        return True
+    if is_known:
+        raise AlreadyCounted(yes, call.quorum)
+    remark(call, COUNTED, actor=actor, data={**data, "yes": yes, "quorum": call.quorum})
+    return False
+
+
+def replace_yes(decision: Decision) -> None:
+    """Replace an earlier yes of who now declines, before the others have said theirs."""
+    if decision.approval.call.quorum > 1:
+        _own(decision.approval.call, decision.person_id).delete()
+
+
+def take_back_yes(call: ToolCall, actor: Actor) -> bool:
+    """Undo the own yes to a call that waits for more of them; False if it does not, or there is none."""
+    if call.status != Status.WAITING or actor.user_id is None:
+        return False
+    with durable():
+        try:
+            _lock(call, Q())
+        except StaleCall:
+            return False
+        rows = _own(call, actor.user_id)
+        digest = rows.values_list("digest", flat=True).first()
+        if digest is None:
+            return False
+        rows.delete()
+        data = {"approval": str(call.approval.pk), "digest": digest}
+        remark(call, TAKEN_BACK, actor=actor, data=data | {"yes": counted(approval=call.approval).count()})
+    return True
+
+
+def quorum_is_reached(approval: Approval, call: ToolCall) -> bool:
+    """Return whether as many people as were to be asked said yes to what was asked last."""
+    shown = approval.disclosure.get("whoDecides") or {}
+    yes = approval.decisions.filter(verdict=Verdict.APPROVE, round=call.round)
+    return yes.count() >= max(call.quorum, int(shown.get("quorum", 1)))
+
+
+def _own(call: ToolCall, user_id: int) -> QuerySet[Decision]:
+    yes = Decision.objects.filter(approval__call=call, person_id=user_id, round=call.round)
+    return yes.filter(verdict=Verdict.APPROVE)
+
+
+def _lock(call: ToolCall, only_if: Q) -> None:
+    """Lock the call until the transaction ends; by a write, in which `only_if` is judged last."""
+    rows = ToolCall.objects.filter(only_if, pk=call.pk, status=call.status, round=call.round)
+    if rows.update(quorum=F("quorum")) != 1:
+        raise StaleCall(f"call {call.pk} is no longer {call.status!r}")

@@ -5,11 +5,13 @@ from typing import Any
 
 from django.conf import settings
 from django.utils import timezone
+from django.utils.translation import gettext_noop
 
 from hitlchat.base import canonical, database
+from hitlchat.base.sentences import translatable
 from hitlchat.gate import deciders, oversight
 from hitlchat.gate.actor import Caller
-from hitlchat.gate.models import DEFAULT_PROMPT, Approval, Tool, ToolCall
+from hitlchat.gate.models import DEFAULT_PROMPT, Approval, Tool, ToolCall, delegation
 from hitlchat.gate.prompt import pieces, render
 from hitlchat.gate.status import Status
 
@@ -32,10 +34,10 @@ REPEATED = timedelta(hours=1)
 # It may have waited for its yes for so long before.
 ASKED = timedelta(days=1)
 HOW_IT_RAN = {
-    Status.EXECUTING: "and has not ended",
-    Status.SUCCEEDED: "and succeeded",
-    Status.FAILED: "and failed",
-    Status.UNKNOWN: "and nobody knows what became of it",
+    Status.EXECUTING: gettext_noop("and has not ended"),
+    Status.SUCCEEDED: gettext_noop("and succeeded"),
+    Status.FAILED: gettext_noop("and failed"),
+    Status.UNKNOWN: gettext_noop("and nobody knows what became of it"),
 }
 
 
@@ -86,9 +88,8 @@ def disclose(
         "deadline": call.deadline.isoformat(),
         "userPrompt": user_prompt[:LONGEST_USER_PROMPT],
     }
-    if ran := _ran_before(call):
-        shown["ranBefore"] = ran
-    return shown if preview is None else {**shown, "preview": preview}
+    more = {"agents": delegation.agents(call.conversation_id), "ranBefore": _ran_before(call), "preview": preview}
+    return shown | {name: part for name, part in more.items() if part}
 
 
 def _ran_before(call: ToolCall) -> str:
@@ -101,7 +102,7 @@ def _ran_before(call: ToolCall) -> str:
     if last is None:
         return ""
     at = timezone.localtime(last[0], timezone.get_default_timezone())
-    return f"The same call, with the same arguments, ran at {at:%H:%M %Z} {HOW_IT_RAN[Status(last[1])]}."
+    return translatable(f"The same call, with the same arguments, ran at {at:%H:%M %Z} {HOW_IT_RAN[Status(last[1])]}.")
 
 
 def renewed(before: Disclosure, call: ToolCall, tool: Tool, *, preview: dict[str, Any], why: str) -> Disclosure:
@@ -138,16 +139,16 @@ def difference(approval: Approval, call: ToolCall, tool: Tool | None) -> str | N
     """Return what about `call` and `tool` is no longer as it was shown and approved, in words; None if all is."""
     decision = approval.decisions.filter(verdict="approve", round=call.round).first()
     if decision is None:
-        return "nobody approved it"
+        return gettext_noop("nobody approved it")
     if tool is None:
-        return "the tool was deleted"
+        return gettext_noop("the tool was deleted")
     shown = approval.disclosure
     if digest(shown) != approval.digest:
-        return "the record of what was shown was changed"
+        return gettext_noop("the record of what was shown was changed")
     if decision.edited_arguments is not None:
         shown = with_edit(shown, decision.edited_arguments, tool)
     if digest(shown) != decision.digest:
-        return "the approval was given for something else"
+        return gettext_noop("the approval was given for something else")
     return next((words for words, is_same in _comparisons(shown, call, tool) if not is_same), None)
 
 
@@ -155,16 +156,23 @@ def _comparisons(shown: Disclosure, call: ToolCall, tool: Tool) -> list[tuple[st
     conversation = str(call.conversation_id) if call.conversation_id else None
     shown_tool, shown_caller = shown["tool"], shown["caller"]
     return [
-        ("the call is another one", shown["call"] == str(call.pk)),
-        ("the tool is another one", (shown_tool["id"], shown_tool["name"]) == (str(tool.pk), tool.name)),
-        ("the tool's source changed", shown_tool["source"] == tool.source == call.source),
-        ("the tool's definition changed", shown_tool["definition"] == tool.definition_hash),
-        ("the arguments changed", canonical.dumps(shown["arguments"]) == canonical.dumps(call.arguments)),
-        ("the caller changed", (shown_caller["kind"], shown_caller["user"]) == (call.caller_kind, call.caller_id)),
-        ("the conversation changed", shown["conversation"] == conversation),
-        ("who decides changed on record", oversight.is_as_shown(shown.get("whoDecides"), call)),
+        (gettext_noop("the call is another one"), shown["call"] == str(call.pk)),
+        (gettext_noop("the tool is another one"), (shown_tool["id"], shown_tool["name"]) == (str(tool.pk), tool.name)),
+        (gettext_noop("the tool's source changed"), shown_tool["source"] == tool.source == call.source),
+        (gettext_noop("the tool's definition changed"), shown_tool["definition"] == tool.definition_hash),
+        (gettext_noop("the arguments changed"), canonical.dumps(shown["arguments"]) == canonical.dumps(call.arguments)),
+        (
+            gettext_noop("the caller changed"),
+            (shown_caller["kind"], shown_caller["user"]) == (call.caller_kind, call.caller_id),
+        ),
+        (gettext_noop("the conversation changed"), shown["conversation"] == conversation),
+        (
+            gettext_noop("the agents that it came through changed on record"),
+            shown.get("agents", []) == delegation.agents(call.conversation_id),
+        ),
+        (gettext_noop("who decides changed on record"), oversight.is_as_shown(shown.get("whoDecides"), call)),
         # Questions from before there was the rule in them say nothing of it.
-        ("the rules it was asked under changed on record", shown.get("rule", call.rule) == call.rule),
+        (gettext_noop("the rules it was asked under changed on record"), shown.get("rule", call.rule) == call.rule),
     ]
 
 

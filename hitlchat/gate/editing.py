@@ -1,25 +1,39 @@
-"""A call with its arguments changed by the person deciding: what they see of it before their yes, and that yes."""
+"""Editing: the decider changes the arguments or the deadline of a question before answering.
+
+Changed arguments are shown before the yes to them. Five more minutes can be had in the last one: what moves is the
+deadline on the call's row alone; what was shown, and so its digest, says until when the question was open when it was
+asked, and stays what it was.
+"""
 
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+from django.db import transaction
+from django.db.models import Q
+from django.db.models.functions import Now
+from django.utils.translation import gettext_noop
+
 from hitlchat.base import canonical
+from hitlchat.base.problems import Conflict
+from hitlchat.base.sentences import translatable
 from hitlchat.base.visible import Seen, see
-from hitlchat.gate import decide, disclosure, schema
+from hitlchat.gate import batch, decide, disclosure, schema
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.attention import NOTHING_KNOWN, Looked
-from hitlchat.gate.card import TitlePiece
+from hitlchat.gate.card import Effect, Row, TitlePiece, again, box
 from hitlchat.gate.decide import BadEdit, checked
-from hitlchat.gate.effect import Effect, Row, again, box
-from hitlchat.gate.models import Approval
+from hitlchat.gate.deciders import may_answer, still_may_answer
+from hitlchat.gate.models import LONGEST_DEADLINE, Approval, ToolCall
 from hitlchat.gate.status import Status
+from hitlchat.gate.transition import note
 
 # Up to here a value is shown once, with what differs marked in it; what is longer folds, and is shown whole as well.
 SHORT = 160
-SHOWN_ELSE = "The changed call is not the one that you were shown. Look at the changes again."
+SHOWN_ELSE = gettext_noop("The changed call is not the one that you were shown. Look at the changes again.")
 
 # The first that fits counts: to Python, `True` is a number.
 KINDS: tuple[tuple[type | tuple[type, ...], str], ...] = (
@@ -141,7 +155,7 @@ def _change(name: str, word: str, old: dict[str, Any], new: dict[str, Any]) -> C
 def _note(was: Any, now: Any) -> str:
     """Return a note if the kind of a value changed, since a text can read like a number or like `true`."""
     kinds = [_kind(was), _kind(now)]
-    return "" if kinds[0] == kinds[1] else f"It was {kinds[0]}, and is {kinds[1]} now."
+    return "" if kinds[0] == kinds[1] else translatable(f"It was {kinds[0]}, and is {kinds[1]} now.")
 
 
 def _kind(value: Any) -> str:
@@ -157,3 +171,76 @@ def _text(value: Any) -> str:
     if isinstance(value, str):
         return value
     return canonical.pretty(value, indent=2 if isinstance(value, dict | list) else None)
+
+
+MORE = timedelta(minutes=5)
+LAST = timedelta(minutes=1)
+LONGEST = timedelta(seconds=LONGEST_DEADLINE)
+# By the database's clock, as is expiry itself.
+IN_LAST_MINUTE = Q(deadline__gt=Now(), deadline__lte=Now() + LAST)
+
+TOO_EARLY = gettext_noop("Five minutes can be added in the last minute of a question, and not before.")
+TOO_LONG = gettext_noop("No time can be added: a question is open for at most 30 days after its call was made.")
+
+
+class NotNow(Conflict):
+    """The deadline stays as it is; the message says why."""
+
+
+def extend(approval_id: UUID, actor: Actor, *, seen: datetime | None = None) -> ToolCall:
+    """Put the deadline off by five minutes, also that of identical calls; the call as it stands then.
+
+    `seen`: the deadline as the person saw it. If it was put off since then nothing more happens, so that two clicks
+    add five minutes once. NotNow, AlreadySettled, NoSuchApproval: also for a client's word, which cannot buy time.
+    """
+    call = _theirs(approval_id, actor)
+    if seen is not None and not _is_same(call, seen):
+        return call
+    assert call.deadline is not None
+    until = call.deadline + MORE
+    if not _put_off(call, approval_id, actor, until, IN_LAST_MINUTE):
+        return _standing(call)
+    for twin in batch.twins(call.approval):
+        # On the same card, which has one deadline.
+        _put_off(twin.call, twin.pk, actor, until, Q(deadline__gt=Now(), deadline__lt=until))
+    return ToolCall.objects.get(pk=call.pk)
+
+
+def _theirs(approval_id: UUID, actor: Actor) -> ToolCall:
+    found = Approval.objects.select_related("call__tool").filter(pk=approval_id).first()
+    if found is None or not actor.is_person or not may_answer(actor, found):
+        raise decide.NoSuchApproval(decide.NOT_YOURS)
+    if found.call.status != Status.WAITING:
+        raise decide.AlreadySettled(found.call)
+    return found.call
+
+
+def _is_same(call: ToolCall, seen: datetime) -> bool:
+    """Return whether two deadlines are the same, in whatever precision they travelled: none are within a second."""
+    assert call.deadline is not None
+    return abs(call.deadline - seen) < timedelta(seconds=1)
+
+
+def _put_off(call: ToolCall, approval_id: UUID, actor: Actor, until: datetime, when: Q) -> bool:
+    assert call.deadline is not None
+    same = Q(pk=call.pk, status=Status.WAITING, round=call.round, deadline=call.deadline)
+    rows = ToolCall.objects.filter(same, when, still_may_answer(actor, call), created_at__gte=until - LONGEST)
+    data = {"approval": str(approval_id), "before": call.deadline.isoformat(), "after": until.isoformat()}
+    with transaction.atomic():
+        if rows.update(deadline=until) != 1:
+            return False
+        note(call.pk, "call.extended", actor=actor, data=data)
+    return True
+
+
+def _standing(read: ToolCall) -> ToolCall:
+    """Return the call of a question that somebody else has just put off. Raises otherwise."""
+    call = ToolCall.objects.get(pk=read.pk)
+    if call.status == Status.WAITING and not decide.expire(call):
+        call = ToolCall.objects.get(pk=read.pk)
+    if call.status != Status.WAITING:
+        raise decide.AlreadySettled(call)
+    assert call.deadline is not None
+    if call.deadline != read.deadline:
+        return call
+    raise NotNow(TOO_LONG if call.deadline + MORE > call.created_at + LONGEST else TOO_EARLY)

@@ -7,6 +7,7 @@ from django.conf import settings
 from django.contrib.contenttypes.models import ContentType
 from django.db import transaction
 
+from hitlchat.base.sentences import translatable
 from hitlchat.gate.actor import SYSTEM
 from hitlchat.gate.models import AuditEvent, HitlMode, Tool
 from hitlchat.gate.transition import note
@@ -60,7 +61,11 @@ def weaker(before: Guard, after: Guard) -> tuple[str, ...]:
     """Say in plain words what `after` asks less than `before`; empty if nothing."""
     said = []
     if lowers(before, after):
-        said.append(f"{_label(before)} becomes {_label(after)}: calls that a person would have seen can run unseen.")
+        said.append(
+            translatable(
+                f"{_label(before)} becomes {_label(after)}: calls that a person would have seen can run unseen."
+            )
+        )
     if asks_otherwise(before, after):
         said.append("Another condition decides which calls ask: calls that ask now may run unseen.")
     if trusts(before, after):

@@ -2,21 +2,28 @@
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Final
 
 from django.conf import settings
 from django.contrib.auth.models import Group
 from django.db.models import Exists, OuterRef, Q, Value
 from django.db.models.functions import Coalesce
+from django.utils.translation import gettext_noop
 
 from hitlchat.base import canonical, database
 from hitlchat.base.database import only
+from hitlchat.gate import question
 from hitlchat.gate.models import DecidedBy, Oversight, Tool, ToolCall
 
 HIGHEST_RISK = 5
-CHANGED = "who decides about this tool was changed after it was asked"
+CHANGED = gettext_noop("who decides about this tool was changed after it was asked")
 
 Frozen = dict[str, Any]
+# What `freeze` puts on a call.
+FROZEN: Final = (
+    *("decided_by", "decider_group", "quorum", "not_the_requester"),
+    *("escalates_to", "escalates_at", "oversight_digest"),
+)
 
 
 @dataclass(frozen=True)
@@ -133,6 +140,9 @@ def asked_otherwise(tool_id: Any) -> Q:
 
 
 def _row(tool: Tool) -> Oversight | None:
+    if question.is_one(tool):
+        # Nobody else can answer in the name of the person who is asked.
+        return None
     return only(Oversight.objects.select_related("group", "escalate_to").filter(tool=tool))
 
 

@@ -3,23 +3,26 @@
 import asyncio
 import logging
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any
+from contextlib import contextmanager, suppress
+from typing import Any, Final
 from uuid import UUID
 
+from django.db import DatabaseError
 from django.db.models import Q
 from django.db.models.functions import Now
+from django.utils.translation import gettext_noop
 
 from hitlchat.base import canonical, database, lease
 from hitlchat.base.background import background, me
 from hitlchat.base.canonical import storable
 from hitlchat.base.database import in_db, only
-from hitlchat.gate import contents, placing, staleness, stopping
+from hitlchat.gate import contents, placing, staleness, stopping, submit
 from hitlchat.gate.actor import SYSTEM
-from hitlchat.gate.grants import standing
+from hitlchat.gate.grants import scope
 from hitlchat.gate.models import ToolCall
 from hitlchat.gate.placing import ANYWHERE, READY, NoPlace, Place
-from hitlchat.gate.sources import OutcomeUnknown, Source, ToolResult, source
+from hitlchat.gate.policies import Ask, strictness
+from hitlchat.gate.sources import CannotBegin, DelegatingSource, OutcomeUnknown, Source, ToolResult, delegating, source
 from hitlchat.gate.staleness import Look, LookFirst
 from hitlchat.gate.status import Status
 from hitlchat.gate.transition import StaleCall, move
@@ -47,6 +50,9 @@ def ends(call_id: UUID) -> Iterator[None]:
 logger = logging.getLogger(__name__)
 
 LEAVES_RESULT = Q(status__in=[Status.EXECUTING, Status.UNKNOWN])
+# Of a call that is work of its own: no process holds it.
+NOBODY: Final = ""
+NOT_BEGUN: Final = gettext_noop("an error in hitlchat kept it from beginning")
 
 # Gives a call a place to run in. NoPlace.
 Admit = Callable[[ToolCall], Place]
@@ -56,6 +62,14 @@ Admit = Callable[[ToolCall], Place]
 _looking: set[UUID] = set()
 _claimed: dict[UUID, tuple[Place, float]] = {}
 _leases = lease.Leases()
+
+
+class AskFirst(Exception):
+    """The call was to run unasked, and its conversation asks about it by now: it must not start."""
+
+    def __init__(self, call: ToolCall, said: Ask) -> None:
+        super().__init__(f"call {call.pk} was to run unasked: {said.reason}")
+        self.call, self.said = call, said
 
 
 class NotClaimed(Exception):
@@ -70,6 +84,9 @@ def begin(call_id: UUID) -> None:
         return
     try:
         call = claim(call_id, admit=_place)
+    except AskFirst as first:
+        background.spawn(_ask, first)
+        return
     except (LookFirst, NoPlace) as later:
         background.spawn(_execute_in_turn, later.call)
         return
@@ -79,12 +96,21 @@ def begin(call_id: UUID) -> None:
 
 async def start(call_id: UUID, seconds: float | None = None) -> ToolCall | None:
     """`claim`, once there is a place for the call, and once the preview that it was approved with, if there is one, has
-    been made again. None also when that takes longer than `seconds`.
+    been made again. None also when that takes longer than `seconds`, and when a person is asked after all.
     """
     try:
         return await in_db(claim)(call_id, admit=_place)
+    except AskFirst as first:
+        await _ask(first)
+        return None
     except (LookFirst, NoPlace) as later:
         return await _claim_in_turn(later.call, seconds)
+
+
+async def _ask(first: AskFirst) -> None:
+    shown = await submit.look_first(first.call)
+    with suppress(StaleCall):
+        await in_db(submit.ask_after_all)(first.call, first.said, shown)
 
 
 async def _execute_in_turn(call: ToolCall) -> None:
@@ -110,6 +136,8 @@ async def _look_and_claim(call: ToolCall, place: Place) -> ToolCall | None:
         with place.used():
             seen = await staleness.look(call) if staleness.is_due(call) else None
         claimed = await in_db(claim)(call.pk, seen, admit=lambda _: place)
+    except AskFirst as first:
+        await _ask(first)
     except LookFirst:
         logger.info("Call %s was asked about and approved again meanwhile: the sweeper starts it", call.pk)
     finally:
@@ -136,6 +164,7 @@ def claim(call_id: UUID, seen: Look | None = None, *, admit: Admit = lambda _: A
 
     The move is on the disk before the tool is entered: a crash or power cut after it leaves the outcome unknown, never
     a second run.
+    AskFirst: it was to run unasked, and its conversation asks about it by now.
     LookFirst: it was approved with a preview, and `seen` does not say how that looks now. If it looks different, the
     call is asked about again. NoPlace, from `admit`: it stays as it is until there is one.
     """
@@ -147,18 +176,55 @@ def claim(call_id: UUID, seen: Look | None = None, *, admit: Admit = lambda _: A
         if why := staleness.reason(call):
             move(call, Status.WITHDRAWN, actor=SYSTEM, data={"reason": why}, reason=f"Not run: {why}.")
             return None
+        if said := strictness.about_call(call):
+            raise AskFirst(call, said)
         if staleness.is_due(call) and not _stands(call, seen):
+            return None
+        if (agents := _delegating(call)) is not None:
+            _delegated(call, agents)
             return None
         return _taken(call, admit(call))
     except StaleCall:
         return None
 
 
+def _delegating(call: ToolCall) -> DelegatingSource | None:
+    """Return the source, if the call is to be work of its own; one that cannot be had fails when it is entered."""
+    try:
+        return delegating(call.source)
+    except Exception:
+        logger.exception("The source of tool %s is missing, call %s", call.tool_name, call.pk)
+        return None
+
+
+def _delegated(call: ToolCall, agents: DelegatingSource) -> None:
+    """Start the call and begin its work in one transaction: there is never one without the other, nor any of it twice.
+
+    No process holds the call from then on. StaleCall: someone else moved it first.
+    """
+    mine: dict[str, Any] = {"owner": NOBODY, "started_at": database.now(), "lease_until": None}
+    try:
+        with database.durable():
+            move(call, Status.EXECUTING, actor=SYSTEM, only_if=_may_start(call), **mine)
+            agents.delegate(call)
+    except CannotBegin as error:
+        stopping.withdraw_call(call.pk, actor=SYSTEM, why=str(error))
+    except (StaleCall, DatabaseError):
+        raise
+    except Exception:
+        logger.exception("Call %s of %s could not be begun", call.pk, call.tool_name)
+        stopping.withdraw_call(call.pk, actor=SYSTEM, why=NOT_BEGUN)
+
+
+def _may_start(call: ToolCall) -> Q:
+    return scope.still_stands(call) & strictness.lets_start(call)
+
+
 def _taken(call: ToolCall, place: Place) -> ToolCall:
     now = database.now()
     mine: dict[str, Any] = {"owner": me(), "started_at": now, "lease_until": now + lease.length()}
     try:
-        move(call, Status.EXECUTING, actor=SYSTEM, only_if=standing.still_stands(call), **mine)
+        move(call, Status.EXECUTING, actor=SYSTEM, only_if=_may_start(call), **mine)
     except BaseException:
         place.leave()
         raise
@@ -228,13 +294,20 @@ def _record(call: ToolCall, result: ToolResult) -> None:
         settle(call.pk, result)
 
 
-def _recorded(call: ToolCall, result: ToolResult) -> bool:
+def conclude(call_id: UUID, result: ToolResult) -> bool:
+    """Record the end of a call that is work of its own, within the transaction that ends that; False: it was over."""
+    rows = ToolCall.objects.filter(pk=call_id, status=Status.EXECUTING, owner=NOBODY)
+    call = rows.first()
+    return call is not None and _recorded(call, result, NOBODY)
+
+
+def _recorded(call: ToolCall, result: ToolResult, owner: str | None = None) -> bool:
     result = _keepable(result)
     to = Status.SUCCEEDED if result.error is None else Status.FAILED
     columns: dict[str, Any] = {"result": result.value, "error": result.error, "output": storable(result.output)}
     try:
         with contents.kept(call, result.attachments):
-            move(call, to, actor=SYSTEM, only_if=Q(owner=me()), lease_until=None, **columns)
+            move(call, to, actor=SYSTEM, only_if=Q(owner=me() if owner is None else owner), lease_until=None, **columns)
     except StaleCall:
         return False
     return True

@@ -11,10 +11,12 @@ from typing import Final, Protocol, runtime_checkable
 
 from django.conf import settings
 from django.utils import timezone
+from django.utils.translation import gettext_noop
 
 from hitlchat.base.background import background
 from hitlchat.base.database import in_db
 from hitlchat.base.durations import span
+from hitlchat.base.sentences import translatable
 from hitlchat.gate.actor import SYSTEM
 from hitlchat.gate.models import ToolCall
 from hitlchat.gate.status import Status
@@ -23,8 +25,8 @@ from hitlchat.gate.transition import StaleCall, move, remark
 QUEUED: Final = "call.queued"
 BEGINNINGS: Final = ("call.allowed", "call.approved")
 READY: Final = (Status.ALLOWED, Status.APPROVED)
-WAITS: Final = "It waits for a free worker."
-STARTS: Final = "It starts in a moment."
+WAITS: Final = gettext_noop("It waits for a free worker.")
+STARTS: Final = gettext_noop("It starts in a moment.")
 # How soon a call in the queue notices that its server is ending.
 SLICE_SECONDS: Final = 1.0
 # A call that has been in the queue for too long, as when no server ran, still gets this long.
@@ -123,7 +125,7 @@ def _queued(call: ToolCall) -> float:
 
 
 def _give_up(call: ToolCall) -> None:
-    why = f"no worker was free for {span(settings.TOOL_QUEUE_SECONDS)}"
+    why = translatable(f"no worker was free for {span(settings.TOOL_QUEUE_SECONDS)}")
     try:
         move(call, Status.WITHDRAWN, actor=SYSTEM, data={"reason": why}, reason=f"Not run: {why}.")
     except StaleCall:

@@ -4,9 +4,10 @@ import asyncio
 import copy
 import logging
 from collections.abc import Coroutine
-from typing import Any
+from typing import Any, Final
 
 from hitlchat.base import canonical
+from hitlchat.base.sentences import said_elsewhere, translatable
 from hitlchat.gate.actor import Caller
 from hitlchat.gate.models import Tool
 from hitlchat.gate.sources import Preview, PreviewingSource, source
@@ -42,7 +43,7 @@ async def make(tool: Tool, arguments: dict[str, Any], caller: Caller) -> Shown |
         return None if made is None else frozen(made)
     except TooLong:
         logger.warning("The preview of tool %s took longer than %g seconds", tool.name, SECONDS)
-        return failed(f"It took longer than {SECONDS:g} seconds.")
+        return failed(translatable(f"It took longer than {SECONDS:g} seconds."))
     except Exception:
         logger.exception("The preview of tool %s failed outside the tool itself", tool.name)
         return failed("An error in hitlchat, not in the tool, kept it from being made.")
@@ -127,6 +128,21 @@ def _cuts(table: dict[str, Any], rows: list[list[str]]) -> list[str]:
     more_rows = len(table["rows"]) - len(rows)
     found = (more_rows, "row", ""), (more_columns, "column", ""), (characters, "character", " of long values")
     return [_left_out(number, word, of) for number, word, of in found if number > 0]
+
+
+# What `_left_out` says.
+LEFT_OUT: Final = said_elsewhere(
+    "1 more row is left out.",
+    "{count} more rows are left out.",
+    "1 more column is left out.",
+    "{count} more columns are left out.",
+    "1 more character of the text is left out.",
+    "{count} more characters of the text are left out.",
+    "1 more character of the message is left out.",
+    "{count} more characters of the message are left out.",
+    "1 more character of long values is left out.",
+    "{count} more characters of long values are left out.",
+)
 
 
 def _left_out(number: int, word: str, of: str = "") -> str:

@@ -5,15 +5,19 @@ count up to a thousand cost the same in front of a hundred thousand.
 """
 
 from collections.abc import Collection
-from typing import Any
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache, partial
+from typing import Any, Final
 from uuid import UUID
 
 from django.conf import settings
 from django.db import connection
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet, UUIDField
 
+from hitlchat.base.compiled import Compiled, Given
 from hitlchat.gate import deciders
-from hitlchat.gate.models import Approval, Decision, ToolCall
+from hitlchat.gate.models import Decision, ToolCall
 from hitlchat.gate.status import Status
 
 ORDER = ("deadline", "created_at", "pk")
@@ -31,16 +35,57 @@ def first(user_id: int, most: int, only: Q | None = None) -> list[UUID]:
 
 def count(user_id: int, most: int, only: Q | None = None) -> int:
     """Return how many calls wait for this person; counted up to `most`, in one statement."""
+    found = _all(most).count(person=user_id) if only is None else _every(user_id, most, only).count()
+    return min(most, found)
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """A call that waits, as far as a page is told of it."""
+
+    approval_id: UUID
+    call_id: UUID
+    tool_name: str
+    round: int
+    called_at: datetime
+
+
+# So many can be asked about at once.
+MOST_AMONG: Final = 100
+
+
+def among(user_id: int, call_ids: Collection[UUID]) -> list[Waiting]:
+    """Return which of these calls wait for this person; nothing is asked about none."""
+    if not call_ids:
+        return []
+    # One statement for any number of them: the last one fills it up.
+    given = [*call_ids, *[[*call_ids][-1]] * (MOST_AMONG - len(call_ids))]
+    return [Waiting(*row) for row in _AMONG.rows(person=user_id, **{_name(at): one for at, one in enumerate(given)})]
+
+
+def _name(place: int) -> str:
+    return f"call{place}"
+
+
+_AMONG: Final = Compiled(
+    lambda: deciders.waiting_for(
+        deciders.PERSON, Q(pk__in=[Given(_name(place), UUIDField()) for place in range(MOST_AMONG)])
+    ).values_list("pk", "call_id", "call__tool_name", "call__round", "call__created_at")
+)
+
+
+@cache
+def _all(most: int) -> Compiled:
+    return Compiled(partial(_every, deciders.PERSON, most))
+
+
+def _every(user_id: Any, most: int, only: Q | None = None) -> QuerySet[ToolCall, Any]:
+    """Return at least `most` of what waits for this person, if there is as much."""
     rows = [_waiting(user_id, way, only).order_by() for way in deciders.waiting_ways(user_id)]
-    return min(most, _either(rows, most).count())
+    return _either(rows, most)
 
 
-def among(user_id: int, call_ids: Collection[UUID]) -> QuerySet[Approval]:
-    """Return the approvals of these calls that wait for this person."""
-    return deciders.waiting_for(user_id, Q(pk__in=call_ids))
-
-
-def _waiting(user_id: int, way: Q, only: Q | None) -> QuerySet[ToolCall]:
+def _waiting(user_id: Any, way: Q, only: Q | None) -> QuerySet[ToolCall]:
     """Return the calls that wait for them and that they have not said yes to already."""
     said = Decision.objects.filter(approval__call=OuterRef("pk"), person_id=user_id, round=OuterRef("round"))
     return ToolCall.objects.filter(way, only or Q()).exclude(Exists(said))

@@ -14,6 +14,7 @@ from django.db.models import Q
 from hitlchat.base import canonical
 from hitlchat.base.canonical import storable
 from hitlchat.base.problems import Invalid
+from hitlchat.base.sentences import translatable
 from hitlchat.gate import queue
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import ModelText, Outcome, Tool, ToolCall
@@ -143,14 +144,14 @@ def problem(outcome: str, text: str) -> str:
     """Return what is wrong with a template, and what is expected; empty if nothing is."""
     known = KNOWN.get(outcome)
     if known is None:
-        return f"There is no such outcome; expected one of {', '.join(KNOWN)}."
+        return translatable(f"There is no such outcome; expected one of {', '.join(KNOWN)}.")
     if len(text) > LONGEST_TEXT:
-        return f"It has {len(text):,} characters; at most {LONGEST_TEXT:,} are kept."
+        return translatable(f"It has {len(text):,} characters; at most {LONGEST_TEXT:,} are kept.")
     if storable(text) != text:
         return "It has a character that cannot be kept, such as U+0000."
     for name in _BRACES.findall(text):
         if SPELLINGS.get(name, name) not in known:
-            return f"{{{name[:40]}}} is unknown here; known are {', '.join(placeholders(outcome))}."
+            return translatable(f"{{{name[:40]}}} is unknown here; known are {', '.join(placeholders(outcome))}.")
     return ""
 
 

@@ -7,7 +7,8 @@ from django.db.models import Q, QuerySet
 from hitlchat.accounts import roles
 from hitlchat.base.database import durable
 from hitlchat.base.problems import Forbidden, Invalid
-from hitlchat.gate import oversight, withdraw
+from hitlchat.base.sentences import translatable
+from hitlchat.gate import oversight, question, stopping
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import DecidedBy, Oversight, Tool
 from hitlchat.gate.models.tools import MOST_PEOPLE
@@ -51,7 +52,7 @@ def change(tool: Tool, rules: Rules, actor: Actor, *, seen: str | None = None) -
             raise Stale
         if rules != before:
             _keep(tool, rules)
-            withdraw.withdraw_asked_otherwise(tool.pk, actor=actor)
+            stopping.withdraw_asked_otherwise(tool.pk, actor=actor)
             said = {"tool": tool.name, "before": before.as_json, "after": rules.as_json}
             note(None, CHANGED, actor=actor, data=said)
     return before
@@ -68,12 +69,12 @@ def require_administrator(actor: Actor) -> None:
 def group_is_gone(tools: list[Tool], actor: Actor) -> None:
     """Void what was asked of a deleted group's people, where the rules of these tools name it."""
     for tool in tools:
-        withdraw.withdraw_asked_otherwise(tool.pk, actor=actor)
+        stopping.withdraw_asked_otherwise(tool.pk, actor=actor)
 
 
 def asked_before(tool: Tool) -> int:
     """Return how many calls were asked about and have not started: a change makes them void."""
-    return tool.calls.filter(approval__isnull=False, status__in=withdraw.NOT_STARTED).count()
+    return tool.calls.filter(approval__isnull=False, status__in=stopping.NOT_STARTED).count()
 
 
 def naming(group_id: int) -> list[Tool]:
@@ -83,6 +84,8 @@ def naming(group_id: int) -> list[Tool]:
 
 def check(tool: Tool, rules: Rules) -> None:
     """BadRules."""
+    if question.is_one(tool):
+        raise BadRules({"decided_by": "This tool asks the person of the conversation, who alone can answer."})
     problems = _shape(rules) | _escalation(tool, rules)
     if not problems:
         problems = _too_few(rules)
@@ -98,7 +101,7 @@ def _shape(rules: Rules) -> dict[str, str]:
     elif rules.group is not None and not a_group_decides:
         found["group"] = "Expected none, since no group decides."
     if not 1 <= rules.quorum <= MOST_PEOPLE:
-        found["quorum"] = f"Expected a number of people from 1 to {MOST_PEOPLE}."
+        found["quorum"] = translatable(f"Expected a number of people from 1 to {MOST_PEOPLE}.")
     elif rules.decided_by == DecidedBy.REQUESTER and rules.quorum > 1:
         found["quorum"] = ONE_PERSON
     if rules.decided_by == DecidedBy.REQUESTER and rules.not_the_requester:
@@ -111,8 +114,11 @@ def _escalation(tool: Tool, rules: Rules) -> dict[str, str]:
     if rules.escalate_to is None:
         return {} if after is None else {"escalate_to": "Expected the group that may decide too after that time."}
     if after is None or not 1 <= after < waits:
-        most = f"from 1 to {waits - 1}: a question about this tool is open for {waits} seconds"
-        return {"escalate_after_seconds": f"Expected a number of seconds {most}."}
+        most = waits - 1
+        said = translatable(
+            f"Expected a number of seconds from 1 to {most}: a question about this tool is open for {waits} seconds."
+        )
+        return {"escalate_after_seconds": said}
     return {}
 
 
@@ -133,8 +139,14 @@ def _too_few(rules: Rules) -> dict[str, str]:
     count = able(rules).count()
     if count >= rules.quorum or rules.decided_by == DecidedBy.REQUESTER:
         return {}
-    who = "Nobody who is active" if count == 0 else f"Only {count} active {'person' if count == 1 else 'people'}"
-    return {"quorum": f"{who} could decide by these rules, and {rules.quorum} would have to."}
+    needed = rules.quorum
+    if count == 0:
+        said = translatable(f"Nobody who is active could decide by these rules, and {needed} would have to.")
+    elif count == 1:
+        said = translatable(f"Only 1 active person could decide by these rules, and {needed} would have to.")
+    else:
+        said = translatable(f"Only {count} active people could decide by these rules, and {needed} would have to.")
+    return {"quorum": said}
 
 
 def _keep(tool: Tool, rules: Rules) -> None:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 from itertools import islice
-from typing import Any
+from typing import Any, Final
 
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError, ValidationError
@@ -21,7 +21,42 @@ from referencing import Registry
 from referencing.exceptions import Unresolvable
 
 from hitlchat.base import canonical, expressions
+from hitlchat.base.sentences import said_elsewhere
 
+# What jsonschema and the keywords below say, which a page shows in its language.
+SAID: Final = said_elsewhere(
+    "{instance} is not of type {kind}.",
+    "{instance} is a required property.",
+    "{instance} is not one of {values}.",
+    "{instance} was expected.",
+    "{instance} is less than the minimum of {least}.",
+    "{instance} is less than or equal to the minimum of {least}.",
+    "{instance} is greater than the maximum of {most}.",
+    "{instance} is greater than or equal to the maximum of {most}.",
+    "{instance} is not a multiple of {step}.",
+    "{instance} is too short.",
+    "{instance} should be non-empty.",
+    "{instance} is too long.",
+    "{instance} is expected to be empty.",
+    "{instance} does not have enough properties.",
+    "{instance} has too many properties.",
+    "{instance} has non-unique elements.",
+    "{instance} does not match {pattern}.",
+    "the pattern {pattern} is too costly to be checked, so nothing fits it.",
+    "{field}: the pattern {pattern} is too costly to be checked, so nothing fits it.",
+    "{instance} is not a {format}.",
+    "{instance} is a dependency of {name}.",
+    "{instance} is not valid under any of the given schemas.",
+    "{instance} is valid under each of {schemas}.",
+    "{instance} should not be valid under {schema}.",
+    "{instance} does not contain items matching the given schema.",
+    "Additional properties are not allowed ({names} was unexpected).",
+    "Additional properties are not allowed ({names} were unexpected).",
+    "{field}: Additional properties are not allowed ({names} was unexpected).",
+    "{field}: Additional properties are not allowed ({names} were unexpected).",
+    "{value}… ({count} more characters).",
+    "And more problems.",
+)
 # So that what was expected still fits into the sentence.
 LONGEST_VALUE = 150
 

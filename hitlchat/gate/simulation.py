@@ -6,6 +6,7 @@ from typing import Any
 from django.contrib.auth.models import User
 
 from hitlchat.base.database import in_db
+from hitlchat.base.sentences import translatable
 from hitlchat.gate import deciders, oversight, policy, schema, who
 from hitlchat.gate.actor import Caller
 from hitlchat.gate.models import Tool
@@ -46,10 +47,14 @@ def _who(tool: Tool, caller: Caller) -> str:
     if rules != oversight.Rules():
         return who.words(rules.as_json, caller.user_name)
     if caller.kind != "mcp":
-        return f"{caller.user_name} decides."
+        return translatable(f"{caller.user_name} decides.")
     if deciders.will_do(tool):
-        return f"{caller.user_name} decides: signed in, or through a client at which an administrator says they sit."
-    return f"{caller.user_name} decides, signed in: a signed-in person must decide, the client's word is not enough."
+        return translatable(
+            f"{caller.user_name} decides: signed in, or through a client at which an administrator says they sit."
+        )
+    return translatable(
+        f"{caller.user_name} decides, signed in: a signed-in person must decide, the client's word is not enough."
+    )
 
 
 def _find(caller: Caller, name: str) -> Tool:

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, cast, runtime_checkable
 
 from django.conf import settings
 from django.utils.module_loading import import_string
 
 from hitlchat.base import canonical
-from hitlchat.gate.actor import Caller
+from hitlchat.gate.actor import Actor, Caller
 from hitlchat.gate.models import Tool, ToolCall
 
 
@@ -96,6 +96,28 @@ class PreviewingSource(Protocol):
         """Return what a call of `tool` would do; None if that tool has no preview. Only preview.py calls this."""
 
 
+@runtime_checkable
+class DelegatingSource(Protocol):
+    """A source offers this instead of `execute`, if a call is work of its own that waits for people, as an agent's.
+
+    Such a call is executing for as long as that work goes on, whatever becomes of the process: no process holds it. It
+    ends in the transaction that ends the work (`perform.conclude`).
+    """
+
+    def delegate(self, call: ToolCall) -> None:
+        """Begin the work, within the transaction that starts `call`. Only perform.py calls this, once for each call.
+
+        CannotBegin: the call is withdrawn, with this reason.
+        """
+
+    def recall(self, call: ToolCall, actor: Actor) -> None:
+        """End the work and all below it at the wish of `actor`, within the transaction that records the wish."""
+
+
+class CannotBegin(Exception):
+    """The work was not begun; the message says why, as the end of a sentence about the call."""
+
+
 class DefiningSource(Protocol):
     """A source may offer this too, if it keeps what its tools do: for whoever verifies the record."""
 
@@ -108,6 +130,12 @@ def source(key: str) -> Source:
     """The source registered under `key` in TOOL_SOURCES; KeyError when there is none."""
     made: Source = import_string(settings.TOOL_SOURCES[key])()
     return made
+
+
+def delegating(key: str) -> DelegatingSource | None:
+    """Return the source registered under `key`, if it is one whose calls are work of their own."""
+    made: object = source(key) if is_registered(key) else None
+    return made if isinstance(made, DelegatingSource) else None
 
 
 def is_registered(key: str) -> bool:
@@ -127,5 +155,4 @@ def altered() -> Iterator[str]:
         with suppress(ImportError):
             # Of what is not installed no tool runs either.
             if hasattr(import_string(path), "altered"):
-                made: Any = source(key)
-                yield from made.altered()
+                yield from cast("DefiningSource", source(key)).altered()

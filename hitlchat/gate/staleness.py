@@ -7,25 +7,27 @@ from asgiref.sync import async_to_sync
 from django.conf import settings
 from django.core.exceptions import ObjectDoesNotExist
 from django.db import transaction
+from django.utils.translation import gettext_noop
 
 from hitlchat.accounts.roles import may_author
 from hitlchat.base import canonical
 from hitlchat.base.canonical import storable
-from hitlchat.gate import disclosure, oversight, policy, preview, quorum
+from hitlchat.base.sentences import translatable
+from hitlchat.gate import deciders, disclosure, oversight, policy, preview, reach
 from hitlchat.gate.actor import SYSTEM
-from hitlchat.gate.grants import standing
+from hitlchat.gate.grants import scope
 from hitlchat.gate.models import Approval, CallerKind, HitlMode, Tool, ToolCall
 from hitlchat.gate.preview import Shown
 from hitlchat.gate.status import Status
 from hitlchat.gate.transition import move
 
-NO_AUTHOR = "the person it was called for may not test tools any more"
+NO_AUTHOR = gettext_noop("the person it was called for may not test tools any more")
 
 
 def reason(call: ToolCall) -> str | None:
     """Return the reason in words; None if nothing has changed. `call` is read with its tool, approval and caller."""
     tool = call.tool
-    if lost := _person_lost(call) or standing.reason(call):
+    if lost := _person_lost(call) or scope.why_not_run(call) or reach.lost(call):
         return lost
     if tool is None:
         return "the tool was deleted"
@@ -55,7 +57,7 @@ def _person_lost(call: ToolCall) -> str | None:
 
 def _not_decided(call: ToolCall) -> str | None:
     """A yes stands when people change, but not when the rules do under which it was given."""
-    if not quorum.is_reached(call.approval, call):
+    if not deciders.quorum_is_reached(call.approval, call):
         return "fewer people approved it than have to"
     return oversight.CHANGED if oversight.has_changed(call) else None
 
@@ -68,7 +70,7 @@ def _refused_by_now(call: ToolCall, tool: Tool) -> str | None:
     said = async_to_sync(policy.judge)(tool, call.arguments, caller, call.conversation_id).verdict
     if not isinstance(said, policy.Refuse):
         return None
-    return f"the rules were changed, and refuse it now: {said.reason.rstrip('.')}"
+    return translatable(f"the rules were changed, and refuse it now: {said.reason.rstrip('.')}")
 
 
 def _same_tool(tool: Tool, call: ToolCall) -> bool:
@@ -78,9 +80,9 @@ def _same_tool(tool: Tool, call: ToolCall) -> bool:
 # How often a person says yes to a call whose preview has changed by the time it is to start.
 MOST_CHANGES = 3
 
-CHANGED = "What it would do has changed since you approved it."
-EDITED = "You changed the arguments: this is what it would do with them."
-FAILED = "What it would do could not be looked at again after you approved it."
+CHANGED = gettext_noop("What it would do has changed since you approved it.")
+EDITED = gettext_noop("You changed the arguments: this is what it would do with them.")
+FAILED = gettext_noop("What it would do could not be looked at again after you approved it.")
 
 
 @dataclass(frozen=True)
@@ -132,7 +134,7 @@ def ask(call: ToolCall, seen: Look) -> None:
     # Rounds in which the person changed the arguments are the person's own doing.
     unedited = approval.decisions.filter(verdict="approve", edited_arguments=None)
     if unedited.order_by().values("round").distinct().count() >= MOST_CHANGES:
-        void = f"what it would do kept changing, each of the {MOST_CHANGES} times that it was approved"
+        void = translatable(f"what it would do kept changing, each of the {MOST_CHANGES} times that it was approved")
         move(
             call,
             Status.WITHDRAWN,

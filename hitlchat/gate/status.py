@@ -1,21 +1,22 @@
 """The states of a tool call and the moves between them."""
 
 from django.db.models import TextChoices
+from django.utils.translation import gettext_noop
 
 
 class Status(TextChoices):
-    REJECTED = "rejected", "Rejected"
-    REFUSED = "refused", "Refused"
-    ALLOWED = "allowed", "Allowed"
-    WAITING = "waiting", "Waiting"
-    APPROVED = "approved", "Approved"
-    DECLINED = "declined", "Declined"
-    EXPIRED = "expired", "Expired"
-    WITHDRAWN = "withdrawn", "Withdrawn"
-    EXECUTING = "executing", "Executing"
-    SUCCEEDED = "succeeded", "Succeeded"
-    FAILED = "failed", "Failed"
-    UNKNOWN = "unknown", "Outcome unknown"
+    REJECTED = "rejected", gettext_noop("Rejected")
+    REFUSED = "refused", gettext_noop("Refused")
+    ALLOWED = "allowed", gettext_noop("Allowed")
+    WAITING = "waiting", gettext_noop("Waiting")
+    APPROVED = "approved", gettext_noop("Approved")
+    DECLINED = "declined", gettext_noop("Declined")
+    EXPIRED = "expired", gettext_noop("Expired")
+    WITHDRAWN = "withdrawn", gettext_noop("Withdrawn")
+    EXECUTING = "executing", gettext_noop("Executing")
+    SUCCEEDED = "succeeded", gettext_noop("Succeeded")
+    FAILED = "failed", gettext_noop("Failed")
+    UNKNOWN = "unknown", gettext_noop("Outcome unknown")
 
 
 # A submitted call enters the record in one of these; withdrawn, where its run ended before anyone was asked.
@@ -25,7 +26,8 @@ MOVES: dict[Status, frozenset[Status]] = {
     Status.REJECTED: frozenset(),
     Status.REFUSED: frozenset(),
     # Withdrawn from allowed or approved: what would run is no longer what was shown, or the run was stopped first.
-    Status.ALLOWED: frozenset({Status.EXECUTING, Status.WITHDRAWN}),
+    # Waiting after all: its conversation was made to ask about more before it started.
+    Status.ALLOWED: frozenset({Status.EXECUTING, Status.WITHDRAWN, Status.WAITING}),
     Status.WAITING: frozenset({Status.APPROVED, Status.DECLINED, Status.EXPIRED, Status.WITHDRAWN}),
     # Waiting again: what it would do is no longer what the person was shown.
     Status.APPROVED: frozenset({Status.EXECUTING, Status.WITHDRAWN, Status.WAITING}),

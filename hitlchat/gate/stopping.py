@@ -1,25 +1,31 @@
-"""A call that executes is told to stop: its source hears of it, in whichever process it executes.
+"""Calls are stopped or withdrawn: a person wishes it, or the caller or tool is gone.
 
-That is a wish, and no outcome: a source that cannot stop goes on, and one that can says what it knows of what was done.
+A call that executes is told to stop: its source hears of it, in whichever process it executes. That is a wish, and no
+outcome: a source that cannot stop goes on, and one that can says what it knows of what was done. A call that has not
+started is withdrawn.
 """
 
 import asyncio
 from collections.abc import Coroutine, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, TypeVar
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import QuerySet
 from django.dispatch import Signal
+from django.utils.translation import gettext_noop
 
 from hitlchat.base.background import Waker
 from hitlchat.base.problems import NotFound
+from hitlchat.base.sentences import translatable
+from hitlchat.gate import oversight, reach
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import AuditEvent, ToolCall
-from hitlchat.gate.sources import hears_of_stopping
+from hitlchat.gate.sources import DelegatingSource, delegating, hears_of_stopping
 from hitlchat.gate.status import Status
-from hitlchat.gate.transition import note
+from hitlchat.gate.transition import StaleCall, move, note
 
 REQUESTED = "call.stop_requested"
 
@@ -91,7 +97,7 @@ def request(call_id: UUID, actor: Actor) -> bool:
     """Tell a call to stop, as the one on whose behalf it executes; False if it does not execute. NoSuchCall."""
     call = ToolCall.objects.filter(pk=call_id, caller_id=actor.user_id).first()
     if call is None:
-        raise NoSuchCall("There is no call with this id for you to stop.")
+        raise NoSuchCall(gettext_noop("There is no call with this id for you to stop."))
     return bool(_request([call], actor))
 
 
@@ -108,6 +114,9 @@ def request_grant(grant_id: UUID, actor: Actor) -> None:
 def _request(calls: Iterable[ToolCall], actor: Actor) -> int:
     told = [call for call in calls if call.status == Status.EXECUTING]
     for call in told:
+        if (agents := delegating(call.source)) is not None:
+            _recall(call, agents, actor)
+            continue
         with transaction.atomic():
             # Of two wishes at a time the second finds the first.
             list(ToolCall.objects.select_for_update().filter(pk=call.pk))
@@ -116,6 +125,18 @@ def _request(calls: Iterable[ToolCall], actor: Actor) -> int:
             more = {"conversation_id": call.conversation_id, "turn_id": call.turn_id}
             transaction.on_commit(partial(_tell, call.pk, **more), robust=True)
     return len(told)
+
+
+def _recall(call: ToolCall, agents: DelegatingSource, actor: Actor) -> None:
+    """Have work of its own end, with all below it: when this is committed, the call has ended.
+
+    The work is locked before the call, as where the work ends by itself.
+    """
+    with transaction.atomic():
+        note(call.pk, REQUESTED, actor=actor)
+        agents.recall(call, actor)
+        more = {"conversation_id": call.conversation_id, "turn_id": call.turn_id}
+        transaction.on_commit(partial(_tell, call.pk, **more), robust=True)
 
 
 def look() -> None:
@@ -135,3 +156,61 @@ def _tell(call_id: UUID, **more: Any) -> None:
 def _wake(call_id: UUID | None) -> None:
     if call_id and (waker := _executing.get(call_id)) is not None:
         waker.wake()
+
+
+NOT_STARTED = (Status.WAITING, Status.ALLOWED, Status.APPROVED)
+
+
+def withdraw_turn(turn_id: UUID, *, actor: Actor, why: str) -> None:
+    """Withdraw what has not started of one turn."""
+    _withdraw(ToolCall.objects.filter(turn_id=turn_id), actor, why)
+
+
+def withdraw_conversation(conversation_id: UUID, *, actor: Actor, why: str) -> None:
+    """Withdraw what has not started of one conversation, because it was deleted."""
+    _withdraw(ToolCall.objects.filter(conversation_id=conversation_id), actor, why)
+
+
+def withdraw_tool(tool_id: UUID, *, actor: Actor, why: str) -> None:
+    """Withdraw what has not started of one tool, because it changed or is gone."""
+    _withdraw(ToolCall.objects.filter(tool_id=tool_id), actor, why)
+
+
+def withdraw_allowed(tool_id: UUID, *, actor: Actor, why: str) -> None:
+    """Withdraw what a rule allowed that is no longer in force; what a person approved stands."""
+    _withdraw(ToolCall.objects.filter(tool_id=tool_id, status=Status.ALLOWED), actor, why)
+
+
+def withdraw_asked_otherwise(tool_id: UUID, *, actor: Actor) -> None:
+    """Withdraw what was asked about, and has not started, under other rules of who decides than stand now."""
+    _withdraw(ToolCall.objects.filter(oversight.asked_otherwise(tool_id)), actor, oversight.CHANGED)
+
+
+def withdraw_out_of_reach(conversation_ids: Iterable[UUID] | QuerySet[Any], *, actor: Actor) -> None:
+    """Withdraw what has not started of tools that these conversations may not use any more, approved or not."""
+    rows = ToolCall.objects.filter(conversation_id__in=conversation_ids, status__in=NOT_STARTED)
+    for call in rows.select_related("tool"):
+        if why := reach.lost(call):
+            _withdraw(ToolCall.objects.filter(pk=call.pk), actor, why)
+
+
+def withdraw_call(call_id: UUID, *, actor: Actor, why: str) -> None:
+    """Withdraw one call if it has not started."""
+    _withdraw(ToolCall.objects.filter(pk=call_id), actor, why)
+
+
+def withdraw_question(call_id: UUID, round: int, *, actor: Actor, why: str) -> None:  # noqa: A002
+    """Withdraw one call if it waits in this round; what it was answered otherwise stands."""
+    call = ToolCall.objects.filter(pk=call_id, status=Status.WAITING, round=round).first()
+    if call is not None:
+        with suppress(StaleCall):
+            move(call, Status.WITHDRAWN, actor=actor, data={"reason": why}, reason=translatable(f"Not run: {why}."))
+
+
+def _withdraw(calls: QuerySet[ToolCall], actor: Actor, why: str) -> None:
+    for call in calls.filter(status__in=NOT_STARTED):
+        try:
+            move(call, Status.WITHDRAWN, actor=actor, data={"reason": why}, reason=translatable(f"Not run: {why}."))
+        except StaleCall:
+            # Answered just then. Not if it was asked about again: then nothing has come of it yet.
+            _withdraw(ToolCall.objects.filter(pk=call.pk, round__gt=call.round), actor, why)

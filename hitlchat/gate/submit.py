@@ -12,15 +12,17 @@ from django.db import transaction
 from hitlchat.base import canonical, database
 from hitlchat.base.canonical import storable
 from hitlchat.base.database import in_db, only
-from hitlchat.gate import disclosure, facts, oversight, policy, preview, queue, schema
-from hitlchat.gate.actor import Caller
-from hitlchat.gate.grants import covering, scope
-from hitlchat.gate.grants.standing import may_be_granted
+from hitlchat.base.sentences import translatable
+from hitlchat.gate import disclosure, oversight, policy, preview, question, queue, reach, schema, transition
+from hitlchat.gate.actor import SYSTEM, Caller
+from hitlchat.gate.grants import giving, scope
+from hitlchat.gate.grants.scope import may_be_granted
 from hitlchat.gate.models import Approval, Grant, Tool, ToolCall, new_id
-from hitlchat.gate.policies.rule import Spoke
+from hitlchat.gate.policies import strictness
+from hitlchat.gate.policies.rule import Ask, Spoke
 from hitlchat.gate.preview import Shown
 from hitlchat.gate.status import Status
-from hitlchat.gate.tools import tools_for
+from hitlchat.gate.tools import callable_by
 from hitlchat.gate.transition import enter
 
 OF_ONE_CALL = ("call", "deadline", "whoDecides")
@@ -83,13 +85,15 @@ async def prepare(request: CallRequest, tool: Tool | None = None) -> Prepared:
 
     `tool`: as just read from the caller's catalog, by who had to look there anyway.
     """
-    tool = tool or await in_db(_find)(request)
-    if tool is None:
-        return Prepared(request, Status.REJECTED, f"There is no tool named {storable(request.tool_name[:64])!r} here.")
+    tool, why = await _found(request, tool)
+    if tool is None or why:
+        return Prepared(request, Status.REJECTED, why, tool)
     try:
         # With the defaults, so that the person sees every value that the tool will get (SR-7).
         arguments = await schema.accepted(tool.input_schema, request.arguments)
-    except schema.BadArguments as error:
+        if question.is_one(tool):
+            question.check(arguments)
+    except (schema.BadArguments, question.BadQuestion) as error:
         return Prepared(request, Status.REJECTED, str(error), tool)
     judgement = await policy.judge(tool, arguments, request.caller, request.conversation_id)
     spoke = judgement.spoke
@@ -104,7 +108,7 @@ async def prepare(request: CallRequest, tool: Tool | None = None) -> Prepared:
             asked = Prepared(request, Status.WAITING, reason, tool, arguments, shown, spoke)
             if not (judgement.only_the_tool_asks and may_be_granted(tool)):
                 return asked
-            found = await covering.covering(tool, arguments, request.caller, request.conversation_id)
+            found = await giving.covering(tool, arguments, request.caller, request.conversation_id)
             return replace(asked, grantable=True, grants=found)
 
 
@@ -126,15 +130,17 @@ def admit(prepared: Prepared, instead: Prepared | None = None) -> ToolCall:
     """
     # No savepoints: whoever records several calls records all of them or none.
     with transaction.atomic(savepoint=False):
-        prepared = _unless_deleted(prepared)
+        prepared = _unless_out_of_reach(_unless_deleted(prepared))
         call = _call(prepared)
         if prepared.status == Status.WAITING:
-            if (grant := covering.take(prepared.grants, call)) is not None:
+            # It may have been made stricter since the call was judged: then no grant counts.
+            grants = () if strictness.about(call.conversation_id, call.risk_level) else prepared.grants
+            if (grant := giving.take(grants, call)) is not None:
                 return _run_on(grant, call, prepared)
             prepared = _unless_full(instead or prepared)
             call = _call(prepared)
         if prepared.status != Status.WAITING:
-            data = _said(prepared) | facts.undisclosed(call, prepared.request.caller)
+            data = _said(prepared) | transition.undisclosed_facts(call, prepared.request.caller)
             return enter(call, prepared.status, actor=prepared.request.caller.actor, data=data)
         return _ask(call, prepared)
 
@@ -142,9 +148,9 @@ def admit(prepared: Prepared, instead: Prepared | None = None) -> ToolCall:
 def _run_on(grant: Grant, call: ToolCall, prepared: Prepared) -> ToolCall:
     call.grant, call.reason = grant, storable(scope.reason(grant))
     said = {**_said(prepared), "reason": call.reason, "isAutomatic": True, "grant": str(grant.pk)}
-    said |= facts.undisclosed(call, prepared.request.caller)
+    said |= transition.undisclosed_facts(call, prepared.request.caller)
     enter(call, Status.ALLOWED, actor=prepared.request.caller.actor, data=said)
-    covering.record(grant, call)
+    giving.record(grant, call)
     return call
 
 
@@ -161,8 +167,19 @@ def _unless_deleted(prepared: Prepared) -> Prepared:
     tool = prepared.tool
     if tool is None or Tool.objects.filter(pk=tool.pk).exists():
         return prepared
-    gone = f"There is no tool named {tool.name!r} here any more: it was deleted while this call was judged."
+    gone = translatable(
+        f"There is no tool named {tool.name!r} here any more: it was deleted while this call was judged."
+    )
     return replace(prepared, status=Status.REJECTED, reason=gone, tool=None, preview=None)
+
+
+def _unless_out_of_reach(prepared: Prepared) -> Prepared:
+    """While it was judged its conversation may have been held to other tools."""
+    tool, request = prepared.tool, prepared.request
+    if tool is None or prepared.status not in (Status.ALLOWED, Status.WAITING):
+        return prepared
+    why = reach.why_not(tool, request.conversation_id)
+    return replace(prepared, status=Status.REJECTED, reason=why, preview=None) if why else prepared
 
 
 def _unless_full(prepared: Prepared) -> Prepared:
@@ -180,7 +197,15 @@ def _ask(call: ToolCall, prepared: Prepared) -> ToolCall:
     shown = disclosure.disclose(
         call, tool, request.caller, user_prompt=request.user_prompt, preview=prepared.preview, decides=decides
     )
-    approval = Approval(
+    approval = _approval(call, shown)
+    data = _said(prepared) | _asked(approval, request.caller)
+    enter(call, Status.WAITING, actor=request.caller.actor, data=data)
+    approval.save(force_insert=True)
+    return call
+
+
+def _approval(call: ToolCall, shown: disclosure.Disclosure) -> Approval:
+    return Approval(
         id=new_id(),
         call=call,
         prompt=storable(shown["prompt"]),
@@ -188,11 +213,46 @@ def _ask(call: ToolCall, prepared: Prepared) -> ToolCall:
         digest=disclosure.digest(shown),
         same=sameness(shown),
     )
-    data = {**_said(prepared), "approval": str(approval.pk), "digest": approval.digest, "reason": call.reason}
-    data |= facts.of_origin(call, request.caller)
-    enter(call, Status.WAITING, actor=request.caller.actor, data=data)
-    approval.save(force_insert=True)
-    return call
+
+
+def _asked(approval: Approval, caller: Caller) -> dict[str, Any]:
+    """Return, for the record, what was asked, of whose call of what."""
+    call = approval.call
+    said = {"approval": str(approval.pk), "digest": approval.digest, "reason": call.reason}
+    return said | transition.origin_facts(call, caller)
+
+
+async def look_first(call: ToolCall) -> Shown | None:
+    """Return what a call would do that was to run unasked, for asking about it."""
+    assert call.tool is not None
+    return await preview.make(call.tool, call.arguments, _caller(call))
+
+
+def ask_after_all(call: ToolCall, said: Ask, shown: Shown | None) -> None:
+    """Ask about a call that was to run unasked and has not started, since its conversation says so by now.
+
+    What it would have used of a grant is given back. `call` is read with its tool and caller.
+    StaleCall: it started, or was withdrawn, just then.
+    """
+    tool, caller, grant_id = call.tool, _caller(call), call.grant_id
+    assert tool is not None
+    call.reason, call.deadline, call.grantable, call.grant_id = said.reason, disclosure.deadline_of(tool), False, None
+    decides = oversight.freeze(call, tool)
+    approval = _approval(call, disclosure.disclose(call, tool, caller, user_prompt="", preview=shown, decides=decides))
+    spoke = [Spoke.of("conversation", said, "conversation").as_json]
+    data = {"spoke": spoke, "isAutomatic": False, **_asked(approval, caller)}
+    columns = {name: getattr(call, name) for name in ("reason", "deadline", "grantable", "grant_id", *oversight.FROZEN)}
+    with transaction.atomic():
+        transition.move(call, Status.WAITING, actor=SYSTEM, data=data, **columns)
+        approval.save(force_insert=True)
+        if grant_id is not None:
+            giving.give_back(grant_id, call)
+
+
+def _caller(call: ToolCall) -> Caller:
+    # The database has the same words.
+    kind: Any = call.caller_kind
+    return Caller(kind, call.caller_id, call.caller.get_username(), call.token_id)
 
 
 def _call(prepared: Prepared) -> ToolCall:
@@ -218,9 +278,19 @@ def _call(prepared: Prepared) -> ToolCall:
     )
 
 
-def _find(request: CallRequest) -> Tool | None:
+async def _found(request: CallRequest, tool: Tool | None) -> tuple[Tool | None, str]:
+    """Return the tool, and why no call can be of it; empty if one can."""
+    if tool is not None and request.conversation_id is None:
+        return tool, ""
+    return await in_db(_find)(request)
+
+
+def _find(request: CallRequest) -> tuple[Tool | None, str]:
     name = storable(request.tool_name)
-    return only(tools_for(request.caller, request.among).filter(name=name))
+    tool = only(callable_by(request.caller, request.among).filter(name=name))
+    if tool is None:
+        return None, reach.not_here(storable(request.tool_name[:64]))
+    return tool, reach.why_not(tool, request.conversation_id)
 
 
 def _best_reading(given: str | dict[str, Any]) -> dict[str, Any]:

@@ -5,26 +5,69 @@ through here, so none can forget the event; tests/architecture/test_tool_writes.
 """
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
+from django.conf import settings
 from django.contrib.auth.models import Group
-from django.db import transaction
+from django.db import IntegrityError, transaction
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from hitlchat.base.database import only
-from hitlchat.gate import loosening, oversight
+from hitlchat.gate import loosening, oversight, question
 from hitlchat.gate.actor import SYSTEM, Actor, Caller
 from hitlchat.gate.loosening import Guard, guard_of
 from hitlchat.gate.models import FormerTool, Oversight, Tool
+from hitlchat.gate.reach import SEARCH
 from hitlchat.gate.transition import note, note_all
+
+BUILT_IN: Final = (question.SOURCE, SEARCH)
+# The source of agent tools. What a test in the Studio may call is not what their calls may.
+AGENT: Final = "agent"
+
+Columns = Mapping[str, Any]
+
+
+def listed() -> QuerySet[Tool]:
+    """All tools, but those built in, which only the chat has: there is nothing to edit, test or call of them."""
+    return Tool.objects.exclude(source__in=BUILT_IN)
 
 
 def tools_for(caller: Caller, names: Collection[str] | None = None) -> QuerySet[Tool]:
     """The catalog of `caller`: published tools, narrowed to `names` if given. A Studio author may test drafts too."""
-    tools = Tool.objects.all() if caller.kind == "studio" else Tool.objects.filter(published=True)
+    tools = listed()
+    tools = tools.exclude(source=AGENT) if caller.kind == "studio" else tools.filter(published=True)
     return tools if names is None else tools.filter(name__in=names)
+
+
+def callable_by(caller: Caller, names: Collection[str] | None = None) -> QuerySet[Tool]:
+    """The catalog, and in the chat what is built in, whatever the `names`; no question to the person if that is off."""
+    if caller.kind != "chat":
+        return tools_for(caller, names)
+    built_in = Q(source__in=BUILT_IN if settings.HITL_ASK_USER else [SEARCH])
+    others = ~Q(source__in=BUILT_IN) if names is None else ~Q(source__in=BUILT_IN) & Q(name__in=names)
+    return Tool.objects.filter(built_in | others, published=True)
+
+
+def built_in(columns: Columns) -> Tool | None:
+    """Return the row of a tool that is built in, made or changed to have these columns; None if its name is taken."""
+    row = only(Tool.objects.filter(name=columns["name"])) or _added(columns)
+    if row.source != columns["source"]:
+        return None
+    if any(getattr(row, name) != value for name, value in columns.items()):
+        change(row.pk, columns, SYSTEM)
+        row.refresh_from_db()
+    return row
+
+
+def _added(columns: Columns) -> Tool:
+    try:
+        with transaction.atomic():
+            return add(Tool(**columns), SYSTEM, inherits=False)
+    except IntegrityError:
+        # Another process was first.
+        return Tool.objects.get(name=columns["name"])
 
 
 def definition(tool: Tool) -> dict[str, object]:
@@ -43,8 +86,6 @@ WATCHED = (
 AT_A_TIME = 500
 _GUARD = ("hitl_mode", "condition", "signed_in_only")
 _RULES = ("decided_by", "group_id", "quorum", "not_the_requester", "escalate_to_id", "escalate_after_seconds", "digest")
-
-Columns = Mapping[str, Any]
 
 
 def add(tool: Tool, actor: Actor, *, inherits: bool = True) -> Tool:

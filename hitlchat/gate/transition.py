@@ -1,25 +1,30 @@
-"""The one place that writes a call's status: the move, its audit event and its announcement belong together.
+"""The one place that writes a call's status, with its audit event and its announcement.
 
 What happens to calls, as lines of the log: a name, ids, and words of our own choice.
 
 Never arguments, results, reasons, or names that a model made up: whatever a log is sent to, and at whatever level, it
 holds no secret of a call (SR-44).
+
+Events carry digests of what people read in other tables, so that the record can tell whether it still says so. Whoever
+changes which columns are covered gives that a new version: events of before are compared as they were made.
 """
 
+import json
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final
 from uuid import UUID
 
+from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import Q
 from django.dispatch import Signal
 
-from hitlchat.base import database
-from hitlchat.gate import facts
-from hitlchat.gate.actor import Actor
-from hitlchat.gate.models import AuditEvent, ToolCall
+from hitlchat.base import canonical, database
+from hitlchat.gate.actor import Actor, Caller
+from hitlchat.gate.models import AuditEvent, Decision, ToolCall, delegation
 from hitlchat.gate.status import ENTRIES, MOVES, SETTLED, Status
 
 logger = logging.getLogger("hitlchat.gate")
@@ -78,8 +83,8 @@ def _approval(call: ToolCall) -> str | None:
 
 AT_A_TIME = 500
 
-# Sent after the commit with call_id, status, conversation_id and turn_id, and with whether it was asked about again:
-# ids only. Who listens reads the row again.
+# Sent after the commit with call_id, status, conversation_id and turn_id, and with whether it was asked about again, or
+# first after it was let run: ids only. Who listens reads the row again.
 call_moved = Signal()
 
 
@@ -135,42 +140,147 @@ def move(
         call.status = to
         for name, value in columns.items():
             setattr(call, name, value)
-        _record(call, actor, data)
+        _record(call, actor, data, asked_late=to == Status.WAITING)
     return call
 
 
 def note(call_id: UUID | None, name: str, *, actor: Actor, data: dict[str, Any] | None = None) -> None:
     """Put on record what happened to a call without moving it; None: to none. With who did it, by id and name."""
-    whole = {**(data or {}), **actor.known_by, **facts.by(actor)}
+    whole = {**(data or {}), **actor.known_by, **actor_facts(actor)}
     AuditEvent.objects.create(name=name, call_id=call_id, actor_id=actor.user_id, means=actor.means, data=whole)
 
 
 def note_all(name: str, each: Iterable[dict[str, Any]], *, actor: Actor) -> None:
     """Put on record many events of one name that are about no call, with one statement for some hundreds."""
-    known = {**actor.known_by, **facts.by(actor)}
+    known = {**actor.known_by, **actor_facts(actor)}
     events = [AuditEvent(name=name, actor_id=actor.user_id, means=actor.means, data={**data, **known}) for data in each]
     AuditEvent.objects.bulk_create(events, batch_size=AT_A_TIME)
 
 
-def remark(call: ToolCall, name: str, *, actor: Actor, data: dict[str, Any] | None = None) -> None:
+def remark(
+    call: ToolCall, name: str, *, actor: Actor, data: dict[str, Any] | None = None, asked_late: bool = False
+) -> None:
     """Put on record what happened to a call without moving it, and have those look again who look at it."""
     note(call.pk, name, actor=actor, data=data)
     logged = fields(call, name, actor, data)
-    more = {"asked_again": call.round > 1, "conversation_id": call.conversation_id, "turn_id": call.turn_id}
+    more = {
+        "asked_again": call.round > 1 or asked_late,
+        "conversation_id": call.conversation_id,
+        "turn_id": call.turn_id,
+    }
     transaction.on_commit(partial(_announce, call.pk, Status(call.status), logged, **more), robust=True)
 
 
-def _record(call: ToolCall, actor: Actor, data: dict[str, Any] | None) -> None:
+def _record(call: ToolCall, actor: Actor, data: dict[str, Any] | None, *, asked_late: bool = False) -> None:
     status = Status(call.status)
     # What else is known of it then, so that nobody can change the row without the record telling.
-    known = facts.of_call(call)
+    known = call_facts(call)
     if status == Status.EXECUTING:
-        known |= facts.of_arguments(call)
+        known |= arguments_facts(call)
     if status in RETURNED:
-        known |= facts.of_result(call)
-    remark(call, f"call.{status.value}", actor=actor, data={**(data or {}), **known})
+        known |= result_facts(call)
+    remark(call, f"call.{status.value}", actor=actor, data={**(data or {}), **known}, asked_late=asked_late)
 
 
 def _announce(call_id: UUID, status: Status, logged: Fields, **more: Any) -> None:
     log(logged)
     call_moved.send_robust(sender=ToolCall, call_id=call_id, status=status, **more)
+
+
+FACTS_VERSION: Final = 1
+# A call's columns, save for its lease and its deadline, which change without a move, and for whether its tool is still
+# there.
+_CALL: Final = (
+    *("id", "tool_name", "source", "definition_hash", "risk_level", "arguments", "status", "round", "caller_kind"),
+    *(
+        "caller_id",
+        "conversation_id",
+        "turn_id",
+        "position",
+        "model_call_id",
+        "rule",
+        "reason",
+        "grantable",
+        "grant_id",
+    ),
+    *("token_id", "result", "error", "output", "decided_by", "decider_group", "quorum", "not_the_requester"),
+    *("escalates_to", "escalates_at", "oversight_digest", "created_at", "started_at", "settled_at"),
+)
+_DECISION: Final = (
+    *("id", "approval_id", "person_id", "round", "verdict", "means", "client", "token_name", "reason"),
+    *("edited_arguments", "digest", "first_shown_at", "opened", "hurried", "decided_at"),
+)
+CALL_COLUMNS: Final = {FACTS_VERSION: _CALL}
+DECISION_COLUMNS: Final = {FACTS_VERSION: _DECISION}
+# What came back, and what of it a program printed.
+RESULT_COLUMNS: Final = ("result", "error", "output")
+
+Json = dict[str, Any]
+
+
+def actor_facts(actor: Actor) -> Json:
+    """Return who did it, for an event: their id and the name they have now."""
+    if actor.user_id is None:
+        return {}
+    name = actor.name or User.objects.filter(pk=actor.user_id).values_list("username", flat=True).first()
+    return {"by": {"id": actor.user_id, "name": name}}
+
+
+def call_facts(call: ToolCall) -> Json:
+    """The digest of all of the call's row that people read, as it is now."""
+    return {"row": _marked(facts_digest(_values(call, _CALL)))}
+
+
+def decision_facts(decision: Decision) -> Json:
+    """The same for a person's answer."""
+    return {"decision": _marked(facts_digest(_values(decision, _DECISION)))}
+
+
+def arguments_facts(call: ToolCall) -> Json:
+    return {"argumentsDigest": canonical.sha256(call.arguments)}
+
+
+def undisclosed_facts(call: ToolCall, caller: Caller) -> Json:
+    """Return which call it is that nobody is shown, as the digest of a disclosure says of others."""
+    return origin_facts(call, caller) | arguments_facts(call)
+
+
+def result_facts(call: ToolCall) -> Json:
+    return {"resultDigest": facts_digest(_values(call, RESULT_COLUMNS))}
+
+
+def origin_facts(call: ToolCall, caller: Caller) -> Json:
+    """Return which tool it is a call of, for whom it was made, and through which agents, if any."""
+    tool = {"name": call.tool_name, "source": call.source, "definition": call.definition_hash}
+    found: Json = {"tool": tool, "caller": {"kind": caller.kind, "id": caller.user_id, "name": caller.user_name}}
+    agents = delegation.agents(call.conversation_id)
+    return found | {"agents": agents} if agents else found
+
+
+def are_same_facts(said: object, columns: Mapping[int, Iterable[str]], row: Mapping[str, Any]) -> bool:
+    """Return whether `said`, the digest in an event, is of `row` as it is. False for what no version has written."""
+    version, _, _ = str(said).partition(":")
+    named = columns.get(int(version)) if version.isdecimal() and len(version) < 4 else None
+    return named is not None and said == f"{version}:{facts_digest({name: row[name] for name in named})}"
+
+
+def facts_digest(values: Mapping[str, Any]) -> str:
+    """SHA-256 over columns, as they are read back from the database."""
+    return canonical.sha256({name: _plain(value) for name, value in values.items()})
+
+
+def _marked(made: str) -> str:
+    return f"{FACTS_VERSION}:{made}"
+
+
+def _values(row: Any, columns: Iterable[str]) -> Json:
+    return {name: getattr(row, name) for name in columns}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).isoformat(timespec="microseconds")
+    if isinstance(value, UUID):
+        return str(value)
+    # As JSON has it: a tuple is a list, and every key a text.
+    return json.loads(canonical.pretty(value)) if isinstance(value, dict | list | tuple) else value

@@ -3,8 +3,11 @@
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from django.utils.translation import gettext_noop
+
 from hitlchat.base import canonical
 from hitlchat.base.canonical import storable
+from hitlchat.base.sentences import translatable
 from hitlchat.base.visible import Seen, see
 from hitlchat.gate import deciders
 from hitlchat.gate.actor import Actor
@@ -26,15 +29,19 @@ def how(decision: Decision) -> str:
     """Return how a person was known, to be read behind their name, and shown like any text of others."""
     match decision.means:
         case "session":
-            return "signed in"
+            return gettext_noop("signed in")
         case "token":
-            return f"with the approver token {_quoted(decision.token_name)}" if decision.token_name else "with a token"
+            return (
+                translatable(f"with the approver token {_quoted(decision.token_name)}")
+                if decision.token_name
+                else gettext_noop("with a token")
+            )
         case "console":
-            return "at the console"
+            return gettext_noop("at the console")
         case "elicitation":
             return _said_so(decision)
         case other:
-            return f"known by {_quoted(other)}"
+            return translatable(f"known by {_quoted(other)}")
 
 
 def _said_so(decision: Decision) -> str:
@@ -48,8 +55,8 @@ def _quoted(text: str) -> str:
 
 
 # For whom a call is, where rules are spoken of and no call.
-REQUESTER = "the person it is called for"
-NEVER = "Never the person it is called for."
+REQUESTER = gettext_noop("the person it is called for")
+NEVER = gettext_noop("Never the person it is called for.")
 
 Stance = Literal["may", "said", "others"]
 
@@ -113,44 +120,57 @@ def sentences(approval: Approval) -> str:
 def words(rules: dict[str, Any] | None, requester: str) -> str:
     """`rules` as a disclosure has them, or as `Rules.as_json`; None: from before there were any."""
     if rules is None:
-        return f"{requester} decides."
+        return translatable(f"{requester} decides.")
     said = [_deciding(rules, requester)]
     if rules["notTheRequester"]:
-        said.append(NEVER if requester == REQUESTER else f"Never {requester}, for whom it is called.")
+        said.append(NEVER if requester == REQUESTER else translatable(f"Never {requester}, for whom it is called."))
     if rules["escalateAfterSeconds"] is not None:
-        after = f"After {_duration(rules['escalateAfterSeconds'])} without an outcome"
-        said.append(f"{after}, {_people(rules['escalateTo'])} may decide too.")
+        duration, people = _duration(rules["escalateAfterSeconds"]), _people(rules["escalateTo"])
+        said.append(translatable(f"After {duration} without an outcome, {people} may decide too."))
     if minutes := rules.get("freshSignInMinutes"):
-        said.append(f"Whoever approves has to have signed in within {deciders.last_minutes(minutes)}.")
+        said.append(translatable(f"Whoever approves has to have signed in within {deciders.last_minutes(minutes)}."))
     return " ".join(said)
 
 
 def _client(name: str) -> str:
-    return f"The MCP client that asks may pass on the answer of {name}: a person sits at it, an administrator says."
+    return translatable(
+        f"The MCP client that asks may pass on the answer of {name}: a person sits at it, an administrator says."
+    )
 
 
 def _deciding(rules: dict[str, Any], requester: str) -> str:
     quorum, group = rules["quorum"], rules["group"]
     match DecidedBy(rules["decidedBy"]):
         case DecidedBy.REQUESTER:
-            return f"{requester} decides."
+            return translatable(f"{requester} decides.")
         case DecidedBy.APPROVERS:
-            return "An approver decides." if quorum == 1 else f"{quorum} different approvers have to approve."
+            return (
+                gettext_noop("An approver decides.")
+                if quorum == 1
+                else translatable(f"{quorum} different approvers have to approve.")
+            )
         case DecidedBy.GROUP if quorum == 1:
-            return f"One of {_people(group)} decides."
+            return translatable(f"One of {_people(group)} decides.")
         case DecidedBy.GROUP:
-            return f"{quorum} different {_people(group).removeprefix('the ')} have to approve."
+            if group is None:
+                return translatable(f"{quorum} different people of a group that was deleted have to approve.")
+            return translatable(f"{quorum} different people of the group “{group['name']}” have to approve.")
 
 
 def _people(group: dict[str, Any] | None) -> str:
-    return f"the people of the group “{group['name']}”" if group else "the people of a group that was deleted"
+    if group is None:
+        return gettext_noop("the people of a group that was deleted")
+    return translatable(f"the people of the group “{group['name']}”")
 
 
 def _duration(seconds: int) -> str:
-    for size, name in ((86400, "day"), (3600, "hour"), (60, "minute")):
-        if seconds % size == 0:
-            return f"{seconds // size} {name}{'' if seconds == size else 's'}"
-    return f"{seconds} second{'' if seconds == 1 else 's'}"
+    if seconds % 86400 == 0:
+        return gettext_noop("1 day") if seconds == 86400 else translatable(f"{seconds // 86400} days")
+    if seconds % 3600 == 0:
+        return gettext_noop("1 hour") if seconds == 3600 else translatable(f"{seconds // 3600} hours")
+    if seconds % 60 == 0:
+        return gettext_noop("1 minute") if seconds == 60 else translatable(f"{seconds // 60} minutes")
+    return gettext_noop("1 second") if seconds == 1 else translatable(f"{seconds} seconds")
 
 
 def _stuck(approval: Approval) -> str:
@@ -159,8 +179,8 @@ def _stuck(approval: Approval) -> str:
     if able >= quorum:
         return ""
     if able == 0:
-        return "Nobody may decide it as things are, so it will not run."
-    return f"It cannot be approved as things are: it needs {quorum} people, and {able} may decide."
+        return gettext_noop("Nobody may decide it as things are, so it will not run.")
+    return translatable(f"It cannot be approved as things are: it needs {quorum} people, and {able} may decide.")
 
 
 def _sign_in(approval: Approval, viewer: Actor) -> str:

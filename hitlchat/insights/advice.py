@@ -7,6 +7,9 @@ from urllib.parse import urlencode
 
 from django.contrib.auth.models import User
 from django.urls import reverse
+from django.utils.formats import number_format
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop, ngettext
 
 from hitlchat.accounts.roles import may_administer, may_author
 from hitlchat.insights.figures import Answers, Figures, OfPerson, OfTool, Period
@@ -31,7 +34,7 @@ LONE_SHARE: Final = 0.8
 COST_MINUTES: Final = 60
 COST_SHARE: Final = 0.5
 
-NOTHING: Final = "Nothing here asks for a change."
+NOTHING: Final = gettext_noop("Nothing here asks for a change.")
 
 
 @dataclass(frozen=True)
@@ -55,11 +58,16 @@ def of_days(figures: Figures) -> Advice:
         return NONE
     most = max(figures.tools, key=lambda tool: tool.tally.expired)
     weekends = figures.expired_at_weekends
-    fact = f"{_questions(total.expired)} expired."
+    fact = ngettext("{count} question expired.", "{count} questions expired.", total.expired)
     if weekends >= WEEKEND_SHARE * total.expired:
-        fact = f"{_questions(total.expired)} expired, {weekends} of them asked at a weekend."
-    then = f"Most are of {most.name}: let more people decide about it, or give it a longer deadline."
-    return Advice(fact, then, most, "rules")
+        fact = ngettext(
+            "{count} question expired, {weekends} of them asked at a weekend.",
+            "{count} questions expired, {weekends} of them asked at a weekend.",
+            total.expired,
+        )
+    then = _("Most are of {tool}: let more people decide about it, or give it a longer deadline.")
+    counts = {"count": _grouped(total.expired), "weekends": weekends}
+    return Advice(fact.format(**counts), then.format(tool=most.name), most, "rules")
 
 
 def of_tools(tools: Sequence[OfTool]) -> Advice:
@@ -67,13 +75,14 @@ def of_tools(tools: Sequence[OfTool]) -> Advice:
     for tool in tools:
         tally = tool.tally
         if tally.declined >= DECLINED_LEAST and tally.declined >= DECLINED_SHARE * tally.answered:
-            fact = f"{tool.name} was declined {tally.declined} of {tally.answered} times."
-            return Advice(fact, "Unpublish it, or have a policy refuse what nobody wants.", tool, "edit")
+            fact = _("{tool} was declined {declined} of {answered} times.")
+            fact = fact.format(tool=tool.name, declined=tally.declined, answered=tally.answered)
+            return Advice(fact, _("Unpublish it, or have a policy refuse what nobody wants."), tool, "edit")
         if tally.answered >= ALWAYS_LEAST and tally.approved == tally.answered and not tool.edited:
-            fact = f"{tool.name} was approved {tally.approved} of {tally.answered} times, as it was asked."
-            return Advice(
-                fact, "Consider a condition, so that it asks only where the answer could be no.", tool, "edit"
-            )
+            fact = _("{tool} was approved {approved} of {answered} times, as it was asked.")
+            fact = fact.format(tool=tool.name, approved=tally.approved, answered=tally.answered)
+            then = _("Consider a condition, so that it asks only where the answer could be no.")
+            return Advice(fact, then, tool, "edit")
     return NONE
 
 
@@ -81,16 +90,19 @@ def of_people(people: Sequence[OfPerson]) -> Advice:
     answered = sum(person.answered for person in people)
     if answered < LONE_LEAST or people[0].answered < LONE_SHARE * answered:
         return NONE
-    fact = f"{people[0].name} gave {people[0].answered} of {answered} answers."
-    return Advice(fact, "Let more people decide, so that not everything depends on one.")
+    fact = _("{person} gave {given} of {answered} answers.")
+    fact = fact.format(person=people[0].name, given=people[0].answered, answered=answered)
+    return Advice(fact, _("Let more people decide, so that not everything depends on one."))
 
 
 def of_times(answers: Answers, tools: Sequence[OfTool]) -> Advice:
     if answers.hurried < HURRIED_LEAST:
         return NONE
     most = max(tools, key=lambda tool: tool.hurried)
-    fact = f"{answers.hurried} yeses came faster than their cards can be read, {most.hurried} of them to {most.name}."
-    return Advice(fact, "If its calls are harmless, ask less often about them; if not, take the time.", most, "edit")
+    fact = _("{hurried} yeses came faster than their cards can be read, {most} of them to {tool}.")
+    fact = fact.format(hurried=answers.hurried, most=most.hurried, tool=most.name)
+    then = _("If its calls are harmless, ask less often about them; if not, take the time.")
+    return Advice(fact, then, most, "edit")
 
 
 def of_unasked(tools: Sequence[OfTool]) -> Advice:
@@ -98,8 +110,12 @@ def of_unasked(tools: Sequence[OfTool]) -> Advice:
     if not risky:
         return NONE
     most = max(risky, key=lambda tool: (tool.risk, tool.unasked))
-    fact = f"{most.name} is of risk L{most.risk} and ran {_times(most.unasked)} without asking."
-    return Advice(fact, "Consider REQUIRED, so that it asks every time.", most, "edit")
+    fact = ngettext(
+        "{tool} is of risk L{level} and ran once without asking.",
+        "{tool} is of risk L{level} and ran {count} times without asking.",
+        most.unasked,
+    ).format(tool=most.name, level=most.risk, count=_grouped(most.unasked))
+    return Advice(fact, _("Consider REQUIRED, so that it asks every time."), most, "edit")
 
 
 def of_cost(answers: Answers, tools: Sequence[OfTool]) -> Advice:
@@ -107,20 +123,17 @@ def of_cost(answers: Answers, tools: Sequence[OfTool]) -> Advice:
     most = max(tools, key=lambda tool: tool.tally.asked, default=None)
     if most is None or minutes < COST_MINUTES or most.tally.asked < COST_SHARE * asked:
         return NONE
-    fact = f"{most.tally.asked} of {asked} questions are about {most.name}."
-    return Advice(fact, "A grant covers several calls like each other with one yes.", most, "grants")
+    fact = _("{count} of {asked} questions are about {tool}.")
+    fact = fact.format(count=most.tally.asked, asked=asked, tool=most.name)
+    return Advice(fact, _("A grant covers several calls like each other with one yes."), most, "grants")
 
 
-def _questions(count: int) -> str:
-    return "1 question" if count == 1 else f"{count:,} questions"
-
-
-def _times(count: int) -> str:
-    return "once" if count == 1 else f"{count:,} times"
+def _grouped(count: int) -> str:
+    return number_format(count, force_grouping=True)
 
 
 @dataclass(frozen=True)
-class Told:
+class LinkedAdvice:
     """A piece of advice with its link, if there is one for this person."""
 
     advice: Advice
@@ -146,21 +159,23 @@ class Links:
     def _history(self, filters: dict[str, str]) -> str:
         return f"{reverse('history')}?{urlencode({**filters, 'since': self.period.days[0].isoformat()})}"
 
-    def to(self, advice: Advice) -> Told:
+    def to(self, advice: Advice) -> LinkedAdvice:
         tool = advice.tool
         # Of a tool that is gone, nothing can be set any more.
         if tool is None or not tool.source:
-            return Told(advice)
+            return LinkedAdvice(advice)
+        opens = _("Open {tool}").format(tool=tool.name)
         match advice.place, tool.source:
             case "grants", _:
-                return Told(advice, "Your grants", reverse("grants"))
+                return LinkedAdvice(advice, _("Your grants"), reverse("grants"))
             case "rules", _ if may_administer(self.user):
-                return Told(advice, f"Who decides about {tool.name}", reverse("tool-rules", args=[tool.name]))
+                words = _("Who decides about {tool}").format(tool=tool.name)
+                return LinkedAdvice(advice, words, reverse("tool-rules", args=[tool.name]))
             case "edit", "studio" if may_author(self.user):
-                return Told(advice, f"Open {tool.name}", reverse("tool", args=[tool.name]))
+                return LinkedAdvice(advice, opens, reverse("tool", args=[tool.name]))
             case "edit", "project" if may_author(self.user):
-                return Told(advice, f"Open {tool.name}", reverse("project-tool", args=[tool.name]))
+                return LinkedAdvice(advice, opens, reverse("project-tool", args=[tool.name]))
             case "edit", "upstream" if may_administer(self.user):
-                return Told(advice, "Open the servers", reverse("servers:list"))
+                return LinkedAdvice(advice, _("Open the servers"), reverse("servers:list"))
             case _:
-                return Told(advice)
+                return LinkedAdvice(advice)

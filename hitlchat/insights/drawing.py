@@ -5,6 +5,10 @@ from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Final
 
+from django.utils.formats import date_format
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+
 from hitlchat.base.visible import see
 from hitlchat.insights.figures import BIN_NAMES, Answers, Figures, OfPerson, OfTool, Tally
 
@@ -13,11 +17,11 @@ NARROW: Final = 440
 LONGEST_NAME: Final = 40
 # What the colours mean, as far as a picture has them.
 KEY: Final = {
-    "asked": "Asked",
-    "approved": "Approved",
-    "declined": "Declined",
-    "expired": "Expired",
-    "fast": "Faster than it can be read",
+    "asked": gettext_noop("Asked"),
+    "approved": gettext_noop("Approved"),
+    "declined": gettext_noop("Declined"),
+    "expired": gettext_noop("Expired"),
+    "fast": gettext_noop("Faster than it can be read"),
 }
 GAP: Final = 1.0
 
@@ -42,7 +46,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Shape:
-    """`points` as SVG has them; closed and filled unless it is a line."""
+    """A shape with points as SVG has them; closed and filled unless it is a line."""
 
     kind: str
     points: str
@@ -143,13 +147,16 @@ def days(figures: Figures) -> Plot:
     grid = [count * step for count in range(5)]
     return Plot(
         name="days",
-        title="Questions per day",
-        told=f"{total.asked} asked in {figures.period.words}: {total.approved} approved, {total.declined} declined, "
-        f"{total.expired} expired.",
+        title=gettext_noop("Questions per day"),
+        told=_("{asked} asked in {period}: {approved} approved, {declined} declined, {expired} expired.").format(
+            **vars(total), period=_(figures.period.words)
+        ),
         width=WIDE,
         height=DAYS_HEIGHT,
-        columns=("Day", "Asked", "Approved", "Declined", "Expired"),
-        rows=[(f"{day:%-d %b %Y}", *cells(tally)) for day, tally in reversed(figures.days.items()) if tally.asked],
+        columns=(gettext_noop("Day"), "Asked", "Approved", "Declined", "Expired"),
+        rows=[
+            (date_format(day, "j M Y"), *cells(tally)) for day, tally in reversed(figures.days.items()) if tally.asked
+        ],
         lines=[Line("gridline", n(LEFT), n(y(count)), n(WIDE - RIGHT), n(y(count))) for count in grid],
         shapes=[*shapes, Shape("asked", points(asked), is_line=True)],
         kinds=("asked", *KINDS),
@@ -168,15 +175,15 @@ def times(answers: Answers) -> Plot:
         rects.append(Rect("fast", n(x + 3), n(bottom - fast), n(width - 6), n(fast)))
         rects.append(Rect("approved", n(x + 3), n(bottom - tall), n(width - 6), n(tall - fast)))
         words.append(Words("val", n(x + width / 2), n(bottom - tall - 6), f"{every}", "middle"))
-        words.append(Words("", n(x + width / 2), n(BINS_HEIGHT - 8), name, "middle"))
+        words.append(Words("", n(x + width / 2), n(BINS_HEIGHT - 8), _(name), "middle"))
     return Plot(
         name="times",
-        title="Time to decide",
+        title=gettext_noop("Time to decide"),
         told=_told(answers),
         width=WIDE,
         height=BINS_HEIGHT,
-        columns=("Time", "Answers", "Faster than it can be read"),
-        rows=[(name, f"{every}", f"{fast}") for name, (every, fast) in zip(BIN_NAMES, bins, strict=True)],
+        columns=(gettext_noop("Time"), gettext_noop("Answers"), "Faster than it can be read"),
+        rows=[(_(name), f"{every}", f"{fast}") for name, (every, fast) in zip(BIN_NAMES, bins, strict=True)],
         rects=[rect for rect in rects if rect.height != n(0)],
         lines=[Line("axis", n(LEFT), n(bottom + 0.5), n(WIDE - RIGHT), n(bottom + 0.5))],
         words=words,
@@ -186,11 +193,11 @@ def times(answers: Answers) -> Plot:
 
 def _told(answers: Answers) -> str:
     if answers.median is None:
-        return "Nothing was answered after a recorded display."
-    return (
-        f"Half of {answers.count} answers came within {max(1, answers.median)} seconds of the first display;"
-        f" {answers.hurried} were yeses that came faster than the card can be read."
-    )
+        return _("Nothing was answered after a recorded display.")
+    return _(
+        "Half of {count} answers came within {seconds} seconds of the first display; "
+        "{hurried} were yeses that came faster than the card can be read."
+    ).format(count=answers.count, seconds=max(1, answers.median), hurried=answers.hurried)
 
 
 def _tall(count: int, most: int, bottom: float) -> float:
@@ -203,7 +210,10 @@ def _dates(figures: Figures, xs: Sequence[float]) -> list[Words]:
     last = len(every) - 1
     marks = sorted({round(last * part / 4) for part in range(5)})
     anchors = {0: "start", last: "end"}
-    return [Words("", n(xs[at]), n(DAYS_HEIGHT - 7), f"{every[at]:%-d %b}", anchors.get(at, "middle")) for at in marks]
+    return [
+        Words("", n(xs[at]), n(DAYS_HEIGHT - 7), date_format(every[at], "j M"), anchors.get(at, "middle"))
+        for at in marks
+    ]
 
 
 def _step(most: int) -> int:
@@ -220,10 +230,14 @@ STEP: Final = 37
 MOST: Final = 10
 ANSWERS: Final = ("approved", "declined")
 OUTCOMES: Final = (*ANSWERS, "expired")
-TOOL: Final = ("Tool", "Asked", "Approved", "Declined", "Expired", "Declined of answered", "Changed of approved")
+DECLINED_RATE: Final = gettext_noop("Declined of answered")
+CHANGED_RATE: Final = gettext_noop("Changed of approved")
+TOOL: Final = (gettext_noop("Tool"), "Asked", "Approved", "Declined", "Expired", DECLINED_RATE, CHANGED_RATE)
 PERSON: Final = (
-    "Person", "Approved", "Declined", "Declined of answered", "Changed of approved", "Hurried", "Minutes",
+    gettext_noop("Person"), "Approved", "Declined", DECLINED_RATE, CHANGED_RATE, gettext_noop("Hurried"),
+    gettext_noop("Minutes"),
 )  # fmt: skip
+UNASKED: Final = (gettext_noop("Tool"), gettext_noop("Risk"), gettext_noop("Calls"))
 
 # A name, its number, and what the number is made of, by kind.
 Bar = tuple[str, int, dict[str, int]]
@@ -234,24 +248,35 @@ To = Callable[[str], str]
 def by_tool(tools: Sequence[OfTool], to: To) -> Plot:
     asked = [tool for tool in tools if tool.tally.asked]
     bars = [(tool.name, tool.tally.asked, {kind: getattr(tool.tally, kind) for kind in OUTCOMES}) for tool in asked]
-    told = f"{len(asked)} tools asked, {name_of(asked[0].name)} most often." if asked else "No tool asked."
-    empty = Plot("tools", "Asked, by tool", told, NARROW, 0, TOOL, [_of_tool(tool) for tool in asked], kinds=OUTCOMES)
+    told = _("No tool asked.")
+    if asked:
+        told = _("{count} tools asked, {tool} most often.").format(count=len(asked), tool=name_of(asked[0].name))
+    title = gettext_noop("Asked, by tool")
+    empty = Plot("tools", title, told, NARROW, 0, TOOL, [_of_tool(tool) for tool in asked], kinds=OUTCOMES)
     return _drawn(empty, bars, to)
 
 
 def by_person(people: Sequence[OfPerson], to: To) -> Plot:
     bars = [(each.name, each.answered, {kind: getattr(each, kind) for kind in ANSWERS}) for each in people]
-    told = f"{len(people)} people answered, {name_of(people[0].name)} most often." if people else "Nobody answered."
+    told = _("Nobody answered.")
+    if people:
+        told = _("{count} people answered, {person} most often.").format(
+            count=len(people), person=name_of(people[0].name)
+        )
     rows = [_of_person(each) for each in people]
-    return _drawn(Plot("people", "Answers, by person", told, NARROW, 0, PERSON, rows, kinds=ANSWERS), bars, to)
+    return _drawn(
+        Plot("people", gettext_noop("Answers, by person"), told, NARROW, 0, PERSON, rows, kinds=ANSWERS), bars, to
+    )
 
 
 def unasked(tools: Sequence[OfTool], to: To) -> Plot:
     found = sorted((tool for tool in tools if tool.unasked), key=lambda tool: (-tool.unasked, tool.name))
     bars = [(tool.name, tool.unasked, {"approved": tool.unasked}) for tool in found]
     rows = [(name_of(tool.name), f"L{tool.risk}", f"{tool.unasked}") for tool in found]
-    told = f"{len(found)} tools ran without asking." if found else "No tool ran without asking."
-    return _drawn(Plot("unasked", "Ran without asking", told, NARROW, 0, ("Tool", "Risk", "Calls"), rows), bars, to)
+    told = _("No tool ran without asking.")
+    if found:
+        told = _("{count} tools ran without asking.").format(count=len(found))
+    return _drawn(Plot("unasked", gettext_noop("Ran without asking"), told, NARROW, 0, UNASKED, rows), bars, to)
 
 
 def _of_tool(tool: OfTool) -> tuple[str, ...]:

@@ -2,22 +2,25 @@
 
 from typing import Any
 
+from django.conf import settings
 from django.contrib.auth.decorators import login_required
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET
 
 from hitlchat.accounts.access import person
 from hitlchat.accounts.roles import may_administer
+from hitlchat.agent import usage
 from hitlchat.base.durations import about
 from hitlchat.gate import attention
 from hitlchat.gate.history.row import UNASKED
 from hitlchat.gate.models import Decision
-from hitlchat.insights import advice, counting, drawing
+from hitlchat.insights import advice, drawing
 from hitlchat.insights.advice import Links
-from hitlchat.insights.figures import IDLE_SECONDS, PERIODS, Figures, Period
+from hitlchat.insights.figures import IDLE_SECONDS, LATEST_UNASKED, PERIODS, Figures, Period, count
 
 MOST_HURRIED = 5
 MOST_OWN = 10
@@ -28,7 +31,7 @@ MOST_OWN = 10
 def page(request: HttpRequest) -> HttpResponse:
     user, period = person(request), Period.of(request.GET.get("period", ""))
     everyone = may_administer(user)
-    figures = counting.count(period, None if everyone else user)
+    figures = count(period, None if everyone else user)
     own = _decisions(period).filter(person=user)
     hurried = (_decisions(period) if everyone else own).filter(hurried=True)
     links = Links(user, period)
@@ -41,10 +44,12 @@ def page(request: HttpRequest) -> HttpResponse:
         "cost": _minutes(figures.answers.spent),
         "median": _median(figures.answers.median),
         "idle": about(IDLE_SECONDS),
-        "latest": counting.LATEST_UNASKED,
+        "latest": LATEST_UNASKED,
         "zone": timezone.get_current_timezone_name(),
         "all_hurried": links.answers(hurried="1"),
         "all_unasked": links.history(outcome=UNASKED),
+        "used": usage.of_people(period.since, None if everyone else user),
+        "day_limit": settings.MODEL_PERSON_TOKENS,
         "own": _listed(own, MOST_OWN),
         "hurried": _listed(hurried, MOST_HURRIED),
         **_pictures(figures, links, everyone=everyone),
@@ -87,7 +92,7 @@ def _listed(rows: QuerySet[Decision], most: int) -> list[tuple[Decision, str]]:
 
 def _median(seconds: int | None) -> str:
     # Counted in whole seconds, of which the first is 0.
-    return "none" if seconds is None else about(seconds) if seconds else "under 1 s"
+    return _("none") if seconds is None else about(seconds) if seconds else _("under 1 s")
 
 
 def _minutes(seconds: int) -> str:

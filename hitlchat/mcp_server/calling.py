@@ -2,53 +2,61 @@
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
 import anyio
 import mcp_types as types
+from django.conf import settings
+from django.db import transaction
+from django.utils.translation import gettext_noop
 from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
 
 from hitlchat.base.background import background
+from hitlchat.base.canonical import storable
 from hitlchat.base.database import in_db, only
-from hitlchat.gate import stopping, withdraw
-from hitlchat.gate.models import Tool, ToolCall
+from hitlchat.gate import stopping
+from hitlchat.gate.models import Approval, Tool, ToolCall
+from hitlchat.gate.settling import watched
 from hitlchat.gate.status import Status
-from hitlchat.mcp_server import elicitation, inbox, outcomes, question, states, submitting
-from hitlchat.mcp_server.elicitation import Answer
+from hitlchat.gate.submit import CallRequest, Prepared, admit, prepare
+from hitlchat.mcp_server import elicitation, outcomes, question, submissions
+from hitlchat.mcp_server.elicitation import Answer, AnsweredBefore, RequestState
 from hitlchat.mcp_server.listing import visible
-from hitlchat.mcp_server.models import WithoutElicitation
+from hitlchat.mcp_server.models import Submission, WithoutElicitation
 from hitlchat.mcp_server.question import Question, Way, way
-from hitlchat.mcp_server.request import Asked
-from hitlchat.mcp_server.states import AnsweredBefore, State
+from hitlchat.mcp_server.request import ToolRequest
 
 SECONDS = 5.0
-CANCELLED = "its client cancelled it"
-FAILED = "an error in hitlchat kept it from being asked about"
+CANCELLED = gettext_noop("its client cancelled it")
+FAILED = gettext_noop("an error in hitlchat kept it from being asked about")
 
 
 @asynccontextmanager
-async def attached(asked: Asked, call: ToolCall) -> AsyncIterator[None]:
-    """A call that its client cancels is withdrawn, or told to stop if it executes. One that we fail to ask about is
-    withdrawn too; one that waits while the server restarts goes on waiting.
+async def attached(incoming: ToolRequest, call: ToolCall) -> AsyncIterator[None]:
+    """Follow a call for its client: one that it cancels is withdrawn, or stopped if it executes.
+
+    A call that we fail to ask about is withdrawn too; one that waits while the server restarts goes on waiting.
     """
     try:
-        async with submitting.held(call), asked.progress.following(call.pk):
+        async with submissions.leased(call), incoming.progress.following(call.pk):
             yield
     except (Exception, asyncio.CancelledError) as error:
         cancelled = isinstance(error, asyncio.CancelledError)
         if not background.leaving:
             with anyio.move_on_after(SECONDS, shield=True):
-                await in_db(_let_go)(asked, call.pk, cancelled=cancelled)
+                await in_db(_let_go)(incoming, call.pk, cancelled=cancelled)
         raise
 
 
-def _let_go(asked: Asked, call_id: UUID, *, cancelled: bool) -> None:
-    actor = asked.access.caller.actor
-    withdraw.withdraw_call(call_id, actor=actor, why=CANCELLED if cancelled else FAILED)
+def _let_go(incoming: ToolRequest, call_id: UUID, *, cancelled: bool) -> None:
+    actor = incoming.access.caller.actor
+    stopping.withdraw_call(call_id, actor=actor, why=CANCELLED if cancelled else FAILED)
     if cancelled and ToolCall.objects.filter(pk=call_id, status=Status.EXECUTING).exists():
         stopping.request(call_id, actor)
 
@@ -59,12 +67,15 @@ Result = types.CallToolResult | types.InputRequiredResult
 
 
 async def call_tool(ctx: ServerRequestContext[Any], params: types.CallToolRequestParams) -> Result:
-    """MCPError: there is no such tool for this token, or the state that came with it is none."""
-    asked = Asked(ctx, params)
+    """Answer tools/call.
+
+    Raises: MCPError, for an unknown tool or request state.
+    """
+    incoming = ToolRequest(ctx, params)
     try:
-        if asked.is_modern and params.request_state is not None:
-            return await _answered(asked, params.request_state)
-        return await _called(asked)
+        if incoming.is_modern and params.request_state is not None:
+            return await _answered(incoming, params.request_state)
+        return await _called(incoming)
     except MCPError:
         raise
     except Exception:
@@ -73,77 +84,177 @@ async def call_tool(ctx: ServerRequestContext[Any], params: types.CallToolReques
         return outcomes.internal()
 
 
-async def _called(asked: Asked) -> Result:
-    tool, call = await in_db(_found)(asked)
+async def _called(incoming: ToolRequest) -> Result:
+    tool, call = await in_db(_found)(incoming)
     if call is not None:
-        async with attached(asked, call):
-            return await inbox.attend(asked, call, wait=asked.access.without_elicitation != WithoutElicitation.URL)
-    call = await submitting.submit(asked, tool)
-    async with attached(asked, call):
-        return await _follow(asked, call)
+        async with attached(incoming, call):
+            return await attend(incoming, call, wait=incoming.access.without_elicitation != WithoutElicitation.URL)
+    call = await submit(incoming, tool)
+    async with attached(incoming, call):
+        return await _follow(incoming, call)
 
 
-async def _answered(asked: Asked, text: str) -> Result:
-    """The same call once more, with the question that it was answered with, and the answer."""
-    state = await in_db(states.read)(asked, text)
-    given = (asked.params.input_responses or {}).get(elicitation.KEY)
+async def _answered(incoming: ToolRequest, text: str) -> Result:
+    """Answer the same call made once more, with the question that it had and the answer to that."""
+    state = await in_db(elicitation.read_state)(incoming, text)
+    given = (incoming.params.input_responses or {}).get(elicitation.KEY)
     try:
         if given is not None:
-            await in_db(states.use_up)(state)
+            await in_db(elicitation.use_up_state)(state)
     except AnsweredBefore:
         return await in_db(outcomes.answered_before)(state.call_id)
-    if not await in_db(_may_use)(asked):
-        await in_db(_end)(asked, state)
+    await in_db(_end_if_barred)(incoming, state)
     call = await in_db(ToolCall.objects.get)(pk=state.call_id)
-    async with attached(asked, call):
-        return await _follow(asked, call, given, to=state)
+    async with attached(incoming, call):
+        return await _follow(incoming, call, given, to=state)
 
 
-async def _follow(asked: Asked, call: ToolCall, given: object = None, to: State | None = None) -> Result:
-    """Ask as often as the gate wants it, until there is a result."""
+async def _follow(
+    incoming: ToolRequest, call: ToolCall, given: object = None, to: RequestState | None = None
+) -> Result:
+    """Ask as often as the gate needs it, until there is a result."""
     while call.status == Status.WAITING:
-        asks = await in_db(question.standing)(call.pk)
+        asks = await in_db(question.open_question)(call.pk)
         if asks is None:
             # Decided in the very moment.
             call = await in_db(ToolCall.objects.get)(pk=call.pk)
             break
         assert asks.call.tool is not None
-        chosen = way(asked, asks.call.tool, asks)
+        chosen = way(incoming, asks.call.tool, asks)
         if given is not None and to is not None and (to.round != asks.round or to.way != chosen):
             # An answer to another question: of an earlier round, or under rules that have changed since.
             given = None
         if chosen in (Way.INBOX, Way.LINK, Way.DENY):
-            return await inbox.attend(asked, call, wait=chosen == Way.INBOX)
-        answer = await elicitation.ask(asked, asks, chosen, given)
+            return await attend(incoming, call, wait=chosen == Way.INBOX)
+        answer = await elicitation.ask(incoming, asks, chosen, given)
         given = None
         if isinstance(answer, types.InputRequiredResult):
             return answer
         if answer == Answer.UNHEARD:
             continue
         if chosen == Way.PAGE and answer == Answer.ACCEPT:
-            return await _seen_off(asked, asks, await inbox.attend(asked, call))
-        call = await inbox.until_asked_again(call)
-    return await inbox.attend(asked, call)
+            return await _seen_off(incoming, asks, await attend(incoming, call))
+        call = await until_asked_again(call)
+    return await attend(incoming, call)
 
 
-async def _seen_off(asked: Asked, asks: Question, result: types.CallToolResult) -> types.CallToolResult:
-    """An older client is told when the page that it sent its user to has done its part."""
-    if not asked.is_modern and not outcomes.is_pending(result):
-        await asked.ctx.session.send_elicit_complete(str(asks.approval_id), related_request_id=asked.ctx.request_id)
+async def _seen_off(incoming: ToolRequest, asks: Question, result: types.CallToolResult) -> types.CallToolResult:
+    """Tell an older client when the page that it sent its user to has done its part."""
+    if not incoming.is_modern and not outcomes.is_pending(result):
+        await incoming.ctx.session.send_elicit_complete(
+            str(asks.approval_id), related_request_id=incoming.ctx.request_id
+        )
     return result
 
 
-def _found(asked: Asked) -> tuple[Tool, ToolCall | None]:
-    """The tool, and the call of it that this one picks up. MCPError: there is no such tool for this token."""
-    tool = only(visible(asked.access).filter(name=submitting.storable_name(asked)))
+def _found(incoming: ToolRequest) -> tuple[Tool, ToolCall | None]:
+    """Return the tool, and the call of it that this one picks up.
+
+    Raises: MCPError, if the token has no such tool.
+    """
+    tool = only(visible(incoming.access).filter(name=storable_name(incoming)))
     if tool is None:
-        raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {asked.params.name[:64]!r}")
-    return tool, inbox.pick_up(asked)
+        raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {incoming.params.name[:64]!r}")
+    return tool, submissions.pick_up(incoming)
 
 
-def _may_use(asked: Asked) -> bool:
-    return visible(asked.access).filter(name=submitting.storable_name(asked)).exists()
+def _end_if_barred(incoming: ToolRequest, state: RequestState) -> None:
+    """Withdraw the question if the token may no longer use the tool."""
+    if not visible(incoming.access).filter(name=storable_name(incoming)).exists():
+        actor = incoming.access.caller.actor
+        stopping.withdraw_question(state.call_id, state.round, actor=actor, why=elicitation.NO_LONGER)
 
 
-def _end(asked: Asked, state: State) -> None:
-    withdraw.withdraw_question(state.call_id, state.round, actor=asked.access.caller.actor, why=elicitation.NO_LONGER)
+async def submit(incoming: ToolRequest, tool: Tool) -> ToolCall:
+    request = CallRequest(tool.name, incoming.arguments, incoming.access.caller, among=(tool.name,))
+    prepared = await prepare(request, tool)
+    waits = prepared.status == Status.WAITING
+    askable = await in_db(_askable)(incoming, prepared) if waits else prepared
+    # Once it may be on record, whoever cancels must know which call that was.
+    with anyio.CancelScope(shield=True):
+        call = await in_db(_admit)(incoming, prepared, askable)
+    return call  # noqa: RET504 (to mypy a scope may swallow what it does not)
+
+
+def storable_name(incoming: ToolRequest) -> str:
+    return storable(incoming.params.name[:65])
+
+
+def _askable(incoming: ToolRequest, prepared: Prepared) -> Prepared:
+    """Return it as judged, if there is someone to ask and not too much is asked of them; else refused."""
+    assert prepared.tool is not None
+    chosen = way(incoming, prepared.tool)
+    if chosen == Way.DENY:
+        return replace(prepared, status=Status.REFUSED, reason=outcomes.NOBODY_TO_ASK)
+    waiting = Submission.objects.filter(token_id=incoming.access.token_id, call__status=Status.WAITING)
+    if waiting.count() >= outcomes.MOST_WAITING:
+        return replace(prepared, status=Status.REFUSED, reason=outcomes.TOO_MANY)
+    if incoming.is_modern or chosen != Way.FORM:
+        return prepared
+    # The question ends with the request that holds it open.
+    return replace(prepared, request=replace(prepared.request, patience=settings.MCP_ELICITATION_SECONDS))
+
+
+def _admit(incoming: ToolRequest, prepared: Prepared, askable: Prepared) -> ToolCall:
+    with transaction.atomic():
+        call = admit(prepared, instead=askable)
+        waits = call.status == Status.WAITING
+        Submission.objects.create(
+            call=call,
+            token_id=incoming.access.token_id,
+            request=incoming.digest,
+            held_until=submissions.until() if waits else None,
+            # An older client holds the question open; `outlive_client` says where that is not so.
+            ends=waits and not incoming.is_modern,
+        )
+        # Once this is committed its tool may be entered, and tell how far it is, before its client follows.
+        incoming.progress.expect(call.pk)
+    return call
+
+
+SLICE_SECONDS = 1.0
+TELL_SECONDS = 5.0
+# Far longer than tools may take.
+LONGEST_SECONDS = 900.0
+
+
+async def attend(incoming: ToolRequest, call: ToolCall, *, wait: bool = True) -> types.CallToolResult:
+    """Return what became of the call; or, if it takes long, that its client is to come back."""
+    if call.status == Status.WAITING and not incoming.is_modern:
+        await in_db(submissions.outlive_client)(call.pk)
+    call = await _decided(incoming, call, settings.MCP_INBOX_SECONDS if wait else 0)
+    if call.status != Status.WAITING and not call.settled:
+        call = await watched(call.pk, LONGEST_SECONDS, "tool")
+    if call.settled:
+        return await outcomes.outcome_of(call)
+    parked = await in_db(submissions.park)(call)
+    if (told := await in_db(outcomes.pending)(call.pk, incoming.address_of)) is not None:
+        return told
+    # Its outcome is told now, and so is not there to be come back for.
+    await in_db(submissions.unpark)(call, parked)
+    return await outcomes.outcome_of(await in_db(ToolCall.objects.get)(pk=call.pk))
+
+
+async def until_asked_again(call: ToolCall) -> ToolCall:
+    """Return the call once nothing more happens to it by itself, or it waits for another answer."""
+    end = time.monotonic() + LONGEST_SECONDS
+    while True:
+        now = await watched(call.pk, SLICE_SECONDS)
+        asked_again = now.status == Status.WAITING and now.round > call.round
+        if now.settled or asked_again or time.monotonic() > end:
+            return now
+
+
+async def _decided(incoming: ToolRequest, call: ToolCall, seconds: float) -> ToolCall:
+    begun, told, said = time.monotonic(), 0.0, ""
+    while call.status == Status.WAITING and (left := begun + seconds - time.monotonic()) > 0:
+        if time.monotonic() - told > TELL_SECONDS:
+            told, said = time.monotonic(), said or await in_db(_waiting)(incoming, call)
+            await incoming.progress.waits(said)
+        call = await watched(call.pk, min(left, SLICE_SECONDS))
+    return call
+
+
+def _waiting(incoming: ToolRequest, call: ToolCall) -> str:
+    approval_id = Approval.objects.values_list("pk", flat=True).get(call_id=call.pk)
+    return f"Waits for a person's approval, at {incoming.address_of(approval_id)}"

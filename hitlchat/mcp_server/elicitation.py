@@ -1,31 +1,43 @@
-"""Asking about one call over MCP, in both protocols, and what the client's answer makes of it."""
+"""Elicitation about one call over MCP, in both protocols, and what the client's answer makes of it.
+
+`requestState` is the question that a client of 2026-07-28 brings back with its answer. It is sealed with keys that all
+processes share, holds for one token, tool and arguments, and is good for one answer, which the database sees to.
+"""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import partial
 from typing import Any, Final
+from uuid import UUID
 
 import anyio
 import mcp_types as types
 from django.conf import settings
+from django.db import transaction
+from django.db.models import F
 from django.utils import timezone
+from django.utils.translation import gettext_noop
 from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError, NoBackChannelError
 from mcp.shared.message import ServerMessageMetadata
 from pydantic import ValidationError
 
+from hitlchat.base import canonical
 from hitlchat.base.database import in_db
-from hitlchat.gate import attention, decide, withdraw
+from hitlchat.gate import attention, decide, stopping
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import Approval
 from hitlchat.gate.settling import watched
 from hitlchat.gate.status import Status
-from hitlchat.mcp_server import states, tokens
+from hitlchat.mcp_server import tokens
 from hitlchat.mcp_server.listing import visible
+from hitlchat.mcp_server.models import Submission
 from hitlchat.mcp_server.question import Question, Way
-from hitlchat.mcp_server.request import Asked
+from hitlchat.mcp_server.request import ToolRequest
+from hitlchat.secrets import sealing
 
 
 class Answer(StrEnum):
@@ -57,7 +69,7 @@ FORM: Final[dict[str, Any]] = {"type": "object", "properties": {}}
 
 def read_answer(given: object) -> Answer:
     """The answer in a result of elicitation; whatever is not exactly one of the three is malformed."""
-    if not isinstance(given, types.ElicitResult) or not _is_empty(given.content):
+    if not isinstance(given, types.ElicitResult) or given.content:
         return Answer.MALFORMED
     return Answer(given.action)
 
@@ -88,7 +100,7 @@ def take_answer(question: Question, answer: Answer, word: Actor) -> Answer:
 
 
 def take_to_page(question: Question, answer: Answer, word: Actor) -> Answer:
-    """An answer to being sent to the page: yes means no more than that its user goes there."""
+    """Take an answer to being sent to the page: yes means no more than that its user goes there."""
     if answer in WHY:
         _end(question, word, WHY[answer], late=answer == Answer.LATE)
     elif answer == Answer.DECLINE:
@@ -99,11 +111,7 @@ def take_to_page(question: Question, answer: Answer, word: Actor) -> Answer:
 def _end(question: Question, word: Actor, why: str, *, late: bool = False) -> None:
     if late and decide.expire(question.call):
         return
-    withdraw.withdraw_question(question.call.pk, question.round, actor=word, why=why)
-
-
-def _is_empty(content: Mapping[str, Any] | None) -> bool:
-    return not content
+    stopping.withdraw_question(question.call.pk, question.round, actor=word, why=why)
 
 
 LOOK_SECONDS = 1.0
@@ -113,7 +121,7 @@ AFTER = timedelta(seconds=0.5)
 GONE_SECONDS = 1.0
 
 
-async def elicit(asked: Asked, question: Question, request: types.ElicitRequest) -> Answer:
+async def elicit(incoming: ToolRequest, question: Question, request: types.ElicitRequest) -> Answer:
     """Return what the client says, or what came first.
 
     Another outcome of the question, the client's end, or the limit.
@@ -125,13 +133,13 @@ async def elicit(asked: Asked, question: Question, request: types.ElicitRequest)
             found.append(await racer())
             race.cancel_scope.cancel()
 
-        race.start_soon(run, partial(_asked, asked.ctx, request))
-        race.start_soon(run, partial(_otherwise, question))
-        race.start_soon(run, partial(_gone, asked.gone))
+        race.start_soon(run, partial(_client_answer, incoming.ctx, request))
+        race.start_soon(run, partial(_other_outcome, question))
+        race.start_soon(run, partial(_client_gone, incoming.gone))
     return found[0]
 
 
-async def _asked(ctx: ServerRequestContext, request: types.ElicitRequest) -> Answer:
+async def _client_answer(ctx: ServerRequestContext, request: types.ElicitRequest) -> Answer:
     try:
         given = await ctx.session.send_request(
             request,
@@ -148,8 +156,8 @@ async def _asked(ctx: ServerRequestContext, request: types.ElicitRequest) -> Ans
     return read_answer(given)
 
 
-async def _otherwise(question: Question) -> Answer:
-    """The question has its outcome, or its time is up: as it is now, since somebody may put its deadline off."""
+async def _other_outcome(question: Question) -> Answer:
+    """Wait for another outcome of the question, or until its time is up: somebody may put its deadline off."""
     limit = _limit(question)
     while True:
         call = await watched(question.call.pk, LOOK_SECONDS)
@@ -161,7 +169,7 @@ async def _otherwise(question: Question) -> Answer:
             return Answer.LATE
 
 
-async def _gone(gone: asyncio.Event) -> Answer:
+async def _client_gone(gone: asyncio.Event) -> Answer:
     await gone.wait()
     await asyncio.sleep(GONE_SECONDS)
     return Answer.GONE
@@ -176,50 +184,50 @@ def _limit(question: Question) -> datetime:
 
 # Under which the question, and its answer, stand in a result and in the call made once more.
 KEY: Final = "approval"
-NO_LONGER: Final = "its token may no longer use this tool"
+NO_LONGER: Final = gettext_noop("its token may no longer use this tool")
 
 
 async def ask(
-    asked: Asked, question: Question, chosen: Way, given: object = None
+    incoming: ToolRequest, question: Question, chosen: Way, given: object = None
 ) -> types.InputRequiredResult | Answer:
     """Put the question to the client's user. `given`: what the client has sent as the answer, on 2026-07-28.
 
     There the question is the result of the call; on older revisions it is a request of its own, and this waits.
     """
-    request = _request(asked, question, chosen)
-    if chosen == Way.FORM and (given is None or not asked.is_modern):
-        await in_db(_delivered)(asked, question)
-    if not asked.is_modern:
-        answer = await elicit(asked, question, request)
+    request = _request(incoming, question, chosen)
+    if chosen == Way.FORM and (given is None or not incoming.is_modern):
+        await in_db(_delivered)(incoming, question)
+    if not incoming.is_modern:
+        answer = await elicit(incoming, question, request)
     elif given is None:
-        state = await in_db(states.seal)(asked, question, chosen)
+        state = await in_db(seal_state)(incoming, question, chosen)
         return types.InputRequiredResult(input_requests={KEY: request}, request_state=state)
     else:
         answer = read_answer(given)
-    return await in_db(_take)(asked, question, chosen, answer)
+    return await in_db(_take)(incoming, question, chosen, answer)
 
 
-def _delivered(asked: Asked, question: Question) -> None:
+def _delivered(incoming: ToolRequest, question: Question) -> None:
     """Note the delivery, as far as this server can tell: whether its user sees it, only the client knows."""
     rows = Approval.objects.select_related("call").defer("disclosure")
-    attention.shown(rows.get(pk=question.approval_id), asked.word)
+    attention.shown(rows.get(pk=question.approval_id), incoming.word)
 
 
-def _take(asked: Asked, question: Question, chosen: Way, answer: Answer) -> Answer:
-    if answer == Answer.ACCEPT and not _may_use_now(asked, question):
-        withdraw.withdraw_question(question.call.pk, question.round, actor=asked.access.caller.actor, why=NO_LONGER)
+def _take(incoming: ToolRequest, question: Question, chosen: Way, answer: Answer) -> Answer:
+    if answer == Answer.ACCEPT and not _may_use_now(incoming, question):
+        stopping.withdraw_question(question.call.pk, question.round, actor=incoming.access.caller.actor, why=NO_LONGER)
         return answer
     take = take_answer if chosen == Way.FORM else take_to_page
-    return take(question, answer, asked.word)
+    return take(question, answer, incoming.word)
 
 
-def _may_use_now(asked: Asked, question: Question) -> bool:
-    """The request of an older client came before its user thought about the question, for however long."""
-    access, tool_id = tokens.as_now(asked.access), question.call.tool_id
+def _may_use_now(incoming: ToolRequest, question: Question) -> bool:
+    """Return whether the token may use the tool by now: its user may have taken long to answer."""
+    access, tool_id = tokens.current_access(incoming.access), question.call.tool_id
     return access is not None and tool_id is not None and visible(access).filter(pk=tool_id).exists()
 
 
-def _request(asked: Asked, question: Question, chosen: Way) -> types.ElicitRequest:
+def _request(incoming: ToolRequest, question: Question, chosen: Way) -> types.ElicitRequest:
     if chosen == Way.FORM:
         return types.ElicitRequest(
             params=types.ElicitRequestFormParams(message=question.message, requested_schema=FORM)
@@ -227,7 +235,81 @@ def _request(asked: Asked, question: Question, chosen: Way) -> types.ElicitReque
     return types.ElicitRequest(
         params=types.ElicitRequestURLParams(
             message=f"A signed-in person has to decide this call, on the page at this address. {question.short}",
-            url=asked.address_of(question.approval_id),
-            elicitation_id=None if asked.is_modern else str(question.approval_id),
+            url=incoming.address_of(question.approval_id),
+            elicitation_id=None if incoming.is_modern else str(question.approval_id),
         )
     )
+
+
+PURPOSE = "mcp request state"
+LONGEST_STATE = 4096
+
+
+@dataclass(frozen=True)
+class RequestState:
+    """Ties an answer to a question about a call: in which round and which way it was asked. A yes to being
+    sent to a page is none to the call, whatever the rules are by then.
+    """
+
+    call_id: UUID
+    number: int
+    round: int
+    way: Way
+
+
+class AnsweredBefore(Exception):
+    """The question got its answer already: another one does not count."""
+
+
+def seal_state(incoming: ToolRequest, question: Question, way: Way) -> str:
+    """Seal the state for one more question about the call."""
+    rows = Submission.objects.filter(pk=question.call.pk)
+    with transaction.atomic():
+        rows.update(questions=F("questions") + 1)
+        number = rows.get().questions
+    bound = [*_binding(incoming), question.call.pk.hex, number, question.round, way]
+    return sealing.seal(canonical.dumps(bound), PURPOSE)
+
+
+def read_state(incoming: ToolRequest, text: str) -> RequestState:
+    """Return the state that a client brought back.
+
+    Raises: MCPError, if it was not made here, or for another token, tool or arguments.
+    """
+    try:
+        match _opened(text):
+            case [*binding, str() as call_id, int() as number, int() as asked_in, str() as way]:
+                state = RequestState(UUID(call_id), number, asked_in, Way(way))
+            case _:
+                raise _invalid()
+    except (sealing.Unsealable, canonical.NotJson, ValueError) as error:
+        raise _invalid() from error
+    if binding != _binding(incoming) or not incoming.digest:
+        raise _invalid()
+    if not Submission.objects.filter(pk=state.call_id, token_id=incoming.access.token_id).exists():
+        raise _invalid()
+    return state
+
+
+def use_up_state(state: RequestState) -> None:
+    """Use up the one answer that the question may have.
+
+    Raises: AnsweredBefore
+    """
+    rows = Submission.objects.filter(pk=state.call_id, answered__lt=state.number)
+    if rows.update(answered=state.number) != 1:
+        raise AnsweredBefore
+
+
+def _opened(text: str) -> Any:
+    if len(text) > LONGEST_STATE:
+        raise ValueError("too long")
+    return canonical.loads(sealing.unseal(text, PURPOSE))
+
+
+def _binding(incoming: ToolRequest) -> list[Any]:
+    return [incoming.access.token_id, incoming.access.user_id, incoming.digest]
+
+
+def _invalid() -> MCPError:
+    return MCPError(types.INVALID_PARAMS, "requestState: expected the one given for this very call, within its time.")

@@ -23,13 +23,14 @@ from hitlchat.base.database import in_db
 from hitlchat.gate import deciders
 from hitlchat.gate.card import RISK_LABELS
 from hitlchat.gate.models import HitlMode, Tool
-from hitlchat.gate.tools import tools_for
+from hitlchat.gate.tools import listed, tools_for
 from hitlchat.mcp_server import outcomes
-from hitlchat.mcp_server.door import ACCESS
+from hitlchat.mcp_server.authentication import ACCESS
 from hitlchat.mcp_server.models import McpToken
 from hitlchat.mcp_server.tokens import Access
 from hitlchat.upstreams import exposure
 from hitlchat.upstreams.catalog import SOURCE as COMPOSED
+from hitlchat.upstreams.models import Exposure
 
 PAGE = 100
 APPROVAL = {HitlMode.REQUIRED: "always", HitlMode.CONDITIONAL: "sometimes", HitlMode.DISABLED: "never"}
@@ -45,9 +46,9 @@ async def list_tools(
 
 
 def visible(access: Access) -> QuerySet[Tool]:
-    """The catalog of one token: what is published, as far as the installation offers it and the token may use it."""
+    """Return the catalog of one token: published, offered by the installation, and within its limits."""
     tools = tools_for(access.caller, access.tools).filter(risk_level__lte=access.ceiling)
-    mode = exposure.standing().mode
+    mode = Exposure.current().mode
     if exposure.offers(mode, COMPOSED) and exposure.offers(mode, ""):
         return tools
     return tools.filter(source=COMPOSED) if exposure.offers(mode, COMPOSED) else tools.exclude(source=COMPOSED)
@@ -67,7 +68,7 @@ def _page(access: Access, cursor: str | None) -> types.ListToolsResult:
 
 
 def described(tool: Tool, *, attended: bool = False) -> types.Tool:
-    """`attended`: whether a person sits at the client that it is described to."""
+    """Describe a tool to a client. `attended`: a person sits there."""
     # What the tool does is judged here: hints of whoever made it are none.
     reads = tool.risk_level <= 1
     return types.Tool(
@@ -106,8 +107,8 @@ def _place(cursor: str) -> str:
 
 logger = logging.getLogger(__name__)
 
-LOOK_SECONDS = 1.0
-TELL_SECONDS = 1.0
+CHECK_SECONDS = 1.0
+NOTIFY_SECONDS = 1.0
 COLUMNS = ("name", "title", "description", "definition_hash", "risk_level", "hitl_mode", "signed_in_only", "source")
 
 
@@ -141,9 +142,9 @@ class Audience(InMemorySubscriptionBus):
         super().__init__()
         self._streams = 0
         self._sessions: dict[Connection, int | None] = {}
-        self._someone = asyncio.Event()
+        self._anyone = asyncio.Event()
         # Before anyone could have listed it; empty if that failed, which nobody's list is like.
-        self._known = self._before = Version()
+        self._current = self._previous = Version()
 
     def listening(self, most: int) -> Callable[..., Any]:
         """The handler of subscriptions/listen."""
@@ -158,14 +159,14 @@ class Audience(InMemorySubscriptionBus):
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         token_id = _opening.get()
 
-        def heard(event: Any) -> None:
+        def forward(event: Any) -> None:
             # Whose list of tools changed says nothing of what else is told.
             if not isinstance(event, ToolsListChanged) or self._concerns(token_id):
                 listener(event)
 
-        leave = super().subscribe(heard)
+        leave = super().subscribe(forward)
         self._streams += 1
-        self._someone.set()
+        self._anyone.set()
         left = False
 
         def unsubscribe() -> None:
@@ -178,26 +179,26 @@ class Audience(InMemorySubscriptionBus):
         return unsubscribe
 
     async def join(self, ctx: ServerRequestContext[Any], _: types.NotificationParams) -> None:
-        """A client of an older revision has finished its handshake."""
+        """Add a client of an older revision that has finished its handshake."""
         # The SDK has no other place that lives as long as a session and knows of its end.
         connection = ctx.session._connection  # noqa: SLF001
         if connection not in self._sessions:
             self._sessions[connection] = _token_of(ctx)
             connection.exit_stack.callback(self._sessions.pop, connection, None)
-            self._someone.set()
+            self._anyone.set()
 
-    async def tell(self) -> None:
-        """Tell those whose list may be another one than before."""
+    async def notify(self) -> None:
+        """Tell the clients whose list may have changed."""
         await self.publish(ToolsListChanged())
         concerned = [connection for connection, token_id in self._sessions.items() if self._concerns(token_id)]
-        await asyncio.gather(*map(_tell, concerned))
+        await asyncio.gather(*map(_notify, concerned))
 
     def _concerns(self, token_id: int | None) -> bool:
-        return self._known.differs(self._before, token_id)
+        return self._current.differs(self._previous, token_id)
 
     @asynccontextmanager
     async def watching(self) -> AsyncIterator[None]:
-        await self._look()
+        await self._check()
         task = asyncio.create_task(self._watch())
         try:
             yield
@@ -209,14 +210,14 @@ class Audience(InMemorySubscriptionBus):
     async def _watch(self) -> None:
         while True:
             if not self._streams and not self._sessions:
-                self._someone.clear()
-                await self._someone.wait()
+                self._anyone.clear()
+                await self._anyone.wait()
             # What changed while nobody was there is told as well: who has come since may have listed it before.
-            if await self._look():
-                await self.tell()
-            await asyncio.sleep(LOOK_SECONDS)
+            if await self._check():
+                await self.notify()
+            await asyncio.sleep(CHECK_SECONDS)
 
-    async def _look(self) -> bool:
+    async def _check(self) -> bool:
         """Return whether the catalog is another one than when it was looked at last."""
         try:
             seen = await in_db(version)()
@@ -224,13 +225,13 @@ class Audience(InMemorySubscriptionBus):
             # The database may be restarting: that must not end the watch.
             logger.exception("Looking for changes of the catalog failed; it is tried again")
             return False
-        self._known, self._before = seen, self._known
-        return seen != self._before
+        self._current, self._previous = seen, self._current
+        return seen != self._previous
 
 
-async def _tell(connection: Connection) -> None:
+async def _notify(connection: Connection) -> None:
     # One that takes nothing must not keep the others waiting.
-    with anyio.move_on_after(TELL_SECONDS):
+    with anyio.move_on_after(NOTIFY_SECONDS):
         await connection.send_tool_list_changed()
 
 
@@ -239,8 +240,8 @@ def _token_of(ctx: ServerRequestContext[Any]) -> int | None:
 
 
 def version() -> Version:
-    """Another one whenever some client's list may be another one."""
-    tools = Tool.objects.filter(published=True).order_by("name").values_list(*COLUMNS)
+    """Return the version of all lists: it differs whenever some client's list may."""
+    tools = listed().filter(published=True).order_by("name").values_list(*COLUMNS)
     limits = McpToken.objects.order_by("pk").values_list("pk", "tools", "ceiling")
-    common = canonical.sha256([[*map(list, tools)], exposure.standing().mode])
+    common = canonical.sha256([[*map(list, tools)], Exposure.current().mode])
     return Version(common, {pk: canonical.dumps(rest) for pk, *rest in limits})

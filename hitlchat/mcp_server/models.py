@@ -42,7 +42,7 @@ class McpToken(models.Model):
 
 
 class Submission(models.Model):
-    """A call that came in over MCP: by which token, and what its client has been told so far."""
+    """A call that came in over MCP: by which token, and what its client has got so far."""
 
     call = models.OneToOneField(ToolCall, primary_key=True, on_delete=models.PROTECT, related_name="mcp")
     token = models.ForeignKey(Token, null=True, on_delete=models.SET_NULL, related_name="+")

@@ -16,7 +16,6 @@ from hitlchat.base.database import in_db
 from hitlchat.gate import contents, decide, results, schema
 from hitlchat.gate.models import Decision, Tool, ToolCall
 from hitlchat.gate.status import Status
-from hitlchat.mcp_server import submitting
 
 _BLOCK: TypeAdapter[types.ContentBlock] = TypeAdapter(types.ContentBlock)
 
@@ -120,15 +119,20 @@ WAITS = (
 )
 # Of a result, in characters.
 SMALL = 4 * 1024
-# What submitting refuses by itself.
+MOST_WAITING = 50
+NOBODY_TO_ASK = (
+    "It needs a person's approval, this client cannot ask its user (elicitation), and its token allows no other way."
+)
+TOO_MANY = f"{MOST_WAITING} calls of this token wait for an answer already; let those be answered first."
+# What is refused since nobody could be asked, after the gate's policies.
 NOT_HERE = {
-    submitting.NOBODY_TO_ASK: "The token of this client does not let calls wait for a person. It was not executed.",
-    submitting.TOO_MANY: "Too many calls of this client's token wait for a person. It was not executed.",
+    NOBODY_TO_ASK: "The token of this client does not let calls wait for a person. It was not executed.",
+    TOO_MANY: "Too many calls of this client's token wait for a person. It was not executed.",
 }
 RUNS = "It is still executing. Make the same call again, with the same arguments, to get its outcome."
 
 
-async def of(call: ToolCall) -> types.CallToolResult:
+async def outcome_of(call: ToolCall) -> types.CallToolResult:
     # One that nobody was asked about has no answers of people to tell of.
     if call.deadline is not None or not ToolCall.tool.is_cached(call):
         call = await in_db(_read)(call.pk)
@@ -136,9 +140,9 @@ async def of(call: ToolCall) -> types.CallToolResult:
     templates = await in_db(results.in_force)(call.tool_id) if matter else results.OURS
     data = await in_db(contents.data)(call) if contents.attached(call) else {}
     if canonical.is_short(call.result, SMALL) and not data:
-        return _told(call, templates, data)
+        return _result(call, templates, data)
     # Results may be large, and checking them must keep nobody waiting.
-    return await asyncio.to_thread(_told, call, templates, data)
+    return await asyncio.to_thread(_result, call, templates, data)
 
 
 def pending(call_id: UUID, address_of: Callable[[UUID], str]) -> types.CallToolResult | None:
@@ -163,8 +167,8 @@ def is_pending(result: types.CallToolResult) -> bool:
 
 def answered_before(call_id: UUID) -> types.CallToolResult:
     call = _read(call_id)
-    told = {"status": call.status, "message": USED, "outcome": Status(call.status).label.lower()}
-    return _error(canonical.pretty(told), call)
+    facts = {"status": call.status, "message": USED, "outcome": Status(call.status).label.lower()}
+    return _error(canonical.pretty(facts), call)
 
 
 def internal() -> types.CallToolResult:
@@ -185,7 +189,7 @@ def _is_edited(call: ToolCall) -> bool:
     return any(decision.edited_arguments is not None for decision in _decisions(call))
 
 
-def _told(call: ToolCall, templates: results.Texts, data: dict[str, bytes]) -> types.CallToolResult:
+def _result(call: ToolCall, templates: results.Texts, data: dict[str, bytes]) -> types.CallToolResult:
     decisions = _decisions(call)
     text = results.for_model(
         call,
@@ -196,8 +200,8 @@ def _told(call: ToolCall, templates: results.Texts, data: dict[str, bytes]) -> t
     )
     if call.status == Status.REFUSED and call.reason in NOT_HERE:
         # No policy did, which is what it says elsewhere.
-        told = {"status": call.status, "message": NOT_HERE[call.reason], "executed": False, "reason": call.reason}
-        text = canonical.pretty(told)
+        facts = {"status": call.status, "message": NOT_HERE[call.reason], "executed": False, "reason": call.reason}
+        text = canonical.pretty(facts)
     if call.status != Status.SUCCEEDED:
         return _error(text, call)
     value = structured(call)

@@ -14,7 +14,7 @@ from hitlchat.gate.card import Card, card
 from hitlchat.gate.models import Approval, Tool, ToolCall
 from hitlchat.gate.status import Status
 from hitlchat.mcp_server.models import WithoutElicitation
-from hitlchat.mcp_server.request import Asked
+from hitlchat.mcp_server.request import ToolRequest
 
 # What is longer would be cut by someone on its way: then it is to be read on a page of ours.
 LONGEST = 6000
@@ -48,7 +48,7 @@ class Question:
         return len(self.message) <= LONGEST
 
 
-def standing(call_id: UUID) -> Question | None:
+def open_question(call_id: UUID) -> Question | None:
     """Return what is open about this call now; None if nothing is."""
     rows = Approval.objects.select_related("call__tool").filter(call_id=call_id, call__status=Status.WAITING)
     found = rows.first()
@@ -62,9 +62,12 @@ def standing(call_id: UUID) -> Question | None:
 def message(approval: Approval) -> str:
     shown = card(approval)
     lines = [f"[Risk L{shown.risk}, {shown.risk_label}] {_line(shown.prompt)}"]
-    if asked := approval.disclosure.get("again"):
-        lines.append(f"Asked again: {_line(see(asked['why']))}")
-    lines += [f"Tool: {_line(shown.tool_name)}, from {_line(shown.origin)}", f"Arguments: {_arguments(approval)}"]
+    if again := approval.disclosure.get("again"):
+        lines.append(f"Asked again: {_line(see(again['why']))}")
+    lines += [
+        f"Tool: {_line(shown.tool_name)}, from {_line(shown.origin)}",
+        f"Arguments: {_quoted(approval.disclosure['arguments'])}",
+    ]
     if ran := approval.disclosure.get("ranBefore"):
         lines.append(f"Note: {ran}")
     lines += _effect(approval.disclosure.get("preview"))
@@ -74,10 +77,6 @@ def message(approval: Approval) -> str:
 def _line(text: Seen) -> str:
     """Return a value on one line: nothing filled in may look like a line of ours."""
     return text.plain.replace("\n", " ⏎ ")
-
-
-def _arguments(approval: Approval) -> str:
-    return see(canonical.pretty(approval.disclosure["arguments"])).plain
 
 
 def _effect(preview: dict[str, Any] | None) -> list[str]:
@@ -107,8 +106,8 @@ def _cell(text: str) -> str:
     return text if PLAIN.match(text) else _quoted(text)
 
 
-def _quoted(text: str) -> str:
-    return see(canonical.pretty(text)).plain
+def _quoted(value: Any) -> str:
+    return see(canonical.pretty(value)).plain
 
 
 def _warnings(shown: Card) -> list[str]:
@@ -126,23 +125,23 @@ class Way(StrEnum):
     DENY = "deny"
 
 
-def way(asked: Asked, tool: Tool, question: Question | None = None) -> Way:
+def way(incoming: ToolRequest, tool: Tool, question: Question | None = None) -> Way:
     """Return the way, by what the client can do, what may decide the call, and what its token says otherwise.
     `question`: the one that is open, if the call is on record already.
     """
     if question is None:
-        enough = asked.access.attended and deciders.will_do(tool)
+        enough = incoming.access.attended and deciders.will_do(tool)
     else:
         enough = question.fits and question.word_will_do
-    if asked.asks_forms and enough:
+    if incoming.asks_forms and enough:
         return Way.FORM
-    if asked.opens_urls:
+    if incoming.opens_urls:
         return Way.PAGE
-    match asked.access.without_elicitation:
+    match incoming.access.without_elicitation:
         case WithoutElicitation.URL:
             return Way.LINK
         case WithoutElicitation.INBOX:
             return Way.INBOX
         case WithoutElicitation.DENY:
             # Its user is there, and only must not answer through the client.
-            return Way.INBOX if asked.asks_forms else Way.DENY
+            return Way.INBOX if incoming.asks_forms else Way.DENY

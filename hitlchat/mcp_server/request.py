@@ -1,4 +1,4 @@
-"""One tools/call: by whom, over what connection, what its client can do, and the progress it is told of."""
+"""One tools/call: by whom, over what connection, what its client can do, and the progress it hears of."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -19,7 +19,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from hitlchat.base import canonical
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.who import claim
-from hitlchat.mcp_server.door import ACCESS, GONE
+from hitlchat.mcp_server.authentication import ACCESS, GONE
 from hitlchat.mcp_server.tokens import Access
 from hitlchat.upstreams.client import Step
 
@@ -29,17 +29,17 @@ _following: WeakValueDictionary[UUID, "Progress"] = WeakValueDictionary()
 class Progress:
     def __init__(self, session: ServerSession) -> None:
         self._session = session
-        self._told: float | None = None
+        self._reported: float | None = None
         self._newest: Step | None = None
-        self._came = asyncio.Event()
+        self._changed = asyncio.Event()
 
     @property
-    def _so_far(self) -> float:
-        return self._told or 0.0
+    def _latest(self) -> float:
+        return self._reported or 0.0
 
     async def waits(self, message: str) -> None:
-        """Nothing has happened but that time went by."""
-        await self._tell(self._so_far + 1, None, message)
+        """Report that it still waits."""
+        await self._report(self._latest + 1, None, message)
 
     def expect(self, call_id: UUID) -> None:
         """Expect progress of this call for this client; passed on once `following` is entered."""
@@ -47,7 +47,7 @@ class Progress:
 
     @asynccontextmanager
     async def following(self, call_id: UUID) -> AsyncIterator[None]:
-        """Pass on what the tool of this call tells, if this process executes it."""
+        """Pass on the progress of the tool of this call, if this process executes it."""
         self.expect(call_id)
         passing = asyncio.create_task(self._pass_on())
         try:
@@ -60,23 +60,23 @@ class Progress:
 
     def notice(self, step: Step) -> None:
         self._newest = step
-        self._came.set()
+        self._changed.set()
 
     async def _pass_on(self) -> None:
         before: float | None = None
-        while await self._came.wait():
-            self._came.clear()
+        while await self._changed.wait():
+            self._changed.clear()
             if self._newest is not None:
                 # Behind what was told while it waited.
-                before = self._so_far if before is None else before
+                before = self._latest if before is None else before
                 total = None if self._newest.total is None else before + self._newest.total
-                await self._tell(before + self._newest.progress, total, self._newest.message or None)
+                await self._report(before + self._newest.progress, total, self._newest.message or None)
 
-    async def _tell(self, progress: float, total: float | None, message: str | None) -> None:
+    async def _report(self, progress: float, total: float | None, message: str | None) -> None:
         # The first number may be 0: that the tool has begun.
-        if self._told is not None and progress <= self._told:
+        if self._reported is not None and progress <= self._reported:
             return
-        self._told = progress
+        self._reported = progress
         # A client that has gone is noticed elsewhere.
         with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
             await self._session.report_progress(progress, total, message)
@@ -87,7 +87,7 @@ def on_progress(*, call_id: UUID, step: Step, **_: Any) -> None:
         progress.notice(step)
 
 
-class Asked:
+class ToolRequest:
     def __init__(self, ctx: ServerRequestContext[Any], params: types.CallToolRequestParams) -> None:
         assert ctx.request is not None
         self.ctx, self.params, self.scope = ctx, params, ctx.request.scope
@@ -120,8 +120,8 @@ class Asked:
     @cached_property
     def word(self) -> Actor:
         """The user, as far as this client says so."""
-        told = self.ctx.session.client_params
-        return self.access.word(claim(told.client_info.name) if told else "")
+        known = self.ctx.session.client_params
+        return self.access.word(claim(known.client_info.name) if known else "")
 
     @property
     def asks_forms(self) -> bool:
@@ -134,8 +134,8 @@ class Asked:
 
     @property
     def _elicitation(self) -> types.ElicitationCapability | None:
-        told = self.ctx.session.client_capabilities
-        return told.elicitation if told else None
+        known = self.ctx.session.client_capabilities
+        return known.elicitation if known else None
 
     def address_of(self, approval_id: UUID) -> str:
         """Return the page on which a signed-in person decides, under the name by which the client knows this server."""

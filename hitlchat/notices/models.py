@@ -1,5 +1,9 @@
 """Rows of notices: who hears of what, what is to be told, what is on its way; so no crash loses one."""
 
+from dataclasses import dataclass
+from datetime import datetime, time
+from zoneinfo import ZoneInfo
+
 from django.conf import settings
 from django.contrib.auth.models import Group
 from django.db import models
@@ -42,6 +46,24 @@ class Installation(models.Model):
     @classmethod
     def row(cls) -> "Installation":
         return cls.objects.get_or_create(pk=1)[0]
+
+
+@dataclass(frozen=True)
+class QuietHours:
+    """Quiet hours from `begins` until `ends`, by the clock of `zone`; over midnight where `ends` is the earlier one."""
+
+    begins: time
+    ends: time
+    zone: ZoneInfo
+
+    def covers(self, at: datetime) -> bool:
+        clock = at.astimezone(self.zone).time()
+        if self.begins < self.ends:
+            return self.begins <= clock < self.ends
+        return clock >= self.begins or clock < self.ends
+
+    def __str__(self) -> str:
+        return f"{self.begins:%H:%M} to {self.ends:%H:%M}"
 
 
 class Kind(models.TextChoices):
@@ -90,6 +112,23 @@ class Receiver(models.Model):
     @property
     def is_mail(self) -> bool:
         return self.kind == Kind.EMAIL
+
+    @property
+    def wishes(self) -> Wishes | None:
+        """Return the wishes of its person; None: of a group or the installation, or of who never said."""
+        return getattr(self.person, "notice_wishes", None) if self.person else None
+
+    @property
+    def zone(self) -> ZoneInfo:
+        wishes = self.wishes
+        return ZoneInfo((wishes.time_zone if wishes else "") or settings.TIME_ZONE)
+
+    @property
+    def quiet_hours(self) -> QuietHours | None:
+        wishes = self.wishes
+        if wishes is None or wishes.quiet_from is None or wishes.quiet_until is None:
+            return None
+        return QuietHours(wishes.quiet_from, wishes.quiet_until, self.zone)
 
 
 class Heard(models.Model):
@@ -201,12 +240,18 @@ def sealed_key(key: str) -> str:
 
 
 def url_of(receiver: Receiver) -> str:
-    """Unsealable."""
+    """Return the address of a webhook.
+
+    Raises: Unsealable
+    """
     return unseal(receiver.url, URL)
 
 
 def keys_of(receiver: Receiver) -> tuple[str, ...]:
-    """The present one, and the former one while receivers may still check with it. Unsealable."""
+    """Return the present key, and the former one while receivers may still check with it.
+
+    Raises: Unsealable
+    """
     keys = [unseal(receiver.secret, KEY)]
     if receiver.former_until is not None and receiver.former_until > timezone.now():
         keys.append(unseal(receiver.former_secret, KEY))

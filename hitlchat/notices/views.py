@@ -1,7 +1,9 @@
 """The pages on which people say how they want to hear of what waits for them, and manage webhooks."""
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import wraps
 from typing import Any
 from uuid import UUID
 from zoneinfo import available_timezones
@@ -13,21 +15,24 @@ from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import Group, User
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
-from django.urls import reverse
+from django.urls import path, reverse
 from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from hitlchat.accounts.access import administrators_only, person
 from hitlchat.accounts.roles import may_administer, named_groups
+from hitlchat.base.sentences import translated
 from hitlchat.gate.actor import actor_of
 from hitlchat.gate.card import RISK_LABELS
 from hitlchat.gate.models import NAME_PATTERN
 from hitlchat.gate.transition import note
-from hitlchat.notices import changing, wording
-from hitlchat.notices.changing import LONGEST_URL, Refused, place_in
-from hitlchat.notices.hearing import mail_is_off
+from hitlchat.notices import receivers, wording
+from hitlchat.notices.composing import mail_is_off
 from hitlchat.notices.models import Installation, Kind, Notice, Receiver, State, Wishes
+from hitlchat.notices.receivers import LONGEST_URL, Refused, place_in
 
 MOST_LOGGED = 30
 
@@ -45,16 +50,16 @@ class Line:
         return until is not None and until > timezone.now()
 
 
-def webhooks(person: User) -> tuple[list[Line], list[Line]]:
-    """One's own; and, for administrators, those of groups and of the installation."""
-    rows = [each for each in changing.manageable(person) if each.kind != Kind.EMAIL]
-    lines = [Line(each, changing.for_whom(each)) for each in rows]
+def webhook_lines(person: User) -> tuple[list[Line], list[Line]]:
+    """Return one's own webhooks, and to administrators those of groups and of the installation."""
+    rows = [each for each in receivers.manageable(person) if each.kind != Kind.EMAIL]
+    lines = [Line(each, receivers.for_whom(each)) for each in rows]
     return [each for each in lines if each.receiver.person_id], [each for each in lines if not each.receiver.person_id]
 
 
 def last_deliveries(person: User) -> list[Notice]:
     """The last deliveries to the receivers that they manage, the latest first. Bodies are left where they are."""
-    rows = Notice.objects.filter(receiver__in=changing.manageable(person).values("pk"))
+    rows = Notice.objects.filter(receiver__in=receivers.manageable(person).values("pk"))
     return list(rows.select_related("receiver", "receiver__group").defer("body")[:MOST_LOGGED])
 
 
@@ -63,7 +68,11 @@ def is_moving(rows: list[Notice]) -> bool:
     return any(each.state == State.DUE for each in rows)
 
 
-LEVELS = [(level, f"L{level} {label}" + (" and above" if level < 5 else "")) for level, label in enumerate(RISK_LABELS)]
+def _levels() -> list[tuple[int, str]]:
+    levels = [(level, f"L{level} {_(label)}") for level, label in enumerate(RISK_LABELS)]
+    return [(level, _("{level} and above").format(level=words) if level < 5 else words) for level, words in levels]
+
+
 MOST_TOOLS = 100
 MINE, EVERYONE = "me", "installation"
 
@@ -77,7 +86,7 @@ class AddressForm(forms.Form):
 class WishesForm(forms.Form):
     """Form of the wishes for one's own e-mail and webhooks."""
 
-    least_risk = forms.TypedChoiceField(label="From which risk on", choices=LEVELS, coerce=int)
+    least_risk = forms.TypedChoiceField(label="From which risk on", choices=_levels, coerce=int)
     tools = forms.CharField(
         label="Only these tools",
         required=False,
@@ -105,16 +114,21 @@ class WishesForm(forms.Form):
     def clean_tools(self) -> list[str]:
         names = list(dict.fromkeys(name.strip() for name in self.cleaned_data["tools"].split(",") if name.strip()))
         if len(names) > MOST_TOOLS or not all(re.fullmatch(NAME_PATTERN, name) for name in names):
-            raise forms.ValidationError(f"At most {MOST_TOOLS} names of tools, such as refund_order, send_email.")
+            said = _("At most {most} names of tools, such as refund_order, send_email.")
+            raise forms.ValidationError(said.format(most=MOST_TOOLS))
         return names
 
     def clean(self) -> dict[str, Any]:
         given = self.cleaned_data
         begins, ends = given.get("quiet_from"), given.get("quiet_until")
         if (begins is None) != (ends is None):
-            self.add_error("quiet_until" if ends is None else "quiet_from", "Quiet hours have a beginning and an end.")
+            self.add_error(
+                "quiet_until" if ends is None else "quiet_from", _("Quiet hours have a beginning and an end.")
+            )
         elif begins is not None and begins == ends:
-            self.add_error("quiet_until", "They end when they begin: leave both empty for none, or turn notices off.")
+            self.add_error(
+                "quiet_until", _("They end when they begin: leave both empty for none, or turn notices off.")
+            )
         return given
 
 
@@ -129,12 +143,12 @@ class WebhookForm(forms.Form):
     kind = forms.ChoiceField(
         label="Format",
         choices=[
-            (Kind.WEBHOOK, "Signed JSON (Standard Webhooks)"),
-            (Kind.SLACK, "Slack, and what reads its format"),
+            (Kind.WEBHOOK, gettext_noop("Signed JSON (Standard Webhooks)")),
+            (Kind.SLACK, gettext_noop("Slack, and what reads its format")),
         ],
     )
     whose = forms.ChoiceField(label="For")
-    least_risk = forms.TypedChoiceField(label="From which risk on", choices=LEVELS, coerce=int, initial=0)
+    least_risk = forms.TypedChoiceField(label="From which risk on", choices=_levels, coerce=int, initial=0)
     tells_decided = forms.BooleanField(
         label="Tell also when a call has been decided or expired", required=False, initial=True
     )
@@ -149,10 +163,10 @@ class WebhookForm(forms.Form):
         self._person = person
         whose = self.fields["whose"]
         assert isinstance(whose, forms.ChoiceField)
-        whose.choices = [(MINE, "Me: what I may decide")]
+        whose.choices = [(MINE, _("Me: what I may decide"))]
         if may_administer(person):
-            groups = [(f"group-{group.pk}", f"Group {group.name}") for group in named_groups()]
-            whose.choices = [*whose.choices, (EVERYONE, "The installation: every call that waits"), *groups]
+            groups = [(f"group-{group.pk}", _("Group {name}").format(name=group.name)) for group in named_groups()]
+            whose.choices = [*whose.choices, (EVERYONE, _("The installation: every call that waits")), *groups]
         if not (may_administer(person) and settings.NOTICE_ALLOW_PRIVATE):
             del self.fields["allow_private"]
 
@@ -162,7 +176,7 @@ class WebhookForm(forms.Form):
             try:
                 place_in(given["url"], allow_private=given.get("allow_private", False))
             except Refused as refused:
-                self.add_error("url", str(refused))
+                self.add_error("url", translated(str(refused)))
         return given
 
     @property
@@ -185,10 +199,25 @@ class WebhookForm(forms.Form):
 PAGE = "notices:page"
 
 
+def explained(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+    """Take a signed-in person's POST; where it is refused, the page says why."""
+
+    @login_required
+    @require_POST
+    @wraps(view)
+    def posted(request: HttpRequest, **path: Any) -> HttpResponse:
+        try:
+            return view(request, **path)
+        except Refused as refused:
+            return notices_page(request, problem=str(refused))
+
+    return posted
+
+
 @login_required
 @require_safe
 def page(request: HttpRequest) -> HttpResponse:
-    return shown(request)
+    return notices_page(request)
 
 
 @login_required
@@ -198,74 +227,64 @@ def log(request: HttpRequest) -> HttpResponse:
     return render(request, "notices/_log.html", {"log": rows, "moving": is_moving(rows)})
 
 
-@login_required
-@require_POST
+@explained
 def email(request: HttpRequest) -> HttpResponse:
     form = AddressForm(request.POST)
     if not form.is_valid():
-        return shown(request, address_form=form)
+        return notices_page(request, address_form=form)
     address = form.cleaned_data["address"]
     try:
-        asks = changing.ask_for(person(request), address, actor_of(request))
+        asks = receivers.ask_for(person(request), address, actor_of(request))
     except Refused as refused:
-        return shown(request, address_form=form, problem=str(refused))
-    known = changing.address_of(person(request))
+        return notices_page(request, address_form=form, problem=str(refused))
+    known = receivers.address_of(person(request))
     if known is not None:
         known.tells_decided = "tells_decided" in request.POST
         known.save(update_fields=["tells_decided"])
-    messages.success(request, f"A code was sent to {address}." if asks else f"Notices go to {address}.")
+    said = _("A code was sent to {address}.") if asks else _("Notices go to {address}.")
+    messages.success(request, said.format(address=address))
     return redirect(PAGE)
 
 
-@login_required
-@require_POST
+@explained
 def confirm(request: HttpRequest) -> HttpResponse:
-    try:
-        row = changing.confirm(person(request), request.POST.get("code", "")[:40], actor_of(request))
-    except Refused as refused:
-        return shown(request, problem=str(refused))
-    messages.success(request, f"Notices go to {row.place} from now on.")
+    row = receivers.confirm(person(request), request.POST.get("code", "")[:40], actor_of(request))
+    messages.success(request, _("Notices go to {address} from now on.").format(address=row.place))
     return redirect(PAGE)
 
 
-@login_required
-@require_POST
+@explained
 def email_off(request: HttpRequest) -> HttpResponse:
-    row = changing.address_of(person(request))
+    row = receivers.address_of(person(request))
     if row is not None:
-        changing.switch(row, actor_of(request), on=False)
-        messages.success(request, "No more notices by e-mail.")
+        receivers.switch(row, actor_of(request), on=False)
+        messages.success(request, _("No more notices by e-mail."))
     Wishes.objects.filter(person=person(request)).update(pending="")
     return redirect(PAGE)
 
 
-@login_required
-@require_POST
+@explained
 def email_test(request: HttpRequest) -> HttpResponse:
-    row = changing.address_of(person(request))
+    row = receivers.address_of(person(request))
     if row is None:
         return redirect(PAGE)
-    try:
-        changing.test(row, person(request), actor_of(request))
-    except Refused as refused:
-        return shown(request, problem=str(refused))
+    receivers.test(row, person(request), actor_of(request))
     return redirect(f"{reverse(PAGE)}#log")
 
 
-@login_required
-@require_POST
+@explained
 def wishes(request: HttpRequest) -> HttpResponse:
     user = person(request)
     row = Wishes.objects.filter(person=user).first() or Wishes(person=user)
     form = WishesForm(row, request.POST)
     if not form.is_valid():
-        return shown(request, wishes_form=form)
+        return notices_page(request, wishes_form=form)
     given: dict[str, Any] = form.cleaned_data
     Wishes.objects.update_or_create(person=user, defaults=given)
     hours = [f"{at:%H:%M}" if (at := given[name]) else None for name in ("quiet_from", "quiet_until")]
     data = {**given, "quiet_from": hours[0], "quiet_until": hours[1], "for": user.get_username()}
     note(None, "notice.wishes_changed", actor=actor_of(request), data=data)
-    messages.success(request, "Saved.")
+    messages.success(request, _("Saved."))
     return redirect(PAGE)
 
 
@@ -273,14 +292,13 @@ def wishes(request: HttpRequest) -> HttpResponse:
 @require_POST
 def arguments(request: HttpRequest) -> HttpResponse:
     allowed = request.POST.get("arguments") == "yes"
-    changing.allow_arguments(actor_of(request), allowed=allowed)
-    messages.success(
-        request, f"Notices {'carry arguments, without secrets,' if allowed else 'carry no arguments'} from now on."
-    )
+    receivers.allow_arguments(actor_of(request), allowed=allowed)
+    carries = _("Notices carry arguments, without secrets, from now on.")
+    messages.success(request, carries if allowed else _("Notices carry no arguments from now on."))
     return redirect(PAGE)
 
 
-def shown(
+def notices_page(
     request: HttpRequest,
     *,
     problem: str = "",
@@ -289,8 +307,8 @@ def shown(
 ) -> HttpResponse:
     user = person(request)
     row = Wishes.objects.filter(person=user).first() or Wishes(person=user)
-    address = changing.address_of(user)
-    own, common = webhooks(user)
+    address = receivers.address_of(user)
+    own, common = webhook_lines(user)
     rows = last_deliveries(user)
     context = {
         "section": "notices",
@@ -323,7 +341,7 @@ def new(request: HttpRequest) -> HttpResponse:
     if form.is_valid():
         receiver = form.receiver
         try:
-            secret = changing.add(receiver, form.cleaned_data["url"], actor_of(request))
+            secret = receivers.add(receiver, form.cleaned_data["url"], actor_of(request))
         except Refused as refused:
             form.add_error(None, str(refused))
         else:
@@ -332,45 +350,36 @@ def new(request: HttpRequest) -> HttpResponse:
     return render(request, "notices/new.html", context, status=422 if form.errors else 200)
 
 
-@login_required
-@require_POST
+@explained
 def test(request: HttpRequest, receiver_id: UUID) -> HttpResponse:
-    try:
-        changing.test(_theirs(request, receiver_id), person(request), actor_of(request))
-    except Refused as refused:
-        return shown(request, problem=str(refused))
+    receivers.test(_theirs(request, receiver_id), person(request), actor_of(request))
     return redirect(f"{reverse(PAGE)}#log")
 
 
-@login_required
-@require_POST
+@explained
 def switch(request: HttpRequest, receiver_id: UUID) -> HttpResponse:
     receiver, on = _theirs(request, receiver_id), request.POST.get("on") == "yes"
-    changing.switch(receiver, actor_of(request), on=on)
-    messages.success(request, f"{receiver.name} is {'on' if on else 'off'}.")
+    receivers.switch(receiver, actor_of(request), on=on)
+    messages.success(request, (_("{name} is on.") if on else _("{name} is off.")).format(name=receiver.name))
     return redirect(PAGE)
 
 
-@login_required
-@require_POST
+@explained
 def key(request: HttpRequest, receiver_id: UUID) -> HttpResponse:
     receiver = _theirs(request, receiver_id)
-    try:
-        secret = changing.new_key(receiver, actor_of(request))
-    except Refused as refused:
-        return shown(request, problem=str(refused))
+    secret = receivers.new_key(receiver, actor_of(request))
     return _made(request, receiver, secret, again=True)
 
 
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def remove(request: HttpRequest, receiver_id: UUID) -> HttpResponse:
-    """GET says what would follow, POST does it."""
+    """Show what removing a webhook would mean; a POST removes it."""
     receiver = _theirs(request, receiver_id)
     if request.method != "POST":
         return render(request, "notices/remove.html", {"section": "notices", "receiver": receiver})
-    changing.remove(receiver, actor_of(request))
-    messages.success(request, f"{receiver.name} is removed.")
+    receivers.remove(receiver, actor_of(request))
+    messages.success(request, _("{name} is removed.").format(name=receiver.name))
     return redirect(PAGE)
 
 
@@ -380,6 +389,24 @@ def _made(request: HttpRequest, receiver: Receiver, secret: str, *, again: bool 
 
 
 def _theirs(request: HttpRequest, receiver_id: UUID) -> Receiver:
-    """A webhook of theirs to manage; of others it looks as if there were none."""
-    rows = changing.manageable(person(request)).exclude(kind=Kind.EMAIL)
+    """Return a webhook that the person may manage; others do not exist for them."""
+    rows = receivers.manageable(person(request)).exclude(kind=Kind.EMAIL)
     return get_object_or_404(rows, pk=receiver_id)
+
+
+app_name = "notices"
+urlpatterns = [
+    path("", page, name="page"),
+    path("log", log, name="log"),
+    path("email", email, name="email"),
+    path("email/confirm", confirm, name="confirm"),
+    path("email/off", email_off, name="email-off"),
+    path("email/test", email_test, name="email-test"),
+    path("wishes", wishes, name="wishes"),
+    path("arguments", arguments, name="arguments"),
+    path("webhooks/new", new, name="new-webhook"),
+    path("webhooks/<uuid:receiver_id>/test", test, name="test-webhook"),
+    path("webhooks/<uuid:receiver_id>/switch", switch, name="switch-webhook"),
+    path("webhooks/<uuid:receiver_id>/key", key, name="new-key"),
+    path("webhooks/<uuid:receiver_id>/remove", remove, name="remove-webhook"),
+]

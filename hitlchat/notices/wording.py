@@ -9,6 +9,7 @@ from uuid import UUID
 
 from django.conf import settings
 from django.urls import reverse
+from django.utils.translation import gettext_noop
 
 from hitlchat.agent.model_client import DEMO_PATH, own_address
 from hitlchat.base import canonical
@@ -16,13 +17,14 @@ from hitlchat.base.visible import see
 from hitlchat.gate import disclosure
 from hitlchat.gate.card import RISK_LABELS
 from hitlchat.gate.models import Approval, CallerKind
-from hitlchat.notices.hearing import zone_of
 from hitlchat.notices.models import Item, Kind, Notice, Receiver
 from hitlchat.secrets.detection import hidden, named
 from hitlchat.secrets.masking import HIDDEN
 
 LOOPBACK = {"127.0.0.1", "localhost", "[::1]"}
-UNKNOWN = "Set HITL_PUBLIC_URL to the address under which people reach this server, such as https://hitl.example.com."
+UNKNOWN = gettext_noop(
+    "Set HITL_PUBLIC_URL to the address under which people reach this server, such as https://hitl.example.com."
+)
 
 
 def own() -> str:
@@ -48,7 +50,7 @@ LOOKED_AT = 1000
 
 
 def masked(arguments: dict[str, Any]) -> dict[str, Any]:
-    """The same names with values that may be shown; of many, the first."""
+    """Return the arguments with values that may be shown; of many, the first."""
     entries = list(arguments.items())
     found = {see(name).plain[:80]: _value(name, value, 1) for name, value in entries[:MOST_ENTRIES]}
     if len(entries) > MOST_ENTRIES:
@@ -220,7 +222,7 @@ def mail_decided(shown: Sequence[Outcome], count: int) -> str:
 
 
 def _mail_line(told: Facts, receiver: Receiver) -> str:
-    until = told.deadline.astimezone(zone_of(receiver))
+    until = told.deadline.astimezone(receiver.zone)
     rows = [
         ("Tool", told.tool),
         ("From", told.source),
@@ -293,7 +295,7 @@ MOST_LISTED = 20
 
 @dataclass(frozen=True)
 class Text:
-    """`body` may name the notice that it is of."""
+    """A subject and a body, which may name the notice that it is of."""
 
     subject: str
     body: Callable[[Notice], str]
@@ -311,7 +313,7 @@ def waiting(receiver: Receiver, burst: Burst) -> Text:
 
 
 def decided(receiver: Receiver, items: Sequence[Item], count: int, notices: Mapping[UUID, Notice | None]) -> Text:
-    """`notices`: in which each was told to wait."""
+    """Word what was decided. `notices`: the one in which each call waited."""
     shown = [_outcome(each, notices.get(each.approval_id)) for each in items]
     match receiver.kind:
         case Kind.EMAIL:

@@ -3,6 +3,7 @@
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 
 Address = IPv4Address | IPv6Address
+DEFAULT_PORTS = {"http": 80, "https": 443}
 
 # Python's `is_global` follows IANA's registries only as of its own release, and knows nothing of single clouds.
 _SPECIAL_V4 = tuple(
@@ -66,6 +67,13 @@ def is_local(address: Address) -> bool:
 def is_local_name(host: str) -> bool:
     """Return whether no public DNS can answer for it."""
     return "." not in host or host.endswith(".localhost")
+
+
+def is_private_host(host: str) -> bool:
+    """Return whether it is this machine or a private network by its very name or number, before any look-up."""
+    address, name = literal(host.strip("[]")), host.lower().rstrip(".")
+    # A number without a dot may be any address.
+    return is_local(address) if address else is_local_name(name) and not name[:1].isdigit()
 
 
 def is_metadata_name(host: str) -> bool:

@@ -1,8 +1,10 @@
-"""The pages on which administrators see, group, invite and change people, and where everyone sees themselves."""
+"""Pages on which administrators see, group, invite and change people, and where everyone sees themselves."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
+from django import forms
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth import login, update_session_auth_hash
@@ -10,25 +12,76 @@ from django.contrib.auth.decorators import login_required
 from django.contrib.auth.forms import PasswordChangeForm
 from django.contrib.auth.models import Group, User
 from django.core.paginator import Paginator
+from django.core.validators import ProhibitNullCharactersValidator
 from django.db.models import Count, Q, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
-from django.urls import reverse
+from django.urls import path, reverse
 from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from hitlchat.accounts import roles
 from hitlchat.accounts.access import administrators_only, person
 from hitlchat.accounts.models import Role, Token
+from hitlchat.accounts.preferences import LANGUAGES, THEMES, chosen_language
 from hitlchat.accounts.roles import with_roles
-from hitlchat.accounts.views import THEMES
+from hitlchat.accounts.sign_in import FirstAdministratorForm
+from hitlchat.base.sentences import translated
 from hitlchat.gate import ruling
-from hitlchat.gate.actor import actor_of
+from hitlchat.gate.actor import Actor, actor_of
 from hitlchat.gate.transition import note
-from hitlchat.people import changing, grouping, inviting
-from hitlchat.people.changing import Refused
-from hitlchat.people.forms import GroupForm, InvitationForm, JoinForm, Search
+from hitlchat.people import groups, invitations, membership
+from hitlchat.people.groups import LONGEST_NAME
+from hitlchat.people.invitations import is_plain
+from hitlchat.people.membership import Refused
+
+
+class InvitationForm(forms.Form):
+    role = forms.ChoiceField(choices=Role.choices, initial=Role.MEMBER, widget=forms.RadioSelect)
+    note = forms.CharField(
+        label="For whom",
+        max_length=120,
+        required=False,
+        help_text="A name or an e-mail address, so that you know later whom it was for. Nothing is sent.",
+    )
+
+
+class JoinForm(FirstAdministratorForm):
+    def clean_username(self) -> str:
+        name = str(self.cleaned_data["username"])
+        if not is_plain(name):
+            raise forms.ValidationError("It has characters that cannot be seen, or that look like others.")
+        if invitations.name_is_taken(name):
+            raise forms.ValidationError("Somebody here has this name already.")
+        return name
+
+
+class GroupForm(forms.Form):
+    name = forms.CharField(max_length=LONGEST_NAME)
+
+
+class Search(forms.Form):
+    """Filters of the list of people; what does not fit narrows nothing."""
+
+    q = forms.CharField(required=False, max_length=150, validators=[ProhibitNullCharactersValidator()])
+    role = forms.ChoiceField(required=False, choices=[("", gettext_noop("Any role")), *Role.choices])
+    state = forms.ChoiceField(
+        required=False,
+        choices=[
+            ("", gettext_noop("Active or not")),
+            ("active", gettext_noop("Active")),
+            ("deactivated", gettext_noop("Deactivated")),
+        ],
+    )
+
+    @property
+    def wanted(self) -> dict[str, Any]:
+        self.is_valid()
+        return {name: self.cleaned_data.get(name) or "" for name in self.fields}
+
 
 administrator_only = administrators_only("Only administrators may see and change people.")
 
@@ -68,7 +121,7 @@ def people(request: HttpRequest) -> HttpResponse:
         "is_narrowed": any(wanted.values()),
         "rows": rows.get_page(request.GET.get("page")),
         "total": User.objects.count(),
-        "invitations": inviting.still_open().select_related("invited_by"),
+        "invitations": invitations.still_open().select_related("invited_by"),
         "groups": roles.named_groups(),
         "told": told(request),
     }
@@ -84,44 +137,41 @@ def one(request: HttpRequest, user_id: int) -> HttpResponse:
 @administrator_only
 @require_http_methods(["GET", "HEAD", "POST"])
 def role(request: HttpRequest, user_id: int) -> HttpResponse:
-    """GET says what would follow, POST does it."""
-    wanted = request.POST.get("role") or request.GET.get("role", "")
-    if wanted not in Role.values:
+    text = request.POST.get("role") or request.GET.get("role", "")
+    if text not in Role.values:
         return redirect("people:one", user_id)
-    if request.method == "POST":
-        try:
-            user = changing.change_role(user_id, Role(wanted), actor_of(request), request.POST.get("seen", ""))
-        except Refused as refused:
-            return _page(request, user_id, str(refused))
-        messages.success(request, f"{user.get_username()} is {Role(wanted).label.lower()} from now on.")
-        return redirect("people:one", user_id)
-    return _confirm(request, user_id, "people/role.html", to=Role(wanted), meaning_then=roles.MEANING[Role(wanted)])
+    to = Role(text)
+    if request.method != "POST":
+        return _confirm(request, user_id, "people/role.html", to=to, meaning_then=roles.MEANING[to])
+    change = partial(membership.change_role, user_id, to)
+    return _changed(request, user_id, change, _("{name} is {role} from now on.").replace("{role}", _(to.label.lower())))
 
 
 @administrator_only
 @require_http_methods(["GET", "HEAD", "POST"])
 def deactivate(request: HttpRequest, user_id: int) -> HttpResponse:
-    if request.method == "POST":
-        try:
-            user = changing.deactivate(user_id, actor_of(request), request.POST.get("seen", ""))
-        except Refused as refused:
-            return _page(request, user_id, str(refused))
-        messages.success(request, f"{user.get_username()} is deactivated and signed out everywhere.")
-        return redirect("people:one", user_id)
-    return _confirm(request, user_id, "people/deactivate.html")
+    if request.method != "POST":
+        return _confirm(request, user_id, "people/deactivate.html")
+    change = partial(membership.deactivate, user_id)
+    return _changed(request, user_id, change, _("{name} is deactivated and signed out everywhere."))
 
 
 @administrator_only
 @require_http_methods(["GET", "HEAD", "POST"])
 def reactivate(request: HttpRequest, user_id: int) -> HttpResponse:
-    if request.method == "POST":
-        try:
-            user = changing.reactivate(user_id, actor_of(request), request.POST.get("seen", ""))
-        except Refused as refused:
-            return _page(request, user_id, str(refused))
-        messages.success(request, f"{user.get_username()} can sign in again.")
-        return redirect("people:one", user_id)
-    return _confirm(request, user_id, "people/reactivate.html")
+    if request.method != "POST":
+        return _confirm(request, user_id, "people/reactivate.html")
+    return _changed(request, user_id, partial(membership.reactivate, user_id), _("{name} can sign in again."))
+
+
+def _changed(request: HttpRequest, user_id: int, change: Callable[[Actor, str], User], done: str) -> HttpResponse:
+    """Make a change that the page before has said the consequences of."""
+    try:
+        user = change(actor_of(request), request.POST.get("seen", ""))
+    except Refused as refused:
+        return _page(request, user_id, str(refused))
+    messages.success(request, done.replace("{name}", user.get_username()))
+    return redirect("people:one", user_id)
 
 
 def _page(request: HttpRequest, user_id: int, problem: str = "") -> HttpResponse:
@@ -150,10 +200,10 @@ def _facts(user: User) -> dict[str, Any]:
         "whom": user,
         "held": roles.role_of(user),
         "meaning": roles.MEANING[roles.role_of(user)],
-        "seen": changing.state(user),
+        "seen": membership.state(user),
         "tokens": Token.valid().filter(user=user).count(),
-        "not_started": changing.not_started(user),
-        "invited": inviting.still_open().filter(invited_by=user).count(),
+        "not_started": membership.not_started(user),
+        "invited": invitations.still_open().filter(invited_by=user).count(),
     }
 
 
@@ -187,6 +237,8 @@ def account(request: HttpRequest) -> HttpResponse:
         "meaning": roles.MEANING[role],
         "groups": user.groups.filter(pk__in=roles.named_groups()),
         "themes": THEMES.items(),
+        "languages": LANGUAGES.items(),
+        "chosen_language": chosen_language(request),
         "told": told(request),
     }
     return render(request, "people/account.html", context, status=422 if form.errors else 200)
@@ -204,9 +256,9 @@ def deactivated(request: HttpRequest) -> HttpResponse:
 @require_POST
 def create_view(request: HttpRequest) -> HttpResponse:
     try:
-        made = grouping.create(request.POST.get("name", ""), actor_of(request))
+        made = groups.create(request.POST.get("name", ""), actor_of(request))
     except Refused as refused:
-        messages.warning(request, f"No group was made. {refused}")
+        messages.warning(request, _("No group was made.") + f" {translated(str(refused))}")
         return redirect("people:list")
     return redirect("people:group", made.pk)
 
@@ -221,19 +273,19 @@ def group(request: HttpRequest, group_id: int) -> HttpResponse:
 @require_POST
 def rename_view(request: HttpRequest, group_id: int) -> HttpResponse:
     name, seen = request.POST.get("name", ""), request.POST.get("seen", "")
-    return _do(request, group_id, lambda: grouping.rename(group_id, name, actor_of(request), seen))
+    return _do(request, group_id, lambda: groups.rename(group_id, name, actor_of(request), seen))
 
 
 @administrator_only
 @require_POST
 def add_view(request: HttpRequest, group_id: int) -> HttpResponse:
-    return _do(request, group_id, lambda: grouping.add(group_id, request.POST.get("person", ""), actor_of(request)))
+    return _do(request, group_id, lambda: groups.add(group_id, request.POST.get("person", ""), actor_of(request)))
 
 
 @administrator_only
 @require_POST
 def remove_view(request: HttpRequest, group_id: int, user_id: int) -> HttpResponse:
-    return _do(request, group_id, lambda: grouping.remove(group_id, user_id, actor_of(request)))
+    return _do(request, group_id, lambda: groups.remove(group_id, user_id, actor_of(request)))
 
 
 @administrator_only
@@ -243,13 +295,13 @@ def delete_view(request: HttpRequest, group_id: int) -> HttpResponse:
         found = get_object_or_404(roles.named_groups(), pk=group_id)
         people = found.user_set.order_by("username")
         context = {"section": "people", "group": found, "people": people}
-        context |= {"named_by_a_rule": grouping.is_named_by_a_rule(found), "decides_about": ruling.naming(found.pk)}
+        context |= {"named_by_a_rule": groups.is_named_by_a_rule(found), "decides_about": ruling.naming(found.pk)}
         return render(request, "people/delete_group.html", context)
     try:
-        gone = grouping.delete(group_id, actor_of(request), request.POST.get("seen", ""))
+        gone = groups.delete(group_id, actor_of(request), request.POST.get("seen", ""))
     except Refused as refused:
         return _group_page(request, group_id, str(refused))
-    messages.success(request, f"The group {gone.name} is deleted.")
+    messages.success(request, _("The group {name} is deleted.").format(name=gone.name))
     return redirect("people:list")
 
 
@@ -269,7 +321,7 @@ def _group_page(request: HttpRequest, group_id: int, problem: str = "") -> HttpR
         "form": GroupForm(initial={"name": found.name}),
         "people": found.user_set.order_by("username"),
         "others": User.objects.filter(is_active=True).exclude(groups=found).order_by("username"),
-        "named_by_a_rule": grouping.is_named_by_a_rule(found),
+        "named_by_a_rule": groups.is_named_by_a_rule(found),
         "decides_about": ruling.naming(found.pk),
         "problem": problem,
         "told": told(request),
@@ -285,7 +337,7 @@ def invite(request: HttpRequest) -> HttpResponse:
     if form.is_valid():
         try:
             role = Role(form.cleaned_data["role"])
-            made, secret = inviting.invite(role, form.cleaned_data["note"], actor_of(request))
+            made, secret = invitations.invite(role, form.cleaned_data["note"], actor_of(request))
         except Refused as refused:
             form.add_error(None, str(refused))
         else:
@@ -297,13 +349,13 @@ def invite(request: HttpRequest) -> HttpResponse:
 @administrator_only
 @require_http_methods(["GET", "HEAD", "POST"])
 def revoke(request: HttpRequest, invitation_id: int) -> HttpResponse:
-    found = inviting.still_open().filter(pk=invitation_id).first()
+    found = invitations.still_open().filter(pk=invitation_id).first()
     if request.method != "POST":
         if found is None:
             raise Http404("This invitation is not open.")
         return render(request, "people/revoke_invitation.html", {"section": "people", "invitation": found})
     try:
-        inviting.revoke(invitation_id, actor_of(request))
+        invitations.revoke(invitation_id, actor_of(request))
     except Refused as refused:
         messages.info(request, str(refused))
     else:
@@ -314,7 +366,7 @@ def revoke(request: HttpRequest, invitation_id: int) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def join(request: HttpRequest, secret: str) -> HttpResponse:
     """Make the account and sign in; the link is used up by the POST, never by looking at it."""
-    invitation = inviting.find(secret)
+    invitation = invitations.find(secret)
     if invitation is None:
         return render(request, "people/link_used.html", status=410)
     if request.user.is_authenticated:
@@ -322,7 +374,7 @@ def join(request: HttpRequest, secret: str) -> HttpResponse:
     form = JoinForm(request.POST if request.method == "POST" else None)
     if form.is_valid():
         try:
-            user = inviting.redeem(secret, form.cleaned_data["username"], form.cleaned_data["password"])
+            user = invitations.redeem(secret, form.cleaned_data["username"], form.cleaned_data["password"])
         except Refused as refused:
             form.add_error(None, str(refused))
         else:
@@ -336,3 +388,24 @@ def join(request: HttpRequest, secret: str) -> HttpResponse:
 def _link(request: HttpRequest, secret: str) -> str:
     scheme = "https" if settings.HTTPS else request.scheme
     return f"{scheme}://{request.get_host()}{reverse('people:join', args=[secret])}"
+
+
+app_name = "people"
+urlpatterns = [
+    path("people/", people, name="list"),
+    path("people/invite", invite, name="invite"),
+    path("people/invitations/<int:invitation_id>/revoke", revoke, name="revoke-invitation"),
+    path("people/groups", create_view, name="new-group"),
+    path("people/groups/<int:group_id>", group, name="group"),
+    path("people/groups/<int:group_id>/rename", rename_view, name="rename-group"),
+    path("people/groups/<int:group_id>/delete", delete_view, name="delete-group"),
+    path("people/groups/<int:group_id>/add", add_view, name="add-to-group"),
+    path("people/groups/<int:group_id>/remove/<int:user_id>", remove_view, name="remove-from-group"),
+    path("people/<int:user_id>", one, name="one"),
+    path("people/<int:user_id>/role", role, name="role"),
+    path("people/<int:user_id>/deactivate", deactivate, name="deactivate"),
+    path("people/<int:user_id>/reactivate", reactivate, name="reactivate"),
+    path("join/<str:secret>", join, name="join"),
+    path("account", account, name="account"),
+    path("deactivated", deactivated, name="deactivated"),
+]

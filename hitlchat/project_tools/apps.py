@@ -8,9 +8,9 @@ class ProjectToolsConfig(AppConfig):
     label = "project_tools"
 
     def ready(self) -> None:
-        from hitlchat.project_tools import catalogue, checks, source  # noqa: PLC0415 - models are there only now
+        from hitlchat.project_tools import catalogue, source  # noqa: PLC0415 - models are there only now
 
-        register(checks.check_project_tools, "hitlchat")
+        register(catalogue.check_project_tools, "hitlchat")
         post_migrate.connect(
             source.after_migrate, sender=apps.get_app_config("gate"), dispatch_uid="hitlchat.project_tools"
         )

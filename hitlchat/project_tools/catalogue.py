@@ -8,15 +8,17 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
+from django.core.checks import CheckMessage
+from django.core.checks import Warning as Caution
 from django.core.exceptions import ImproperlyConfigured, ValidationError
 from django.utils.module_loading import autodiscover_modules
 
 from hitlchat.base import canonical
 from hitlchat.base.canonical import storable
+from hitlchat.base.sentences import translatable
 from hitlchat.gate import prompt, schema
 from hitlchat.gate.models import LONGEST_DEADLINE, TOOL_NAME, HitlMode
-from hitlchat.project_tools import signature
-from hitlchat.project_tools.declaring import DECLARED, HIGHEST_RISK, Chosen, Declaration, Function
+from hitlchat.project_tools import DECLARED, HIGHEST_RISK, Chosen, Declaration, Function, signature
 from hitlchat.project_tools.signature import Signature, SignatureError
 
 SHORTEST_TIMEOUT = 0.1
@@ -30,7 +32,7 @@ def name_of(declaration: Declaration) -> str:
 
 
 def origin_of(declaration: Declaration) -> str:
-    return f"Function {declaration.path} of this server's own project"
+    return translatable(f"Function {declaration.path} of this server's own project")
 
 
 def problems_of_options(declaration: Declaration, found: Signature) -> list[str]:
@@ -231,11 +233,21 @@ def tools() -> Mapping[str, ProjectTool]:
     return MappingProxyType(_tools)
 
 
+def check_project_tools(**_: Any) -> list[CheckMessage]:
+    """Warn of each function at the highest level that asks nobody."""
+    hint = "Give it hitl='REQUIRED' to have people asked."
+    return [
+        Caution(translatable(f"{made.path} (L{made.risk}) runs without asking anybody."), hint=hint, id="hitlchat.W003")
+        for made in tools().values()
+        if made.risk == HIGHEST_RISK and made.hitl_mode == HitlMode.DISABLED
+    ]
+
+
 def _look(declaration: Declaration, names: Counter[str]) -> tuple[ProjectTool | None, list[str]]:
     try:
         code, line = _code(declaration.function, "below `@tool`")
         found = signature.read(declaration.function)
-        preview = _preview(declaration.previewing, found)
+        preview = _preview(declaration.chosen.preview, found)
     except SignatureError as error:
         return None, [str(error)]
     made = ProjectTool(declaration, found, code, line, preview)

@@ -15,7 +15,7 @@ from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from hitlchat.base import canonical
 from hitlchat.gate.sources import ToolResult
-from hitlchat.project_tools.declaring import Function, ToolError
+from hitlchat.project_tools import Function, ToolError
 from hitlchat.project_tools.signature import BadArguments, Signature
 
 P = ParamSpec("P")

@@ -1,8 +1,7 @@
 """A function's annotations and docstring as JSON Schema, and arguments of a call as the objects that it expects."""
 
 import inspect
-import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, get_type_hints
 
@@ -10,31 +9,9 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic.errors import PydanticUndefinedAnnotation, PydanticUserError
 from pydantic_core import PydanticSerializationError
 
-from hitlchat.base import canonical
+from hitlchat.base import canonical, docstrings
 from hitlchat.gate.actor import Caller
-from hitlchat.project_tools.declaring import Function
-
-_PARAMETER = re.compile(r"(\s*)(?:[-*]\s+|:param\s+(?:\S+\s+)*?)?`{0,2}(\w+)`{0,2}(?:\s*\([^()]*\))?\s*:\s*(.*)")
-_HEADING = re.compile(r"\s*(?:args|arguments|parameters|params)\s*:?\s*", re.IGNORECASE)
-
-
-def read_docstring(docstring: str, names: Collection[str]) -> tuple[str, dict[str, str]]:
-    """The prose, and a description for each of `names` that has one; deeper indented lines continue it."""
-    prose: list[str] = []
-    described: dict[str, str] = {}
-    current, margin = "", 0
-    for line in inspect.cleandoc(docstring).splitlines():
-        match = _PARAMETER.fullmatch(line)
-        if match and match[2] in names:
-            current, margin = match[2], len(match[1])
-            described[current] = match[3].strip()
-        elif current and line.strip() and len(line) - len(line.lstrip()) > margin:
-            described[current] = f"{described[current]} {line.strip()}".strip()
-        else:
-            current = ""
-            prose += [] if _HEADING.fullmatch(line) else [line.rstrip()]
-    return "\n".join(prose).strip(), described
-
+from hitlchat.project_tools import Function
 
 Schema = dict[str, Any]
 
@@ -139,16 +116,16 @@ def read(function: Function) -> Signature:
         raise SignatureError(f"the parameters {caller[0]!r} and {caller[1]!r} are both a Caller; expected one at most")
     named = {name: each for name, each in parameters.items() if name not in caller}
     adapters = {name: _adapter(name, each, hints) for name, each in named.items()}
-    prose, described = read_docstring(inspect.getdoc(function) or "", named)
+    text = docstrings.read(inspect.getdoc(function) or "", named, docstrings.DECLARED)
     return Signature(
         input_schema={
             "type": "object",
-            "properties": {name: _property(each, adapters[name], described) for name, each in named.items()},
+            "properties": {name: _property(each, adapters[name], text.parameters) for name, each in named.items()},
             "required": [name for name, each in named.items() if each.default is each.empty],
             "additionalProperties": False,
         },
         output_schema=_output(hints),
-        description=prose,
+        description=text.description,
         adapters=adapters,
         caller=caller[0] if caller else None,
     )

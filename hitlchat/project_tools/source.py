@@ -9,9 +9,11 @@ from typing import Any
 from django.apps import apps
 from django.db import DEFAULT_DB_ALIAS, IntegrityError, transaction
 from django.db.models import Model, Q
+from django.utils.translation import gettext_noop
 
 from hitlchat.base.database import in_db
-from hitlchat.gate import perform, tools, withdraw
+from hitlchat.base.sentences import translatable
+from hitlchat.gate import perform, stopping, tools
 from hitlchat.gate.actor import SYSTEM, Caller
 from hitlchat.gate.models import Tool, ToolCall
 from hitlchat.gate.sources import Preview, ToolResult
@@ -81,15 +83,17 @@ def _change(row: Tool, columns: dict[str, Any]) -> None:
             return
         tools.change(row.pk, columns, SYSTEM)
         if standing.definition_hash != columns["definition_hash"]:
-            withdraw.withdraw_tool(row.pk, actor=SYSTEM, why="the function was changed")
+            stopping.withdraw_tool(row.pk, actor=SYSTEM, why=gettext_noop("the function was changed"))
         if (standing.hitl_mode, standing.condition) != (columns["hitl_mode"], columns["condition"]):
-            withdraw.withdraw_allowed(row.pk, actor=SYSTEM, why="the rule that allowed it was changed")
+            stopping.withdraw_allowed(row.pk, actor=SYSTEM, why=gettext_noop("the rule that allowed it was changed"))
     logger.info("The tool %s follows its function, which was changed", row.name)
 
 
 def _remove(row: Tool) -> None:
     with transaction.atomic():
-        withdraw.withdraw_tool(row.pk, actor=SYSTEM, why="the function was removed from this server's project")
+        stopping.withdraw_tool(
+            row.pk, actor=SYSTEM, why=gettext_noop("the function was removed from this server's project")
+        )
         tools.remove(Tool.objects.filter(pk=row.pk, source=SOURCE), SYSTEM)
     logger.info("The tool %s is gone with its function", row.name)
 
@@ -144,7 +148,9 @@ async def _within(work: Work, made: ProjectTool, call: ToolCall) -> ToolResult:
     if inspect.iscoroutinefunction(made.declaration.function):
         work.cancel()
         if await _ends(work, GRACE_SECONDS):
-            told = f"It took longer than {seconds:g} s and was stopped there. What it had done by then stands."
+            told = translatable(
+                f"It took longer than {seconds:g} s and was stopped there. What it had done by then stands."
+            )
             return _outcome(work, told)
     # Nothing stops a thread. To say that it failed, while it may be about to succeed, would be untrue.
     await perform.give_up(call.pk, f"it took longer than {seconds:g} s, cannot be stopped, and may still go on")

@@ -3,13 +3,12 @@
 from dataclasses import dataclass
 from typing import Any
 
-from django.contrib.auth.decorators import login_required
-from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.urls import path
 from django.views.decorators.http import require_GET
 
-from hitlchat.accounts.access import person
+from hitlchat.accounts.access import only
 from hitlchat.accounts.roles import may_author
 from hitlchat.base import canonical
 from hitlchat.gate.models import Tool
@@ -40,26 +39,30 @@ class Listed:
         return canonical.pretty(definition(self.row)["function"], indent=2)
 
 
-@login_required
+@only(may_author)
 @require_GET
 def functions(request: HttpRequest) -> HttpResponse:
-    return render(request, "project_tools/functions.html", _side(request))
+    return render(request, "project_tools/functions.html", _side())
 
 
-@login_required
+@only(may_author)
 @require_GET
 def function(request: HttpRequest, name: str) -> HttpResponse:
-    context = _side(request)
+    context = _side()
     shown = next((each for each in context["functions"] if each.made.name == name), None)
     if shown is None:
         raise Http404(f"This project declares no tool {name!r}.")
     return render(request, "project_tools/functions.html", {**context, "shown": shown})
 
 
-def _side(request: HttpRequest) -> dict[str, Any]:
-    if not may_author(person(request)):
-        raise PermissionDenied
+def _side() -> dict[str, Any]:
     made = catalogue.tools()
     rows = {row.name: row for row in Tool.objects.filter(name__in=made)}
     listed = [Listed(each, rows.get(name)) for name, each in sorted(made.items())]
     return {"section": "studio", "functions": listed, "shown": None}
+
+
+urlpatterns = [
+    path("", functions, name="project-tools"),
+    path("<str:name>", function, name="project-tool"),
+]

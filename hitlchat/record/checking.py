@@ -1,26 +1,28 @@
-"""Checking an exported file on any machine, without the database or settings, and what verifying finds, in words."""
+"""Checking an exported file on any machine, without the database or settings."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass, field
 
-from hitlchat.record import seals, signing
-from hitlchat.record.lines import FORMAT, OLDER, Body, Reader, WrongLine
-from hitlchat.record.receipts_checked import Calls
-from hitlchat.record.seals import (
+from hitlchat.base.sentences import part, translatable
+from hitlchat.record import proofs
+from hitlchat.record.file_format import FORMAT, OLDER, Calls, Reader, WrongLine
+from hitlchat.record.proofs import (
     DROP,
     EXPORT,
     NOTHING,
     SEAL,
+    Body,
+    PublicKey,
     SaltOf,
     digest,
     hash_of,
     ids_of,
+    is_signed,
     row_hash,
     salts,
+    spaced,
     unreadable_hash,
 )
-from hitlchat.record.signing import PublicKey, is_signed, spaced
 
 MARK = 16
 
@@ -57,8 +59,10 @@ class Batch:
             return
         expected = next(self._ids, None)
         if row["id"] != expected:
-            missing = f", where event {expected} was sealed" if expected is not None else ", after the last one"
-            raise WrongLine(f"is event {row['id']}{missing}")
+            event = row["id"]
+            if expected is None:
+                raise WrongLine(f"is event {event}, after the last one")
+            raise WrongLine(f"is event {event}, where event {expected} was sealed")
         place = len(self._hashes) * MARK
         if made.hex()[:MARK] != self._marks[place : place + MARK]:
             raise WrongLine(f"is event {row['id']}, and not as it was sealed in batch {number}")
@@ -71,12 +75,12 @@ class Batch:
         missing = next(self._ids, None)
         if missing is not None:
             raise WrongLine(f"comes where event {missing} of batch {self.seal['number']} was sealed, which is missing")
-        if seals.root(self._hashes).hex() != self.seal["root"]:
+        if proofs.root(self._hashes).hex() != self.seal["root"]:
             raise WrongLine(f"comes after batch {self.seal['number']}, which is not as it was sealed")
 
     def _require_proof(self, body: Body, made: bytes) -> None:
         path = [bytes.fromhex(each) for each in body["proof"]]
-        found = seals.climbed(made, body["index"], self.seal["count"], path)
+        found = proofs.climbed(made, body["index"], self.seal["count"], path)
         if found is None or found.hex() != self.seal["root"]:
             raise WrongLine(f"is event {body['row']['id']}, and not as it was sealed in batch {self.seal['number']}")
 
@@ -103,7 +107,9 @@ def _salt_of(body: Body) -> SaltOf:
     return found
 
 
-MALFORMED = "is not of the form that such a line has"
+MALFORMED = part("is not of the form that such a line has")
+
+CUT_OFF = part("is missing: the file was cut off before its end")
 
 
 @dataclass
@@ -155,7 +161,7 @@ def check(lines: Iterable[bytes], noted: str = "") -> Checked:
         checked.line, checked.wrong = reader.count, MALFORMED
     else:
         if not state.is_over:
-            checked.line, checked.wrong = reader.count + 1, "is missing: the file was cut off before its end"
+            checked.line, checked.wrong = reader.count + 1, CUT_OFF
     return checked
 
 
@@ -180,9 +186,9 @@ def _header(state: _State, body: Body, _: str) -> None:
     state.header, state.keys = body, {each.id: each.public for each in known}
     state.checked.what, state.checked.at, state.checked.key = body["what"], body["at"], body["key"]
     anchor = state.noted or body["key"]
-    if why := signing.broken(known, anchor):
+    if why := proofs.broken(known, anchor):
         raise WrongLine(f"names keys that are not to be believed. {why}")
-    if body["key"] not in signing.onward(known, anchor):
+    if body["key"] not in proofs.onward(known, anchor):
         raise WrongLine(f"names a key that is older than {anchor[:16]}…")
 
 
@@ -231,99 +237,56 @@ _KINDS = {"header": _header, "seal": _seal, "event": _event, "receipt": _receipt
 
 
 def _close(state: _State) -> None:
-    """The batch that is being read is over: all of it must have been there."""
+    """Close the batch that is being read: all of it must have been there."""
     if state.batch is not None:
         state.batch.close()
         state.before, state.batch = state.batch, None
 
 
 def checked_words(found: Checked, noted: str) -> list[str]:
+    """Return what was found in English, a line each, which pages show in their language."""
     if found.wrong:
-        return [f"Not genuine: line {found.line} {found.wrong}."]
-    counts = (
-        f"{plural(found.batches, 'batch', 'batches')}, {plural(found.events, 'event')}"
-        f", {plural(found.receipts, 'receipt')}"
-    )
-    lines = [f"As it was written on {found.at}: {counts}."]
+        fault = " ".join((part(f"line {found.line}"), found.wrong))
+        return [translatable(f"Not genuine: {fault}.")]
+    batches, events, receipts = _counted_batches(found), _counted_events(found.events), _counted_receipts(found)
+    lines = [translatable(f"As it was written on {found.at}: {batches}, {events}, {receipts}.")]
     if found.hidden:
-        lines.append(f"{plural(found.hidden, 'value')} in it are kept back as secret; their hashes stand for them.")
+        lines.append(_hidden(found.hidden))
     if found.unreadable:
-        count = plural(found.unreadable, "event")
-        lines.append(f"{count} in it could not be read as events when they were sealed: only their hashes are here.")
-    lines.append(f"Signed with the key {spaced(found.key)}")
+        counted = _counted_events(found.unreadable)
+        lines.append(
+            translatable(
+                f"{counted} in it could not be read as events when they were sealed: only their hashes are here."
+            )
+        )
+    lines.append(translatable(f"Signed with the key {spaced(found.key)}"))
     lines.append(
-        "That is the key that you named, or one that it vouches for."
-        if noted
-        else "Compare this with the fingerprint that you noted: the file alone cannot tell whose key it is."
+        translatable(
+            "That is the key that you named, or one that it vouches for."
+            if noted
+            else "Compare this with the fingerprint that you noted: the file alone cannot tell whose key it is."
+        )
     )
     return lines
 
 
+def _counted_batches(found: Checked) -> str:
+    return part("1 batch") if found.batches == 1 else part(f"{found.batches:,} batches")
+
+
+def _counted_events(count: int) -> str:
+    return part("1 event") if count == 1 else part(f"{count:,} events")
+
+
+def _counted_receipts(found: Checked) -> str:
+    return part("1 receipt") if found.receipts == 1 else part(f"{found.receipts:,} receipts")
+
+
+def _hidden(count: int) -> str:
+    if count == 1:
+        return translatable("1 value in it is kept back as secret; its hash stands for it.")
+    return translatable(f"{count:,} values in it are kept back as secret; their hashes stand for them.")
+
+
 def plural(count: int, one: str, many: str = "") -> str:
     return f"{count:,} {one if count == 1 else many or one + 's'}"
-
-
-Kind = Literal[
-    "edited",
-    "missing",
-    "inserted",
-    "reordered",
-    "seal edited",
-    "seal missing",
-    "seal unsigned",
-    "chain broken",
-    "key not vouched for",
-    "not what was shown",
-    "not what was called",
-    "not what happened",
-    "not what was decided",
-    "not what came back",
-    "not in order",
-    "not on record",
-    "not the name",
-    "not the definition",
-    "unreadable",
-    "not sealed",
-    "truncated",
-]
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One thing that is not as it was sealed; in which batch, and about which event."""
-
-    kind: Kind
-    words: str
-    batch: int | None = None
-    event: int | None = None
-
-
-@dataclass
-class Report:
-    """The sights of a walk over the record. `tail`: events that are not sealed yet; `late`: events whose ids are below
-    others of batches before their own; `uncovered`: calls whose events do not say everything that is kept of them,
-    since they are older than that, or were dropped; `notes`: what is no break but should be known.
-    """
-
-    batches: int = 0
-    events: int = 0
-    tail: int = 0
-    late: int = 0
-    calls: int = 0
-    uncovered: int = 0
-    uncovered_until: str = ""
-    dropped: list[dict[str, Any]] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    findings: list[Finding] = field(default_factory=list)
-    last_seal: str = ""
-    key: str = ""
-
-    @property
-    def is_whole(self) -> bool:
-        return not self.findings
-
-    @property
-    def as_json(self) -> dict[str, Any]:
-        said = asdict(self)
-        names = {"last_seal": "lastSeal", "uncovered_until": "uncoveredUntil"}
-        return {"whole": self.is_whole, **{names.get(name, name): value for name, value in said.items()}}

@@ -7,9 +7,10 @@ of it reads beside it. The record itself keeps what was said; an export goes fur
 """
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import islice
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -18,14 +19,14 @@ from django.db.models import Max, Min
 from django.utils import timezone
 
 from hitlchat.gate.actor import Actor
-from hitlchat.gate.models import AuditEvent, Drop, RecordKey, Seal, ToolCall
+from hitlchat.gate.models import Approval, AuditEvent, Drop, RecordKey, Seal, ToolCall
 from hitlchat.gate.transition import note
-from hitlchat.record import keys, receipts, rows, sealing, seals
-from hitlchat.record.lines import FORMAT, Body, Writer
-from hitlchat.record.receipts_checked import DECIDED
-from hitlchat.record.seals import (
+from hitlchat.record import keys, proofs, rows, sealing
+from hitlchat.record.file_format import ASKED, DECIDED, FORMAT, Writer, entry, receipt_of
+from hitlchat.record.proofs import (
     COLUMNS,
     EXPORT,
+    Body,
     Row,
     SaltOf,
     below,
@@ -33,10 +34,10 @@ from hitlchat.record.seals import (
     paths,
     salt_of_row,
     salts,
+    sign,
     text_digest,
     unreadable_inner,
 )
-from hitlchat.record.signing import sign
 from hitlchat.secrets.detection import Cover, told
 from hitlchat.secrets.masking import HIDDEN as DOTS
 
@@ -114,7 +115,7 @@ def export(to: Path, actor: Actor, *, since: datetime | None = None, until: date
 
 
 def receipt(to: Path, call_id: UUID, actor: Actor) -> dict[str, int]:
-    """The same for one call: its events, each with a proof that it is in its batch."""
+    """Export one call: its events, each with a proof that it is in its batch."""
     if not ToolCall.objects.filter(pk=call_id).exists():
         raise NothingThere(f"There is no call {call_id}.")
     note(call_id, EXPORTED, actor=actor, data={"format": "receipt"})
@@ -123,7 +124,7 @@ def receipt(to: Path, call_id: UUID, actor: Actor) -> dict[str, int]:
 
 
 def _write(to: Path, about: Body, content: Any) -> dict[str, int]:
-    """Whole or not at all, and for its owner only."""
+    """Write a file, whole or not at all, for its owner only."""
     private = keys.own()
     key = keys.enrolled(private)
     counts, writer = _Counts(), Writer()
@@ -178,7 +179,7 @@ def _whole(batches: Iterable[Seal], counts: _Counts) -> Iterator[tuple[str, Body
 
 def _of_one_call(call_id: UUID, counts: _Counts) -> Iterator[tuple[str, Body]]:
     ids = set(AuditEvent.objects.filter(call_id=call_id).values_list("pk", flat=True))
-    late = {event_id: seal.number for seal in Seal.objects.exclude(late=[]) for event_id in seal.late}
+    late = rows.late_batches()
     for number in sorted({late.get(event_id) or _batch_of(event_id) or 0 for event_id in ids}):
         seal = Seal.objects.get(pk=number)
         counts.batches += 1
@@ -187,7 +188,7 @@ def _of_one_call(call_id: UUID, counts: _Counts) -> Iterator[tuple[str, Body]]:
         hashes = [rows.hashed(row, seal.salt, rows.form_of(seal)) for row in there]
         mine = [(place, row) for place, row in enumerate(there) if row["id"] in ids]
         for (place, _), body in zip(mine, _events(seal, [row for _, row in mine], counts), strict=True):
-            yield "event", {**body, "index": place, "proof": [each.hex() for each in seals.proof(hashes, place)]}
+            yield "event", {**body, "index": place, "proof": [each.hex() for each in proofs.proof(hashes, place)]}
     yield from _receipts(counts, also=str(call_id))
 
 
@@ -195,7 +196,7 @@ def _receipts(counts: _Counts, also: str = "") -> Iterator[tuple[str, Body]]:
     wanted = {**counts.decided, **({also: None} if also else {})}
     # In a receipt the salts do not matter, as no hash is made anew of what it says.
     ids = {call_id: counts.calls.get(call_id, []) for call_id in wanted}
-    for body in receipts.of(ids, lambda row, arguments: _hidden(row, arguments, salts("00" * 32)).data):
+    for body in receipts_of(ids, lambda row, arguments: _hidden(row, arguments, salts("00" * 32))[0]):
         counts.receipts += 1
         yield "receipt", body
 
@@ -212,7 +213,7 @@ def _seal(seal: Seal, *, whole: bool, drop: Drop | None = None) -> Body:
 def _events(seal: Seal, there: list[Row], counts: _Counts) -> Iterator[Body]:
     """Yield events with secrets kept back, and what it takes to hash the rest."""
     calls = {row["call"] for row in there if rows.is_readable(row) and row["call"]}
-    arguments = receipts.kept(ToolCall, [UUID(each) for each in calls], "pk", "arguments")
+    arguments = stored_values(ToolCall, [UUID(each) for each in calls], "pk", "arguments")
     for row in there:
         salt = salt_of_row(seal.salt, row["id"])
         # Also one whose JSON cannot be hashed is found out by hashing it.
@@ -226,28 +227,72 @@ def _events(seal: Seal, there: list[Row], counts: _Counts) -> Iterator[Body]:
         yield {"batch": seal.number, **_event(row, rows.form_of(seal), salt, arguments.get(row["call"] or ""))}
 
 
-@dataclass(frozen=True)
-class _Hidden:
-    data: Any
-    hidden: dict[str, str]
-
-
-def _hidden(row: Row, arguments: Any, salt_of: SaltOf) -> _Hidden:
+def _hidden(row: Row, arguments: Any, salt_of: SaltOf) -> tuple[Any, dict[str, str]]:
+    """Return the data of an event with its secrets hidden, and the hashes of what is hidden, by path."""
     hiding = Hiding(Cover(row["data"], arguments), salt_of)
-    return _Hidden(hiding.of(row["data"]), hiding.hidden)
+    return hiding.of(row["data"]), hiding.hidden
 
 
 def _event(row: Row, form: int, salt: str, arguments: Any) -> Body:
     salt_of = salts(salt)
-    made = _hidden(row, arguments, salt_of)
+    data, hidden = _hidden(row, arguments, salt_of)
     opened: Body = {"salt": salt}
-    if made.hidden:
-        left = paths(made.data, made.hidden)
-        opened = {"salts": {path: salt_of(path).hex() for path in left}, "hidden": made.hidden}
+    if hidden:
+        left = paths(data, hidden)
+        opened = {"salts": {path: salt_of(path).hex() for path in left}, "hidden": hidden}
     if form != 1:
         opened["text"] = text_digest(row[rows.TEXT], salt_of)
-    return {"row": {**{name: row[name] for name in COLUMNS}, "data": made.data}, **opened}
+    return {"row": {**{name: row[name] for name in COLUMNS}, "data": data}, **opened}
 
 
 def _iso(at: datetime | None) -> str | None:
     return rows.iso(at) if at is not None else None
+
+
+AT_ONCE = 200
+
+
+def receipts_of(calls: Mapping[str, list[int]], hide: Callable[[Row, Any], Body]) -> Iterator[Body]:
+    """A receipt for each of these calls, from these of its events, of which `hide` gives the data as it is in the
+    file, knowing the arguments of the call.
+    """
+    left = iter(calls.items())
+    while some := dict(islice(left, AT_ONCE)):
+        ids = [UUID(call_id) for call_id in some]
+        arguments = stored_values(ToolCall, ids, "pk", "arguments")
+        shown = stored_values(Approval, ids, "call_id", "disclosure")
+        events = rows.by_call(ids)
+        for call_id, wanted in some.items():
+            own = [row for row in events.get(call_id, []) if row["id"] in set(wanted)]
+            yield _receipt(call_id, own, arguments.get(call_id), shown.get(call_id), hide)
+
+
+def stored_values(model: Any, ids: list[UUID], key: str, column: str) -> dict[str, Any]:
+    """Return what is in this column, by call; nothing where it cannot be read."""
+    found = rows.readable_values(model.objects.filter(**{f"{key}__in": ids}), (key, column))
+    return {str(row[key]): row[column] for row in found}
+
+
+def _receipt(
+    call_id: str, events: list[Row], arguments: Any, disclosure: Any, hide: Callable[[Row, Any], Body]
+) -> Body:
+    disclosures = [row["data"]["before"] for row in events if row["name"] == ASKED and "before" in row["data"]]
+    disclosures += [disclosure] if disclosure is not None else []
+    cover = Cover(arguments, *disclosures)
+    made = receipt_of(call_id, [entry({**row, "data": hide(row, arguments)}) for row in events])
+    shown = [each | _shown(each["digest"], disclosures, cover) for each in made["shown"]]
+    return {**made, "shown": shown, **_ran(made["ranDigest"], arguments, cover)}
+
+
+def _shown(digest: str | None, disclosures: list[Any], cover: Cover) -> Body:
+    """Return what was shown. `whole`: nothing of it is hidden; `matches`: it was here when exported."""
+    found = next((each for each in disclosures if rows.digest_of(each) == digest), None)
+    shown = cover.value(found)
+    return {"matches": found is not None, "disclosure": shown, "whole": found is not None and shown == found}
+
+
+def _ran(digest: str | None, arguments: Any, cover: Cover) -> Body:
+    if digest is None or rows.digest_of(arguments) != digest:
+        return {"ran": None, "ranWhole": False}
+    ran = cover.value(arguments)
+    return {"ran": ran, "ranWhole": ran == arguments}

@@ -17,15 +17,15 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from django.conf import settings
 from django.core.checks import CheckMessage, Error
 from django.db import IntegrityError, transaction
+from django.utils.translation import gettext_noop
 
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import RecordKey
 from hitlchat.gate.transition import note
-from hitlchat.record.seals import KEY
-from hitlchat.record.signing import endorsed, fingerprint, public_of, sign
+from hitlchat.record.proofs import KEY, endorsed, fingerprint, public_of, sign
 
 CHANGED = "record.key_changed"
-EXPECTED = "expected the path of a PEM file, or an Ed25519 private key as PEM or as 32 bytes in Base64"
+EXPECTED = gettext_noop("expected the path of a PEM file, or an Ed25519 private key as PEM or as 32 bytes in Base64")
 
 
 class BadKey(ValueError):

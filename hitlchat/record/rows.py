@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
+from uuid import UUID
 
 from django.db import DatabaseError, connection
 from django.db.models import OuterRef, Q, QuerySet, Subquery, TextField
@@ -12,8 +13,8 @@ from django.db.models.functions import Cast
 
 from hitlchat.base import canonical
 from hitlchat.gate.models import AuditEvent, Drop, Seal
-from hitlchat.record import seals
-from hitlchat.record.seals import Body, Ranges, Row, digest, row_hash, salt_of_row, salts, within
+from hitlchat.record import proofs
+from hitlchat.record.proofs import Body, Ranges, Row, digest, row_hash, salt_of_row, salts, within
 
 AT_ONCE = 500
 MARK = 16
@@ -32,7 +33,7 @@ def iso(at: datetime) -> str:
 
 
 def read(*where: Q, most: int | None = None) -> list[Row]:
-    """Events as JSON, by id. One that is not even of the right kind has its id, and RAW, and raises nothing."""
+    """Return events as JSON, by id. One of the wrong kind has its id and RAW, and raises nothing."""
     found = AuditEvent.objects.filter(*where).order_by("pk")
     try:
         return _rows(found, most)
@@ -43,11 +44,46 @@ def read(*where: Q, most: int | None = None) -> list[Row]:
 
 
 def read_ids(ids: Iterable[int]) -> list[Row]:
-    """The same for these ids, however many."""
+    """Return the events with these ids, however many."""
     left, found = iter(sorted(ids)), []
     while some := list(islice(left, AT_ONCE)):
         found += read(Q(pk__in=some))
     return found
+
+
+def by_call(ids: Iterable[UUID]) -> dict[str, list[Row]]:
+    """Return the events of these calls that can be read, by call and in their order."""
+    found: dict[str, list[Row]] = {}
+    for row in read(Q(call_id__in=list(ids))):
+        if is_readable(row):
+            found.setdefault(row["call"], []).append(row)
+    return found
+
+
+def readable_values(found: "QuerySet[Any]", columns: Iterable[str]) -> list[dict[str, Any]]:
+    """Return these columns of the rows that are of the right kind: who holds the database may have changed others."""
+    names = tuple(columns)
+    try:
+        return list(found.values(*names))
+    except UNREADABLE:
+        keys = list(found.values_list("pk", flat=True))
+        if len(keys) <= 1:
+            return []
+        return [row for key in keys for row in readable_values(found.filter(pk=key), names)]
+
+
+def late_batches() -> dict[int, int]:
+    """Return for each event that came late the batch that has it."""
+    late = Seal.objects.exclude(late=[]).iterator()
+    return {event_id: seal.number for seal in late for event_id in seal.late}
+
+
+def digest_of(value: Any) -> str:
+    """Return the digest of a stored value; empty if it is none that could have been stored."""
+    try:
+        return canonical.sha256(value)
+    except canonical.NotJson:
+        return ""
 
 
 def is_readable(row: Row) -> bool:
@@ -69,7 +105,7 @@ def _one(event_id: int) -> Row:
 
 
 def _raw(event_id: int) -> str:
-    """All columns as they are stored."""
+    """Return all columns of a row as they are stored."""
     column = _COLUMN[connection.vendor]
     columns = ", ".join(column.format(name) for name in ("name", "call_id", "actor_id", "means", "at", "data"))
     with connection.cursor() as cursor:
@@ -78,7 +114,7 @@ def _raw(event_id: int) -> str:
 
 
 def _row(stored: dict[str, Any]) -> Row:
-    """ValueError, TypeError and others: it is no event."""
+    """Return the columns of an event. Raises: ValueError, TypeError and others if it is none."""
     name, actor, means, text = stored["name"], stored["actor_id"], stored["means"], stored["text"]
     if not (isinstance(name, str) and isinstance(means, str) and isinstance(actor, int | None)):
         raise TypeError("not of the kinds that the columns of an event have")
@@ -99,10 +135,10 @@ def hashed(row: Row, salt: str, form: int) -> bytes:
     salt_of = salts(salt_of_row(salt, row["id"]))
     if RAW not in row:
         try:
-            return row_hash(row, salt_of, form, text=seals.text_digest(row[TEXT], salt_of))
+            return row_hash(row, salt_of, form, text=proofs.text_digest(row[TEXT], salt_of))
         except canonical.NotJson:
             row[RAW] = _raw(row["id"])
-    return seals.unreadable_hash(row["id"], seals.unreadable_inner(row[RAW], salt_of))
+    return proofs.unreadable_hash(row["id"], proofs.unreadable_inner(row[RAW], salt_of))
 
 
 def form_of(seal: Seal) -> int:

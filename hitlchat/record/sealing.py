@@ -18,9 +18,8 @@ from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from hitlchat.gate.models import AuditEvent, RecordKey, Seal
-from hitlchat.record import keys, rows, seals
-from hitlchat.record.seals import FORM, SEAL, Row, gaps_in, hash_of
-from hitlchat.record.signing import sign
+from hitlchat.record import keys, proofs, rows
+from hitlchat.record.proofs import FORM, SEAL, Row, gaps_in, hash_of, sign
 
 MOST = 1000
 # By so much the clocks of a process and the database may differ.
@@ -28,10 +27,10 @@ SLACK = timedelta(minutes=5)
 
 
 def seal(up_to: int | None = None) -> Seal | None:
-    """Seal the next batch: at most MOST events, those with an id up to `up_to`, and what came late. None if there are
-    none, or another process seals them just now. BadKey, OtherKey.
+    """Seal the next batch: at most MOST events with ids up to `up_to`, and what came late.
 
-    No row keeps it from going on: one that cannot be read is sealed as such.
+    Returns None if there are none, or another process seals them just now. A row that cannot be read is sealed as such.
+    Raises: BadKey, OtherKey
     """
     private = keys.own()
     before = Seal.objects.order_by("-number").first()
@@ -47,7 +46,7 @@ def seal(up_to: int | None = None) -> Seal | None:
 
 
 def seal_all() -> int:
-    """Seal everything that is there; how many batches that took, without those that other processes sealed."""
+    """Seal everything that is there, and return how many batches this process made of it."""
     count, last = 0, rows.newest_id()
     while True:
         if seal(up_to=last) is not None:
@@ -94,7 +93,7 @@ def _made(before: Seal | None, late: list[Row], fresh: list[Row], oldest: dateti
         previous=before.hash if before else "",
     )
     hashes = [rows.hashed(row, made.salt, FORM) for row in (*late, *fresh)]
-    made.root, made.marks = seals.root(hashes).hex(), rows.marks_of(hashes)
+    made.root, made.marks = proofs.root(hashes).hex(), rows.marks_of(hashes)
     return made
 
 
@@ -121,7 +120,7 @@ def _late(before: Seal) -> list[Row]:
 
 
 def _watch(before: Seal | None, number: int, oldest: datetime | None) -> int:
-    """The first batch with gaps that may yet be filled by a transaction which is not over."""
+    """Return the first batch whose gaps may yet be filled by a transaction that is not over."""
     if before is None or oldest is None:
         return number
     candidates = Seal.objects.filter(number__gte=before.watch, sealed_at__gte=oldest - SLACK)

@@ -5,16 +5,17 @@ from dataclasses import dataclass
 
 from django.contrib.auth.models import User
 from django.db.models import Q
+from django.utils.translation import gettext_noop
 
 from hitlchat.base.durations import about
+from hitlchat.base.sentences import translatable
 from hitlchat.gate.models import AuditEvent, Drop, RecordKey, Seal, ToolCall
 from hitlchat.gate.sources import altered
-from hitlchat.record import calls, keeping, keys, rows, sealing, seals, signing
+from hitlchat.record import calls, keys, proofs, rows, sealing, worker
 from hitlchat.record.calls import People
-from hitlchat.record.checking import Finding, Report
-from hitlchat.record.keeping import Mark
-from hitlchat.record.seals import DROP, SEAL, Row, hash_of, ids_of, within
-from hitlchat.record.signing import PublicKey, is_signed
+from hitlchat.record.proofs import DROP, SEAL, PublicKey, Row, hash_of, ids_of, is_signed, within
+from hitlchat.record.report import Finding, Report
+from hitlchat.record.worker import Mark
 
 
 def compare(seal: Seal, there: list[Row], late: dict[int, int], still_open: int) -> Iterator[Finding]:
@@ -26,7 +27,7 @@ def compare(seal: Seal, there: list[Row], late: dict[int, int], still_open: int)
     strangers = [row for row in there if not _belongs(row["id"], seal)]
     for row in strangers:
         if row["id"] not in late and not (seal.number >= still_open and within(row["id"], seal.gaps)):
-            words = f"Event {row['id']} was put in: batch {seal.number} was sealed without it."
+            words = translatable(f"Event {row['id']} was put in: batch {seal.number} was sealed without it.")
             yield Finding("inserted", words, seal.number, row["id"])
     own = {row["id"]: row for row in there if _belongs(row["id"], seal)}
     broken = list(_against(seal, own))
@@ -36,10 +37,10 @@ def compare(seal: Seal, there: list[Row], late: dict[int, int], still_open: int)
 
 
 def left_over(seal: Seal, late: dict[int, int]) -> Iterator[Finding]:
-    """Events in a batch that was dropped."""
+    """Yield events that are in a batch that was dropped."""
     for event_id in AuditEvent.objects.filter(pk__range=(seal.first, seal.last)).values_list("pk", flat=True):
         if late.get(event_id, seal.number) == seal.number:
-            words = f"Event {event_id} was put in: batch {seal.number} was dropped."
+            words = translatable(f"Event {event_id} was put in: batch {seal.number} was dropped.")
             yield Finding("inserted", words, seal.number, event_id)
 
 
@@ -52,7 +53,7 @@ def _against(seal: Seal, own: dict[int, Row]) -> Iterator[Finding]:
             yield from (_missing(seal, event_id) for event_id in missing)
         return
     hashes = {event_id: _hash(own[event_id], seal) for event_id in expected}
-    if seals.root(list(hashes.values())).hex() == seal.root:
+    if proofs.root(list(hashes.values())).hex() == seal.root:
         return
     wrong = [
         event_id for event_id, mark in zip(expected, marks, strict=False) if hashes[event_id].hex()[: rows.MARK] != mark
@@ -70,7 +71,7 @@ def sealed_ids(seal: Seal) -> Iterator[int]:
 
 
 def stored_events(seal: Seal) -> list[Row]:
-    """Everything in the range of ids, and what came late."""
+    """Return everything in the batch's range of ids, and what came late."""
     return rows.read_ids(seal.late) + rows.read(Q(pk__range=(seal.first, seal.last)))
 
 
@@ -85,30 +86,34 @@ def _hash(row: Row, seal: Seal) -> bytes:
 
 
 def _changed(seal: Seal, row: Row, ids: dict[str, int]) -> Finding:
-    """Edited, or what another event was?"""
+    """Return whether a row was edited, or is what another event was."""
     for event_id in ids.values():
         if event_id != row["id"] and ids.get(_hash({**row, "id": event_id}, seal).hex()[: rows.MARK]) == event_id:
-            words = f"Event {row['id']} was reordered: what it says was sealed as event {event_id}."
+            words = translatable(f"Event {row['id']} was reordered: what it says was sealed as event {event_id}.")
             return Finding("reordered", words, seal.number, row["id"])
     return _edited(seal, row["id"])
 
 
 def _edited(seal: Seal, event_id: int) -> Finding:
-    words = f"Event {event_id} was edited: it is not as batch {seal.number} sealed it."
+    words = translatable(f"Event {event_id} was edited: it is not as batch {seal.number} sealed it.")
     return Finding("edited", words, seal.number, event_id)
 
 
 def _missing(seal: Seal, event_id: int) -> Finding:
-    words = f"Event {event_id} is missing: batch {seal.number} was sealed with it."
+    words = translatable(f"Event {event_id} is missing: batch {seal.number} was sealed with it.")
     return Finding("missing", words, seal.number, event_id)
 
 
 def _unreadable(seal: Seal, row: Row) -> Finding:
-    words = f"Event {row['id']} cannot be read as an event, and was sealed as such in batch {seal.number}."
+    words = translatable(
+        f"Event {row['id']} cannot be read as an event, and was sealed as such in batch {seal.number}."
+    )
     return Finding("unreadable", words, seal.number, row["id"])
 
 
-NOT_SEALED = "Whatever they say can still be forged: start the server, which seals them, or run “audit seal”."
+NOT_SEALED = gettext_noop(
+    "Whatever they say can still be forged: start the server, which seals them, or run “audit seal”."
+)
 UNKNOWN = (
     "Nothing here says whose key that is: give --key with the fingerprint that was noted when the record was begun."
 )
@@ -123,7 +128,10 @@ class Known:
 
 
 def verify(known: Known | None = None) -> Report:
-    """Look at everything. BadKey, BadMark."""
+    """Verify the whole record.
+
+    Raises: BadKey, BadMark
+    """
     report = Report()
     for _ in steps(report, known or Known()):
         continue
@@ -131,7 +139,7 @@ def verify(known: Known | None = None) -> Report:
 
 
 def steps(report: Report, known: Known) -> Iterator[tuple[int, int]]:
-    """The same piece by piece, into `report`: how many batches and calls were looked at, and of how many."""
+    """Verify piece by piece into `report`; yield how many batches and calls are done, and of how many."""
     every = Seal.objects.count() + ToolCall.objects.count()
     try:
         for finding in _walk(report, known):
@@ -142,17 +150,22 @@ def steps(report: Report, known: Known) -> Iterator[tuple[int, int]]:
                 yield done, max(every, done)
     except rows.UNREADABLE as error:
         # What an event, a call or an answer is like never ends it: this is a seal, a key, or the database itself.
-        words = f"A seal or key after batch {report.batches} cannot even be read: {type(error).__name__}: {error}."
+        words = translatable(
+            f"A seal or key after batch {report.batches} cannot even be read: {type(error).__name__}: {error}."
+        )
         report.findings.append(Finding("seal edited", words, report.batches + 1))
 
 
 def _walk(report: Report, known: Known) -> Iterator[Finding | None]:
-    """None: so far, so good."""
+    """Yield findings, and None after each piece in which there is nothing more to find."""
     public = {key.pk: key.public for key in RecordKey.objects.all()}
     last = Seal.objects.order_by("-number").first()
-    late = {event_id: seal.number for seal in Seal.objects.exclude(late=[]).iterator() for event_id in seal.late}
+    late = rows.late_batches()
     report.late = len(late)
-    marks, people = _Marks(known.seal, keeping.noted()), People(dict(User.objects.values_list("pk", "username")), set())
+    marks, people = (
+        _Marks(known.seal, worker.last_mark()),
+        People(dict(User.objects.values_list("pk", "username")), set()),
+    )
     yield from _keys(report, known.key, last)
     yield from _before_the_first()
     previous: Seal | None = None
@@ -170,7 +183,8 @@ def _walk(report: Report, known: Known) -> Iterator[Finding | None]:
     yield from _tail(previous, report, people)
     yield from marks.left()
     yield from calls.compare(report)
-    yield from _definitions()
+    # The code and texts under a definition hash, as each source of tools has them.
+    yield from (Finding("not the definition", words) for words in altered())
 
 
 def _tail(last: Seal | None, report: Report, people: People) -> Iterator[Finding]:
@@ -184,26 +198,28 @@ def _tail(last: Seal | None, report: Report, people: People) -> Iterator[Finding
         for row in page:
             yield from people.compare(row, None) if rows.is_readable(row) else ()
     if report.tail and sealing.is_overdue(overdue):
-        yield Finding("not sealed", f"{_unsealed(report.tail, overdue)} {NOT_SEALED}", None, first)
+        words = " ".join((_unsealed(report.tail, overdue), NOT_SEALED))
+        yield Finding("not sealed", words, None, first)
 
 
 def _unsealed(count: int, seconds: float) -> str:
-    what = "The last event is" if count == 1 else f"The last {count:,} events are"
-    return f"{what} not sealed, and the first of them is {about(seconds)} old."
-
-
-def _definitions() -> Iterator[Finding]:
-    """The code and texts under a definition hash, as each source of tools keeps them."""
-    yield from (Finding("not the definition", words) for words in altered())
+    if count == 1:
+        return translatable(f"The last event is not sealed, and is {about(seconds)} old.")
+    return translatable(f"The last {count:,} events are not sealed, and the first of them is {about(seconds)} old.")
 
 
 def _linked(seal: Seal, previous: Seal | None, public: str) -> Iterator[Finding]:
-    """The seal itself, and that it follows the one before."""
+    """Verify the seal itself, and that it follows the one before."""
     number = seal.number
     expected = previous.number + 1 if previous else 1
     if number != expected:
-        gone = f"{expected}" if number == expected + 1 else f"{expected} to {number - 1}"
-        yield Finding("seal missing", f"The seal of batch {gone} is missing.", expected)
+        before = number - 1
+        words = (
+            translatable(f"The seal of batch {expected} is missing.")
+            if before == expected
+            else translatable(f"The seals of batches {expected} to {before} are missing.")
+        )
+        yield Finding("seal missing", words, expected)
     elif seal.previous != (previous.hash if previous else ""):
         yield Finding("chain broken", f"The seal of batch {number} does not follow that of the batch before.", number)
     body = rows.body_of(seal)
@@ -237,12 +253,12 @@ def _events(seal: Seal, around: _Around, report: Report) -> Iterator[Finding]:
         report.dropped.append({"batch": seal.number, "at": rows.iso(drop.dropped_at), "events": seal.count})
         yield from left_over(seal, around.late)
     else:
-        words = f"Batch {seal.number} is said to be dropped by retention, and that is not signed."
+        words = translatable(f"Batch {seal.number} is said to be dropped by retention, and that is not signed.")
         yield Finding("missing", words, seal.number)
 
 
 def _calls_gone(seal: Seal, events: list[Row]) -> Iterator[Finding]:
-    """Calls that are not there any more, each with its first event here."""
+    """Yield calls that are not there any more, each with its first event here."""
     first: dict[str, int] = {}
     for row in events:
         if row["call"] is not None:
@@ -250,7 +266,7 @@ def _calls_gone(seal: Seal, events: list[Row]) -> Iterator[Finding]:
     left = {str(pk) for pk in ToolCall.objects.filter(pk__in=list(first)).values_list("pk", flat=True)}
     for call, event_id in first.items():
         if call not in left:
-            words = f"Call {call} of event {event_id} is not there any more."
+            words = translatable(f"Call {call} of event {event_id} is not there any more.")
             yield Finding("not what was called", words, seal.number, event_id)
 
 
@@ -262,10 +278,12 @@ def _keys(report: Report, noted: str, last: Seal | None) -> Iterator[Finding]:
     anchor = noted or keys.own_fingerprint() or ""
     if not anchor:
         report.notes.append(UNKNOWN)
-    elif why := signing.broken(known, anchor):
+    elif why := proofs.broken(known, anchor):
         yield Finding("key not vouched for", why)
-    elif last is not None and last.key_id not in signing.onward(known, anchor):
-        words = f"The last seal is of an older key than {anchor[:16]}…, which therefore says nothing of the record yet."
+    elif last is not None and last.key_id not in proofs.onward(known, anchor):
+        words = translatable(
+            f"The last seal is of an older key than {anchor[:16]}…, which therefore says nothing of the record yet."
+        )
         yield Finding("key not vouched for", words, last.number)
 
 
@@ -275,7 +293,7 @@ def _before_the_first() -> Iterator[Finding]:
 
 
 class _Marks:
-    """Seals that were there once: noted beside the database, or by somebody elsewhere."""
+    """Marks of seals that were there once: noted beside the database, or by somebody elsewhere."""
 
     def __init__(self, expected: str, noted: Mark | None) -> None:
         self._expected, self._noted = expected, noted
@@ -288,11 +306,11 @@ class _Marks:
 
     def left(self) -> Iterator[Finding]:
         if self._expected:
-            words = f"The seal {self._expected[:16]}…, which was to be found, is not in the record."
+            words = translatable(f"The seal {self._expected[:16]}…, which was to be found, is not in the record.")
             yield Finding("truncated", words)
         if self._noted:
-            words = (
-                f"Seal {self._noted.number} ({self._noted.hash[:16]}…) was here once, as {keeping.file()} says, and is"
+            words = translatable(
+                f"Seal {self._noted.number} ({self._noted.hash[:16]}…) was here once, as {worker.file()} says, and is"
                 " not in the record any more."
             )
             yield Finding("truncated", words, self._noted.number)

@@ -11,7 +11,9 @@ from uuid import UUID
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
+from django.urls import path
 from django.utils import timezone
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
 
 from hitlchat.accounts.access import administrators_only
@@ -21,12 +23,13 @@ from hitlchat.gate.actor import Actor, actor_of
 from hitlchat.gate.models import AuditEvent, Seal
 from hitlchat.gate.transition import note
 from hitlchat.record import exporting, keys, sealing
-from hitlchat.record.checking import Report, check, checked_words
+from hitlchat.record.checking import check, checked_words
 from hitlchat.record.exporting import NothingThere
-from hitlchat.record.keeping import BadMark
 from hitlchat.record.keys import BadKey, OtherKey
-from hitlchat.record.signing import spaced
+from hitlchat.record.proofs import spaced
+from hitlchat.record.report import Report
 from hitlchat.record.verifying import Known, steps
+from hitlchat.record.worker import BadMark
 
 VERIFIED: Final = "record.verified"
 LINES: Final = "application/x-ndjson"
@@ -62,7 +65,7 @@ def verify(request: HttpRequest) -> HttpResponseBase:
 def check_file(request: HttpRequest) -> HttpResponse:
     given, noted = request.FILES.get("file"), "".join(request.POST.get("key", "").split()).lower()
     if given is None or given.file is None:
-        return _page(request, problem="Choose a file first.", status=422)
+        return _page(request, problem=_("Choose a file first."), status=422)
     found = check(given.file, noted)
     return _page(request, checked=found, checked_words=checked_words(found, noted), checked_name=given.name)
 
@@ -73,7 +76,7 @@ def export(request: HttpRequest) -> HttpResponseBase:
     try:
         since, until = _day(request.POST.get("from", "")), _day(request.POST.get("to", ""))
     except ValueError:
-        return _page(request, problem="A day is written as 2026-01-31.", status=422)
+        return _page(request, problem=_("A day is written as 2026-01-31."), status=422)
     span = {"since": since, "until": until + timedelta(days=1) if until else None}
     actor = actor_of(request)
     return _file(request, "record.jsonl", lambda to: exporting.export(to, actor, **span))
@@ -85,7 +88,8 @@ def receipt(request: HttpRequest) -> HttpResponseBase:
     try:
         call = UUID(request.POST.get("call", "").strip())
     except ValueError:
-        return _page(request, problem="That is not the id of a call: it stands on the call's page.", status=422)
+        problem = _("That is not the id of a call: it stands on the call's page.")
+        return _page(request, problem=problem, status=422)
     return _file(request, f"call-{call}.jsonl", lambda to: exporting.receipt(to, call, actor_of(request)))
 
 
@@ -100,14 +104,10 @@ def _page(request: HttpRequest, *, status: int = 200, **more: Any) -> HttpRespon
         "overdue": sealing.is_overdue(unsealed),
         "key": spaced(key.pk) if key else "",
         "last": last,
-        "result": _result(last),
+        "result": last.data if last is not None and isinstance(last.data, dict) else {},
         "call": request.GET.get("call", ""),
     }
     return render(request, "record/page.html", shown | more, status=status)
-
-
-def _result(event: AuditEvent | None) -> dict[str, Any]:
-    return event.data if event is not None and isinstance(event.data, dict) else {}
 
 
 def _known(request: HttpRequest) -> Known:
@@ -153,5 +153,19 @@ def _read(file: Any) -> Iterator[str]:
 
 
 def _day(text: str) -> datetime | None:
-    """ValueError."""
+    """Return where a day begins; None for an empty text.
+
+    Raises: ValueError
+    """
     return timezone.make_aware(datetime.combine(date.fromisoformat(text.strip()), time())) if text.strip() else None
+
+
+app_name = "record"
+
+urlpatterns = [
+    path("", page, name="page"),
+    path("verify", verify, name="verify"),
+    path("check", check_file, name="check"),
+    path("export", export, name="export"),
+    path("receipt", receipt, name="receipt"),
+]

@@ -1,12 +1,11 @@
 """Untrusted Python within limits: an interpreter without powers, in a process without rights."""
 
-from hitlchat.sandbox.check import check
-from hitlchat.sandbox.engine import run
-from hitlchat.sandbox.grants import HostFunction
-from hitlchat.sandbox.keepers import close
+from hitlchat.sandbox.engine import check, run
+from hitlchat.sandbox.importable import HostFunction
 from hitlchat.sandbox.limits import Limits
+from hitlchat.sandbox.pool import close
 from hitlchat.sandbox.shares import Share, on_behalf, shares
-from hitlchat.sandbox.standing import Status, Wall, status
+from hitlchat.sandbox.status import Status, Wall, status
 from hitlchat.sandbox.walls import Walls, walls
 from hitlchat.sandbox.wire import Fault, FaultKind, Problem, Report
 

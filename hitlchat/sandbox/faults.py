@@ -8,20 +8,20 @@ from collections.abc import Collection
 from pydantic_monty import Frame, MontyCrashedError, MontyError, MontyRuntimeError, MontySyntaxError
 
 from hitlchat.sandbox import helpers
-from hitlchat.sandbox.grants import MODULE, is_known, missing_name, not_granted, undefined_name
+from hitlchat.sandbox.importable import MODULE, is_known, missing_name, not_granted, undefined_name
 from hitlchat.sandbox.limits import Limits, in_words
 from hitlchat.sandbox.wire import Fault, Problem
 
-FETCH = f"use the capability 'fetch': from {MODULE} import fetch"
-FILES = f"use the capability 'files': from {MODULE} import files"
+USE_FETCH = f"use the capability 'fetch': from {MODULE} import fetch"
+USE_FILES = f"use the capability 'files': from {MODULE} import files"
 INSTEAD = {
     "abc": "classes cannot inherit here",
-    "aiohttp": FETCH,
+    "aiohttp": USE_FETCH,
     "contextlib": "use try and finally, or a class with __enter__ and __exit__",
     "enum": "use Literal for an argument, and plain constants inside",
     "fractions": "use decimal",
-    "glob": FILES,
-    "httpx": FETCH,
+    "glob": USE_FILES,
+    "httpx": USE_FETCH,
     "io": "csv.reader and csv.DictReader take text.splitlines()",
     "logging": "use print: what a tool prints is kept with its result",
     "numpy": "use math and statistics",
@@ -29,14 +29,14 @@ INSTEAD = {
     "pandas": "use csv and statistics",
     "pickle": "use json",
     "pytz": "use: import zones",
-    "requests": FETCH,
-    "shutil": FILES,
+    "requests": USE_FETCH,
+    "shutil": USE_FILES,
     "smtplib": f"use the capability 'email': from {MODULE} import send_email",
-    "socket": FETCH,
+    "socket": USE_FETCH,
     "sqlite3": f"use the capability 'store': from {MODULE} import store",
-    "tempfile": FILES,
-    "urllib.request": FETCH,
-    "urllib3": FETCH,
+    "tempfile": USE_FILES,
+    "urllib.request": USE_FETCH,
+    "urllib3": USE_FETCH,
     "zoneinfo": "use: import zones",
 }
 _NO_MODULE = re.compile(r"No module named '([\w.]+)'|Cannot resolve imported module `([\w.]+)`")
@@ -169,8 +169,8 @@ def _limit(inner: BaseException, message: str, limits: Limits) -> str | None:
     if isinstance(inner, RecursionError):
         return f"recursion: the tool nests more than {limits.recursion} calls or values"
     if isinstance(inner, RuntimeError) and message.startswith("suspension limit"):
-        asked = "calls of functions, imports and look-ups of undefined names"
-        return f"calls: the tool makes more than {limits.suspensions} {asked}"
+        most = limits.suspensions
+        return f"calls: the tool makes more than {most} calls of functions, imports and look-ups of undefined names"
     return None
 
 
@@ -179,11 +179,13 @@ def over_cpu(limits: Limits) -> str:
 
 
 def over_memory(limits: Limits) -> str:
-    return f"memory: the tool needs more than {in_words(limits.memory_bytes)}{limits.named('memory_bytes')}"
+    most = f"{in_words(limits.memory_bytes)}{limits.named('memory_bytes')}"
+    return f"memory: the tool needs more than {most}"
 
 
 def over_calls(limits: Limits) -> str:
-    return f"host calls: the tool makes more than {limits.host_calls}{limits.named('host_calls')}"
+    most = f"{limits.host_calls}{limits.named('host_calls')}"
+    return f"host calls: the tool makes more than {most}"
 
 
 def _unsupported(message: str) -> str | None:

@@ -1,25 +1,27 @@
-"""The program of a keeper: it takes one order after the other, and drives its worker through each.
+"""The program of a keeper: it takes one order after the other, to run or to check, and drives its worker through it.
 
 The server never reads a tool's values itself: they become plain JSON here. What a value can do to this process ends
 with this process.
 """
 
 import asyncio
+import json
 import logging
 import os
 import resource
 import signal
 import socket
-from collections.abc import Coroutine
-from contextlib import suppress
+from collections.abc import Collection, Coroutine
+from contextlib import AsyncExitStack, suppress
+from dataclasses import asdict
 from typing import Any
 
-from pydantic_monty import AsyncMonty
+from pydantic_monty import AsyncMonty, AsyncMontySession, MontyError, MontyTypingError
 
-from hitlchat.sandbox.definitions import check_order
-from hitlchat.sandbox.helping import Asked
-from hitlchat.sandbox.session import run_order
-from hitlchat.sandbox.wire import Channel, Closed
+from hitlchat.sandbox.faults import advised, column_of, fault_from
+from hitlchat.sandbox.importable import MODULE, is_known, missing_name, not_granted
+from hitlchat.sandbox.session import Driver, driver_for, lend, run_order
+from hitlchat.sandbox.wire import Asked, Channel, Closed, Fault, Problem, Stopped
 
 # Kills a worker that stops answering; above every limit that the interpreter keeps itself.
 TURN_SECONDS = 75.0
@@ -30,7 +32,7 @@ ADDRESS_SPACE = 4 << 30
 # On top of what the limits of the run let this process compute for the tool.
 SPARE_CPU_SECONDS = 1.5
 
-ORDERS = {"run": run_order, "check": check_order}
+SYNTAX = "invalid-syntax"
 
 
 def main(descriptor: int, launcher: str, mark: str) -> None:
@@ -90,3 +92,77 @@ async def _work(channel: Channel, order: dict[str, Any], work: Coroutine[Any, An
         report = await work
         signal.setitimer(signal.ITIMER_PROF, 0)
         await channel.send({"report": report})
+
+
+async def check_order(order: dict[str, Any], monty: AsyncMonty, asked: Asked) -> dict[str, Any]:
+    """Return what is wrong, as JSON: a list of problems."""
+    driver = driver_for(order, asked)
+    try:
+        async with AsyncExitStack() as stack:
+            session = await lend(stack, monty, driver, order["stubs"])
+            async with asyncio.timeout(order["seconds"]):
+                found = await _found(driver, session, order["entry"])
+    except Stopped as stopped:
+        found = [_problem(stopped.fault)]
+    except TimeoutError:
+        found = [Problem(None, None, f"the check took longer than {order['seconds']:g} s")]
+    return {"problems": [asdict(problem) for problem in found]}
+
+
+async def _found(driver: Driver, session: AsyncMontySession, entry: str) -> list[Problem]:
+    """The type checker knows types and modules, not every gap of the interpreter: so the definitions are fed, too."""
+    found: list[Problem] = []
+    try:
+        await driver.feed(session, driver.source, type_check=True)
+    except MontyTypingError as error:
+        diagnostics = json.loads(error.display())
+        found = [_diagnosed(each, driver.known) for each in diagnostics if each["severity"] == "error"]
+        if any(each["code"] == SYNTAX for each in diagnostics):
+            return found
+        found += await _definitions(driver, session, found)
+    except MontyError as error:
+        return [_problem_from(error, driver)]
+    return found or await _entry(driver, session, entry)
+
+
+async def _definitions(driver: Driver, session: AsyncMontySession, found: list[Problem]) -> list[Problem]:
+    try:
+        await driver.feed(session, driver.source)
+    except MontyError as error:
+        problem = _problem_from(error, driver)
+        return [] if problem.line in {each.line for each in found} else [problem]
+    return []
+
+
+async def _entry(driver: Driver, session: AsyncMontySession, entry: str) -> list[Problem]:
+    try:
+        await driver.feed(session, entry)
+    except MontyError:
+        return [Problem(None, None, f"the code defines no function {entry}")]
+    return []
+
+
+def _diagnosed(diagnostic: dict[str, Any], known: Collection[str]) -> Problem:
+    place, message = diagnostic["location"], str(diagnostic["message"])
+    name = _missing_member(message)
+    if name and is_known(name, known):
+        message = not_granted(name)
+    return Problem(place["row"], place["column"], advised(message))
+
+
+def _missing_member(message: str) -> str | None:
+    """The name below `hitl` in the type checker's words, which quote with backticks."""
+    member = message.removeprefix(f"Module `{MODULE}` has no member `")
+    return member.rstrip("`") if member != message else missing_name(message)
+
+
+def _problem_from(error: MontyError, driver: Driver) -> Problem:
+    fault = fault_from(error, driver.limits, driver.known, driver.refusals)
+    return Problem(fault.line, column_of(error), fault.message)
+
+
+def _problem(fault: Fault) -> Problem:
+    return Problem(fault.line, None, fault.message)
+
+
+ORDERS = {"run": run_order, "check": check_order}

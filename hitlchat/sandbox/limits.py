@@ -77,17 +77,6 @@ class Limits:
         """All fields, as `Limits(**fields)` takes them."""
         return asdict(self)
 
-    def sentences(self) -> list[str]:
-        """The limits in words, for people who run or write tools."""
-        return [
-            f"A run computes for at most {self.cpu_seconds:g} s and takes at most {self.wall_seconds:g} s in all.",
-            f"It uses at most {in_words(self.memory_bytes)} of memory and nests at most {self.recursion} calls.",
-            f"It makes at most {self.host_calls} calls of functions from hitl and {self.helper_calls} of helpers.",
-            f"It sleeps for at most {self.sleep_seconds:g} s, all its sleeping added up.",
-            f"Its code has at most {in_words(self.source_bytes)}, its arguments {in_words(self.argument_bytes)}, "
-            f"its result {in_words(self.result_bytes)}; of what it prints {in_words(self.output_bytes)} are kept.",
-        ]
-
 
 def in_words(size: int) -> str:
     """A size as people read it: `64 KiB`, `1.5 MiB`, `300 bytes`."""

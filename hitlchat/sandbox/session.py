@@ -26,15 +26,16 @@ from pydantic_monty import (
 
 from hitlchat.sandbox import helpers
 from hitlchat.sandbox.faults import SOURCE, cut, fault_from, over_calls
-from hitlchat.sandbox.grants import MODULE, module, not_granted
-from hitlchat.sandbox.helping import Asked, Helping
-from hitlchat.sandbox.limits import Limits
-from hitlchat.sandbox.values import Meter, TooLarge, Unfit, suspects, to_json
-from hitlchat.sandbox.watching import CAN_WATCH, Watch, watching
-from hitlchat.sandbox.wire import Fault, Output, Stopped, Worked
+from hitlchat.sandbox.importable import MODULE, module, not_granted
+from hitlchat.sandbox.limits import Limits, in_words
+from hitlchat.sandbox.values import Crossing, Meter, TooLarge, Unfit, suspects, to_json
+from hitlchat.sandbox.watch import CAN_WATCH, Watch, watching
+from hitlchat.sandbox.wire import Asked, Fault, Output, Stopped, Worked
 
-Snapshot = AsyncFunctionSnapshot | AsyncNameLookupSnapshot | AsyncFutureSnapshot | MontyComplete
+logger = logging.getLogger(__name__)
+
 Answer = ExternalReturnValue | ExternalExceptionData
+Snapshot = AsyncFunctionSnapshot | AsyncNameLookupSnapshot | AsyncFutureSnapshot | MontyComplete
 
 IMPORTS = ("import", "import_stubs")
 SLEEPS = ("time.sleep", "asyncio.sleep", "system.sleep", "system.async_sleep")
@@ -45,6 +46,58 @@ NO_SLEEP = "sleeping is not granted to this tool: switch on the capability 'slee
 NO_RANDOM = (
     "chance is not granted to this tool: switch on the capability 'random', or give random a seed, as in random.seed(1)"
 )
+HELPER_RESULT_BYTES = 4 * 1024 * 1024
+# What a tool may be told by name; what derives from one of these is told as that one.
+TELLABLE = (TypeError, KeyError, IndexError, LookupError, OverflowError, ZeroDivisionError, AttributeError, ValueError)
+
+
+@dataclass
+class HelperCalls:
+    """The helper calls of one run."""
+
+    limits: Limits
+    powers: frozenset[str]
+    worked: Worked
+    made: int = 0
+
+    def answer(self, name: str, snapshot: AsyncFunctionSnapshot) -> Answer | str:
+        """The function's value or error; a text is a refusal. Stopped: over a limit."""
+        self.made += 1
+        if self.made > self.limits.helper_calls:
+            most = f"{self.limits.helper_calls}{self.limits.named('helper_calls')}"
+            raise Stopped(Fault("limit", f"helper calls: the tool makes more than {most}"))
+        if refused := helpers.refused(name, self.powers):
+            return refused
+        with self.worked:
+            return self._value(name, snapshot)
+
+    def _value(self, name: str, snapshot: AsyncFunctionSnapshot) -> Answer:
+        most = self.limits.argument_bytes
+        crossing = Crossing(f"the arguments of {name}", most, self.limits.named("argument_bytes"))
+        try:
+            crossing.check(snapshot.args)
+            crossing.check(snapshot.kwargs)
+        except Unfit as unfit:
+            return _error(ValueError if isinstance(unfit, TooLarge) else TypeError, str(unfit))
+        try:
+            value = helpers.FUNCTIONS[name](*snapshot.args, **snapshot.kwargs)
+            Crossing(f"the result of {name}", HELPER_RESULT_BYTES).check(value)
+        except Unfit:
+            return _error(ValueError, f"the result of {name} is larger than {in_words(HELPER_RESULT_BYTES)}")
+        except MemoryError:
+            raise Stopped(Fault("limit", f"memory: what {name} makes of its arguments is too large")) from None
+        except TELLABLE as error:
+            kind = next(each for each in TELLABLE if isinstance(error, each))
+            return _error(kind, str(error.args[0]) if len(error.args) == 1 else str(error))
+        except Exception as error:
+            # Only the type: the message may quote what the tool passed, and with it forge a line of the log.
+            logger.exception("the helper %s failed with %s", name, type(error).__name__, exc_info=False)  # noqa: LOG007
+            return _error(ValueError, f"{name} failed")
+        return {"return_value": value}
+
+
+def _error(kind: type[Exception], message: str) -> ExternalExceptionData:
+    return {"exc_type": cast("Any", kind.__name__), "message": message}
 
 
 @dataclass
@@ -67,7 +120,7 @@ class Driver:
 
     def __post_init__(self) -> None:
         self._worked = Worked(self.limits)
-        self._helping = Helping(self.limits, self.powers, self._worked)
+        self._helper_calls = HelperCalls(self.limits, self.powers, self._worked)
 
     async def feed(
         self,
@@ -128,7 +181,7 @@ class Driver:
     def _help(self, snapshot: AsyncFunctionSnapshot, name: str) -> Answer:
         """Return what a helper function answers: at once and without awaiting, in every tool."""
         try:
-            answer = self._helping.answer(name, snapshot)
+            answer = self._helper_calls.answer(name, snapshot)
         except Stopped as stopped:
             raise Stopped(Fault(stopped.fault.kind, stopped.fault.message, self._line(snapshot))) from None
         if isinstance(answer, str):
@@ -205,8 +258,6 @@ def _no_os(name: str) -> str:
         return NO_RANDOM
     return f"tools have no files, processes or environment: {name} is refused"
 
-
-logger = logging.getLogger(__name__)
 
 ARGUMENTS, RESULT = "_hitl_arguments", "_hitl_result"
 # Of the suspicious texts of a result so many are asked about at a time, in code of at most so many characters.
@@ -310,7 +361,7 @@ async def _refuse_printed_forms(driver: Driver, session: AsyncMontySession, raw:
 
 
 def _batches(paths: Iterator[str]) -> Iterator[list[str]]:
-    """All of them, a few at a time."""
+    """Yield all paths, a few at a time."""
     batch: list[str] = []
     for path in paths:
         if batch and (len(batch) == MOST_ASKED or sum(map(len, batch)) + len(path) > LONGEST_ASKED):

@@ -35,7 +35,7 @@ class Share:
     has_ended: bool = False
 
     def leave(self) -> None:
-        """Give it back; once is enough."""
+        """Give the share back; doing so twice does no harm."""
         self.shares.take_back(self)
 
     @contextmanager
@@ -117,7 +117,7 @@ class Shares:
         return Share(self, person, is_run)
 
     def _match(self) -> None:
-        """Call with the lock held."""
+        """Hand free shares to those who wait. Call with the lock held."""
         while able := [each for each in self._waiting if self._is_free_for(each.person, each.is_run)]:
             first = min(able, key=lambda each: (self._held[each.person], each.since))
             self._waiting.remove(first)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pydantic_monty._binary import find_monty_binary
 
-JAIL = Path(__file__).with_name("jail.py")
+JAIL = Path(__file__).parents[1] / "base" / "jail.py"
 OS_WALLS = ("rlimits", "no_new_privs", "landlock", "seccomp")
 INTERPRETER = "interpreter"
 # Putting them up takes 50 ms; a machine under load must not be taken for one that has none.

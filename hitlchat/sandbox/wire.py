@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
+from itertools import count
 from types import TracebackType
 from typing import Any, Literal
 
@@ -42,7 +43,7 @@ class Channel:
         self._writing = asyncio.Lock()
 
     async def send(self, message: dict[str, Any]) -> None:
-        """Closed: nobody reads."""
+        """Send a message. Raises: Closed, when nobody reads"""
         frame = self.pack(message)
         loop = asyncio.get_running_loop()
         async with self._writing:
@@ -100,6 +101,36 @@ class Channel:
             return found
         kind, text = found[self._mark]
         return READ[kind](text)
+
+
+HostAnswer = dict[str, Any]
+
+
+class Asked:
+    """The questions of one run. An answer is `{"value": …}` or `{"error": [type, message]}`."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+        self._numbers = count(1)
+        self._open: dict[int, asyncio.Future[HostAnswer]] = {}
+
+    async def call(self, name: str, args: list[Any], kwargs: dict[str, Any]) -> HostAnswer:
+        """Return what the granted function `name` says to plain JSON arguments."""
+        return await self._ask({"name": name, "args": args, "kwargs": kwargs})
+
+    async def sleep(self, seconds: float) -> None:
+        await self._ask({"sleep": seconds})
+
+    def answered(self, message: dict[str, Any]) -> None:
+        waiting = self._open.pop(message.pop("answer"), None)
+        if waiting is not None and not waiting.done():
+            waiting.set_result(message)
+
+    async def _ask(self, question: dict[str, Any]) -> HostAnswer:
+        number = next(self._numbers)
+        self._open[number] = asyncio.get_running_loop().create_future()
+        await self._channel.send({"call": number, **question})
+        return await self._open[number]
 
 
 READ: dict[str, Callable[[str], Any]] = {

@@ -9,10 +9,11 @@ Needs neither Django's settings nor a database.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Any, Final
 
+from hitlchat.base.folding import fold, words
 from hitlchat.secrets.masking import HIDDEN, Mask
 
 # Of keys, with `_` between their words.
@@ -173,3 +174,53 @@ def _is_suspect(text: str) -> bool:
 @lru_cache(maxsize=4096)
 def _words(key: str) -> str:
     return _HUMPS.sub("_", key).lower()
+
+
+# Below: questions that ask a person for a secret, found by their words, however these are spelt or disguised. What is
+# not found is still answered by a person, who reads whose question it is.
+# Wherever they stand, also in the middle of a word.
+_ANYWHERE = (
+    *(
+        "password",
+        "passwort",
+        "passwd",
+        "pass ?phrase",
+        "pass ?code",
+        "kennwort",
+        "mot de passe",
+        "contraseña",
+        "senha",
+    ),
+    *("wachtwoord", "пароль", "密码", "密碼", "パスワード", "비밀번호", "secret", "credential", "mnemonic"),
+    *("api ?key", "access ?key", "private ?key", "ssh ?key", "signing ?key", "encryption ?key", "session ?(?:id|key)"),
+    *("(?:auth|access|api|refresh|bearer|session|id) ?token", "(?:seed|recovery) ?(?:phrase|words?|codes?|key)"),
+    *("card ?number", "(?:verification|security|login|sign.?in|authenticat\\w+|authoris\\w+|authoriz\\w+) ?code"),
+    *("one ?time ?(?:code|pass)", "two ?factor"),
+)
+_AS_WORDS = ("tokens?", "pins?", "pwd", "otp", "totp", "cvv", "cvc", "jwt", "2fa", "mfa", "bearer", "cookies?", "tan")
+# A number can be no password, but it can be one of these.
+_NUMERIC = ("pins?", "otp", "totp", "cvv", "cvc", "2fa", "tan", "pass ?code", "card ?number")
+_NUMERIC_ANYWHERE = ("(?:verification|security|login|sign.?in|authenticat\\w+) ?code", "one ?time ?code")
+
+
+def _question_pattern(anywhere: Iterable[str], as_words: Iterable[str]) -> re.Pattern[str]:
+    # Folded as the texts will be.
+    parts = [fold(each).text for each in anywhere]
+    return re.compile(f"{'|'.join(parts)}|\\b(?:{'|'.join(as_words)})\\b")
+
+
+_ASKED = _question_pattern((*_ANYWHERE, *_NUMERIC_ANYWHERE), (*_AS_WORDS, *_NUMERIC)).pattern
+# “Do not give us your PIN”: nothing but such words may stand between, so that only this is taken for a warning.
+_WARNING = re.compile(
+    r"\b(?:do \*{0,2}not\*{0,2}|don't|never|\*{1,2}never\*{1,2}) (?:ever )?"
+    r"(?:give|enter|send|share|tell|type|provide|include|paste|use) (?:(?:us|me|them|anyone|any|your|the|a|real) )*"
+    rf"(?:{_ASKED})"
+)
+_IN_TEXT = _question_pattern(_ANYWHERE, _AS_WORDS)
+_IN_NUMBER = _question_pattern(_NUMERIC_ANYWHERE, _NUMERIC)
+
+
+def seems_to_ask(texts: Iterable[str], *, number: bool = False) -> bool:
+    """Return whether one of `texts` seems to ask for a secret that can be typed, but for a warning not to give one."""
+    pattern = _IN_NUMBER if number else _IN_TEXT
+    return any(pattern.search(_WARNING.sub(" ", fold(words(text)).text)) for text in texts)

@@ -38,7 +38,7 @@ class _TooMuchWork(Exception):
 
 
 class _Work:
-    """The number of comparisons that are left."""
+    """Counter of the comparisons that are left."""
 
     def __init__(self) -> None:
         self._left = COMPARISONS

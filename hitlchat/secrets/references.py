@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from django.conf import settings
 
 from hitlchat.base import environment
+from hitlchat.base.sentences import translatable
 
 REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 OTHERS = ("DJANGO_*", "PG*", "*_PROXY", "LD_*", "SSH_*")
@@ -29,12 +30,12 @@ def names(text: str) -> Iterator[str]:
 def withheld(name: str) -> str | None:
     """Return why nobody may refer to this variable; None if they may."""
     if name in environment.ASKED:
-        return f"{name} belongs to hitlchat itself and is not for tools."
+        return translatable(f"{name} belongs to hitlchat itself and is not for tools.")
     listed = any(fnmatch.fnmatchcase(name, allowed) for allowed in settings.TOOLS_ENV)
     if settings.TOOLS_ENV and not listed:
-        return f"{name} is not among the variables that tools may use (TOOLS_ENV)."
+        return translatable(f"{name} is not among the variables that tools may use (TOOLS_ENV).")
     if not listed and any(fnmatch.fnmatch(name.upper(), pattern) for pattern in OTHERS):
-        return f"{name} is for other programs; to let tools use it, name it in TOOLS_ENV."
+        return translatable(f"{name} is for other programs; to let tools use it, name it in TOOLS_ENV.")
     return None
 
 

@@ -29,7 +29,7 @@ def unseal(token: str, purpose: str) -> str:
         text = _box(purpose, *_keys()).decrypt(token.encode()).decode()
     except InvalidToken as error:
         raise Unsealable(
-            "It was sealed with another SECRET_KEY: name that one in SECRET_KEY_FALLBACKS, or enter the secret anew."
+            "It was sealed with another SECRET_KEY: name that one in SECRET_KEY_FALLBACKS, or enter the secret again."
         ) from error
     # Decoding passes over what is no base64, and over what follows its end: another text of the same bytes is no token.
     if base64.urlsafe_b64encode(base64.urlsafe_b64decode(token)).decode("ascii") != token:

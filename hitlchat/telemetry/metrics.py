@@ -10,24 +10,31 @@ old enough that none can appear before them any more. What is behind the mark is
 import json
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from itertools import accumulate
 from typing import Any, Final, NamedTuple
 
+from django.conf import settings
+from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import BooleanField, Case, Count, F, Max, Min, OuterRef, QuerySet, Subquery, When
+from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
+from django.utils.crypto import constant_time_compare
+from django.views.decorators.http import require_GET
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
+from hitlchat.accounts.models import Token, TokenKind
+from hitlchat.accounts.roles import may_administer
 from hitlchat.agent.loop import GUARDED
 from hitlchat.gate import queue
+from hitlchat.gate.deciders import COUNTED
 from hitlchat.gate.models import AuditEvent, CallerKind, ToolCall
-from hitlchat.gate.quorum import COUNTED
 from hitlchat.gate.results import NOBODY_ASKED_STATUS
 from hitlchat.gate.sources import is_registered
 from hitlchat.gate.status import SETTLED, Status
@@ -192,8 +199,6 @@ def _fold(mark: Mark, until: int) -> None:
     mark.save(update_fields=["event_id"])
 
 
-CONTENT_TYPE: Final = CONTENT_TYPE_PLAIN_0_0_4
-
 COUNTERS: Final = {
     DECISIONS: ("Questions by what they ended in, and calls that a rule refused.", ["side", "outcome"]),
     ANSWERS: ("What people said, by how they were known.", ["verdict", "means"]),
@@ -217,15 +222,9 @@ class Numbers(Collector):
 
 def text() -> bytes:
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Undescribed())
+    # Without being asked for its numbers now, which would be a second look at the database.
+    registry.register(Numbers())
     return generate_latest(registry)
-
-
-class _Undescribed(Numbers):
-    """Registered without being asked for its numbers, which would be a second look at the database."""
-
-    def describe(self) -> Iterable[Metric]:
-        return []
 
 
 def _counter(name: str, words: str, labels: list[str], found: Totals) -> Metric:
@@ -256,3 +255,38 @@ def _waiting() -> Iterator[Metric]:
 def _unsealed() -> Metric:
     words = "How old the oldest event is that is not sealed yet; 0 if all are."
     return GaugeMetricFamily("hitlchat_record_oldest_unsealed_seconds", words, sealing.unsealed_seconds())
+
+
+NOT_FOR_YOU = (
+    "For administrators: sign in as one, or send a personal token of one, or HITL_METRICS_TOKEN, as "
+    "“Authorization: Bearer …”.\n"
+)
+
+
+@require_GET
+def page(request: HttpRequest) -> HttpResponse:
+    """Answer `GET /metrics`, for administrators and holders of its token.
+
+    Being on the same machine is no credential: so is a proxy that speaks for the whole world.
+    """
+    if not _may_read(request):
+        response = HttpResponse(NOT_FOR_YOU, status=401, content_type="text/plain; charset=utf-8")
+        response["WWW-Authenticate"] = "Bearer"
+        return response
+    return HttpResponse(text(), content_type=CONTENT_TYPE_PLAIN_0_0_4)
+
+
+def _may_read(request: HttpRequest) -> bool:
+    if "Authorization" not in request.headers:
+        return isinstance(request.user, User) and may_administer(request.user)
+    scheme, _, secret = request.headers["Authorization"].partition(" ")
+    if scheme.lower() != "bearer":
+        return False
+    wanted = settings.HITL_METRICS_TOKEN
+    if wanted and constant_time_compare(secret.strip(), wanted):
+        return True
+    token = Token.find(secret.strip())
+    if token is None or token.kind == TokenKind.MCP or not may_administer(token.user):
+        return False
+    token.note_use()
+    return True

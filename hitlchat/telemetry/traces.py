@@ -1,13 +1,12 @@
-"""Traces by OTLP over HTTP. Imported only where an endpoint is set.
-
-Names and attributes are those of the GenAI semantic conventions (opentelemetry.io/docs/specs/semconv/gen-ai/). Ids of
-traces are ours: of a run, that of all that belongs to it; of a program's call, that of the call. So a run that waits
-for days and goes on in another process is one trace, and nothing has to be handed over.
+"""Calls as spans: how long somebody was waited for, and how long the tool took. Made from the record once it is over:
+whichever process asked, answered and performed.
 """
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
@@ -19,11 +18,84 @@ from opentelemetry.sdk.resources import SERVICE_NAME, Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
-from opentelemetry.trace import NonRecordingSpan, SpanContext, SpanKind, Status, StatusCode, TraceFlags
+from opentelemetry.trace import NonRecordingSpan, SpanContext, SpanKind, StatusCode, TraceFlags
 
+from hitlchat.agent.models import Message
 from hitlchat.base import tracing
+from hitlchat.gate.models import Approval, Decision, ToolCall
+from hitlchat.gate.status import SETTLED, Status
 from hitlchat.gate.transition import call_moved
-from hitlchat.telemetry import call_spans
+
+RAN: Final = frozenset({Status.SUCCEEDED, Status.FAILED, Status.UNKNOWN})
+LARGE: Final = ("arguments", "result", "output", "approval__disclosure", "approval__prompt")
+
+
+@dataclass(frozen=True)
+class FinishedSpan:
+    """A span; `trace` names its trace, whose first span it is if `is_root`."""
+
+    name: str
+    trace: UUID
+    is_root: bool
+    start: datetime
+    end: datetime
+    attributes: dict[str, Any]
+    error: bool = False
+
+
+def spans_of(*, call_id: UUID, status: Status, **_: Any) -> Iterator[FinishedSpan]:
+    """Yield what is over, now that the call has this status; nothing while it goes on, or if it never did anything."""
+    if status not in SETTLED:
+        return
+    call = ToolCall.objects.select_related("approval").defer(*LARGE).get(pk=call_id)
+    run = Message.objects.filter(pk=call.turn_id).values_list("run_id", flat=True).first() if call.turn_id else None
+    asked: Approval | None = getattr(call, "approval", None)
+    if status in RAN and call.started_at and call.settled_at:
+        yield _executed(call, run)
+    if asked is not None and call.settled_at:
+        # Of a call of a program that did not run, it is all that there is.
+        yield _waited(call, asked, run, is_root=run is None and status not in RAN)
+
+
+def _executed(call: ToolCall, run: UUID | None) -> FinishedSpan:
+    assert call.started_at is not None
+    assert call.settled_at is not None
+    said: dict[str, Any] = {
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool.name": call.tool_name,
+        "gen_ai.tool.type": "function",
+        "gen_ai.tool.call.id": str(call.pk),
+        **_both(call),
+    }
+    if call.status != Status.SUCCEEDED:
+        said["error.type"] = str((call.error or {}).get("kind") or call.status)
+    name = f"execute_tool {call.tool_name}"
+    bad = call.status != Status.SUCCEEDED
+    return FinishedSpan(name, run or call.pk, run is None, call.started_at, call.settled_at, said, bad)
+
+
+def _waited(call: ToolCall, asked: Approval, run: UUID | None, *, is_root: bool) -> FinishedSpan:
+    answers = Decision.objects.filter(approval=asked, round=call.round).order_by("decided_at")
+    last = answers.values_list("decided_at", "means").last()
+    end, means = last or (call.settled_at, "system")
+    assert end is not None
+    outcome = "approved" if call.status in RAN else call.status
+    said = {"hitlchat.approval.id": str(asked.pk), "hitlchat.outcome": outcome, "hitlchat.means": means, **_both(call)}
+    return FinishedSpan(
+        "wait_for_approval", run or call.pk, is_root, asked.created_at, max(end, asked.created_at), said
+    )
+
+
+def _both(call: ToolCall) -> dict[str, Any]:
+    where = {"gen_ai.conversation.id": str(call.conversation_id)} if call.conversation_id else {}
+    return {
+        **where,
+        "hitlchat.call.id": str(call.pk),
+        "hitlchat.source": call.source,
+        "hitlchat.risk": call.risk_level,
+        "hitlchat.caller": call.caller_kind,
+    }
+
 
 AGENT: Final = "hitlchat"
 EXPORT_SECONDS: Final = 5
@@ -85,12 +157,12 @@ class Traces:
         with self._watched(self._tracer.start_span(f"chat {model}", kind=SpanKind.CLIENT, attributes=said)) as span:
             yield span
 
-    def tell(self, told: call_spans.Told) -> None:
-        """A span of what is over, from the record."""
+    def tell(self, told: FinishedSpan) -> None:
+        """Export a span of what is over, from the record."""
         start = {"start_time": _nanoseconds(told.start)}
         span = self._started(told.name, told.trace, is_root=told.is_root, attributes=told.attributes, **start)
         if told.error:
-            span.set_status(Status(StatusCode.ERROR))
+            span.set_status(StatusCode.ERROR)
         span.end(_nanoseconds(told.end))
 
     def _started(self, name: str, root: UUID, *, is_root: bool, **more: Any) -> trace.Span:
@@ -109,7 +181,7 @@ class Traces:
             with trace.use_span(started, record_exception=False, set_status_on_exception=False):
                 yield span
         except Exception as error:
-            started.set_status(Status(StatusCode.ERROR))
+            started.set_status(StatusCode.ERROR)
             started.set_attribute("error.type", type(error).__name__)
             raise
         finally:
@@ -117,12 +189,12 @@ class Traces:
             started.end()
 
     def _on_move(self, **moved: Any) -> None:
-        for told in call_spans.of(**moved):
+        for told in spans_of(**moved):
             self.tell(told)
 
 
 def within(root: UUID) -> Context:
-    """Below the first span of this trace, whichever process made that."""
+    """Return the context below the first span of this trace, whichever process made that."""
     parent = SpanContext(root.int, root.int & _LOW, is_remote=True, trace_flags=TraceFlags(TraceFlags.SAMPLED))
     return trace.set_span_in_context(NonRecordingSpan(parent), Context())
 

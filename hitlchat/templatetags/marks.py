@@ -1,16 +1,21 @@
 """Small marks used on every page: icons, and text with its hidden characters made visible."""
 
+import math
 from datetime import datetime
+from decimal import Decimal
 from typing import Any
 
 from django import template
+from django.conf import settings
 from django.utils import timezone
+from django.utils.formats import date_format, number_format
 from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext, gettext_noop
 
-from hitlchat.base import canonical
+from hitlchat.base import canonical, sentences
 from hitlchat.base.visible import Seen, see
-from hitlchat.gate import contents, decide, disclosure, placing
+from hitlchat.gate import contents, decide, disclosure, placing, question
 from hitlchat.gate.card import RISK_LABELS
 from hitlchat.gate.models import ToolCall
 from hitlchat.gate.status import Status
@@ -42,8 +47,35 @@ def icon(name: str, extra: str = "") -> SafeString:
 def status_chip(status: str) -> SafeString:
     known = Status(status)
     return format_html(
-        '<span class="status" data-status="{}">{}{}</span>', known.value, icon(STATUS_ICONS[known]), known.label
+        '<span class="status" data-status="{}">{}{}</span>',
+        known.value,
+        icon(STATUS_ICONS[known]),
+        gettext(known.label),
     )
+
+
+@register.simple_tag
+def call_chip(call: ToolCall) -> SafeString:
+    """Return the status of a call; of a question to a person that it was answered."""
+    if call.status != Status.SUCCEEDED or not question.is_one(call):
+        return status_chip(call.status)
+    words = '<span class="status" data-status="succeeded">{}{}</span>'
+    return format_html(words, icon("check"), gettext("answered"))
+
+
+@register.filter
+def grouped(number: int) -> str:
+    """Return a number with its thousands apart."""
+    return number_format(number, use_l10n=True, force_grouping=True)
+
+
+@register.filter
+def money(amount: float) -> str:
+    """Return an amount in the installation's currency: with two digits that say something, however small it is."""
+    digits = 2 if amount >= 1 or amount == 0 else min(6, 1 - math.floor(math.log10(amount)))
+    # Rounded here, since Django would cut.
+    rounded = Decimal(f"{amount:.{digits}f}")
+    return f"{number_format(rounded, digits, use_l10n=True, force_grouping=True)} {settings.MODEL_CURRENCY}"
 
 
 @register.filter
@@ -73,15 +105,17 @@ def given(call: ToolCall) -> str:
 
 @register.simple_tag
 def risk_chip(level: int, extra: str = "") -> SafeString:
-    return format_html('<span class="risk {}" data-level="{}">L{} {}</span>', extra, level, level, RISK_LABELS[level])
+    return format_html(
+        '<span class="risk {}" data-level="{}">L{} {}</span>', extra, level, level, gettext(RISK_LABELS[level])
+    )
 
 
 @register.filter
 def until(moment: datetime) -> str:
     """A deadline by the server's clock, with its zone: what a page says where no script counts down."""
     local = timezone.localtime(moment)
-    day = "" if local.date() == timezone.localdate() else f"{local.day} {local:%b %Y}, "
-    return f"until {day}{local:%H:%M:%S %Z}"
+    day = "" if local.date() == timezone.localdate() else f"{date_format(local, 'j M Y')}, "
+    return gettext("until {moment}").format(moment=f"{day}{local:%H:%M:%S %Z}")
 
 
 @register.simple_tag
@@ -102,6 +136,24 @@ def seen(text: object) -> SafeString:
     if shown.right_to_left:
         return format_html('<bdi class="readable" dir="auto">{}</bdi>', SafeString(html))
     return SafeString(html)
+
+
+# Roles in the middle of a sentence.
+gettext_noop("member"), gettext_noop("approver"), gettext_noop("author"), gettext_noop("administrator")
+
+
+@register.filter
+def translated(text: str | Seen) -> str | Seen:
+    """Return a stored English sentence in the language of the page, where it has a translation."""
+    stored = text.plain if isinstance(text, Seen) else str(text)
+    found = sentences.translated(stored)
+    return text if found == stored else found
+
+
+@register.filter
+def translated_parts(text: str) -> str:
+    """Return parts of a sentence, such as what a field of a form expects, in the language of the page."""
+    return sentences.translated_parts(text)
 
 
 @register.filter

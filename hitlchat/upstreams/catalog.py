@@ -1,21 +1,26 @@
-"""The rows that exposed tools have in the gate: what they say, whether they are in the catalog, what waits for them."""
+"""The rows that exposed tools have in the gate: what they say, whether they are in the catalog, and their history."""
 
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Any
 from uuid import UUID
 
+from django.utils.translation import gettext_noop
+
 from hitlchat.base import canonical
 from hitlchat.base.canonical import storable
-from hitlchat.gate import tools, withdraw
+from hitlchat.base.sentences import translatable
+from hitlchat.gate import stopping, tools
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import HitlMode, Tool, ToolCall
-from hitlchat.gate.withdraw import NOT_STARTED
-from hitlchat.upstreams import history, judging, reaching
+from hitlchat.gate.stopping import NOT_STARTED
+from hitlchat.gate.transition import note
+from hitlchat.upstreams import endpoint
 from hitlchat.upstreams.models import ComposedTool, ToolEvent, ToolState, UpstreamServer
+from hitlchat.upstreams.risk.fingerprint import Offered
 from hitlchat.upstreams.risk.limits import checkable
-from hitlchat.upstreams.risk.scan import trips
-from hitlchat.upstreams.risk.server import Assessment
+from hitlchat.upstreams.risk.rubric import Assessment, assess_server, assess_tool, compose
+from hitlchat.upstreams.risk.scan import Known, findings_of, trips
 
 CHANGED = "Its server changed its definition after it was accepted."
 
@@ -31,12 +36,14 @@ def state_of(tool: ComposedTool, ceiling: int) -> tuple[ToolState, str]:
     if tool.held or tool.seen_digest != tool.pinned_digest or tool.seen_profile != tool.pinned_profile:
         return ToolState.WITHHELD, CHANGED
     if tool.risk_inherent > ceiling:
-        return ToolState.WITHHELD, f"Its risk is L{tool.risk_inherent}; at most L{ceiling} is offered here."
+        return ToolState.WITHHELD, translatable(
+            f"Its risk is L{tool.risk_inherent}; at most L{ceiling} is offered here."
+        )
     return ToolState.EXPOSED, ""
 
 
 def move(tool: ComposedTool, ceiling: int) -> ToolState | None:
-    """Bring the state up to date; the one before if it is another one now."""
+    """Update the state of a tool; return the one before if it changed."""
     before = ToolState(tool.state)
     tool.state, tool.reason = state_of(tool, ceiling)
     return before if before != tool.state else None
@@ -46,8 +53,54 @@ SOURCE = "upstream"
 LONGEST_TITLE = 120
 MOST_REASONS = 6
 AT_A_TIME = 100
+EVENTS_AT_A_TIME = 500
+MOST_KNOWN = 10_000
 RISK_COLUMNS = ["risk_inherent", "risk_effective", "risk_floor", "risk_reasons"]
 UNSEEN = {ToolState.NEW, ToolState.HIDDEN}
+
+
+def known_to(server: UpstreamServer) -> Known:
+    """Return the names of all tools and servers other than `server` and its own."""
+    tools = Tool.objects.exclude(composed__server=server).filter(published=True)
+    servers = UpstreamServer.objects.exclude(pk=server.pk)
+    return Known(
+        frozenset(tools.values_list("name", flat=True)[:MOST_KNOWN]),
+        frozenset(servers.values_list("name", flat=True)[:MOST_KNOWN]),
+    )
+
+
+def event_of(
+    tool: ComposedTool, server: UpstreamServer, name: str, actor: Actor, *, pinned: bool = False, **data: Any
+) -> ToolEvent:
+    """Return an event, not stored yet. `pinned`: with the record that was accepted; else the one that was seen."""
+    record = tool.pinned if pinned else tool.seen
+    return ToolEvent(
+        tool=tool,
+        server_name=server.name,
+        tool_name=tool.name,
+        name=name,
+        actor_id=actor.user_id,
+        means=actor.means,
+        digest=tool.pinned_digest if pinned else tool.seen_digest,
+        record=record if pinned or name == "tool.changed" else None,
+        data=data,
+    )
+
+
+def store_events(events: Iterable[ToolEvent]) -> None:
+    ToolEvent.objects.bulk_create(events, batch_size=EVENTS_AT_A_TIME)
+
+
+def note_accepted(tool: ComposedTool, actor: Actor, before: str) -> None:
+    """Put on record that somebody accepted what the server lists now; `before`: the digest accepted until then."""
+    data = {
+        "tool": tool.tool.name if tool.tool else tool.name,
+        "server": tool.server.name,
+        "listedAs": tool.name,
+        "before": {"digest": before},
+        "after": {"digest": tool.pinned_digest},
+    }
+    note(None, "tool.accepted", actor=actor, data=data)
 
 
 class Update:
@@ -61,29 +114,31 @@ class Update:
 
     @cached_property
     def _facts(self) -> Any:
-        return reaching.facts_of(self.server, writes=self.server.writes)
+        return endpoint.facts_of(self.server, writes=self.server.writes)
 
     @cached_property
     def _identity(self) -> str:
-        return reaching.identity_of(self.server)
+        return endpoint.identity_of(self.server)
 
     @cached_property
     def _address(self) -> str:
-        return reaching.address_of(self.server)
+        return endpoint.address_of(self.server)
 
     @cached_property
     def _added(self) -> list[str]:
-        """Return what the arguments do not show (SR-7)."""
-        names = reaching.secret_names(self.server)
-        return [f"The connection carries secrets that are added here: {', '.join(names)}."] if names else []
+        """Return sentences about the secrets that are added to the arguments (SR-7)."""
+        names = endpoint.secret_names(self.server)
+        return (
+            [translatable(f"The connection carries secrets that are added here: {', '.join(names)}.")] if names else []
+        )
 
     def follow(self, row: ComposedTool, own: Assessment | None = None, *, changed: str = "") -> None:
-        """Risk, row in the gate, and state, as they follow from what `row` is now. `own`: its own risk, if known;
+        """Update risk, gate row and state from what `row` is now. `own`: its own risk, if known;
         `changed`: why it is another tool than was approved, if it turns out to be.
         """
         self.assess(row, own)
         if row.tool is not None and self._refresh(row, row.tool):
-            self._ended.setdefault(row.tool.pk, changed or "the tool was changed")
+            self._ended.setdefault(row.tool.pk, changed or gettext_noop("the tool was changed"))
         before = move(row, self.ceiling)
         if before is None or row.tool_id is None:
             return
@@ -94,18 +149,18 @@ class Update:
             self._ended.setdefault(row.tool_id, _why_ended(row))
 
     def add(self, row: ComposedTool, name: str, *, pinned: bool = False, **data: Any) -> None:
-        """Add an event to its history."""
-        self.events.append(history.event(row, self.server, name, self.actor, pinned=pinned, **data))
+        """Add an event to the tool's history."""
+        self.events.append(event_of(row, self.server, name, self.actor, pinned=pinned, **data))
 
     def assess(self, row: ComposedTool, own: Assessment | None = None) -> None:
         if own is None and (own := self._own.get(row.seen_digest)) is None:
-            own = judging.reassess(row.seen, self._facts)
+            own = assess_tool(Offered.from_json(row.seen), self._facts)
         self._own[row.seen_digest] = own
-        found = judging.composed(
+        found = compose(
+            assess_server(self._facts),
             own,
-            self._facts,
             gated=is_gated(row),
-            poisoned=trips(judging.findings_of(row.warnings)),
+            poisoned=trips(findings_of(row.warnings)),
         )
         row.risk_inherent, row.risk_effective = found.inherent, found.effective
         row.risk_floor = found.floor.id if found.floor else ""
@@ -132,7 +187,7 @@ class Update:
 
     def finish(self) -> None:
         """Store the history, bring the catalog in step with the states, and withdraw what has lost its tool."""
-        history.store(self.events)
+        store_events(self.events)
         keep_catalog(self.server, self.actor)
         end_calls(self._ended, self.actor)
 
@@ -149,10 +204,10 @@ class Update:
         )
 
     def _sentences(self, row: ComposedTool) -> list[str]:
-        where = f"It runs on the upstream server {self.server.name}, at {self._address}, as “{row.name}”."
-        level = f"Its risk is L{row.risk_inherent}."
+        where = translatable(f"It runs on the upstream server {self.server.name}, at {self._address}, as “{row.name}”.")
+        level = translatable(f"Its risk is L{row.risk_inherent}.")
         if row.risk_effective != row.risk_inherent:
-            level = (
+            level = translatable(
                 f"Its risk is L{row.risk_inherent}; since every call is asked about it counts as L{row.risk_effective}."
             )
         added = self._added
@@ -216,11 +271,11 @@ def keep_catalog(server: UpstreamServer, actor: Actor) -> None:
 def end_calls(reasons: Mapping[UUID, str], actor: Actor) -> None:
     """Withdraw what has not started of these tools, each for its reason."""
     for tool_id in _with_open_calls(reasons):
-        withdraw.withdraw_tool(tool_id, actor=actor, why=reasons[tool_id])
+        stopping.withdraw_tool(tool_id, actor=actor, why=reasons[tool_id])
 
 
 def _with_open_calls(ids: Iterable[UUID]) -> set[UUID]:
-    """Return those of these tools that have any: there are few open calls, and there may be thousands of tools."""
+    """Return which of these tools have open calls: those are few, and tools may be thousands."""
     wanted = set(ids)
     if not wanted:
         return wanted
@@ -236,9 +291,9 @@ def _event_name(row: ComposedTool, before: ToolState) -> str:
 
 def _why_ended(row: ComposedTool) -> str:
     return {
-        ToolState.GONE.value: "its server does not offer the tool any more",
-        ToolState.HIDDEN.value: "the tool is not exposed any more",
-        ToolState.UNFIT.value: "its server changed the tool to what cannot be offered",
+        ToolState.GONE.value: gettext_noop("its server does not offer the tool any more"),
+        ToolState.HIDDEN.value: gettext_noop("the tool is not exposed any more"),
+        ToolState.UNFIT.value: gettext_noop("its server changed the tool to what cannot be offered"),
     }.get(row.state, f"the tool is withheld: {row.reason[:1].lower()}{row.reason[1:].rstrip('.')}")
 
 

@@ -1,19 +1,19 @@
 """Changes of an upstream's tool: what somebody wants, whether that loosens anything, and what speaks against it."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 from hitlchat.base import canonical
 from hitlchat.base.canonical import storable
+from hitlchat.base.sentences import translatable
 from hitlchat.gate import loosening as gate
 from hitlchat.gate import prompt
 from hitlchat.gate.loosening import Guard, guard_of
 from hitlchat.gate.models import LONGEST_DEADLINE, HitlMode
-from hitlchat.upstreams import judging
 from hitlchat.upstreams.models import ComposedTool, ToolEvent
 from hitlchat.upstreams.risk import aliases, limits
-from hitlchat.upstreams.risk.scan import Known, blocks
+from hitlchat.upstreams.risk.scan import Known, blocks, findings_of
 
 SETTINGS = ("hitl_mode", "prompt_template", "condition", "deadline_seconds", "signed_in_only")
 # In place of seconds to answer: those of the installation.
@@ -79,7 +79,7 @@ class Loosening:
 
     @property
     def unseen(self) -> bool:
-        """Could it run without anyone being asked at all?"""
+        """Return whether the tool could run without anyone being asked at all."""
         return self.before != self.after or self.exposes or self.rule
 
 
@@ -113,6 +113,11 @@ def settled(row: ComposedTool) -> str:
     return canonical.sha256({**told(row), "exposed": row.exposed})
 
 
+def stamp(row: ComposedTool) -> str:
+    """Return a stamp of all that a person sees of the tool before they change it: its record, and its settings."""
+    return f"{row.seen_digest}.{settled(row)}"
+
+
 def guard(row: ComposedTool) -> Guard:
     """Return what has people asked now, or would from the start."""
     return guard_of(row.tool) if row.tool else Guard(HitlMode.REQUIRED.value)
@@ -127,12 +132,12 @@ def guard_after(row: ComposedTool, change: Change) -> Guard:
 
 
 def lowers(row: ComposedTool, mode: str | None) -> bool:
-    """Would `mode` ask less often than the tool does now, or than it would from the start?"""
+    """Return whether `mode` asks less often than the tool does now, or than it would from the start."""
     return gate.lowers(guard(row), guard_after(row, Change(row.pk, hitl_mode=mode)))
 
 
 def loosens(row: ComposedTool, change: Change) -> bool:
-    """Could the tool run, without anyone being asked who is known, where it could not before?"""
+    """Return whether the tool could run without asking a known person where it could not before."""
     after = guard_after(row, change)
     return bool(gate.weaker(guard(row), after)) or (after.mode != HitlMode.REQUIRED and change.exposes(row))
 
@@ -141,17 +146,13 @@ def loosening(row: ComposedTool, change: Change) -> Loosening | None:
     """Return what somebody should be asked about before `change`, if it loosens anything."""
     if not loosens(row, change):
         return None
-    before, rule = _mode(row), row.tool.condition if row.tool else ""
-    condition = rule if change.condition is None else change.condition
-    return Loosening(
-        tool=row.pk,
-        server=row.server.name,
-        name=row.name,
-        risk=row.risk_inherent,
-        before=before,
-        after=change.hitl_mode or before,
+    back = loosening_back(row)
+    condition = back.condition if change.condition is None else change.condition
+    return replace(
+        back,
+        after=change.hitl_mode or back.before,
         exposes=change.exposes(row),
-        rule=condition != rule,
+        rule=condition != back.condition,
         condition=condition,
         trusts=gate.trusts(guard(row), guard_after(row, change)),
     )
@@ -159,32 +160,28 @@ def loosening(row: ComposedTool, change: Change) -> Loosening | None:
 
 def loosening_back(row: ComposedTool) -> Loosening:
     """Return what is to be asked about before a withheld tool comes back with the settings that it has."""
-    mode, rule = _mode(row), row.tool.condition if row.tool else ""
+    now = guard(row)
     return Loosening(
         tool=row.pk,
         server=row.server.name,
         name=row.name,
         risk=row.risk_inherent,
-        before=mode,
-        after=mode,
+        before=now.mode,
+        after=now.mode,
         exposes=True,
         rule=False,
-        condition=rule,
+        condition=now.condition,
     )
 
 
 def rewords(row: ComposedTool, change: Change) -> bool:
-    """Would whoever approves read something else of the tool than its server or a person wrote?"""
+    """Return whether the approver would read other texts of the tool than its server or a person wrote."""
     standing = {
         "alias": row.tool.name if row.tool else "",
         "description": row.description,
         "prompt_template": row.tool.prompt_template if row.tool else "",
     }
     return any(getattr(change, name) not in {None, words} for name, words in standing.items())
-
-
-def _mode(row: ComposedTool) -> str:
-    return row.tool.hitl_mode if row.tool else HitlMode.REQUIRED.value
 
 
 LONGEST = {"description": limits.LONGEST_DESCRIPTION, "prompt_template": 500, "condition": 2000}
@@ -196,18 +193,21 @@ OWN_WORDS = "Give it a description of your own."
 
 
 def check(row: ComposedTool, change: Change, ceiling: int, known: Known) -> list[str]:
-    """Empty if the change can be made. `row` has been assessed, and `known` are the names of what is not its own."""
+    """Return what speaks against a change; empty if it can be made.
+
+    `row` has been assessed, and `known` are the names of what is not its own.
+    """
     plain = (*_texts(row, change), *_rules(row, change))
     return [*plain, *_exposing(row, change, ceiling), *_speaking(row, change, known)]
 
 
 def suspicion(row: ComposedTool) -> str | None:
     """Return what has to be read before anyone is let near the tool, as its server lists it now."""
-    findings = judging.findings_of(row.warnings)
+    findings = findings_of(row.warnings)
     if not blocks(findings):
         return None
     said = next(found.sentence for found in findings if found.severity == "block")
-    return f"Its texts are suspicious ({said}) Read the warnings, and say that you did."
+    return translatable(f"Its texts are suspicious ({said}) Read the warnings, and say that you did.")
 
 
 def sending_elsewhere(row: ComposedTool, known: Known) -> Iterator[str]:
@@ -233,13 +233,13 @@ def _texts(row: ComposedTool, change: Change) -> Iterator[str]:
     for field, most in LONGEST.items():
         text = getattr(change, field) or ""
         if len(text) > most:
-            yield f"{WORDS[field]}: at most {most:,} characters, not {len(text):,}."
+            yield translatable(f"{WORDS[field]}: at most {most:,} characters, not {len(text):,}.")
         elif storable(text) != text:
-            yield f"{WORDS[field]}: it has a character that cannot be kept, such as U+0000."
+            yield translatable(f"{WORDS[field]}: it has a character that cannot be kept, such as U+0000.")
     if change.digest is not None and change.digest != row.seen_digest:
         yield "It has changed since you looked at it. Look at it once more."
     elif change.settled is not None and change.settled != settled(row):
-        yield f"{_who_changed(row)} changed this meanwhile. Look at it once more."
+        yield translatable(f"{_who_changed(row)} changed this meanwhile. Look at it once more.")
 
 
 def _who_changed(row: ComposedTool) -> str:
@@ -249,20 +249,22 @@ def _who_changed(row: ComposedTool) -> str:
 
 def _rules(row: ComposedTool, change: Change) -> Iterator[str]:
     if change.hitl_mode is not None and change.hitl_mode not in HitlMode.values:
-        yield f"HITL mode: expected REQUIRED, CONDITIONAL or DISABLED, not {change.hitl_mode[:20]!r}."
+        yield translatable(f"HITL mode: expected REQUIRED, CONDITIONAL or DISABLED, not {change.hitl_mode[:20]!r}.")
     if change.deadline_seconds not in {None, USUAL} and not 1 <= change.deadline_seconds <= LONGEST_DEADLINE:
-        yield f"Seconds to answer: expected a whole number from 1 to {LONGEST_DEADLINE:,} (30 days), or none."
+        yield translatable(
+            f"Seconds to answer: expected a whole number from 1 to {LONGEST_DEADLINE:,} (30 days), or none."
+        )
     record = row.seen if change.exposes(row) or not row.pinned else row.pinned
     properties = record.get("inputSchema", {}).get("properties", {})
     try:
         prompt.check(change.prompt_template or "", properties if isinstance(properties, dict) else {})
     except prompt.BadTemplate as error:
-        yield f"Approval prompt: {error}"
+        yield translatable(f"Approval prompt: {error}")
     if change.condition and change.condition.strip():
         try:
             compile(f"(\n{change.condition}\n)", "condition", "eval")
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-            yield f"Condition: not a Python expression: {_wrong(error, change.condition)}"
+            yield translatable(f"Condition: not a Python expression: {_wrong(error, change.condition)}")
 
 
 def _wrong(error: Exception, condition: str) -> str:
@@ -280,11 +282,11 @@ def _exposing(row: ComposedTool, change: Change, ceiling: int) -> Iterator[str]:
     if not row.listed:
         yield "Its server does not list it any more."
     for problem in row.problems:
-        yield f"It cannot be offered: {problem}"
+        yield translatable(f"It cannot be offered: {problem}")
     if row.held:
         yield "It changed after it was accepted. Look at the difference and accept it first."
     if row.risk_inherent > ceiling:
-        yield f"Its risk is L{row.risk_inherent}; at most L{ceiling} is offered here."
+        yield translatable(f"Its risk is L{row.risk_inherent}; at most L{ceiling} is offered here.")
     if not change.warnings_read and (said := suspicion(row)):
         yield said
 

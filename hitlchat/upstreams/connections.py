@@ -19,23 +19,23 @@ from hitlchat.base.background import Worker, me
 from hitlchat.base.canonical import storable
 from hitlchat.base.database import in_db
 from hitlchat.base.lease import SLACK
+from hitlchat.base.sentences import translatable
 from hitlchat.gate.actor import SYSTEM
 from hitlchat.gate.models import ToolCall
-from hitlchat.upstreams import catalog, discovering, drafts, reaching
+from hitlchat.upstreams import catalog, discovery, endpoint, server_draft
 from hitlchat.upstreams.catalog import CHANGED
 from hitlchat.upstreams.client import Listing, ListingFailed, NeverRan, Outcome, Pool, Status, Trial, try_connect
-from hitlchat.upstreams.discovering import Listed
-from hitlchat.upstreams.drafts import ServerDraft
-from hitlchat.upstreams.models import ComposedTool, ServerState, ToolState, UpstreamServer
-from hitlchat.upstreams.oauth import refresh
-from hitlchat.upstreams.reaching import around
-from hitlchat.upstreams.risk.offered import Connection
+from hitlchat.upstreams.discovery import Listed
+from hitlchat.upstreams.endpoint import around
+from hitlchat.upstreams.models import AWAY, ComposedTool, ServerState, ToolState, UpstreamServer
+from hitlchat.upstreams.oauth.tokens import credential
+from hitlchat.upstreams.risk.fingerprint import Connection
+from hitlchat.upstreams.server_draft import ServerDraft
 
 # So long the word of a process counts that is connected: others may just have no way to the server.
 # It is given anew at least with every look at the connection's health, each half minute.
 COUNTS_FOR = timedelta(seconds=75)
 MOST_NOTES = 20
-_GONE = {ServerState.DOWN, ServerState.SIGN_IN, ServerState.UNUSABLE}
 
 
 def report(server_id: UUID, revision: int, status: Status) -> bool:
@@ -86,7 +86,7 @@ def _write(server_id: UUID, revision: int, columns: dict[str, Any]) -> bool:
             return True
         if columns["state"] != ServerState.UP and _another_is_connected(row):
             return server.present
-        if columns["state"] in _GONE and server.present:
+        if columns["state"] in AWAY and server.present:
             server.present = False
             catalog.keep_catalog(server, SYSTEM)
         who = {"reported_by": me(), "reported_at": database.now(), "present": server.present}
@@ -121,7 +121,10 @@ class Target:
 
 
 def target_of(call: ToolCall) -> Target:
-    """NoTarget."""
+    """Return where a call goes.
+
+    Raises: NoTarget
+    """
     rows = ComposedTool.objects.select_related("server", "tool").defer(*_NOT_NEEDED).order_by("pk")
     row = rows.filter(tool_id=call.tool_id).first() if call.tool_id else None
     if row is None or row.tool is None:
@@ -216,7 +219,7 @@ class Upkeep:
         await self._pool.close()
 
     async def _keep(self, row: UpstreamServer) -> Known:
-        """Have the pool know the server as `row` has it. Of two that differ the newer one counts."""
+        """Give the pool the server as `row` has it. Of two that differ the newer one counts."""
         # Without the lock: closing another server's connection takes its time.
         if (known := self._current(row)) is not None:
             return known
@@ -224,10 +227,10 @@ class Upkeep:
             if (known := self._current(row)) is not None:
                 return known
             await self._forget(row.name)
-            fresh = Known(row.pk, row.revision, reaching.connection_of(row))
+            fresh = Known(row.pk, row.revision, endpoint.connection_of(row))
             try:
-                await self._pool.put(reaching.spec_of(row), auth=await in_db(refresh.credential)(row))
-            except reaching.Unusable as error:
+                await self._pool.put(endpoint.spec_of(row), auth=await in_db(credential)(row))
+            except endpoint.Unusable as error:
                 fresh.problem = str(error)
             self._known[row.name] = fresh
             self._unreported.add(row.name)
@@ -252,7 +255,7 @@ class Upkeep:
             try:
                 listed = known.listed = Listed(await self._read(known, name), known.connection)
             except ListingFailed as error:
-                return f"what its server offers could not be read: {error}"
+                return translatable(f"what its server offers could not be read: {error}")
             if known.lost != lost:
                 known.listed = None
                 return "the connection to its server broke just now"
@@ -277,7 +280,7 @@ class Upkeep:
             if known.taken == listing:
                 # The very same the next time, which is seen at once.
                 known.taken = listing
-            elif await discovering.take_in(known.server_id, known.revision, listing):
+            elif await discovery.take_in(known.server_id, known.revision, listing):
                 known.taken = listing
 
     async def _has_tools(self, name: str, listing: Listing) -> None:
@@ -318,7 +321,7 @@ async def end() -> None:
 
 @asynccontextmanager
 async def upkeep() -> AsyncIterator[Upkeep]:
-    """The connections that the server process keeps; in any other process, ones for this once."""
+    """Lend the connections of the server process; any other process opens its own and closes them after."""
     if _serving is not None and _serving.loop is asyncio.get_running_loop():
         yield _serving
         return
@@ -340,12 +343,12 @@ def attempt(server: UpstreamServer) -> Trial:
     May take a minute, and never raises for the server's sake. What is secret is masked in all that it says.
     """
     try:
-        spec = reaching.spec_of(server)
-    except reaching.Unusable as error:
+        spec = endpoint.spec_of(server)
+    except endpoint.Unusable as error:
         return Trial(str(error))
-    return async_to_sync(try_connect)(spec, around(), auth=refresh.credential(server))
+    return async_to_sync(try_connect)(spec, around(), auth=credential(server))
 
 
 def unsaved(draft: ServerDraft, standing: UpstreamServer | None = None) -> UpstreamServer:
     """Return what `draft` would be kept as; secrets that are not given again are those of `standing`. BadServer."""
-    return UpstreamServer(**drafts.columns(draft, standing))
+    return UpstreamServer(**server_draft.columns(draft, standing))

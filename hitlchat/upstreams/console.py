@@ -15,13 +15,13 @@ from rich.text import Text
 
 from hitlchat.base.visible import see
 from hitlchat.gate.models import HitlMode
-from hitlchat.upstreams import composing, gallery, judging, reaching, values
+from hitlchat.upstreams import endpoint, exposure, gallery, server_draft
 from hitlchat.upstreams.client import Trial
-from hitlchat.upstreams.drafts import ServerDraft, draft_of
 from hitlchat.upstreams.models import ComposedTool, ToolState, UpstreamServer
-from hitlchat.upstreams.risk.difference import difference
-from hitlchat.upstreams.risk.server import assess_server
-from hitlchat.upstreams.values import Value
+from hitlchat.upstreams.risk.fingerprint import difference
+from hitlchat.upstreams.risk.rubric import assess_server
+from hitlchat.upstreams.risk.scan import findings_of
+from hitlchat.upstreams.server_draft import ServerDraft, Value, draft_of
 
 WITH_A_SERVER = {
     "show": "everything about one server, but its secrets",
@@ -99,7 +99,10 @@ def _add_accepting(parser: argparse.ArgumentParser) -> None:
 
 
 def described(options: dict[str, Any]) -> ServerDraft:
-    """CommandError."""
+    """Return the draft that the options describe.
+
+    Raises: CommandError
+    """
     if bool(options["url"]) == bool(options["program"]):
         raise CommandError("Expected an address, or --program and what to start.")
     draft = ServerDraft(
@@ -155,20 +158,20 @@ def servers(rows: Iterable[UpstreamServer]) -> str:
 
 def _server(row: UpstreamServer) -> Row:
     exposed = row.exposed_count  # type: ignore[attr-defined]  # annotated by the command
-    risk = f"L{assess_server(reaching.facts_of(row, writes=row.writes)).level}"
+    risk = f"L{assess_server(endpoint.facts_of(row, writes=row.writes)).level}"
     tools = "" if row.tool_count is None else row.tool_count
-    return row.name, reaching.place_of(row), row.transport, row.state, tools, exposed, risk, row.reason
+    return row.name, endpoint.place_of(row), row.transport, row.state, tools, exposed, risk, row.reason
 
 
 def server(row: UpstreamServer) -> str:
     """Everything of one server but its secrets."""
-    risk = assess_server(reaching.facts_of(row, writes=row.writes))
+    risk = assess_server(endpoint.facts_of(row, writes=row.writes))
     facts: list[Row] = [
         ("name", row.name),
         ("transport", row.get_transport_display()),
         *((("command", draft_of(row).command_line),) if row.command else (("url", row.url),)),
-        *(("header", _value(each)) for each in values.read(row.headers)),
-        *(("env", _value(each)) for each in values.read(row.env)),
+        *(("header", _value(each)) for each in server_draft.read_values(row.headers)),
+        *(("env", _value(each)) for each in server_draft.read_values(row.env)),
         ("private address", "allowed" if row.allow_private else "only if the address itself is one"),
         ("seconds for a call", row.call_seconds),
         ("documentation", row.docs_url),
@@ -187,7 +190,7 @@ def server(row: UpstreamServer) -> str:
     return _table(("", ""), (fact for fact in facts if str(fact[1])))
 
 
-def _value(kept: values.Kept) -> str:
+def _value(kept: server_draft.Kept) -> str:
     shown = kept.shown()
     return f"{shown.name}: {SEALED if shown.value is None else shown.value}"
 
@@ -213,7 +216,7 @@ def trial(found: Trial) -> str:
 def tools(rows: Iterable[ComposedTool]) -> str:
     """Return the table of tools, whose servers and rows in the gate are loaded."""
     found = list(rows)
-    aliases = composing.proposals(found)
+    aliases = exposure.proposals(found)
     heads = ("tool", "alias", "state", "HITL", "risk", "warnings", "reason")
     return _table(heads, (_tool(row, aliases[row.pk]) for row in found))
 
@@ -225,7 +228,7 @@ def _tool(row: ComposedTool, alias: str) -> Row:
 
 
 def warnings(row: ComposedTool) -> str:
-    found = judging.findings_of(row.warnings)
+    found = findings_of(row.warnings)
     return _table(("warning", "where", "text"), ((each.sentence, each.where, each.excerpt) for each in found))
 
 

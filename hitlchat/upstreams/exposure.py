@@ -1,25 +1,293 @@
-"""Exposure: which kinds of tools this installation offers at all, and up to which risk."""
+"""Exposure: what is offered, under which names and questions, up to which risk; all changes of one Apply, or none."""
 
-from django.db import transaction
-from django.db.models import F
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from uuid import UUID
 
-from hitlchat.base.database import only
+from django.db import IntegrityError, transaction
+from django.db.models import F, QuerySet
+from django.utils import timezone
+from django.utils.translation import gettext_noop
+
+from hitlchat.base.sentences import translatable
+from hitlchat.gate import stopping, tools
 from hitlchat.gate.actor import Actor
-from hitlchat.gate.models import HitlMode
+from hitlchat.gate.models import HitlMode, Tool
 from hitlchat.gate.transition import note
 from hitlchat.upstreams import catalog
-from hitlchat.upstreams.access import OnlyPeople, require_administrator
-from hitlchat.upstreams.changes import Loosening, NotConfirmed, loosening_back
+from hitlchat.upstreams.catalog import known_to
+from hitlchat.upstreams.changes import (
+    Change,
+    Loosening,
+    NotConfirmed,
+    Refused,
+    Settings,
+    check,
+    loosening,
+    loosening_back,
+    loosens,
+    rewords,
+    sending_elsewhere,
+    suspicion,
+    told,
+)
 from hitlchat.upstreams.models import ComposedTool, Exposure, ExposureMode, ToolState, UpstreamServer
+from hitlchat.upstreams.risk import aliases as rules
+from hitlchat.upstreams.servers import OnlyPeople, require_administrator, require_person
+
+Wanted = tuple[ComposedTool, str | None]
+"""A tool and the alias that somebody wants for it: None for the one that it has, "" for the default."""
+
+
+@dataclass(frozen=True)
+class Names:
+    given: dict[UUID, str]
+    problems: dict[UUID, list[str]]
+
+
+def proposals(rows: Iterable[ComposedTool]) -> dict[UUID, str]:
+    """The alias of each tool: the one it has, else the one it would get. With their servers and tools loaded."""
+    return aliases([(row, None) for row in rows]).given
+
+
+def aliases(wanted: list[Wanted]) -> Names:
+    """Return one alias for each tool, no two alike, and none that another tool has; or what speaks against it."""
+    taken = set(Tool.objects.values_list("name", flat=True))
+    chosen = {row.pk: alias for row, alias in wanted if alias and not (row.tool and row.tool.name == alias)}
+    others = [(row, alias) for row, alias in wanted if row.pk not in chosen]
+    given = _default(others, taken)
+    defaults, alike = set(given.values()), Counter(map(rules.shape, chosen.values()))
+    problems: dict[UUID, list[str]] = {}
+    for row, _ in wanted:
+        if (alias := chosen.get(row.pk)) is None:
+            continue
+        own = {row.tool.name} if row.tool else set()
+        if found := rules.objections(alias, (taken - own) | defaults):
+            problems[row.pk] = [f"Alias: {each.sentence}" for each in found]
+        elif alike[rules.shape(alias)] > 1:
+            problems[row.pk] = [
+                translatable(f"Alias: “{alias}” is, or looks like, what another tool is to be called now.")
+            ]
+        given[row.pk] = alias
+    return Names(given, problems)
+
+
+def _default(wanted: list[Wanted], taken: set[str]) -> dict[UUID, str]:
+    """The alias that each has, unless the default is asked for; new ones keep clear of all others."""
+    has = {row.pk: row.tool.name for row, alias in wanted if row.tool and alias in {None, row.tool.name}}
+    offers = {row.pk: (row.server.name, row.name) for row, _ in wanted if row.pk not in has}
+    own = {row.tool.name for row, _ in wanted if row.tool and row.pk in offers}
+    assigned = rules.assign(offers.values(), taken - own)
+    return has | {pk: assigned[offer] for pk, offer in offers.items()}
+
+
+MISSING = "There is no such tool any more."
+
+
+class NotListed(Refused):
+    """The tool cannot be accepted as it is now: its server does not list it."""
+
+
+def apply(
+    changes: Sequence[Change], actor: Actor, *, confirmed: str | None = None, returning: Sequence[Loosening] = ()
+) -> list[ComposedTool]:
+    """Carry out all of `changes` at once; the tools as they are then, in the same order.
+
+    `confirmed`: the digest of the last NotConfirmed, "" before there was one; None where whoever calls asks by itself.
+    `returning`: what comes back besides and asks less, unless one of `changes` keeps it from that; asked about as well.
+    Refused, NotConfirmed, OnlyAdministrators. OnlyPeople: a program may expose what asks every time; it may not loosen
+    anything, nor choose what the one who approves reads. That it has read the warnings counts for nothing.
+    """
+    require_administrator(actor)
+    wanted = {each.tool: each if actor.is_person else replace(each, warnings_read=False) for each in changes}
+    try:
+        with transaction.atomic():
+            rows = _locked(wanted)
+            if missing := wanted.keys() - rows.keys():
+                raise Refused({tool: [MISSING] for tool in missing})
+            if not actor.is_person and any(_needs_person(rows[pk], change) for pk, change in wanted.items()):
+                raise OnlyPeople
+            asked = _asked(rows, wanted, returning)
+            _apply(rows, wanted, actor, asked if asked.loosenings and confirmed not in {None, asked.digest} else None)
+    except IntegrityError as error:
+        raise Refused({tool: ["Another tool took a name just now. Try again."] for tool in wanted}) from error
+    return [rows[change.tool] for change in changes]
+
+
+def problems(changes: Sequence[Change], ceiling: int, actor: Actor) -> dict[UUID, list[str]]:
+    """Return what would speak against `changes` under this ceiling, for each tool; nothing is locked or changed.
+
+    Of a plan that is still being made: whatever is carried out is checked again.
+    """
+    ids = [change.tool for change in changes]
+    rows = {row.pk: row for row in ComposedTool.objects.select_related("tool", "server").filter(pk__in=ids)}
+    wanted = {change.tool: change for change in changes if change.tool in rows}
+    return _plan(rows, wanted, ceiling, actor)[0].problems | {pk: [MISSING] for pk in ids if pk not in rows}
+
+
+def accept(
+    tool_id: UUID, digest: str, actor: Actor, *, keep_mode: bool = False, warnings_read: bool = False
+) -> ComposedTool:
+    """Accept a tool as its server lists it now, which is the record of this digest.
+
+    It asks every time from then on, unless `keep_mode`: one that asked less did so for what it was before.
+    NotListed. Refused: it has changed again since it was looked at, its texts are suspicious and nobody said that they
+    read the warnings, or models would be sent elsewhere by them. OnlyAdministrators, OnlyPeople.
+    """
+    require_administrator(actor)
+    require_person(actor)
+    with transaction.atomic():
+        row = _locked([tool_id]).get(tool_id)
+        if row is None or not row.listed:
+            raise NotListed({tool_id: ["Its server does not list it any more."]})
+        if row.seen_digest != digest:
+            raise Refused({tool_id: ["It has changed again meanwhile. Look at it once more."]})
+        if not warnings_read and (said := suspicion(row)):
+            raise Refused({tool_id: [said]})
+        if elsewhere := list(sending_elsewhere(row, known_to(row.server))):
+            raise Refused({tool_id: elsewhere})
+        update = catalog.Update(row.server, Exposure.current().ceiling, actor)
+        _accept(row, update, keep_mode=keep_mode)
+        update.follow(row)
+        _save([row])
+        update.finish()
+    return row
+
+
+def _accept(row: ComposedTool, update: catalog.Update, *, keep_mode: bool) -> None:
+    before, changed = told(row), row.held or row.seen_digest != row.pinned_digest
+    accepted = row.pinned_digest
+    _pin(row, update.actor)
+    catalog.note_accepted(row, update.actor, accepted)
+    update.add(row, "tool.accepted", pinned=True)
+    if changed and not keep_mode and row.tool is not None and row.tool.hitl_mode != HitlMode.REQUIRED:
+        _set(row.tool, {"hitl_mode": HitlMode.REQUIRED.value}, update.actor)
+        update.add(row, "tool.configured", before=before, after=told(row))
+
+
+def _needs_person(row: ComposedTool, change: Change) -> bool:
+    return loosens(row, change) or rewords(row, change)
+
+
+def _locked(ids: Iterable[UUID]) -> dict[UUID, ComposedTool]:
+    """Lock tools and their servers, the servers first as everywhere."""
+    found = ComposedTool.objects.filter(pk__in=list(ids))
+    servers = UpstreamServer.objects.select_for_update().filter(pk__in=found.values("server")).order_by("pk")
+    known = {server.pk: server for server in servers}
+    rows = {row.pk: row for row in found.select_related("tool").select_for_update(of=("self",)).order_by("pk")}
+    for row in rows.values():
+        row.server = known[row.server_id]
+    return rows
+
+
+def _asked(rows: dict[UUID, ComposedTool], wanted: dict[UUID, Change], returning: Sequence[Loosening]) -> NotConfirmed:
+    """Return the loosenings to confirm, each tool once and as it is to be."""
+    chosen = [each for pk, change in wanted.items() if (each := loosening(rows[pk], change))]
+    known = {each.tool for each in chosen}
+    others = (_back(each, wanted.get(each.tool)) for each in returning if each.tool not in known)
+    return NotConfirmed([*chosen, *(each for each in others if each)])
+
+
+def _back(back: Loosening, change: Change | None) -> Loosening | None:
+    """Return what a change leaves of a returning loosening, if anything."""
+    if change is None:
+        return back
+    mode = change.hitl_mode or back.after
+    kept = change.exposed is False or mode == HitlMode.REQUIRED
+    return None if kept else replace(back, before=mode, after=mode)
+
+
+def _apply(
+    rows: dict[UUID, ComposedTool], wanted: dict[UUID, Change], actor: Actor, asked: NotConfirmed | None
+) -> None:
+    """Apply the changes. `asked`: a confirmation to demand once nothing else speaks against them."""
+    names, updates = _plan(rows, wanted, Exposure.current().ceiling, actor)
+    if names.problems:
+        raise Refused(names.problems)
+    if asked:
+        raise asked
+    fresh = [rows[pk].pk for pk in wanted if rows[pk].tool is None]
+    for pk, change in wanted.items():
+        _change(rows[pk], change, names.given[pk], updates[rows[pk].server_id])
+    if made := [tool for pk in fresh if (tool := rows[pk].tool)]:
+        tools.add_all(made, actor)
+    _save(list(rows.values()))
+    for update in updates.values():
+        update.finish()
+
+
+def _plan(
+    rows: dict[UUID, ComposedTool], wanted: dict[UUID, Change], ceiling: int, actor: Actor
+) -> tuple[Names, dict[UUID, catalog.Update]]:
+    """The aliases with all that speaks against the changes, and each server's update, still empty."""
+    names = aliases([(rows[pk], change.alias) for pk, change in wanted.items()])
+    servers = {row.server_id: row.server for row in rows.values()}
+    updates = {pk: catalog.Update(server, ceiling, actor) for pk, server in servers.items()}
+    known = {pk: known_to(server) for pk, server in servers.items()}
+    for pk, change in wanted.items():
+        row = rows[pk]
+        updates[row.server_id].assess(row)
+        if said := check(row, change, ceiling, known[row.server_id]):
+            names.problems[pk] = [*names.problems.get(pk, ()), *said]
+    return names, updates
+
+
+def _change(row: ComposedTool, change: Change, alias: str, update: catalog.Update) -> None:
+    before, told_before = told(row), len(update.events)
+    if change.exposes(row):
+        _pin(row, update.actor)
+    row.exposed = row.exposed if change.exposed is None else change.exposed
+    row.description = row.description if change.description is None else change.description
+    if row.tool is None:
+        # Stored by whoever changes many; under the same id, so that all of them are told theirs by one statement.
+        row.tool = Tool(id=row.pk, **change.settings, published=False, **update.columns(row, alias))
+    else:
+        _set(row.tool, {**change.settings, "name": alias}, update.actor)
+    update.follow(row)
+    if (after := told(row)) == before:
+        return
+    if exposing := next((event for event in update.events[told_before:] if event.name == "tool.exposed"), None):
+        exposing.data["settings"] = {"before": before, "after": after}
+    else:
+        update.add(row, "tool.configured", before=before, after=after)
+
+
+def _set(tool: Tool, columns: Settings, actor: Actor) -> None:
+    if all(getattr(tool, name) == value for name, value in columns.items()):
+        return
+    rule = (tool.hitl_mode, tool.condition)
+    for name, value in columns.items():
+        setattr(tool, name, value)
+    tools.change(tool.pk, columns, actor)
+    if (tool.hitl_mode, tool.condition) != rule:
+        stopping.withdraw_allowed(tool.pk, actor=actor, why=gettext_noop("the rule that allowed it was changed"))
+
+
+def _pin(row: ComposedTool, actor: Actor) -> None:
+    row.pinned, row.pinned_digest, row.pinned_profile = row.seen, row.seen_digest, row.seen_profile
+    row.accepted_at, row.accepted_by_id, row.held = timezone.now(), actor.user_id, False
+
+
+def _save(rows: list[ComposedTool]) -> None:
+    for some in _pieces([row for row in rows if row.tool_id == row.pk]):
+        some.filter(tool=None).update(tool=F("pk"))
+    pinned = [row for row in rows if row.pinned is row.seen]
+    for some in _pieces(pinned):
+        # Not sent once more: thousands of records take their time.
+        who = {"accepted_at": pinned[0].accepted_at, "accepted_by": pinned[0].accepted_by_id}
+        seen = {"pinned": F("seen"), "pinned_digest": F("seen_digest"), "pinned_profile": F("seen_profile")}
+        some.update(**seen, **who)
+    catalog.store(rows, ["held", "state", "reason", *catalog.RISK_COLUMNS, "exposed", "description"])
+
+
+def _pieces(rows: list[ComposedTool]) -> Iterator[QuerySet[ComposedTool]]:
+    for start in range(0, len(rows), catalog.AT_A_TIME):
+        yield ComposedTool.objects.filter(pk__in=[row.pk for row in rows[start : start + catalog.AT_A_TIME]])
 
 
 class BadExposure(ValueError):
-    """The setting is none; the message says what was expected."""
-
-
-def standing() -> Exposure:
-    """Return the exposure now; the defaults while nobody has changed them."""
-    return only(Exposure.objects.all()) or Exposure()
+    """An invalid mode or ceiling; the message says what was expected."""
 
 
 def offers(mode: str, source: str) -> bool:
@@ -30,22 +298,22 @@ def offers(mode: str, source: str) -> bool:
 
 
 def returning(ceiling: int) -> list[Loosening]:
-    """Return what this ceiling gives back that does not ask every time.
+    """Return the tools that this ceiling brings back and that do not ask every time.
 
     Within a transaction: nobody changes it meanwhile.
     """
-    _locked()
+    _locked_servers()
     back = ComposedTool.objects.filter(state=ToolState.WITHHELD, held=False, tool__isnull=False)
-    back = back.filter(risk_inherent__gt=standing().ceiling, risk_inherent__lte=ceiling)
+    back = back.filter(risk_inherent__gt=Exposure.current().ceiling, risk_inherent__lte=ceiling)
     back = back.filter(seen_digest=F("pinned_digest"), seen_profile=F("pinned_profile"))
     less = back.exclude(tool__hitl_mode=HitlMode.REQUIRED).select_related("server", "tool")
     return [loosening_back(row) for row in less.defer("seen", "pinned")]
 
 
 def change(mode: str, ceiling: int, actor: Actor, *, confirmed: str | None = None) -> Exposure:
-    """Tools above the ceiling leave the catalog at once, and come back when it is raised again.
+    """Change mode and ceiling: tools above it leave the catalog at once, and return when it is raised.
 
-    `confirmed`: as of `composing.apply`, for what would come back and not ask every time.
+    `confirmed`: as of `apply`, for what would come back and not ask every time.
     BadExposure, NotConfirmed, OnlyAdministrators. OnlyPeople: a program may lower the ceiling and narrow the mode, not
     the other way.
     """
@@ -55,8 +323,8 @@ def change(mode: str, ceiling: int, actor: Actor, *, confirmed: str | None = Non
         raise BadExposure("ceiling: expected a level from 1 to 5.")
     require_administrator(actor)
     with transaction.atomic():
-        servers = _locked()
-        kept = standing()
+        servers = _locked_servers()
+        kept = Exposure.current()
         before = kept.ceiling
         is_wider = kept.mode not in {mode, ExposureMode.BOTH}
         if (ceiling > before or is_wider) and not actor.is_person:
@@ -73,5 +341,5 @@ def change(mode: str, ceiling: int, actor: Actor, *, confirmed: str | None = Non
     return found
 
 
-def _locked() -> list[UpstreamServer]:
+def _locked_servers() -> list[UpstreamServer]:
     return list(UpstreamServer.objects.select_for_update().order_by("pk"))

@@ -17,9 +17,9 @@ from django.utils import timezone
 
 from hitlchat.base.append_only import AppendOnly
 from hitlchat.base.canonical import JSONTextField
+from hitlchat.base.database import only
 from hitlchat.gate.models import Tool, ToolCall, new_id
-
-_DEFAULT_PORTS = {"http": 80, "https": 443}
+from hitlchat.outbound.addresses import DEFAULT_PORTS
 
 
 class Registration(models.TextChoices):
@@ -118,12 +118,12 @@ class SignInAttempt(models.Model):
 def origin_of(url: str) -> str:
     """Scheme, host and port, always written the same way."""
     parts = urlsplit(url)
-    port = parts.port or _DEFAULT_PORTS.get(parts.scheme.lower(), 0)
+    port = parts.port or DEFAULT_PORTS.get(parts.scheme.lower(), 0)
     return f"{parts.scheme.lower()}://{(parts.hostname or '').lower()}:{port}"
 
 
-def standing(server: Any) -> SignIn | None:
-    """The sign-in that requests to this server (a row) carry; None: they carry none."""
+def sign_in_of(server: Any) -> SignIn | None:
+    """Return the sign-in that requests to this server carry, if they carry one."""
     if server.transport == "stdio":
         return None
     kept = SignIn.objects.filter(pk=server.pk).exclude(mark="").first()
@@ -156,6 +156,9 @@ class ServerState(models.TextChoices):
     SIGN_IN = "sign-in", "Waits for someone to sign in"
     UNUSABLE = "unusable", "Not set up"
     DISABLED = "disabled", "Disabled"
+
+
+AWAY = (ServerState.DOWN, ServerState.SIGN_IN, ServerState.UNUSABLE)
 
 
 class UpstreamServer(models.Model):
@@ -370,3 +373,8 @@ class Exposure(models.Model):
 
     def __str__(self) -> str:
         return f"{self.mode}, up to L{self.ceiling}"
+
+    @classmethod
+    def current(cls) -> "Exposure":
+        """Return the exposure now: the defaults while nobody has changed them."""
+        return only(cls.objects.all()) or cls()

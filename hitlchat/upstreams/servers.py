@@ -1,22 +1,98 @@
 """Upstream servers are added, changed, switched off and on, and removed: by administrators, with all that follows."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 from uuid import UUID
 
 from django.conf import settings
+from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
+from hitlchat.accounts.roles import may_administer
+from hitlchat.base.problems import Forbidden
 from hitlchat.gate import tools
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import Tool
+from hitlchat.gate.transition import note
 from hitlchat.secrets import references
-from hitlchat.upstreams import catalog, drafts, exposure, history, reaching
-from hitlchat.upstreams.access import OnlyPeople, require_administrator, require_person
-from hitlchat.upstreams.drafts import BadServer, ServerDraft, draft_of
-from hitlchat.upstreams.history import wake
-from hitlchat.upstreams.models import ComposedTool, ServerState, Transport, UpstreamServer
+from hitlchat.upstreams import catalog, endpoint, server_draft
+from hitlchat.upstreams.models import ComposedTool, Exposure, ServerState, Transport, UpstreamServer
+from hitlchat.upstreams.server_draft import BadServer, ServerDraft, draft_of
+from hitlchat.upstreams.signals import servers_changed
+
+
+def wake() -> None:
+    transaction.on_commit(_send, robust=True)
+
+
+def _send() -> None:
+    servers_changed.send_robust(sender=None)
+
+
+# What the record says of a server. Of addresses, headers and arguments, which may be secret, only that they changed.
+SERVER_SETTINGS = ("name", "transport", "enabled", "trust", "allow_private", "docs_adequate", "gallery_entry")
+
+
+def server_settings(server: UpstreamServer) -> dict[str, Any]:
+    """Return the settings of a server that the record keeps."""
+    return {name: getattr(server, name) for name in SERVER_SETTINGS}
+
+
+def note_server(
+    name: str,
+    server: UpstreamServer,
+    actor: Actor,
+    before: dict[str, Any],
+    after: dict[str, Any],
+    *,
+    also: Iterable[str] = (),
+) -> None:
+    """Put on record what became of a server; `also`: what changed besides, without its values."""
+    differing = [field for field in SERVER_SETTINGS if before.get(field) != after.get(field)]
+    data: dict[str, Any] = {
+        "server": server.name,
+        "before": {field: before[field] for field in differing if field in before},
+        "after": {field: after[field] for field in differing if field in after},
+        "also": list(also),
+    }
+    note(None, name, actor=actor, data=data)
+
+
+class OnlyAdministrators(Forbidden):
+    """Servers, and what is exposed of them, are for administrators."""
+
+    def __init__(self) -> None:
+        super().__init__("Only an administrator may change upstream servers and what is exposed of them.")
+
+
+class OnlyPeople(Forbidden):
+    """A program's credential tried to make a tool ask less often, or to accept something; that is for people."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Only a person may accept a change, or let a tool do more or ask less: sign in, or use an approver token."
+        )
+
+
+def require_administrator(actor: Actor) -> None:
+    """Check that `actor` is an administrator; the system itself is none, so nothing is exposed by itself.
+
+    Raises: OnlyAdministrators
+    """
+    user = User.objects.filter(pk=actor.user_id).first() if actor.user_id is not None else None
+    if user is None or not may_administer(user):
+        raise OnlyAdministrators
+
+
+def require_person(actor: Actor) -> None:
+    """Check that `actor` is a person.
+
+    Raises: OnlyPeople
+    """
+    if not actor.is_person:
+        raise OnlyPeople
+
 
 # They lower the risk of its tools, widen where it may be, or change what the person who approves reads of it.
 _TRUSTED_BY = ("docs_url", "docs_adequate", "allow_private")
@@ -43,7 +119,7 @@ def _has_credentials(draft: ServerDraft) -> bool:
 
 
 def _referred(draft: ServerDraft) -> set[str]:
-    """The variables of the server's environment that are sent along."""
+    """Return the variables of our environment that are sent to the server."""
     given = [each.value or "" for each in (*draft.headers, *draft.env)]
     return {name for text in (draft.url, *draft.args, *given) for name in references.names(text)}
 
@@ -85,18 +161,18 @@ class NotConfirmed(BadServer):
 
 
 def create(draft: ServerDraft, actor: Actor, *, confirmed: str = "") -> UpstreamServer:
-    """`confirmed`: the command line that the person has seen and agreed to. BadServer, NotConfirmed,
-    OnlyAdministrators; OnlyPeople: a program is to be started, or a credential asks for what loosening.py watches.
+    """Add a server. `confirmed`: the command line that the person has seen and agreed to. BadServer, NotConfirmed,
+    OnlyAdministrators; OnlyPeople: a program is to be started, or a credential asks for what `needs_person` watches.
     """
     require_administrator(actor)
-    columns = drafts.columns(draft)
+    columns = server_draft.columns(draft)
     _check_person(draft, actor)
     check_program(draft, actor, confirmed)
     state = ServerState.NEW if draft.enabled else ServerState.DISABLED
     try:
         with transaction.atomic():
             server = UpstreamServer.objects.create(created_by_id=actor.user_id, state=state, **columns)
-            history.note_server("server.added", server, actor, {}, history.server_settings(server))
+            note_server("server.added", server, actor, {}, server_settings(server))
             wake()
     except IntegrityError as error:
         raise NameTaken(draft.name) from error
@@ -113,7 +189,7 @@ def change(server_id: UUID, draft: ServerDraft, actor: Actor, *, confirmed: str 
     try:
         with transaction.atomic():
             server = _locked(server_id)
-            columns = drafts.columns(draft, server)
+            columns = server_draft.columns(draft, server)
             _check_person(draft, actor, server)
             check_program(draft, actor, confirmed, server)
             _change(server, columns, actor)
@@ -139,7 +215,7 @@ def enable(server_id: UUID, enabled: bool, actor: Actor) -> UpstreamServer:
 
 
 def reconnect(server_id: UUID, actor: Actor) -> UpstreamServer:
-    """Have every process open its connection anew. What is exposed stays so, as far as the server lists it again.
+    """Let every process reconnect. What is exposed stays so, as far as the server lists it again.
 
     LookupError, OnlyAdministrators. BadServer: it is disabled.
     """
@@ -170,7 +246,7 @@ def reach_anew(server_id: UUID, actor: Actor, change: Callable[[UpstreamServer],
         # The row is locked.
         server.revision += 1
         server.save(update_fields=[*columns, "revision", "updated_at"])
-        catalog.follow_all(server, exposure.standing().ceiling, actor, changed=why)
+        catalog.follow_all(server, Exposure.current().ceiling, actor, changed=why)
         wake()
     return server
 
@@ -181,10 +257,10 @@ def delete(server_id: UUID, actor: Actor) -> None:
     with transaction.atomic():
         server = _locked(server_id)
         rows = list(server.tools.filter(tool__isnull=False))
-        history.store(history.event(row, server, "tool.deleted", actor) for row in rows)
+        catalog.store_events(catalog.event_of(row, server, "tool.deleted", actor) for row in rows)
         offered = [row.tool_id for row in rows if row.tool_id]
         catalog.end_calls(dict.fromkeys(offered, "its server was removed"), actor)
-        history.note_server("server.removed", server, actor, history.server_settings(server), {})
+        note_server("server.removed", server, actor, server_settings(server), {})
         server.delete()
         tools.remove(Tool.objects.filter(pk__in=offered, source=catalog.SOURCE), actor)
         wake()
@@ -207,14 +283,14 @@ def check_program(draft: ServerDraft, actor: Actor, confirmed: str, standing: Up
     require_person(actor)
     if not settings.MCP_ALLOW_STDIO:
         raise BadServer({"transport": "Programs are not started on this machine: MCP_ALLOW_STDIO=1 allows it."})
-    if not drafts.can_be_found(draft):
-        raise BadServer({"command": drafts.NOT_FOUND})
+    if not server_draft.can_be_found(draft):
+        raise BadServer({"command": server_draft.NOT_FOUND})
     if confirmed != draft.command_line:
         raise NotConfirmed(draft.command_line)
 
 
 def used(server_id: UUID) -> None:
-    """A call went to it."""
+    """Note that a call went to the server."""
     UpstreamServer.objects.filter(pk=server_id).update(used_at=timezone.now())
 
 
@@ -226,11 +302,11 @@ def _locked(server_id: UUID) -> UpstreamServer:
 
 
 def _change(server: UpstreamServer, columns: dict[str, Any], actor: Actor) -> None:
-    before, told = reaching.connection_of(server).identity(), history.server_settings(server)
+    before, told = endpoint.connection_of(server).identity(), server_settings(server)
     differing = {name: value for name, value in columns.items() if getattr(server, name) != value}
     if not differing:
         return
-    carried = sorted(name for name in differing if name not in history.SERVER_SETTINGS)
+    carried = sorted(name for name in differing if name not in SERVER_SETTINGS)
     other = any(name in differing for name in (*_REACHED_BY, "enabled"))
     if other:
         enabled = differing.get("enabled", server.enabled)
@@ -240,12 +316,12 @@ def _change(server: UpstreamServer, columns: dict[str, Any], actor: Actor) -> No
     # The row is locked.
     server.revision += int(other)
     UpstreamServer.objects.filter(pk=server.pk).update(**differing, revision=server.revision, updated_at=timezone.now())
-    history.note_server("server.changed", server, actor, told, history.server_settings(server), also=carried)
-    if reaching.connection_of(server).identity() != before:
+    note_server("server.changed", server, actor, told, server_settings(server), also=carried)
+    if endpoint.connection_of(server).identity() != before:
         # Who is there now has not said what it offers.
         ComposedTool.objects.filter(server=server).update(listed=False)
     why = "its server was changed" if server.enabled else "its server was disabled"
-    catalog.follow_all(server, exposure.standing().ceiling, actor, changed=why)
+    catalog.follow_all(server, Exposure.current().ceiling, actor, changed=why)
     if not server.enabled:
         offered = server.tools.filter(tool__isnull=False).values_list("tool_id", flat=True)
         catalog.end_calls(dict.fromkeys(offered, why), actor)

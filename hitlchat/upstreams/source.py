@@ -14,8 +14,8 @@ from hitlchat.gate.sources import OutcomeUnknown, ToolResult
 from hitlchat.upstreams import connections, servers
 from hitlchat.upstreams.client import Answer, NeverRan, OnProgress, Outcome, Rejected, Step, Unknown, Unreadable
 from hitlchat.upstreams.connections import NoTarget, Target, target_of
-from hitlchat.upstreams.elicitation.asker import Asker
-from hitlchat.upstreams.history import progressed
+from hitlchat.upstreams.elicitation.questions import Asker
+from hitlchat.upstreams.signals import progressed
 
 LARGEST_RESULT = 2**20
 LONGEST_MESSAGE = 4000

@@ -1,10 +1,6 @@
 from django.urls import path
 
-from hitlchat.upstreams import gallery
-from hitlchat.upstreams.drawer import views as drawer
-from hitlchat.upstreams.elicitation import views as elicitation
-from hitlchat.upstreams.ledger import views as ledger
-from hitlchat.upstreams.pages import oauth, server, testing
+from hitlchat.upstreams.pages import drawer, ledger, questions, server, sign_in
 
 app_name = "servers"
 
@@ -12,7 +8,7 @@ urlpatterns = [
     path("", server.servers_page, name="list"),
     path("status", server.status, name="status"),
     path("new", server.new, name="new"),
-    path("test", testing.test, name="test"),
+    path("test", server.test, name="test"),
     path("risk", server.risk, name="risk"),
     path("s/<str:name>", server.server, name="server"),
     path("s/<str:name>/live", server.live, name="live"),
@@ -22,24 +18,23 @@ urlpatterns = [
     path("tools", drawer.drawer, name="drawer"),
     path("tools/list", drawer.filtered, name="drawer-list"),
     path("tools/of/<str:name>", drawer.lines, name="drawer-lines"),
-    path("tools/line/<uuid:tool_id>", drawer.line, name="drawer-line"),
     path("tools/details/<uuid:tool_id>", drawer.details, name="drawer-details"),
-    path("tools/choices", drawer.choices, name="drawer-choices"),
-    path("tools/check", drawer.check, name="drawer-check"),
+    path("tools/require", drawer.require, name="drawer-require"),
+    path("tools/check/<str:name>", drawer.check, name="drawer-check"),
     path("s/<str:name>/tools/<uuid:tool_id>", ledger.tool, name="tool"),
     path("s/<str:name>/tools/<uuid:tool_id>/accept", ledger.accept, name="accept-tool"),
     path("s/<str:name>/tools/<uuid:tool_id>/stop", ledger.stop, name="stop-tool"),
     path("tools/by-alias/<str:alias>", ledger.by_alias, name="alias"),
     path("history", ledger.history, name="history"),
     path("history/<int:event_id>", ledger.event, name="event"),
-    path("gallery", gallery.gallery, name="gallery"),
-    path("s/<str:name>/sign-in", oauth.begin, name="sign-in"),
-    path("s/<str:name>/sign-in/forget", oauth.forget, name="forget-sign-in"),
-    path("callback/<uuid:server_id>", oauth.callback, name="callback"),
-    path("client/<uuid:server_id>", oauth.client, name="client"),
-    path("questions/", elicitation.listed, name="questions"),
-    path("questions/waiting", elicitation.waiting, name="questions-waiting"),
-    path("questions/<uuid:question_id>", elicitation.question, name="question"),
-    path("questions/<uuid:question_id>/answer", elicitation.answer, name="answer-question"),
-    path("questions/<uuid:question_id>/decline", elicitation.decline, name="decline-question"),
+    path("gallery", server.gallery_page, name="gallery"),
+    path("s/<str:name>/sign-in", sign_in.begin, name="sign-in"),
+    path("s/<str:name>/sign-in/forget", sign_in.forget, name="forget-sign-in"),
+    path("callback/<uuid:server_id>", sign_in.callback, name="callback"),
+    path("client/<uuid:server_id>", sign_in.client, name="client"),
+    path("questions/", questions.listed, name="questions"),
+    path("questions/waiting", questions.waiting, name="questions-waiting"),
+    path("questions/<uuid:question_id>", questions.question, name="question"),
+    path("questions/<uuid:question_id>/answer", questions.answer, name="answer-question"),
+    path("questions/<uuid:question_id>/decline", questions.decline, name="decline-question"),
 ]

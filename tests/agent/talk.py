@@ -86,4 +86,4 @@ class Talk:
     async def text_arrived(self, text: str) -> None:
         """Wait until this process has the beginning of the answer that is being written."""
         run = await self.run()
-        await soon(lambda: writing.text_of(run.pk) == text, f"{text!r} has arrived")
+        await soon(lambda: (written := writing.so_far(run.pk)) and written.text == text, f"{text!r} has arrived")

@@ -6,10 +6,10 @@ from uuid import UUID
 
 import pytest
 
-from hitlchat.agent import branches, conversations, runner, transcript
+from hitlchat.agent import branches, conversations, runner, runs, transcript, writing
 from hitlchat.agent.answer import Answer
 from hitlchat.agent.branches import NoSuchVersion
-from hitlchat.agent.models import Conversation, Message, Role, Run
+from hitlchat.agent.models import Conversation, Message, MessageState, Role, Run, RunStatus
 from hitlchat.agent.runs import Gone, RunActive
 from hitlchat.chat import fragments
 from hitlchat.gate.models import ToolCall
@@ -17,7 +17,20 @@ from hitlchat.gate.status import Status
 from tests.agent.talk import Talk, in_database
 from tests.conftest import signed_in
 from tests.recorder import Recorder, recorded_tool
-from tests.scripted_model import Reply, ScriptedModel, calls, chunk, status, text
+from tests.scripted_model import (
+    DONE,
+    Gate,
+    Reply,
+    ScriptedModel,
+    calls,
+    chunk,
+    cut_off_after,
+    error_after,
+    status,
+    text,
+    unfinished,
+)
+from tests.waiting import soon, stored
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -215,6 +228,62 @@ async def test_what_the_model_thought_first_is_kept_and_shown_folded(talk: Talk,
     page = await in_database(fragments.message)(talk.conversation.pk, answer.pk, known=False)
     assert "What the model thought first" in page
     assert "The person asks whether." in page
+
+
+def thinking(*parts: Any) -> tuple[Any, ...]:
+    """The chunks of thoughts; gates among them stay."""
+    return tuple(chunk({"reasoning_content": each}) if isinstance(each, str) else each for each in parts)
+
+
+async def cut(talk: Talk) -> Message:
+    return await Message.objects.aget(conversation=talk.conversation, role=Role.ASSISTANT)
+
+
+@pytest.mark.parametrize(
+    "rest, content",
+    [
+        (unfinished("Half").parts, "Half"),
+        (unfinished().parts, ""),
+        (cut_off_after("Half").parts, "Half"),
+        (error_after().parts, ""),
+        ((chunk({}, "length"), DONE), ""),
+    ],
+)
+async def test_thoughts_of_an_answer_that_was_cut_off_are_kept_and_shown_folded(
+    talk: Talk, scripted_model: ScriptedModel, rest: tuple[Any, ...], content: str
+) -> None:
+    scripted_model.enqueue(Reply((*thinking("The person ", "asks whether."), *rest)))
+    assert (await talk.ask("May I?")).status == RunStatus.FAILED
+    answer = await cut(talk)
+    assert (answer.content, answer.reasoning, answer.state) == (content, "The person asks whether.", MessageState.CUT)
+    page = await in_database(fragments.message)(talk.conversation.pk, answer.pk, known=False)
+    assert "The person asks whether." in page
+    scripted_model.enqueue(text("Yes."))
+    await talk.ask("And now?")
+    assert [message["role"] for message in scripted_model.messages] == (
+        ["user", "assistant", "user"] if content else ["user"]
+    )
+
+
+async def test_thoughts_of_a_stopped_answer_are_kept(talk: Talk, scripted_model: ScriptedModel) -> None:
+    gate = Gate()
+    scripted_model.enqueue(Reply(thinking("The person ", gate)))
+    run = await talk.say("May I?")
+    await soon(lambda: (found := writing.so_far(run.pk)) and found.reasoning, "the thoughts have come")
+    await talk.stop()
+    assert ((await cut(talk)).content, (await cut(talk)).reasoning) == ("", "The person")
+
+
+async def test_thoughts_are_stored_now_and_then_for_who_stops_the_run_elsewhere(
+    talk: Talk, scripted_model: ScriptedModel
+) -> None:
+    gate = Gate()
+    scripted_model.enqueue(Reply(thinking("The person ", gate)))
+    run = await talk.say("May I?")
+    await stored(lambda: Message.objects.filter(run=run, reasoning="The person").exists(), "the thoughts are stored")
+    # As another process does, which has nothing of the answer but what is stored.
+    await in_database(runs.stop)(run.pk, signed_in(talk.owner))
+    assert (await cut(talk)).reasoning == "The person"
 
 
 @pytest.mark.parametrize(

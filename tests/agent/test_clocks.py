@@ -23,6 +23,8 @@ from tests.waiting import until
 
 needs_redis = pytest.mark.skipif(not settings.REDIS_URL, reason="needs Redis (REDIS_URL)")
 LATER = timedelta(hours=1)
+# Longer than a process of a busy machine may be kept waiting: nobody shall rightly take over from the other.
+LEASE_SECONDS = 9
 
 
 @pytest.mark.postgres
@@ -32,8 +34,9 @@ LATER = timedelta(hours=1)
 def test_processes_whose_clocks_differ_leave_each_other_their_calls_and_runs(
     ahead: str, servers: Servers, outside: Outside, scripted_model: ScriptedModel
 ) -> None:
-    first = servers.start(**scripted_model.environment)
-    other = servers.start(("-m", "tests.shifted", ahead), **scripted_model.environment)
+    environment = scripted_model.environment | {"LEASE_SECONDS": str(LEASE_SECONDS)}
+    first = servers.start(**environment)
+    other = servers.start(("-m", "tests.shifted", ahead), **environment)
     first.sign_in("alice").add_tool(hitlMode="REQUIRED", **outside.tool)
     outside.gate = Gate()
     for server in (first, other):
@@ -54,10 +57,10 @@ def test_processes_whose_clocks_differ_leave_each_other_their_calls_and_runs(
 
 
 def _swept(database: str) -> None:
-    """Wait until the lease of what executes was renewed twice."""
+    """Wait until the lease of what executes was renewed for longer than it lasts."""
     query = "SELECT extract(epoch FROM max(lease_until)) FROM gate_toolcall"
     begun = _count(database, query)
-    until(lambda: _count(database, query) > begun + 3, "the lease is renewed for longer than it lasts")
+    until(lambda: _count(database, query) > begun + LEASE_SECONDS, "the lease is renewed for longer than it lasts")
 
 
 def _count(database: str, query: str) -> float:

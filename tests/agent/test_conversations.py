@@ -191,7 +191,8 @@ async def test_deleting_withdraws_what_waits_ends_the_run_and_keeps_the_record(
     assert not await Message.objects.aexists()
     assert not await SearchText.objects.aexists()
     assert await ToolCall.objects.acount() == 1
-    assert await AuditEvent.objects.filter(name="call.withdrawn").aexists()
+    withdrawn = await AuditEvent.objects.aget(name="call.withdrawn")
+    assert withdrawn.data["reason"] == "its conversation was deleted"
 
 
 def past(conversation: Conversation, ago: timedelta = timedelta(minutes=2)) -> None:

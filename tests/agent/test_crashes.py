@@ -50,6 +50,30 @@ def test_a_conversation_that_waits_survives_a_kill_and_its_call_runs_once(
 
 
 @pytest.mark.guarantee("run:survives")
+@pytest.mark.guarantee("gate:no-yes-no-run")
+def test_a_question_to_the_person_survives_kills_before_and_after_its_answer(
+    servers: Servers, scripted_model: ScriptedModel
+) -> None:
+    server = servers.start(**scripted_model.environment | {"HITL_ASK_USER": "1"})
+    bob = server.sign_in("bob")
+    gate = Gate()
+    scripted_model.enqueue(calls(("ask_user", {"question": "Which lamp?"})), text("The", gate), text("The red one."))
+    conversation = bob.begin("Order a lamp")
+    bob.wait_for_call(conversation, "waiting")
+    restart(server)
+    (approval,) = bob.pending()
+    yes = f"/api/approvals/{approval['id']}/approve"
+    assert bob.post(yes, {"consentDigest": approval["consentDigest"]}).status_code == 422
+    answer = {"modifiedArguments": {"answer": {"answer": "The red one"}}}
+    assert bob.post(yes, answer | {"consentDigest": approval["consentDigest"]}).status_code == 200
+    gate.wait()
+    restart(server)
+    bob.wait_for_answer(conversation, "The red one.")
+    told = [each["content"] for each in scripted_model.messages if each["role"] == "tool"]
+    assert ["The red one" in each for each in told] == [True]
+
+
+@pytest.mark.guarantee("run:survives")
 def test_a_turn_that_was_being_written_is_asked_again(server: Server, scripted_model: ScriptedModel) -> None:
     bob = server.sign_in("bob")
     gate = Gate()

@@ -12,8 +12,7 @@ from hitlchat.agent.demo_model.sentences import Prompt
 from hitlchat.agent.demo_model.wire import as_sse
 from hitlchat.gate import prompt
 from tests.agent.demo_tools import PROMPTS, SHIPPED, TEXT, reply_to, say, tool
-from tools_studio.library.catalogue import TOOLS
-from tools_studio.library.catalogue.shipped import ShippedTool
+from tools_studio.library.catalogue import TOOLS, ShippedTool
 
 REFUND = {"order_id": "4711", "amount": "129.00"}
 JSON = st.recursive(

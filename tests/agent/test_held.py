@@ -11,7 +11,7 @@ from hitlchat.agent import runner, runs
 from hitlchat.agent.models import Role, RunStatus
 from hitlchat.base.background import background
 from hitlchat.chat import fragments
-from hitlchat.gate import withdraw
+from hitlchat.gate import stopping
 from hitlchat.gate.actor import SYSTEM
 from hitlchat.gate.models import Tool, ToolCall
 from hitlchat.gate.status import Status
@@ -108,7 +108,7 @@ async def test_what_expires_or_is_withdrawn_makes_room_too(
 ) -> None:
     await begin(talk, scripted_model)
     first, _ = await talk.asked(2)
-    await in_database(withdraw.withdraw_call)(first.call_id, actor=SYSTEM, why="of a test")
+    await in_database(stopping.withdraw_call)(first.call_id, actor=SYSTEM, why="of a test")
     assert await open_words(talk) == ["b", "c"]
     await talk.stop()
 

@@ -6,7 +6,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from hitlchat.agent.loop import HARD_TURNS, REPEATED, SOFT_TURNS, TOO_MANY_TURNS, WRAP_UP
+from hitlchat.agent.loop import REPEATED, WRAP_UP, too_many
 from hitlchat.agent.models import RunStatus
 from hitlchat.gate import results
 from hitlchat.gate.sources import ToolResult
@@ -16,6 +16,10 @@ from tests.recorder import Recorder, recorded_tool
 from tests.scripted_model import Reply, ScriptedModel, calls, text
 
 pytestmark = pytest.mark.django_db(transaction=True)
+
+
+SOFT_TURNS, HARD_TURNS = 16, 18
+TOO_MANY_TURNS = too_many(HARD_TURNS)
 
 
 @pytest.fixture(autouse=True)

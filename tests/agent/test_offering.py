@@ -1,10 +1,22 @@
-"""Of how many tools the model is told, and of which where there are too many."""
+"""Tools that the model is told of, and how it finds others where there are too many."""
+
+import json
+from typing import Any
+from uuid import uuid4
 
 import pytest
+from django.contrib.auth.models import User
 from django.test import Client
 from pytest_django import Settings
 
+from hitlchat.agent import offering
+from hitlchat.agent.models import Conversation
+from hitlchat.gate.models import AuditEvent, ToolCall
+from hitlchat.gate.reach import EVERYTHING, SEARCH
+from hitlchat.gate.tools import callable_by
+from hitlchat.gate.tools import tools_for as catalog_of
 from tests.agent.talk import Talk, in_database
+from tests.conftest import caller
 from tests.recorder import recorded_tool
 from tests.scripted_model import ScriptedModel, calls, text
 
@@ -23,15 +35,20 @@ TOOLS = {
 @pytest.fixture
 def catalog(settings: Settings) -> None:
     settings.MODEL_TOOLS = 3
+    settings.TOOL_SOURCES = {**settings.TOOL_SOURCES, SEARCH: "hitlchat.agent.offering.CatalogSource"}
     for name, description in TOOLS.items():
         recorded_tool(name, "DISABLED", description=description)
 
 
-def told_of(model: ScriptedModel) -> set[str]:
-    """The tools in the last request, of which there are as many as there may be."""
-    names = [tool["function"]["name"] for tool in model.requests[-1].get("tools", [])]
-    assert names == sorted(names)
-    return {*names}
+def told_of(model: ScriptedModel) -> list[str]:
+    """Return the names of the tools in the last request."""
+    return [tool["function"]["name"] for tool in model.requests[-1].get("tools", [])]
+
+
+def results(model: ScriptedModel) -> list[Any]:
+    """Return what the model reads of its calls in the last request."""
+    contents = [each["content"] for each in model.requests[-1]["messages"] if each["role"] == "tool"]
+    return [json.loads(content) for content in contents if content.startswith("{")]
 
 
 @pytest.mark.parametrize(
@@ -49,8 +66,10 @@ async def test_of_too_many_tools_the_model_is_told_of_those_that_the_persons_wor
     scripted_model.enqueue(text("I see."))
     await talk.ask(words)
     names = told_of(scripted_model)
-    assert (len(names), found in names) == (3, True)
-    assert "You are told of 3 of 6 tools" in scripted_model.requests[-1]["messages"][0]["content"]
+    assert (found in names, len(names) <= 3, names[-1]) == (True, True, "find_tools")
+    assert f"You are told of {len(names) - 1} of 6 tools" in scripted_model.requests[-1]["messages"][0]["content"]
+    (offered,) = await in_database(lambda: list(AuditEvent.objects.filter(name="run.offered")))()
+    assert offered.data["tools"] == names
 
 
 async def test_what_was_called_in_the_conversation_stays(
@@ -59,7 +78,50 @@ async def test_what_was_called_in_the_conversation_stays(
     scripted_model.enqueue(calls(("weather", {"text": "Rome"})), text("Sunny."), text("Done."))
     await talk.ask("What is the weather?")
     await talk.ask("Cancel the order, pay the customer back, book a room, archive the mail and ring the bell")
-    assert "weather" in told_of(scripted_model)
+    names = told_of(scripted_model)
+    assert (len(names), "weather" in names, names[-1]) == (3, True, "find_tools")
+
+
+async def test_what_the_model_finds_it_is_told_of_and_can_call(
+    talk: Talk, catalog: None, scripted_model: ScriptedModel
+) -> None:
+    scripted_model.enqueue(calls(("find_tools", {"query": "make a sound"})), calls(("ring_bell", {"text": "now"})))
+    scripted_model.enqueue(text("It rang."))
+    await talk.ask("Hello")
+    assert "ring_bell" in told_of(scripted_model)
+    found = results(scripted_model)[0]
+    assert found == {"tools": [{"name": "ring_bell", "description": "Make a sound."}], "of": 6}
+    assert (
+        await in_database(lambda: [row.status for row in ToolCall.objects.order_by("created_at")])()
+        == ["succeeded"] * 2
+    )
+
+
+async def test_it_finds_only_tools_that_the_conversation_may_use(
+    talk: Talk, catalog: None, scripted_model: ScriptedModel
+) -> None:
+    await in_database(Conversation.objects.update)(tools=["archive_mail", "book_room", "pay_back", "weather"])
+    scripted_model.enqueue(calls(("find_tools", {"query": "bell room"})), text("Only a room."))
+    await talk.ask("Hello")
+    (found,) = results(scripted_model)
+    assert ([each["name"] for each in found["tools"]], found["of"]) == (["book_room"], 4)
+
+
+async def test_a_tool_of_the_same_name_stays_and_the_model_asks_the_person_for_other_words(
+    talk: Talk, catalog: None, scripted_model: ScriptedModel
+) -> None:
+    await in_database(recorded_tool)("find_tools", "REQUIRED", description="Find hammers.")
+    scripted_model.enqueue(text("I see."))
+    await talk.ask("WEATHER")
+    assert told_of(scripted_model) == ["weather"]
+    assert "in other words" in scripted_model.requests[-1]["messages"][0]["content"]
+
+
+def test_the_search_is_no_tool_of_pages_clients_or_rules(catalog: None, bob: User) -> None:
+    assert offering.offered(caller(bob), EVERYTHING, uuid4()).tools[-1].name == "find_tools"
+    assert not catalog_of(caller(bob)).filter(name="find_tools").exists()
+    for kind in ("mcp", "api", "studio"):
+        assert not callable_by(caller(bob, kind)).filter(name="find_tools").exists()
 
 
 async def test_while_they_are_few_the_model_is_told_of_all(
@@ -68,15 +130,15 @@ async def test_while_they_are_few_the_model_is_told_of_all(
     settings.MODEL_TOOLS = 6
     scripted_model.enqueue(text("I see."))
     await talk.ask()
-    assert told_of(scripted_model) == {*TOOLS}
+    assert told_of(scripted_model) == sorted(TOOLS)
     assert "You are told" not in scripted_model.requests[-1]["messages"][0]["content"]
 
 
 async def test_the_page_says_that_not_all_tools_are_told_of(talk: Talk, catalog: None, settings: Settings) -> None:
     shown = await in_database(_page)(talk)
-    assert "the model is told of 3 of the 6 tools" in shown
+    assert "Of the 6 tools the model is told of those that your words point to." in shown
     settings.MODEL_TOOLS = 6
-    assert "the model is told of" not in await in_database(_page)(talk)
+    assert "the model is told of those" not in await in_database(_page)(talk)
 
 
 def _page(talk: Talk) -> str:

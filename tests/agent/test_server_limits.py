@@ -5,12 +5,12 @@ import subprocess
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import httpx2
 import pytest
 
-from hitlchat.asgi import LARGEST_BODY
+from hitlchat.asgi import LARGEST_BODY, http
 from tests.processes import ROOT, Server, Servers
 
 pytestmark = pytest.mark.embedded
@@ -35,6 +35,52 @@ def test_a_body_that_does_not_say_its_length_is_refused_once_it_is_too_large(ser
     server = servers.start()
     assert is_refused(server, (b"x" * 2**20 for _ in range(LARGEST_BODY // 2**20 + 2)))
     assert httpx2.get(f"{server.url}/healthz", verify=False).status_code == 200
+
+
+def peak_mebibytes(server: Server) -> int:
+    assert server._process is not None
+    lines = Path(f"/proc/{server._process.pid}/status").read_text(encoding="ascii").splitlines()
+    return next(int(line.split()[1]) // 1024 for line in lines if line.startswith("VmHWM"))
+
+
+def upload(mebibytes: int) -> Iterable[bytes]:
+    yield b'--edge\r\nContent-Disposition: form-data; name="file"; filename="a.txt"\r\n\r\n'
+    yield from (b"x" * 2**20 for _ in range(mebibytes))
+    yield b"\r\n--edge--\r\n"
+
+
+def test_a_file_of_200_mb_is_refused_while_it_arrives_and_never_held_in_memory(servers: Servers) -> None:
+    server = servers.start()
+    bob = server.sign_in("bob")
+    url, before = f"{server.url}/api/conversations/{bob.begin('')}/attachments", peak_mebibytes(server)
+    headers = {"Content-Type": "multipart/form-data; boundary=edge", "X-CSRFToken": bob.csrf, "Origin": server.url}
+    headers["Cookie"] = "; ".join(f"{name}={value}" for name, value in bob.cookies.items())
+    try:
+        answer = httpx2.post(url, content=upload(200), headers=headers, verify=False, timeout=40)
+    except httpx2.TransportError:
+        # Closed while more was being sent, so that the answer could not be read any more.
+        answer = None
+    assert answer is None or answer.status_code == 413
+    assert peak_mebibytes(server) - before < 100
+    assert httpx2.get(f"{server.url}/healthz", verify=False).status_code == 200
+
+
+async def test_behind_any_server_a_body_that_does_not_say_its_length_is_refused_while_it_arrives() -> None:
+    sent: list[dict[str, Any]] = []
+    asked = 0
+
+    async def receive() -> dict[str, Any]:
+        nonlocal asked
+        asked += 1
+        return {"type": "http.request", "body": b"x" * 2**20, "more_body": True}
+
+    async def send(event: dict[str, Any]) -> None:
+        sent.append(event)
+
+    scope = {"type": "http", "method": "POST", "path": "/api/conversations", "headers": [], "query_string": b""}
+    await http(scope, receive, send)
+    assert [event.get("status") for event in sent] == [413, None]
+    assert asked <= LARGEST_BODY // 2**20 + 2
 
 
 ARRIVING: Final = """

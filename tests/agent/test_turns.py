@@ -88,7 +88,7 @@ async def test_an_empty_answer_fails_the_run_and_the_next_message_is_answered(
 ) -> None:
     scripted_model.enqueue(text(said), text("Here I am."))
     run = await talk.ask("One")
-    assert (run.status, run.error) == (RunStatus.FAILED, "The model's answer was empty (stop). Send the message again.")
+    assert (run.status, run.error) == (RunStatus.FAILED, "The model's answer was empty (stop). Try again.")
     assert (await talk.ask("Two")).status == RunStatus.DONE
     assert scripted_model.messages == [{"role": "user", "content": "One\n\nTwo"}]
 

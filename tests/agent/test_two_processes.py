@@ -67,6 +67,31 @@ def test_opposite_answers_in_two_processes_have_one_outcome(
     assert (call["status"], len(outside.orders)) in [("succeeded", 1), ("declined", 0)]
 
 
+@pytest.mark.guarantee("gate:no-yes-no-run")
+def test_what_one_process_makes_stricter_asks_in_the_other(
+    two: tuple[Server, Server], outside: Outside, scripted_model: ScriptedModel
+) -> None:
+    two[0].sign_in("alice").add_tool(**outside.tool | {"name": "free_order", "hitlMode": "DISABLED"})
+    bob = two[0].sign_in("bob")
+    gate = Gate()
+    scripted_model.enqueue(text("Soon", gate), calls(("free_order", {"what": "a lamp"})), text("Done."))
+    conversation = bob.begin("Order a lamp")
+    gate.wait()
+    address = f"/api/conversations/{conversation}"
+    assert two[1].sign_in("bob").patch(address, {"asks": "every"}).json()["asks"] == "every"
+    gate.open()
+    bob.wait_for_answer(conversation, "Soon")
+    bob.post(f"{address}/messages", {"content": "Now."})
+    bob.wait_for_call(conversation, "waiting")
+    assert outside.orders == []
+    (approval,) = bob.pending()
+    bob.socket(conversation, two[1]).send(
+        type="decide", approval=approval["id"], verdict="approve", digest=approval["consentDigest"]
+    )
+    bob.wait_for_answer(conversation, "Done.")
+    assert outside.orders == ['"a lamp"']
+
+
 @killed
 @pytest.mark.guarantee("run:survives")
 def test_when_the_process_that_asks_the_model_is_killed_the_other_takes_over(

@@ -17,7 +17,8 @@ NOWHERE = "01890000-0000-7000-8000-000000000000"
 FIELDS = {
     *("id", "callId", "toolName", "arguments", "prompt", "requestedAt", "deadline", "sessionId", "userPrompt"),
     *("riskLevel", "consentDigest", "status", "reason", "decisions", "callStatus", "result", "error"),
-    *("preview", "askedAgain", "askedTimes", "grantId"),
+    "agents",
+    *("preview", "askedAgain", "askedTimes", "grantId", "question"),
     *("decidedBy", "deciderGroup", "quorum", "approvedBy", "whoDecides"),
 }
 
@@ -130,6 +131,7 @@ def test_a_second_answer_is_told_the_standing_outcome(
     approval = ask(bob)
     standing = bobs.post(f"/approvals/{approval.pk}/{first}").json()
     found = problem(bobs.post(f"/approvals/{approval.pk}/{second}"), 409)
+    assert found["code"] == "already_completed"
     assert found["approval"] == standing
     assert Decision.objects.filter(approval=approval).count() == 1
 

@@ -8,11 +8,14 @@ import pytest
 from django.contrib.auth.models import User
 from django.utils import timezone
 
+from hitlchat.accounts.models import TokenKind
 from hitlchat.agent import runner, runs, transcript
-from hitlchat.agent.models import Conversation, Message, Role, Run, SentMessage
+from hitlchat.agent.answer import Answer
+from hitlchat.agent.models import Conversation, Message, Role, Run, RunStatus, SentMessage
 from hitlchat.gate.models import Approval, new_id
 from hitlchat.gate.status import Status
 from tests.api.conftest import ProgramOf, called, problem
+from tests.api.described import described
 from tests.conftest import MakeTool
 from tests.gate.racing import together
 
@@ -90,6 +93,64 @@ def test_a_change_that_does_not_fit_names_its_field_and_changes_nothing(
     assert list(found["errors"]) == list(body)
     talk.refresh_from_db()
     assert (talk.title, talk.model) == ("Orders", "")
+
+
+@pytest.mark.guarantee("gate:only-people")
+def test_it_asks_more_by_any_token_and_less_only_by_one_of_a_person(
+    bob: User, program_of: ProgramOf, talk: Conversation
+) -> None:
+    program, person, path = program_of(bob, TokenKind.API), program_of(bob), f"/conversations/{talk.pk}"
+    assert person.get(path).json()["asks"] == "tools"
+    assert program.patch(path, {"asks": "every"}).json()["asks"] == "every"
+    assert [row["asks"] for row in program.get("/conversations").json()] == ["every"]
+    assert "ask less again" in problem(program.patch(path, {"asks": "risky", "title": "Other"}), 403)["detail"]
+    assert (person.get(path).json()["asks"], person.get(path).json()["title"]) == ("every", "Orders")
+    assert person.patch(path, {"asks": "tools"}).json()["asks"] == "tools"
+    made = program.post("/conversations", {"asks": "risky"}).json()
+    assert (made["asks"], program.get(f"/conversations/{made['id']}").json()["asks"]) == ("risky", "risky")
+
+
+@pytest.mark.parametrize("word", ["", "never", "EVERY", None, 1, ["every"]])
+def test_a_word_that_there_is_not_is_refused(
+    word: object, bob: User, program_of: ProgramOf, talk: Conversation
+) -> None:
+    program = program_of(bob)
+    assert list(problem(program.patch(f"/conversations/{talk.pk}", {"asks": word}), 422)["errors"]) == ["asks"]
+    assert list(problem(program.post("/conversations", {"asks": word}), 422)["errors"]) == ["asks"]
+
+
+def test_limits_are_set_and_left_to_the_installation_again(
+    bob: User, program_of: ProgramOf, talk: Conversation
+) -> None:
+    program, path = program_of(bob), f"/conversations/{talk.pk}"
+    wanted = {"temperature": 1, "maxTokens": 300, "maxTurns": 5}
+    changed = program.patch(path, wanted).json()
+    assert {name: changed[name] for name in wanted} == wanted
+    again = program.patch(path, {"temperature": None, "maxTurns": None}).json()
+    assert (again["temperature"], again["maxTokens"], again["maxTurns"]) == (None, 300, None)
+    for name, value in [("temperature", 2.5), ("maxTokens", 0), ("maxTurns", 101), ("maxTurns", "5")]:
+        for answer in (program.patch(path, {name: value}), program.post("/conversations", {name: value})):
+            assert list(problem(answer, 422)["errors"]) == [name]
+
+
+def test_new_ones_begin_with_what_their_person_chose(bob: User, charlie: User, program_of: ProgramOf) -> None:
+    program, path = program_of(bob), "/conversation-defaults"
+    nothing: dict[str, object] = {"instructions": "", "temperature": None, "maxTokens": None, "maxTurns": None}
+    nothing |= {"allTools": False, "tools": None, "toolSet": None}
+    assert program.get(path).json() == nothing
+    chosen = {"instructions": "Be brief.", "temperature": 0.5}
+    assert program.patch(path, chosen).json() == program.get(path).json() == nothing | chosen
+    made = program.post("/conversations", {}).json()
+    assert {name: made[name] for name in nothing if name != "allTools"} == {
+        name: value for name, value in (nothing | chosen).items() if name != "allTools"
+    }
+    other = program.post("/conversations", {"instructions": "Be long.", "temperature": None}).json()
+    assert (other["instructions"], other["temperature"]) == ("Be long.", None)
+    assert program_of(charlie).get(path).json() == nothing
+    bad: list[tuple[str, object]] = [("temperature", -1), ("instructions", None), ("instructions", "x" * 10_001)]
+    for name, value in [*bad, ("tools", ["nothing"]), ("toolSet", "nothing"), ("asks", "every"), ("allTools", 1)]:
+        assert list(problem(program.patch(path, {name: value}), 422)["errors"]) == [name]
+    assert program.get(path).json() == nothing | chosen
 
 
 def test_the_list_is_searched_and_divided_by_the_archive(bob: User, program_of: ProgramOf, talk: Conversation) -> None:
@@ -256,7 +317,7 @@ def test_a_conversation_has_its_messages_and_their_calls_in_order(
     assert calls[0]["arguments"] == {"text": "echo"}
     assert calls[2]["error"]["kind"] == "rejected"
     contract = {"id", "toolName", "arguments", "status", "result", "error", "approvalId"}
-    assert calls[0].keys() == contract | {"isAutomatic"}
+    assert calls[0].keys() == contract | {"isAutomatic", "agentConversationId"}
     assert [call["isAutomatic"] for call in calls] == [False, True, False]
 
 
@@ -300,3 +361,135 @@ def test_someone_else_s_conversation_and_run_look_like_none(
         problem(answers[0], 404)
         assert answers[0].content == answers[1].content
     assert Run.objects.get(pk=run_id).status == "running"
+
+
+# -- Branches ---------------------------------------------------------------------------------------------------------
+
+
+def said(talk: Conversation, content: str) -> Message:
+    """Add a message of bob and an answer to it."""
+    message, claim = runs.start(talk, content)
+    transcript.open_answer(talk.pk, claim.run_id, new_id())
+    transcript.close_answer(talk.messages.get(run=claim.run_id, role=Role.ASSISTANT).pk, Answer(f"To {content}"))
+    runs.finish(claim, RunStatus.DONE)
+    return message
+
+
+def end(talk: Conversation) -> None:
+    Run.objects.filter(conversation=talk, status=RunStatus.RUNNING).update(status=RunStatus.DONE)
+
+
+def shown(bob: User, program_of: ProgramOf, talk: Conversation) -> list[tuple[str, int | None, int]]:
+    rows = program_of(bob).get(f"/conversations/{talk.pk}/messages").json()["messages"]
+    return [(row["content"], row["version"], len(row["versions"])) for row in rows]
+
+
+def test_a_message_is_said_in_another_way_and_both_versions_can_be_shown(
+    bob: User, program_of: ProgramOf, talk: Conversation
+) -> None:
+    first = said(talk, "one")
+    assert shown(bob, program_of, talk) == [("one", None, 0), ("To one", None, 0)]
+    at = f"/conversations/{talk.pk}/messages"
+    response = program_of(bob).post(f"{at}/{first.pk}/edit", {"content": "two"})
+    assert response.status_code == 202
+    made = Message.objects.get(pk=response.json()["messageId"])
+    assert (made.content, str(made.run_id)) == ("two", response.json()["runId"])
+    end(talk)
+    assert shown(bob, program_of, talk) == [("two", 2, 2)]
+    back = program_of(bob).post(f"{at}/{first.pk}/show", {})
+    assert back.status_code == 200
+    assert [row["content"] for row in back.json()["messages"]] == ["one", "To one"]
+    assert back.json()["messages"][0]["versions"] == [str(first.pk), str(made.pk)]
+    assert shown(bob, program_of, talk) == [("one", 1, 2), ("To one", None, 0)]
+
+
+def test_what_led_to_an_answer_is_answered_again(bob: User, program_of: ProgramOf, talk: Conversation) -> None:
+    said(talk, "one")
+    answer = talk.messages.get(role=Role.ASSISTANT)
+    response = program_of(bob).post(f"/conversations/{talk.pk}/messages/{answer.pk}/regenerate", {})
+    assert response.status_code == 202
+    end(talk)
+    assert shown(bob, program_of, talk) == [("one", 2, 2)]
+
+
+def test_what_was_said_is_answered_again_without_the_images_that_the_model_refused(
+    bob: User, program_of: ProgramOf, talk: Conversation
+) -> None:
+    message = said(talk, "one")
+    Run.objects.update(status=RunStatus.FAILED, refused_images=True)
+    at = f"/conversations/{talk.pk}/messages/{message.pk}/regenerate"
+    problem(program_of(bob).post(at, {"withoutImages": "yes"}), 422)
+    assert program_of(bob).post(at, {"withoutImages": True}).status_code == 202
+    talk.refresh_from_db()
+    assert talk.no_images_for
+    assert talk.messages.filter(role=Role.NOTICE, content__contains="takes no images here").count() == 1
+
+
+@pytest.mark.parametrize("what, body", [("edit", {"content": "two"}), ("regenerate", {}), ("show", {})])
+def test_branches_stay_as_they_are_while_the_assistant_works(
+    what: str, body: dict[str, str], bob: User, program_of: ProgramOf, talk: Conversation
+) -> None:
+    first = said(talk, "one")
+    runs.start(talk, "two")
+    problem(program_of(bob).post(f"/conversations/{talk.pk}/messages/{first.pk}/{what}", body), 409)
+    assert [content for content, *_ in shown(bob, program_of, talk)] == ["one", "To one", "two"]
+
+
+@pytest.mark.parametrize("what, body", [("edit", {"content": "two"}), ("regenerate", {}), ("show", {})])
+def test_no_message_of_anybody_else_and_of_another_conversation_is_found(
+    what: str, body: dict[str, str], bob: User, charlie: User, program_of: ProgramOf, talk: Conversation
+) -> None:
+    first = said(talk, "one")
+    other = Conversation.objects.create(owner=bob)
+    at = f"/conversations/{talk.pk}/messages"
+    problem(program_of(charlie).post(f"{at}/{first.pk}/{what}", body), 404)
+    problem(program_of(bob).post(f"/conversations/{other.pk}/messages/{first.pk}/{what}", body), 404)
+    problem(program_of(bob).post(f"{at}/{NOWHERE}/{what}", body), 404)
+    assert talk.messages.count() == 2
+
+
+@pytest.mark.parametrize("content", ["", " ", "a\x00", "a" * 100_001])
+def test_an_edit_is_bounded_as_a_message_is(content: str, bob: User, program_of: ProgramOf, talk: Conversation) -> None:
+    first = said(talk, "one")
+    response = program_of(bob).post(f"/conversations/{talk.pk}/messages/{first.pk}/edit", {"content": content})
+    assert "content" in problem(response, 422)["errors"]
+    assert talk.messages.count() == 2
+
+
+# -- Summaries ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def summary(talk: Conversation) -> Message:
+    """A conversation whose first message has a summary in its place."""
+    said, claim = runs.start(talk, "I like tea.")
+    found = transcript.add_summary(talk.pk, claim.run_id, "The user likes tea.", [said.pk])
+    runs.finish(claim, RunStatus.DONE)
+    return found
+
+
+def test_a_summary_names_what_it_stands_for_and_is_undone_and_used_again(
+    bob: User, program_of: ProgramOf, talk: Conversation, summary: Message
+) -> None:
+    at = f"/conversations/{talk.pk}/messages"
+    said, found = described(program_of(bob).get(at))["messages"]
+    assert (found["role"], found["content"], found["undone"]) == ("summary", "The user likes tea.", False)
+    assert (found["standsFor"], said["standsFor"]) == ([said["id"]], [])
+    undone = described(program_of(bob).post(f"{at}/{summary.pk}/undo", {}))
+    assert undone["messages"][-1]["undone"] is True
+    assert described(program_of(bob).post(f"{at}/{summary.pk}/redo", {}))["messages"][-1]["undone"] is False
+
+
+@pytest.mark.parametrize("what", ["undo", "redo"])
+def test_only_a_summary_of_ones_own_is_undone_and_only_between_runs(
+    what: str, bob: User, charlie: User, program_of: ProgramOf, talk: Conversation, summary: Message
+) -> None:
+    at = f"/conversations/{talk.pk}/messages"
+    said = Message.objects.get(role=Role.USER)
+    problem(program_of(charlie).post(f"{at}/{summary.pk}/{what}", {}), 404)
+    problem(program_of(bob).post(f"{at}/{said.pk}/{what}", {}), 404)
+    problem(program_of(bob).post(f"{at}/{NOWHERE}/{what}", {}), 404)
+    runs.start(talk, "More")
+    problem(program_of(bob).post(f"{at}/{summary.pk}/{what}", {}), 409)
+    summary.refresh_from_db()
+    assert summary.undone is False

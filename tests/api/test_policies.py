@@ -44,18 +44,27 @@ def test_a_made_up_call_is_judged_and_nothing_is_left_of_it(bobs: Program, make_
                 "verdict": "allow",
                 "reason": "Not asked because a rule lets calls of this tool run.",
                 "source": "settings",
+                "metadata": {},
             },
             {
                 "policy": "condition",
                 "verdict": "allow",
                 "reason": 'Not asked because the condition “args["text"] == "no"” does not hold.',
                 "source": "tool",
+                "metadata": {},
             },
         ],
     }
     assert simulated(bobs, arguments={"text": "no"}).json()["verdict"] == "ask"
     assert simulated(bobs, callerKind="mcp").json()["verdict"] == "refuse"
     assert (ToolCall.objects.count(), AuditEvent.objects.count()) == (0, before)
+
+
+def test_a_simulation_has_what_a_rule_adds_for_programs(bobs: Program, make_tool: MakeTool, settings: Settings) -> None:
+    make_tool("echo", hitl_mode="CONDITIONAL")
+    settings.HITL_POLICIES = [{"policy": "tests.gate.own_policies.Tagged"}]
+    (rule,) = [each for each in simulated(bobs).json()["rules"] if each["verdict"] == "refuse"]
+    assert rule["metadata"] == {"rule": "H-7", "severity": 3, "tenant": "bob"}
 
 
 def test_what_cannot_be_simulated_says_why(bobs: Program, make_tool: MakeTool) -> None:

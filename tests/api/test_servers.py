@@ -9,7 +9,7 @@ from django.test import Client
 from pytest_django import Settings
 
 from hitlchat.accounts.models import TokenKind
-from hitlchat.upstreams import gallery, reaching
+from hitlchat.upstreams import endpoint, gallery
 from hitlchat.upstreams.models import UpstreamServer
 from tests.api.conftest import Program, ProgramOf, problem
 from tests.api.described import described
@@ -75,7 +75,7 @@ def test_a_secret_goes_in_and_never_comes_out(alices: Program) -> None:
         assert KEY not in response.content.decode()
     sent = alices.patch("/servers/shop", {"headers": {"Authorization": None, "X-Key": {"secret": True}}})
     assert described(sent)["headers"].keys() == {"Authorization", "X-Key"}
-    assert reaching.spec_of(stored()).headers == {"Authorization": f"Bearer {KEY}", "X-Key": KEY}
+    assert endpoint.spec_of(stored()).headers == {"Authorization": f"Bearer {KEY}", "X-Key": KEY}
 
 
 def test_an_answer_can_be_sent_back_as_it_is(alices: Program) -> None:
@@ -91,7 +91,7 @@ def test_what_was_no_secret_can_become_one_without_being_sent_again(alices: Prog
     assert alices.patch("/servers/shop", {"headers": {"X-Key": None}}).json()["headers"]["X-Key"]["value"] == KEY
     response = alices.patch("/servers/shop", {"headers": {"X-Key": {"secret": True}}})
     assert response.json()["headers"] == {"X-Key": {"value": None, "secret": True}}
-    assert reaching.spec_of(stored()).headers == {"X-Key": KEY}
+    assert endpoint.spec_of(stored()).headers == {"X-Key": KEY}
 
 
 def test_a_secret_does_not_go_along_to_another_host(alices: Program) -> None:

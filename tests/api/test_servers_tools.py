@@ -10,7 +10,7 @@ from django.contrib.auth.models import User
 from hitlchat.accounts.models import TokenKind
 from hitlchat.gate.models import Tool
 from hitlchat.gate.status import Status
-from hitlchat.upstreams import discovering
+from hitlchat.upstreams import discovery
 from hitlchat.upstreams.client import Listing, UpstreamTool
 from hitlchat.upstreams.models import UpstreamServer
 from tests.api.conftest import Program, ProgramOf, called, problem
@@ -30,7 +30,7 @@ ODD_NAMES = ["files/read", "100% sure?#1", "a b", "../servers", "Größe", "file
 
 def take_in(found: Listing, name: str = "shop") -> None:
     server = UpstreamServer.objects.get(name=name)
-    assert async_to_sync(discovering.take_in)(server.pk, server.revision, found)
+    assert async_to_sync(discovery.take_in)(server.pk, server.revision, found)
 
 
 @pytest.fixture
@@ -330,14 +330,13 @@ def test_an_exposure_that_is_none_is_refused(body: dict[str, Any], alices: Progr
 
 
 def test_a_hostile_server_s_texts_are_data(alices: Program) -> None:
-    shouting = UpstreamTool(*_shouting())
+    shouting = UpstreamTool("echo", _shouting())
     take_in(Listing((shouting,)))
     found = alices.get("/servers/shop/tools")
     assert found["Content-Type"].startswith("application/json")
     assert described(found)[0]["upstreamDescription"] == "\x1b[31m<script>alert(1)</script>"
 
 
-def _shouting() -> tuple[Any, ...]:
+def _shouting() -> dict[str, Any]:
     text = "\x1b[31m<script>alert(1)</script>"
-    definition = {"name": "echo", "description": text, "inputSchema": {"type": "object"}}
-    return "echo", "", text, definition["inputSchema"], None, {}, definition
+    return {"name": "echo", "description": text, "inputSchema": {"type": "object"}}

@@ -6,11 +6,8 @@ import pty
 import re
 import select
 import signal
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
@@ -18,10 +15,10 @@ from django.db import connection
 
 from hitlchat.gate import decide
 from hitlchat.gate.models import Approval, Decision
+from tests import forks
 from tests.conftest import signed_in
 from tests.gate.asking import ask, recording, status
 from tests.gate.conftest import entered
-from tests.processes import ROOT
 from tests.waiting import until
 
 __all__ = ["entered"]
@@ -35,10 +32,9 @@ class Typist:
 
     def __init__(self, environment: dict[str, str], *arguments: str) -> None:
         ours, theirs = pty.openpty()
-        command = [sys.executable, "manage.py", "approvals", *arguments]
-        streams: dict[str, Any] = {"stdin": theirs, "stdout": theirs, "stderr": theirs}
         self._ours, self.screen = ours, ""
-        self.process = subprocess.Popen(command, cwd=ROOT, env=environment, start_new_session=True, **streams)
+        command = ("manage.py", "approvals", *arguments)
+        self.process = forks.Forked(command, environment, theirs, theirs, entry=theirs)
         os.close(theirs)
 
     def reads(self, words: str) -> str:
@@ -51,11 +47,10 @@ class Typist:
     def ends(self) -> int:
         until(lambda: (self._look(), self.process.poll() is not None)[1], "its end", seconds=SECONDS)
         self._look()
-        return self.process.returncode
+        return self.process.wait(SECONDS)
 
     def close(self) -> None:
-        if self.process.poll() is None:
-            self.process.kill()
+        self.process.send_signal(signal.SIGKILL)
         self.process.wait(SECONDS)
         os.close(self._ours)
 

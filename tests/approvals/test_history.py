@@ -17,9 +17,9 @@ from hitlchat.approvals.history.detail import WORDS
 from hitlchat.base.durations import span
 from hitlchat.gate import decide, staleness
 from hitlchat.gate.attention import SHOWN
+from hitlchat.gate.deciders import COUNTED, TAKEN_BACK
 from hitlchat.gate.models import Approval, AuditEvent, Decision, ToolCall
 from hitlchat.gate.preview import Shown
-from hitlchat.gate.quorum import COUNTED, TAKEN_BACK
 from hitlchat.gate.settling import settled
 from hitlchat.gate.status import Status
 from hitlchat.gate.stopping import REQUESTED

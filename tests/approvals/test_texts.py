@@ -106,7 +106,7 @@ def test_over_mcp_the_words_are_read_with_the_facts(alice: User, bob: User, tool
     results.save(tool, {"declined": "All went well with {toolName}!"}, signed_in(alice))
     call = ask(bob, tool, kind="mcp", conversation_id=None)
     decide.decline(approval_of(call).pk, signed_in(bob))
-    result: Any = async_to_sync(outcomes.of)(fresh(call))
+    result: Any = async_to_sync(outcomes.outcome_of)(fresh(call))
     told = json.loads(result.content[0].text)
     assert (told["status"], told["executed"], told["message"]) == ("declined", False, "All went well with echo!")
     assert "It was not executed. Do not call it again" in told["fact"]

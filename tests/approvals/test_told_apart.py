@@ -11,7 +11,7 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import Settings
 
-from hitlchat.gate import decide, results, withdraw
+from hitlchat.gate import decide, results, stopping
 from hitlchat.gate.models import AuditEvent, Tool, ToolCall
 from tests.conftest import signed_in
 from tests.gate.asking import approval_of, ask, fresh, recording
@@ -29,7 +29,7 @@ def timed_out(bob: User, tool: Tool, settings: Settings) -> ToolCall:
 
 def cancelled(bob: User, tool: Tool, settings: Settings) -> ToolCall:
     call = ask(bob, tool)
-    withdraw.withdraw_call(call.pk, actor=signed_in(bob), why="its caller went away")
+    stopping.withdraw_call(call.pk, actor=signed_in(bob), why="its caller went away")
     return call
 
 

@@ -13,15 +13,13 @@ BROAD_EXCEPTS: Final[dict[str, str]] = {
     "hitlchat/gate/policy.py": "around a tool's condition and what rules are told: what cannot be read means ask",
     "hitlchat/gate/policies/loading.py": "around other people's policies: one that raises means ask, or does not load",
     "hitlchat/mcp_server/calling.py": "the outermost frame of a tools/call: the client reads nothing of our insides",
-    "hitlchat/mcp_server/inspector/sessions.py": "the outermost frame of a session: however it ends, it is said",
-    "hitlchat/mcp_server/serving.py": "the outermost frame of every other request over MCP: no insides are told",
+    "hitlchat/mcp_server/inspector/session.py": "the outermost frame of a session: however it ends, it is said",
+    "hitlchat/mcp_server/server.py": "the outermost frame of every other request over MCP: no insides are told",
     "hitlchat/mcp_server/listing.py": "the outermost frame of the watch for changes, which must outlive any failure",
     "hitlchat/project_tools/running.py": "around the operator's own functions: a call always ends in a result",
-    "hitlchat/sandbox/check.py": "around other people's code: the author is told that the check failed",
-    "hitlchat/sandbox/helping.py": "around helper functions: what one makes of a tool's arguments ends no keeper",
-    "hitlchat/sandbox/hosting.py": "around a host function: tool code must not read its host's errors",
-    "hitlchat/sandbox/engine.py": "around other people's code: a run always ends in a report",
-    "hitlchat/upstreams/client/calling.py": "around the SDK and a server's answers: a call always ends in an outcome",
+    "hitlchat/sandbox/session.py": "around helper functions: what one makes of a tool's arguments ends no keeper",
+    "hitlchat/sandbox/engine.py": "around other people's code, and host functions: a run always ends in a report",
+    "hitlchat/upstreams/client/calls.py": "around the SDK and a server's answers: a call always ends in an outcome",
     "hitlchat/upstreams/client/connection.py": "around whoever takes in a server's tools: the connection lives on",
     "hitlchat/upstreams/client/session.py": "the outermost frame of a session: whatever ended it, another is opened",
 }
@@ -29,7 +27,7 @@ BROAD_EXCEPTS: Final[dict[str, str]] = {
 # Modules that may be imported inside a function, because a program without them is a whole program. They take long to
 # load, and most commands never use them; tests/test_start.py counts what commands import.
 OPTIONAL_IMPORTS: Final[dict[str, set[str]]] = {
-    "hitlchat/agent/answer.py": {"openai"},
     "hitlchat/agent/model_client.py": {"openai"},
+    "hitlchat/agent/request.py": {"openai"},
     "hitlchat/base/background.py": {"redis"},
 }

@@ -5,13 +5,18 @@ so it lives as long as tests of this folder follow each other. They do, after al
 browser and one server serve all of them.
 """
 
+import logging
+import os
+import signal
+import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, ViewportSize, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, Playwright, ViewportSize, expect, sync_playwright
 
 from tests.browser import tools
 from tests.browser.chatting import Chat
@@ -24,6 +29,7 @@ from tests.waiting import until
 __all__ = ["installation", "migrated", "servers"]
 
 PATIENCE_MS: Final = 30_000
+DRIVER_SECONDS: Final = 60
 WIDE: Final[ViewportSize] = {"width": 1280, "height": 800}
 NARROW: Final[ViewportSize] = {"width": 390, "height": 844}
 
@@ -35,11 +41,42 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="package")
 def chromium() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        expect.set_options(timeout=PATIENCE_MS)
-        browser = playwright.chromium.launch(executable_path=chromium_path(), args=[*CHROMIUM_ARGS])
-        yield browser
-        browser.close()
+    playwright = _started() or _started()
+    assert playwright is not None, "the driver of Playwright does not answer"
+    expect.set_options(timeout=PATIENCE_MS)
+    browser = playwright.chromium.launch(executable_path=chromium_path(), args=[*CHROMIUM_ARGS])
+    yield browser
+    browser.close()
+    playwright.stop()
+
+
+def _started() -> Playwright | None:
+    """Start Playwright; None if its driver, a program of Node.js, never answers.
+
+    It was seen to hang once in hundreds of starts, and then no test of this process has a browser.
+    """
+    before, killed = _children(), threading.Event()
+
+    def kill() -> None:
+        killed.set()
+        for child in _children() - before:
+            os.kill(child, signal.SIGKILL)
+
+    timer = threading.Timer(DRIVER_SECONDS, kill)
+    timer.start()
+    try:
+        return sync_playwright().start()
+    except Exception:
+        if not killed.is_set():
+            raise
+        logging.getLogger(__name__).warning("The driver of Playwright did not answer, and was killed")
+        return None
+    finally:
+        timer.cancel()
+
+
+def _children() -> set[int]:
+    return {int(pid) for each in Path("/proc/self/task").glob("*/children") for pid in each.read_text().split()}
 
 
 class SharedModel(ScriptedModel):

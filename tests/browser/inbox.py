@@ -40,7 +40,7 @@ class Inbox:
         self.url = f"{url}/approvals/"
         self.lines = page.locator("[data-line]")
         self.card = page.locator("#card-slot [data-ask]")
-        self.lately = page.get_by_role("region", name="Decided lately")
+        self.lately = page.get_by_role("region", name="Recent decisions")
         self.selected = page.get_by_role("region", name="Selected")
 
     def open(self, query: str = "") -> "Inbox":

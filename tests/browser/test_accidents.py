@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.chatting import GRACE_MS, Chat, approve_button, look_through
+from tests.browser.chatting import GRACE_MS, Chat, approve_button, look_through, settle
 from tests.browser.conftest import House, SharedModel, Visit
 from tests.browser.inbox import Asking, Inbox
 from tests.scripted_model import calls, text
@@ -71,7 +71,7 @@ def test_stray_keys_answer_nothing_that_nobody_chose(inbox: Inbox, house: House,
     inbox.open()
     inbox.shows("Say one")
     inbox.page.keyboard.type("banana")
-    inbox.page.wait_for_timeout(GRACE_MS)
+    settle(inbox.page)
     inbox.page.keyboard.type("banana")
     expect(inbox.lines).to_have_count(3)
     assert len(house.bob.pending()) == 3
@@ -124,7 +124,7 @@ def test_by_keyboard_alone_each_press_leads_to_what_is_left_and_the_last_one_app
             break
         button.focus()
         chat.page.keyboard.press("Enter")
-        chat.page.wait_for_timeout(GRACE_MS)
+        settle(chat.page)
     chat.said("Done.")
 
 

@@ -4,7 +4,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser import looking
-from tests.browser.chatting import GRACE_MS, Chat
+from tests.browser.chatting import Chat, settle
 from tests.browser.conftest import NARROW, WIDE, House, SharedModel, Visit
 from tests.scripted_model import Gate, calls, text
 
@@ -108,7 +108,7 @@ def test_the_keys_of_a_card_count_while_it_has_the_focus(chat: Chat, model: Shar
     chat.asked(3)
     page.keyboard.press("e")
     expect(chat.cards.first.get_by_role("heading", name="Change the arguments")).to_be_focused()
-    page.wait_for_timeout(GRACE_MS)
+    settle(page)
     chat.cards.first.locator("[data-end-edit]").first.click()
     chat.cards.first.focus()
     chat.asked(3)
@@ -127,7 +127,7 @@ def test_the_keys_of_a_card_count_while_it_has_the_focus(chat: Chat, model: Shar
     chat.asked(2)
     page.keyboard.press("r")
     expect(reason).to_have_value("are")
-    page.wait_for_timeout(GRACE_MS)
+    settle(page)
     chat.cards.first.get_by_role("button", name="Decline with this reason").click()
     expect(chat.cards).to_have_count(1)
     expect(chat.cards.first).to_be_focused()
@@ -142,8 +142,9 @@ def test_the_keys_of_a_card_count_while_it_has_the_focus(chat: Chat, model: Shar
 
 
 def choose(page: Page) -> None:
-    """Go into the card that has the focus, by keyboard."""
+    """Go into the card that has the focus, by keyboard, which may scroll it: its buttons stand still again."""
     page.keyboard.press("Tab")
+    settle(page)
 
 
 @pytest.mark.parametrize("by", ["pointer", "key"])
@@ -164,7 +165,7 @@ def test_what_is_typed_after_an_answer_answers_no_other_card(
     expect(chat.cards.first).to_be_focused()
     chat.asked()
     page.keyboard.type("and are there more? ea")
-    page.wait_for_timeout(GRACE_MS)
+    settle(page)
     expect(chat.cards.first.get_by_role("heading", name="Change the arguments")).to_have_count(0)
     assert [call["status"] for call in house.calls(chat.conversation)] == ["succeeded", "waiting"]
     chat.stop()

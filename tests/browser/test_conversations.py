@@ -5,10 +5,14 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.browser import looking
 from tests.browser.chatting import Chat
-from tests.browser.conftest import NARROW, House, SharedModel, Visit
+from tests.browser.conftest import NARROW, WIDE, House, SharedModel, Visit
 from tests.scripted_model import calls, text
 
 pytestmark = pytest.mark.browser
+
+
+# As when a conversation gets another title: every list on the page is told, whatever window it is for.
+STALE = "document.querySelectorAll('.threads').forEach((list) => list.dispatchEvent(new Event('stale')))"
 
 
 def beside(page: Page) -> Locator:
@@ -16,12 +20,12 @@ def beside(page: Page) -> Locator:
 
 
 def choose(page: Page, entry: str) -> None:
-    page.locator("[data-menu] > summary").click()
+    page.get_by_label("This conversation", exact=True).click()
     page.locator("[data-menu]").get_by_text(entry, exact=True).click()
 
 
 def rename(page: Page, title: str) -> None:
-    page.locator("[data-menu] > summary").click()
+    page.get_by_label("This conversation", exact=True).click()
     page.get_by_label("Title").fill(title)
     page.get_by_label("Title").press("Enter")
     expect(page.locator("#title")).to_have_text(title)
@@ -53,6 +57,30 @@ def test_a_conversation_is_renamed_pinned_archived_and_found(chat: Chat, model: 
     expect(page.locator("#title")).to_have_text("Parcels of May")
 
 
+def test_only_the_list_that_is_seen_asks_for_news_and_the_other_one_as_it_comes_into_view(
+    chat: Chat, house: House
+) -> None:
+    page = chat.page
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url) if "/chat/threads" in request.url else None)
+    expect(page.locator(".threads")).to_have_count(2)
+    with page.expect_response("**/chat/threads?*"):
+        page.evaluate(STALE)
+    assert len(asked) == 1
+    page.set_viewport_size(NARROW)
+    expect(beside(page)).to_be_hidden()
+    other = house.bob.post("/api/conversations", {"title": "Another"}).json()["id"]
+    page.evaluate(STALE)
+    with page.expect_response("**/chat/threads?*"):
+        page.locator(".side-menu > summary").click()
+    expect(page.locator(f".side-menu .threads a[href$='{other}']")).to_be_visible()
+    assert len(asked) == 2
+    with page.expect_response("**/chat/threads?*"):
+        page.set_viewport_size(WIDE)
+    expect(beside(page).locator(f".threads a[href$='{other}']")).to_be_visible()
+    assert len(asked) == 3
+
+
 def test_a_double_click_on_the_title_renames_and_escape_leaves_it(chat: Chat, model: SharedModel) -> None:
     page = chat.page
     model.enqueue(text("Hello."))
@@ -73,6 +101,31 @@ def test_the_whole_conversation_is_saved_as_markdown(chat: Chat, model: SharedMo
         choose(chat.page, "Export as Markdown")
     assert saved.value.suggested_filename.startswith("what-is-the-answer-")
     assert "The answer is 42." in saved.value.path().read_text(encoding="utf-8")
+
+
+def test_in_a_narrow_window_one_menu_closes_the_other_and_escape_each(visit: Visit, house: House) -> None:
+    page = visit(house.server, house.bob, viewport=NARROW)
+    Chat(page, house.server, house.bob.begin("")).open()
+    side, search = page.locator(".side-menu > summary"), page.locator(".side-menu").get_by_role("searchbox")
+    side.click()
+    expect(search).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(search).to_be_hidden()
+    side.click()
+    expect(search).to_be_visible()
+    page.get_by_label("This conversation", exact=True).click()
+    expect(page.get_by_role("button", name="Rename")).to_be_visible()
+    expect(search).to_be_hidden()
+
+
+def test_in_a_narrow_window_the_note_below_a_message_has_a_line_of_its_own(visit: Visit, house: House) -> None:
+    page = visit(house.server, house.bob, viewport=NARROW)
+    Chat(page, house.server, house.bob.begin("")).open()
+    note, send = page.locator("[data-composer-note]").bounding_box(), page.get_by_label("Send").bounding_box()
+    assert note is not None
+    assert send is not None
+    assert note["y"] >= send["y"] + send["height"]
+    assert note["width"] > NARROW["width"] / 2
 
 
 @pytest.mark.parametrize("size", ["wide", "narrow"])
@@ -148,6 +201,31 @@ def test_code_and_whole_messages_are_copied_as_they_were_written(chat: Chat, mod
     looking.check(page)
 
 
+def test_wide_code_is_wrapped_by_a_button_and_a_wide_table_breaks_no_number(chat: Chat, model: SharedModel) -> None:
+    page = chat.page
+    head = "|".join(f"Quarter {number}" for number in range(12))
+    table = f"|{head}|\n|{'--:|' * 12}\n|{'12,345.00|' * 12}"
+    model.enqueue(text(f"```python\n{'value = value + 1  # ' * 20}\n```\n\n{table}\n\nThat is all."))
+    chat.say("Show me")
+    chat.said("That is all.")
+    answer = chat.log.locator(".said.assistant").last
+    code, cell = answer.locator("pre"), answer.get_by_role("cell").first
+    looking.check_and_go_on(page)
+    assert scrolls(code)
+    code.hover()
+    wrap = answer.get_by_role("button", name="Wrap long lines")
+    wrap.click()
+    expect(wrap).to_have_attribute("aria-pressed", "true")
+    assert not scrolls(code)
+    looking.wear(page, "narrow light")
+    assert cell.evaluate("cell => cell.clientHeight < 2 * parseFloat(getComputedStyle(cell).lineHeight)")
+    assert scrolls(answer.get_by_role("table"))
+
+
+def scrolls(locator: Locator) -> bool:
+    return bool(locator.evaluate("element => element.scrollWidth > element.clientWidth"))
+
+
 def test_a_message_is_said_in_another_way_and_both_versions_are_kept(chat: Chat, model: SharedModel) -> None:
     page = chat.page
     model.enqueue(text("Which parcel?"), text("It is in Leipzig."), text("It is in **Gera** by now."))
@@ -175,6 +253,28 @@ def test_a_message_is_said_in_another_way_and_both_versions_are_kept(chat: Chat,
     chat.said("Which parcel?")
     expect(page.get_by_role("button", name="Version after")).to_be_focused()
     expect(page.locator(".said.user .prose")).to_have_text("Where is my parcel?")
+
+
+def test_of_two_tabs_that_edit_a_message_the_later_one_keeps_its_words(
+    chat: Chat, model: SharedModel, visit: Visit, house: House
+) -> None:
+    model.enqueue(text("Hello."), text("And to you."))
+    chat.say("Hello there")
+    chat.said("Hello.")
+    other = Chat(visit(house.server, house.bob), house.server, chat.conversation).open()
+    other.composer.fill("A draft")
+    for each, words in ((other, "Good night"), (chat, "Good evening")):
+        each.page.locator(".said.user").hover()
+        each.page.locator(".edit-message > summary").click()
+        each.page.get_by_label("Say instead").fill(words)
+    chat.page.get_by_label("Say instead").press("Enter")
+    chat.said("And to you.")
+    other.said("And to you.")
+    expect(other.flash).to_contain_text("was changed elsewhere")
+    expect(other.composer).to_have_value("Good night\n\nA draft")
+    expect(other.composer).to_be_focused()
+    expect(chat.composer).to_have_value("")
+    looking.check(other.page)
 
 
 def test_an_edit_that_cannot_be_sent_yet_stays_as_it_was_written(chat: Chat, model: SharedModel) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.chatting import GRACE_MS, Chat, approve, approve_button, decline, decline_button, press
+from tests.browser.chatting import Chat, approve, approve_button, decline, decline_button, press, settle
 from tests.browser.conftest import House, SharedModel, Visit
 from tests.browser.looking import check
 from tests.scripted_model import calls, text
@@ -32,14 +32,14 @@ def begin_edit(card: Locator) -> Locator:
     card.get_by_text("More", exact=True).click()
     card.get_by_role("button", name="Change the arguments").click()
     expect(card.get_by_role("heading", name="Change the arguments")).to_be_focused()
-    card.page.wait_for_timeout(GRACE_MS)
+    settle(card.page)
     return card.locator("[data-edit]")
 
 
 def see_changes(edit: Locator) -> None:
     press(edit.get_by_role("button", name="See the changes"))
     expect(edit.get_by_role("heading", name="Your changes")).to_be_focused()
-    edit.page.wait_for_timeout(GRACE_MS)
+    settle(edit.page)
 
 
 def approve_changed(edit: Locator) -> Locator:
@@ -63,7 +63,7 @@ def test_changed_arguments_are_shown_approved_run_and_told_to_the_model(
     press(edit.get_by_role("button", name="See the changes"))
     expect(edit.get_by_role("alert")).to_contain_text("note: 5 is not of type 'string'.")
     expect(json).to_be_focused()
-    chat.page.wait_for_timeout(GRACE_MS)
+    settle(chat.page)
     json.fill('{"note": "Call Ann at six", "data": {"a": 1}}')
     see_changes(edit)
     expect(edit.locator(".becomes")).to_contain_text("Keep the note Call Ann at six")
@@ -74,7 +74,7 @@ def test_changed_arguments_are_shown_approved_run_and_told_to_the_model(
     decline(other.asked(2).page.locator("dialog [data-ask]").nth(1))
     expect(chat.cards).to_have_count(1)
     expect(approve_changed(edit)).to_be_visible()
-    chat.page.wait_for_timeout(GRACE_MS)
+    settle(chat.page)
     model.enqueue(text("Kept."))
     approve(chat.cards.first, approve_changed(edit))
     chat.said("Kept.")
@@ -100,10 +100,10 @@ def test_what_is_being_typed_outlasts_the_answer_to_another_call(
     expect(field).to_be_focused()
     field.press_sequentially(" a half")
     expect(field).to_have_value("one and a half")
-    chat.page.wait_for_timeout(GRACE_MS)
+    settle(chat.page)
     model.enqueue(text("Done."))
     chat.cards.first.get_by_role("button", name="Drop the changes").click()
-    chat.page.wait_for_timeout(GRACE_MS)
+    settle(chat.page)
     approve(chat.cards.first)
     chat.said("Done.")
     assert house.calls(chat.conversation)[0]["result"] == "one"
@@ -131,11 +131,11 @@ def test_by_keyboard_alone_arguments_are_changed_and_approved(
     page.keyboard.press("Tab")
     page.keyboard.press("ControlOrMeta+A")
     page.keyboard.type("hello")
-    page.wait_for_timeout(GRACE_MS)
+    settle(page)
     press_to(page, card.get_by_role("button", name="See the changes"))
     page.keyboard.press("Enter")
     expect(card.get_by_role("heading", name="Your changes")).to_be_focused()
-    page.wait_for_timeout(GRACE_MS)
+    settle(page)
     press_to(page, approve_changed(card))
     model.enqueue(text("It said hello."))
     page.keyboard.press("Enter")
@@ -168,7 +168,7 @@ def test_on_its_own_page_a_call_is_approved_with_changes(
     page = chat.page
     page.goto(f"{house.server.url}/approvals/{house.calls(chat.conversation)[0]['approvalId']}")
     card = page.locator("[data-ask]")
-    page.wait_for_timeout(GRACE_MS)
+    settle(page)
     edit = begin_edit(card)
     edit.get_by_label("text").fill("two")
     check(page)

@@ -1,11 +1,13 @@
 """What happens is seen: the end of the transcript is followed, and what comes out of sight is told."""
 
+from typing import Final
+
 import pytest
-from playwright.sync_api import Locator, ViewportSize, expect
+from playwright.sync_api import Locator, Page, ViewportSize, expect
 
 from tests.browser import looking
 from tests.browser.chatting import Chat
-from tests.browser.conftest import NARROW, WIDE, SharedModel
+from tests.browser.conftest import NARROW, WIDE, House, SharedModel
 from tests.browser.looking import in_view
 from tests.scripted_model import Gate, calls, text
 from tests.waiting import until
@@ -104,3 +106,38 @@ def test_what_was_written_while_the_assistant_works_outlives_a_reload(chat: Chat
     expect(chat.composer).to_have_value("")
     chat.page.reload()
     expect(chat.composer).to_have_value("")
+
+
+EARLIER: Final = """
+from hitlchat.agent.models import Conversation, Message, Run, RunStatus
+shown = Conversation.objects.get(pk={conversation!r})
+run = Run.objects.create(conversation=shown, status=RunStatus.DONE)
+Conversation.objects.filter(pk=shown.pk).update(tip=run)
+Message.objects.bulk_create(
+    Message(conversation=shown, run=run, seq=seq, role="assistant", content=f"Line {{seq}}") for seq in range(1, 201)
+)
+"""
+
+
+def test_earlier_messages_come_in_above_what_is_being_read(page: Page, house: House, model: SharedModel) -> None:
+    chat = Chat(page, house.server, house.bob.begin(""))
+    house.server.home.manage("shell", "-v", "0", "-c", EARLIER.format(conversation=chat.conversation))
+    chat.open()
+    more = page.get_by_role("button", name="Show earlier messages")
+    read = chat.log.get_by_text("Line 140", exact=True)
+    expect(read).to_have_count(1)
+    # When it connects its transcript is drawn anew: once it has, what is said is answered.
+    model.enqueue(text("Hello."))
+    chat.say("Hello there")
+    chat.said("Hello.")
+    more.scroll_into_view_if_needed()
+    more.focus()
+    before = top(read)
+    page.keyboard.press("Enter")
+    expect(chat.log.get_by_text("Line 60", exact=True)).to_have_count(1)
+    expect(more).to_be_focused()
+    assert abs(top(read) - before) < 20
+
+
+def top(line: Locator) -> float:
+    return float(line.evaluate("line => line.getBoundingClientRect().top"))

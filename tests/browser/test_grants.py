@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.chatting import GRACE_MS, Chat, approve
+from tests.browser.chatting import Chat, approve, settle
 from tests.browser.conftest import House, SharedModel
 from tests.browser.looking import LOOKS, check, wear
 from tests.scripted_model import calls, text
@@ -32,7 +32,7 @@ def begin_grant(card: Locator) -> Locator:
     card.get_by_text("More", exact=True).click()
     card.get_by_role("button", name="Approve, and stop asking for a while").click()
     expect(card.get_by_role("heading", name="Approve, and stop asking for a while")).to_be_focused()
-    card.page.wait_for_timeout(GRACE_MS)
+    settle(card.page)
     return card.locator("[data-edit]")
 
 
@@ -72,7 +72,7 @@ def test_a_grant_is_given_in_words_used_up_asked_again_and_revoked(
         "Approve this, and run remind without asking for the next 2 calls in this conversation, "
         'while len(args["note"]) < 20 holds.'
     )
-    page.wait_for_timeout(GRACE_MS)
+    settle(page)
     pictured(page, "words", step.get_by_role("button", name="Approve and grant"))
     approve(chat.cards.first, step.get_by_role("button", name="Approve and grant"))
     chat.said("Told one.")

@@ -6,14 +6,15 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser import looking
-from tests.browser.chatting import GRACE_MS, Chat, approve_button, decline_button, is_focused
+from tests.browser.chatting import Chat, approve_button, decline_button, is_focused, settle
 from tests.browser.conftest import House, SharedModel, Visit
 from tests.conftest import PASSWORD
 from tests.scripted_model import calls, text
 
 pytestmark = pytest.mark.browser
 
-MOST_STEPS = 80
+# The way around leads past the list of conversations, as long as the tests before have made it.
+MOST_STEPS = 400
 
 
 def tab_to(page: Page, target: Locator, key: str = "Tab") -> None:
@@ -43,10 +44,10 @@ def test_signing_in_writing_and_deciding_need_no_mouse(house: House, model: Shar
     page.keyboard.press("Enter")
     # On its way around, the focus leaves the page and comes back, which begins the pause of the cards anew.
     tab_to(page, decline_button(chat.asked(2)))
-    page.wait_for_timeout(GRACE_MS)
+    settle(page)
     page.keyboard.press("Enter")
     tab_to(page, approve_button(chat.asked(1)))
-    page.wait_for_timeout(GRACE_MS)
+    settle(page)
     page.keyboard.press("Space")
     chat.said("Half done.")
     expect(chat.composer).to_be_focused()
@@ -101,6 +102,16 @@ def test_what_is_looked_for_is_found_and_opened_by_the_keyboard(author: Page, ho
     author.keyboard.press("ArrowUp")
     author.keyboard.press("Enter")
     expect(author).to_have_url(re.compile("/servers/tools$"))
+
+
+def test_escape_closes_what_finds_at_once_whatever_stands_in_its_field(author: Page, house: House) -> None:
+    author.goto(f"{house.server.url}/")
+    author.keyboard.press("Control+k")
+    dialog = author.get_by_role("dialog", name="Find")
+    author.keyboard.type("composed")
+    expect(dialog.get_by_role("link")).to_have_text(["Composed tools"])
+    author.keyboard.press("Escape")
+    expect(dialog).to_be_hidden()
 
 
 def test_a_question_mark_lists_the_keys_but_not_while_one_writes(chat: Chat) -> None:

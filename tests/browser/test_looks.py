@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser import looking
-from tests.browser.chatting import Chat, approve, approve_button, decline, decline_button
+from tests.browser.chatting import Chat, approve, approve_button, decline, decline_button, settle
 from tests.browser.conftest import NARROW, House, SharedModel, Visit
 from tests.browser.looking import in_view
 from tests.scripted_model import calls, status, text
@@ -112,7 +112,7 @@ def test_the_page_of_an_approval_before_and_after_its_answer(chat: Chat, model: 
     page = chat.page
     page.goto(f"{house.server.url}/approvals/{call['approvalId']}")
     looking.check(page)
-    page.wait_for_timeout(600)
+    settle(page)
     approve(page.locator("[data-ask]"))
     expect(page.locator("[data-status=succeeded]")).to_be_visible()
     looking.check(page)

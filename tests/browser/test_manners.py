@@ -9,7 +9,7 @@ from tests.browser import looking
 from tests.browser.chatting import Chat, approve
 from tests.browser.conftest import NARROW, House, SharedModel, Visit
 from tests.conftest import PASSWORD
-from tests.scripted_model import calls, text
+from tests.scripted_model import Gate, calls, text
 
 pytestmark = pytest.mark.browser
 
@@ -54,6 +54,39 @@ def test_once_the_last_card_is_answered_focus_is_in_the_composer(chat: Chat, mod
     expect(chat.cards.first).to_be_focused()
     approve(chat.asked(1))
     chat.said("Said.")
+    expect(chat.composer).to_be_focused()
+
+
+def test_once_a_run_is_stopped_tried_again_or_answered_again_one_can_go_on_typing(
+    chat: Chat, model: SharedModel
+) -> None:
+    gate = Gate()
+    model.enqueue(text("Once upon a", gate, " time."), text("There was a tree."), text("There was a bird."))
+    chat.say("Tell me a story")
+    chat.said("Once upon a")
+    chat.stop()
+    expect(chat.page.get_by_role("button", name="Try again")).to_be_visible()
+    expect(chat.composer).to_be_focused()
+    gate.open()
+    chat.page.get_by_role("button", name="Try again").press("Enter")
+    chat.said("There was a tree.")
+    expect(chat.composer).to_be_focused()
+    chat.page.get_by_role("button", name="Answer again").last.press("Enter")
+    chat.said("There was a bird.")
+    expect(chat.composer).to_be_focused()
+
+
+def test_once_what_waited_is_sent_one_can_go_on_typing(chat: Chat, model: SharedModel) -> None:
+    gate = Gate()
+    model.enqueue(text("Once upon a", gate, " time."), text("There was a bird."))
+    chat.say("Tell me a story")
+    chat.said("Once upon a")
+    chat.say("Of a bird")
+    expect(chat.page.locator("#queued")).to_contain_text("Of a bird")
+    chat.stop()
+    gate.open()
+    chat.page.get_by_role("button", name="Send now").press("Enter")
+    chat.said("There was a bird.")
     expect(chat.composer).to_be_focused()
 
 

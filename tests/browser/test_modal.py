@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, Route, ViewportSize, expect
 
 from tests.browser.chatting import Chat, approve, approve_button, decline, decline_button, focused, press
-from tests.browser.conftest import NARROW, WIDE, House, SharedModel
+from tests.browser.conftest import NARROW, WIDE, House, SharedModel, Visit
 from tests.browser.looking import in_view
 from tests.scripted_model import Gate, calls, text
 from tests.waiting import until
@@ -299,3 +299,22 @@ def test_several_calls_of_one_turn_share_one_modal_and_are_decided_one_by_one(
     expect(chat.call("succeeded")).to_have_count(2)
     expect(chat.call("declined")).to_have_count(1)
     assert [told.split()[0].strip('"') for told in model.told] == ["one", '{"status":', "three"]
+
+
+def test_in_a_narrow_german_window_the_heading_is_not_below_the_button_that_stops(
+    visit: Visit, house: House, model: SharedModel
+) -> None:
+    page = visit(house.server, house.bob, viewport=NARROW, locale="de-DE")
+    chat = Chat(page, house.server, house.bob.begin("")).open()
+    model.enqueue(calls(("echo", {"text": "eins"}), ("echo", {"text": "zwei"})))
+    page.get_by_label("Nachricht", exact=True).fill("Los")
+    page.get_by_role("button", name="Senden").click()
+    chat.asked(2)
+    heading = page.get_by_role("heading", name="2 Aufrufe brauchen eine Antwort").bounding_box()
+    button = chat.modal.get_by_role("button", name="Anhalten")
+    stop = button.bounding_box()
+    assert heading
+    assert stop
+    assert heading["x"] + heading["width"] <= stop["x"]
+    button.click()
+    expect(chat.modal).to_be_hidden()

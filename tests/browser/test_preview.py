@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser import looking
-from tests.browser.chatting import Chat, approve, approve_button, decline
+from tests.browser.chatting import Chat, approve, approve_button, decline, settle
 from tests.browser.conftest import SharedModel, Visit
 from tests.processes import STEADY, Installation, Person, Server, Servers, copy_of
 from tests.scripted_model import calls, text
@@ -177,13 +177,13 @@ def test_on_the_approvals_own_page_it_asks_again_in_its_place(page: Page, chat: 
     (pending,) = shop.bob.pending()
     page.goto(f"{shop.server.url}/approvals/{pending['id']}")
     shop.says(refund={"error": "the order desk is closed"})
-    page.wait_for_timeout(600)
+    settle(page)
     approve(page.locator("[data-ask]"))
     expect(page.get_by_text("could not be looked at again after you approved it")).to_be_visible()
     expect(page.get_by_text("The preview failed: the order desk is closed")).to_be_visible()
     expect(page.get_by_role("heading", level=1)).to_have_text("A call needs your answer")
     looking.check(page)
-    page.wait_for_timeout(600)
+    settle(page)
     shop.model.enqueue(text("Not refunded."))
     decline(page.locator("[data-ask]"))
     expect(page.get_by_role("heading", level=1)).to_have_text("This call has been answered")

@@ -36,6 +36,7 @@ def test_a_secret_is_hidden_while_typed_flagged_while_missing_and_never_shown_ag
     expect(value).to_have_attribute("type", "password")
     studio.get_by_role("button", name="Save").click()
     expect(studio.locator("[data-saved]")).to_be_visible()
+    expect(studio.locator("[data-row]")).to_have_count(1)
     expect(value).to_have_value("")
     expect(value).to_have_attribute("placeholder", "Kept; type to replace")
     assert "open sesame" not in studio.content()

@@ -1,6 +1,7 @@
 """The same conversation open twice: what is decided in one page is decided in the other."""
 
 from collections.abc import Callable
+from typing import Final
 
 import pytest
 from playwright.sync_api import WebSocketRoute, expect
@@ -10,6 +11,11 @@ from tests.browser.conftest import House, SharedModel, Visit
 from tests.scripted_model import calls, text
 
 pytestmark = pytest.mark.browser
+
+
+# The list of conversations asks anew every ten seconds: here it does not.
+NEVER_BY_ITSELF: Final = """const later = window.setTimeout;
+window.setTimeout = (act, wait, ...more) => wait === 10_000 ? 0 : later(act, wait, ...more);"""
 
 
 @pytest.fixture
@@ -43,6 +49,22 @@ def test_the_list_beside_the_page_follows_what_waits_without_a_reload(chat: Chat
     chat.approve()
     expect(beside).not_to_contain_text("waiting calls", timeout=8_000)
     chat.said("Done.")
+
+
+def test_the_list_beside_a_page_says_at_once_that_another_conversation_waits(
+    chat: Chat, visit: Visit, model: SharedModel, house: House
+) -> None:
+    model.enqueue(calls(("echo", {"text": "elsewhere"})), text("Done."))
+    chat.page.add_init_script(NEVER_BY_ITSELF)
+    chat.open()
+    expect(chat.page.locator("main > [data-offline]")).to_be_hidden()
+    other = Chat(visit(house.server, house.bob), house.server, house.bob.begin("")).open()
+    other.say("Wait beside the other page")
+    other.asked()
+    beside = chat.page.get_by_role("complementary", name="Conversations").locator(".threads")
+    expect(beside.get_by_role("link", name="Wait beside the other page")).to_contain_text("waiting calls: 1")
+    other.approve()
+    other.said("Done.")
 
 
 @pytest.mark.guarantee("gate:one-outcome")

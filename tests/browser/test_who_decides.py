@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser import looking
-from tests.browser.chatting import GRACE_MS, Chat, approve, approve_button, decline
+from tests.browser.chatting import Chat, approve, approve_button, decline, settle
 from tests.browser.conftest import SharedModel, Visit
 from tests.processes import STEADY, Server, Servers
 from tests.scripted_model import calls, text
@@ -60,7 +60,7 @@ def open_call(page: Page, server: Server) -> None:
     expect(page.locator("[data-line]").get_by_text("for bob")).to_be_visible()
     page.locator("[data-line] a").first.click()
     expect(page.locator("#card-slot [data-ask]")).to_be_visible()
-    page.wait_for_timeout(GRACE_MS)
+    settle(page)
 
 
 @pytest.mark.timeout(300)

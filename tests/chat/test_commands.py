@@ -8,7 +8,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from hitlchat.agent.models import LONGEST_MESSAGE, Conversation, QueuedMessage, Role, RunStatus
+from hitlchat.agent.models import LONGEST_MESSAGE, Conversation, Message, QueuedMessage, Role, RunStatus
 from hitlchat.agent.queued import MOST
 from hitlchat.chat.commands import LONGEST_FRAME
 from hitlchat.gate.models import Approval, AuditEvent, Decision, Verdict
@@ -17,7 +17,7 @@ from tests.agent.talk import Talk, in_database
 from tests.chat.conftest import SignIn
 from tests.chat.tab import Tab
 from tests.recorder import Recorder, recorded_tool
-from tests.scripted_model import Gate, ScriptedModel, calls, text
+from tests.scripted_model import Gate, ScriptedModel, calls, status, text
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -114,6 +114,27 @@ async def test_a_message_during_a_run_waits_and_can_be_taken_back(tab: Tab, wait
     await tab.send(type="unqueue", message=str(row.pk))
     await tab.until("sent already")
     assert len(await talk.messages(Role.USER)) == 1
+
+
+async def test_a_summary_is_read_undone_and_used_again(tab: Tab, talk: Talk, scripted_model: ScriptedModel) -> None:
+    long = "long " * 2000
+    too_long = status(400, {"message": "too long", "code": "context_length_exceeded"})
+    scripted_model.enqueue(text(long), too_long, text("They like **tea**."), text("Tea."))
+    await tab.send(type="say", content="I like tea.")
+    await tab.until("long long")
+    await talk.over()
+    await tab.send(type="say", content="What do I like?")
+    shown = await tab.until("The conversation no longer fits")
+    assert "<strong>tea</strong>" in shown
+    await talk.over()
+    row = await Message.objects.aget(role=Role.SUMMARY)
+    await tab.send(type="undo-summary", message=str(row.pk))
+    await tab.until("This summary is not used")
+    await tab.send(type="redo-summary", message=str(row.pk))
+    await tab.until("Undo: have it read the messages")
+    (said, *_) = await talk.messages(Role.USER)
+    await tab.send(type="undo-summary", message=str(said.pk))
+    await tab.until("There is no such summary.")
 
 
 async def test_when_too_many_messages_wait_the_next_one_stays_in_the_composer(
@@ -230,6 +251,10 @@ FRAMES = {
     ),
     "too long a message": json.dumps({"type": "say", "content": "x" * (LONGEST_MESSAGE + 1)}),
     "a huge frame": "x" * (LONGEST_FRAME + 1),
+    "10 MB of text": json.dumps({"type": "say", "content": "x" * 10_000_000}),
+    "10 MB in place of a message": json.dumps({"type": "edit", "run": str(uuid4()), "content": "x" * 10_000_000}),
+    "an edit of nothing": json.dumps({"type": "edit", "run": str(uuid4()), "content": "a"}),
+    "a switch to nothing": json.dumps({"type": "switch", "run": str(uuid4())}),
     "an unknown call": json.dumps({"type": "resolve", "call": str(uuid4()), "outcome": "done"}),
     "an unknown outcome": json.dumps({"type": "resolve", "call": str(uuid4()), "outcome": "succeeded"}),
     "an unknown call again": json.dumps({"type": "resolve", "call": str(uuid4()), "outcome": "again"}),

@@ -6,8 +6,10 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from hitlchat.agent.models import Conversation, Message, Role
-from hitlchat.gate.models import Approval, CallerKind, ToolCall
+from hitlchat.agent import branches, runs, transcript
+from hitlchat.agent.answer import Answer
+from hitlchat.agent.models import Conversation, Message, Role, RunStatus
+from hitlchat.gate.models import Approval, CallerKind, ToolCall, new_id
 from hitlchat.gate.status import Status
 from hitlchat.gate.transition import enter
 from tests.conftest import caller
@@ -90,3 +92,72 @@ def test_a_result_that_is_a_table_is_shown_as_one_and_as_it_came(page: Client, b
     assert "&lt;b&gt;Ann&lt;/b&gt;" in shown
     assert "\u202e" not in shown
     assert "As JSON" in shown
+
+
+# -- A call of a branch that is not shown -------------------------------------------------------------------------
+
+
+def with_call(owner: User) -> tuple[Conversation, ToolCall]:
+    """A conversation of two versions, of which the second is shown; and a call of the first."""
+    made = Conversation.objects.create(owner=owner, title="Parcels")
+    _, claim = runs.start(made, "First way")
+    turn = transcript.open_answer(made.pk, claim.run_id, new_id())
+    transcript.close_answer(turn.pk, Answer("Sent."))
+    call = ToolCall(tool_name="echo", caller=owner, caller_kind=CallerKind.CHAT, turn_id=turn.pk)
+    call.conversation_id = made.pk
+    enter(call, Status.ALLOWED, actor=caller(owner).actor)
+    runs.finish(claim, RunStatus.DONE)
+    runs.finish(branches.instead(made.pk, claim.run_id, "Second way"), RunStatus.DONE)
+    return made, call
+
+
+def test_a_link_to_a_call_of_a_version_that_is_not_shown_says_which_has_it(page: Client, bob: User) -> None:
+    made, call = with_call(bob)
+    shown = page.get(f"/chat/{made.pk}?call={call.pk}").content.decode()
+    assert f'id="call-{call.pk}"' not in shown
+    assert "is in version 1 of 2 of what you said, which is not shown" in shown
+    answer = page.post(f"/chat/{made.pk}/calls/{call.pk}")
+    assert answer["Location"] == f"/chat/{made.pk}?call={call.pk}#call-{call.pk}"
+    there = page.get(f"/chat/{made.pk}?call={call.pk}").content.decode()
+    assert f'id="call-{call.pk}"' in there
+    assert f'data-wanted-call="call-{call.pk}"' in there
+    assert "which is not shown" not in there
+
+
+def test_no_other_version_is_shown_while_the_assistant_works(page: Client, bob: User) -> None:
+    made, call = with_call(bob)
+    runs.start(made, "Go on")
+    answer = page.post(f"/chat/{made.pk}/calls/{call.pk}", follow=True).content.decode()
+    assert "Not shown. The assistant is still working on the last message." in answer
+    assert "Second way" in answer
+
+
+@pytest.mark.parametrize("text", ["", "nonsense", "01890000-0000-7000-8000-000000000000"])
+def test_a_link_to_no_call_shows_the_conversation(page: Client, bob: User, text: str) -> None:
+    made, _ = with_call(bob)
+    shown = page.get(f"/chat/{made.pk}?call={text}").content.decode()
+    assert "Second way" in shown
+    assert "which is not shown" not in shown
+
+
+def test_a_call_of_another_conversation_is_not_looked_for(page: Client, bob: User, charlie: User) -> None:
+    made, call = with_call(bob)
+    other = conversation(bob, said=1)
+    assert "which is not shown" not in page.get(f"/chat/{other.pk}?call={call.pk}").content.decode()
+    assert page.post(f"/chat/{other.pk}/calls/{call.pk}").status_code == 302
+    page.force_login(charlie)
+    assert page.post(f"/chat/{made.pk}/calls/{call.pk}").status_code == 404
+
+
+# -- Bad input at the form that begins a conversation ----------------------------------------------------------------
+
+
+def test_ten_megabytes_begin_no_conversation(page: Client, bob: User) -> None:
+    assert page.post("/chat/new", {"content": "x" * 10_000_000}).status_code == 400
+    assert not Conversation.objects.filter(owner=bob).exists()
+
+
+def test_bytes_that_are_no_text_are_said_as_what_can_be_read_of_them(page: Client, bob: User) -> None:
+    answer = page.post("/chat/new", b"content=a%FFb%00c", content_type="application/x-www-form-urlencoded")
+    assert answer.status_code == 302
+    assert Message.objects.get(conversation__owner=bob).content == "a\ufffdbc"

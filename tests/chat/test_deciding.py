@@ -8,7 +8,7 @@ from django.contrib.auth.models import User
 
 from hitlchat.agent.models import Conversation
 from hitlchat.chat import fragments
-from hitlchat.gate import decide, editing, taking_back
+from hitlchat.gate import decide, editing
 from hitlchat.gate.models import Approval, Decision, Tool
 from hitlchat.gate.status import Status
 from hitlchat.gate.submit import CallRequest, submit
@@ -162,7 +162,7 @@ async def test_while_an_approved_call_has_not_started_its_line_offers_to_take_it
     line = await in_database(fragments.call)(conversation.pk, call.pk)
     assert "It starts in a moment." in line
     assert 'value="take-back"' in line
-    await in_database(taking_back.take_back)(call.pk, signed_in(bob))
+    await in_database(decide.take_back)(call.pk, signed_in(bob))
     line = await in_database(fragments.call)(conversation.pk, call.pk)
     assert "Not run: the approval was taken back" in line
     assert 'value="take-back"' not in line

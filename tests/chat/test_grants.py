@@ -69,9 +69,10 @@ async def test_revoked_on_the_page_it_asks_again(
     await tab.send(type="revoke-grant", grant=str(grant.pk))
     while "runs without asking" in await tab.until('id="grants"'):
         pass
-    scripted_model.enqueue(calls(("send", {"text": "two"})), text("No."))
+    scripted_model.enqueue(calls(("send", {"text": "two"})), text("Not sent then."))
     await tab.send(type="say", content="More")
     await talk.decline(await talk.only())
+    await tab.until("Not sent then.")
     assert recorder.entered == [("send", {"text": "one"})]
     await tab.send(type="revoke-grant", grant=str(waiting.pk))
     await tab.until("no grant with this id for you")

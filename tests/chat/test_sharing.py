@@ -6,7 +6,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from hitlchat.agent import conversations
+from hitlchat.agent import conversations, transcript
 from hitlchat.agent.models import Conversation, Message, Role, Run, RunStatus
 from hitlchat.gate.models import AuditEvent
 from tests.conftest import signed_in
@@ -59,6 +59,16 @@ def test_its_owner_sees_what_colleagues_will_see_and_shares_it(
     assert "Hidden words" not in read
     assert "ws-send" not in read
     assert [event.name for event in AuditEvent.objects.order_by("pk")] == ["conversation.shared"]
+
+
+def test_a_summary_can_be_read_there_and_not_undone(colleague: Client, theirs: Conversation, bob: User) -> None:
+    run = Run.objects.get(conversation=theirs, shown=True)
+    transcript.add_summary(theirs.pk, run.pk, "They like **tea**.", [Message.objects.get(run=run).pk])
+    conversations.share(theirs, signed_in(bob))
+    read = colleague.get(link_of(theirs)).content.decode()
+    assert "<strong>tea</strong>" in read
+    assert "ws-send" not in read
+    assert "Undo" not in read
 
 
 def test_nothing_but_the_link_leads_there(colleague: Client, theirs: Conversation, bob: User) -> None:

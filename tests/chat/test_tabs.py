@@ -1,12 +1,15 @@
 """Several pages of one conversation, and pages that miss events."""
 
 import asyncio
+import re
 
 import pytest
+from django.contrib.auth.models import User
+from django.test import Client
 from pytest_django import Settings
 
 from hitlchat.agent import writing
-from hitlchat.agent.models import Role, RunStatus
+from hitlchat.agent.models import Conversation, Role, RunStatus
 from hitlchat.base.background import background
 from hitlchat.chat import fragments
 from hitlchat.gate import perform, queue
@@ -16,10 +19,10 @@ from hitlchat.gate.status import Status
 from hitlchat.gate.transition import move
 from tests.agent.talk import Talk, in_database
 from tests.chat.conftest import OpenTab
-from tests.chat.tab import Tab
+from tests.chat.tab import Tab, cookie_of
 from tests.recorder import Recorder, recorded_tool
 from tests.scripted_model import Gate, ScriptedModel, calls, text
-from tests.waiting import stored
+from tests.waiting import soon, stored
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -142,3 +145,24 @@ async def lost_after_yes(talk: Talk, approval: Approval) -> ToolCall:
     background.adopt(asyncio.get_running_loop())
     assert claimed is not None
     return await in_database(move)(claimed, Status.UNKNOWN, actor=SYSTEM)
+
+
+async def test_fifty_answers_that_stream_at_once_reach_each_its_own_page_alone(
+    served: None, bob: User, bobs_client: Client, scripted_model: ScriptedModel
+) -> None:
+    gate = Gate()
+    scripted_model.otherwise = lambda body: text("So it is, ", gate, f"{body['messages'][-1]['content']}.")
+    talks = [Talk(await Conversation.objects.acreate(owner=bob), bob) for _ in range(50)]
+    tabs = [await Tab(talk.conversation.pk, cookie_of(bobs_client)).open() for talk in talks]
+    for number, tab in enumerate(tabs):
+        await tab.send(type="say", content=f"N{number}E")
+    # All of them are being written before the first one ends.
+    await soon(lambda: len(scripted_model.requests) == 50, "all are asked", seconds=120)
+    gate.open()
+    for number, tab in enumerate(tabs):
+        await tab.until(f"So it is, N{number}E.")
+        assert set(re.findall(r"N\d+E", "".join(tab.seen))) == {f"N{number}E"}
+    for talk in talks:
+        assert (await talk.over()).status == RunStatus.DONE
+    for tab in tabs:
+        await tab.close()

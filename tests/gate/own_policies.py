@@ -43,6 +43,13 @@ class Says:
         return NONSENSE[self.what]()
 
 
+class Tagged:
+    """Refuse, and tell programs by which rule of the house."""
+
+    def evaluate(self, call: CallView, tool: ToolView, context: Context) -> Any:
+        return Refuse("Refused by the house rules.", metadata={"rule": "H-7", "severity": 3, "tenant": call.user_name})
+
+
 class Lying(Allow):
     """No Allow, though it says that it is one."""
 
@@ -61,6 +68,10 @@ NONSENSE: Final[dict[str, Any]] = {
     "a reason that is no text": lambda: Allow(17),  # type: ignore[arg-type]
     "a reason of another class": lambda: Allow(Saying("fine")),
     "a coroutine": lambda: asyncio.sleep(0),
+    "metadata that is no object": lambda: Allow("fine", ["a"]),  # type: ignore[arg-type]
+    "metadata with a number for a name": lambda: Allow("fine", {1: "a"}),  # type: ignore[dict-item]
+    "metadata that is no JSON": lambda: Allow("fine", {"a": object()}),
+    "too much metadata": lambda: Allow("fine", {"a": "b" * 2000}),
     "a tuple": lambda: (Allow("fine"),),
 }
 

@@ -18,14 +18,14 @@ django.setup()
 from django.contrib.auth.models import User  # noqa: E402
 
 from hitlchat.gate import decide  # noqa: E402
+from hitlchat.gate.decide import take_back  # noqa: E402
 from hitlchat.gate.deciders import NotEntitled  # noqa: E402
 from hitlchat.gate.grants import giving  # noqa: E402
 from hitlchat.gate.grants.scope import Scope  # noqa: E402
 from hitlchat.gate.models import Approval, Grant, Tool, ToolCall  # noqa: E402
+from hitlchat.gate.settling import sweep  # noqa: E402
 from hitlchat.gate.sources import ToolResult  # noqa: E402
 from hitlchat.gate.status import Status  # noqa: E402
-from hitlchat.gate.sweep import sweep  # noqa: E402
-from hitlchat.gate.taking_back import take_back  # noqa: E402
 from tests.conftest import signed_in  # noqa: E402
 from tests.gate.asking import approved, ask, recording, run, say_yes  # noqa: E402
 from tests.gate.granting import HERE  # noqa: E402

@@ -10,10 +10,9 @@ from django.contrib.auth.models import User
 from hitlchat.base.background import background
 from hitlchat.gate import decide, disclosure, staleness
 from hitlchat.gate.models import Approval, AuditEvent, Decision, Tool, ToolCall
-from hitlchat.gate.settling import settled
+from hitlchat.gate.settling import settled, sweep
 from hitlchat.gate.sources import Preview
 from hitlchat.gate.status import Status
-from hitlchat.gate.sweep import sweep
 from tests.conftest import caller, signed_in
 from tests.gate.asking import approval_of, approved, ask, events, fresh, recording, run, say_yes, status
 from tests.gate.sources_for_tests import looked

@@ -9,7 +9,7 @@ from asgiref.sync import async_to_sync
 from channels.db import database_sync_to_async
 from django.contrib.auth.models import User
 
-from hitlchat.gate import decide, perform, staleness, withdraw
+from hitlchat.gate import decide, perform, staleness, stopping
 from hitlchat.gate.actor import SYSTEM
 from hitlchat.gate.decide import AlreadySettled, OtherDigest
 from hitlchat.gate.models import Decision, Tool, ToolCall
@@ -90,7 +90,7 @@ def test_what_happens_while_it_is_looked_at_again_counts(
     change: str, bob: User, tool: Tool, previews: list[Any], entered: list[ToolCall]
 ) -> None:
     changes: dict[str, Any] = {
-        "withdrawn": partial(withdraw.withdraw_tool, tool.pk, actor=SYSTEM, why="the run was stopped"),
+        "withdrawn": partial(stopping.withdraw_tool, tool.pk, actor=SYSTEM, why="the run was stopped"),
         "tool changed": partial(Tool.objects.update, definition_hash="e" * 64),
         "tool unpublished": partial(Tool.objects.update, published=False),
     }
@@ -117,7 +117,7 @@ def test_a_stop_that_read_the_call_before_it_was_asked_again_withdraws_it(
             yes(bob, call)
 
     with meanwhile(overtake):
-        withdraw.withdraw_tool(tool.pk, actor=SYSTEM, why="the run was stopped")
+        stopping.withdraw_tool(tool.pk, actor=SYSTEM, why="the run was stopped")
     assert status(call) == Status.WITHDRAWN
     assert not run(call)
     assert entered == []

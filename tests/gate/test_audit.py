@@ -8,8 +8,8 @@ from django.db.models import ProtectedError
 from hitlchat.gate import decide, perform
 from hitlchat.gate.actor import SYSTEM, Actor
 from hitlchat.gate.models import AuditEvent, Decision, Tool, ToolCall
+from hitlchat.gate.settling import resolve
 from hitlchat.gate.status import Status
-from hitlchat.gate.sweep import resolve
 from hitlchat.gate.transition import move
 from tests.conftest import signed_in
 from tests.gate.asking import approval_of, approved, ask, events, fresh, recording, run, say_yes, status

@@ -11,7 +11,7 @@ from django.template.loader import render_to_string
 from django.utils import timezone
 
 from hitlchat.base import canonical
-from hitlchat.gate import card, decide, disclosure, effect
+from hitlchat.gate import card, decide, disclosure
 from hitlchat.gate.models import Approval, Tool, ToolCall
 from hitlchat.gate.status import Status
 from tests.conftest import signed_in
@@ -108,7 +108,7 @@ def test_a_value_of_10000_lines_leaves_the_rest_in_sight(bob: User, free: Tool) 
     long, short = shown.rows
     assert long.rest is not None
     assert long.value.plain + long.rest.plain == value
-    assert long.value.plain.count("\n") == effect.SHOWN_LINES_OF_FOLDED
+    assert long.value.plain.count("\n") == card.SHOWN_LINES_OF_FOLDED
     assert long.hidden == len(long.rest.plain) == shown.hidden
     assert long.folded == "98,833 characters (9,992 lines)"
     assert (short.value.plain, short.hidden) == ("seen", 0)

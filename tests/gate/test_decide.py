@@ -11,7 +11,7 @@ from django.contrib.auth.models import User
 from django.db.models import F
 from django.utils import timezone
 
-from hitlchat.gate import decide, deciders, withdraw
+from hitlchat.gate import decide, deciders, stopping
 from hitlchat.gate.actor import SYSTEM, Actor
 from hitlchat.gate.decide import AlreadySettled, BadEdit, NoSuchApproval, OtherDigest
 from hitlchat.gate.models import AuditEvent, Decision, Tool, ToolCall
@@ -104,7 +104,7 @@ def test_a_second_answer_is_told_the_first(first: str, bob: User, tool: Tool, wa
             overdue(waiting)
             assert decide.expire_overdue() == 1
         case "withdraw":
-            withdraw.withdraw_tool(tool.pk, actor=SYSTEM, why="the run was stopped")
+            stopping.withdraw_tool(tool.pk, actor=SYSTEM, why="the run was stopped")
     outcome = status(waiting)
     for answer in (decide.approve, decide.decline):
         with pytest.raises(AlreadySettled) as late:

@@ -7,9 +7,8 @@ import pytest
 from django.contrib.auth.models import User
 from django.template.loader import render_to_string
 
-from hitlchat.gate import card, effect
-from hitlchat.gate.card import Card
-from hitlchat.gate.effect import Effect, Part
+from hitlchat.gate import card
+from hitlchat.gate.card import Card, Effect, Part
 from hitlchat.gate.models import ToolCall
 from hitlchat.gate.preview import frozen
 from hitlchat.gate.sources import Preview
@@ -114,8 +113,8 @@ def test_what_was_cut_is_said_on_the_card(bob: User, previews: list[Any]) -> Non
 # -- Asked again ------------------------------------------------------------------------------------------------------
 
 
-def changed(before: Preview, now: Preview) -> effect.Again:
-    return effect.again({"why": "It changed.", "before": frozen(before)}, frozen(now))
+def changed(before: Preview, now: Preview) -> card.Again:
+    return card.again({"why": "It changed.", "before": frozen(before)}, frozen(now))
 
 
 def marks(found: Effect) -> list[str]:
@@ -140,14 +139,14 @@ def test_texts_that_grow_or_shrink_have_all_their_words(before: str, now: str) -
 def test_of_long_texts_what_stands_around_the_difference_is_shown_and_the_rest_counted() -> None:
     found = changed(Preview(text="a " * 500 + "1" + " b" * 500), Preview(text="a " * 500 + "2" + " b" * 500))
     assert (marks(found.before), marks(found.now)) == (["1"], ["2"])
-    assert sum(len(part.text.plain) for part in found.now.parts) == 2 * effect.CONTEXT + 1
+    assert sum(len(part.text.plain) for part in found.now.parts) == 2 * card.CONTEXT + 1
     assert found.now.notes == ("840 characters before it are the same.", "840 characters after it are the same.")
     assert not found.whole
 
 
 def test_long_texts_that_differ_everywhere_are_not_shown_twice_as_long() -> None:
     found = changed(Preview(text="a " * 3000), Preview(text="b " * 3000))
-    assert sum(len(part.text.plain) for part in found.now.parts) <= effect.MOST_OF_DIFFERENCE + effect.CONTEXT
+    assert sum(len(part.text.plain) for part in found.now.parts) <= card.MOST_OF_DIFFERENCE + card.CONTEXT
     assert "more characters of it are different" in found.now.notes[0]
 
 
@@ -192,13 +191,13 @@ def test_a_row_that_came_in_is_marked_as_a_whole() -> None:
 )
 def test_what_cannot_be_compared_is_shown_whole(before: Preview, now: Preview) -> None:
     found = changed(before, now)
-    assert (found.before, found.now) == (effect.effect(frozen(before)), effect.effect(frozen(now)))
+    assert (found.before, found.now) == (card.effect(frozen(before)), card.effect(frozen(now)))
     assert found.whole
 
 
 def test_a_difference_in_what_is_left_out_is_said_to_be_there() -> None:
     found = changed(Preview(text="x" * 9000 + "a"), Preview(text="x" * 9000 + "b"))
-    assert found.now.notes[-1] == effect.OUT_OF_SIGHT
+    assert found.now.notes[-1] == card.OUT_OF_SIGHT
 
 
 def test_a_mark_cuts_no_letter_from_its_accent() -> None:

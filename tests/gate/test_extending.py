@@ -7,7 +7,7 @@ import time_machine
 from django.contrib.auth.models import User
 from django.utils import timezone
 
-from hitlchat.gate import decide, disclosure, extending
+from hitlchat.gate import decide, disclosure, editing
 from hitlchat.gate.actor import SYSTEM, Actor
 from hitlchat.gate.models import AuditEvent, ToolCall
 from hitlchat.gate.status import Status
@@ -28,7 +28,7 @@ def left(call: ToolCall, seconds: float) -> datetime:
 
 
 def extend(user: User, call: ToolCall, seen: datetime | None = None) -> ToolCall:
-    return extending.extend(approval_of(call).pk, signed_in(user), seen=seen)
+    return editing.extend(approval_of(call).pk, signed_in(user), seen=seen)
 
 
 def test_in_its_last_minute_a_question_gets_five_more_and_the_record_says_so(bob: User, waiting: ToolCall) -> None:
@@ -62,7 +62,7 @@ def test_what_was_shown_and_its_digest_stay_and_the_yes_counts(bob: User, waitin
 
 def test_before_the_last_minute_nothing_is_added(bob: User, waiting: ToolCall) -> None:
     deadline = left(waiting, 90)
-    with pytest.raises(extending.NotNow, match="in the last minute of a question, and not before"):
+    with pytest.raises(editing.NotNow, match="in the last minute of a question, and not before"):
         extend(bob, waiting)
     assert fresh(waiting).deadline == deadline
 
@@ -76,7 +76,7 @@ def test_after_the_deadline_it_is_over(bob: User, waiting: ToolCall) -> None:
 
 def test_the_databases_clock_judges_and_not_that_of_the_process(bob: User, waiting: ToolCall) -> None:
     deadline = left(waiting, 300)
-    with time_machine.travel(timezone.now() + timedelta(seconds=280)), pytest.raises(extending.NotNow):
+    with time_machine.travel(timezone.now() + timedelta(seconds=280)), pytest.raises(editing.NotNow):
         extend(bob, waiting)
     assert fresh(waiting).deadline == deadline
 
@@ -84,7 +84,7 @@ def test_the_databases_clock_judges_and_not_that_of_the_process(bob: User, waiti
 def test_a_question_is_open_for_thirty_days_at_most(bob: User, waiting: ToolCall) -> None:
     deadline = left(waiting, 30)
     ToolCall.objects.filter(pk=waiting.pk).update(created_at=deadline + MORE - timedelta(days=30, seconds=1))
-    with pytest.raises(extending.NotNow, match="at most 30 days"):
+    with pytest.raises(editing.NotNow, match="at most 30 days"):
         extend(bob, waiting)
     ToolCall.objects.filter(pk=waiting.pk).update(created_at=deadline + MORE - timedelta(days=30))
     assert extend(bob, waiting).deadline == deadline + MORE
@@ -93,7 +93,7 @@ def test_a_question_is_open_for_thirty_days_at_most(bob: User, waiting: ToolCall
 def test_two_clicks_on_what_was_seen_add_five_minutes_once(bob: User, waiting: ToolCall) -> None:
     deadline = left(waiting, 30)
     approval = approval_of(waiting).pk
-    clicks = [lambda: extending.extend(approval, signed_in(bob), seen=deadline)] * 6
+    clicks = [lambda: editing.extend(approval, signed_in(bob), seen=deadline)] * 6
     assert [call.deadline for call in together(*clicks, meet_at_first_write=True)] == [deadline + MORE] * 6
     # One of them that is late, from a page that has not looked since.
     left(waiting, 20)
@@ -115,5 +115,5 @@ def test_only_who_may_decide_can_put_it_off(bob: User, charlie: User, waiting: T
     deadline = left(waiting, 30)
     for actor in (signed_in(charlie), SYSTEM, Actor(bob.pk, "elicitation"), Actor(bob.pk, "system")):
         with pytest.raises(decide.NoSuchApproval):
-            extending.extend(approval_of(waiting).pk, actor)
+            editing.extend(approval_of(waiting).pk, actor)
     assert fresh(waiting).deadline == deadline

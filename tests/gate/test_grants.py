@@ -12,14 +12,14 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from hitlchat.accounts.models import Token, TokenKind
-from hitlchat.gate import batch, decide, taking_back
+from hitlchat.gate import batch, decide
 from hitlchat.gate.actor import Actor, Caller
-from hitlchat.gate.grants import giving, scope, standing
+from hitlchat.gate.grants import giving, scope
 from hitlchat.gate.grants.scope import BadGrant, Scope
 from hitlchat.gate.models import AuditEvent, Decision, Grant, Tool, ToolCall, new_id
+from hitlchat.gate.settling import sweep
 from hitlchat.gate.status import Status
 from hitlchat.gate.submit import CallRequest, submit
-from hitlchat.gate.sweep import sweep
 from tests.conftest import caller, signed_in
 from tests.gate.asking import approval_of, ask, events, fresh, recording, run, say_yes, status
 from tests.gate.granting import HERE, again, conditional, covered, granted, runs
@@ -296,7 +296,7 @@ def test_who_takes_the_yes_back_takes_back_the_grant_given_with_it(bob: User) ->
     tool = conditional()
     call = ask(bob, tool)
     say_yes(bob, call, grant=Scope(calls=5))
-    taking_back.take_back(call.pk, signed_in(bob))
+    decide.take_back(call.pk, signed_in(bob))
     assert (Grant.objects.get().end, runs(bob, tool)) == ("revoked", False)
 
 
@@ -306,7 +306,7 @@ def test_who_takes_the_yes_back_takes_back_the_grant_given_with_it(bob: User) ->
 def end_now(grant: Grant) -> None:
     """As if it had been given for a shorter time."""
     grant.until = timezone.now() - timedelta(seconds=1)
-    Grant.objects.filter(pk=grant.pk).update(until=grant.until, seal=standing.seal(grant))
+    Grant.objects.filter(pk=grant.pk).update(until=grant.until, seal=scope.seal(grant))
 
 
 @pytest.mark.guarantee("gate:fail-closed")
@@ -340,4 +340,4 @@ def test_the_sweeper_looks_at_all_grants_with_one_query(bob: User, django_assert
         granted(bob, conditional(name=name), calls=5)
     with django_assert_num_queries(1):
         giving.void_changed()
-    assert Grant.objects.filter(standing.ACTIVE).count() == 3
+    assert Grant.objects.filter(scope.ACTIVE).count() == 3

@@ -8,7 +8,7 @@ from django.contrib.auth.models import User
 from django.db import transaction
 
 from hitlchat.gate import perform
-from hitlchat.gate.grants import covering, giving
+from hitlchat.gate.grants import giving
 from hitlchat.gate.grants.scope import Scope
 from hitlchat.gate.models import Grant, Tool, ToolCall
 from hitlchat.gate.status import Status
@@ -57,7 +57,7 @@ def test_two_turns_with_the_same_tools_in_another_order_do_not_wait_for_each_oth
 
     def turn(prepared: list[Prepared]) -> list[str]:
         with transaction.atomic():
-            covering.hold(grant for each in prepared for grant in each.grants)
+            giving.hold(grant for each in prepared for grant in each.grants)
             return [admit(each).status for each in prepared]
 
     works = [partial(turn, judged[::step]) for step in (1, -1)]

@@ -9,10 +9,10 @@ from django.contrib.auth.models import Group, User
 from django.utils import timezone
 
 from hitlchat.approvals.inbox import lines
-from hitlchat.gate import decide, extending, who
+from hitlchat.gate import decide, editing, who
+from hitlchat.gate.deciders import AlreadyCounted
 from hitlchat.gate.grants.scope import Scope
 from hitlchat.gate.models import DecidedBy, Decision, Grant, Tool, ToolCall, new_id
-from hitlchat.gate.quorum import AlreadyCounted
 from hitlchat.gate.sources import Preview
 from hitlchat.gate.status import Status
 from tests.conftest import signed_in
@@ -101,8 +101,8 @@ def test_more_time_is_for_all_calls_of_one_card(bob: User, tool: Tool) -> None:
     )
     for late, call in enumerate((first, second, other)):
         ToolCall.objects.filter(pk=call.pk).update(deadline=soon + timedelta(seconds=late))
-    until = extending.extend(approval_of(first).pk, signed_in(bob)).deadline
-    assert until == soon + extending.MORE
+    until = editing.extend(approval_of(first).pk, signed_in(bob)).deadline
+    assert until == soon + editing.MORE
     assert [fresh(call).deadline for call in (second, other)] == [until, soon + timedelta(seconds=2)]
     assert events(second) == ["call.waiting", "call.extended"]
     assert [(line.approval.call_id, line.times) for line in lines.of(bob.pk).lines] == [(other.pk, 1), (first.pk, 2)]

@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Callable
+from functools import cache
 
 import pytest
 
@@ -13,12 +14,23 @@ PERFORM = "hitlchat/gate/perform.py"
 PREVIEW = "hitlchat/gate/preview.py"
 SETTLING = "hitlchat/gate/settling.py"
 SANDBOX = "hitlchat/sandbox/"
+DOES = (ast.Attribute, ast.ImportFrom, ast.Call)
 
 
 def uses(matches: Callable[[ast.AST], bool]) -> set[tuple[str, str]]:
     """Where the program does something, and what it says there."""
+    return {(path, ast.unparse(node)) for path, nodes in _nodes().items() for node in nodes if matches(node)}
+
+
+def _named(node: ast.AST) -> str:
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+@cache
+def _nodes() -> dict[str, list[ast.AST]]:
+    """The nodes of each file of the program that could do something of the kind: walking takes longer than a match."""
     paths = (path for path in program_files() if not path.startswith(SANDBOX))
-    return {(path, ast.unparse(node)) for path in paths for node in ast.walk(tree(path)) if matches(node)}
+    return {path: [node for node in ast.walk(tree(path)) if isinstance(node, DOES)] for path in paths}
 
 
 def attribute(name: str, *not_of: str) -> Callable[[ast.AST], bool]:
@@ -50,11 +62,19 @@ def test_only_two_files_of_the_gate_get_hold_of_a_source_and_one_of_them_only_lo
 
 
 def test_only_the_gate_claims_and_executes_calls() -> None:
-    taken = uses(lambda node: isinstance(node, ast.Attribute) and ast.unparse(node).endswith("perform.claim"))
+    taken = uses(lambda node: attribute("claim")(node) and ast.unparse(node).endswith("perform.claim"))
     assert taken == set()
-    started = uses(lambda node: isinstance(node, ast.Attribute) and ast.unparse(node).endswith("perform.start"))
+    started = uses(lambda node: attribute("start")(node) and ast.unparse(node).endswith("perform.start"))
     assert started == {(SETTLING, "perform.start")}
     assert uses(imports("hitlchat.gate.perform", "claim", "start", "execute", "begin")) == set()
+
+
+def test_only_the_gates_performing_file_begins_work_that_is_a_call_of_its_own() -> None:
+    assert uses(attribute("delegate")) == {(PERFORM, "agents.delegate")}
+    assert {path for path, _ in uses(imports("hitlchat.gate.sources", "delegating"))} == {
+        PERFORM,
+        "hitlchat/gate/stopping.py",
+    }
 
 
 def test_code_of_tools_is_run_by_their_source_and_conditions_by_the_policy() -> None:
@@ -70,7 +90,7 @@ def test_nobody_goes_behind_the_sandboxs_door() -> None:
 
 
 def test_only_the_gate_makes_decisions_and_approvals() -> None:
-    made = uses(lambda node: isinstance(node, ast.Call) and ast.unparse(node.func) in {"Decision", "Approval"})
+    made = uses(lambda node: isinstance(node, ast.Call) and _named(node.func) in {"Decision", "Approval"})
     assert {path for path, _ in made} == {"hitlchat/gate/decide.py", "hitlchat/gate/submit.py"}
     managers = {f"{model}.objects" for model in ("Decision", "Approval", "ToolCall", "AuditEvent")}
     created = uses(lambda node: attribute("create")(node) and ast.unparse(node).rpartition(".")[0] in managers)

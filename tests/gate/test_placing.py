@@ -15,10 +15,10 @@ from pytest_django import Settings
 from hitlchat import sandbox
 from hitlchat.base.background import background
 from hitlchat.gate import placing, stopping
+from hitlchat.gate.decide import take_back
 from hitlchat.gate.models import Tool, ToolCall, new_id
+from hitlchat.gate.settling import sweep
 from hitlchat.gate.status import Status
-from hitlchat.gate.sweep import sweep
-from hitlchat.gate.taking_back import take_back
 from hitlchat.sandbox import Share, shares
 from tests.conftest import MakeTool, signed_in
 from tests.gate.asking import approved, ask, events, fresh, say_yes, status

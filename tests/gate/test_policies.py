@@ -1,11 +1,14 @@
 """What the rules that ship and those of one's own say, and which of them wins."""
 
+import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group, User
 from pytest_django import Settings
 
+from hitlchat.gate import results
 from hitlchat.gate.models import AuditEvent
 from hitlchat.gate.status import Status
 from tests.gate.asking import ask, recording
@@ -73,6 +76,19 @@ def test_what_the_rules_say(
     event = AuditEvent.objects.get(call=call)
     assert event.data["isAutomatic"] is (expected == Status.ALLOWED)
     assert all(set(spoke) == {"policy", "verdict", "reason", "source"} for spoke in event.data["spoke"])
+
+
+@pytest.mark.parametrize("inside", [lambda rule: rule, any_of], ids=["alone", "in another"])
+def test_what_a_rule_adds_for_programs_is_on_the_record_and_the_model_does_not_read_it(
+    inside: Callable[[Any], Any], bob: User, settings: Settings
+) -> None:
+    settings.HITL_POLICIES = [inside({"policy": "tests.gate.own_policies.Tagged"})]
+    call = ask(bob, recording(mode="CONDITIONAL"), {"text": "hello"})
+    (spoke,) = [each for each in AuditEvent.objects.get(call=call).data["spoke"] if each["verdict"] == "refuse"]
+    assert spoke["metadata"] == {"rule": "H-7", "severity": 3, "tenant": "bob"}
+    told = json.loads(results.for_model(call))
+    assert (told["status"], told["executed"], told["reason"]) == ("refused", False, "Refused by the house rules.")
+    assert "H-7" not in str(told)
 
 
 @pytest.mark.parametrize("policies", [[ALLOWS], [any_of(ALLOWS)], [AMOUNT, ALLOWS]], ids=range(3))

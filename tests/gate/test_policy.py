@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Group, User
 from pytest_django import Settings
 
 from hitlchat.gate.actor import Caller
@@ -61,6 +61,26 @@ async def test_a_condition_decides(amount: int, expected: type[Verdict]) -> None
 
 
 @pytest.mark.guarantee("gate:fail-closed")
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(
+    "condition, kind, expected",
+    [
+        ('"finance" not in caller["groups"]', "chat", Status.ALLOWED),
+        ('"finance" in caller["groups"]', "chat", Status.WAITING),
+        ('caller["user"] != "bob"', "chat", Status.ALLOWED),
+        ('caller["kind"] == "mcp"', "mcp", Status.WAITING),
+        ('caller["kind"] == "mcp"', "chat", Status.ALLOWED),
+        ('caller["conversation"] is None', "chat", Status.ALLOWED),
+        # What is not there gives no answer, and so asks.
+        ('caller["tenant"] == "x"', "chat", Status.WAITING),
+        ("caller", "chat", Status.WAITING),
+    ],
+)
+def test_a_condition_may_go_by_who_calls(condition: str, kind: str, expected: Status, bob: User) -> None:
+    bob.groups.add(Group.objects.create(name="finance"))
+    assert ask(bob, recording(mode="CONDITIONAL", condition=condition), kind=kind).status == expected
+
+
 @pytest.mark.parametrize("condition", BROKEN.values(), ids=BROKEN)
 async def test_a_condition_that_gives_no_answer_asks(condition: str) -> None:
     judgement = await judged("CONDITIONAL", condition)

@@ -9,13 +9,13 @@ from asgiref.sync import async_to_sync
 from django.contrib.auth.models import User
 from django.utils import timezone
 
-from hitlchat.gate import decide, perform, withdraw
+from hitlchat.gate import decide, perform, stopping
 from hitlchat.gate.actor import SYSTEM
 from hitlchat.gate.decide import AlreadySettled
 from hitlchat.gate.models import Decision, Tool, ToolCall
+from hitlchat.gate.settling import sweep
 from hitlchat.gate.sources import ToolResult
 from hitlchat.gate.status import Status
-from hitlchat.gate.sweep import sweep
 from hitlchat.gate.transition import StaleCall, move
 from tests.conftest import MakeTool, signed_in
 from tests.gate.asking import approval_of, approved, ask, events, fresh, say_yes, status
@@ -48,7 +48,7 @@ def test_of_many_answers_one_counts_and_the_others_are_told(
 
 @pytest.mark.guarantee("gate:one-outcome")
 def test_of_answer_and_withdrawal_one_counts(bob: User, tool: Tool, waiting: ToolCall) -> None:
-    stopped = partial(withdraw.withdraw_tool, tool.pk, actor=SYSTEM, why="the run was stopped")
+    stopped = partial(stopping.withdraw_tool, tool.pk, actor=SYSTEM, why="the run was stopped")
     together(*answers(bob, waiting, MEETING - 2), stopped, stopped, meet_at_first_write=True)
     assert Decision.objects.count() == (status(waiting) != Status.WITHDRAWN)
     assert events(waiting) == ["call.waiting", f"call.{status(waiting).value}"]
@@ -81,7 +81,7 @@ def test_of_many_claims_one_gets_the_call(
 @pytest.mark.guarantee("gate:at-most-once")
 def test_a_call_is_withdrawn_or_started_but_not_both(bob: User, tool: Tool, entered: list[ToolCall]) -> None:
     call = approved(bob, tool)
-    stop = partial(withdraw.withdraw_tool, tool.pk, actor=SYSTEM, why="the run was stopped")
+    stop = partial(stopping.withdraw_tool, tool.pk, actor=SYSTEM, why="the run was stopped")
     ends = together(partial(perform.claim, call.pk), stop, meet_at_first_write=True)
     assert status(call) == (Status.WITHDRAWN if ends[0] is None else Status.EXECUTING)
     assert len(events(call)) == 3
@@ -102,7 +102,7 @@ def test_sweepers_in_any_number_do_each_thing_once(bob: User, tool: Tool) -> Non
 def test_a_yes_that_another_answer_overtakes_is_told_so(first: str, bob: User, tool: Tool, waiting: ToolCall) -> None:
     overtaking: dict[str, Any] = {
         "decline": partial(decide.decline, approval_of(waiting).pk, signed_in(bob)),
-        "withdraw": partial(withdraw.withdraw_tool, tool.pk, actor=SYSTEM, why="the run was stopped"),
+        "withdraw": partial(stopping.withdraw_tool, tool.pk, actor=SYSTEM, why="the run was stopped"),
         "expire": partial(ToolCall.objects.filter(pk=waiting.pk).update, deadline=waiting.created_at),
     }
     with meanwhile(overtaking[first]), pytest.raises(AlreadySettled) as late:
@@ -116,7 +116,7 @@ def test_a_yes_that_another_answer_overtakes_is_told_so(first: str, bob: User, t
 @pytest.mark.parametrize("first", ["claim", "withdraw"])
 def test_a_claim_that_is_overtaken_gets_nothing(first: str, bob: User, tool: Tool) -> None:
     call = approved(bob, tool)
-    stop = partial(withdraw.withdraw_tool, tool.pk, actor=SYSTEM, why="the run was stopped")
+    stop = partial(stopping.withdraw_tool, tool.pk, actor=SYSTEM, why="the run was stopped")
     with meanwhile(partial(perform.claim, call.pk) if first == "claim" else stop):
         assert perform.claim(call.pk) is None
     assert status(call) == (Status.EXECUTING if first == "claim" else Status.WITHDRAWN)

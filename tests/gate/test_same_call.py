@@ -15,7 +15,7 @@ from hitlchat.gate.submit import CallRequest, admit, prepare
 from tests.conftest import MakeTool, caller, signed_in
 from tests.gate.asking import approval_of, approved, ask, events, fresh, recording, run, say_yes
 from tools_studio import authoring
-from tools_studio.drafts import Draft
+from tools_studio.spec import Draft
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.guarantee("gate:same-call")]
 

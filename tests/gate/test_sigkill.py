@@ -10,8 +10,8 @@ from django.db import connection
 
 from hitlchat.gate import decide, perform
 from hitlchat.gate.models import Decision, ToolCall
+from hitlchat.gate.settling import sweep
 from hitlchat.gate.status import Status
-from hitlchat.gate.sweep import sweep
 from tests import forks
 from tests.conftest import signed_in
 from tests.gate.asking import approval_of, ask, events, recording, run, status

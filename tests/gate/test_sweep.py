@@ -14,11 +14,10 @@ from hitlchat.gate import decide, perform
 from hitlchat.gate.actor import SYSTEM
 from hitlchat.gate.decide import AlreadySettled, NoSuchApproval
 from hitlchat.gate.models import Tool, ToolCall, new_id
-from hitlchat.gate.settling import settled
+from hitlchat.gate.settling import ABANDONED, resolve, settled, sweep
 from hitlchat.gate.sources import ToolResult
 from hitlchat.gate.status import Status
-from hitlchat.gate.sweep import ABANDONED, resolve, sweep
-from hitlchat.gate.withdraw import withdraw_turn
+from hitlchat.gate.stopping import withdraw_turn
 from tests.conftest import caller, signed_in
 from tests.gate.asking import approval_of, approved, ask, events, fresh, recording, run, say_yes, status
 from tests.gate.racing import meanwhile

@@ -8,10 +8,9 @@ from django.contrib.auth.models import User
 
 from hitlchat.gate import perform, results
 from hitlchat.gate.actor import SYSTEM, Actor
-from hitlchat.gate.decide import NoSuchApproval
+from hitlchat.gate.decide import NoSuchApproval, TooLate, take_back, take_back_approval
 from hitlchat.gate.models import Tool, ToolCall
 from hitlchat.gate.status import Status
-from hitlchat.gate.taking_back import TooLate, take_back, take_back_approval
 from tests.conftest import signed_in
 from tests.gate.asking import approval_of, approved, ask, events, fresh, run, status
 from tests.gate.racing import meanwhile, together

@@ -15,14 +15,12 @@ from pytest_django import Settings
 
 from hitlchat.gate import decide, deciders, disclosure, oversight, queue, ruling, who
 from hitlchat.gate.actor import Actor
-from hitlchat.gate.decide import AlreadySettled, BadEdit, NoSuchApproval
-from hitlchat.gate.deciders import NotEntitled, OnlySignedIn, SignInAgain
+from hitlchat.gate.decide import AlreadySettled, BadEdit, NoSuchApproval, take_back
+from hitlchat.gate.deciders import AlreadyCounted, NotEntitled, OnlySignedIn, SignInAgain
 from hitlchat.gate.models import AuditEvent, DecidedBy, Decision, Oversight, Tool, ToolCall
 from hitlchat.gate.oversight import Rules
 from hitlchat.gate.policies.coverage import approved_before
-from hitlchat.gate.quorum import AlreadyCounted
 from hitlchat.gate.status import Status
-from hitlchat.gate.taking_back import take_back
 from tests.conftest import signed_in
 from tests.gate.asking import approval_of, ask, events, fresh, recording, run, say_yes, status
 from tests.gate.deciding_people import approver, escalated, members, rule
@@ -174,7 +172,7 @@ def test_the_question_who_may_decide_has_one_answer_however_it_is_asked(
     for call, user in product(ToolCall.objects.all(), (alice, bob, charlie, dora, erik)):
         may = deciders.may_decide(signed_in(user), call)
         assert may == deciders.waiting_for(user.pk).filter(call=call).exists()
-        assert may == (call.pk in queue.first(user.pk, 20)) == queue.among(user.pk, [call.pk]).exists()
+        assert may == (call.pk in queue.first(user.pk, 20)) == bool(queue.among(user.pk, [call.pk]))
         assert may == bool(queue.count(user.pk, 20, Q(pk=call.pk)))
         assert may == deciders.people(call).filter(pk=user.pk).exists()
         sees = deciders.sees(signed_in(user), approval_of(call))
@@ -510,7 +508,7 @@ def test_what_waits_for_a_person_is_found_by_indexes(bob: User) -> None:
     if connection.vendor == "sqlite":
         # On PostgreSQL small tables are read whole.
         assert "scan" not in plan
-        for index in ("call_waiting", "call_by_deciders", "call_by_second_group"):
+        for index in ("call_waiting ", "call_by_deciders_waiting ", "call_by_second_group"):
             assert index in plan
     assert "union" in plan or "append" in plan
 

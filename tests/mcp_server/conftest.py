@@ -17,7 +17,7 @@ from hitlchat.gate.models import ToolCall
 from hitlchat.gate.sources import ToolResult
 from hitlchat.mcp_server import tokens
 from hitlchat.upstreams.client import Step
-from hitlchat.upstreams.history import progressed
+from hitlchat.upstreams.signals import progressed
 from tests.gate import sources_for_tests
 from tests.gate.conftest import entered, previews, tool
 from tests.mcp_server.inspecting import Inspecting, end_all
@@ -81,7 +81,7 @@ def url(transactional_db: None, entered: list[ToolCall]) -> Iterator[str]:
 @pytest.fixture
 def token(bob: User) -> str:
     """Of bob, who sits at its client, with no limits of its own."""
-    return attended(tokens.make(bob))
+    return attended(tokens.make_mcp(bob))
 
 
 @pytest.fixture
@@ -89,7 +89,7 @@ def token_of() -> TokenOf:
     """A token of someone who sits at its client, with limits: columns of McpToken."""
 
     def make(user: User, **limits: Any) -> str:
-        return attended(tokens.make(user, **limits))
+        return attended(tokens.make_mcp(user, **limits))
 
     return make
 

@@ -8,7 +8,8 @@ import httpx2
 import pytest
 
 from hitlchat.accounts.models import Token
-from hitlchat.mcp_server.inspector.sessions import NAME, Session, sessions
+from hitlchat.mcp_server.inspector.session import Session, sessions
+from hitlchat.mcp_server.inspector.views import NAME
 from tests.conftest import PASSWORD
 from tests.waiting import until
 
@@ -44,7 +45,7 @@ class Inspecting:
         # As an administrator would, who may do so in the form.
         Token.objects.filter(name=NAME).update(attended=True)
         session = self.session
-        until(lambda: session.ended or session.acting.tools is not None, "it is connected")
+        until(lambda: session.ended or session.tools is not None, "it is connected")
         return session
 
     @property

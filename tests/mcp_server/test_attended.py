@@ -20,7 +20,7 @@ from hitlchat.gate import decide
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import Approval, AuditEvent, Decision, Tool, ToolCall
 from hitlchat.gate.status import Status
-from hitlchat.mcp_server import personal, tokens
+from hitlchat.mcp_server import tokens
 from tests.conftest import signed_in
 from tests.gate.asking import approval_of, ask_over_mcp, fresh, mark, recording, word
 from tests.gate.racing import meanwhile
@@ -36,7 +36,7 @@ both_eras = pytest.mark.parametrize("era", ["2025", "2026"])
 @pytest.fixture
 def unmarked(bob: User) -> str:
     """A script's token."""
-    return tokens.make(bob)
+    return tokens.make_mcp(bob)
 
 
 # -- The gate ---------------------------------------------------------------------------------------------------------
@@ -214,7 +214,7 @@ def test_an_administrator_may_mark_their_own_when_they_make_it(alice: User, clie
 
 @pytest.mark.parametrize("owner", ["bob", "alice"])
 def test_nobody_else_can_mark_one_not_even_its_owner(owner: str, alice: User, bob: User, client: Client) -> None:
-    tokens.make(User.objects.get(username=owner))
+    tokens.make_mcp(User.objects.get(username=owner))
     client.force_login(bob)
     token = Token.objects.get()
     assert client.post(f"/mcp-access/tokens/{token.pk}/attended", {"attended": "1"}).status_code == 403
@@ -227,16 +227,16 @@ def test_nobody_else_can_mark_one_not_even_its_owner(owner: str, alice: User, bo
 
 @pytest.mark.parametrize("means", ["token", "elicitation", "system"])
 def test_no_program_can_mark_one_in_an_administrators_name(means: Any, unmarked: str, alice: User) -> None:
-    with pytest.raises(personal.OnlyAdministrators):
-        personal.mark(Token.objects.get().pk, Actor(alice.pk, means), attended=True)
+    with pytest.raises(tokens.OnlyAdministrators):
+        tokens.mark(Token.objects.get().pk, Actor(alice.pk, means), attended=True)
     assert not Token.objects.get().attended
 
 
 @pytest.mark.parametrize("change", [{"is_superuser": False}, {"is_active": False}], ids=str)
 def test_nor_can_who_is_no_administrator_any_more(change: dict[str, bool], unmarked: str, alice: User) -> None:
     User.objects.filter(pk=alice.pk).update(**change)
-    with pytest.raises(personal.OnlyAdministrators):
-        personal.mark(Token.objects.get().pk, signed_in(alice), attended=True)
+    with pytest.raises(tokens.OnlyAdministrators):
+        tokens.mark(Token.objects.get().pk, signed_in(alice), attended=True)
 
 
 @pytest.mark.parametrize("said", ["", "yes", "2"])

@@ -14,8 +14,7 @@ from hitlchat.accounts.models import Token, TokenKind
 from hitlchat.base import canonical
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import AuditEvent
-from hitlchat.mcp_server import personal
-from hitlchat.mcp_server.inspector import sessions
+from hitlchat.mcp_server import tokens
 
 pytestmark = [pytest.mark.django_db, pytest.mark.guarantee("audit:complete")]
 
@@ -71,29 +70,21 @@ def test_a_token_made_on_the_page_to_connect_is_on_record(client: Client, bob: U
     assert recorded() == [("token.made", "session", bob.pk)]
 
 
-@pytest.mark.parametrize("by_person, means", [(True, "session"), (False, "system")])
-def test_a_token_that_the_inspector_makes_for_itself_is_on_record_and_so_is_who_ended_it(
-    by_person: bool, means: str, bob: User
-) -> None:
-    sessions.revoke(sessions.temporary(bob, ceiling=1), by_person=by_person)
-    assert recorded() == [("token.made", "session", bob.pk), ("token.revoked", means, bob.pk)]
-
-
 def test_an_auditor_reads_it_over_rest(client: Client, alice: User, bob: User) -> None:
-    personal.make(bob, TokenKind.API, Actor(bob.pk, "session"), "laptop")
+    tokens.make(bob, TokenKind.API, Actor(bob.pk, "session"), "laptop")
     client.force_login(alice)
     (event,) = client.get("/api/audit", {"name": "token.made"}).json()
     assert (event["data"]["name"], event["callId"]) == ("laptop", None)
 
 
 def test_no_other_place_makes_tokens() -> None:
-    """`personal.make` keeps the record: whoever went around it would leave none."""
+    """`tokens.make` keeps the record: whoever went around it would leave none."""
     root = Path(hitlchat.__file__).parent
     makers = {str(path.relative_to(root)) for path in root.rglob("*.py") if makes_tokens(path)}
-    assert makers == {"mcp_server/personal.py", "mcp_server/tokens.py"}
+    assert makers == {"mcp_server/tokens.py"}
 
 
 def makes_tokens(path: Path) -> bool:
     calls = [node.func for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.Call)]
     named = {ast.unparse(function) for function in calls}
-    return bool(named & {"Token.make", "tokens.make", "Token.objects.create"})
+    return bool(named & {"Token.make", "make_mcp", "tokens.make_mcp", "Token.objects.create"})

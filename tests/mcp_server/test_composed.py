@@ -12,9 +12,8 @@ from pytest_django import Settings
 
 from hitlchat.gate.models import Decision, ToolCall
 from hitlchat.upstreams import connections, exposure, servers
-from hitlchat.upstreams.drafts import ServerDraft
 from hitlchat.upstreams.models import ServerState, UpstreamServer
-from hitlchat.upstreams.values import Value
+from hitlchat.upstreams.server_draft import ServerDraft, Value
 from tests import forks
 from tests.conftest import signed_in
 from tests.mcp_server.clients import Asked, connected, status, text, yes

@@ -13,8 +13,8 @@ from django.core.management import call_command
 from hitlchat import settings as defaults
 from hitlchat.gate.models import Tool
 from hitlchat.gate.status import Status
-from hitlchat.mcp_server import allotment, inbox, listing, outcomes, question, serving, submitting, tokens
-from hitlchat.mcp_server.inspector import sessions
+from hitlchat.mcp_server import limits, listing, outcomes, question, server, submissions, tokens
+from hitlchat.mcp_server.inspector import session
 from tests.conftest import MakeTool
 
 DOCUMENT = Path(settings.BASE_DIR) / "docs" / "mcp.md"
@@ -27,21 +27,21 @@ def text() -> str:
 
 def test_the_limits_are_the_ones_in_force(text: str) -> None:
     for said in (
-        f"{serving.LARGEST_BODY // 2**20} MiB",
-        f"calls of one token that wait for an answer | {submitting.MOST_WAITING};",
+        f"{server.LARGEST_BODY // 2**20} MiB",
+        f"calls of one token that wait for an answer | {outcomes.MOST_WAITING};",
         f"{defaults.MCP_TOKEN_SESSIONS} for a token, {defaults.MCP_PERSON_SESSIONS} for a person",
-        f"{serving.MOST_SESSIONS} sessions for one server process",
-        f"closed after {allotment.IDLE_SECONDS:g} seconds",
+        f"{server.MOST_SESSIONS} sessions for one server process",
+        f"closed after {limits.IDLE_SECONDS:g} seconds",
         f"`tools/list` | {listing.PAGE} |",
         f"({question.LONGEST} characters)",
-        f"after {sessions.IDLE_SECONDS / 60:g} minutes",
+        f"after {session.IDLE_SECONDS / 60:g} minutes",
         f"`MCP_ELICITATION_SECONDS` ({settings.MCP_ELICITATION_SECONDS})",
         f"`MCP_INBOX_SECONDS` ({settings.MCP_INBOX_SECONDS})",
         f"`STALL_SECONDS` ({settings.STALL_SECONDS})",
         f"`HITL_ELICITATION_MAX_RISK` ({defaults.HITL_ELICITATION_MAX_RISK})",
     ):
         assert said in text
-    assert (inbox.STANDS.total_seconds(), sessions.LONGEST_SECONDS) == (3600, 3600)
+    assert (submissions.STANDS.total_seconds(), session.LONGEST_SECONDS) == (3600, 3600)
 
 
 def test_every_status_that_a_client_may_be_told_is_there(text: str) -> None:
@@ -55,8 +55,8 @@ def test_the_answers_of_the_three_settings_are_quoted_as_they_are() -> None:
         for each in re.findall(r"```json\n(.*?)\n```", DOCUMENT.read_text(), re.DOTALL)
     )
     assert (refused["message"], refused["reason"]) == (
-        outcomes.NOT_HERE[submitting.NOBODY_TO_ASK],
-        submitting.NOBODY_TO_ASK,
+        outcomes.NOT_HERE[outcomes.NOBODY_TO_ASK],
+        outcomes.NOBODY_TO_ASK,
     )
     assert (waiting["status"], waiting["message"]) == (Status.WAITING, outcomes.WAITS)
 

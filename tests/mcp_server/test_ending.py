@@ -8,8 +8,8 @@ from django.contrib.auth.models import User
 
 from hitlchat.gate.models import Tool, ToolCall
 from hitlchat.gate.status import Status
-from hitlchat.mcp_server.allotment import Allotment
-from hitlchat.mcp_server.door import ACCESS
+from hitlchat.mcp_server.authentication import ACCESS
+from hitlchat.mcp_server.limits import Limits
 from hitlchat.mcp_server.tokens import Access
 from tests.mcp_server.clients import call_that_is
 from tests.mcp_server.older import older
@@ -65,9 +65,9 @@ async def test_a_session_ends_only_once_what_was_sent_to_it_before_has_been_take
     def request(method: str, number: int) -> Any:
         shown = [(b"mcp-session-id", b"s")] if number else []
         scope = {"method": method, "headers": shown, "id": number, ACCESS: Access(1, bob.pk, "bob")}
-        return asyncio.create_task(allotment(scope, None, send))
+        return asyncio.create_task(limits(scope, None, send))
 
-    allotment = Allotment(manager)
+    limits = Limits(manager)
     await request("POST", 0)
     answer, end = request("POST", 1), request("DELETE", 2)
     await asyncio.wait({end}, timeout=0.3)

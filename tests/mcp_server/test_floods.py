@@ -13,12 +13,13 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from hitlchat.mcp_server.serving import MOST_SESSIONS
+from hitlchat.mcp_server.server import MOST_SESSIONS
 from tests.mcp_server.clients import connected
 from tests.mcp_server.floods import MIB, connection, is_closed, memory, peak, pour, program, request
 from tests.mcp_server.older import ACCEPT
-from tests.mcp_server.test_allotment import opened
-from tests.processes import ROOT, STEADY, Installation, Server, Servers, _drop_database, _free_port, copy_of
+from tests.mcp_server.test_session_limits import opened
+from tests.ports import free_port
+from tests.processes import ROOT, STEADY, Installation, Server, Servers, _drop_database, copy_of
 from tests.waiting import until
 
 pytestmark = [
@@ -117,7 +118,7 @@ from hitlchat.mcp_server import tokens
 for number in range(9):
     user = User.objects.create_user(f"person {number}")
     for _ in range(3):
-        print(tokens.make(user))
+        print(tokens.make_mcp(user))
 """
 
 
@@ -185,7 +186,7 @@ def endless(installation: Installation, monkeypatch: pytest.MonkeyPatch) -> None
 
 @pytest.mark.parametrize("reads", [True, False], ids=["reads", "never reads"])
 def test_a_stream_is_sent_as_fast_as_its_client_reads_and_not_for_ever(reads: bool, endless: None) -> None:
-    port = _free_port()
+    port = free_port()
     with program("-c", ENDLESS, str(port)) as server, ExitStack() as stack:
         reading = until(lambda: reached(port), "it serves")
         assert reading is not None

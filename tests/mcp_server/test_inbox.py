@@ -15,7 +15,7 @@ from pytest_django import Settings
 from hitlchat.gate import decide, queue, results
 from hitlchat.gate.models import Approval, Tool, ToolCall
 from hitlchat.gate.status import Status
-from hitlchat.mcp_server.submitting import MOST_WAITING
+from hitlchat.mcp_server.outcomes import MOST_WAITING
 from tests.conftest import signed_in
 from tests.gate.asking import recording
 from tests.mcp_server.clients import Asked, Raw, call_that_is, connected, for_ever, status, text

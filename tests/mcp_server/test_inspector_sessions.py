@@ -1,12 +1,17 @@
 """Sessions of the Inspector: with which token they connect, to whom they belong, and how they end."""
 
+import asyncio
+import threading
+from contextlib import suppress
+
 import pytest
+from asgiref.sync import SyncToAsync
 from django.contrib.auth.models import User
 
 from hitlchat.accounts.models import Token
 from hitlchat.gate.models import AuditEvent, Tool
 from hitlchat.mcp_server import tokens
-from hitlchat.mcp_server.inspector.sessions import IDLE_SECONDS, MOST_OPEN_EACH, sessions
+from hitlchat.mcp_server.inspector.session import ENDING_SECONDS, IDLE_SECONDS, MOST_OPEN_EACH, sessions
 from tests.mcp_server.inspecting import BASE, MODERN, Inspecting, each_era
 from tests.processes import STEADY, Servers
 from tests.waiting import until
@@ -16,7 +21,7 @@ pytestmark = [pytest.mark.embedded, pytest.mark.django_db(transaction=True)]
 
 def test_a_token_made_for_the_session_has_its_limits_and_ends_with_it(inspecting: Inspecting, tool: Tool) -> None:
     session = inspecting.connect("2026-07-28", ceiling="0")
-    assert session.acting.tools == ()
+    assert session.tools == ()
     made = Token.objects.get()
     assert (made.mcp.ceiling, made.expires_at is not None) == (0, True)
     inspecting.post(f"{inspecting.path}/end")
@@ -26,8 +31,8 @@ def test_a_token_made_for_the_session_has_its_limits_and_ends_with_it(inspecting
 
 def test_a_token_of_ones_own_stays(inspecting: Inspecting, tool: Tool, token: str) -> None:
     session = inspecting.connect("2025-11-25", token="given", secret=token)
-    assert session.acting.tools is not None
-    assert [tool.name for tool in session.acting.tools] == ["refund"]
+    assert session.tools is not None
+    assert [tool.name for tool in session.tools] == ["refund"]
     inspecting.post(f"{inspecting.path}/end")
     inspecting.shows("The session is over.")
     assert tokens.find(token) is not None
@@ -62,7 +67,9 @@ def test_the_record_says_whether_a_person_ended_a_session(
     else:
         sessions.do(session.end)
     until(lambda: session.ended, "it has ended")
-    revoked = AuditEvent.objects.get(name="token.revoked")
+    made, revoked = AuditEvent.objects.filter(name__startswith="token.").order_by("pk")
+    assert (made.name, made.means, made.actor_id) == ("token.made", "session", session.wish.owner_id)
+    assert revoked.name == "token.revoked"
     assert (revoked.means, revoked.actor_id) == (means, session.wish.owner_id)
 
 
@@ -104,7 +111,7 @@ def test_a_person_has_only_so_many_sessions(inspecting: Inspecting) -> None:
 def test_it_connects_to_this_process_whatever_the_request_says_of_itself(inspecting: Inspecting, tool: Tool) -> None:
     port = inspecting.web.base_url.port
     inspecting.web.headers.update({"X-Forwarded-Host": "other.example", "X-Forwarded-Port": "1", "Forwarded": "for=1"})
-    assert inspecting.connect("2026-07-28").wish.address.url == f"http://127.0.0.1:{port}/mcp"
+    assert inspecting.connect("2026-07-28").wish.url == f"http://127.0.0.1:{port}/mcp"
 
 
 def test_a_session_that_nobody_uses_ends(inspecting: Inspecting) -> None:
@@ -128,3 +135,24 @@ def test_a_session_and_its_token_end_with_the_server(era: str, servers: Servers)
     assert again.web.get(person.path).status_code == 404
     assert "Inspector, for one session" not in again.web.get("/mcp-access/tokens").text
     again.close()
+
+
+def test_the_token_of_a_session_that_is_slow_to_leave_is_revoked_before_the_server_ends(inspecting: Inspecting) -> None:
+    session = inspecting.connect("2026-07-28")
+    slow = threading.Event()
+
+    async def outlive(client: object) -> None:
+        with suppress(asyncio.CancelledError):
+            slow.set()
+            await asyncio.Event().wait()
+        await asyncio.sleep(2 * ENDING_SECONDS)
+
+    sessions.do(lambda: session.start(outlive))
+    assert slow.wait(10)
+
+    async def end_while_the_database_thread_is_taken() -> None:
+        SyncToAsync.deadlock_context.set(True)
+        await sessions.close()
+
+    asyncio.run(end_while_the_database_thread_is_taken())
+    assert not Token.objects.exists()

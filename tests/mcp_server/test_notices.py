@@ -16,7 +16,7 @@ from pytest_django import Settings
 from hitlchat.gate.models import Tool, ToolCall
 from hitlchat.mcp_server.listing import Audience
 from hitlchat.mcp_server.models import McpToken
-from hitlchat.upstreams import reaching
+from hitlchat.upstreams import endpoint
 from tests.gate.asking import recording
 from tests.mcp_server.clients import MODERN, connected, text, yes
 from tests.mcp_server.conftest import TokenOf
@@ -152,11 +152,11 @@ async def test_a_server_that_is_this_installation_is_recognised_and_no_other(
         await discovered(client, era)
         assert client.server_capabilities is not None
         told = client.server_capabilities.experimental
-    assert reaching.is_this_installation(told)
-    assert not reaching.is_this_installation(None)
-    assert not reaching.is_this_installation({"hitlchat": {"installation": "another"}})
+    assert endpoint.is_this_installation(told)
+    assert not endpoint.is_this_installation(None)
+    assert not endpoint.is_this_installation({"hitlchat": {"installation": "another"}})
     settings.SECRET_KEY = "the key of another installation, long enough"
-    assert not reaching.is_this_installation(told)
+    assert not endpoint.is_this_installation(told)
 
 
 async def discovered(client: Client, era: str) -> None:

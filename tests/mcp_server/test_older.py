@@ -11,7 +11,7 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 from pytest_django import Settings
 
-from hitlchat.gate import extending
+from hitlchat.gate import editing
 from hitlchat.gate.models import Decision, Tool, ToolCall
 from hitlchat.gate.status import Status
 from hitlchat.mcp_server import tokens
@@ -121,7 +121,7 @@ async def test_a_yes_to_a_tool_that_its_token_may_no_longer_use_runs_nothing(
 
 async def test_a_session_belongs_to_the_token_that_began_it(url: str, token: str, tool: Tool, bob: User) -> None:
     async with older(url, token) as client:
-        client._web.headers["authorization"] = f"Bearer {await in_thread(tokens.make)(bob)}"
+        client._web.headers["authorization"] = f"Bearer {await in_thread(tokens.make_mcp)(bob)}"
         response = await client._web.post("/mcp", json={"jsonrpc": "2.0", "id": 5, "method": "tools/list"})
         assert response.status_code == 404
 
@@ -146,7 +146,7 @@ async def test_a_question_whose_deadline_is_put_off_stays_open_for_its_client(
         calling = asyncio.create_task(client.call(text="hello"))
         await asyncio.wait_for(client.asked.wait(), 15)
         call: Any = await ToolCall.objects.select_related("approval").aget()
-        await in_thread(extending.extend)(call.approval.pk, signed_in(bob))
+        await in_thread(editing.extend)(call.approval.pk, signed_in(bob))
         # Its first deadline passes, as the database has it.
         await soon(lambda: timezone.now() > call.deadline + timedelta(seconds=1.2))
         assert (await ToolCall.objects.aget()).status == Status.WAITING

@@ -19,7 +19,7 @@ from pytest_django import Settings
 from hitlchat.accounts.models import Token, TokenKind, hashed
 from hitlchat.gate.models import Tool, ToolCall
 from hitlchat.gate.status import Status
-from hitlchat.mcp_server import personal, tokens
+from hitlchat.mcp_server import tokens
 from tests.conftest import signed_in
 from tests.mcp_server.clients import MODERN, call_that_is, connected
 from tests.mcp_server.conftest import TokenOf
@@ -31,11 +31,11 @@ SECONDS = 20.0
 
 
 def revoke(user: User, secret: str) -> int:
-    return personal.revoke(user, Token.objects.get(digest=hashed(secret)).pk, signed_in(user))
+    return tokens.revoke(user, Token.objects.get(digest=hashed(secret)).pk, signed_in(user))
 
 
 def test_it_is_revoked_by_a_second_press_and_not_by_looking(client: Client, bob: User) -> None:
-    secret = tokens.make(bob, "My laptop")
+    secret = tokens.make_mcp(bob, "My laptop")
     address = f"/mcp-access/tokens/{Token.objects.get().pk}/revoke"
     client.force_login(bob)
     assert "Revoke My laptop?" in client.get(address).content.decode()
@@ -46,7 +46,7 @@ def test_it_is_revoked_by_a_second_press_and_not_by_looking(client: Client, bob:
 
 
 def test_nobody_revokes_the_token_of_another(client: Client, bob: User, alice: User) -> None:
-    secret = tokens.make(bob)
+    secret = tokens.make_mcp(bob)
     client.force_login(alice)
     address = f"/mcp-access/tokens/{Token.objects.get().pk}/revoke"
     assert (client.get(address).status_code, client.post(address).status_code) == (404, 404)

@@ -56,8 +56,8 @@ async def test_a_yes_to_one_call_is_none_to_another(
 ) -> None:
     await in_thread(recording)("other")
     state = await asked(client)
-    elsewhere = Raw(url, await in_thread(tokens.make)(bob), **FORM)
-    someone = Raw(url, await in_thread(tokens.make)(charlie), **FORM)
+    elsewhere = Raw(url, await in_thread(tokens.make_mcp)(bob), **FORM)
+    someone = Raw(url, await in_thread(tokens.make_mcp)(charlie), **FORM)
     attempts = [
         client.call(arguments={"text": "goodbye"}, **answer(state)),
         client.call(arguments={"text": "hello", "amount": 1.0}, **answer(state)),

@@ -49,7 +49,7 @@ alice, bob = User.objects.get(username="alice"), User.objects.get(username="bob"
 for draft in json.loads({drafts!r}):
     authoring.create(authoring.Draft(**draft), Actor(alice.pk, "console"))
 Tool.objects.update(published=True)
-print(json.dumps({{way: tokens.make(bob, without_elicitation=way) for way in ("deny", "inbox", "url")}}))
+print(json.dumps({{way: tokens.make_mcp(bob, without_elicitation=way) for way in ("deny", "inbox", "url")}}))
 Token.objects.update(attended=True)
 """
 

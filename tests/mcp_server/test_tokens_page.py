@@ -115,9 +115,9 @@ def test_a_mistake_is_named_at_its_field_and_makes_no_token(
 
 
 def test_the_list_tells_of_each_token_what_it_can_use_now(page: Client, bob: User, tool: Tool) -> None:
-    tokens.make(bob, "some", tools=["gone", "refund"])
-    tokens.make(bob, "low", ceiling=0, tools=["refund"])
-    tokens.make(bob, "all", ceiling=4)
+    tokens.make_mcp(bob, "some", tools=["gone", "refund"])
+    tokens.make_mcp(bob, "low", ceiling=0, tools=["refund"])
+    tokens.make_mcp(bob, "all", ceiling=4)
     shown = page.get(URL).content.decode()
     assert "1 tool: <code>refund</code>" in shown
     assert "Chosen, and not to be used now: <code>gone</code>" in shown
@@ -126,7 +126,7 @@ def test_the_list_tells_of_each_token_what_it_can_use_now(page: Client, bob: Use
 
 
 def test_everyone_sees_their_own_tokens_only(page: Client, bob: User, charlie: User) -> None:
-    tokens.make(charlie, "of charlie")
+    tokens.make_mcp(charlie, "of charlie")
     for kind in TokenKind:
         Token.make(bob, kind, f"the {kind} one")
     shown = page.get(URL).content.decode()
@@ -135,7 +135,7 @@ def test_everyone_sees_their_own_tokens_only(page: Client, bob: User, charlie: U
 
 
 def test_a_name_is_shown_as_text(page: Client, bob: User) -> None:
-    tokens.make(bob, "<b>x\u202ey")
+    tokens.make_mcp(bob, "<b>x\u202ey")
     shown = page.get(URL).content.decode()
     assert "&lt;b&gt;x" in shown
     assert "\u202e" not in shown

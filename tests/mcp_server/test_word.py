@@ -6,8 +6,8 @@ from pytest_django import Settings
 
 from hitlchat.gate import decide
 from hitlchat.gate.models import Decision, Tool, ToolCall
+from hitlchat.gate.settling import resolve
 from hitlchat.gate.status import Status
-from hitlchat.gate.sweep import resolve
 from tests.gate.asking import approval_of, ask, ask_over_mcp, fresh, recording, word
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.guarantee("gate:only-people")]

@@ -1,12 +1,12 @@
-"""Receivers of notices, and the work of a server's keeper in one go."""
+"""Receivers of notices, and the work of a server in one go."""
 
 from typing import Any
 
 from asgiref.sync import async_to_sync
 from django.contrib.auth.models import Group, User
 
-from hitlchat.notices import changing
-from hitlchat.notices.keeping import Keeper
+from hitlchat.notices import receivers
+from hitlchat.notices.delivery import DeliveryWorker
 from hitlchat.notices.models import Kind, Notice, NoticeKind, Receiver
 from tests.conftest import signed_in
 from tests.notices.receivers import Inbound
@@ -17,7 +17,7 @@ def webhook(alice: User, to: Inbound | str, **columns: Any) -> tuple[Receiver, s
     url = to if isinstance(to, str) else to.url
     usual: dict[str, Any] = {"kind": Kind.WEBHOOK, "name": "hook", "allow_private": True}
     receiver = Receiver(**usual | columns)
-    key = changing.add(receiver, url, signed_in(alice))
+    key = receivers.add(receiver, url, signed_in(alice))
     return receiver, key
 
 
@@ -32,12 +32,12 @@ def mail_to(person: User, address: str, **columns: Any) -> Receiver:
 
 
 def look() -> None:
-    """What the keeper of a server does, once, with everything that it sends."""
+    """Run the delivery worker once, to the end of everything that it sends."""
 
     async def once() -> None:
-        keeper = Keeper()
-        await keeper.look()
-        await keeper.settled()
+        worker = DeliveryWorker()
+        await worker.look()
+        await worker.settled()
 
     async_to_sync(once)()
 

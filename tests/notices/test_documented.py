@@ -9,7 +9,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.utils import timezone
 
-from hitlchat.notices import sending
+from hitlchat.notices import delivery
 from tests import clock
 from tests.architecture.source import read
 from tests.gate.asking import ask, recording, say_yes
@@ -45,7 +45,7 @@ def test_it_takes_each_message_once_and_refuses_what_was_replayed_changed_or_is_
     assert verified(key, second.headers, second.body, seen)
     assert not verified(key, first.headers, first.body, seen)
     assert not verified(key, first.headers, first.body + b" ", set())
-    assert not verified(sending.new_secret(), first.headers, first.body, set())
+    assert not verified(delivery.new_secret(), first.headers, first.body, set())
     for name in ("webhook-id", "webhook-timestamp"):
         assert not verified(key, first.headers | {name: first.headers[name][:-1] + "x"}, first.body, set())
     assert not verified(key, first.headers | {"webhook-signature": "v1,"}, first.body, set())
@@ -59,7 +59,7 @@ def test_the_example_of_the_specification_is_signed_as_it_says() -> None:
     """From its reference implementations."""
     key = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
     at = datetime.fromtimestamp(1614265330, tz=UTC)
-    signed = sending.signature_headers("msg_p5jXN8AQM9LWM0D4loKWxJek", at, b'{"test": 2432232314}', [key])
+    signed = delivery.signature_headers("msg_p5jXN8AQM9LWM0D4loKWxJek", at, b'{"test": 2432232314}', [key])
     assert signed["webhook-signature"] == "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
 
 

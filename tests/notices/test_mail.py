@@ -11,8 +11,8 @@ from django.utils import timezone
 
 from hitlchat.gate import decide
 from hitlchat.gate.models import Tool, ToolCall
+from hitlchat.notices.delivery import message_to, sent
 from hitlchat.notices.models import Notice, Receiver, State, Wishes
-from hitlchat.notices.sending import message_to, sent
 from tests import clock
 from tests.conftest import signed_in
 from tests.gate.asking import approval_of, ask, recording

@@ -15,11 +15,11 @@ ECHO = 'def run(text: str = "hello") -> str:\n    """Say it back."""\n    return
 ADD = """
 from django.contrib.auth.models import User
 from hitlchat.gate.actor import Actor
-from hitlchat.notices import changing
+from hitlchat.notices import receivers
 from hitlchat.notices.models import Receiver
 alice = User.objects.get(username="alice")
 hook = Receiver(kind="webhook", name="hook", allow_private=True)
-changing.add(hook, "URL", Actor(alice.pk, "console"))
+receivers.add(hook, "URL", Actor(alice.pk, "console"))
 """
 
 

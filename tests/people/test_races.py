@@ -9,8 +9,8 @@ from django.db import connection, connections, transaction
 
 from hitlchat.accounts import roles
 from hitlchat.accounts.models import Role
-from hitlchat.people import changing, inviting
-from hitlchat.people.changing import Refused
+from hitlchat.people import invitations, membership
+from hitlchat.people.membership import Refused
 from tests.conftest import PASSWORD, signed_in
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -48,8 +48,8 @@ def test_of_two_administrators_who_turn_on_each_other_one_is_left(way: str, alic
 
     def turn(one: User, other: User) -> Callable[[], object]:
         if way == "demote":
-            return lambda: changing.change_role(other.pk, Role.MEMBER, signed_in(one), "administrator, active")
-        return lambda: changing.deactivate(other.pk, signed_in(one), "administrator, active")
+            return lambda: membership.change_role(other.pk, Role.MEMBER, signed_in(one), "administrator, active")
+        return lambda: membership.deactivate(other.pk, signed_in(one), "administrator, active")
 
     told = at_once(turn(alice, mira), turn(mira, alice))
     assert sorted(told) == ["You are not an administrator any more.", "done"]
@@ -63,7 +63,7 @@ def test_the_second_of_them_waits_for_the_first_and_then_finds_that_they_may_not
 
     def second() -> None:
         try:
-            changing.change_role(alice.pk, Role.MEMBER, signed_in(mira))
+            membership.change_role(alice.pk, Role.MEMBER, signed_in(mira))
         except Refused as refused:
             told.append(str(refused))
         finally:
@@ -71,7 +71,7 @@ def test_the_second_of_them_waits_for_the_first_and_then_finds_that_they_may_not
 
     thread = threading.Thread(target=second)
     with transaction.atomic():
-        changing.lock(signed_in(alice))
+        membership.lock(signed_in(alice))
         thread.start()
         thread.join(1)
         assert thread.is_alive()
@@ -82,18 +82,18 @@ def test_the_second_of_them_waits_for_the_first_and_then_finds_that_they_may_not
 
 
 def test_of_those_who_use_one_link_at_once_one_joins(alice: User) -> None:
-    _, secret = inviting.invite(Role.AUTHOR, "", signed_in(alice))
+    _, secret = invitations.invite(Role.AUTHOR, "", signed_in(alice))
     names = ("dora", "emil", "finn")
-    told = at_once(*[lambda name=name: inviting.redeem(secret, name, PASSWORD) for name in names])
+    told = at_once(*[lambda name=name: invitations.redeem(secret, name, PASSWORD) for name in names])
     assert sorted(told) == ["This invitation is no longer open."] * 2 + ["done"]
     assert User.objects.filter(username__in=names).count() == 1
 
 
 def test_of_two_who_choose_the_same_name_one_gets_it_and_the_other_may_choose_again(alice: User) -> None:
-    secrets = [inviting.invite(Role.MEMBER, "", signed_in(alice))[1] for _ in range(2)]
+    secrets = [invitations.invite(Role.MEMBER, "", signed_in(alice))[1] for _ in range(2)]
     told = at_once(*[
-        lambda secret=secret, name=name: inviting.redeem(secret, name, PASSWORD)
+        lambda secret=secret, name=name: invitations.redeem(secret, name, PASSWORD)
         for secret, name in zip(secrets, ("Dora", "dora"), strict=True)
     ])  # fmt: skip
     assert sorted(told) == ["Somebody here has this name already.", "done"]
-    assert sum(inviting.find(secret) is not None for secret in secrets) == 1
+    assert sum(invitations.find(secret) is not None for secret in secrets) == 1

@@ -6,8 +6,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 import pytest
 
 from hitlchat.base.background import background
-from hitlchat.project_tools import catalogue
-from hitlchat.project_tools.declaring import DECLARED
+from hitlchat.project_tools import DECLARED, catalogue
 from hitlchat.project_tools.source import keep_in_step
 from tests.processes import installation, migrated, servers
 

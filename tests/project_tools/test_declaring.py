@@ -8,7 +8,7 @@ from django.core.exceptions import ImproperlyConfigured
 from pydantic import Field
 
 from hitlchat.project_tools import catalogue, tool
-from hitlchat.project_tools.checks import check_project_tools
+from hitlchat.project_tools.catalogue import check_project_tools
 
 pytestmark = pytest.mark.usefixtures("declared")
 

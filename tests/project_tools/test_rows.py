@@ -13,8 +13,7 @@ from django.test.utils import CaptureQueriesContext
 
 from hitlchat.gate.models import Tool
 from hitlchat.gate.status import Status
-from hitlchat.project_tools import tool
-from hitlchat.project_tools.declaring import DECLARED
+from hitlchat.project_tools import DECLARED, tool
 from hitlchat.project_tools.source import after_migrate, keep_in_step
 from tests.conftest import MakeTool
 from tests.gate.asking import ask, fresh, run

@@ -14,8 +14,7 @@ from django.db import connection
 from hitlchat.gate.actor import Caller
 from hitlchat.gate.models import Tool, ToolCall
 from hitlchat.gate.status import Status
-from hitlchat.project_tools import ToolError, tool
-from hitlchat.project_tools.declaring import DECLARED
+from hitlchat.project_tools import DECLARED, ToolError, tool
 from tests.architecture.source import program_files, read
 from tests.gate.asking import approval_of, approved, ask, fresh, run, say_yes, status
 from tests.project_tools.conftest import Offer

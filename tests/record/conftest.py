@@ -12,7 +12,7 @@ from hitlchat.base import append_only
 from hitlchat.gate.actor import SYSTEM
 from hitlchat.gate.models import AuditEvent
 from hitlchat.gate.transition import note
-from hitlchat.record.checking import Report
+from hitlchat.record.report import Report
 from hitlchat.record.sealing import seal
 from hitlchat.record.verifying import Known, verify
 from tests.gate.conftest import entered

@@ -1,7 +1,7 @@
 """The table of attacks: whoever holds the database, and not the key, changes what is sealed or what people read of it.
 
-Every column and every path of the data of every kind of event, each in every way; and every column of what is kept
-beside the events. Each is named.
+Every column and every path of the data of every kind of event, and each kind of path in every way; and every column of
+what is kept beside the events. Each is named.
 """
 
 import copy
@@ -21,15 +21,14 @@ from django.utils import timezone
 from hitlchat.accounts.models import Role
 from hitlchat.accounts.roles import give
 from hitlchat.base import canonical
-from hitlchat.gate import attention, decide, facts
+from hitlchat.gate import attention, decide, transition
+from hitlchat.gate.decide import take_back
 from hitlchat.gate.models import Approval, AuditEvent, Decision, Seal, Tool, ToolCall, new_id
-from hitlchat.gate.taking_back import take_back
-from hitlchat.record import keys, rows, seals
+from hitlchat.record import keys, proofs, rows
 from hitlchat.record.checking import check
 from hitlchat.record.exporting import export, receipt
+from hitlchat.record.proofs import SEAL, hash_of, sign
 from hitlchat.record.sealing import seal, seal_all
-from hitlchat.record.seals import SEAL, hash_of
-from hitlchat.record.signing import sign
 from tests.conftest import signed_in
 from tests.gate.asking import approval_of, approved, ask, fresh, recording, run, say_yes
 from tests.gate.conftest import previews
@@ -37,8 +36,8 @@ from tests.gate.deciding_people import approver, rule
 from tests.record.conftest import Sql, found, happen, report, sealed
 from tests.record.test_completeness import STORIES
 from tools_studio import authoring
-from tools_studio.drafts import Draft
 from tools_studio.models import Script, ScriptVersion
+from tools_studio.spec import Draft
 
 __all__ = ["previews"]
 
@@ -81,6 +80,28 @@ def paths(data: Data, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     inner = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
     for key, value in inner:
         yield from paths(value, (*path, key))
+
+
+def shape(data: Data, path: tuple[Any, ...]) -> tuple[Any, ...]:
+    """What of a path decides how it is sealed and read: how deep it is, in what, and what is there."""
+    inner = at(data, path[:-1])
+    return len(path), type(inner), len(inner) > 1, type(at(data, path)), bool(at(data, path))
+
+
+def tried(data: Data) -> Iterator[tuple[tuple[Any, ...], set[str]]]:
+    """Each path with the tricks to try there: every one at the first of each shape, at the others what differs."""
+    known = set()
+    for path in paths(data):
+        yield path, TELLING if shape(data, path) in known else TRICKS
+        known.add(shape(data, path))
+
+
+TRICKS = {
+    *("changed", "its hash", "hidden", "hidden and read", "hidden otherwise"),
+    *("wrapped", "removed", "added", "reordered", "swapped"),
+}
+# A value that is not sealed would pass with the first, and one that may be hidden with the other.
+TELLING = {"changed", "hidden"}
 
 
 def tricks(data: Data, path: tuple[Any, ...], digest: str) -> Iterator[tuple[str, str]]:
@@ -128,11 +149,11 @@ def _turned(data: Data, path: tuple[Any, ...]) -> Data:
 
 def digest_at(event: AuditEvent, path: tuple[Any, ...]) -> str:
     batch = Seal.objects.get(first__lte=event.pk, last__gte=event.pk)
-    salt_of = seals.salts(seals.salt_of_row(batch.salt, event.pk))
+    salt_of = proofs.salts(proofs.salt_of_row(batch.salt, event.pk))
     where = ""
     for key in path:
-        where = seals.below(where, key) if isinstance(key, str) else f"{where}/{key}"
-    return seals.node(at(event.data, path), salt_of, path=where).hex()
+        where = proofs.below(where, key) if isinstance(key, str) else f"{where}/{key}"
+    return proofs.node(at(event.data, path), salt_of, path=where).hex()
 
 
 def named(event: AuditEvent) -> bool:
@@ -149,10 +170,11 @@ def test_no_path_of_the_data_of_any_event_can_be_changed_in_any_way(
     missed: list[tuple[Any, ...]] = []
     for event in kinds(story):
         (text,) = one("SELECT data FROM gate_auditevent WHERE id = %s", event.pk)
-        for path in paths(event.data):
+        for path, names in tried(event.data):
             for name, other in tricks(event.data, path, digest_at(event, path)):
-                tamper(f"{UPDATE} data = %s WHERE id = %s", other, event.pk)
-                missed += [] if named(event) else [(event.name, path, name)]
+                if name in names:
+                    tamper(f"{UPDATE} data = %s WHERE id = %s", other, event.pk)
+                    missed += [] if named(event) else [(event.name, path, name)]
         for name, other in (("spaced", f" {text}"), ("twice", '{"reason":"x",' + text[1:]), ("none", "null")):
             tamper(f"{UPDATE} data = %s WHERE id = %s", other, event.pk)
             missed += [] if named(event) else [(event.name, name)]
@@ -184,9 +206,12 @@ def test_no_column_of_any_event_can_be_changed(
 
 
 def kinds(story: Callable[[User], ToolCall]) -> list[AuditEvent]:
-    """What this story is there for: the last event of a call, or in the long one an event of each name."""
+    """What this story is there for: the last event of a call, or in the long one those that end no other story."""
     events = list(AuditEvent.objects.filter(call__tool_name="refund"))
-    return list({event.name: event for event in events}.values()) if story is several else events[-1:]
+    if story is not several:
+        return events[-1:]
+    told = {f"call.{status.value}" for status, _ in STORIES.values()}
+    return [event for name, event in {event.name: event for event in events}.items() if name not in told]
 
 
 def one(sql: str, *values: Any) -> tuple[Any, ...]:
@@ -224,8 +249,10 @@ def other_than(field: Any, value: Any, alice: User) -> Any:
 
 
 def columns() -> list[tuple[type[models.Model], str]]:
-    calls = [name for name in facts.CALL_COLUMNS[facts.VERSION] if name not in {"id", "grant_id"}]
-    answers = [name for name in facts.DECISION_COLUMNS[facts.VERSION] if name not in {"id", "approval_id"}]
+    calls = [name for name in transition.CALL_COLUMNS[transition.FACTS_VERSION] if name not in {"id", "grant_id"}]
+    answers = [
+        name for name in transition.DECISION_COLUMNS[transition.FACTS_VERSION] if name not in {"id", "approval_id"}
+    ]
     found: list[tuple[type[models.Model], str]] = [(ToolCall, name) for name in (*calls, "deadline")]
     found += [(Decision, name) for name in answers]
     return found + [(Approval, name) for name in ("prompt", "disclosure", "digest")] + [(User, "username")]
@@ -393,7 +420,7 @@ def sealed_before() -> None:
     made = Seal(number=1, first=1, last=there[-1]["id"], count=len(there), watch=1, salt=secrets.token_hex(32))
     made.gaps = [[1, there[0]["id"] - 1]] if there[0]["id"] > 1 else []
     hashes = [rows.hashed(row, made.salt, 1) for row in there]
-    made.root, made.marks = seals.root(hashes).hex(), rows.marks_of(hashes)
+    made.root, made.marks = proofs.root(hashes).hex(), rows.marks_of(hashes)
     private = keys.own()
     made.key = keys.enrolled(private)
     body = rows.body_of(made)
@@ -409,7 +436,7 @@ def test_batches_that_were_sealed_before_still_verify_and_none_of_the_tricks_wor
     sealed_before()
     happen(1)
     seal_all()
-    assert [each.format for each in Seal.objects.all()] == [None, seals.FORM]
+    assert [each.format for each in Seal.objects.all()] == [None, proofs.FORM]
     assert found() == []
     export(tmp_path / "file", signed_in(bob))
     assert check((tmp_path / "file").read_bytes().splitlines(keepends=True)).wrong == ""

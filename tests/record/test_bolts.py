@@ -5,14 +5,12 @@ from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
-from django.core.management.commands import flush
 from django.db import IntegrityError, connection, transaction
 
 from hitlchat.base import append_only
 from hitlchat.gate.actor import SYSTEM
 from hitlchat.gate.models import AuditEvent, Drop, RecordKey, Seal
-from hitlchat.record import keeping
-from tests import emptying
+from hitlchat.record import worker
 from tests.record.conftest import found, sealed
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.guarantee("audit:complete")]
@@ -68,18 +66,16 @@ def test_a_migration_that_takes_them_off_with_its_table_leaves_them_on(caplog: p
     for statement in append_only.off(connection.vendor)[:4]:
         _run(statement)
     assert len(append_only.missing()) == 4
-    keeping.Keeper().look(0.0)
-    assert keeping.BOLTS_OFF in caplog.messages
+    worker.RecordWorker().look(0.0)
+    assert worker.BOLTS_OFF in caplog.messages
     call_command("migrate", verbosity=0)
     assert append_only.missing() == []
     sealed(1)
     refused(lambda: _run("DELETE FROM gate_auditevent"), by=IntegrityError)
 
 
-def test_nor_by_emptying_the_whole_database(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nor_by_emptying_the_whole_database() -> None:
     sealed(2)
-    # As it is without the tests' own way around it.
-    monkeypatch.setattr(flush.Command, "handle", emptying.DJANGOS)
     with pytest.raises(CommandError, match="couldn't be flushed"):
         call_command("flush", interactive=False, verbosity=0)
     assert found() == []
@@ -97,7 +93,7 @@ def test_a_drop_that_is_on_record_frees_the_events_of_its_batch_and_no_others() 
 
 def test_retention_of_nothing_old_drops_nothing() -> None:
     sealed(2, 2)
-    assert keeping.drop(1, SYSTEM) == 0
+    assert worker.drop(1, SYSTEM) == 0
     assert not Drop.objects.exists()
 
 

@@ -13,10 +13,10 @@ from hitlchat.base import canonical
 from hitlchat.gate import decide, perform
 from hitlchat.gate.actor import SYSTEM
 from hitlchat.gate.models import AuditEvent, ToolCall
+from hitlchat.gate.settling import ABANDONED, sweep
 from hitlchat.gate.sources import Preview
 from hitlchat.gate.status import Status
-from hitlchat.gate.sweep import ABANDONED, sweep
-from hitlchat.gate.withdraw import withdraw_call
+from hitlchat.gate.stopping import withdraw_call
 from hitlchat.record import calls as shown
 from hitlchat.record.sealing import seal_all
 from tests.conftest import signed_in

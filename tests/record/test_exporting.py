@@ -16,12 +16,12 @@ from hitlchat.accounts.models import Role
 from hitlchat.accounts.roles import give
 from hitlchat.gate import attention, decide
 from hitlchat.gate.actor import SYSTEM
+from hitlchat.gate.decide import take_back
 from hitlchat.gate.models import AuditEvent, Oversight, Seal, ToolCall
-from hitlchat.gate.taking_back import take_back
-from hitlchat.record import keeping, keys
+from hitlchat.record import keys, worker
 from hitlchat.record.checking import check
 from hitlchat.record.exporting import NothingThere, export, receipt
-from hitlchat.record.lines import Writer
+from hitlchat.record.file_format import Writer
 from hitlchat.record.sealing import seal
 from tests.architecture.source import ROOT
 from tests.conftest import signed_in
@@ -201,7 +201,7 @@ def test_batches_that_were_dropped_are_in_it_with_their_seals(tmp_path: Path) ->
     with time_machine.travel(timezone.now() - timedelta(days=40)):
         sealed(2, 2)
     sealed(1, 1)
-    assert keeping.drop(30, SYSTEM) == 2
+    assert worker.drop(30, SYSTEM) == 2
     found = check(exported(tmp_path))
     assert (found.wrong, found.batches) == ("", Seal.objects.count())
 

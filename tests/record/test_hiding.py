@@ -1,7 +1,7 @@
 """What looks like a secret does not leave with the record's export, and the rest still verifies."""
 
 from hitlchat.record.exporting import Hiding
-from hitlchat.record.seals import node, salts
+from hitlchat.record.proofs import node, salts
 from hitlchat.secrets.detection import Cover
 
 SALT = salts("00" * 32)

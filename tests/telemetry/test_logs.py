@@ -2,6 +2,7 @@
 
 import json
 import logging
+import logging.config
 from typing import Any
 
 import httpx2
@@ -13,7 +14,6 @@ from django.contrib.auth.models import User
 from hitlchat.gate import decide, perform
 from hitlchat.gate.models import Tool, ToolCall
 from hitlchat.gate.submit import CallRequest, submit
-from hitlchat.telemetry.logs import Formatter
 from tests.conftest import caller, signed_in
 from tests.gate.asking import approval_of, approved, ask, recording, run
 from tests.gate.conftest import entered, tool
@@ -34,7 +34,8 @@ WORDS = ("SECRETONE", "SECRETTWO", "SECRETTHREE", "SECRETFOUR", "SECRETFIVE", "S
 
 def lines(caplog: pytest.LogCaptureFixture) -> list[dict[str, Any]]:
     """As LOG_FORMAT=json has them."""
-    formatter = Formatter()
+    configured: Any = settings.LOGGING["formatters"]
+    formatter = logging.config.DictConfigurator({}).configure_formatter(dict(configured["json"]))
     return [json.loads(formatter.format(record)) for record in caplog.records if record.name == "hitlchat.gate"]
 
 

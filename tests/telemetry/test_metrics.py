@@ -19,7 +19,7 @@ from pytest_django import Settings
 from hitlchat.accounts.models import Role, Token, TokenKind
 from hitlchat.accounts.roles import give
 from hitlchat.agent.loop import HARD_STOP, STUCK, WRAPPED_UP
-from hitlchat.gate import decide, sweep, withdraw
+from hitlchat.gate import decide, settling, stopping
 from hitlchat.gate.actor import SYSTEM
 from hitlchat.gate.models import AuditEvent, Oversight, Tool, ToolCall
 from hitlchat.gate.submit import CallRequest, submit
@@ -63,9 +63,9 @@ def test_every_decision_counts_once_wherever_it_was_made(
     client.post(f"/approvals/{on_the_page.pk}/decide", {"verdict": "approve", "digest": on_the_page.digest})
     settings.HITL_ELICITATION_MAX_RISK = 2
     decide.approve(over_mcp.pk, word(over_mcp.call))
-    withdraw.withdraw_call(left.call_id, actor=SYSTEM, why="nobody wants it any more")
+    stopping.withdraw_call(left.call_id, actor=SYSTEM, why="nobody wants it any more")
     ToolCall.objects.filter(pk=late.call_id).update(deadline=timezone.now() - timedelta(seconds=1))
-    sweep.sweep()
+    settling.sweep()
     found = numbers()
     assert found["mcp_hitl_decision_total"] == {
         "approved chat": 2, "declined chat": 1, "expired chat": 1, "withdrawn chat": 1, "approved server": 1,

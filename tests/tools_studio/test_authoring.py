@@ -15,9 +15,9 @@ from hitlchat.gate.status import Status
 from hitlchat.gate.submit import CallRequest, submit
 from tests.conftest import ECHO, MakeTool, caller, signed_in, tried
 from tools_studio import authoring, versions
-from tools_studio.drafts import AuthoringError, Draft, check
-from tools_studio.loosening import OnlyPeople
+from tools_studio.authoring import OnlyPeople
 from tools_studio.models import Script, ScriptVersion
+from tools_studio.spec import AuthoringError, Draft, check
 from tools_studio.variables import Variable
 
 pytestmark = pytest.mark.django_db(transaction=True)

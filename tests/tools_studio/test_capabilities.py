@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hitlchat.sandbox.grants import names_in
+from hitlchat.sandbox.importable import names_in
 from tools_studio.capabilities import ALL_NAMES, Capabilities, CapabilityError, parse
 
 FULL = {"fetch": {"mode": "allowlist", "hosts": ["B.example:8443", "https://a.example"]}, "store": True, "now": True}

@@ -15,8 +15,8 @@ from hitlchat.gate.status import Status
 from tests.conftest import ECHO, MakeTool, caller, signed_in, tried
 from tools_studio import authoring, cases
 from tools_studio.cases import Case
-from tools_studio.drafts import AuthoringError
 from tools_studio.models import TestCase
+from tools_studio.spec import AuthoringError
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -14,10 +14,11 @@ from hitlchat.gate.status import Status
 from hitlchat.gate.submit import CallRequest, submit
 from tests.conftest import ECHO, MakeTool, caller, signed_in
 from tests.gate.racing import database_fails_at, together
-from tools_studio import authoring, cases, drafts, exchange
+from tools_studio import authoring, cases, exchange, importing, spec
+from tools_studio.authoring import OnlyPeople
 from tools_studio.cases import Case
-from tools_studio.exchange import BadFile, Conflict, Outdated
-from tools_studio.loosening import OnlyPeople
+from tools_studio.exchange import BadFile
+from tools_studio.importing import Conflict, Outdated
 from tools_studio.models import Script, ScriptVersion, TestCase
 from tools_studio.variables import Variable
 
@@ -33,8 +34,8 @@ def file(*tools: dict[str, Any], **frame: Any) -> str:
     return json.dumps({"format": "hitlchat.tools", "version": 1, "tools": whole} | frame)
 
 
-def imported(content: str | bytes, alice: User, on_conflict: Conflict = "leave") -> exchange.Plan:
-    return exchange.carry_out(exchange.read(content), on_conflict, signed_in(alice))
+def imported(content: str | bytes, alice: User, on_conflict: Conflict = "leave") -> importing.Plan:
+    return importing.carry_out(exchange.read(content), on_conflict, signed_in(alice))
 
 
 def refusal(content: str | bytes) -> list[str]:
@@ -81,11 +82,11 @@ def test_an_export_holds_the_tool_with_its_policy_and_tests_but_no_secret(make_t
 def test_what_was_exported_comes_back_the_same_as_a_draft(make_tool: MakeTool, alice: User) -> None:
     tool = make_tool("echo", title="Echo", tags=("a",), capabilities=STORE, example={"text": "hi"})
     cases.add(tool, Case("says it", {"text": "hi"}, "contains", "h"))
-    before, text = drafts.draft_of(tool), exchange.text(Tool.objects.all())
+    before, text = spec.draft_of(tool), exchange.text(Tool.objects.all())
     authoring.delete(tool, signed_in(alice))
     assert [step.action for step in imported(text, alice).steps] == ["new"]
     again = Tool.objects.select_related("script").get()
-    assert (drafts.draft_of(again), again.published) == (before, False)
+    assert (spec.draft_of(again), again.published) == (before, False)
     assert again.definition_hash == tool.definition_hash
     assert cases.of(TestCase.objects.get()) == Case("says it", {"text": "hi"}, "contains", "h")
     assert ScriptVersion.objects.get().author == alice
@@ -216,7 +217,7 @@ def test_nothing_is_half_written_when_the_database_fails(alice: User, make_tool:
     content = file({}, {"code": ECHO + "# other\n", "testCases": [{"name": "a"}]})
     entries = exchange.read(content)
     with database_fails_at(statement), pytest.raises(Exception, match="went away"):
-        exchange.carry_out(entries, "replace", signed_in(alice))
+        importing.carry_out(entries, "replace", signed_in(alice))
     tool = Tool.objects.get()
     assert (tool.name, tool.published, tool.origin) == ("tool_1", True, "Tool Studio, version 1")
     assert (Script.objects.count(), ScriptVersion.objects.count(), TestCase.objects.count()) == (1, 1, 0)
@@ -313,10 +314,10 @@ def test_a_replaced_tool_keeps_its_secrets_and_its_tests(alice: User, make_tool:
     tool = make_tool("tool_0", variables=(Variable("KEY", True, SECRET),))
     cases.add(tool, Case("mine", {}))
     fields = {"code": ECHO + "#\n", "variables": [{"name": "KEY", "secret": True}], "testCases": [{"name": "theirs"}]}
-    (step,) = exchange.plan(exchange.read(file(fields)), "replace").steps
+    (step,) = importing.plan(exchange.read(file(fields)), "replace").steps
     assert any("keeps the secrets that are stored here: KEY" in note for note in step.notes)
     imported(file(fields), alice, "replace")
-    kept = drafts.kept(Script.objects.get())
+    kept = spec.stored_variables(Script.objects.get())
     assert kept["KEY"].fingerprint
     assert sorted(TestCase.objects.values_list("name", flat=True)) == ["mine", "theirs"]
 
@@ -359,17 +360,17 @@ def test_a_file_that_was_changed_after_its_export_is_told_apart(alice: User, mak
     document = exchange.document(Tool.objects.all())
     changed = deepcopy(document)
     changed["tools"][0]["code"] += "# slipped in\n"
-    notes = [exchange.plan(exchange.read_document(each), "rename").steps[0].notes for each in (document, changed)]
+    notes = [importing.plan(exchange.read_document(each), "rename").steps[0].notes for each in (document, changed)]
     assert notes[0] == ()
     assert any("changed after its export" in note for note in notes[1])
 
 
 def test_an_import_that_is_no_longer_what_was_shown_does_nothing(alice: User, make_tool: MakeTool) -> None:
     entries = exchange.read(file({}))
-    shown = exchange.plan(entries, "replace")
+    shown = importing.plan(entries, "replace")
     make_tool("tool_0", code=ECHO + "# mine\n")
     with pytest.raises(Outdated) as caught:
-        exchange.carry_out(entries, "replace", signed_in(alice), shown.digest)
+        importing.carry_out(entries, "replace", signed_in(alice), shown.digest)
     assert [step.action for step in caught.value.plan.steps] == ["replace"]
     assert Tool.objects.get().origin == "Tool Studio, version 1"
 
@@ -377,9 +378,9 @@ def test_an_import_that_is_no_longer_what_was_shown_does_nothing(alice: User, ma
 def test_of_two_imports_at_once_each_is_done_whole_or_not_at_all(alice: User) -> None:
     ones = exchange.read(file(*({"name": f"t{n}", "title": "one"} for n in range(10))))
     others = exchange.read(file(*({"name": f"t{n}", "title": "other"} for n in reversed(range(10)))))
-    outcomes = together(*(lambda e=e: exchange.carry_out(e, "leave", signed_in(alice)) for e in (ones, others)))
-    assert any(isinstance(each, exchange.Plan) for each in outcomes)
-    assert all(isinstance(each, exchange.Plan | BadFile) for each in outcomes), outcomes
+    outcomes = together(*(lambda e=e: importing.carry_out(e, "leave", signed_in(alice)) for e in (ones, others)))
+    assert any(isinstance(each, importing.Plan) for each in outcomes)
+    assert all(isinstance(each, importing.Plan | BadFile) for each in outcomes), outcomes
     assert len({*Tool.objects.values_list("title", flat=True)}) == 1
     assert Tool.objects.count() == Script.objects.count() == 10
 
@@ -389,5 +390,5 @@ def test_no_programs_credential_can_give_a_tool_other_rules_by_an_import(alice: 
     make_tool("tool_0", hitl_mode="DISABLED")
     entries = exchange.read(file({"condition": "False"}, {"name": "new"}))
     with pytest.raises(OnlyPeople):
-        exchange.carry_out(entries, "replace", Actor(alice.pk, "system"))
+        importing.carry_out(entries, "replace", Actor(alice.pk, "system"))
     assert (Tool.objects.get().condition, Tool.objects.count()) == ("", 1)

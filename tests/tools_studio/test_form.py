@@ -8,7 +8,7 @@ from django.test import Client
 
 from hitlchat.gate.models import Tool
 from tests.conftest import ECHO, MakeTool
-from tools_studio import drafts
+from tools_studio import spec
 from tools_studio.models import Script
 from tools_studio.variables import resolve
 
@@ -43,16 +43,16 @@ def test_a_secret_is_kept_and_never_shown_again(author: Client, make_tool: MakeT
     assert "Kept; type to replace" in page
     assert 'value="Oslo"' in page
     assert save(author, **rows(("SHOP_KEY", "secret", ""), ("CITY", "plain", "Rome"))).status_code == 302
-    resolved = resolve(drafts.kept(tool.script).values())
+    resolved = resolve(spec.stored_variables(tool.script).values())
     assert (resolved.secret, resolved.plain) == ({"SHOP_KEY": "open sesame"}, {"CITY": "Rome"})
 
 
 def test_a_row_without_a_name_and_a_value_is_no_variable(author: Client, make_tool: MakeTool) -> None:
     tool = make_tool("echo")
     save(author, **rows(("", "plain", ""), ("CITY", "plain", "Oslo"), ("", "secret", "")))
-    assert list(drafts.kept(tool.script)) == ["CITY"]
+    assert list(spec.stored_variables(tool.script)) == ["CITY"]
     save(author, **rows(("", "plain", "")))
-    assert drafts.kept(tool.script) == {}
+    assert spec.stored_variables(tool.script) == {}
 
 
 def test_what_was_typed_as_a_secret_does_not_come_back_with_an_error(author: Client, make_tool: MakeTool) -> None:

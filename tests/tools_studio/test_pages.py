@@ -10,8 +10,8 @@ from hitlchat.gate.models import Tool, ToolCall
 from hitlchat.gate.status import Status
 from tests.conftest import ECHO, MakeTool, signed_in, tried
 from tools_studio import authoring
-from tools_studio.drafts import draft_of
 from tools_studio.models import Script, ScriptVersion
+from tools_studio.spec import draft_of
 from tools_studio.variables import Variable
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -14,10 +14,10 @@ from hitlchat.gate.status import Status
 from tests.conftest import MakeTool
 from tests.tools_studio.calling import call, preview
 from tests.tools_studio.fetching.conftest import serving
-from tools_studio.drafts import AuthoringError
 from tools_studio.inspection import inspect
-from tools_studio.language import checking
+from tools_studio.language import signature
 from tools_studio.models import Script, StoreEntry
+from tools_studio.spec import AuthoringError
 from tools_studio.variables import Variable
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -92,7 +92,7 @@ def test_only_a_function_of_the_module_is_a_preview(make_tool: MakeTool, alice: 
     if where == "in a text":
         with pytest.raises(AuthoringError, match="expected a top-level `def preview"):
             make_tool("refund", code=NO_PREVIEWS[where])
-        assert checking.find(NO_PREVIEWS[where]) is None
+        assert signature.preview_of(NO_PREVIEWS[where]) is None
         return
     assert preview(make_tool("refund", code=NO_PREVIEWS[where]), alice, order="1") is None
 

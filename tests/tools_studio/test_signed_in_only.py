@@ -12,7 +12,7 @@ from hitlchat.accounts.models import TokenKind
 from hitlchat.gate.models import Tool
 from tests.api.conftest import ProgramOf, problem, program_of
 from tests.conftest import ECHO, MakeTool, signed_in
-from tools_studio import authoring, drafts, exchange, versions
+from tools_studio import authoring, exchange, importing, spec, versions
 from tools_studio.library import install
 from tools_studio.models import Script, ScriptVersion
 
@@ -83,14 +83,14 @@ def test_an_import_never_turns_it_off(here: bool, wanted: bool | None, alice: Us
     if wanted is None:
         # An export from before there was the setting.
         del document["tools"][0]["signedInOnly"]
-    exchange.carry_out(exchange.read_document(document), "replace", signed_in(alice))
+    importing.carry_out(exchange.read_document(document), "replace", signed_in(alice))
     assert (Tool.objects.get().title, stands()) == ("Another", here or bool(wanted))
 
 
 def test_what_differs_from_a_file_in_nothing_but_being_stricter_is_the_same(alice: User, strict: Tool) -> None:
     document = exchange.document(Tool.objects.all())
     document["tools"][0]["signedInOnly"] = False
-    made = exchange.carry_out(exchange.read_document(document), "replace", signed_in(alice))
+    made = importing.carry_out(exchange.read_document(document), "replace", signed_in(alice))
     assert [step.action for step in made.steps] == ["same"]
 
 
@@ -110,7 +110,7 @@ def test_a_version_from_before_there_was_the_setting_can_be_read_compared_and_re
     old = ScriptVersion.objects.get()
     del old.draft["signedInOnly"]
     old.save(update_fields=["draft"])
-    authoring.change(tool, replace(drafts.draft_of(tool), title="Another"), signed_in(alice))
+    authoring.change(tool, replace(spec.draft_of(tool), title="Another"), signed_in(alice))
     old, new = ScriptVersion.objects.order_by("number")
     assert [change.field for change in versions.difference(old, new).changes] == ["title"]
     assert authoring.restore(old, signed_in(alice)).title == ""

@@ -9,7 +9,7 @@ from pytest_django import Settings
 
 from hitlchat.gate.status import Status
 from tests.conftest import MakeTool, tried
-from tools_studio import drafts, inspection
+from tools_studio import inspection, spec
 from tools_studio.starters import STARTERS, Starter
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -19,7 +19,7 @@ BY_KEY = {starter.key: starter for starter in STARTERS}
 
 @pytest.mark.parametrize("starter", STARTERS, ids=lambda starter: starter.key)
 def test_a_template_is_sound_as_it_is(starter: Starter) -> None:
-    drafts.check(replace(starter.draft, name="begun"))
+    spec.check(replace(starter.draft, name="begun"))
     found = inspection.inspect("begun", starter.draft.code, starter.draft.capabilities)
     assert found.findings == []
     assert starter.draft.example is not None

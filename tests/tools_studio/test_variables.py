@@ -8,9 +8,9 @@ from hitlchat.gate.actor import SYSTEM
 from hitlchat.gate.models import Tool
 from hitlchat.secrets import sealing
 from tests.conftest import ECHO, MakeTool, signed_in
-from tools_studio import authoring, drafts, variables
-from tools_studio.drafts import AuthoringError, Draft, check, draft_of
+from tools_studio import authoring, spec, variables
 from tools_studio.models import ScriptVersion, StoredVariable
+from tools_studio.spec import AuthoringError, Draft, check, draft_of
 from tools_studio.variables import Variable
 
 pytestmark = pytest.mark.django_db
@@ -20,7 +20,7 @@ SECRET = Variable("SHOP_KEY", secret=True, value=KEY)
 
 
 def resolved(tool: Tool) -> variables.Resolved:
-    return variables.resolve(drafts.kept(tool.script).values())
+    return variables.resolve(spec.stored_variables(tool.script).values())
 
 
 def test_a_secret_is_sealed_where_it_is_stored_and_whole_when_the_tool_runs(make_tool: MakeTool) -> None:

@@ -13,9 +13,9 @@ from hitlchat.gate.models import Tool, ToolCall
 from hitlchat.gate.status import Status
 from hitlchat.gate.submit import CallRequest, submit
 from tests.conftest import ECHO, MakeTool, caller, signed_in
-from tools_studio import authoring, drafts, versions
-from tools_studio.drafts import Unreadable
+from tools_studio import authoring, spec, versions
 from tools_studio.models import ScriptVersion
+from tools_studio.spec import Unreadable
 from tools_studio.variables import Variable
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -127,12 +127,12 @@ def test_restoring_a_version_that_asked_less_often_asks_first(make_tool: MakeToo
 
 def test_restoring_keeps_the_secrets_and_the_name_that_it_has_now(make_tool: MakeTool, alice: User) -> None:
     tool = make_tool("echo", variables=(Variable("KEY", True, "sk-live-1234567"),))
-    draft = drafts.draft_of(tool)
+    draft = spec.draft_of(tool)
     authoring.change(tool, replace(draft, name="louder", title="Louder"), signed_in(alice))
-    before = drafts.kept(Tool.objects.select_related("script").get().script)
+    before = spec.stored_variables(Tool.objects.select_related("script").get().script)
     restored = authoring.restore(version(1), signed_in(alice))
     assert (restored.name, restored.title) == ("louder", "")
-    assert drafts.kept(restored.script) == before
+    assert spec.stored_variables(restored.script) == before
 
 
 @pytest.mark.parametrize("kept", [{}, {"name": "echo", "code": ECHO}, {"schema": 7}], ids=str)

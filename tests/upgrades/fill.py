@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from tools_studio.drafts import Draft
+from tools_studio.spec import Draft
 
 SECRET_KEY = "a key that only the tests of upgrades use, never a server"
 POLICIES = '[{"policy": "amount_threshold", "tools": ["pay"], "argument": "amount", "limit": 10, "over": "refuse"}]'
@@ -133,7 +133,7 @@ def _signed_in(user: Any) -> Any:
 
 def _make_calls(bob: Any) -> None:
     """Everything that came to its end: two of them on a grant, one with changes, one asked of nobody."""
-    from hitlchat.gate import decide, withdraw  # noqa: PLC0415
+    from hitlchat.gate import decide, stopping  # noqa: PLC0415
     from hitlchat.gate.grants.scope import Scope  # noqa: PLC0415
 
     turn, person = Turn(bob), _signed_in(bob)
@@ -151,7 +151,7 @@ def _make_calls(bob: Any) -> None:
     turn.submit("pay", {"amount": 70})
     turn.submit("pay", {"amount": "much"})
     turn.end(turn.submit("free", {"text": "nobody asks"}))
-    withdraw.withdraw_call(turn.submit("echo", {"text": "gone"}).pk, actor=person, why="the person went away")
+    stopping.withdraw_call(turn.submit("echo", {"text": "gone"}).pk, actor=person, why="the person went away")
     turn.submit("echo", {"text": "late"}, patience=1)
     time.sleep(1.5)
     decide.expire_overdue()

@@ -7,7 +7,7 @@ import sqlite3
 import tarfile
 from contextlib import closing
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 HERE: Final = Path(__file__).parent
 RELEASES: Final = sorted(HERE.glob("*.tar.gz"))
@@ -24,11 +24,21 @@ def unpack(release: Path, data: Path) -> Path:
     return database
 
 
+def step_by_step() -> Any:
+    """Return what migrates as releases did before their migrations were squashed."""
+    from django.db import connection  # noqa: PLC0415 - it needs settings
+    from django.db.migrations.executor import MigrationExecutor  # noqa: PLC0415
+    from django.db.migrations.loader import MigrationLoader  # noqa: PLC0415
+
+    executor = MigrationExecutor(connection)
+    executor.loader = MigrationLoader(connection, replace_migrations=False)
+    return executor
+
+
 def copy_rows(database: Path) -> None:
     """Migrate the configured database as far as `database` was, then copy every row by the models of that time."""
     from django.core.management.color import no_style  # noqa: PLC0415 - these need settings
     from django.db import connection, connections, transaction  # noqa: PLC0415
-    from django.db.migrations.executor import MigrationExecutor  # noqa: PLC0415
     from django.db.migrations.recorder import MigrationRecorder  # noqa: PLC0415
 
     connections.settings["old"] = {
@@ -38,7 +48,7 @@ def copy_rows(database: Path) -> None:
         "OPTIONS": {},
     }
     applied = {*MigrationRecorder(connections["old"]).applied_migrations()}
-    executor = MigrationExecutor(connection)
+    executor = step_by_step()
     nodes = executor.loader.graph.node_map
     targets = [node for node in applied if not any(child.key in applied for child in nodes[node].children)]
     executor.migrate(targets)

@@ -15,7 +15,8 @@ from django.db.migrations.recorder import MigrationRecorder
 from pytest_django import DjangoAssertNumQueries
 
 from hitlchat import health as migrations
-from tests.processes import Installation, Servers, _free_port, installation, migrated, servers, unmigrated
+from tests.ports import free_port
+from tests.processes import Installation, Servers, installation, migrated, servers, unmigrated
 from tests.upgrades import landed
 from tests.upgrades.fill import POLICIES, SECRET_KEY
 from tests.upgrades.loading import RELEASES, unpack
@@ -52,6 +53,7 @@ for call in ToolCall.objects.all():
 print(json.dumps(counted))
 """
 COPY = "from pathlib import Path; from tests.upgrades.loading import copy_rows; copy_rows(Path({!r}))"
+STEPS = "from tests.upgrades.loading import step_by_step; step_by_step().migrate({})"
 
 # What databases of earlier editions of a landed migration have, in terms of the edition that stayed.
 EDITIONS = {
@@ -136,17 +138,36 @@ def test_rows_of_a_release_migrate_on_postgresql_and_read_well(
 
 
 @pytest.mark.embedded
-@pytest.mark.parametrize("last", EDITIONS)
-def test_a_database_of_an_earlier_edition_of_a_landed_migration_becomes_like_a_fresh_one(
-    last: str, unmigrated: Installation, migrated: Installation
+@pytest.mark.parametrize("lasts", [["0001_initial", "0005_who_decides", "0011_history"], ["0013_showings"]], ids=str)
+def test_a_database_of_earlier_editions_of_landed_migrations_becomes_like_a_fresh_one(
+    lasts: list[str], unmigrated: Installation, migrated: Installation
 ) -> None:
-    unmigrated.manage("migrate", "gate", last, "-v", "0")
+    """The last of them stands for itself: it has what that before it made otherwise."""
     database = unmigrated.folder / "hitlchat.sqlite3"
-    with closing(sqlite3.connect(database)) as here, here:
-        for statement in EDITIONS[last]:
-            here.execute(statement)
+    for last in lasts:
+        unmigrated.manage("shell", "-v", "0", "-c", STEPS.format([("gate", last)]))
+        with closing(sqlite3.connect(database)) as here, here:
+            for statement in EDITIONS[last]:
+                here.execute(statement)
     unmigrated.manage("migrate", "-v", "0")
     assert _schema(database) == _schema(migrated.folder / "hitlchat.sqlite3")
+
+
+@pytest.mark.embedded
+def test_what_was_migrated_step_by_step_is_like_what_the_squashed_migrations_make(
+    unmigrated: Installation, migrated: Installation
+) -> None:
+    squashed = {key for key, each in MigrationLoader(None).disk_migrations.items() if each.replaces}
+    replaced = [(app, name.partition("_squashed_")[2]) for app, name in squashed]
+    assert {app for app, _ in squashed} == {"accounts", "agent", "gate", "mcp_server", "tools_studio", "upstreams"}
+    unmigrated.manage("shell", "-v", "0", "-c", STEPS.format(replaced))
+    database = unmigrated.folder / "hitlchat.sqlite3"
+    unmigrated.manage("migrate", "-v", "0")
+    assert _applied(database) >= squashed
+    assert _applied(database) == _applied(migrated.folder / "hitlchat.sqlite3")
+    assert _schema(database) == _schema(migrated.folder / "hitlchat.sqlite3")
+    # SQLite takes the newest of the indexes that seem equal to it.
+    assert _indexes_by_age(database) == _indexes_by_age(migrated.folder / "hitlchat.sqlite3")
 
 
 @pytest.mark.embedded
@@ -160,14 +181,14 @@ def test_an_index_of_the_operators_own_survives_migrating(installation: Installa
 
 def test_the_server_refuses_a_database_that_is_not_migrated(unmigrated: Installation) -> None:
     with pytest.raises(AssertionError, match=r"The database is not migrated\. Run `manage\.py migrate` first"):
-        unmigrated.manage("serve", "--port", str(_free_port()))
+        unmigrated.manage("serve", "--port", str(free_port()))
 
 
 @pytest.mark.embedded
 def test_the_server_refuses_a_database_of_a_newer_version(installation: Installation) -> None:
     _migrate_further(installation)
     with pytest.raises(AssertionError, match=r"by a newer version of hitlchat \(gate\.9999_newer is unknown"):
-        installation.manage("serve", "--port", str(_free_port()))
+        installation.manage("serve", "--port", str(free_port()))
 
 
 @pytest.mark.embedded
@@ -214,6 +235,11 @@ def _migrate_further(home: Installation) -> None:
         here.execute(NEWER)
 
 
+def _applied(database: Path) -> set[tuple[str, str]]:
+    with closing(sqlite3.connect(database)) as here:
+        return set(here.execute("SELECT app, name FROM django_migrations"))
+
+
 def _statuses(database: Path) -> dict[str, int]:
     with closing(sqlite3.connect(database)) as here:
         return dict(Counter(status for (status,) in here.execute("SELECT status FROM gate_toolcall")))
@@ -230,7 +256,16 @@ def _schema(database: Path) -> list[str]:
     )
 
 
+def _indexes_by_age(database: Path) -> dict[str, list[str]]:
+    """Names of each table's indexes, the oldest first, without those that Django named by a hash."""
+    with closing(sqlite3.connect(database)) as here:
+        found = here.execute("SELECT tbl_name, name FROM sqlite_master WHERE type = 'index' ORDER BY rowid").fetchall()
+    named = [(table, name) for table, name in found if not re.search("_[0-9a-f]{8}(_uniq)?$", name)]
+    return {table: [name for each, name in named if each == table] for table, _ in named}
+
+
 def _lines(table: str, sql: str) -> list[str]:
     """Each column and constraint: what commas outside of brackets and quotes set apart."""
-    parts = re.findall(r"(?:'(?:[^']|'')*'|\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)|[^,('])+", sql.partition("(")[2])
+    inside = sql.partition("(")[2].rpartition(")")[0]
+    parts = re.findall(r"(?:'(?:[^']|'')*'|\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)|[^,('])+", inside)
     return [f"{table}: {part.strip()}" for part in parts]

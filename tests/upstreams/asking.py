@@ -15,13 +15,14 @@ from hitlchat.base.database import in_db
 from hitlchat.gate.models import Tool, ToolCall
 from hitlchat.gate.status import Status
 from hitlchat.upstreams import servers
-from hitlchat.upstreams.drafts import ServerDraft
 from hitlchat.upstreams.elicitation import questions
 from hitlchat.upstreams.models import UpstreamQuestion, UpstreamServer
+from hitlchat.upstreams.server_draft import ServerDraft
 from tests import forks
 from tests.conftest import signed_in
+from tests.ports import free_port
 from tests.processes import Installation
-from tests.upstreams.client.upstreams import Program, free_port, written
+from tests.upstreams.client.upstreams import Program, written
 from tests.waiting import stored
 
 PROGRAM: Final = Path(__file__).resolve().parent / "asking_server.py"
@@ -41,15 +42,15 @@ OFFER: Final = """
 import json, time
 from django.contrib.auth.models import User
 from hitlchat.gate.actor import Actor
-from hitlchat.upstreams import composing, servers
-from hitlchat.upstreams.composing import Change
+from hitlchat.upstreams import exposure, servers
+from hitlchat.upstreams.exposure import Change
 from hitlchat.upstreams.servers import ServerDraft
 alice = Actor(User.objects.get(username="alice").pk, "console")
 server = servers.create(ServerDraft(**json.loads({draft!r})), alice)
 end = time.monotonic() + 30
 while time.monotonic() < end and not server.tools.exists():
     time.sleep(0.1)
-composing.apply([Change(row.pk, exposed=True, hitl_mode={mode!r}) for row in server.tools.all()], alice)
+exposure.apply([Change(row.pk, exposed=True, hitl_mode={mode!r}) for row in server.tools.all()], alice)
 """
 
 

@@ -4,7 +4,7 @@ import asyncio
 import json
 import sys
 from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,11 +15,10 @@ from hitlchat.gate import decide, results
 from hitlchat.gate.models import Tool, ToolCall
 from hitlchat.gate.status import Status
 from hitlchat.gate.submit import CallRequest, submit
-from hitlchat.upstreams import composing, connections, servers
+from hitlchat.upstreams import connections, exposure, servers
 from hitlchat.upstreams.changes import Change
-from hitlchat.upstreams.drafts import ServerDraft
 from hitlchat.upstreams.models import ComposedTool, ServerState, UpstreamServer
-from hitlchat.upstreams.values import Value
+from hitlchat.upstreams.server_draft import ServerDraft, Value
 from tests.conftest import caller, signed_in
 from tests.gate.asking import approval_of, fresh
 from tests.upstreams.client.upstreams import HOSTILE
@@ -30,6 +29,8 @@ from tests.waiting import soon, stored
 PATIENCE: Final = 60.0
 # So often a call may meet the moment in which its tool is out of the catalog.
 ATTEMPTS: Final = 10
+# The pause between two calls of somebody who is not to notice anything.
+BETWEEN_CALLS: Final = 0.25
 
 
 def program(person: User, *habits: str, name: str = "hostile", **fields: Any) -> UpstreamServer:
@@ -82,7 +83,7 @@ def expose(person: User, server: UpstreamServer, *names: str, mode: str = "DISAB
     rows = tools_of(server)
     wanted = [rows[name] for name in names or (name for name, row in rows.items() if not row.problems)]
     fields: dict[str, Any] = {"exposed": True, "warnings_read": True, "hitl_mode": mode} | change
-    composing.apply([Change(row.pk, **fields) for row in wanted], signed_in(person))
+    exposure.apply([Change(row.pk, **fields) for row in wanted], signed_in(person))
     return {name: row.tool for name, row in tools_of(server).items() if row.tool is not None}
 
 
@@ -151,8 +152,8 @@ async def _connected(tool: Tool) -> None:
     assert kept is not None
 
     def is_up() -> bool:
-        status = kept._pool.statuses().get(row.server.name)
-        return status is not None and status.state == "up"
+        name = row.server.name
+        return name in kept._known and kept._pool.status(name).state == "up"
 
     await soon(is_up, f"{row.server.name} is connected", seconds=PATIENCE)
 
@@ -166,6 +167,9 @@ async def unharmed(person: User, tool: Tool) -> AsyncIterator[None]:
     async def go_on() -> None:
         while not ended or not over.is_set():
             ended.append((await called(person, tool)).status)
+            # As fast as it goes, these calls would be most of what the test costs.
+            with suppress(TimeoutError):
+                await asyncio.wait_for(over.wait(), BETWEEN_CALLS)
 
     going = asyncio.create_task(go_on())
     try:

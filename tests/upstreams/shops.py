@@ -11,14 +11,15 @@ import pytest
 from django.contrib.auth.models import User
 
 from hitlchat.gate.models import Tool
-from hitlchat.upstreams import composing, servers
+from hitlchat.upstreams import exposure, servers
 from hitlchat.upstreams.changes import Change
 from hitlchat.upstreams.client import Listing, UpstreamTool
-from hitlchat.upstreams.drafts import ServerDraft
 from hitlchat.upstreams.models import ComposedTool, UpstreamServer
+from hitlchat.upstreams.server_draft import ServerDraft
 from tests import forks
 from tests.conftest import signed_in
-from tests.upstreams.client.upstreams import Program, free_port, written
+from tests.ports import free_port
+from tests.upstreams.client.upstreams import Program, written
 
 PROGRAM: Final = Path(__file__).resolve().parent / "changing_server.py"
 SAYS_IT_BACK: Final = "Say the text back, as it was given."
@@ -90,7 +91,7 @@ def listing(**tools: str) -> Listing:
 
 def listed(name: str, description: str = SAYS_IT_BACK, **members: Any) -> UpstreamTool:
     definition = {"name": name, "description": description, "inputSchema": SCHEMA, **members}
-    return UpstreamTool(name, "", description, definition["inputSchema"], None, {}, definition)
+    return UpstreamTool(name, definition)
 
 
 def row(server: UpstreamServer, name: str = "echo") -> ComposedTool:
@@ -100,7 +101,7 @@ def row(server: UpstreamServer, name: str = "echo") -> ComposedTool:
 def expose(person: User, server: UpstreamServer, name: str = "echo", **fields: Any) -> Tool:
     """The tool in the gate."""
     found = row(server, name)
-    (changed,) = composing.apply([Change(found.pk, exposed=True, **fields)], signed_in(person))
+    (changed,) = exposure.apply([Change(found.pk, exposed=True, **fields)], signed_in(person))
     assert changed.tool is not None
     return Tool.objects.get(pk=changed.tool.pk)
 

@@ -15,12 +15,12 @@ from hitlchat.gate import decide, results
 from hitlchat.gate.models import Tool, ToolCall
 from hitlchat.gate.status import Status
 from hitlchat.gate.submit import CallRequest, submit
-from hitlchat.upstreams import composing, discovering, servers
+from hitlchat.upstreams import discovery, exposure, servers
 from hitlchat.upstreams.changes import Change
 from hitlchat.upstreams.client import Listing, ServerSpec, Step, try_connect
-from hitlchat.upstreams.history import progressed
 from hitlchat.upstreams.models import ServerState, ToolState, UpstreamServer
-from hitlchat.upstreams.values import Value
+from hitlchat.upstreams.server_draft import Value
+from hitlchat.upstreams.signals import progressed
 from tests.conftest import caller, signed_in
 from tests.gate.asking import approval_of, approved, events, fresh, run, status
 from tests.upstreams.client.upstreams import SURROUNDINGS
@@ -204,7 +204,7 @@ def test_without_a_server_process_a_call_has_a_connection_for_itself(
     alice: User, bob: User, shop: Shop, allow_stdio: None
 ) -> None:
     server = add_program(alice, shop)
-    assert async_to_sync(discovering.take_in)(server.pk, server.revision, as_listed_by(shop))
+    assert async_to_sync(discovery.take_in)(server.pk, server.revision, as_listed_by(shop))
     tool = expose(alice, server)
     call = approved(bob, tool, {"text": "hello"})
     assert run(call)
@@ -216,9 +216,9 @@ def test_a_test_run_of_a_tool_that_is_not_exposed_does_not_reach_its_server(
     alice: User, bob: User, shop: Shop, allow_stdio: None
 ) -> None:
     server = add_program(alice, shop)
-    async_to_sync(discovering.take_in)(server.pk, server.revision, as_listed_by(shop))
+    async_to_sync(discovery.take_in)(server.pk, server.revision, as_listed_by(shop))
     tool = expose(alice, server)
-    composing.apply([Change(row(server).pk, exposed=False)], signed_in(alice))
+    exposure.apply([Change(row(server).pk, exposed=False)], signed_in(alice))
     call = approved(alice, tool, {"text": "hello"}, kind="studio")
     assert run(call)
     assert (status(call), shop.heard) == (Status.FAILED, [])

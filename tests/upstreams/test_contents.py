@@ -14,9 +14,8 @@ from hitlchat.gate import contents
 from hitlchat.gate.models import Attachment, Tool, ToolCall
 from hitlchat.gate.status import Status
 from hitlchat.upstreams import servers
-from hitlchat.upstreams.drafts import ServerDraft
 from hitlchat.upstreams.models import UpstreamServer
-from hitlchat.upstreams.values import Value
+from hitlchat.upstreams.server_draft import ServerDraft, Value
 from tests import forks
 from tests.conftest import signed_in
 from tests.upstreams.client.upstreams import HONEST

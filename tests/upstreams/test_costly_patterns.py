@@ -6,7 +6,7 @@ from django.contrib.auth.models import User
 
 from hitlchat.base.expressions import MOST_PATTERNS, compiled
 from hitlchat.gate.status import Status
-from hitlchat.upstreams import discovering
+from hitlchat.upstreams import discovery
 from hitlchat.upstreams.client import Listing
 from hitlchat.upstreams.models import UpstreamServer
 from tests.gate.asking import ask
@@ -23,7 +23,7 @@ def server(alice: User) -> UpstreamServer:
     made = somewhere(alice)
     schema = {"type": "object", "properties": COSTLY | PLAIN}
     found = Listing((listed("echo", inputSchema=schema, outputSchema=schema),))
-    assert async_to_sync(discovering.take_in)(made.pk, made.revision, found)
+    assert async_to_sync(discovery.take_in)(made.pk, made.revision, found)
     return made
 
 
@@ -36,7 +36,7 @@ def test_costly_patterns_are_not_compiled_when_a_list_is_judged(alice: User) -> 
     before = compiled.cache_info().misses
     made = somewhere(alice)
     schema = {"type": "object", "properties": COSTLY | {"other": {"pattern": "^only-this-one$"}}}
-    assert async_to_sync(discovering.take_in)(made.pk, made.revision, Listing((listed("echo", inputSchema=schema),)))
+    assert async_to_sync(discovery.take_in)(made.pk, made.revision, Listing((listed("echo", inputSchema=schema),)))
     assert compiled.cache_info().misses - before <= 1
     assert row(made).problems == []
 

@@ -1,5 +1,7 @@
 """What the Composed Tools drawer shows: everything of every server, in pieces, and all of it as text."""
 
+from uuid import UUID
+
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
@@ -7,6 +9,7 @@ from django.test import Client
 from hitlchat.upstreams import exposure, servers
 from hitlchat.upstreams.client import Listing
 from hitlchat.upstreams.models import ComposedTool, UpstreamServer
+from hitlchat.upstreams.pages.drawer_list import Wanted, rest_of
 from tests.conftest import signed_in
 from tests.gate.asking import ask
 from tests.upstreams.drawers import DRAWER, POISONED, of, seen, take_in
@@ -40,14 +43,15 @@ def numbers(page: str) -> str:
 
 def test_nobody_but_administrators_sees_or_changes_anything_of_it(alice: User, bob: User, shop: UpstreamServer) -> None:
     tool = row(shop).pk
-    paths = [DRAWER, f"{DRAWER}/list", LINES, f"{DRAWER}/line/{tool}", f"{DRAWER}/details/{tool}", f"{DRAWER}/choices"]
+    paths = [DRAWER, f"{DRAWER}/list", LINES, f"{DRAWER}/details/{tool}"]
     for path in paths:
         assert of(bob).get(path).status_code == 403
         assert Client().get(path).status_code == 302
         assert of(alice).get(path).status_code == 200
-    for path in (DRAWER, f"{DRAWER}/check"):
-        assert of(bob).post(path, {"plan": '{"changes": []}'}).status_code == 403
-        assert of(alice).post(path, {"plan": '{"changes": []}'}).status_code == 200
+    ceiling = {"mode": "both", "ceiling": "5", "was_mode": "both", "was_ceiling": "5"}
+    for path in (DRAWER, LINES, f"{DRAWER}/check/shop", f"{DRAWER}/require"):
+        assert of(bob).post(path, ceiling).status_code == 403
+        assert of(alice).post(path, ceiling).status_code in {200, 302}
 
 
 def test_its_address_shows_the_servers_page_with_the_drawer_over_it(alice: User, shop: UpstreamServer) -> None:
@@ -202,14 +206,14 @@ def test_selecting_all_takes_what_can_be_exposed_and_leaves_what_must_be_read(
     fit = (listed("echo"), listed("other"), listed("odd", POISONED))
     take_in(shop, Listing((*fit, listed("broken", inputSchema={"type": "array"}))))
     expose(alice, shop, "other", hitl_mode="DISABLED")
-    found = of(alice).get(f"{DRAWER}/choices", {"server": "shop"}).json()
-    assert found["left"] == 1
-    assert [(each["name"], each["exposed"], each["mode"]) for each in found["tools"]] == [
-        ("shop_echo", False, "REQUIRED"),
-        ("shop_other", True, "DISABLED"),
-    ]
-    below = of(alice).get(f"{DRAWER}/choices", {"server": "shop", "ceiling": "4"}).json()
-    assert [each["name"] for each in below["tools"]] == ["shop_other"]
+    everything = rest_of(shop, Wanted(), 0, 5)
+    assert (names(everything.free), names(everything.exposed), everything.warned) == (["echo"], ["other"], 1)
+    below = rest_of(shop, Wanted(), 0, 4)
+    assert (below.free, names(below.exposed), below.warned) == ([], ["other"], 0)
+
+
+def names(tools: list[UUID]) -> list[str]:
+    return list(ComposedTool.objects.filter(pk__in=tools).values_list("name", flat=True))
 
 
 def test_a_server_that_is_away_says_that_its_tools_are_in_no_catalog(alice: User, shop: UpstreamServer) -> None:

@@ -1,6 +1,5 @@
 """Applying what was changed in the drawer: all of it or nothing, and nothing that nobody has seen or said yes to."""
 
-import json
 from typing import Any
 
 import pytest
@@ -9,19 +8,19 @@ from pytest_django import DjangoAssertNumQueries
 
 from hitlchat.gate.models import Tool
 from hitlchat.gate.status import Status
-from hitlchat.upstreams import composing, exposure
-from hitlchat.upstreams.changes import Change
+from hitlchat.upstreams import exposure
+from hitlchat.upstreams.changes import Change, stamp
 from hitlchat.upstreams.client import Listing
-from hitlchat.upstreams.drawer.plan import stamp
-from hitlchat.upstreams.models import ComposedTool, ToolState, UpstreamServer
+from hitlchat.upstreams.models import ComposedTool, Exposure, ToolState, UpstreamServer
 from tests.conftest import MakeTool, signed_in
 from tests.gate.asking import ask, status
-from tests.upstreams.drawers import DRAWER, POISONED, confirms, offering, send, sent, take_in, wish
+from tests.upstreams.drawers import DRAWER, POISONED, applied, confirms, of, offer, post, seen, send, take_in, wish
 from tests.upstreams.shops import SAYS_IT_BACK, expose, listed, listing, row, somewhere
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-CHECK = f"{DRAWER}/check"
+FORM = f"{DRAWER}/of/shop"
+CHECK = f"{DRAWER}/check/shop"
 
 
 @pytest.fixture
@@ -32,10 +31,10 @@ def shop(alice: User) -> UpstreamServer:
 
 
 def everything() -> Any:
-    return list(Tool.objects.values()), list(ComposedTool.objects.values()), exposure.standing().ceiling
+    return list(Tool.objects.values()), list(ComposedTool.objects.values()), Exposure.current().ceiling
 
 
-def refused(person: User, *wishes: dict[str, Any], **more: Any) -> str:
+def refused(person: User, *wishes: dict[str, str], **more: str) -> str:
     """The answer to changes of which none was made."""
     before = everything()
     answer = send(person, *wishes, **more)
@@ -44,7 +43,7 @@ def refused(person: User, *wishes: dict[str, Any], **more: Any) -> str:
     return answer
 
 
-def asked(person: User, *wishes: dict[str, Any], **more: Any) -> str:
+def asked(person: User, *wishes: dict[str, str], **more: str) -> str:
     """The question about changes of which none was made yet."""
     before = everything()
     answer = send(person, *wishes, **more)
@@ -55,8 +54,7 @@ def asked(person: User, *wishes: dict[str, Any], **more: Any) -> str:
 
 def test_all_changes_are_applied_at_once_and_the_totals_follow(alice: User, shop: UpstreamServer) -> None:
     first = wish(row(shop), exposed=True, alias="say", description="Says it.", prompt_template="Say {args.text}?")
-    answer = send(alice, first, wish(row(shop, "other"), exposed=True))
-    assert 'data-outcome="applied" data-many="2"' in answer
+    assert applied(answer := send(alice, first, wish(row(shop, "other"), exposed=True))) == 2
     assert "<b>2</b>of 2 exposed" in answer
     say = Tool.objects.get(name="say")
     assert (say.published, say.hitl_mode, say.description) == (True, "REQUIRED", "Says it.")
@@ -91,9 +89,11 @@ def test_what_changed_since_the_page_was_made_is_refused(alice: User, shop: Upst
     answer = refused(alice, seen, wish(row(shop, "other"), exposed=True))
     assert "It has changed since you looked at it." in answer
     assert f'data-stamp="{stamp(row(shop))}"' in answer
+    assert "Your changes of it were taken back." in answer
     gone = wish(row(shop, "other"), exposed=True)
     take_in(shop, listing(echo="Something else altogether."))
-    assert "There is no such tool any more. </span>Your changes of it were taken back." in refused(alice, gone)
+    ComposedTool.objects.filter(name="other").delete()
+    assert "1 tool is not there any more" in refused(alice, gone)
 
 
 def test_suspicious_texts_are_exposed_only_by_who_says_to_have_read_them(alice: User, shop: UpstreamServer) -> None:
@@ -131,7 +131,7 @@ def test_exposing_what_never_asks_and_changing_its_rule_are_asked_about_too(alic
 
 def test_asking_more_often_needs_no_question(alice: User, shop: UpstreamServer) -> None:
     tool = expose(alice, shop, hitl_mode="DISABLED")
-    assert 'data-outcome="applied"' in send(alice, wish(row(shop), hitl_mode="REQUIRED"))
+    assert applied(send(alice, wish(row(shop), hitl_mode="REQUIRED"))) == 1
     assert Tool.objects.get(pk=tool.pk).hitl_mode == "REQUIRED"
 
 
@@ -140,21 +140,21 @@ def test_a_lower_ceiling_takes_tools_out_and_a_higher_one_gives_them_back(
 ) -> None:
     tool = expose(alice, shop)
     call = ask(bob, tool)
-    answer = send(alice, exposure=offering("composed", 4))
-    assert 'data-many="2"' in answer
-    assert (exposure.standing().mode, exposure.standing().ceiling) == ("composed", 4)
+    assert applied(offer(alice, "composed", 4)) == 2
+    assert (Exposure.current().mode, Exposure.current().ceiling) == ("composed", 4)
     assert (row(shop).state, status(call)) == (ToolState.WITHHELD, Status.WITHDRAWN)
     assert not Tool.objects.get(pk=tool.pk).published
-    send(alice, exposure=offering("composed", 5, "composed", 4))
+    offer(alice, "composed", 5, "composed", 4)
     assert Tool.objects.get(pk=tool.pk).published
 
 
-def test_ceiling_and_tools_are_applied_together_or_not_at_all(alice: User, shop: UpstreamServer) -> None:
-    answer = refused(alice, wish(row(shop), exposed=True), exposure=offering("both", 4))
-    assert "at most L4 is offered here" in answer
-    exposure.change("both", 4, signed_in(alice))
-    send(alice, wish(row(shop), exposed=True), exposure=offering("both", 5, "both", 4))
-    assert row(shop).state == ToolState.EXPOSED
+def test_a_tool_above_the_ceiling_is_refused_until_that_is_raised(alice: User, shop: UpstreamServer) -> None:
+    offer(alice, "both", 4)
+    wanted = wish(row(shop), exposed=True)
+    assert "at most L4 is offered here" in refused(alice, wanted)
+    assert "at most L4" in send(alice, wanted, path=CHECK)
+    offer(alice, "both", 5, "both", 4)
+    assert applied(send(alice, wanted)) == 1
 
 
 def test_a_higher_ceiling_asks_about_what_comes_back_and_does_not_ask_every_time(
@@ -163,15 +163,19 @@ def test_a_higher_ceiling_asks_about_what_comes_back_and_does_not_ask_every_time
     expose(alice, shop, hitl_mode="DISABLED")
     expose(alice, shop, "other")
     exposure.change("both", 1, signed_in(alice))
-    higher = offering("both", 5, "both", 1)
-    question = asked(alice, exposure=higher)
+    before = everything()
+    question = offer(alice, "both", 5, "both", 1)
     assert "<b>echo</b>" in question
     assert "is exposed again and never asks" in question
     assert "<b>other</b>" not in question
+    assert '<option value="5" selected>' in question
     # Nor is the yes one for another rule.
-    other = asked(alice, wish(row(shop), hitl_mode="CONDITIONAL"), exposure=higher, confirmed=confirms(question))
+    exposure.apply([Change(row(shop).pk, hitl_mode="CONDITIONAL")], signed_in(alice))
+    before = everything()
+    other = offer(alice, "both", 5, "both", 1, confirmed=confirms(question))
     assert "is exposed again and is left to policies" in other
-    send(alice, exposure=higher, confirmed=confirms(question))
+    assert everything() == before
+    assert applied(offer(alice, "both", 5, "both", 1, confirmed=confirms(other))) == 1
     assert row(shop).state == ToolState.EXPOSED
 
 
@@ -181,8 +185,8 @@ def test_what_is_kept_from_coming_back_unasked_needs_no_question(
 ) -> None:
     expose(alice, shop, hitl_mode="DISABLED")
     exposure.change("both", 1, signed_in(alice))
-    answer = send(alice, wish(row(shop), **stricter), exposure=offering("both", 5, "both", 1))
-    assert 'data-outcome="applied"' in answer
+    send(alice, wish(row(shop), **stricter))
+    assert applied(offer(alice, "both", 5, "both", 1)) == 1
 
 
 @pytest.mark.parametrize("first", [{"alias": "say"}, {"exposed": False}, {"hitl_mode": "DISABLED"}])
@@ -191,30 +195,30 @@ def test_settings_that_somebody_else_changed_meanwhile_are_not_overwritten(
 ) -> None:
     expose(alice, shop)
     stale = wish(row(shop), alias="tell")
-    composing.apply([Change(row(shop).pk, **first)], signed_in(alice))
+    exposure.apply([Change(row(shop).pk, **first)], signed_in(alice))
     answer = refused(alice, stale, wish(row(shop, "other"), exposed=True))
     assert "alice changed this meanwhile. Look at it once more." in answer
     assert "1 tool needs another look" in answer
     assert f'data-stamp="{stamp(row(shop))}"' in answer
-    assert 'data-outcome="applied"' in send(alice, wish(row(shop), alias="tell"))
+    assert applied(send(alice, wish(row(shop), exposed=True, alias="tell"))) == 1
 
 
 def test_each_reason_names_the_field_that_it_is_about(alice: User, shop: UpstreamServer) -> None:
     bad = {"alias": "has spaces", "condition": "args.text ==", "prompt_template": "{args.nothing}"}
-    answer = refused(alice, wish(row(shop), exposed=True, **bad))
+    answer = refused(alice, wish(row(shop), exposed=True, hitl_mode="CONDITIONAL", **bad))
     for field in bad:
         assert f'data-said="{field}"' in answer
     assert "not a Python expression: invalid syntax. </span>" in answer
-    lines = refused(alice, wish(row(shop), exposed=True, condition="True and\n1 +"))
-    assert "invalid syntax in line 2. </span>" in lines
+    assert 'value="has spaces"' in answer
 
 
 def test_a_setting_that_somebody_else_changed_meanwhile_is_not_overwritten(alice: User, shop: UpstreamServer) -> None:
     exposure.change("own", 3, signed_in(alice))
-    answer = refused(alice, wish(row(shop), exposed=True), exposure=offering("both", 4))
-    assert "Somebody else changed what is offered meanwhile: Own tools only, up to L3." in answer
-    for wrong in (offering("nobody", 5, "own", 3), offering("both", 6, "own", 3)):
-        assert "expected" in refused(alice, exposure=wrong)
+    before = everything()
+    assert "Somebody else changed what is offered meanwhile: Own tools only, up to L3." in offer(alice, "both", 4)
+    for mode, ceiling in (("nobody", 5), ("both", 6)):
+        assert "expected" in offer(alice, mode, ceiling, "own", 3)
+    assert everything() == before
 
 
 def test_a_look_at_what_is_typed_finds_what_applying_it_would_and_changes_nothing(
@@ -223,31 +227,91 @@ def test_a_look_at_what_is_typed_finds_what_applying_it_would_and_changes_nothin
     make_tool("refund_order")
     before = everything()
     pair = [wish(row(shop, name), exposed=True, alias="same") for name in ("echo", "other")]
-    assert send(alice, *pair, path=CHECK).count("another tool") == 2
+    assert send(alice, *pair, path=CHECK).count("what another tool is to be called now") == 2
     alike = send(alice, wish(row(shop), exposed=True, alias="Refund-0rder"), path=CHECK)
     assert "looks like “refund_order”, the name of another tool" in alike
-    assert "at most L4" in send(alice, wish(row(shop), exposed=True), path=CHECK, exposure=offering("both", 4))
     fine = send(alice, wish(row(shop), exposed=True, alias="say"), path=CHECK)
-    assert "data-problem-for" not in fine
-    assert f'data-checked="{row(shop).pk} ' in fine
+    assert f'<p id="p-{row(shop).pk}-alias" hx-swap-oob="innerHTML"></p>' in fine
     assert everything() == before
 
 
 @pytest.mark.parametrize(
-    "plan",
+    "fields",
     [
-        "",
-        "[]",
-        "{",
-        '{"changes": {}}',
-        '{"changes": [{"tool": "x", "stamp": ""}]}',
-        '{"changes": [], "more": 1}',
-        '{"changes": [], "exposure": {"mode": "both", "ceiling": true, "was_mode": "both", "was_ceiling": 5}}',
+        {"x.exposed": "on"},
+        {"TOOL.exposed": "on"},
+        {"TOOL.exposed": "on", "TOOL.stamp": "0"},
+        {"TOOL.published": "on", "TOOL.stamp": f"{'0' * 64}.{'0' * 64}"},
+        {"rest": "everything"},
     ],
 )
-def test_what_no_page_of_ours_sends_is_a_bad_request(alice: User, plan: str) -> None:
-    assert sent(alice, plan).status_code == 400
-    assert sent(alice, plan, CHECK).status_code == 400
+def test_what_no_page_of_ours_sends_is_a_bad_request(alice: User, shop: UpstreamServer, fields: dict[str, str]) -> None:
+    sent = {key.replace("TOOL", str(row(shop).pk)): value for key, value in fields.items()}
+    assert post(alice, FORM, sent).status_code == 400
+    assert post(alice, CHECK, sent).status_code == 400
+    assert (
+        post(alice, DRAWER, {"mode": "both", "ceiling": "x", "was_mode": "both", "was_ceiling": "5"}).status_code == 400
+    )
+
+
+def test_a_form_changes_no_tools_of_another_server(alice: User, shop: UpstreamServer) -> None:
+    take_in(somewhere(alice, name="other"), listing(strange="s"))
+    strange = ComposedTool.objects.get(name="strange")
+    assert "1 tool is not there any more" in refused(alice, wish(strange, exposed=True))
+
+
+def test_lines_that_nobody_filled_in_are_no_changes(alice: User, shop: UpstreamServer) -> None:
+    expose(alice, shop, hitl_mode="CONDITIONAL", condition="True and\nTrue")
+    flat = wish(row(shop), condition="True andTrue", description="", exposed=True)
+    hidden = wish(row(shop, "other"), alias="elsewhere")
+    before = everything()
+    assert applied(send(alice, flat, hidden)) == 0
+    assert everything() == before
+    # Of a text of several lines, its line breaks are part.
+    for text in ("One\r\ntwo", "One two", "One\r\n\r\ntwo"):
+        assert applied(send(alice, wish(row(shop), description=text))) == 1
+    assert row(shop).description == "One\n\ntwo"
+
+
+def test_a_form_is_sent_and_shown_again_without_scripts(alice: User, shop: UpstreamServer) -> None:
+    bad = of(alice).post(FORM, wish(row(shop), exposed=True, alias="has spaces")).content.decode()
+    assert "<h1>Servers</h1>" in bad
+    assert "Nothing was applied: 1 tool needs another look." in bad
+    assert 'value="has spaces"' in bad
+    assert '<dialog class="drawer"' in bad
+    good = of(alice).post(FORM, wish(row(shop), exposed=True, alias="say"))
+    assert (good.status_code, good.headers["Location"]) == (302, f"{DRAWER}?server=shop")
+    assert Tool.objects.filter(name="say", published=True).exists()
+    assert of(alice).post(f"{DRAWER}/require").headers["Location"] == DRAWER
+    ceiling = {"mode": "both", "ceiling": "1", "was_mode": "both", "was_ceiling": "5"}
+    assert of(alice).post(DRAWER, ceiling).headers["Location"] == DRAWER
+
+
+def test_all_exposed_tools_ask_every_time_after_one_press(alice: User, shop: UpstreamServer) -> None:
+    expose(alice, shop, hitl_mode="DISABLED")
+    expose(alice, shop, "other", hitl_mode="CONDITIONAL", condition="True")
+    assert "2 tools ask every time now." in send(alice, path=f"{DRAWER}/require")
+    assert set(Tool.objects.filter(composed__isnull=False).values_list("hitl_mode", flat=True)) == {"REQUIRED"}
+    assert "All exposed tools ask every time already." in send(alice, path=f"{DRAWER}/require")
+
+
+def test_the_rest_is_selected_and_deselected_as_far_as_it_is_what_was_seen(alice: User, shop: UpstreamServer) -> None:
+    tools = {f"tool_{n:03}": "Say it." for n in range(105)} | {"tool_104": POISONED}
+    take_in(shop, listing(**tools))
+    page = seen(alice, FORM)
+    assert "Apply, and select 4 more" in page
+    assert "1 of them has suspicious texts" in page
+    rest = {"from": "100", "rest": "select", "rest_stamp": rest_stamp(page)}
+    first = wish(row(shop, "tool_000"), exposed=True)
+    assert applied(send(alice, first, **rest)) == 5
+    refused(alice, first, **rest)
+    out = rest | {"rest": "deselect", "rest_stamp": rest_stamp(seen(alice, FORM))}
+    assert applied(send(alice, **out)) == 4
+    assert set(ComposedTool.objects.filter(exposed=True).values_list("name", flat=True)) == {"tool_000"}
+
+
+def rest_stamp(page: str) -> str:
+    return page.partition('name="rest_stamp" value="')[2].partition('"')[0]
 
 
 def test_hundreds_of_tools_are_exposed_by_few_statements(
@@ -257,6 +321,6 @@ def test_hundreds_of_tools_are_exposed_by_few_statements(
     take_in(shop, Listing(tuple(listed(f"tool_{n}") for n in range(300))))
     wishes = [wish(each, exposed=True) for each in ComposedTool.objects.all()]
     with django_assert_max_num_queries(80):
-        assert sent(alice, json.dumps({"changes": wishes})).status_code == 200
+        assert of(alice).post(FORM, {key: value for each in wishes for key, value in each.items()}).status_code == 302
     assert Tool.objects.filter(published=True).count() == 300
     assert all(each.pinned == each.seen and each.accepted_by_id == alice.pk for each in ComposedTool.objects.all())

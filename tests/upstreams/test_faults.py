@@ -14,11 +14,11 @@ from hitlchat.accounts.models import Role
 from hitlchat.agent import model_client, runner
 from hitlchat.agent.models import Conversation
 from hitlchat.base.database import in_db
-from hitlchat.gate import sweep, withdraw
+from hitlchat.gate import settling, stopping
 from hitlchat.gate.models import Tool, ToolCall
 from hitlchat.gate.status import Status
 from hitlchat.gate.submit import CallRequest, submit
-from hitlchat.upstreams import composing, exposure, servers
+from hitlchat.upstreams import exposure, servers
 from hitlchat.upstreams.changes import Change
 from hitlchat.upstreams.models import ComposedTool, UpstreamServer
 from tests.agent.talk import Talk
@@ -57,21 +57,21 @@ async def declined(alice: User, bob: User, call: ToolCall) -> None:
 async def expired(alice: User, bob: User, call: ToolCall) -> None:
     past = timezone.now() - timedelta(seconds=1)
     await in_db(ToolCall.objects.filter(pk=call.pk).update)(deadline=past)
-    await in_db(sweep.sweep)()
+    await in_db(settling.sweep)()
 
 
 async def withdrawn(alice: User, bob: User, call: ToolCall) -> None:
-    await in_db(withdraw.withdraw_call)(call.pk, actor=signed_in(bob), why="the caller went away")
+    await in_db(stopping.withdraw_call)(call.pk, actor=signed_in(bob), why="the caller went away")
 
 
 async def hidden(alice: User, bob: User, call: ToolCall) -> None:
     (row,) = [row for row in (await in_db(rows_of)(call)).values() if row.exposed]
-    await in_db(composing.apply)([Change(row.pk, exposed=False)], signed_in(alice))
+    await in_db(exposure.apply)([Change(row.pk, exposed=False)], signed_in(alice))
 
 
 async def renamed(alice: User, bob: User, call: ToolCall) -> None:
     (row,) = [row for row in (await in_db(rows_of)(call)).values() if row.exposed]
-    await in_db(composing.apply)([Change(row.pk, alias="something_else")], signed_in(alice))
+    await in_db(exposure.apply)([Change(row.pk, alias="something_else")], signed_in(alice))
 
 
 async def above_the_ceiling(alice: User, bob: User, call: ToolCall) -> None:

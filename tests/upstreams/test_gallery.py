@@ -9,11 +9,10 @@ from django.test import Client
 from pytest_django import Settings
 
 from hitlchat.base.visible import see
-from hitlchat.upstreams import drafts, gallery, servers
-from hitlchat.upstreams.drafts import ServerDraft
+from hitlchat.upstreams import gallery, server_draft, servers
 from hitlchat.upstreams.gallery import AUTHS, CATEGORIES, TAGS, Entry
 from hitlchat.upstreams.models import Trust, UpstreamServer
-from hitlchat.upstreams.values import Value
+from hitlchat.upstreams.server_draft import ServerDraft, Value
 from tests.conftest import signed_in
 from tests.upstreams.shops import somewhere
 
@@ -45,7 +44,7 @@ def test_no_two_entries_are_the_same() -> None:
 
 def test_an_entry_can_be_saved_as_it_is() -> None:
     for each in gallery.ALL:
-        columns = drafts.columns(each.draft())
+        columns = server_draft.columns(each.draft())
         assert columns["gallery_entry"] == each.id
         assert columns["docs_url"] == each.docs_url
 

@@ -11,7 +11,7 @@ from pytest_django import Settings
 from hitlchat.base.database import in_db
 from hitlchat.gate.models import HitlMode, Tool
 from hitlchat.gate.status import Status
-from hitlchat.upstreams import composing, discovering
+from hitlchat.upstreams import discovery, exposure
 from hitlchat.upstreams.changes import Change, Refused
 from hitlchat.upstreams.client import Listing
 from hitlchat.upstreams.models import ToolState
@@ -85,7 +85,7 @@ async def test_one_character_changed_with_a_notice_withholds_the_tool_and_voids_
     assert (ended.status, hostile.called("fine")) == (Status.WITHDRAWN, 0)
     assert "its server changed its definition" in await read(ended)
     row = (await in_db(tools_of)(server))["fine"]
-    await in_db(composing.accept)(row.pk, row.seen_digest, signed_in(alice), warnings_read=True)
+    await in_db(exposure.accept)(row.pk, row.seen_digest, signed_in(alice), warnings_read=True)
     again = await asked(bob, tool, to="me")
     assert (again.status, hostile.called("fine")) == (Status.WAITING, 0)
 
@@ -132,7 +132,7 @@ async def test_a_tool_that_appears_on_a_known_server_is_not_offered_and_then_ask
     await stored(lambda: "brand_new" in tools_of(server), "the new tool is known")
     row = (await in_db(tools_of)(server))["brand_new"]
     assert (row.state, row.exposed, row.tool) == (ToolState.NEW, False, None)
-    (fresh,) = await in_db(composing.apply)([Change(row.pk, exposed=True)], signed_in(alice))
+    (fresh,) = await in_db(exposure.apply)([Change(row.pk, exposed=True)], signed_in(alice))
     assert fresh.tool is not None
     assert fresh.tool.hitl_mode == HitlMode.REQUIRED
     assert (await asked(bob, fresh.tool)).status == Status.WAITING
@@ -150,7 +150,7 @@ def test_hints_may_raise_the_risk_and_never_lower_it(name: str, description: str
     def risk(hints: dict[str, Any] | None) -> int:
         members = {"annotations": hints} if hints else {}
         found = shops.listed(name, description, **members)
-        async_to_sync(discovering.take_in)(server.pk, server.revision, Listing((found,)))
+        async_to_sync(discovery.take_in)(server.pk, server.revision, Listing((found,)))
         return shops.row(server, name).risk_inherent
 
     without = risk(None)
@@ -169,5 +169,5 @@ async def test_what_only_its_server_would_run_cannot_be_flagged_as_gated(alice: 
     await called(alice, free["announce"])
     await stored(lambda: "fine" not in tools_of(server), "the tool is gone")
     with pytest.raises(Refused):
-        await in_db(composing.apply)([Change(rows["fine"].pk, exposed=True, hitl_mode="REQUIRED")], signed_in(alice))
+        await in_db(exposure.apply)([Change(rows["fine"].pk, exposed=True, hitl_mode="REQUIRED")], signed_in(alice))
     assert not await in_db(Tool.objects.filter(composed__name="fine").exists)()

@@ -12,10 +12,10 @@ from hitlchat.base.database import in_db
 from hitlchat.gate.models import Tool
 from hitlchat.gate.status import Status
 from hitlchat.upstreams import servers
-from hitlchat.upstreams.drafts import ServerDraft
 from hitlchat.upstreams.models import ServerState
+from hitlchat.upstreams.server_draft import ServerDraft
 from tests.conftest import signed_in
-from tests.upstreams.client.upstreams import free_port
+from tests.ports import free_port
 from tests.upstreams.gated import called, exposed, is_in, reached, read, unharmed, web
 from tests.upstreams.hostile_http import HostileHttp, hostile_http
 

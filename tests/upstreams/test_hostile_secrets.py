@@ -14,8 +14,8 @@ from django.db import connection
 from hitlchat.base.database import in_db
 from hitlchat.gate.status import Status
 from hitlchat.upstreams.client import Step
-from hitlchat.upstreams.history import progressed
-from hitlchat.upstreams.values import Value
+from hitlchat.upstreams.server_draft import Value
+from hitlchat.upstreams.signals import progressed
 from tests.gate.asking import approval_of
 from tests.upstreams.gated import asked, called, exposed, now, offering, program, read, settled, web, yes
 from tests.upstreams.hostile_http import HostileHttp, hostile_http

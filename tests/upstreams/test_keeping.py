@@ -14,13 +14,13 @@ from django.utils import timezone
 from hitlchat.base.background import me
 from hitlchat.base.database import in_db
 from hitlchat.gate.models import Tool
-from hitlchat.upstreams import connections, discovering, servers
+from hitlchat.upstreams import connections, discovery, servers
 from hitlchat.upstreams.client import Status
-from hitlchat.upstreams.drafts import ServerDraft, draft_of
 from hitlchat.upstreams.models import ServerState, UpstreamServer
-from hitlchat.upstreams.values import Value
+from hitlchat.upstreams.server_draft import ServerDraft, Value, draft_of
 from tests.conftest import signed_in
-from tests.upstreams.client.upstreams import HOSTILE, StartServer, children, free_port, starting
+from tests.ports import free_port
+from tests.upstreams.client.upstreams import HOSTILE, StartServer, children, starting
 from tests.upstreams.shops import SAYS_IT_BACK, Shop, add, add_program, expose, listing, row, somewhere
 from tests.waiting import SECONDS, soon, stored
 
@@ -170,7 +170,7 @@ def server(alice: User) -> UpstreamServer:
 
 
 def _taken(server: UpstreamServer) -> None:
-    async_to_sync(discovering.take_in)(server.pk, server.revision, listing(echo=SAYS_IT_BACK))
+    async_to_sync(discovery.take_in)(server.pk, server.revision, listing(echo=SAYS_IT_BACK))
 
 
 def is_offered() -> bool:

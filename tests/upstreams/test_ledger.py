@@ -12,12 +12,12 @@ from django.test import Client
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import Tool
 from hitlchat.gate.status import Status
-from hitlchat.upstreams import composing, discovering, servers
-from hitlchat.upstreams.access import OnlyPeople
+from hitlchat.upstreams import discovery, exposure, servers
 from hitlchat.upstreams.changes import Change, Refused
 from hitlchat.upstreams.client import Listing
-from hitlchat.upstreams.ledger.words import AT_A_TIME
 from hitlchat.upstreams.models import ComposedTool, ToolEvent, ToolState, UpstreamServer
+from hitlchat.upstreams.pages.ledger import AT_A_TIME
+from hitlchat.upstreams.servers import OnlyPeople
 from tests.conftest import signed_in
 from tests.gate.asking import ask, status
 from tests.upstreams.shops import SAYS_IT_BACK, expose, listed, listing, row, somewhere
@@ -31,7 +31,7 @@ SCRIPT = "<script>alert(1)</script> [link](https://evil.example) \u202eback"
 
 def take_in(server: UpstreamServer, found: Listing) -> None:
     present = UpstreamServer.objects.get(pk=server.pk)
-    assert async_to_sync(discovering.take_in)(present.pk, present.revision, found)
+    assert async_to_sync(discovery.take_in)(present.pk, present.revision, found)
 
 
 @pytest.fixture
@@ -202,7 +202,7 @@ def test_a_tool_goes_on_asking_less_if_somebody_says_so(admin: Client, alice: Us
 
 def test_accepting_what_has_not_changed_leaves_the_mode_alone(alice: User, server: UpstreamServer) -> None:
     tool = expose(alice, server, hitl_mode="DISABLED")
-    composing.accept(row(server).pk, row(server).seen_digest, signed_in(alice))
+    exposure.accept(row(server).pk, row(server).seen_digest, signed_in(alice))
     assert Tool.objects.get(pk=tool.pk).hitl_mode == "DISABLED"
 
 
@@ -211,9 +211,9 @@ def test_a_program_accepts_nothing_whatever_it_says(alice: User, server: Upstrea
     take_in(server, listing(echo=POISONED))
     found = row(server)
     with pytest.raises(OnlyPeople):
-        composing.accept(found.pk, found.seen_digest, Actor(alice.pk, "system"), keep_mode=True, warnings_read=True)
+        exposure.accept(found.pk, found.seen_digest, Actor(alice.pk, "system"), keep_mode=True, warnings_read=True)
     with pytest.raises(Refused, match="suspicious"):
-        composing.accept(found.pk, found.seen_digest, signed_in(alice))
+        exposure.accept(found.pk, found.seen_digest, signed_in(alice))
 
 
 def test_what_changed_back_has_to_be_looked_at_all_the_same(admin: Client, alice: User, server: UpstreamServer) -> None:
@@ -267,7 +267,7 @@ def test_the_history_tells_who_did_what_with_the_settings_before_and_after(
     admin: Client, alice: User, server: UpstreamServer
 ) -> None:
     expose(alice, server)
-    composing.apply([Change(row(server).pk, alias="say", hitl_mode="DISABLED")], signed_in(alice))
+    exposure.apply([Change(row(server).pk, alias="say", hitl_mode="DISABLED")], signed_in(alice))
     take_in(server, listing(echo=TWICE))
     page = read(admin, server)
     page = page[page.rindex("History") :]
@@ -306,7 +306,7 @@ def test_exposing_is_one_event_with_the_settings_that_were_chosen(
 def test_the_history_is_shown_a_page_at_a_time(admin: Client, alice: User, server: UpstreamServer) -> None:
     expose(alice, server)
     for number in range(AT_A_TIME):
-        composing.apply([Change(row(server).pk, description=f"Version {number}.")], signed_in(alice))
+        exposure.apply([Change(row(server).pk, description=f"Version {number}.")], signed_in(alice))
     for path in (address(row(server)), "/servers/history"):
         first = admin.get(path).content.decode()
         (older,) = set(re.findall(r"before=(\d+)", first))
@@ -322,7 +322,7 @@ def test_the_history_of_a_tool_stays_when_its_server_is_gone(
 ) -> None:
     expose(alice, server)
     take_in(server, listing(echo=TWICE))
-    composing.accept(row(server).pk, row(server).seen_digest, signed_in(alice))
+    exposure.accept(row(server).pk, row(server).seen_digest, signed_in(alice))
     servers.delete(server.pk, signed_in(alice))
     page = words(admin.get("/servers/history?server=sho&tool=ech").content.decode())
     assert "Its server was removed echo of shop" in page

@@ -13,10 +13,9 @@ from django.utils import timezone
 
 from hitlchat.gate.status import Status
 from hitlchat.gate.submit import CallRequest, submit
-from hitlchat.upstreams import discovering, judging, reaching, servers
-from hitlchat.upstreams.drafts import ServerDraft
+from hitlchat.upstreams import catalog, discovery, endpoint, servers
 from hitlchat.upstreams.models import ServerState, UpstreamServer
-from hitlchat.upstreams.values import Value
+from hitlchat.upstreams.server_draft import ServerDraft, Value
 from tests.conftest import caller, signed_in
 from tests.upstreams.shops import expose, listing, somewhere
 
@@ -44,10 +43,10 @@ def text_of(person: User, path: str) -> str:
 
 def list_tools(server: UpstreamServer, **tools: str) -> None:
     """Record what `server` lists, as its connection does."""
-    facts = reaching.facts_of(server, writes=True)
-    known = discovering.known_to(server)
-    judged = judging.judge(listing(**tools), reaching.connection_of(server), facts, known)
-    assert discovering.record(server.pk, server.revision, judged, facts)
+    facts = endpoint.facts_of(server, writes=True)
+    known = catalog.known_to(server)
+    judged = discovery.judge(listing(**tools), endpoint.connection_of(server), facts, known)
+    assert discovery.record(server.pk, server.revision, judged, facts)
 
 
 def came_to(server: UpstreamServer, state: ServerState, **columns: object) -> None:
@@ -285,7 +284,7 @@ def test_connecting_anew_leaves_everything_but_the_connection_as_it_is(alice: Us
     list_tools(server, echo="Say the text back.")
     tool = expose(alice, server)
     page = of(alice).post("/servers/s/shop/reconnect", follow=True).content.decode()
-    assert "It is being connected anew." in page
+    assert "Reconnecting…" in page
     again = UpstreamServer.objects.get(pk=server.pk)
     assert again.revision > server.revision
     tool.refresh_from_db()

@@ -8,10 +8,10 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from hitlchat.gate.models import HitlMode
-from hitlchat.upstreams import gallery, reaching
+from hitlchat.upstreams import endpoint, gallery
 from hitlchat.upstreams.models import ComposedTool, ToolState, Trust, UpstreamServer
 from hitlchat.upstreams.pages import form
-from hitlchat.upstreams.values import Value
+from hitlchat.upstreams.server_draft import Value
 from tests.upstreams.shops import expose, somewhere
 from tests.upstreams.test_pages import KEY, list_tools, of
 
@@ -48,7 +48,7 @@ def test_a_server_is_added_as_it_was_typed(alice: User) -> None:
     save(alice, "/servers/s/shop", **HTTP | {"older_protocol": "on"}, made_from=server.updated_at.isoformat())
     assert UpstreamServer.objects.get().older_protocol
     assert (server.enabled, server.docs_url, server.trust) == (True, "https://docs.example", Trust.UNKNOWN)
-    assert reaching.spec_of(server).headers == {"Authorization": f"Bearer {KEY}"}
+    assert endpoint.spec_of(server).headers == {"Authorization": f"Bearer {KEY}"}
 
 
 MISTAKES: Final = {
@@ -151,7 +151,7 @@ def test_a_typed_secret_survives_a_mistake_elsewhere_without_being_in_the_page(a
     assert KEY not in page
     answer = save(alice, **HTTP, **header("X-Key", held=held_in(page)))
     assert answer.status_code == 302
-    assert reaching.spec_of(UpstreamServer.objects.get()).headers == {"X-Key": KEY}
+    assert endpoint.spec_of(UpstreamServer.objects.get()).headers == {"X-Key": KEY}
 
 
 def test_what_one_person_typed_is_of_no_use_to_another(alice: User) -> None:
@@ -168,9 +168,9 @@ def test_a_stored_secret_is_kept_when_nothing_is_typed_and_replaced_when_somethi
     assert KEY not in page
     assert "Kept; type a new one to replace it" in page
     client.post("/servers/s/shop", HTTP | header("X-Key") | {"enabled": "on"})
-    assert reaching.spec_of(UpstreamServer.objects.get(pk=server.pk)).headers == {"X-Key": KEY}
+    assert endpoint.spec_of(UpstreamServer.objects.get(pk=server.pk)).headers == {"X-Key": KEY}
     client.post("/servers/s/shop", HTTP | header("X-Key", "sk-another-secret") | {"enabled": "on"})
-    assert reaching.spec_of(UpstreamServer.objects.get(pk=server.pk)).headers == {"X-Key": "sk-another-secret"}
+    assert endpoint.spec_of(UpstreamServer.objects.get(pk=server.pk)).headers == {"X-Key": "sk-another-secret"}
 
 
 def test_a_stored_secret_does_not_go_to_another_host(alice: User) -> None:
@@ -202,7 +202,7 @@ def test_a_reference_is_shown_as_it_is(alice: User) -> None:
 
 def test_user_and_password_are_encoded_for_basic(alice: User) -> None:
     save(alice, **HTTP, **header("Authorization", "Basic aladdin:open sesame"))
-    spec = reaching.spec_of(UpstreamServer.objects.get())
+    spec = endpoint.spec_of(UpstreamServer.objects.get())
     assert spec.headers == {"Authorization": "Basic YWxhZGRpbjpvcGVuIHNlc2FtZQ=="}
     page = save(alice, **HTTP, **header("Authorization", "Basic me:${PASSWORD}")).content.decode()
     assert "a reference cannot be encoded here" in page
@@ -235,7 +235,7 @@ def test_a_program_is_saved_only_after_its_command_line_was_shown_and_confirmed(
     assert held
     save(alice, **STDIO, **header("SHOP_KEY", held=held[1], kind="env"), confirmed="shop --root '/a b'")
     assert UpstreamServer.objects.get().args == ["--root", "/a b"]
-    assert reaching.spec_of(UpstreamServer.objects.get()).env == {"SHOP_KEY": KEY}
+    assert endpoint.spec_of(UpstreamServer.objects.get()).env == {"SHOP_KEY": KEY}
 
 
 @pytest.mark.parametrize(

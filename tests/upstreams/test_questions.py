@@ -11,14 +11,14 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from hitlchat.base.database import in_db
+from hitlchat.base.forms import BadAnswer
 from hitlchat.gate import stopping
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import Approval, AuditEvent, Decision, Tool, ToolCall
 from hitlchat.gate.status import Status
 from hitlchat.upstreams.client import Question
 from hitlchat.upstreams.elicitation import questions
-from hitlchat.upstreams.elicitation.asker import Asker
-from hitlchat.upstreams.elicitation.fields import BadAnswer
+from hitlchat.upstreams.elicitation.questions import Asker
 from hitlchat.upstreams.models import QuestionState, UpstreamQuestion
 from tests.conftest import signed_in
 from tests.gate.asking import events

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from hitlchat.upstreams.elicitation.fields import BadAnswer, Unusable, checked, fields_of, read
-from hitlchat.upstreams.elicitation.judging import NoLink, link, secret_field
+from hitlchat.base.forms import BadAnswer, checked, read
+from hitlchat.upstreams.elicitation.screening import NoLink, Unusable, fields_of, link, secret_field
 
 
 def form(**properties: Any) -> dict[str, Any]:
@@ -50,7 +50,7 @@ FAILS: list[tuple[dict[str, Any], str, str]] = [
         "2027-01-31T18:00",
         "Write date, time and zone, such as 2027-01-31T18:00:00Z.",
     ),
-    ({"type": "string", "pattern": "^[a-z]+$"}, "ABC", "It does not have the form that the server asks for."),
+    ({"type": "string", "pattern": "^[a-z]+$"}, "ABC", "It does not have the form that is asked for."),
 ]
 
 

@@ -7,12 +7,10 @@ from django.contrib.auth.models import User
 from pytest_django import Settings
 
 from hitlchat.gate.actor import Actor
-from hitlchat.upstreams import reaching, servers
-from hitlchat.upstreams.access import OnlyAdministrators, OnlyPeople
-from hitlchat.upstreams.drafts import BadServer, ServerDraft, draft_of
+from hitlchat.upstreams import endpoint, servers
 from hitlchat.upstreams.models import ServerState, UpstreamServer
-from hitlchat.upstreams.servers import NotConfirmed
-from hitlchat.upstreams.values import Value
+from hitlchat.upstreams.server_draft import BadServer, ServerDraft, Value, draft_of
+from hitlchat.upstreams.servers import NotConfirmed, OnlyAdministrators, OnlyPeople
 from tests.conftest import signed_in
 from tests.upstreams.shops import somewhere
 
@@ -37,7 +35,7 @@ def stored() -> str:
 def test_a_secret_header_is_sealed_where_it_is_kept_and_whole_when_it_is_sent(alice: User) -> None:
     server = somewhere(alice, headers=(Value("Authorization", f"Bearer {KEY}"), Value("X-Team", "blue", secret=False)))
     assert KEY not in stored()
-    spec = reaching.spec_of(server)
+    spec = endpoint.spec_of(server)
     assert spec.headers == {"Authorization": f"Bearer {KEY}", "X-Team": "blue"}
     assert {KEY, f"Bearer {KEY}"} <= set(spec.hidden)
     assert KEY not in repr(spec)
@@ -48,7 +46,7 @@ def test_a_secret_is_not_shown_again_and_stays_when_it_is_not_typed_again(alice:
     draft = draft_of(server)
     assert draft.headers == (Value("Authorization", None),)
     changed = servers.change(server.pk, draft, signed_in(alice))
-    assert reaching.spec_of(changed).headers == {"Authorization": f"Bearer {KEY}"}
+    assert endpoint.spec_of(changed).headers == {"Authorization": f"Bearer {KEY}"}
     assert changed.revision == server.revision
 
 
@@ -61,7 +59,7 @@ def test_a_stored_secret_does_not_follow_a_server_to_another_host(alice: User, u
     assert "type the secrets once more" in caught.value.errors["headers"]
     again = replace(draft, headers=(Value("Authorization", "Bearer another"),))
     assert (
-        reaching.spec_of(servers.change(server.pk, again, signed_in(alice))).headers["Authorization"]
+        endpoint.spec_of(servers.change(server.pk, again, signed_in(alice))).headers["Authorization"]
         == "Bearer another"
     )
 
@@ -71,10 +69,10 @@ def test_a_reference_is_kept_as_text_and_looked_up_when_connecting(
 ) -> None:
     server = somewhere(alice, headers=(Value("Authorization", "Bearer ${SHOP_KEY}"),))
     assert "Bearer ${SHOP_KEY}" in stored()
-    with pytest.raises(reaching.Unusable, match="SHOP_KEY is not set on this server"):
-        reaching.spec_of(server)
+    with pytest.raises(endpoint.Unusable, match="SHOP_KEY is not set on this server"):
+        endpoint.spec_of(server)
     monkeypatch.setenv("SHOP_KEY", KEY)
-    spec = reaching.spec_of(server)
+    spec = endpoint.spec_of(server)
     assert spec.headers == {"Authorization": f"Bearer {KEY}"}
     assert KEY in spec.hidden
 
@@ -86,8 +84,8 @@ def test_references_in_arguments_and_in_the_query_are_filled_in_and_masked(
     draft = ServerDraft("local", "stdio", command="shop", args=("--key", "${SHOP_KEY}"))
     program = servers.create(draft, signed_in(alice), confirmed="shop --key '${SHOP_KEY}'")
     remote = servers.create(ServerDraft("remote", url=f"{URL}?key=${{SHOP_KEY}}"), signed_in(alice))
-    assert (reaching.spec_of(program).args, reaching.spec_of(program).secrets) == (("--key", KEY), (KEY,))
-    assert (reaching.spec_of(remote).url, reaching.spec_of(remote).secrets) == (f"{URL}?key={KEY}", (KEY,))
+    assert (endpoint.spec_of(program).args, endpoint.spec_of(program).secrets) == (("--key", KEY), (KEY,))
+    assert (endpoint.spec_of(remote).url, endpoint.spec_of(remote).secrets) == (f"{URL}?key={KEY}", (KEY,))
     assert KEY not in stored()
 
 
@@ -206,8 +204,8 @@ def test_a_program_is_not_started_any_more_once_that_is_forbidden(
 ) -> None:
     server = servers.create(ServerDraft("local", "stdio", command="shop"), signed_in(alice), confirmed="shop")
     settings.MCP_ALLOW_STDIO = False
-    with pytest.raises(reaching.Unusable, match="MCP_ALLOW_STDIO"):
-        reaching.spec_of(server)
+    with pytest.raises(endpoint.Unusable, match="MCP_ALLOW_STDIO"):
+        endpoint.spec_of(server)
 
 
 @pytest.mark.parametrize(
@@ -222,9 +220,9 @@ def test_a_program_is_not_started_any_more_once_that_is_forbidden(
 )
 def test_a_private_address_must_be_meant(alice: User, settings: Settings, url: str, said: bool, private: bool) -> None:
     server = servers.create(ServerDraft("shop", url=url, allow_private=said), signed_in(alice))
-    assert reaching.spec_of(server).allow_private is private
+    assert endpoint.spec_of(server).allow_private is private
     settings.MCP_ALLOW_PRIVATE = False
-    assert reaching.spec_of(server).allow_private is False
+    assert endpoint.spec_of(server).allow_private is False
 
 
 def test_what_belongs_to_another_transport_is_not_kept(alice: User, allow_stdio: None) -> None:
@@ -243,8 +241,8 @@ def test_switching_off_and_on_is_a_new_connection(alice: User) -> None:
 
 def test_a_changed_credential_is_another_identity_and_shows_nothing(alice: User) -> None:
     server = somewhere(alice, headers=(Value("Authorization", f"Bearer {KEY}"),))
-    before = reaching.identity_of(server)
+    before = endpoint.identity_of(server)
     draft = ServerDraft("shop", url=server.url, headers=(Value("Authorization", "Bearer another-one-4711"),))
     changed = servers.change(server.pk, draft, signed_in(alice))
-    assert reaching.identity_of(changed) != before
-    assert reaching.connection_of(changed).identity() == reaching.connection_of(server).identity()
+    assert endpoint.identity_of(changed) != before
+    assert endpoint.connection_of(changed).identity() == endpoint.connection_of(server).identity()

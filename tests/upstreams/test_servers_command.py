@@ -9,7 +9,7 @@ from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 
 from hitlchat.gate.models import Tool
-from hitlchat.upstreams import discovering, reaching
+from hitlchat.upstreams import discovery, endpoint
 from hitlchat.upstreams.client import Listing
 from hitlchat.upstreams.models import ToolEvent, UpstreamServer
 from tests.upstreams.shops import SAYS_IT_BACK, listed, listing, row, shop_in, somewhere
@@ -30,7 +30,7 @@ def servers(*arguments: str) -> str:
 
 def take_in(server: UpstreamServer, found: Listing) -> None:
     present = UpstreamServer.objects.get(pk=server.pk)
-    assert async_to_sync(discovering.take_in)(present.pk, present.revision, found)
+    assert async_to_sync(discovery.take_in)(present.pk, present.revision, found)
 
 
 @pytest.fixture
@@ -216,4 +216,4 @@ def test_nothing_that_a_server_says_reaches_the_terminal_as_more_than_text(serve
 
 def test_what_is_kept_of_a_secret_is_sent_whole(alice: User, typed: io.StringIO) -> None:
     servers("add", "shop", URL, "--header", f"X-Key={KEY}")
-    assert reaching.spec_of(stored()).headers == {"X-Key": KEY}
+    assert endpoint.spec_of(stored()).headers == {"X-Key": KEY}

@@ -7,7 +7,7 @@ from hitlchat.accounts.models import TokenKind
 from hitlchat.gate.models import Tool
 from hitlchat.upstreams.models import ComposedTool, ToolEvent, UpstreamServer
 from tests.api.conftest import Program, ProgramOf, problem, program_of
-from tests.upstreams.drawers import confirms, seen, send, take_in, wish
+from tests.upstreams.drawers import applied, confirms, seen, send, take_in, wish
 from tests.upstreams.shops import listing, somewhere
 
 __all__ = ["program_of"]
@@ -46,7 +46,7 @@ def test_the_drawer_asks_before_it_is_turned_off_and_the_history_tells_of_both(
     alice: User, shop: UpstreamServer
 ) -> None:
     send(alice, wish(echo(), exposed=True))
-    assert 'data-outcome="applied"' in send(alice, wish(echo(), signed_in_only=True))
+    assert applied(send(alice, wish(echo(), signed_in_only=True))) == 1
     question = send(alice, wish(echo(), signed_in_only=False))
     assert "a signed-in person must decide now, and then the word of an MCP client is enough" in question
     assert stands()

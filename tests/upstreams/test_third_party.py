@@ -16,13 +16,14 @@ from hitlchat.gate.models import Tool
 from hitlchat.gate.status import Status
 from hitlchat.upstreams import servers
 from hitlchat.upstreams.client import Step
-from hitlchat.upstreams.drafts import ServerDraft
-from hitlchat.upstreams.history import progressed
 from hitlchat.upstreams.models import UpstreamServer
+from hitlchat.upstreams.server_draft import ServerDraft
+from hitlchat.upstreams.signals import progressed
 from tests.conftest import signed_in
 from tests.gate.asking import events
+from tests.ports import free_port
 from tests.upstreams.client.test_other_peoples_servers import node_program, python_server
-from tests.upstreams.client.upstreams import Program, free_port
+from tests.upstreams.client.upstreams import Program
 from tests.upstreams.gated import asked, called, exposed, known, no, reached, read, settled, yes
 
 pytestmark = [

@@ -1,33 +1,408 @@
-"""The powers that a tool declares: what it may import from `hitl`, and with which limits."""
+"""Capabilities, as values: understood strictly, and told to people, to the type checker and to the sandbox."""
 
-from tools_studio.capabilities.declared import (
-    ALL_NAMES,
-    FETCH_METHODS,
-    HOSTS_CAP,
-    MOST_BYTES,
-    MOST_REDIRECTS,
-    MOST_SECONDS,
-    POWERS,
-    READING_METHODS,
-    Capabilities,
-    CapabilityError,
-    Fetch,
-    Files,
-    parse,
+import ast
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, NoReturn
+
+from django.utils.translation import gettext_noop
+
+from hitlchat.base.sentences import translatable
+
+HOSTS_CAP = 50
+_LABEL = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
+_HOST = re.compile(rf"(?P<scheme>https?://)?(?P<name>{_LABEL}(?:\.{_LABEL})*)(?::(?P<port>[0-9]{{1,5}}))?")
+_SUFFIX = re.compile(rf"\*\.{_LABEL}(?:\.{_LABEL})+")
+
+
+def canonical(host: object) -> str | None:
+    """Lower case, no `https://` (which is meant when nothing is said), or None if it is no host.
+
+    `*.example.com` means every host below example.com, over https.
+    """
+    if not isinstance(host, str) or len(host) > 300:
+        return None
+    host = host.lower()
+    if _SUFFIX.fullmatch(host):
+        return host if len(host) <= 255 and not _is_number(host) else None
+    match = _HOST.fullmatch(host)
+    if match is None or len(match["name"]) > 253 or not 1 <= int(match["port"] or 1) <= 65535:
+        return None
+    port = f":{int(match['port'])}" if match["port"] else ""
+    scheme = "http://" if match["scheme"] == "http://" else ""
+    return f"{scheme}{match['name']}{port}"
+
+
+def _is_number(host: str) -> bool:
+    """Below an address there are no hosts."""
+    return host.rpartition(".")[2].isdigit()
+
+
+FetchMode = Literal["public", "allowlist", "open"]
+FilesMode = Literal["read", "write"]
+
+FETCH_METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
+READING_METHODS = ("GET", "HEAD")
+MOST_BYTES = 4 * 1024 * 1024
+MOST_SECONDS = 60.0
+MOST_REDIRECTS = 5
+
+# What the interpreter itself may do, beside the functions of the module `hitl`.
+POWERS = ("now", "random", "sleep")
+STORE_READS, STORE_WRITES = ("store.get", "store.keys"), ("store.set", "store.delete")
+FILE_READS, FILE_WRITES = ("files.read", "files.list", "files.info"), ("files.write", "files.append", "files.delete")
+ALWAYS = ("variable",)
+ALL_NAMES = frozenset(
+    {
+        *("fetch", "now", "secret", "send_email", "webhook"),
+        *(*ALWAYS, *STORE_READS, *STORE_WRITES, *FILE_READS, *FILE_WRITES),
+    }
 )
 
-__all__ = [
-    "ALL_NAMES",
-    "FETCH_METHODS",
-    "HOSTS_CAP",
-    "MOST_BYTES",
-    "MOST_REDIRECTS",
-    "MOST_SECONDS",
-    "POWERS",
-    "READING_METHODS",
-    "Capabilities",
-    "CapabilityError",
-    "Fetch",
-    "Files",
-    "parse",
-]
+
+@dataclass(frozen=True)
+class Fetch:
+    """Requests over HTTP. `hosts` are all there is in the mode `allowlist`, else those named beside the public ones.
+
+    `max_bytes` bounds one answer, `timeout_seconds` one request with all its redirects.
+    """
+
+    mode: FetchMode
+    hosts: tuple[str, ...] = ()
+    methods: tuple[str, ...] = FETCH_METHODS
+    max_bytes: int = 1024 * 1024
+    timeout_seconds: float = 30.0
+    redirects: int = 0
+
+    def as_json(self) -> dict[str, Any]:
+        """The declaration without what is only the default."""
+        plain = Fetch(self.mode)
+        said: dict[str, Any] = {"mode": self.mode}
+        if self.hosts or self.mode == "allowlist":
+            said["hosts"] = list(self.hosts)
+        for name, key in _FETCH_SETTINGS.items():
+            value = getattr(self, name)
+            if value != getattr(plain, name):
+                said[key] = list(value) if isinstance(value, tuple) else value
+        return said
+
+    @property
+    def only_reads(self) -> bool:
+        return set(self.methods) <= set(READING_METHODS)
+
+
+_FETCH_SETTINGS = {
+    "methods": "methods", "max_bytes": "maxBytes", "timeout_seconds": "timeoutSeconds", "redirects": "redirects",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Files:
+    """Files below one folder of the server's data, by the folder's name; tools that name the same one share it."""
+
+    mode: FilesMode
+    folder: str
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """The powers of a tool. `email` are patterns of recipients, `webhook` names of variables that hold a URL.
+
+    With `reads_only` whatever would change something is left out: what an effect preview gets.
+    """
+
+    fetch: Fetch | None = None
+    store: bool = False
+    files: Files | None = None
+    secrets: bool = False
+    now: bool = False
+    random: bool = False
+    sleep: bool = False
+    email: tuple[str, ...] = ()
+    webhook: tuple[str, ...] = ()
+    destructive: bool = False
+    reads_only: bool = False
+
+    def as_json(self) -> dict[str, Any]:
+        """The canonical declaration: only what is granted, lists sorted."""
+        granted: dict[str, Any] = {"fetch": self.fetch.as_json()} if self.fetch else {}
+        granted |= {"store": True} if self.store else {}
+        granted |= {"files": {"mode": self.files.mode, "folder": self.files.folder}} if self.files else {}
+        granted |= {name: True for name in ("secrets", *POWERS) if getattr(self, name)}
+        granted |= {"email": {"to": list(self.email)}} if self.email else {}
+        granted |= {"webhook": {"targets": list(self.webhook)}} if self.webhook else {}
+        return granted | ({"destructive": True} if self.destructive else {})
+
+    def sentences(self) -> list[str]:
+        """Return one sentence for each power, the strongest first, for the person who decides."""
+        said = [gettext_noop("It can destroy what cannot be brought back.")] if self.destructive else []
+        said += [_email(self.email)] if self.email else []
+        said += (
+            [translatable(f"It can send data to the address kept in {listed(self.webhook)}.")] if self.webhook else []
+        )
+        said += [_fetch(self.fetch)] if self.fetch else []
+        if self.files:
+            said.append(_files_in(self.files))
+        said += [gettext_noop("It can read its secrets.")] if self.secrets else []
+        said += [gettext_noop("It can read and change the data it keeps (store).")] if self.store else []
+        said += [gettext_noop("It can read the clock.")] if self.now else []
+        said += [gettext_noop("It can use chance.")] if self.random else []
+        return said + ([gettext_noop("It can wait for some seconds.")] if self.sleep else [])
+
+    def names(self) -> frozenset[str]:
+        """The dotted names that the tool may import from `hitl` and use."""
+        return frozenset(self._names())
+
+    def _names(self) -> Iterator[str]:
+        yield from ALWAYS
+        yield from ("fetch",) if self.fetch else ()
+        yield from ("now",) if self.now else ()
+        yield from ("secret",) if self.secrets else ()
+        yield from STORE_READS if self.store else ()
+        yield from STORE_WRITES if self.store and not self.reads_only else ()
+        yield from FILE_READS if self.files else ()
+        yield from FILE_WRITES if self.files and self.files.mode == "write" and not self.reads_only else ()
+        yield from ("send_email",) if self.email and not self.reads_only else ()
+        yield from ("webhook",) if self.webhook and not self.reads_only else ()
+
+    def powers(self) -> frozenset[str]:
+        """Return what the interpreter itself may do: read the clock, use chance, sleep."""
+        return frozenset(name for name in POWERS if getattr(self, name))
+
+    def stubs(self) -> str:
+        """The module `hitl` as this tool sees it, as a `.pyi` for the type checker."""
+        return stubs_of(self.names())
+
+    def read_only(self) -> "Capabilities":
+        """The same with no power to change anything: requests only read, nothing is written or sent."""
+        fetch = self.fetch
+        if fetch is not None:
+            methods = tuple(method for method in fetch.methods if method in READING_METHODS)
+            fetch = replace(fetch, methods=methods) if methods else None
+        files = replace(self.files, mode="read") if self.files else None
+        return replace(self, fetch=fetch, files=files, email=(), webhook=(), sleep=False, reads_only=True)
+
+
+def listed(words: tuple[str, ...]) -> str:
+    """`a, b and c`."""
+    *most, last = words
+    return f"{', '.join(most)} and {last}" if most else last
+
+
+def _fetch(fetch: "Fetch") -> str:
+    return _of_hosts(_hosts(fetch), only_reads=fetch.only_reads)
+
+
+def _hosts(fetch: "Fetch") -> str:
+    if fetch.mode == "allowlist":
+        return listed(fetch.hosts)
+    if fetch.mode == "public":
+        anywhere = gettext_noop("any public host on the internet, over https")
+        more = (
+            translatable(f"any public host on the internet, over https, and {listed(fetch.hosts)}")
+            if fetch.hosts
+            else ""
+        )
+    else:
+        anywhere = gettext_noop("any public host on the internet, at any port")
+        more = (
+            translatable(f"any public host on the internet, at any port, and {listed(fetch.hosts)}")
+            if fetch.hosts
+            else ""
+        )
+    return more or anywhere
+
+
+def _of_hosts(hosts: str, *, only_reads: bool) -> str:
+    return translatable(f"It can read from {hosts}.") if only_reads else translatable(f"It can reach {hosts}.")
+
+
+def _files_in(files: "Files") -> str:
+    if files.mode == "write":
+        return translatable(f"It can read, write and delete the files in the folder {files.folder}.")
+    return translatable(f"It can read the files in the folder {files.folder}.")
+
+
+def _email(recipients: tuple[str, ...]) -> str:
+    if "*" in recipients:
+        return gettext_noop("It can send e-mail to anyone.")
+    named = tuple(f"anyone at {each[1:]}" if each[0] == "@" else each for each in recipients)
+    return translatable(f"It can send e-mail to {listed(named)}.")
+
+
+MOST_RECIPIENTS = 50
+MOST_TARGETS = 10
+FOLDER = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+VARIABLE = re.compile(r"[A-Z][A-Z0-9_]{0,63}")
+_RECIPIENT = re.compile(r"[a-z0-9.!#$%&'*+/=?^_`{|}~-]{0,64}@[a-z0-9-]+(\.[a-z0-9-]+)*")
+_FETCH_KEYS = ("mode", "hosts", "methods", "maxBytes", "timeoutSeconds", "redirects")
+
+
+class CapabilityError(ValueError):
+    """The declaration cannot be understood; `field` is the dotted place, such as `fetch.hosts`."""
+
+    def __init__(self, field: str, message: str) -> None:
+        super().__init__(f"{field}: {message}" if field else message)
+        self.field = field
+
+
+def parse(raw: object) -> Capabilities:
+    """Understand a declaration such as `{"fetch": {"mode": "allowlist", "hosts": ["api.example.com"]}, "now": true}`.
+
+    What is null or false is not granted; what is not known is an error, never ignored.
+    """
+    if raw is None:
+        return Capabilities()
+    if not isinstance(raw, Mapping):
+        _refuse("", "expected an object of capabilities")
+    granted: dict[str, Any] = {}
+    for name, value in raw.items():
+        if name not in _READERS:
+            _refuse(str(name), f"unknown capability, expected one of {', '.join(_READERS)}")
+        if value is not None and value is not False:
+            granted[name] = _READERS[name](name, value)
+    return Capabilities(**granted)
+
+
+def _flag(name: str, value: object) -> bool:
+    if value is not True:
+        _refuse(name, "expected true or false")
+    return True
+
+
+def _read_fetch(name: str, value: object) -> Fetch:
+    said = _object(name, value, _FETCH_KEYS, '{"mode": "allowlist", "hosts": ["api.example.com"]}')
+    mode = said.get("mode")
+    if mode not in ("public", "allowlist", "open"):
+        _refuse(f"{name}.mode", 'expected "public", "allowlist" or "open"')
+    least = 1 if mode == "allowlist" else 0
+    named = _list(f"{name}.hosts", said.get("hosts", []), least, HOSTS_CAP, "hosts")
+    settings: dict[str, Any] = {}
+    if "methods" in said:
+        settings["methods"] = _methods(f"{name}.methods", said["methods"])
+    for key, column, most in (
+        ("maxBytes", "max_bytes", MOST_BYTES), ("timeoutSeconds", "timeout_seconds", MOST_SECONDS),
+        ("redirects", "redirects", MOST_REDIRECTS),
+    ):  # fmt: skip
+        if key in said:
+            settings[column] = _number(f"{name}.{key}", said[key], 0 if key == "redirects" else 1, most)
+    return Fetch(mode, tuple(sorted({_host(f"{name}.hosts", host) for host in named})), **settings)
+
+
+def _host(field: str, host: object) -> str:
+    found = canonical(host)
+    if found is None:
+        _refuse(
+            field,
+            f"{host!r} is not an exact host such as api.example.com, api.example.com:8443 or http://intranet,"
+            " nor *.example.com",
+        )
+    return found
+
+
+def _methods(field: str, value: object) -> tuple[str, ...]:
+    named = _list(field, value, 1, len(FETCH_METHODS), "methods")
+    upper = {each.upper() if isinstance(each, str) else each for each in named if isinstance(each, str)}
+    if len(upper) != len(named) or not upper <= set(FETCH_METHODS):
+        _refuse(field, f"expected some of {', '.join(FETCH_METHODS)}, each once")
+    return tuple(method for method in FETCH_METHODS if method in upper)
+
+
+def _files(name: str, value: object) -> Files:
+    said = _object(name, value, ("mode", "folder"), '{"mode": "read", "folder": "notes"}')
+    mode, folder = said.get("mode"), said.get("folder")
+    if mode not in ("read", "write"):
+        _refuse(f"{name}.mode", 'expected "read" or "write"')
+    if not isinstance(folder, str) or not FOLDER.fullmatch(folder):
+        _refuse(f"{name}.folder", "expected a name of small letters, digits, _ and -, such as notes")
+    return Files(mode, folder)
+
+
+def _read_email(name: str, value: object) -> tuple[str, ...]:
+    said = _object(name, value, ("to",), '{"to": ["ops@example.com", "@example.com"]}')
+    found = set()
+    for each in _list(f"{name}.to", said.get("to"), 1, MOST_RECIPIENTS, "recipients"):
+        lower = each.lower() if isinstance(each, str) and len(each) <= 254 else ""
+        if lower != "*" and not _RECIPIENT.fullmatch(lower):
+            _refuse(f"{name}.to", f"{each!r} is neither an address, nor @ and a domain, nor * for anyone")
+        found.add(lower)
+    return tuple(sorted(found))
+
+
+def _webhook(name: str, value: object) -> tuple[str, ...]:
+    said = _object(name, value, ("targets",), '{"targets": ["ALERTS_URL"]}')
+    named = _list(f"{name}.targets", said.get("targets"), 1, MOST_TARGETS, "names of variables")
+    for each in named:
+        if not isinstance(each, str) or not VARIABLE.fullmatch(each):
+            _refuse(f"{name}.targets", f"{each!r} is not the name of a variable such as ALERTS_URL")
+    return tuple(sorted(set(named)))
+
+
+def _object(name: str, value: object, keys: tuple[str, ...], example: str) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        _refuse(name, f"expected {example}")
+    if unknown := sorted(str(key) for key in value if key not in keys):
+        _refuse(f"{name}.{unknown[0]}", f"unknown setting, expected {', '.join(keys)}")
+    return value
+
+
+def _list(field: str, value: object, least: int, most: int, what: str) -> list[Any]:
+    if not isinstance(value, list | tuple) or not least <= len(value) <= most:
+        _refuse(field, f"expected a list of {least} to {most} {what}")
+    return list(value)
+
+
+def _number(field: str, value: object, least: int, most: float) -> int | float:
+    is_whole = isinstance(value, int) or (field.endswith("Seconds") and isinstance(value, float))
+    if isinstance(value, bool) or not is_whole or not least <= value <= most:  # type: ignore[operator]
+        _refuse(field, f"expected a number from {least} to {most:,g}")
+    return value  # type: ignore[return-value]
+
+
+def _refuse(field: str, message: str) -> NoReturn:
+    raise CapabilityError(field, message)
+
+
+_READERS: dict[str, Callable[[str, object], Any]] = {
+    "fetch": _read_fetch,
+    "store": _flag,
+    "files": _files,
+    "secrets": _flag,
+    "now": _flag,
+    "random": _flag,
+    "sleep": _flag,
+    "email": _read_email,
+    "webhook": _webhook,
+    "destructive": _flag,
+}
+
+
+_HITL = Path(__file__).with_name("hitl.pyi").read_text(encoding="utf-8")
+_FITS_NO_CALL = "def closed(nothing: Never, /) -> Any: ..."
+
+
+def stubs_of(names: Collection[str], closed: Collection[str] = ()) -> str:
+    """Return a `.pyi` that declares exactly these dotted names; those that are `closed` fit no call."""
+    tree = ast.parse(_HITL)
+    tree.body = [part for node in tree.body for part in _declared(node, names, closed)]
+    return ast.unparse(tree)
+
+
+def _declared(node: ast.stmt, names: Collection[str], closed: Collection[str], prefix: str = "") -> Iterator[ast.stmt]:
+    if isinstance(node, ast.FunctionDef):
+        name = f"{prefix}{node.name}"
+        if name in names:
+            yield _closed(node.name) if name in closed else node
+    elif isinstance(node, ast.ClassDef):
+        # Without @staticmethod, which the checker does not know: it would take any call for a right one.
+        node.body = [part for each in node.body for part in _declared(each, names, closed, f"{node.name}.")]
+        if any(isinstance(part, ast.FunctionDef) for part in node.body):
+            yield node
+    else:
+        yield node
+
+
+def _closed(name: str) -> ast.stmt:
+    return ast.parse(_FITS_NO_CALL.replace("closed", name)).body[0]

@@ -1,14 +1,7 @@
-"""Annotations of types, as syntax, to JSON Schema, with defaults and the limits that an author may put on them.
-
-Which regular expressions an author may put into a schema.
-
-The schema is checked in the web process, on text of up to 256 KB, with an engine that backtracks. So only patterns pass
-whose work is small for any text: no groups, no alternatives, at most one open-ended repetition, and that one anchored.
-"""
+"""Annotations of types, as syntax, to JSON Schema, with defaults and the limits that an author may put on them."""
 
 import ast
 import json
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,56 +9,10 @@ from typing import Any
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError
 
+from hitlchat.base import expressions
+from hitlchat.base.sentences import translatable
 from tools_studio.language.coercion import DECIMAL_PATTERN, Schema, problem
-from tools_studio.language.records import Record
-from tools_studio.language.snippet import SignatureError
-
-LENGTH_CAP = 100
-WORK_CAP = 100
-
-_ATOM = r"(?:\\[dDwWsSbB\W]|\[\^?\]?(?:\\.|[^\]\\])*\]|[^\\\[\](){}*+?|^$])"
-_COUNT = r"(\*|\+|\?|\{\d{1,3}(?:,\d{0,3})?\})?"
-_PART = re.compile(_ATOM + _COUNT)
-_ALLOWED = "expected a pattern of characters, [classes], counts like {2,5}, and at most one * or + after a leading ^"
-
-
-def check_pattern(pattern: object) -> None:
-    """Raise ValueError unless `pattern` is valid and cheap on any text."""
-    if not isinstance(pattern, str) or len(pattern) > LENGTH_CAP:
-        raise ValueError(f"expected a pattern of at most {LENGTH_CAP} characters")
-    try:
-        re.compile(pattern)
-    except (re.error, RecursionError, OverflowError) as error:
-        raise ValueError(f"expected a valid regular expression: {error}") from error
-    anchored = pattern.startswith("^")
-    open_ended, work = _cost(pattern.removeprefix("^").removesuffix("$"))
-    if open_ended > anchored or work > WORK_CAP:
-        raise ValueError(_ALLOWED)
-
-
-def _cost(pattern: str) -> tuple[int, int]:
-    """Return how many repetitions have no upper end, and in how many ways the others can be tried."""
-    position, open_ended, work = 0, 0, 1
-    while position < len(pattern):
-        part = _PART.match(pattern, position)
-        if part is None:
-            raise ValueError(_ALLOWED)
-        position = part.end()
-        ways = _ways(part[1] or "")
-        open_ended += ways is None
-        work *= ways or 1
-    return open_ended, work
-
-
-def _ways(count: str) -> int | None:
-    """The number of lengths that a count allows; None if there is no upper end."""
-    if count in {"*", "+"} or count.endswith(",}"):
-        return None
-    if count == "?":
-        return 2
-    low, comma, high = count.strip("{}").partition(",")
-    return int(high) - int(low or 0) + 1 if comma else 1
-
+from tools_studio.language.snippet import Record, SignatureError
 
 _NUMBER = frozenset({"integer", "number"})
 _TEXT = frozenset({"string"})
@@ -91,13 +38,11 @@ def check_bounds(bounds: dict[Any, Any], schema: dict[str, Any]) -> dict[str, An
     types = {branch.get("type") for branch in schema.get("anyOf", [schema])}
     for keyword in bounds:
         if keyword not in _APPLIES:
-            raise ValueError(f"unknown bound {keyword!r}: expected one of {', '.join(_APPLIES)}")
+            raise ValueError(translatable(f"unknown bound {keyword!r}: expected one of {', '.join(_APPLIES)}"))
         if types.isdisjoint(_APPLIES[keyword]):
-            raise ValueError(f"the bound {keyword!r} says nothing about this type")
-    if "pattern" in bounds:
-        if "pattern" in schema:
-            raise ValueError("this type has a pattern of its own")
-        check_pattern(bounds["pattern"])
+            raise ValueError(translatable(f"the bound {keyword!r} says nothing about this type"))
+    if "pattern" in bounds and "pattern" in schema:
+        raise ValueError(translatable("this type has a pattern of its own"))
     _check_values(bounds)
     return bounds
 
@@ -107,6 +52,12 @@ def _check_values(bounds: dict[str, Any]) -> None:
         Draft202012Validator.check_schema(bounds)
     except SchemaError as error:
         raise ValueError(f"the bound {'.'.join(map(str, error.path))!r} does not fit: {error.message}") from error
+    except (RecursionError, OverflowError) as error:
+        raise ValueError(translatable(f"expected a valid regular expression: {error}")) from error
+    pattern = bounds.get("pattern", "")
+    # A costly one is refused with the whole schema. What the linear engine lacks, one that backtracks would match.
+    if not expressions.is_costly(pattern) and expressions.compiled(pattern) is None:
+        raise ValueError(translatable("expected a pattern without look-around or back references"))
 
 
 _EMPTY: dict[str, Any] = {"list": [], "dict": {}}
@@ -165,7 +116,7 @@ _REFUSED = {
     "bytes": "use str instead: JSON has no bytes",
     "object": "use Any instead",
 }
-_LITERALS = "expected texts, whole numbers, True, False or None in Literal[...]"
+_LITERALS = translatable("expected texts, whole numbers, True, False or None in Literal[...]")
 _JSON_TYPES: tuple[tuple[type, str], ...] = (
     (bool, "boolean"),
     (int, "integer"),

@@ -1,11 +1,16 @@
-"""Coercion of a call's arguments, which are JSON, to the values that `run` expects, by the formats of texts."""
+"""Coercion of a call's arguments, which are JSON, to the values that `run` expects: dates, decimals and records.
+
+Texts become values by their formats before the call; a record is made inside the sandbox, by a few lines that are put
+after the author's.
+"""
 
 import re
+from collections.abc import Collection, Iterator, Mapping
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any, NoReturn
 
-from jsonschema import Draft202012Validator
+from hitlchat.gate.schema import Validator
 
 Schema = dict[str, Any]
 
@@ -34,7 +39,7 @@ def coerce(schema: Schema, arguments: Arguments) -> Arguments:
 
 def problem(schema: Schema, value: Any) -> str:
     """Return why `value` is not what `schema` describes, formats included; empty if it is."""
-    errors = [error.message for error in Draft202012Validator(schema).iter_errors(value)]
+    errors = [error.message for error in Validator(schema).iter_errors(value)]
     if errors:
         return str(errors[0])
     try:
@@ -81,3 +86,58 @@ def _from_text(form: str, text: str) -> Any:
 
 def _refuse(value: Any, expected: str) -> NoReturn:
     raise ValueError(f"{value!r} is not {expected}")
+
+
+def entry_of(function: str) -> str:
+    """Return what is to be called in place of `function`, which takes records."""
+    return f"_hitl_{function}"
+
+
+def glue(function: str, schema: Mapping[str, Any], records: Collection[str], *, is_async: bool) -> str:
+    """Lines to put after the author's code: its `entry_of`, which makes the records and then calls `function`.
+
+    `schema` is the input schema; a part of it whose title is in `records` is one. Empty when there is none.
+    """
+    used = {part["title"]: part for part in _parts(schema) if part.get("title") in records}
+    if not used:
+        return ""
+    makers = "".join(_maker(f"_hitl_make_{name}", part, f"{name}(**value)", used) for name, part in used.items())
+    call = f"{'await ' * is_async}{function}(**value)"
+    entry = _maker(entry_of(function), schema, call, used).replace("(value)", "(**value)", 1)
+    return f"\n\n{makers}{'async ' * is_async}{entry}"
+
+
+def _maker(function: str, schema: Mapping[str, Any], last: str, records: Collection[str]) -> str:
+    lines = [f"def {function}(value):", "    value = dict(value)"]
+    for key, part in schema.get("properties", {}).items():
+        if made := _made(part, f"value[{key!r}]", records):
+            lines += [f"    if {key!r} in value:", f"        value[{key!r}] = {made}"]
+    return "\n".join([*lines, f"    return {last}"]) + "\n\n\n"
+
+
+def _made(schema: Mapping[str, Any], value: str, records: Collection[str]) -> str:
+    """An expression for `value` with its records made; empty when it holds none."""
+    if schema.get("title") in records:
+        return f"_hitl_make_{schema['title']}({value})"
+    for key, many in _MANY.items():
+        part = schema.get(key)
+        if isinstance(part, dict) and (made := _made(part, "item", records)):
+            return many.format(made, value)
+    for branch in schema.get("anyOf", []):
+        if made := _made(branch, value, records):
+            return f"({made} if isinstance({value}, {'list' if 'items' in branch else 'dict'}) else {value})"
+    return ""
+
+
+_MANY = {"items": "[{0} for item in {1}]", "additionalProperties": "{{key: {0} for key, item in {1}.items()}}"}
+
+
+def _parts(schema: object) -> Iterator[Mapping[str, Any]]:
+    if isinstance(schema, Mapping):
+        if schema.get("type") == "object":
+            yield schema
+        for part in schema.values():
+            yield from _parts(part)
+    elif isinstance(schema, list):
+        for part in schema:
+            yield from _parts(part)

@@ -1,63 +1,18 @@
-"""The signature of a tool's `run` is the schema of its arguments; reading it runs nothing of the tool."""
+"""The signature of a tool's `run`, and of its `preview`, as the schema of its arguments; reading it runs nothing."""
 
 import ast
-import inspect
 import json
 import re
-from collections.abc import Collection, Iterator
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
 from functools import lru_cache
 from typing import Any
 
-from tools_studio.language import annotations, records
+from hitlchat.base import docstrings
+from tools_studio.language import annotations, coercion
 from tools_studio.language.annotations import Types
 from tools_studio.language.coercion import Schema
-from tools_studio.language.snippet import SignatureError, cut
-
-_FIELD = re.compile(r"(\s*):param\s+(?:\S+\s+){0,3}?(\w+)\s*:\s*(.*)")
-_PLAIN = re.compile(r"(\s*)(?:[-*]\s+)?`{0,2}(\w+)`{0,2}(?:\s*\([^()]*\))?\s*:\s*(.*)")
-_HEADING = re.compile(r"\s*(?:args|arguments|parameters|params)\s*:?\s*", re.IGNORECASE)
-
-
-@dataclass
-class Text:
-    """The prose of a docstring, and the description of each parameter it mentions."""
-
-    prose: list[str] = field(default_factory=list)
-    parameters: dict[str, str] = field(default_factory=dict)
-
-    @property
-    def title(self) -> str:
-        """The first line."""
-        return self.prose[0].strip() if self.prose else ""
-
-    @property
-    def description(self) -> str:
-        """All of it but the parameters."""
-        return "\n".join(self.prose).strip()
-
-
-def read_docstring(docstring: str, names: Collection[str]) -> Text:
-    """Split `docstring` into prose and the parameters among `names`: Google, reST or plain `name: text` lines.
-
-    A line that is indented deeper than the parameter above it continues that parameter.
-    """
-    text = Text()
-    current, margin = "", 0
-    for line in inspect.cleandoc(docstring).splitlines():
-        match = _FIELD.fullmatch(line) or _PLAIN.fullmatch(line)
-        indent = len(line) - len(line.lstrip())
-        if match and match[2] in names:
-            current, margin = match[2], indent
-            text.parameters[current] = match[3].strip()
-        elif current and line.strip() and indent > margin:
-            text.parameters[current] = f"{text.parameters[current]} {line.strip()}".strip()
-        else:
-            current = ""
-            if not _HEADING.fullmatch(line):
-                text.prose.append(line.rstrip())
-    return text
-
+from tools_studio.language.snippet import SignatureError, Snippet, cut, records
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 _NAME_CAP = 64  # what the providers of models accept as the name of a property
@@ -80,17 +35,17 @@ class Signature:
 
     @property
     def glue(self) -> str:
-        """Lines to run after the author's, when arguments of `run` are records; see `records.glue`."""
+        """Lines to run after the author's, when arguments of `run` are records; see `coercion.glue`."""
         return self.glue_for("run")
 
     def glue_for(self, name: str) -> str:
-        return records.glue(name, self.input_schema, self.records, is_async=self.is_async)
+        return coercion.glue(name, self.input_schema, self.records, is_async=self.is_async)
 
 
 def read(source: str, name: str = "run") -> Signature:
     """The signature of the one top-level `name` of `source`, or SignatureError with the line to look at."""
     snippet = cut(source, name)
-    types = Types(records.read(source))
+    types = Types(records(source))
     types.read_records()
     try:
         signature = _signature(snippet.function, types)
@@ -106,13 +61,14 @@ def read(source: str, name: str = "run") -> Signature:
 def runnable(source: str, name: str = "run") -> tuple[str, str]:
     """The code to run and the name of the function to call: `name`, or what makes its records first."""
     glue = read(source, name).glue_for(name) if "dataclass" in source else ""
-    return source + glue, records.entry_of(name) if glue else name
+    return source + glue, coercion.entry_of(name) if glue else name
 
 
 def _signature(function: Function, types: Types) -> Signature:
     _check_shape(function.args)
     parameters = list(_parameters(function.args))
-    text = read_docstring(ast.get_docstring(function) or "", [argument.arg for argument, _ in parameters])
+    names = [argument.arg for argument, _ in parameters]
+    text = docstrings.read(ast.get_docstring(function) or "", names, docstrings.AUTHORED)
     properties = {
         argument.arg: _property(argument, default, types, text.parameters.get(argument.arg, ""))
         for argument, default in parameters
@@ -136,7 +92,8 @@ def _check_shape(arguments: ast.arguments) -> None:
     """Every argument must have a name of its own: a call is an object of named values."""
     for extra, stars in ((arguments.vararg, "*"), (arguments.kwarg, "**")):
         if extra:
-            raise SignatureError(f"expected named parameters only, not `{stars}{extra.arg}`", extra.lineno)
+            written = f"{stars}{extra.arg}"
+            raise SignatureError(f"expected named parameters only, not `{written}`", extra.lineno)
     if arguments.posonlyargs:
         first = arguments.posonlyargs[0]
         raise SignatureError(f"the parameter {first.arg!r} is positional-only: remove the `/`", first.lineno)
@@ -177,3 +134,36 @@ def _check_storable(signature: Signature) -> None:
         raise SignatureError("a text in the header of `run` has a lone surrogate") from error
     if "\\u0000" in text:
         raise SignatureError("a text in the header of `run` has a null character")
+
+
+PREVIEW = "preview"
+_LOOKS_LIKE_IT = re.compile(rf"^(?:async[ \t]+)?def[ \t]+{PREVIEW}\b", re.MULTILINE)
+
+
+@lru_cache(maxsize=64)
+def preview_of(code: str) -> Snippet | None:
+    """The top-level function `preview`; None if there is none, or none that could be called."""
+    if not _LOOKS_LIKE_IT.search(code):
+        return None
+    try:
+        return cut(code, PREVIEW)
+    except SignatureError:
+        return None
+
+
+def check_preview(code: str, run: Signature) -> None:
+    """SignatureError: there is a `preview`, but it cannot be called in place of `run`."""
+    if not _LOOKS_LIKE_IT.search(code):
+        return
+    found = read(code, PREVIEW)
+    if _taken(found) != _taken(run):
+        raise SignatureError(
+            "expected `preview` with the parameters of `run`: the same names, types and defaults in the same order",
+            cut(code, PREVIEW).offset + 1,
+        )
+
+
+def _taken(found: Signature) -> list[tuple[str, dict[str, object]]]:
+    """Return what they are called and take; how they are described may differ."""
+    properties = found.input_schema["properties"].items()
+    return [(name, {key: value for key, value in part.items() if key != "description"}) for name, part in properties]

@@ -1,4 +1,4 @@
-"""Cut the header and the docstring of `run` or `preview` out of a tool's source, without parsing the rest of it.
+"""Cut the header of `run` or `preview`, and the dataclasses, out of a tool's source, without parsing the rest of it.
 
 Hostile text can crash the parser of CPython, so the whole module goes only through `tokenize`; what reaches `ast.parse`
 is a few kilobytes at most.
@@ -14,6 +14,7 @@ from itertools import pairwise
 
 SOURCE_CAP = 64 * 1024
 SNIPPET_CAP = 8 * 1024
+MOST_RECORDS = 20
 
 Tokens = list[tokenize.TokenInfo]
 _LAYOUT = {tokenize.NL, tokenize.COMMENT, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
@@ -184,3 +185,75 @@ def _parse(code: str, row: int, name: str) -> ast.FunctionDef | ast.AsyncFunctio
     if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
         raise SignatureError(f"expected `def {name}(...)`", row)
     return node
+
+
+@dataclass(frozen=True)
+class Record:
+    """A dataclass: its fields in order, each with its annotation and default; lines count as in the author's source."""
+
+    name: str
+    description: str
+    fields: tuple[ast.AnnAssign, ...]
+    line: int
+
+
+def records(source: str) -> dict[str, Record]:
+    """The dataclasses of `source` by name. SignatureError: one cannot be read."""
+    text = plain(source)
+    lines = list(logical_lines(text))
+    starts = [number for number, line in enumerate(lines) if _is_dataclass(lines, number, line)]
+    if len(starts) > MOST_RECORDS:
+        raise SignatureError(f"at most {MOST_RECORDS} dataclasses can be read", lines[starts[MOST_RECORDS]].row)
+    found = [_record(text, lines, number) for number in starts]
+    return {record.name: record for record in found}
+
+
+def _is_dataclass(lines: list[Line], number: int, line: Line) -> bool:
+    decorator = lines[number - 1].words if number else []
+    return line.depth == 0 and line.words[0] == "class" and decorator[:1] == ["@"] and "dataclass" in decorator
+
+
+def _record(text: str, lines: list[Line], number: int) -> Record:
+    header = lines[number]
+    name = header.words[1] if len(header.words) > 1 else ""
+    body = [line for line in _body(lines, number) if _is_field(line)]
+    written = "\n".join(between(text, line.tokens[0], line.tokens[-1]) for line in body)
+    if len(written.encode("utf-8", "replace")) > SNIPPET_CAP:
+        raise SignatureError(f"the fields of {name} take more than {SNIPPET_CAP // 1024} KB", header.row)
+    fields = tuple(_field(text, line) for line in body)
+    return Record(name, _record_docstring(lines, number), fields, header.row)
+
+
+def _body(lines: list[Line], number: int) -> Iterator[Line]:
+    for line in lines[number + 1 :]:
+        if line.depth == 0:
+            return
+        if line.depth == 1:
+            yield line
+
+
+def _is_field(line: Line) -> bool:
+    return len(line.words) > 2 and line.words[0].isidentifier() and line.words[1] == ":"
+
+
+def _field(text: str, line: Line) -> ast.AnnAssign:
+    code = between(text, line.tokens[0], line.tokens[-1])
+    try:
+        (node,) = ast.parse(code).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise SignatureError("expected a field such as `count: int = 1`", line.row) from error
+    if not isinstance(node, ast.AnnAssign):
+        raise SignatureError("expected a field such as `count: int = 1`", line.row)
+    ast.increment_lineno(node, line.row - 1)
+    return node
+
+
+def _record_docstring(lines: list[Line], number: int) -> str:
+    first = next(_body(lines, number), None)
+    if first is None or len(first.tokens) != 1 or first.words[0][-1:] not in ("'", '"'):
+        return ""
+    try:
+        value = ast.literal_eval(first.tokens[0].string)
+    except (ValueError, SyntaxError):
+        return ""
+    return " ".join(value.split()) if isinstance(value, str) else ""

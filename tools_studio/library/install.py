@@ -6,15 +6,15 @@ from dataclasses import replace
 
 from django.db import transaction
 
-from hitlchat.gate import loosening, tools, withdraw
+from hitlchat.gate import loosening, stopping, tools
 from hitlchat.gate.actor import SYSTEM
 from hitlchat.gate.models import HitlMode, Tool
 from tools_studio import authoring
-from tools_studio.drafts import AuthoringError, Draft, draft_of
 from tools_studio.library import record
 from tools_studio.library.catalogue import TOOLS, ShippedTool
 from tools_studio.library.record import fingerprint
 from tools_studio.models import Script, Shipment
+from tools_studio.spec import AuthoringError, Draft, draft_of
 from tools_studio.variables import Variable
 
 logger = logging.getLogger(__name__)
@@ -29,7 +29,7 @@ def revoke(script: Script, reason: str) -> None:
         return
     with transaction.atomic():
         Script.objects.filter(pk=script.pk).update(revoked=reason)
-        withdraw.withdraw_tool(script.tool.pk, actor=SYSTEM, why="the tool was revoked")
+        stopping.withdraw_tool(script.tool.pk, actor=SYSTEM, why="the tool was revoked")
         authoring.unpublish(script.tool, SYSTEM)
     logger.error("The shipped tool %s was revoked: %s", script.tool.name, reason)
 
@@ -46,6 +46,8 @@ def revoke_changed() -> None:
             revoke(script, ROW_CHANGED)
 
 
+# The fields of a tool that an update brings along, beside its code.
+WORDS_AND_POWERS = ("title", "group", "category", "tags", "capabilities", "prompt_template", "example")
 # The first six tools, installed before fingerprints were kept beside an installed tool.
 EARLIER = frozenset(
     {
@@ -134,13 +136,8 @@ def _renew(shipped: ShippedTool, script: Script, fingerprint: str) -> None:
 def _is_current(shipped: ShippedTool, script: Script, fingerprint: str) -> bool:
     if script.author_id is not None:  # a person chose its words
         return record.fingerprint(script.code, script.capabilities) == fingerprint
-    tool = script.tool
-    stored = (script.code, script.group, script.category, tuple(script.tags), script.capabilities)
-    said = (tool.title, tool.prompt_template, tool.example)
-    return (stored, said) == (
-        (shipped.source, shipped.group, shipped.category, shipped.tags, shipped.capabilities),
-        (shipped.title, shipped.prompt_template, shipped.example),
-    )
+    here, new = draft_of(script.tool), _draft(shipped)
+    return all(getattr(here, name) == getattr(new, name) for name in ("code", *WORDS_AND_POWERS))
 
 
 def _update(shipped: ShippedTool, script: Script) -> Draft:
@@ -166,13 +163,7 @@ def _draft(shipped: ShippedTool) -> Draft:
     return Draft(
         name=shipped.name,
         code=shipped.source,
-        title=shipped.title,
-        group=shipped.group,
-        category=shipped.category,
-        tags=shipped.tags,
-        capabilities=shipped.capabilities,
         hitl_mode=shipped.hitl_mode,
-        prompt_template=shipped.prompt_template,
-        example=shipped.example,
         variables=tuple(Variable(name, secret, value) for name, secret, value in shipped.variables),
+        **{name: getattr(shipped, name) for name in WORDS_AND_POWERS},
     )

@@ -9,8 +9,15 @@ from typing import get_args
 from httpx2 import URL, InvalidURL
 
 from hitlchat.outbound.addresses import Address, is_local, is_local_name, is_metadata_name, is_public, literal
-from tools_studio.capabilities import FETCH_METHODS, MOST_BYTES, MOST_REDIRECTS, MOST_SECONDS, READING_METHODS, Fetch
-from tools_studio.capabilities.declared import FetchMode
+from tools_studio.capabilities import (
+    FETCH_METHODS,
+    MOST_BYTES,
+    MOST_REDIRECTS,
+    MOST_SECONDS,
+    READING_METHODS,
+    Fetch,
+    FetchMode,
+)
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
 URL_CHARS = 8192

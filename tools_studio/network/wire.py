@@ -3,25 +3,19 @@
 import asyncio
 import json as jsons
 import re
-import socket
 import ssl
 import zlib
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from ipaddress import ip_address
 from typing import Any
 
 from httpcore2 import (
-    SOCKET_OPTION,
     URL,
-    AnyIOBackend,
     AsyncHTTPConnection,
-    AsyncNetworkBackend,
     AsyncNetworkStream,
     ConnectError,
-    ConnectTimeout,
     NetworkError,
     Origin,
     ProtocolError,
@@ -29,8 +23,7 @@ from httpcore2 import (
     TimeoutException,
 )
 
-from hitlchat.outbound.addresses import Address, literal
-from hitlchat.outbound.tls import tls
+from hitlchat.outbound.network import PinnedNetwork, StreamAround, look_up, tls
 from hitlchat.sandbox.limits import in_words
 from tools_studio.network.policy import FetchPolicy, Place
 from tools_studio.network.request import Asked, Credential, shown
@@ -45,7 +38,7 @@ async def resolve(policy: FetchPolicy, place: Place, called: str) -> list[str]:
     PermissionError: the policy does not allow this. ValueError: `called`, as errors name the place, was not found.
     """
     policy.require(place)
-    found = await _look_up(place)
+    found = await look_up(place.host, place.port, _THREADS)
     if not found:
         raise ValueError(f"{called} was not found")
     for address in found:
@@ -54,23 +47,7 @@ async def resolve(policy: FetchPolicy, place: Place, called: str) -> list[str]:
     return [str(address) for address in found]
 
 
-async def _look_up(place: Place) -> list[Address]:
-    if address := literal(place.host):
-        return [address]
-    loop = asyncio.get_running_loop()
-    try:
-        return await loop.run_in_executor(_THREADS, _ask_resolver, place.host, place.port)
-    except (OSError, UnicodeError):
-        return []
-
-
-def _ask_resolver(host: str, port: int) -> list[Address]:
-    infos = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return list(dict.fromkeys(ip_address(str(info[4][0]).partition("%")[0]) for info in infos))
-
-
 CONNECT_SECONDS = 5.0
-MOST_ATTEMPTS = 4
 # Headers, and the framing of bodies that come in small pieces.
 OVERHEAD_BYTES = 128 * 1024
 
@@ -116,59 +93,27 @@ async def sent(asked: Asked, addresses: Sequence[str], wire: Wire) -> AsyncItera
         yield response
 
 
-class _Pinned(AsyncNetworkBackend):
-    """Connects to the given addresses, one after the other, whatever name it is told: nobody resolves again."""
-
+class _Pinned(PinnedNetwork):
     def __init__(self, addresses: Sequence[str], wire: Wire) -> None:
-        self._addresses, self._wire, self._network = addresses[:MOST_ATTEMPTS], wire, AnyIOBackend()
+        super().__init__(addresses)
+        self._wire = wire
 
-    async def connect_tcp(
-        self,
-        host: str,  # noqa: ARG002
-        port: int,
-        timeout: float | None = None,  # noqa: ASYNC109
-        local_address: str | None = None,  # noqa: ARG002
-        socket_options: Iterable[SOCKET_OPTION] | None = None,  # noqa: ARG002
-    ) -> AsyncNetworkStream:
-        *others, last = self._addresses
-        for address in others:
-            try:
-                return _Counted(await self._network.connect_tcp(address, port, timeout), self._wire)
-            except (ConnectError, ConnectTimeout):
-                continue
-        return _Counted(await self._network.connect_tcp(last, port, timeout), self._wire)
+    async def connect_tcp(self, *where: Any, **how: Any) -> AsyncNetworkStream:
+        return _Counted(await super().connect_tcp(*where, **how), self._wire)
 
 
-class _Counted(AsyncNetworkStream):
+class _Counted(StreamAround):
     def __init__(self, stream: AsyncNetworkStream, wire: Wire) -> None:
-        self._stream, self._wire = stream, wire
+        super().__init__(stream)
+        self._wire = wire
+
+    def _like(self, stream: AsyncNetworkStream) -> AsyncNetworkStream:
+        return _Counted(stream, self._wire)
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109
-        data = await self._stream.read(max_bytes, timeout)
+        data = await super().read(max_bytes, timeout)
         self._wire.count(len(data))
         return data
-
-    async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ASYNC109
-        await self._stream.write(buffer, timeout)
-
-    async def aclose(self) -> None:
-        await self._stream.aclose()
-
-    async def start_tls(
-        self,
-        ssl_context: ssl.SSLContext,
-        server_hostname: str | None = None,
-        timeout: float | None = None,  # noqa: ASYNC109
-    ) -> AsyncNetworkStream:
-        try:
-            return _Counted(await self._stream.start_tls(ssl_context, server_hostname, timeout), self._wire)
-        except BaseException:
-            # Also when cancelled: nobody else knows of the connection yet.
-            await self._stream.aclose()
-            raise
-
-    def get_extra_info(self, info: str) -> Any:
-        return self._stream.get_extra_info(info)
 
 
 @asynccontextmanager

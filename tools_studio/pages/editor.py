@@ -16,39 +16,26 @@ from hitlchat.gate.actor import actor_of
 from hitlchat.gate.loosening import NotConfirmed
 from hitlchat.gate.models import Tool
 from tools_studio import authoring, inspection
-from tools_studio.drafts import AuthoringError, Draft, draft_of
+from tools_studio.authoring import free_name
 from tools_studio.models import ScriptVersion
 from tools_studio.pages import page
 from tools_studio.pages.forms import ToolForm, declared
 from tools_studio.pages.listing import side
 from tools_studio.pages.page import author_only, authored
+from tools_studio.spec import AuthoringError, Draft, draft_of
 from tools_studio.starters import STARTERS, Starter
 
-LONGEST_NAME = 64
 
-
-def of(tool: Tool) -> Draft:
-    """Everything but the secrets' values, under a name that is free."""
+def copy_of(tool: Tool) -> Draft:
+    """Return everything but the secrets' values, under a name that is free."""
     draft = draft_of(tool)
-    return replace(draft, name=_first_free(tool.name, "_copy", 1), title=draft.title and f"{draft.title} (copy)"[:120])
+    return replace(
+        draft, name=free_name(tool.name, _names(), "_copy", 1), title=draft.title and f"{draft.title} (copy)"[:120]
+    )
 
 
-def free(name: str) -> str:
-    """`name`, with a number if it is taken."""
-    return _first_free(name, "_", 2) if Tool.objects.filter(name=name).exists() else name
-
-
-def _first_free(name: str, ending: str, first: int) -> str:
-    taken = set(Tool.objects.filter(name__startswith=name[: LONGEST_NAME - 8]).values_list("name", flat=True))
-    number = first
-    while (found := _ended(name, ending, number)) in taken:
-        number += 1
-    return found
-
-
-def _ended(name: str, ending: str, number: int) -> str:
-    whole = ending if number == 1 else f"{ending}{number}"
-    return name[: LONGEST_NAME - len(whole)] + whole
+def _names() -> set[str]:
+    return {*Tool.objects.values_list("name", flat=True)}
 
 
 class Stale(Exception):
@@ -87,11 +74,11 @@ def new(request: HttpRequest) -> HttpResponse:
 def _beginning(request: HttpRequest) -> tuple[Starter | None, Draft]:
     """Return what a new tool starts as: a copy of another one, a template, or the plain function."""
     if name := request.GET.get("from", ""):
-        return None, of(authored(name))
+        return None, copy_of(authored(name))
     key = request.GET.get("template", "")
     found = next((starter for starter in STARTERS if starter.key == key), None)
     if found is not None:
-        return found, replace(found.draft, name=free(found.draft.name))
+        return found, replace(found.draft, name=free_name(found.draft.name, _names()))
     if key:
         raise Http404(f"there is no template {key!r}")
     return None, replace(STARTERS[0].draft, name="")

@@ -6,6 +6,7 @@ from typing import Any
 
 from django import forms
 from django.http import QueryDict
+from django.utils.translation import gettext_noop
 from django_ace import AceWidget
 
 from hitlchat.gate import loosening
@@ -13,11 +14,11 @@ from hitlchat.gate.deciders import what_signed_in_only_means
 from hitlchat.gate.loosening import Guard, guard_of
 from hitlchat.gate.models import DEFAULT_PROMPT, LONGEST_DEADLINE, HitlMode, Tool
 from hitlchat.secrets.references import REFERENCE
-from tools_studio import capabilities, cases, drafts
+from tools_studio import capabilities, cases, spec
 from tools_studio.capabilities import FETCH_METHODS, MOST_BYTES, MOST_REDIRECTS, MOST_SECONDS, CapabilityError, Fetch
-from tools_studio.drafts import MOST_TAGS, Draft
 from tools_studio.models import Category
-from tools_studio.variables import Kept, Variable, resolve
+from tools_studio.spec import LONGEST, MOST_TAGS, Draft
+from tools_studio.variables import Stored, Variable, resolve
 
 NAME, KIND, VALUE = "variable-name", "variable-kind", "variable-value"
 SPARE = 2
@@ -39,7 +40,7 @@ class Row:
         return not (self.name or self.value or self.again)
 
 
-def of(variables: Iterable[Variable], standing: Mapping[str, Kept]) -> list[Row]:
+def of(variables: Iterable[Variable], standing: Mapping[str, Stored]) -> list[Row]:
     """The rows for variables as they are stored, and some to fill in; a stored secret's value is None in them."""
     missing = resolve(standing.values()).missing
     rows = [
@@ -49,7 +50,7 @@ def of(variables: Iterable[Variable], standing: Mapping[str, Kept]) -> list[Row]
     return rows + [Row()] * SPARE
 
 
-def typed(data: Mapping[str, Any], standing: Mapping[str, Kept]) -> list[Row]:
+def typed(data: Mapping[str, Any], standing: Mapping[str, Stored]) -> list[Row]:
     """The rows as they were posted. A secret that was typed is not sent back, so it has to be typed again."""
     rows = []
     for each in variables(data):
@@ -75,15 +76,20 @@ def variables(data: Mapping[str, Any]) -> tuple[Variable, ...]:
     )
 
 
-def _is_kept(variable: Variable, standing: Mapping[str, Kept]) -> bool:
+def _is_kept(variable: Variable, standing: Mapping[str, Stored]) -> bool:
     stored = standing.get(variable.name)
     return bool(variable.secret and stored and stored.secret and stored.value and not REFERENCE.fullmatch(stored.value))
 
 
 FLAGS = ("store", "secrets", "now", "random", "sleep", "destructive")
 METHODS = tuple((method, method) for method in FETCH_METHODS)
-FETCH_MODES = (("", "Off"), ("public", "Public"), ("allowlist", "Named hosts"), ("open", "Open"))
-FILES_MODES = (("", "Off"), ("read", "Read"), ("write", "Read and write"))
+FETCH_MODES = (
+    ("", gettext_noop("Off")),
+    ("public", gettext_noop("Public")),
+    ("allowlist", gettext_noop("Named hosts")),
+    ("open", gettext_noop("Open")),
+)
+FILES_MODES = (("", gettext_noop("Off")), ("read", gettext_noop("Read")), ("write", gettext_noop("Read and write")))
 PLAIN = Fetch("public")
 
 # The form's field for each dotted place in a declaration.
@@ -235,14 +241,18 @@ def _number(typed: object, default: float) -> object:
     return text
 
 
+# The fields of a tool that have one field of the form each; the others are put together from several.
+AS_TYPED = [name for name in spec.KEYS if name not in ("tags", "capabilities", "example", "variables")]
+
+
 class ToolForm(PowersForm):
     """`example` are the arguments to keep with the draft, as far as its signature takes them."""
 
     name = forms.CharField(max_length=64, help_text="Letters, digits, _ and -: the model calls it by this name.")
-    title = forms.CharField(max_length=120, required=False, help_text="For people, in lists.")
+    title = forms.CharField(max_length=LONGEST["title"], required=False, help_text="For people, in lists.")
     description = forms.CharField(
         required=False,
-        max_length=4000,
+        max_length=LONGEST["description"],
         widget=forms.Textarea(attrs={"rows": 2}),
         help_text="What the model is told. Empty: the docstring of run().",
     )
@@ -270,14 +280,14 @@ class ToolForm(PowersForm):
     hitl_mode = forms.ChoiceField(label="HITL mode", choices=HitlMode.choices, widget=forms.RadioSelect, required=False)
     condition = forms.CharField(
         required=False,
-        max_length=2000,
+        max_length=LONGEST["condition"],
         label="Ask when",
         widget=forms.Textarea(attrs={"rows": 2, "placeholder": 'float(args["amount"]) > 100', "class": "mono"}),
-        help_text="A Python expression over args. Where it is true the call asks.",
+        help_text="A Python expression over args and caller. Where it is true the call asks.",
     )
     prompt_template = forms.CharField(
         required=False,
-        max_length=500,
+        max_length=LONGEST["prompt_template"],
         label="Approval prompt",
         widget=forms.Textarea(attrs={"rows": 2, "placeholder": DEFAULT_PROMPT}),
         help_text="With {toolName}, {args} or {args.NAME} filled in.",
@@ -301,7 +311,7 @@ class ToolForm(PowersForm):
         self.tool = tool
         self.example = draft.example
         self.asks_to_lower = False
-        standing: Mapping[str, Kept] = drafts.kept(tool.script) if tool else {}
+        standing: Mapping[str, Stored] = spec.stored_variables(tool.script) if tool else {}
         shown = of(draft.variables, standing) if data is None else typed(data, standing)
         self.rows: list[Row] = shown
         self.fields["signed_in_only"].help_text = what_signed_in_only_means()
@@ -334,23 +344,12 @@ class ToolForm(PowersForm):
 
     def draft(self) -> Draft:
         """The draft of a valid form."""
-        data = self.cleaned_data
-        code = data["code"].replace("\r\n", "\n")
+        typed = {name: _lines_ended(self.cleaned_data[name]) for name in AS_TYPED}
         return Draft(
-            name=data["name"],
-            title=data["title"],
-            description=data["description"].replace("\r\n", "\n"),
-            group=data["group"],
-            category=data["category"],
-            tags=tags(data["tags"]),
-            code=code,
-            capabilities=declared(data),
-            hitl_mode=data["hitl_mode"] or None,
-            condition=data["condition"].replace("\r\n", "\n"),
-            prompt_template=data["prompt_template"].replace("\r\n", "\n"),
-            deadline_seconds=data["deadline_seconds"],
-            signed_in_only=data["signed_in_only"],
-            example=cases.fitting(self.example, code),
+            **typed | {"hitl_mode": typed["hitl_mode"] or None},
+            tags=tags(self.cleaned_data["tags"]),
+            capabilities=declared(self.cleaned_data),
+            example=cases.fitting(self.example, typed["code"]),
             variables=variables(self.data),
         )
 
@@ -370,21 +369,17 @@ def tags(typed: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(word for word in words if word))
 
 
+def _lines_ended(value: Any) -> Any:
+    """Return text with line feeds alone: a browser sends each line's end as two characters."""
+    return value.replace("\r\n", "\n") if isinstance(value, str) else value
+
+
 def initial(draft: Draft, tool: Tool | None) -> dict[str, Any]:
     """The form's values for a draft."""
     return {
-        "name": draft.name,
-        "title": draft.title,
-        "description": draft.description,
-        "group": draft.group,
-        "category": draft.category,
-        "tags": ", ".join(draft.tags),
-        "code": draft.code,
+        **{name: getattr(draft, name) for name in AS_TYPED},
         "hitl_mode": draft.hitl_mode or "",
-        "condition": draft.condition,
-        "prompt_template": draft.prompt_template,
-        "deadline_seconds": draft.deadline_seconds,
-        "signed_in_only": draft.signed_in_only,
+        "tags": ", ".join(draft.tags),
         "made_from": tool.script.version if tool else None,
         **initial_powers(draft.capabilities),
     }

@@ -9,23 +9,29 @@ from urllib.parse import urlencode
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 from django.urls import NoReverseMatch, reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from hitlchat.accounts.access import person
 from hitlchat.accounts.roles import may_administer
 from hitlchat.gate.card import RISK_LABELS
 from hitlchat.gate.models import HitlMode, Tool
+from hitlchat.gate.tools import listed
 from tools_studio import cases
-from tools_studio.drafts import SOURCE
 from tools_studio.models import Category, Script
+from tools_studio.spec import SOURCE
 
 STATES = (
-    ("published", "Published"), ("tested", "Tested"), ("draft", "Draft"), ("shipped", "Ships with hitlchat"),
-    ("revoked", "Revoked"),
+    ("published", gettext_noop("Published")), ("tested", gettext_noop("Tested")), ("draft", gettext_noop("Draft")),
+    ("shipped", gettext_noop("Ships with hitlchat")), ("revoked", gettext_noop("Revoked")),
 )  # fmt: skip
-RISKS = tuple((str(level), f"L{level} {label}") for level, label in enumerate(RISK_LABELS))
 # What tools of other sources are listed under, and the page each of them has.
-OTHER_GROUPS = {"project": "This server's own project", "upstream": "Upstream servers"}
-OTHER_PAGES = {"project": "project-tool", "upstream": "servers:alias"}
+OTHER_GROUPS = {
+    "project": gettext_noop("This server's own project"),
+    "upstream": gettext_noop("Upstream servers"),
+    "agent": gettext_noop("Agents"),
+}
+OTHER_PAGES = {"project": "project-tool", "upstream": "servers:alias", "agent": "agents:one"}
 FOR_ADMINISTRATORS = {"upstream"}
 # What no line of the list needs; a page of sixty tools would carry their whole code.
 UNUSED = ("input_schema", "output_schema", "description", "facts", "example", "condition", "prompt_template")
@@ -107,13 +113,13 @@ def side(request: HttpRequest, current: Tool | None = None) -> dict[str, Any]:
         found = [line for line in found if line.script and wanted.tag in line.script.tags]
     return {
         "section": "studio", "filters": wanted, "groups": _groups(found, current), "shown": len(found),
-        "total": Tool.objects.count(), "selects": _selects(wanted, _tags()),
+        "total": listed().count(), "selects": _selects(wanted, _tags()),
         "may_administer": administers,
     }  # fmt: skip
 
 
 def _all() -> QuerySet[Tool]:
-    tools = Tool.objects.select_related("script").defer(*UNUSED, "script__code", "script__capabilities")
+    tools = listed().select_related("script").defer(*UNUSED, "script__code", "script__capabilities")
     return cases.with_tested(tools)
 
 
@@ -160,11 +166,17 @@ def _tags() -> list[str]:
     return sorted({tag for tags in kept for tag in tags})
 
 
+def _risks() -> list[tuple[str, str]]:
+    return [(str(level), f"L{level} {_(label)}") for level, label in enumerate(RISK_LABELS)]
+
+
 def _selects(wanted: Filters, tags: list[str]) -> list[Select]:
     return [
-        Select("category", "Category", "Any category", wanted.category, list(Category.choices)),
-        Select("tag", "Tag", "Any tag", wanted.tag, [(tag, tag) for tag in tags]),
-        Select("mode", "HITL mode", "Any mode", wanted.mode, list(HitlMode.choices)),
-        Select("state", "State", "Any state", wanted.state, list(STATES)),
-        Select("risk", "Risk", "Any risk", wanted.risk, list(RISKS)),
+        Select(
+            "category", gettext_noop("Category"), gettext_noop("Any category"), wanted.category, list(Category.choices)
+        ),
+        Select("tag", gettext_noop("Tag"), gettext_noop("Any tag"), wanted.tag, [(tag, tag) for tag in tags]),
+        Select("mode", gettext_noop("HITL mode"), gettext_noop("Any mode"), wanted.mode, list(HitlMode.choices)),
+        Select("state", gettext_noop("State"), gettext_noop("Any state"), wanted.state, list(STATES)),
+        Select("risk", gettext_noop("Risk"), gettext_noop("Any risk"), wanted.risk, _risks()),
     ]

@@ -1,55 +1,43 @@
 """The page of a tool beside its form, who may see it, and where it stands between its draft and the catalog."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import wraps
 from typing import Any
 
-from django.contrib.auth.decorators import login_required
-from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest
 from django.shortcuts import get_object_or_404
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
-from hitlchat.accounts.access import person
+from hitlchat.accounts.access import only, person
 from hitlchat.accounts.roles import may_administer, may_author
 from hitlchat.gate import prompt
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.card import card
 from hitlchat.gate.models import CallerKind, Tool, ToolCall
 from hitlchat.gate.status import SETTLED, Status
-from hitlchat.gate.withdraw import NOT_STARTED
-from tools_studio import argument_form, cases, drafts, inspection, variables
-from tools_studio.drafts import SOURCE
-from tools_studio.language import checking
+from hitlchat.gate.stopping import NOT_STARTED
+from tools_studio import argument_form, cases, inspection, spec, variables
+from tools_studio.language import signature
 from tools_studio.models import Expectation, Script
 from tools_studio.pages.forms import ToolForm, declared
 from tools_studio.pages.listing import side
+from tools_studio.spec import SOURCE
 
-View = Callable[..., HttpResponse]
-Question = Callable[[Any], bool]
-
-
-def _only(may: Question) -> Callable[[View], View]:
-    def decorate(view: View) -> View:
-        @login_required
-        @wraps(view)
-        def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-            if not may(person(request)):
-                raise PermissionDenied
-            return view(request, *args, **kwargs)
-
-        return guarded
-
-    return decorate
-
-
-author_only = _only(may_author)
-administrator_only = _only(may_administer)
+author_only = only(may_author)
+administrator_only = only(may_administer)
 
 
 def authored(name: str) -> Tool:
     """The authored tool of this name, or the page that says there is none."""
     return get_object_or_404(Tool.objects.select_related("script"), name=name, source=SOURCE)
+
+
+WORDS = {
+    "revoked": gettext_noop("Revoked"),
+    "published": gettext_noop("Published"),
+    "ready": gettext_noop("Ready to publish"),
+    "draft": gettext_noop("Draft"),
+}
 
 
 @dataclass(frozen=True)
@@ -74,15 +62,13 @@ class Standing:
 
     @property
     def word(self) -> str:
-        return {"revoked": "Revoked", "published": "Published", "ready": "Ready to publish", "draft": "Draft"}[
-            self.state
-        ]
+        return WORDS[self.state]
 
 
 def standing_of(tool: Tool) -> Standing:
     """Return the standing now; the tool's script is loaded."""
     script: Script = tool.script
-    missing = dict(variables.resolve(drafts.kept(script).values()).missing)
+    missing = dict(variables.resolve(spec.stored_variables(script).values()).missing)
     passed = cases.passed(tool)
     return Standing(
         published=tool.published,
@@ -97,10 +83,10 @@ def standing_of(tool: Tool) -> Standing:
 
 def _why_not(script: Script, missing: dict[str, str], passed: ToolCall | None) -> str:
     if script.revoked:
-        return "A revoked tool must not run."
+        return _("A revoked tool must not run.")
     if missing:
-        return f"{' '.join(missing.values())} The tool stays a draft until then."
-    return "" if passed else "Run a test first: none has passed since the last edit."
+        return " ".join([*missing.values(), _("The tool stays a draft until then.")])
+    return "" if passed else _("Run a test first: none has passed since the last edit.")
 
 
 def open_calls(tool: Tool) -> tuple[int, int]:
@@ -151,7 +137,7 @@ def _of_saved(request: HttpRequest, tool: Tool) -> dict[str, Any]:
     return {
         "standing": standing_of(tool),
         "arguments": argument_form.fields(tool.input_schema, tool.example),
-        "has_preview": checking.find(script.code) is not None,
+        "has_preview": signature.preview_of(script.code) is not None,
         "prompt_example": filled if tool.example else "",
         **waiting(request, tool),
     }

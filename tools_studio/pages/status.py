@@ -10,11 +10,15 @@ from typing import Any
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.utils.formats import number_format
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop, ngettext
 from django.views.decorators.http import require_GET
 
 from hitlchat import sandbox
 from hitlchat.gate.models import ToolCall
 from hitlchat.gate.status import Status
+from hitlchat.gate.tools import AGENT
 from hitlchat.sandbox.limits import KIB, in_words
 from tools_studio.capabilities import store
 from tools_studio.pages.listing import side
@@ -36,8 +40,10 @@ class FolderSize:
     @property
     def words(self) -> str:
         rounded = self.size if self.size < KIB else self.size - self.size % KIB
-        many = f"{'' if self.whole else 'over '}{self.files:,} {'file' if self.files == 1 else 'files'}"
-        return f"{many}, {in_words(rounded)}"
+        many = ngettext("{count} file", "{count} files", self.files)
+        if not self.whole:
+            many = _("over {count} files")
+        return f"{many.format(count=number_format(self.files, force_grouping=True))}, {in_words(rounded)}"
 
 
 def folders(base: Path) -> list[FolderSize]:
@@ -58,7 +64,7 @@ def _size(folder: Path) -> FolderSize:
 
 def _files(folder: Path) -> Iterator[int]:
     """The size of each file below; what goes away meanwhile is left out, and no link is followed."""
-    for path, _, names in os.walk(folder):
+    for path, _folders, names in os.walk(folder):
         for name in names:
             try:
                 yield os.lstat(os.path.join(path, name)).st_size  # noqa: PTH118
@@ -68,18 +74,18 @@ def _files(folder: Path) -> Iterator[int]:
 
 # Of each variable that bounds a run: its unit, and what it bounds.
 LIMITS = {
-    "TOOL_CPU_SECONDS": ("s", "of computing for one run"),
-    "TOOL_WALL_SECONDS": ("s", "for one run in all, waiting included"),
-    "TOOL_SLEEP_SECONDS": ("s", "of sleeping in one run"),
-    "TOOL_MEMORY_MIB": ("MiB", "of memory"),
-    "TOOL_HOST_CALLS": ("calls", "of functions from hitl in one run"),
-    "TOOL_HELPER_CALLS": ("calls", "of helper functions in one run"),
-    "TOOL_SOURCE_KIB": ("KiB", "of code"),
-    "TOOL_ARGUMENT_KIB": ("KiB", "of arguments, also of each function from hitl"),
-    "TOOL_RESULT_KIB": ("KiB", "of result"),
-    "TOOL_OUTPUT_KIB": ("KiB", "of printed output that is kept"),
-    "TOOL_WORKERS": ("runs", "at the same time in each process, at most half of them for one person"),
-    "TOOL_QUEUE_SECONDS": ("s", "of waiting for a free worker, then a call is withdrawn"),
+    "TOOL_CPU_SECONDS": ("s", gettext_noop("of computing for one run")),
+    "TOOL_WALL_SECONDS": ("s", gettext_noop("for one run in all, waiting included")),
+    "TOOL_SLEEP_SECONDS": ("s", gettext_noop("of sleeping in one run")),
+    "TOOL_MEMORY_MIB": ("MiB", gettext_noop("of memory")),
+    "TOOL_HOST_CALLS": ("calls", gettext_noop("of functions from hitl in one run")),
+    "TOOL_HELPER_CALLS": ("calls", gettext_noop("of helper functions in one run")),
+    "TOOL_SOURCE_KIB": ("KiB", gettext_noop("of code")),
+    "TOOL_ARGUMENT_KIB": ("KiB", gettext_noop("of arguments, also of each function from hitl")),
+    "TOOL_RESULT_KIB": ("KiB", gettext_noop("of result")),
+    "TOOL_OUTPUT_KIB": ("KiB", gettext_noop("of printed output that is kept")),
+    "TOOL_WORKERS": ("runs", gettext_noop("at the same time in each process, at most half of them for one person")),
+    "TOOL_QUEUE_SECONDS": ("s", gettext_noop("of waiting for a free worker, then a call is withdrawn")),
 }
 MOST_RUNNING = 50
 
@@ -87,11 +93,12 @@ MOST_RUNNING = 50
 @administrator_only
 @require_GET
 def page(request: HttpRequest) -> HttpResponse:
-    running = ToolCall.objects.filter(status=Status.EXECUTING).select_related("caller").order_by("started_at")
+    # An agent takes no worker, and may wait for days.
+    running = ToolCall.objects.filter(status=Status.EXECUTING).exclude(source=AGENT).select_related("caller")
     context: dict[str, Any] = {
         "sandbox": sandbox.status(),
         "limits": [(name, getattr(settings, name), *words) for name, words in LIMITS.items()],
-        "running": running[:MOST_RUNNING],
+        "running": running.order_by("started_at")[:MOST_RUNNING],
         "email": _email(),
         "env_patterns": settings.TOOLS_ENV,
         "folders": folders(settings.TOOL_FILES_DIR),
@@ -103,7 +110,10 @@ def page(request: HttpRequest) -> HttpResponse:
 def _email() -> str:
     """Return where tools' e-mail goes, in words; empty when it is not set up."""
     if settings.EMAIL_BACKEND != store.SMTP:
-        return f"{settings.EMAIL_BACKEND.rpartition('.')[2]}, as {settings.DEFAULT_FROM_EMAIL}"
+        return _("{way}, as {sender}").format(
+            way=settings.EMAIL_BACKEND.rpartition(".")[2], sender=settings.DEFAULT_FROM_EMAIL
+        )
     if not settings.EMAIL_HOST:
         return ""
-    return f"{settings.EMAIL_HOST}:{settings.EMAIL_PORT}, as {settings.DEFAULT_FROM_EMAIL}"
+    way = f"{settings.EMAIL_HOST}:{settings.EMAIL_PORT}"
+    return _("{way}, as {sender}").format(way=way, sender=settings.DEFAULT_FROM_EMAIL)

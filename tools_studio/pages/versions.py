@@ -11,12 +11,12 @@ from django.views.decorators.http import require_GET, require_POST
 from hitlchat.gate.actor import actor_of
 from hitlchat.gate.loosening import NotConfirmed
 from hitlchat.gate.models import Tool
-from tools_studio import authoring, versions
-from tools_studio.drafts import AuthoringError, Unreadable
+from tools_studio import authoring, spec, versions
 from tools_studio.models import Script, ScriptVersion
 from tools_studio.pages import page
 from tools_studio.pages.listing import side
 from tools_studio.pages.page import author_only, authored
+from tools_studio.spec import AuthoringError, Unreadable
 
 PAGE = 50
 
@@ -73,7 +73,7 @@ def restore(request: HttpRequest, name: str, number: int) -> HttpResponse:
     except Unreadable as error:
         return _list(request, tool, status=422, not_restored=version, problems=[str(error)])
     except AuthoringError as error:
-        said = [f"{versions.WORDS.get(field, field)}: {text}" for field, text in error.errors.items()]
+        said = [f"{spec.WORDS.get(field, field)}: {text}" for field, text in error.errors.items()]
         return _list(request, tool, status=422, not_restored=version, problems=said)
     script: Script = tool.script
     query = {"restored": number} | ({"anew": 1} if saved.version != script.version else {})

@@ -14,12 +14,19 @@ from hitlchat.gate import prompt
 MOST_SHOWN, MOST_SUGGESTED = 8, 4
 MOST_WORDS, DEFAULT_WORDS, WORDS_IN_PARAGRAPH = 20_000, 200, 60
 NOTHING = "I found no tool for that."
+UNREAD = "Your files have arrived, but I am only a few rules and cannot read them. A real model gets their content."
 NO_CALL = "All right, I call nothing."
 _HELP = re.compile(r"(?:help|hi|hello|hey)\b[\s!.?]*$|what can (?:you|i) do\b|who are you\b", re.IGNORECASE)
 _NO = re.compile(r"(?:no|nothing|never\s*mind|stop|cancel|forget it|do not|don['\u2019]t|never)\b", re.IGNORECASE)
 _WORDS = re.compile(
     r"(?:write|stream|tell me)\b[^\d]{0,40}(?:(\d{1,6})\s+words?|a (?:long )?(?:story|text))\b", re.IGNORECASE
 )
+_POLITE = re.compile(
+    r"(?:please|kindly|(?:can|could|would|will) you(?: please)?|i(?: want| would like|['\u2019]d like) to)\s+",
+    re.IGNORECASE,
+)
+_SENTENCE_END = re.compile(r"[.!?,;:](?=\s)|\n")
+WORDS_IN_TITLE, UNTITLED, _TITLE_ENDS = 7, "A conversation", " .!?,;:"
 _FILLER: Final = """
     The quiet gardener follows the long road to the sea before the rain begins. A patient editor reads every page of
     the book, and takes all the time it needs. The night train crosses the river while the city is still asleep.
@@ -35,23 +42,45 @@ def answer(request: dict[str, Any], prompts: Mapping[str, Prompt]) -> Iterator[C
     """
     writer = Writer(request)
     messages = wire.messages(request)
+    if (request_for_title := wire.to_be_titled(messages)) is not None:
+        return writer.text(_title(request_for_title))
     if came := wire.came_back(messages):
         return writer.text(outcome.told(came))
+    return _reply(writer, request, messages, prompts)
+
+
+def _reply(
+    writer: Writer, request: dict[str, Any], messages: list[wire.Message], prompts: Mapping[str, Prompt]
+) -> Iterator[Chunk]:
     tools = offered(request, prompts)
     said = wire.last_said(messages)
     if not said or _HELP.match(said):
-        return writer.text(_introduction(tools, MOST_SHOWN))
+        return writer.text(UNREAD if wire.attached(messages) else _introduction(tools, MOST_SHOWN))
     if calls := calls_in(said, tools):
         if incomplete := [call for call in calls if call.missing]:
             return writer.text("\n\n".join(map(_question, incomplete)))
         return writer.calls((call.tool.name, call.arguments) for call in calls)
+    return writer.text(_without_calls(said, messages, tools))
+
+
+def _without_calls(said: str, messages: list[wire.Message], tools: list[Tool]) -> str:
+    """Return the answer to words that name no tool."""
     if _NO.match(said):
-        return writer.text(NO_CALL)
+        return NO_CALL
     if wanted := _WORDS.match(said):
-        return writer.text(_filler(int(wanted[1] or DEFAULT_WORDS)))
+        return _filler(int(wanted[1] or DEFAULT_WORDS))
+    if wire.attached(messages):
+        return UNREAD
     if wire.told_before(messages, NOTHING):
-        return writer.text(f"{NOTHING} Try {' or '.join(map(_example, tools[:MOST_SUGGESTED]))}." if tools else NOTHING)
-    return writer.text(f"{NOTHING}\n\n{_introduction(tools, MOST_SUGGESTED)}")
+        return f"{NOTHING} Try {' or '.join(map(_example, tools[:MOST_SUGGESTED]))}." if tools else NOTHING
+    return f"{NOTHING}\n\n{_introduction(tools, MOST_SUGGESTED)}"
+
+
+def _title(said: str) -> str:
+    """Return the first words of a request, without those that only ask for it politely."""
+    first = _SENTENCE_END.split(_POLITE.sub("", said.strip()), maxsplit=1)[0]
+    words = " ".join(first.split()[:WORDS_IN_TITLE]).rstrip(_TITLE_ENDS)
+    return words[:1].upper() + words[1:] if words else UNTITLED
 
 
 def _filler(count: int) -> str:

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from hitlchat.agent import titles
+
 MODEL = "demo"
 PIECE = 16  # characters of arguments in one delta
 
@@ -68,7 +70,15 @@ def as_sse(chunks: Iterable[Chunk]) -> Iterator[bytes]:
     yield b"data: [DONE]\n\n"
 
 
+def to_be_titled(history: list["Message"]) -> str | None:
+    """Return what the person said, if the request is for the title of a conversation."""
+    if len(history) != 2:
+        return None
+    return titles.asked_about(text_of(history[0]), text_of(history[1]))
+
+
 NOTE = "[Note from hitlchat]"
+ATTACHMENT = re.compile(r"^\[Attachment [0-9a-f]{8}: ", re.MULTILINE)
 
 LONGEST_RESULT = 200_000
 
@@ -129,8 +139,15 @@ def came_back(history: list[Message]) -> list[Came]:
 
 
 def last_said(history: list[Message]) -> str:
-    """Return the user's last message."""
-    return next((text_of(message).strip() for message in reversed(history) if is_from_user(message)), "")
+    """Return the user's last message, without the files that came with it."""
+    said = next((text_of(message) for message in reversed(history) if is_from_user(message)), "")
+    return ATTACHMENT.split(said, maxsplit=1)[0].strip()
+
+
+def attached(history: list[Message]) -> int:
+    """Return how many files came with the user's last message."""
+    said = next((text_of(message) for message in reversed(history) if is_from_user(message)), "")
+    return len(ATTACHMENT.findall(said))
 
 
 def told_before(history: list[Message], beginning: str) -> bool:

@@ -13,8 +13,7 @@ from django.core.management.base import CommandParser
 from django.utils import timezone
 
 from hitlchat.base.visible import Piece, Seen, escaped, see
-from hitlchat.gate.card import Card
-from hitlchat.gate.effect import Effect, Part, Row, Table
+from hitlchat.gate.card import Card, Effect, Part, Row, Table
 from hitlchat.gate.models import Approval
 from hitlchat.gate.oversight import HIGHEST_RISK
 from hitlchat.gate.status import Status
@@ -45,7 +44,7 @@ class Fact:
 
 
 def said(label: str, sentence: str) -> Fact:
-    """Our words, into which names may be woven."""
+    """Make a fact of our own words, into which names may be woven."""
     return Fact(label, ((Piece(flat(sentence)),),))
 
 
@@ -95,7 +94,7 @@ def _inside(text: str) -> str:
 
 
 def _unturned(piece: Piece) -> Piece:
-    """Terminals differ in how they turn lines around: where that could mislead, each such letter is its code."""
+    """Replace right-to-left letters by their codes: terminals differ in how they turn lines around."""
     codes = (f"<U+{ord(c):04X}>" if unicodedata.bidirectional(c) in _RIGHT_TO_LEFT else c for c in piece.text)
     return Piece("".join(codes), piece.hidden)
 
@@ -216,6 +215,8 @@ def _question(card: Card) -> Iterator[Fact]:
     yield Fact("Tool", (_flat(card.tool_name),), "text")
     yield fact("Source", card.origin)
     yield said("Asked by", f"{card.asked_by} for {one_line(card.for_whom.plain)}")
+    if card.agents:
+        yield said("Through", " → ".join(one_line(each.plain) for each in card.agents))
     yield said("Risk", f"L{card.risk} {card.risk_label}")
     yield fact("Why it asks", card.reason)
     yield from (fact("About the tool", each) for each in (*card.facts, *card.more_facts))

@@ -13,7 +13,7 @@ from django.db.models import Max, QuerySet
 
 from hitlchat.approvals.console import showing
 from hitlchat.approvals.console.facts import must_unfold, one_line
-from hitlchat.gate import decide, deciders, quorum
+from hitlchat.gate import decide, deciders
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.card import Card
 from hitlchat.gate.models import Approval, AuditEvent
@@ -29,8 +29,9 @@ REFUSALS = (
     decide.NoSuchApproval,
     decide.AlreadySettled,
     decide.OtherDigest,
+    decide.BadEdit,
     deciders.NotEntitled,
-    quorum.AlreadyCounted,
+    deciders.AlreadyCounted,
     decide.BadReason,
     showing.NobodyNamed,
 )
@@ -96,7 +97,7 @@ class Terminal:
         self._read = stdin.buffer.raw.read  # type: ignore[attr-defined]
 
     def settle(self) -> None:
-        """A moment after something appeared, and forget what was typed until then."""
+        """Wait a moment after something appeared, and forget what was typed until then."""
         time.sleep(TOO_SOON_SECONDS)
         termios.tcflush(self._file, termios.TCIFLUSH)
 
@@ -186,7 +187,7 @@ def stands(card: Card) -> bool:
 def overtaken(found: Approval) -> str:
     now = showing.approval(found.pk)
     if now.call.status == Status.WAITING:
-        return "It is asked about again meanwhile, and comes anew."
+        return "It is being asked about again, and will come back."
     return f"It has its outcome meanwhile. {showing.sentence(now)}"
 
 
@@ -248,7 +249,7 @@ def _read(keys: set[Key]) -> Iterator[tuple[Approval, int]]:
 
 
 def _end(found: Approval, round_: int) -> str:
-    """Whatever became of the call afterwards; `others`: it waits on, for other people."""
+    """Return the name of how the question ended; `others`: it still waits, for other people."""
     if found.call.status == Status.WAITING:
         return "again" if found.call.round > round_ else "others"
     return showing.ENDS.get(Status(found.call.status), "approved")

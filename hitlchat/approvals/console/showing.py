@@ -17,7 +17,7 @@ from rich.text import Text
 from hitlchat.approvals.console.facts import Fact, Line, fact, facts, left, one_line, plain, printable, said
 from hitlchat.base import canonical
 from hitlchat.base.visible import see
-from hitlchat.gate import attention, batch, card, deciders, disclosure, results, who
+from hitlchat.gate import attention, batch, card, deciders, disclosure, question, results, who
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.card import RISK_LABELS, Card
 from hitlchat.gate.decide import NoSuchApproval
@@ -38,7 +38,7 @@ def in_plain(facts: Iterable[Fact]) -> str:
 
 
 def in_boxes(facts: Iterable[Fact], *, colours: bool, width: int | None = None) -> str:
-    """Nothing of anybody's is read as markup: every text is put together from pieces."""
+    """Draw facts in boxes. No text is read as markup: each is put together from pieces."""
     return drawn(Group(*map(_drawn, facts)), colours=colours, width=width)
 
 
@@ -130,7 +130,7 @@ def became(found: Approval) -> list[Fact]:
 
 
 def sentence(found: Approval) -> str:
-    """The same in one line, but for arguments that were changed."""
+    """Return what became of the question in one line, without changed arguments."""
     return " ".join(plain(line) for each in became(found) if each.kind != "value" for line in each.lines)
 
 
@@ -218,7 +218,7 @@ def unseen(rows: QuerySet[Approval], seen: set[tuple[UUID, int]]) -> Iterator[tu
 
 
 def approval(approval_id: UUID) -> Approval:
-    """NoSuchApproval."""
+    """Return one approval with its call, tool and caller. Raises: NoSuchApproval"""
     rows = Approval.objects.select_related("call__tool", "call__caller")
     found = rows.filter(pk=approval_id).first()
     if found is None:
@@ -282,9 +282,11 @@ def whole(row: Approval) -> dict[str, Any]:
         "arguments": row.call.arguments,
         "prompt": row.prompt,
         "sessionId": shown["conversation"],
+        "agents": [{"tool": each["tool"], "callId": each["call"]} for each in shown.get("agents", [])],
         "userPrompt": shown["userPrompt"],
         "reason": shown["reason"],
         "preview": shown.get("preview"),
+        "question": question.as_json(shown["arguments"]) if question.is_one(row.call) else None,
         # Only here, where all that it stands for is.
         "consentDigest": row.digest,
         "askedTimes": batch.times([row])[row.pk] if waits else 1,

@@ -8,12 +8,15 @@ from typing import Any, Final
 
 from django.contrib.auth.models import User
 from django.db.models import QuerySet
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from hitlchat.accounts.roles import may_administer
 from hitlchat.agent import conversations
 from hitlchat.approvals.history import listing
 from hitlchat.base.durations import between
-from hitlchat.gate import attention, deciders, disclosure, editing, who
+from hitlchat.base.sentences import translated
+from hitlchat.gate import attention, decide, deciders, disclosure, editing, question, who
 from hitlchat.gate.card import Card, card
 from hitlchat.gate.editing import Change
 from hitlchat.gate.grants import scope
@@ -34,68 +37,85 @@ class Moment:
     note: str
 
 
-def _reason(words: str) -> Callable[[Data], str]:
+def _reason(words: str, shown: Callable[[str], str] = translated) -> Callable[[Data], str]:
     def said(data: Data) -> str:
         reason = str(data.get("reason") or "")
-        return f"{words}: {reason}" if reason else f"{words}."
+        return f"{_(words)}: {shown(reason)}" if reason else f"{_(words)}."
 
     return said
 
 
+def _always(words: str) -> Callable[[Data], str]:
+    return lambda data: _(words)  # noqa: ARG005 - as the others are called
+
+
 def _asked(data: Data) -> str:
-    return _reason("Asked about again")(data) if "before" in data else _reason("Put before people")(data)
+    return (
+        _reason(gettext_noop("Asked about again"))(data)
+        if "before" in data
+        else _reason(gettext_noop("Put before people"))(data)
+    )
 
 
 def _refused(data: Data) -> str:
-    return _reason("Nobody could be asked" if data.get("nobodyAsked") else "Refused by a policy")(data)
+    return _reason(
+        gettext_noop("Nobody could be asked") if data.get("nobodyAsked") else gettext_noop("Refused by a policy")
+    )(data)
 
 
 def _ended(words: str, marked: str) -> Callable[[Data], str]:
-    return lambda data: marked if "marked" in data else words
+    return lambda data: _(marked) if "marked" in data else _(words)
 
 
 def _counted(data: Data) -> str:
-    return f"Approved: {data.get('yes')} of {data.get('quorum')} people."
+    return _("Approved: {given} of {needed} people.").format(given=data.get("yes"), needed=data.get("quorum"))
 
 
 WORDS: Final[dict[str, Callable[[Data], str]]] = {
     "call.waiting": _asked,
-    "call.allowed": _reason("Let run without asking"),
+    "call.allowed": _reason(gettext_noop("Let run without asking")),
     "call.refused": _refused,
-    "call.rejected": _reason("Rejected, and nobody was asked"),
-    "call.approved": lambda data: "Approved with changed arguments." if data.get("edited") else "Approved.",
-    "call.declined": _reason("Declined"),
-    "call.shown": lambda _: "First shown.",
-    "call.expired": lambda _: "Expired: nobody answered in time.",
-    "call.withdrawn": _reason("Withdrawn"),
-    "call.queued": lambda _: "All workers were taken: it waits for a free one.",
-    "call.executing": lambda _: "Started.",
-    "call.succeeded": _ended("Ended: it succeeded.", "Marked as done."),
-    "call.failed": _ended("Ended: it failed.", "Marked as failed."),
-    "call.unknown": _reason("Lost sight of, so that it may or may not have happened"),
+    "call.rejected": _reason(gettext_noop("Rejected, and nobody was asked")),
+    "call.approved": lambda data: _("Approved with changed arguments.") if data.get("edited") else _("Approved."),
+    "call.declined": _reason(gettext_noop("Declined"), decide.shown_reason),
+    "call.shown": _always(gettext_noop("First shown.")),
+    "call.expired": _always(gettext_noop("Expired: nobody answered in time.")),
+    "call.withdrawn": _reason(gettext_noop("Withdrawn")),
+    "call.queued": _always(gettext_noop("All workers were taken: it waits for a free one.")),
+    "call.executing": _always(gettext_noop("Started.")),
+    "call.succeeded": _ended(gettext_noop("Ended: it succeeded."), gettext_noop("Marked as done.")),
+    "call.failed": _ended(gettext_noop("Ended: it failed."), gettext_noop("Marked as failed.")),
+    "call.unknown": _reason(gettext_noop("Lost sight of, so that it may or may not have happened")),
     "call.counted": _counted,
-    "call.yes_taken_back": lambda _: "An approval was taken back.",
-    "call.stop_requested": lambda _: "Told to stop.",
-    "call.extended": lambda _: "Given more time to answer.",
-    "call.question_asked": lambda _: "Its server asked a question.",
-    "call.question_answered": lambda _: "The question of its server was answered.",
-    "call.question_declined": _reason("The question of its server was declined"),
-    "call.question_expired": lambda _: "The question of its server expired: nobody answered in time.",
-    "call.question_withdrawn": lambda _: "The question of its server was withdrawn.",
-    "call.run_again": lambda data: f"Run again, as call {data.get('as')}.",
-    "record.exported": lambda _: "A receipt of it was exported.",
-    "grant.given": lambda _: "A grant was given with the approval.",
-    "grant.used": lambda _: "Ran on a grant.",
-    "grant.used_up": lambda _: "The grant was used up with it.",
+    "call.yes_taken_back": _always(gettext_noop("An approval was taken back.")),
+    "call.stop_requested": _always(gettext_noop("Told to stop.")),
+    "call.extended": _always(gettext_noop("Given more time to answer.")),
+    "call.question_asked": _always(gettext_noop("Its server asked a question.")),
+    "call.question_answered": _always(gettext_noop("The question of its server was answered.")),
+    "call.question_declined": _reason(gettext_noop("The question of its server was declined"), decide.shown_reason),
+    "call.question_expired": _always(gettext_noop("The question of its server expired: nobody answered in time.")),
+    "call.question_withdrawn": _always(gettext_noop("The question of its server was withdrawn.")),
+    "call.run_again": lambda data: _("Run again, as call {call}.").format(call=data.get("as")),
+    "record.exported": _always(gettext_noop("A receipt of it was exported.")),
+    "grant.given": _always(gettext_noop("A grant was given with the approval.")),
+    "grant.used": _always(gettext_noop("Ran on a grant.")),
+    "grant.given_back": _always(gettext_noop("Its use of a grant was given back, since it was asked about after all.")),
+    "grant.used_up": _always(gettext_noop("The grant was used up with it.")),
 }
 
 
-def timeline(events: Iterable[AuditEvent]) -> list[Moment]:
-    return [_moment(each) for each in events]
+# What is said otherwise of a question to a person, to which a yes is an answer.
+WORDS_OF_QUESTION: Final[dict[str, Callable[[Data], str]]] = WORDS | {
+    "call.approved": _always(gettext_noop("Answered.")),
+}
 
 
-def _moment(event: AuditEvent) -> Moment:
-    words = WORDS.get(event.name)
+def timeline(events: Iterable[AuditEvent], *, is_question: bool = False) -> list[Moment]:
+    return [_moment(each, WORDS_OF_QUESTION if is_question else WORDS) for each in events]
+
+
+def _moment(event: AuditEvent, known: dict[str, Callable[[Data], str]]) -> Moment:
+    words = known.get(event.name)
     said = words(event.data) if words else _spelt(event.name)
     return Moment(event.at, event.name, said, _who(event), str(event.data.get("remark") or ""))
 
@@ -110,8 +130,8 @@ def _who(event: AuditEvent) -> str:
         return ""
     name = event.actor.get_username()
     if event.name == "call.shown":
-        return f"to {name}"
-    return f"for {name}" if event.means == "system" else f"by {name}"
+        return _("to {name}").format(name=name)
+    return _("for {name}").format(name=name) if event.means == "system" else _("by {name}").format(name=name)
 
 
 MOST_EVENTS: Final = 200
@@ -164,10 +184,10 @@ def of(user: User, call: ToolCall) -> dict[str, Any]:
         "has_chat": _has_chat(user, call),
         "rounds": _rounds(asked, events) if asked else [],
         "grant": _grant(user, call.grant),
-        "given": [(each, scope.sentence(each)) for each in asked.grants.all()] if asked else [],
+        "given": [(each, scope.sentence(each, translated)) for each in asked.grants.all()] if asked else [],
         "spoke": next((each.data["spoke"] for each in events if each.data.get("spoke")), []),
         "executed": between(call.started_at, call.settled_at),
-        "timeline": timeline(events[:MOST_EVENTS]),
+        "timeline": timeline(events[:MOST_EVENTS], is_question=question.is_one(call)),
         "more_events": len(events) > MOST_EVENTS,
     }
 
@@ -182,11 +202,11 @@ def _grant(user: User, grant: Grant | None) -> dict[str, Any] | None:
     if grant is None:
         return None
     may_open = grant.person_id == user.pk or may_administer(user)
-    return {"id": grant.pk, "sentence": scope.sentence(grant), "may_open": may_open}
+    return {"id": grant.pk, "sentence": scope.sentence(grant, translated), "may_open": may_open}
 
 
 def _rounds(asked: Approval, events: Sequence[AuditEvent]) -> list[Round]:
-    """The last one first. What was shown before it was asked about again stands with the event of that."""
+    """Return the rounds of asking, the last first; the events of asking again have what was shown before."""
     times = [each for each in events if each.name == "call.waiting"]
     earlier = [each.data["before"] for each in times if "before" in each.data]
     every = [*earlier, asked.disclosure]

@@ -13,11 +13,15 @@ from django.db.models.functions import Cast, Substr
 from django.http import QueryDict
 from django.utils import timezone
 from django.utils.dateparse import parse_date, parse_datetime
+from django.utils.text import format_lazy
+from django.utils.translation import gettext, gettext_noop
+from django.utils.translation import gettext_lazy as _
 
 from hitlchat.accounts.roles import may_administer
 from hitlchat.agent.unknown import RUN_AGAIN
 from hitlchat.base.canonical import storable
 from hitlchat.base.durations import span
+from hitlchat.gate import question
 from hitlchat.gate.card import RISK_LABELS
 from hitlchat.gate.history import finding
 from hitlchat.gate.history.finding import MEANS, Wanted
@@ -31,10 +35,14 @@ from hitlchat.gate.history.row import (
     ran_unasked,
     seconds_to_decide,
 )
-from hitlchat.gate.models import AuditEvent, CallerKind, Decision, ToolCall, Verdict
+from hitlchat.gate.models import AuditEvent, CallerKind, Decision, ToolCall
 from hitlchat.gate.status import Status
 
-SOURCES: Final = (("studio", "Tool Studio"), ("upstream", "Upstream server"), ("project", "Your project"))
+SOURCES: Final = (
+    ("studio", "Tool Studio"),
+    ("upstream", gettext_noop("Upstream server")),
+    ("project", gettext_noop("Your project")),
+)
 LONGEST: Final = 150
 # Those that stand behind a fold, unless one of them is set.
 MORE: Final = ("source", "caller", "person", "decider", "means", "risk", "rule", "hurried")
@@ -72,32 +80,43 @@ class Moment(forms.Field):
         return found
 
 
-EXPECTED_MOMENT: Final = "Expected a day such as 2026-11-22, or a moment with its time zone."
+EXPECTED_MOMENT: Final = _("Expected a day such as 2026-11-22, or a moment with its time zone.")
 
 
-def _one_of(choices: Iterable[tuple[str, str]], *, label: str) -> forms.ChoiceField:
+def _one_of(choices: Iterable[tuple[str, str]], *, label: str, numbered: bool = False) -> forms.ChoiceField:
+    """Return a field whose choices are translated as they are drawn; `numbered`: their words follow the level."""
     given = list(choices)
-    said = f"Expected one of {', '.join(value for value, _ in given)}."
+    shown = [(value, format_lazy("L{level} {word}", level=value, word=_(word))) for value, word in given]
     return forms.ChoiceField(
-        choices=[("", "Any"), *given], required=False, label=label, error_messages={"invalid_choice": said}
+        choices=[("", _("Any")), *(shown if numbered else ((value, _(word)) for value, word in given))],
+        required=False,
+        label=_(label),
+        error_messages={
+            "invalid_choice": format_lazy(
+                _("Expected one of {values}."), values=", ".join(value for value, _word in given)
+            )
+        },
     )
 
 
 class Filters(forms.Form):
     """Every field may be left out."""
 
-    outcome = _one_of(CHOICES.items(), label="Outcome")
-    tool = forms.CharField(max_length=64, required=False, label="Tool")
-    since = Moment(required=False, label="From")
-    until = Moment(required=False, label="To", whole=True)
-    source = _one_of(SOURCES, label="Source")
-    caller = _one_of(CallerKind.choices, label="Asked by")
-    person = forms.CharField(max_length=LONGEST, required=False, label="For whom")
-    decider = forms.CharField(max_length=LONGEST, required=False, label="Decided by")
-    means = _one_of(MEANS.items(), label="Answered")
-    risk = _one_of([(str(level), f"L{level} {word}") for level, word in enumerate(RISK_LABELS)], label="Risk")
-    rule = forms.CharField(max_length=64, required=False, label="Rule", help_text="The fingerprint that a call shows.")
-    hurried = forms.BooleanField(required=False, label="Answered faster than it can be read")
+    outcome = _one_of(CHOICES.items(), label=gettext_noop("Outcome"))
+    tool = forms.CharField(max_length=64, required=False, label=_("Tool"))
+    since = Moment(required=False, label=_("From"))
+    until = Moment(required=False, label=_("To"), whole=True)
+    source = _one_of(SOURCES, label=gettext_noop("Source"))
+    caller = _one_of(CallerKind.choices, label=gettext_noop("Asked by"))
+    person = forms.CharField(max_length=LONGEST, required=False, label=_("For whom"))
+    decider = forms.CharField(max_length=LONGEST, required=False, label=_("Decided by"))
+    means = _one_of(MEANS.items(), label=gettext_noop("Answered"))
+    levels = ((str(level), word) for level, word in enumerate(RISK_LABELS))
+    risk = _one_of(levels, label=gettext_noop("Risk"), numbered=True)
+    rule = forms.CharField(
+        max_length=64, required=False, label=_("Rule"), help_text=_("The fingerprint that a call shows.")
+    )
+    hurried = forms.BooleanField(required=False, label=_("Answered faster than it can be read"))
 
     def __init__(self, query: Mapping[str, Any]) -> None:
         super().__init__(query)
@@ -109,10 +128,10 @@ class Filters(forms.Form):
         given: dict[str, Any] = super().clean() or {}
         for name in ("tool", "person", "decider", "rule"):
             if storable(str(given.get(name, ""))) != given.get(name, ""):
-                self.add_error(name, "It has a character that no name has.")
+                self.add_error(name, _("It has a character that no name has."))
         since, until = given.get("since"), given.get("until")
         if since and until and until <= since:
-            self.add_error("until", "Expected a day that is not before “From”.")
+            self.add_error("until", _("Expected a day that is not before “From”."))
         return given
 
     @property
@@ -173,7 +192,7 @@ class Line:
 
     @property
     def sentence(self) -> str:
-        """The question; of a call that nobody was asked about, how its arguments begin."""
+        """Return the question, or how the arguments begin if nobody was asked."""
         asked = approval_of(self.call)
         return asked.prompt if asked else ""
 
@@ -183,9 +202,12 @@ class Line:
         return f"{text[:BEGINNING]}…" if len(text) > BEGINNING else "" if text == "{}" else text
 
     @property
-    def answers(self) -> list[tuple[str, Decision]]:
-        said = {Verdict.APPROVE.value: "approved", Verdict.DECLINE.value: "declined"}
-        return [(said[each.verdict], each) for each in decisions_of(self.call)]
+    def answers(self) -> list[Decision]:
+        return decisions_of(self.call)
+
+    @property
+    def is_question(self) -> bool:
+        return question.is_one(self.call)
 
     @property
     def hurried(self) -> bool:
@@ -213,7 +235,7 @@ def rows() -> QuerySet[ToolCall]:
 
 
 def page(user: User, wanted: Wanted, before: ToolCall | None) -> tuple[list[Line], bool]:
-    """The lines, and whether there are more behind the last."""
+    """Return the lines of a page, and whether more follow."""
     found = finding.page(finding.ways(user), wanted, PAGE + 1, before=before, rows=rows())
     return lines(user, found[:PAGE]), len(found) > PAGE
 
@@ -258,7 +280,7 @@ def chips(form: Filters) -> Iterator[Chip]:
 
 def _said(form: Filters, name: str, sent: str) -> str:
     choices = dict(getattr(form.fields[name], "choices", ()))
-    return "yes" if name == "hurried" else str(choices.get(sent, sent))
+    return gettext("yes") if name == "hurried" else str(choices.get(sent, sent))
 
 
 def _encoded(query: QueryDict) -> str:

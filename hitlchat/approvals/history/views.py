@@ -1,16 +1,17 @@
 """The page of all calls, the page of one, the file of what a filter finds, and the desk for unknown outcomes."""
 
-import io
 import mimetypes
-from typing import Any
+from typing import Any, Literal
 from uuid import UUID
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import User
-from django.http import FileResponse, Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 from django.views.decorators.http import require_GET, require_POST
 
 from hitlchat.accounts.access import person
@@ -18,15 +19,15 @@ from hitlchat.accounts.roles import may_administer
 from hitlchat.agent import unknown
 from hitlchat.approvals.history import detail, listing
 from hitlchat.approvals.history.listing import Filters
-from hitlchat.base.download import download
+from hitlchat.base.download import download, stored
 from hitlchat.gate import contents
 from hitlchat.gate.actor import actor_of
 from hitlchat.gate.decide import AlreadySettled, NoSuchApproval
 from hitlchat.gate.history import changes, finding
 from hitlchat.gate.history.finding import FORMATS, Format
 from hitlchat.gate.models import Tool, ToolCall
+from hitlchat.gate.settling import BadRemark
 from hitlchat.gate.status import Status
-from hitlchat.gate.sweep import BadRemark
 
 MOST_TOOLS = 500
 CHANGES_AT_ONCE = 50
@@ -36,7 +37,7 @@ LONGEST_ID = 19
 @login_required
 @require_GET
 def page(request: HttpRequest) -> HttpResponse:
-    """The newest first; `before` is the last one of the page before. 422 with what is wrong at each field."""
+    """Show calls, the newest first, from `before` on; 422 with what is wrong at each field."""
     user, form = person(request), Filters(request.GET)
     is_valid = form.is_valid()
     before = _before(user, request.GET.get("before", ""))
@@ -92,21 +93,16 @@ def call(request: HttpRequest, call_id: UUID) -> HttpResponse:
 
 @login_required
 @require_GET
-def attachment(request: HttpRequest, call_id: UUID, digest: str) -> FileResponse:
-    """The bytes of one content block: pictures and sounds for the page, anything else to be saved."""
+def attachment(request: HttpRequest, call_id: UUID, digest: str) -> HttpResponse:
+    """Send the bytes of one content block: pictures and sounds for the page, anything else to be saved."""
     found = get_object_or_404(finding.one(person(request), call_id))
     block = next((each for each in contents.attached(found) if each["sha256"] == digest), None)
     data = contents.data(found).get(digest) if block else None
     if block is None or data is None:
         raise Http404("This call has no such attachment.")
     media_type = str(block.get("mimeType", ""))
-    is_shown = media_type in contents.SHOWN
     name = f"{found.tool_name}-{digest[:8]}{mimetypes.guess_extension(media_type) or ''}"
-    response = FileResponse(io.BytesIO(data), as_attachment=not is_shown, filename=name)
-    # Never as a page of ours, whatever its server calls it.
-    response.headers["Content-Type"] = media_type if is_shown else "application/octet-stream"
-    response.headers["Content-Security-Policy"] = "default-src 'none'; sandbox"
-    return response
+    return stored(data, name=name, media_type=media_type, is_shown=media_type in contents.SHOWN)
 
 
 def shown(
@@ -138,50 +134,52 @@ def _before(user: User, text: str) -> ToolCall | None:
 @login_required
 @require_POST
 def export(request: HttpRequest) -> HttpResponseBase:
-    """422 with what is wrong; nothing is given away before it is on record."""
+    """Export the calls that a filter finds, once that is on record; 422 with what is wrong."""
     form, wanted = Filters(request.POST), request.POST.get("format", "")
     known: dict[str, Format] = {each: each for each in FORMATS}
     if not form.is_valid() or wanted not in known:
         errors: dict[str, Any] = dict(form.errors)
         if wanted not in known:
-            errors["format"] = [f"Expected one of {', '.join(FORMATS)}."]
+            errors["format"] = [_("Expected one of {values}.").format(values=", ".join(FORMATS))]
         return render(request, "history/no_export.html", {"section": "history", "errors": errors}, status=422)
     chosen = known[wanted]
     pieces = finding.export(finding.ways(person(request)), form.wanted, chosen, actor_of(request))
     return download(request, pieces, name=f"calls.{chosen}", kind=FORMATS[chosen])
 
 
-UNCLEAR = "Nothing was done: expected to be told one of done, failed and again."
+UNCLEAR = gettext_noop("Nothing was done: expected to be told one of done, failed and again.")
 
 
 @login_required
 @require_POST
 def settle(request: HttpRequest, call_id: UUID) -> HttpResponse:
-    """404 for whom it is nothing, 409 if its outcome is not unknown any more, 422 for a note that cannot be kept."""
+    """Settle an unknown outcome; 404 to strangers, 409 if it is known by now, 422 for a note that cannot be kept."""
     remark = request.POST.get("note", "")
     try:
         match request.POST.getlist("outcome"):
             case ["done"]:
-                return _marked(request, call_id, "Marked as done.", remark)
+                return _marked(request, call_id, "done", remark)
             case ["failed"]:
-                return _marked(request, call_id, "Marked as failed.", remark)
+                return _marked(request, call_id, "failed", remark)
             case ["again"]:
                 return _again(request, call_id, remark)
     except NoSuchApproval as error:
         raise Http404(str(error)) from error
     except AlreadySettled as late:
-        told = f"Its outcome is not unknown any more: {Status(late.call.status).label.lower()}. Nothing was changed."
+        word = _(Status(late.call.status).label)
+        told = _("Its outcome is not unknown any more: {status}. Nothing was changed.").format(status=word.lower())
         return shown(request, call_id, problem=told, typed=remark, status=409)
     except unknown.NotAgain as error:
         return shown(request, call_id, problem=str(error), typed=remark, status=409)
     except BadRemark as error:
         return shown(request, call_id, problem=str(error), typed=remark, status=422)
-    return shown(request, call_id, problem=UNCLEAR, typed=remark, status=422)
+    return shown(request, call_id, problem=_(UNCLEAR), typed=remark, status=422)
 
 
-def _marked(request: HttpRequest, call_id: UUID, told: str, remark: str) -> HttpResponse:
-    unknown.mark(call_id, "done" if told == "Marked as done." else "failed", actor_of(request), remark=remark)
-    messages.success(request, f"{told} That is on record, with your name.")
+def _marked(request: HttpRequest, call_id: UUID, outcome: Literal["done", "failed"], remark: str) -> HttpResponse:
+    unknown.mark(call_id, outcome, actor_of(request), remark=remark)
+    told = _("Marked as done.") if outcome == "done" else _("Marked as failed.")
+    messages.success(request, told + " " + _("That is on record, with your name."))
     return redirect("history-call", call_id)
 
 
@@ -190,5 +188,7 @@ def _again(request: HttpRequest, call_id: UUID, remark: str) -> HttpResponse:
     old = get_object_or_404(finding.one(user, call_id))
     new = unknown.again(old, actor_of(request), user.get_username(), remark=remark)
     asks = new.status == Status.WAITING
-    messages.success(request, "It asks again: answer it like any other." if asks else "Submitted again as a new call.")
+    messages.success(
+        request, _("It asks again: answer it like any other.") if asks else _("Submitted again as a new call.")
+    )
     return redirect("history-call", new.pk)

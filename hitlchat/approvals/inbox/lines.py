@@ -11,37 +11,50 @@ from django.core.validators import ProhibitNullCharactersValidator
 from django.db.models import Q
 from django.http import QueryDict
 from django.utils import timezone
+from django.utils.translation import gettext, gettext_noop
+from django.utils.translation import gettext_lazy as _
 
 from hitlchat.agent import conversations
 from hitlchat.agent.models import Conversation
 from hitlchat.base import canonical
-from hitlchat.gate import batch, card, disclosure, queue
+from hitlchat.gate import batch, card, disclosure, question, queue
 from hitlchat.gate.card import RISK_LABELS
-from hitlchat.gate.models import Approval, CallerKind, ToolCall
+from hitlchat.gate.models import Approval, CallerKind, ToolCall, delegation
 
 # PostgreSQL knows no NUL.
 STORABLE: Final = ProhibitNullCharactersValidator()
 # What there is to choose from is taken from so many of the most urgent calls.
 LOOKED_AT: Final = 200
-AGES: Final = {"1": "1 minute", "5": "5 minutes", "15": "15 minutes", "60": "1 hour", "1440": "1 day"}
-KINDS: Final = {
-    CallerKind.CHAT.value: "The assistant",
-    CallerKind.MCP.value: "MCP clients",
-    CallerKind.API.value: "API clients",
-    CallerKind.STUDIO.value: "Tests in the Studio",
+AGES: Final = {
+    "1": gettext_noop("1 minute"),
+    "5": gettext_noop("5 minutes"),
+    "15": gettext_noop("15 minutes"),
+    "60": gettext_noop("1 hour"),
+    "1440": gettext_noop("1 day"),
 }
-SOURCES: Final = {"studio": "Tool Studio", "upstream": "Upstream servers", "project": "This project"}
+KINDS: Final = {
+    CallerKind.CHAT.value: gettext_noop("The assistant"),
+    CallerKind.MCP.value: gettext_noop("MCP clients"),
+    CallerKind.API.value: gettext_noop("API clients"),
+    CallerKind.STUDIO.value: gettext_noop("Tests in the Studio"),
+}
+SOURCES: Final = {
+    "studio": "Tool Studio",
+    "upstream": gettext_noop("Upstream servers"),
+    "project": gettext_noop("This project"),
+    "agent": gettext_noop("Agents"),
+}
 
 
 class Filter(forms.Form):
     """Bound to a query string. What is no choice is named beside its field, and counts for nothing."""
 
-    tool = forms.ChoiceField(label="Tool", required=False, validators=[STORABLE])
-    source = forms.ChoiceField(label="Source", required=False, validators=[STORABLE])
-    risk = forms.ChoiceField(label="Risk", required=False)
-    caller = forms.ChoiceField(label="Called for", required=False, validators=[STORABLE])
-    kind = forms.ChoiceField(label="Asked by", required=False)
-    age = forms.ChoiceField(label="Waiting for", required=False)
+    tool = forms.ChoiceField(label=_("Tool"), required=False, validators=[STORABLE])
+    source = forms.ChoiceField(label=_("Source"), required=False, validators=[STORABLE])
+    risk = forms.ChoiceField(label=_("Risk"), required=False)
+    caller = forms.ChoiceField(label=_("Called for"), required=False, validators=[STORABLE])
+    kind = forms.ChoiceField(label=_("Asked by"), required=False)
+    age = forms.ChoiceField(label=_("Waiting for"), required=False)
 
     def __init__(self, sent: QueryDict, rows: list[tuple[str, ...]]) -> None:
         super().__init__(sent, auto_id="filter_%s")
@@ -94,17 +107,25 @@ def _choices(rows: list[tuple[str, ...]], chosen: dict[str, str]) -> dict[str, l
     """Return each with an empty one, and the one that is chosen also where nothing like it waits any more."""
     tools, sources, callers = ({row[at] for row in rows} for at in range(3))
     return {
-        "tool": _listed("All tools", {name: name for name in tools}, chosen["tool"]),
-        "source": _listed("All sources", {name: SOURCES.get(name, name) for name in sources}, chosen["source"]),
-        "risk": [("", "Any risk"), *((str(level), f"L{level} {word}") for level, word in enumerate(RISK_LABELS))],
-        "caller": _listed("Everyone", {name: name for name in callers}, chosen["caller"]),
-        "kind": [("", "Anyone"), *KINDS.items()],
-        "age": [("", "Any time"), *((value, f"More than {words}") for value, words in AGES.items())],
+        "tool": _listed(gettext("All tools"), {name: name for name in tools}, chosen["tool"]),
+        "source": _listed(
+            gettext("All sources"), {name: gettext(SOURCES.get(name, name)) for name in sources}, chosen["source"]
+        ),
+        "risk": [
+            ("", gettext("Any risk")),
+            *((str(level), f"L{level} {gettext(word)}") for level, word in enumerate(RISK_LABELS)),
+        ],
+        "caller": _listed(gettext("Everyone"), {name: name for name in callers}, chosen["caller"]),
+        "kind": [("", gettext("Anyone")), *((value, gettext(word)) for value, word in KINDS.items())],
+        "age": [
+            ("", gettext("Any time")),
+            *((value, gettext("More than {span}").format(span=gettext(words))) for value, words in AGES.items()),
+        ],
     }
 
 
 def _listed(nothing: str, found: dict[str, str], chosen: str) -> list[tuple[str, str]]:
-    more = {chosen: SOURCES.get(chosen, chosen)} if chosen else {}
+    more = {chosen: gettext(SOURCES.get(chosen, chosen))} if chosen else {}
     return [("", nothing), *sorted((more | found).items(), key=lambda item: item[1].lower())]
 
 
@@ -143,11 +164,13 @@ LONG: Final = ("disclosure", "call__arguments", "call__result", "call__output", 
 
 @dataclass(frozen=True)
 class Line:
-    """One question. `conversation` is the chat it comes from, if that is the person's own."""
+    """One question. `conversation` is the chat it comes from, or whose agents ask, if that is the person's own."""
 
     approval: Approval
     conversation: Conversation | None = None
     times: int = 1
+    # Names of those through which the call comes, the outermost first.
+    agents: tuple[str, ...] = ()
 
     @property
     def mark(self) -> str:
@@ -169,6 +192,11 @@ class Line:
         return disclosure.said(self.approval)
 
     @property
+    def asks(self) -> bool:
+        """Return whether it asks the person, and nothing would run."""
+        return question.is_one(self.approval.call)
+
+    @property
     def together(self) -> str:
         """Names what it may be answered together with; empty if it is answered by itself."""
         call = self.approval.call
@@ -178,8 +206,12 @@ class Line:
     def alone(self) -> str:
         """Return why it cannot be answered together with others, as far as a line knows; empty if it may be."""
         if self.risk >= batch.TOO_RISKY:
-            return f"From L{batch.TOO_RISKY} up each call is answered by itself."
-        return "A call that is asked about again is answered by itself." if self.approval.call.round > 1 else ""
+            return gettext("From L{level} up each call is answered by itself.").format(level=batch.TOO_RISKY)
+        if self.asks:
+            return gettext("Each question has an answer of its own.")
+        return (
+            gettext("A call that is asked about again is answered by itself.") if self.approval.call.round > 1 else ""
+        )
 
 
 @dataclass(frozen=True)
@@ -269,8 +301,15 @@ def _rows(call_ids: list[UUID]) -> list[Approval]:
 def _lines(rows: list[Approval], user_id: int) -> list[Line]:
     # Of a chat of somebody else's nobody is told more than the call.
     own = {row.call.conversation_id for row in rows if row.call.conversation_id and row.call.caller_id == user_id}
-    chats = conversations.of(user_id).in_bulk(own)
-    return [Line(row, chats.get(row.call.conversation_id), times) for row, times in batch.leads(rows)]
+    tops = delegation.roots(own)
+    chats = conversations.of(user_id).in_bulk(tops.values())
+    there = {where: chats.get(top) for where, top in tops.items()}
+    through = delegation.agents_of({row.call.conversation_id for row in rows if row.call.conversation_id})
+    return [
+        Line(row, there.get(where) if where else None, times, tuple(each["tool"] for each in through.get(where, [])))
+        for row, times in batch.leads(rows)
+        for where in [row.call.conversation_id]
+    ]
 
 
 def _sections(lines: list[Line]) -> list[Section]:
@@ -278,8 +317,8 @@ def _sections(lines: list[Line]) -> list[Section]:
     urgent = [line for line in lines if line.deadline <= soon]
     rest = [line for line in lines if line.deadline > soon]
     sections = [
-        Section("Less than a minute left", _bursts(urgent), urgent=True),
-        Section("Soonest first", _bursts(rest)),
+        Section(gettext("Less than a minute left"), _bursts(urgent), urgent=True),
+        Section(gettext("Soonest first"), _bursts(rest)),
     ]
     return [section for section in sections if section.bursts]
 

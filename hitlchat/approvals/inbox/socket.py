@@ -132,7 +132,7 @@ class InboxConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
                 await self.channel_layer.group_discard(name, self.channel_name)
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:  # noqa: ARG002
-        """The page asks now and then, as events may have been lost."""
+        """Answer the page, which asks now and then, since events may have been lost."""
         if text_data == LOOK:
             self.due.set()
 
@@ -155,7 +155,7 @@ class InboxConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             _pages[news.user_id] -= 1
 
     async def _look(self, news: "News") -> bool:
-        """False: the person is signed out, and the socket closed."""
+        """Look once; False once the person is signed out and the socket closed."""
         try:
             told = await in_db(news.look)()
         except django.db.Error:
@@ -180,7 +180,7 @@ class News:
         self._told: dict[str, UUID] = {}
 
     def hear(self, asked: list[str]) -> None:
-        """Calls that wait, not necessarily for this person or since just now."""
+        """Take in calls that wait, not necessarily for this person or since just now."""
         self._heard |= dict.fromkeys(asked)
         while len(self._heard) > MOST_IDS:
             del self._heard[next(iter(self._heard))]
@@ -191,26 +191,24 @@ class News:
         """
         if signed_in_user(self._session_key) is None:
             return None
-        came, gone = self._came(), self._gone()
+        heard, self._heard = {UUID(each) for each in self._heard}, {}
+        waits = queue.among(self.user_id, {*heard, *self._told.values()})
+        came, gone = self._came([each for each in waits if each.call_id in heard]), self._gone(waits)
         return {"waiting": str(lines.count_waiting(self.user_id)), "came": came, "gone": gone}
 
-    def _came(self) -> list[dict[str, str]]:
-        heard, self._heard = [UUID(each) for each in self._heard], {}
-        rows = queue.among(self.user_id, heard).only("call") if heard else []
+    def _came(self, waits: list[queue.Waiting]) -> list[dict[str, str]]:
         found = []
-        for row in rows:
-            mark = card.key(row.pk, row.call.round)
-            is_new = row.call.created_at > self._since or row.call.round > 1
+        for each in waits:
+            mark = card.key(each.approval_id, each.round)
+            is_new = each.called_at > self._since or each.round > 1
             if is_new and mark not in self._told and len(self._told) < MOST_IDS:
-                self._told[mark] = row.call_id
-                found.append({"id": str(row.pk), "tool": row.call.tool_name})
+                self._told[mark] = each.call_id
+                found.append({"id": str(each.approval_id), "tool": each.tool_name})
         return found
 
-    def _gone(self) -> list[str]:
-        if not self._told:
-            return []
-        waits = set(queue.among(self.user_id, [*self._told.values()]).values_list("call_id", flat=True))
-        gone = [mark for mark, call_id in self._told.items() if call_id not in waits]
+    def _gone(self, waits: list[queue.Waiting]) -> list[str]:
+        still = {each.call_id for each in waits}
+        gone = [mark for mark, call_id in self._told.items() if call_id not in still]
         for mark in gone:
             del self._told[mark]
         return [mark[:36] for mark in gone]

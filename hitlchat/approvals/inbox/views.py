@@ -1,4 +1,4 @@
-"""The inbox: everything that waits for a person, several calls answered together, and what was decided lately."""
+"""The inbox: everything that waits for a person, several calls answered together, and recent decisions."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -9,10 +9,12 @@ from uuid import UUID
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 from django.views.decorators.http import require_GET, require_http_methods, require_safe
 
 from hitlchat.accounts.access import person
-from hitlchat.approvals import views
+from hitlchat.approvals import answering
 from hitlchat.approvals.inbox import lines
 from hitlchat.base.durations import span
 from hitlchat.gate import batch, decide, deciders
@@ -49,7 +51,7 @@ class Ended:
 
 
 def of(user_id: int) -> list[Ended]:
-    """The latest first."""
+    """Return the calls that ended last, the latest first."""
     rows = deciders.seen_by(user_id, _candidates(user_id)).exclude(call__status=Status.WAITING)
     rows = rows.defer("disclosure", "call__arguments", "call__result", "call__output")
     found = [_ended(row) for row in rows.prefetch_related("decisions__person")]
@@ -92,14 +94,14 @@ def page(request: HttpRequest) -> HttpResponse:
     context = {"section": "approvals", "filter": shown, "listed": listed, **shown_lately(user.pk)}
     context |= {"picked": picked, "chosen": chosen, "approvals_waiting": listed.waiting}
     if chosen:
-        context |= views.card_context(request, chosen)
+        context |= answering.card_context(request, chosen)
     return render(request, "approvals/inbox/page.html", context)
 
 
 @login_required
 @require_GET
 def live(request: HttpRequest) -> HttpResponse:
-    """The list and what was decided lately; nothing (204) if the page shows the list as it is (`was`)."""
+    """Show the list and recent decisions; 204 if the page has them already (`was`)."""
     user = person(request)
     shown = lines.filter_of(request.GET, user.pk, narrow=True)
     listed = lines.of(user.pk, shown)
@@ -140,7 +142,7 @@ def _chosen(request: HttpRequest, listed: lines.Listed) -> tuple[Approval | None
     return (deciders.seen_by(person(request).pk, [first]).first() if first else None), False
 
 
-UNCLEAR = "Nothing was decided: the page sent no clear answer. Select the calls again."
+UNCLEAR = gettext_noop("Nothing was decided: the page sent no clear answer. Select the calls again.")
 
 
 @login_required
@@ -169,8 +171,10 @@ def _rows(request: HttpRequest, wanted: list[UUID]) -> list[Approval]:
 
 def _why_not(rows: list[Approval], gone: int) -> str:
     if len(rows) < 2 and gone:
-        return "The others of these calls no longer wait. Answer what is left by itself."
-    return f"These calls cannot be answered together: only calls of one tool below L{batch.TOO_RISKY} can."
+        return _("The others of these calls no longer wait. Answer what is left by itself.")
+    return _("These calls cannot be answered together: only calls of one tool below L{level} can.").format(
+        level=batch.TOO_RISKY
+    )
 
 
 def _answered(request: HttpRequest) -> dict[str, Any]:
@@ -178,7 +182,7 @@ def _answered(request: HttpRequest) -> dict[str, Any]:
         case ["approve" | "decline" as verdict], [*items] if None not in items:
             return _told(request, [each for each in items if each], verdict)
         case _:
-            return {"note": UNCLEAR}
+            return {"note": _(UNCLEAR)}
 
 
 def _told(request: HttpRequest, items: list[Item], verdict: batch.Answer) -> dict[str, Any]:

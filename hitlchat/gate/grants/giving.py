@@ -1,5 +1,10 @@
-"""The life of a grant: given with the yes to a call that waits, listed, revoked by a person, void after a change."""
+"""The life of a grant: given with a yes, used, listed, revoked, void after a change.
 
+Whether a call runs without asking because of a grant is looked up when the call is judged, and counted when it is
+recorded.
+"""
+
+from collections.abc import Iterable
 from datetime import datetime
 from functools import partial
 from typing import Any, Final, Literal, cast
@@ -8,30 +13,35 @@ from uuid import UUID
 from asgiref.sync import async_to_sync
 from django.contrib.auth.models import User
 from django.db import transaction
-from django.db.models import Q, QuerySet
+from django.db.models import Count, F, Q, QuerySet
 from django.db.models.functions import Now
 from django.dispatch import Signal
+from django.utils.translation import gettext_noop
 
 from hitlchat.accounts.roles import may_administer
 from hitlchat.base import canonical
-from hitlchat.base.database import durable
+from hitlchat.base.database import durable, in_db
 from hitlchat.base.problems import NotFound
+from hitlchat.base.sentences import translatable
 from hitlchat.gate import policy, stopping
-from hitlchat.gate.actor import SYSTEM, Actor
-from hitlchat.gate.grants import scope, standing
-from hitlchat.gate.grants.scope import BadGrant, Scope, checked
-from hitlchat.gate.models import Approval, CallerKind, Grant, HitlMode, ToolCall
+from hitlchat.gate.actor import SYSTEM, Actor, Caller
+from hitlchat.gate.grants import scope
+from hitlchat.gate.grants.scope import BadGrant, Scope, checked, fixed, seal
+from hitlchat.gate.models import Approval, CallerKind, Decision, Grant, HitlMode, Tool, ToolCall, Verdict, delegation
 from hitlchat.gate.models.calls import End
 from hitlchat.gate.oversight import HIGHEST_RISK
+from hitlchat.gate.policies import strictness
 from hitlchat.gate.status import Status
 from hitlchat.gate.transition import StaleCall, move, note
 
-# Sent after the commit with grant_id and conversation_id: that of a call it was given with or used for, or None.
+# Sent after the commit with grant_id and conversation_id: at the top of that of a call it was given with or used for,
+# or None.
 grant_changed = Signal()
 
 
 def tell(grant: Grant, *conversations: UUID | None) -> None:
-    for conversation_id in {grant.approval.call.conversation_id, *conversations}:
+    where = {grant.approval.call.conversation_id, *conversations}
+    for conversation_id in {each and delegation.root(each) for each in where}:
         transaction.on_commit(partial(_send, grant.pk, conversation_id), robust=True)
 
 
@@ -47,7 +57,7 @@ class NoSuchGrant(NotFound):
     """No grant has this id, or it is not this person's: both look the same from outside."""
 
     def __init__(self) -> None:
-        super().__init__("There is no grant with this id for you to revoke.")
+        super().__init__(gettext_noop("There is no grant with this id for you to revoke."))
 
 
 def revoke(grant_id: UUID, actor: Actor) -> Grant:
@@ -86,31 +96,31 @@ def declined(call: ToolCall, actor: Actor) -> None:
 
 
 def void(grant: Grant, why: str) -> None:
-    """End it because of what changed; nothing if it has ended already."""
+    """Void a grant because of what changed; one that has ended stays as it is."""
     _end(grant, End.VOIDED, SYSTEM, why)
 
 
 def void_changed() -> None:
     """Void, for the sweeper, grants that are void by now and that nobody has come across."""
-    rows = Grant.objects.filter(standing.ACTIVE).select_related("tool__oversight", "person")
+    rows = Grant.objects.filter(scope.ACTIVE).select_related("tool__oversight", "person")
     for grant in rows[:MOST_AT_ONCE]:
-        if why := standing.why_void(grant):
+        if why := scope.why_void(grant):
             void(grant, why)
 
 
 def _end(grant: Grant, end: End, actor: Actor, why: str) -> None:
     with durable():
-        rows = Grant.objects.filter(standing.NOT_ENDED, pk=grant.pk)
+        rows = Grant.objects.filter(scope.NOT_ENDED, pk=grant.pk)
         if rows.update(end=end, why=why[:300], ended_at=Now(), ended_by_id=actor.user_id) != 1:
             return
         data = {"grant": str(grant.pk), "tool": grant.tool_name, "why": why}
         note(None, f"grant.{end.value}", actor=actor, data=data)
-        _fence(grant, f"its grant was {end.label.lower()}: {why}", actor)
+        _fence(grant, translatable(f"its grant was {end.label.lower()}: {why}"), actor)
         tell(grant)
 
 
 def _fence(grant: Grant, why: str, actor: Actor) -> None:
-    """Every call that it let in is on record by now: whoever counts one holds the grant's row until that is so."""
+    """Withdraw or stop what a grant let in, all of which is on record: counting holds the grant's row until then."""
     for call in ToolCall.objects.filter(grant_id=grant.pk, status=Status.ALLOWED):
         try:
             move(call, Status.WITHDRAWN, actor=actor, data={"reason": why}, reason=f"Not run: {why}.")
@@ -133,24 +143,24 @@ STATES: Final[dict[State, str]] = {
 
 
 def seen_by(user: User) -> QuerySet[Grant]:
-    """The latest first."""
+    """Return the grants that a person may see, the latest first."""
     rows = Grant.objects.select_related("person", "ended_by").order_by("-given_at", "-id")
     return rows if may_administer(user) else rows.filter(person=user)
 
 
 def active(rows: QuerySet[Grant]) -> QuerySet[Grant]:
-    return rows.filter(standing.ACTIVE)
+    return rows.filter(scope.ACTIVE)
 
 
 def ended(rows: QuerySet[Grant]) -> QuerySet[Grant]:
     """Used up, over, revoked or void."""
-    return rows.exclude(pk__in=Grant.objects.filter(standing.ACTIVE).values("pk"))
+    return rows.exclude(pk__in=Grant.objects.filter(scope.ACTIVE).values("pk"))
 
 
 def in_conversation(conversation_id: UUID, user_id: int) -> QuerySet[Grant]:
     """Return those that may cover calls of this person's assistant there."""
-    here = Q(conversation_id=None) | Q(conversation_id=conversation_id)
-    return Grant.objects.filter(standing.ACTIVE, here, person_id=user_id, caller_kind=CallerKind.CHAT)
+    here = Q(conversation_id=None) | Q(conversation_id=delegation.root(conversation_id))
+    return Grant.objects.filter(scope.ACTIVE, here, person_id=user_id, caller_kind=CallerKind.CHAT)
 
 
 def state(grant: Grant, *, is_active: bool) -> State:
@@ -167,22 +177,29 @@ def why_not(approval: Approval, actor: Actor) -> str | None:
     `approval`: with its call's tool.
     """
     call, tool = approval.call, approval.call.tool
-    if not standing.may_give(actor):
-        return "Only a signed-in person, or a token of kind “approver”, gives grants."
+    if not scope.may_give(actor):
+        return gettext_noop("Only a signed-in person, or a token of kind “approver”, gives grants.")
     if call.caller_id != actor.user_id:
-        return "Only the person whose calls a grant would cover can give it."
+        return gettext_noop("Only the person whose calls a grant would cover can give it.")
     if call.oversight_digest:
-        return "This tool has rules of its own about who decides: no grant stands in for them."
+        return gettext_noop("This tool has rules of its own about who decides: no grant stands in for them.")
     if tool is None:
-        return "The tool was deleted."
+        return gettext_noop("The tool was deleted.")
     if tool.hitl_mode == HitlMode.REQUIRED:
-        return "This tool asks every time: no grant changes that."
+        return gettext_noop("This tool asks every time: no grant changes that.")
     risk = max(tool.risk_level, call.risk_level, int(approval.disclosure.get("risk", HIGHEST_RISK)))
     if risk >= HIGHEST_RISK:
-        return f"Calls of risk L{HIGHEST_RISK} are always asked about."
-    if not call.grantable:
-        return "A rule of this installation asked, or a condition that gave no answer: no grant covers that."
-    return _changed(call)
+        return translatable(f"Calls of risk L{HIGHEST_RISK} are always asked about.")
+    return _asked_by_others(call, risk) or _changed(call)
+
+
+def _asked_by_others(call: ToolCall, risk: int) -> str | None:
+    """Return why a grant could not cover the call, though its tool lets it."""
+    if strictness.about(call.conversation_id, risk):
+        return gettext_noop("This conversation asks about such calls by itself: no grant counts in it.")
+    if call.grantable:
+        return None
+    return gettext_noop("A rule of this installation asked, or a condition that gave no answer: no grant covers that.")
 
 
 def _changed(call: ToolCall) -> str | None:
@@ -211,24 +228,22 @@ def planned(approval: Approval, scope: Scope, actor: Actor, arguments: dict[str,
     exactly, call = meant(approval, scope, actor, arguments), approval.call
     grant = Grant(
         approval=approval,
-        person_id=call.caller_id,
-        tool_id=call.tool_id,
-        tool_name=call.tool_name,
-        source=call.source,
-        definition_hash=call.definition_hash,
-        risk_level=call.risk_level,
-        rule=call.rule,
-        caller_kind=call.caller_kind,
+        **fixed(call),
         token_id=call.token_id,
         arguments_digest=canonical.sha256(arguments) if exactly.same_arguments else "",
-        conversation_id=call.conversation_id if exactly.this_conversation else None,
+        conversation_id=_seen(call.conversation_id) if exactly.this_conversation else None,
         calls=exactly.calls,
         until=exactly.until,
         condition=exactly.condition,
         given_at=_database_clock(approval),
     )
-    grant.seal = standing.seal(grant)
+    grant.seal = seal(grant)
     return grant
+
+
+def _seen(conversation_id: UUID | None) -> UUID | None:
+    """Return the conversation that a person sees, whose agents' calls a grant for it covers, too."""
+    return conversation_id and delegation.root(conversation_id)
 
 
 def give(grant: Grant, actor: Actor) -> None:
@@ -250,3 +265,98 @@ def _try(condition: str, arguments: dict[str, Any]) -> None:
         async_to_sync(policy.holds)(condition, arguments)
     except policy.NoAnswer as error:
         raise BadGrant({"condition": f"For this call it {error}"}) from error
+
+
+# Of so many at most, the oldest first.
+MOST_COVERING = 20
+MISCOUNTED = "the record of the grant was changed"
+
+
+async def covering(
+    tool: Tool, arguments: dict[str, Any], caller: Caller, conversation_id: UUID | None
+) -> tuple[Grant, ...]:
+    """Return those that may cover such a call, in the order in which they are to be used.
+
+    Of those that are void by now, this is put on record.
+    """
+    if not scope.may_be_granted(tool):
+        return ()
+    found = await in_db(_standing)(tool, arguments, caller, conversation_id)
+    return tuple([grant for grant in found if not grant.condition or await _holds(grant.condition, arguments)])
+
+
+def _standing(tool: Tool, arguments: dict[str, Any], caller: Caller, conversation_id: UUID | None) -> list[Grant]:
+    mine = Grant.objects.filter(scope.ACTIVE, person_id=caller.user_id, tool_id=tool.pk, caller_kind=caller.kind)
+    rows = mine.filter(scope.matching(arguments, conversation_id, caller.token_id))
+    # In one statement, and so of one moment: each use is counted twice.
+    counted = rows.select_related("tool__oversight", "person").annotate(uses=Count("covered"))
+    return [grant for grant in counted[:MOST_COVERING] if not _is_void(grant, grant.uses)]
+
+
+def _is_void(grant: Grant, uses: int) -> bool:
+    why = scope.why_void(grant) or (MISCOUNTED if grant.used != uses or not _was_given(grant) else None)
+    if why is not None:
+        void(grant, why)
+    return why is not None
+
+
+def _was_given(grant: Grant) -> bool:
+    """Return whether the grant was given with a yes of that person to that call."""
+    yes = Decision.objects.filter(approval_id=grant.approval_id, verdict=Verdict.APPROVE, means__in=scope.MEANS)
+    return yes.filter(person_id=grant.person_id).exists()
+
+
+async def _holds(condition: str, arguments: dict[str, Any]) -> bool:
+    try:
+        return await policy.holds(condition, arguments)
+    except policy.NoAnswer:
+        return False
+
+
+def hold(grants: Iterable[Grant]) -> None:
+    """Hold the grants that these calls may use.
+
+    Before several are recorded in one transaction: all, in the one order that everybody
+    takes them in, so that two such transactions never wait for each other.
+    """
+    ids = {grant.pk for grant in grants}
+    if ids:
+        list(Grant.objects.select_for_update().filter(pk__in=ids).order_by("pk").values_list("pk"))
+
+
+def has_left(grants: Iterable[Grant]) -> bool:
+    """Return whether one of them may still be used.
+
+    Among what was held before, this stays so until the transaction ends.
+    """
+    ids = {grant.pk for grant in grants}
+    return bool(ids) and Grant.objects.filter(scope.ACTIVE, pk__in=ids).exists()
+
+
+def take(grants: Iterable[Grant], call: ToolCall) -> Grant | None:
+    """Use up one call of the first of `grants` that has one left for `call`, which is about to be recorded in this same
+    transaction; None if none has: then a person is asked.
+    """
+    for grant in grants:
+        rows = Grant.objects.filter(scope.ACTIVE, scope.like(call), pk=grant.pk, seal=grant.seal)
+        # Of two calls that want the last use, the second waits here for the first and finds nothing left.
+        if rows.update(used=F("used") + 1) == 1:
+            return Grant.objects.select_related("person").get(pk=grant.pk)
+    return None
+
+
+def give_back(grant_id: UUID, call: ToolCall) -> None:
+    """Give back what was counted for a call that is asked about after all; within the transaction that asks."""
+    Grant.objects.filter(pk=grant_id, used__gt=0).update(used=F("used") - 1)
+    grant = Grant.objects.select_related("approval__call").get(pk=grant_id)
+    note(call.pk, "grant.given_back", actor=SYSTEM, data={"grant": str(grant.pk), "used": grant.used})
+    tell(grant, call.conversation_id)
+
+
+def record(grant: Grant, call: ToolCall) -> None:
+    """Record that `call`, which was just recorded, runs on the grant."""
+    data = {"grant": str(grant.pk), "used": grant.used, "calls": grant.calls}
+    note(call.pk, "grant.used", actor=SYSTEM, data=data)
+    if grant.calls == grant.used:
+        note(call.pk, "grant.used_up", actor=SYSTEM, data=data)
+    tell(grant, call.conversation_id)

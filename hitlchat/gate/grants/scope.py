@@ -1,16 +1,29 @@
-"""The scope of a grant: as the person giving it says it, checked before anything is decided, and in words."""
+"""The scope of a grant: checked when it is given, in words, and while in force.
 
+Whatever is not as it was when the grant was given means that it is in force no more.
+"""
+
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
+from uuid import UUID
 
+from django.db.models import F, Q
+from django.db.models.functions import Now
 from django.utils import timezone
+from django.utils.translation import gettext_noop
 
+from hitlchat.accounts.models import Token
 from hitlchat.base import canonical
 from hitlchat.base.canonical import storable
 from hitlchat.base.problems import Invalid
-from hitlchat.gate.models import Grant
+from hitlchat.base.sentences import part, translatable
+from hitlchat.gate import oversight, policy, question
+from hitlchat.gate.actor import Actor
+from hitlchat.gate.models import CallerKind, Grant, HitlMode, Tool, ToolCall, delegation
 from hitlchat.gate.models.calls import MOST_CALLS
+from hitlchat.gate.oversight import HIGHEST_RISK
 
 LONGEST: Final = timedelta(hours=24)
 MOST_MINUTES: Final = 24 * 60
@@ -97,10 +110,10 @@ def _errors(scope: Scope, now: datetime, *, has_conversation: bool) -> list[tupl
     if scope.this_conversation and not has_conversation:
         found.append(("thisConversation", "This call belongs to no conversation."))
     if scope.calls is not None and not 1 <= scope.calls <= MOST_CALLS:
-        found.append(("calls", f"Expected a whole number from 1 to {MOST_CALLS}."))
+        found.append(("calls", translatable(f"Expected a whole number from 1 to {MOST_CALLS}.")))
     found += _of_time(scope, now)
     if len(scope.condition) > LONGEST_CONDITION or storable(scope.condition) != scope.condition:
-        found.append(("condition", f"Expected an expression of at most {LONGEST_CONDITION} characters."))
+        found.append(("condition", translatable(f"Expected an expression of at most {LONGEST_CONDITION} characters.")))
     return found
 
 
@@ -108,7 +121,7 @@ def _of_time(scope: Scope, now: datetime) -> list[tuple[str, str]]:
     if scope.minutes is not None and scope.until is not None:
         return [("minutes", "Expected either “minutes” or “until”, not both.")]
     if scope.minutes is not None and not 1 <= scope.minutes <= MOST_MINUTES:
-        return [("minutes", f"Expected a whole number from 1 to {MOST_MINUTES} (24 hours).")]
+        return [("minutes", translatable(f"Expected a whole number from 1 to {MOST_MINUTES} (24 hours)."))]
     if scope.until is None:
         return []
     if scope.until.tzinfo is None:
@@ -116,16 +129,22 @@ def _of_time(scope: Scope, now: datetime) -> list[tuple[str, str]]:
     return [] if now < scope.until <= now + LONGEST else [("until", "Expected a time within the next 24 hours.")]
 
 
-def offer(tool_name: str, scope: Scope) -> str:
+# What puts a text into the language of a page; without one it is English, as it is stored.
+Say = Callable[[str], str]
+
+
+def offer(tool_name: str, scope: Scope, say: Say = str) -> str:
     """Return what the click would do. `scope` is a checked one."""
-    return f"Approve this, and run {tool_name} without asking {_bounds(scope, 'in this conversation')}."
+    bounds = _bounds(scope, part("in this conversation"))
+    return say(translatable(f"Approve this, and run {tool_name} without asking {bounds}."))
 
 
-def sentence(grant: Grant) -> str:
-    return f"{grant.tool_name} runs without asking {bounds(grant)}."
+def sentence(grant: Grant, say: Say = str) -> str:
+    tool, bounds = grant.tool_name, bounds_of(grant)
+    return say(translatable(f"{tool} runs without asking {bounds}."))
 
 
-def bounds(grant: Grant) -> str:
+def bounds_of(grant: Grant) -> str:
     scope = Scope(
         same_arguments=bool(grant.arguments_digest),
         this_conversation=grant.conversation_id is not None,
@@ -133,33 +152,43 @@ def bounds(grant: Grant) -> str:
         until=grant.until,
         condition=grant.condition,
     )
-    return _bounds(scope, "in one conversation")
+    return _bounds(scope, part("in one conversation"))
 
 
-def left(grant: Grant) -> str:
+def left(grant: Grant, say: Say = str) -> str:
     """Return how much of it there still is, short."""
-    count = f"{grant.left} of {grant.calls} left" if grant.calls else ""
-    until = f"until {clock(grant.until)}" if grant.until else ""
-    return ", ".join(filter(None, (count, until))) or "as long as this conversation goes on"
+    many, until = gettext_noop("{left} of {calls} left"), gettext_noop("until {time}")
+    count = say(many).format(left=grant.left, calls=grant.calls) if grant.calls else ""
+    time = say(until).format(time=clock(grant.until)) if grant.until else ""
+    return ", ".join(filter(None, (count, time))) or say(gettext_noop("as long as this conversation goes on"))
 
 
-def used(grant: Grant) -> str:
+def used(grant: Grant, say: Say = str) -> str:
     if grant.calls:
-        return f"used {grant.used} of {grant.calls}"
-    return {0: "not used yet", 1: "used once"}.get(grant.used, f"used {grant.used} times")
+        return say(gettext_noop("used {used} of {calls}")).format(used=grant.used, calls=grant.calls)
+    words = {0: gettext_noop("not used yet"), 1: gettext_noop("used once")}
+    return say(words.get(grant.used, gettext_noop("used {used} times"))).format(used=grant.used)
 
 
 def reason(grant: Grant) -> str:
     """Return why a call was not asked about, with `used` counting it already."""
-    given = f"given by {grant.person.get_username()} at {clock(grant.given_at)}"
-    which = f"use {grant.used} of {grant.calls}" if grant.calls else f"use {grant.used}"
-    return f"Not asked because of a grant: {sentence(grant).rstrip('.')} ({given}; this is {which})."
+    tool, bounds, person, given = grant.tool_name, bounds_of(grant), grant.person.get_username(), clock(grant.given_at)
+    if not grant.calls:
+        return translatable(
+            f"Not asked because of a grant: {tool} runs without asking {bounds} (given by {person} at {given}; this is"
+            f" use {grant.used})."
+        )
+    return translatable(
+        f"Not asked because of a grant: {tool} runs without asking {bounds} (given by {person} at {given}; this is use"
+        f" {grant.used} of {grant.calls})."
+    )
 
 
-def ended_how(grant: Grant) -> str:
+def ended_how(grant: Grant, say: Say = str) -> str:
     """Return how it ended, for whoever revoked it just now, if it had not ended before."""
-    how = grant.get_end_display().lower()
-    return f"{grant.tool_name} asks again, unless another grant covers the call: this one is {how}."
+    how = say(grant.get_end_display()).lower()
+    said = say(gettext_noop("{tool} asks again, unless another grant covers the call: this one is {how}."))
+    return said.format(tool=grant.tool_name, how=how)
 
 
 def clock(at: datetime) -> str:
@@ -170,10 +199,130 @@ def clock(at: datetime) -> str:
 
 
 def _bounds(scope: Scope, where: str) -> str:
-    count = "for the next call" if scope.calls == 1 else f"for the next {scope.calls} calls" if scope.calls else ""
-    words = ["with exactly these arguments" if scope.same_arguments else "", count]
-    words.append(where if scope.this_conversation else "")
-    said = " ".join(filter(None, words))
-    said += f", until {clock(scope.until)}" if scope.until else ""
-    said += f", while {scope.condition} holds" if scope.condition else ""
-    return said.removeprefix(", ")
+    words = [part("with exactly these arguments")] if scope.same_arguments else []
+    if scope.calls:
+        words.append(part("for the next call") if scope.calls == 1 else part(f"for the next {scope.calls} calls"))
+    said = [" ".join([*words, where] if scope.this_conversation else words)]
+    if scope.until:
+        said.append(part(f"until {clock(scope.until)}"))
+    if scope.condition:
+        said.append(part(f"while {scope.condition} holds"))
+    return ", ".join(filter(None, said))
+
+
+# By the database's clock, like a deadline; of the grant's own row alone, so that it can stand in an UPDATE of it.
+NOT_ENDED: Final = Q(end="")
+IN_TIME: Final = Q(until=None) | Q(until__gt=Now())
+ANY_LEFT: Final = Q(calls=None) | Q(used__lt=F("calls"))
+ACTIVE: Final = NOT_ENDED & IN_TIME & ANY_LEFT
+
+# Of a person who gives one: a client's word or a console is not enough.
+MEANS: Final = ("session", "token")
+ASKS_EVERY_TIME: Final = gettext_noop("the tool asks every time now")
+
+# What is frozen when it is given, but for the times.
+FROZEN: Final = (
+    *("id", "approval_id", "person_id", "tool_id", "tool_name", "source", "definition_hash", "risk_level", "rule"),
+    *("caller_kind", "token_id", "arguments_digest", "conversation_id", "calls", "condition"),
+)
+
+
+def may_give(actor: Actor) -> bool:
+    return actor.user_id is not None and actor.means in MEANS
+
+
+def may_be_granted(tool: Tool) -> bool:
+    """Return whether any call of it may ever run on a grant."""
+    return tool.hitl_mode == HitlMode.CONDITIONAL and tool.risk_level < HIGHEST_RISK and not question.is_one(tool)
+
+
+def seal(grant: Grant) -> str:
+    """SHA-256 over all that was frozen when it was given."""
+    columns = [getattr(grant, name) for name in FROZEN]
+    times = [at and at.timestamp() for at in (grant.given_at, grant.until)]
+    return canonical.sha256([*(each if isinstance(each, int | None) else str(each) for each in columns), *times])
+
+
+def why_void(grant: Grant) -> str | None:
+    """Return what is no longer as it was, in words; None if all is.
+
+    `grant` is read with its person and its tool, and that with its oversight.
+    """
+    tool = grant.tool
+    if tool is None:
+        return gettext_noop("the tool was deleted")
+    if grant.seal != seal(grant):
+        return gettext_noop("the record of the grant was changed")
+    if not grant.person.is_active:
+        return gettext_noop("the account of the person who gave it was deactivated")
+    if not tool.published and grant.caller_kind != CallerKind.STUDIO:
+        return gettext_noop("the tool was unpublished")
+    return next((words for words, is_same in _comparisons(grant, tool) if not is_same), None)
+
+
+def _comparisons(grant: Grant, tool: Tool) -> list[tuple[str, bool]]:
+    return [
+        (gettext_noop("the tool's name changed"), tool.name == grant.tool_name),
+        (gettext_noop("the tool's source changed"), tool.source == grant.source),
+        (gettext_noop("the tool's definition or connection changed"), tool.definition_hash == grant.definition_hash),
+        (gettext_noop("the tool's risk changed"), tool.risk_level == grant.risk_level),
+        (gettext_noop("the token it was given for was revoked or expired"), _has_token(grant)),
+        (gettext_noop("who decides about the tool was changed"), not hasattr(tool, "oversight")),
+        (ASKS_EVERY_TIME, tool.hitl_mode != HitlMode.REQUIRED),
+        (gettext_noop("the rules that it was given under changed"), policy.rule_of(tool) == grant.rule),
+        (gettext_noop("no call of this tool may run on a grant any more"), may_be_granted(tool)),
+    ]
+
+
+def fixed(call: ToolCall) -> dict[str, Any]:
+    """Return the columns of a grant that are the same for every call it covers."""
+    same = ("tool_id", "tool_name", "source", "definition_hash", "risk_level", "rule", "caller_kind")
+    return {"person_id": call.caller_id, **{column: getattr(call, column) for column in same}}
+
+
+def like(call: ToolCall) -> Q:
+    """Return the condition on grants' own columns: those that are for calls like this one."""
+    return matching(call.arguments, call.conversation_id, call.token_id) & Q(**fixed(call))
+
+
+def _has_token(grant: Grant) -> bool:
+    return grant.token_id is None or Token.valid().filter(pk=grant.token_id, user_id=grant.person_id).exists()
+
+
+def matching(arguments: dict[str, Any], conversation_id: UUID | None, token_id: int | None) -> Q:
+    """The same for what each grant chooses to be about. None would be no comparison: it has a question of its own.
+
+    “This conversation” is the one that the person sees, with all that agents do for it.
+    """
+    any_or_these = Q(arguments_digest="") | Q(arguments_digest=canonical.sha256(arguments))
+    here = Q(conversation_id=None)
+    here |= Q(conversation_id=delegation.root(conversation_id)) if conversation_id is not None else Q()
+    return any_or_these & here & (Q(token_id__isnull=True) if token_id is None else Q(token_id=token_id))
+
+
+def still_stands(call: ToolCall) -> Q:
+    """Return the condition, in the moment that a call is moved, that the grant it runs on was not ended.
+
+    A read of another table, which may be a moment old: whoever ends a grant then finds the call executing and has it
+    stopped (giving.py), so that neither slips through.
+    """
+    if call.grant_id is None:
+        return Q()
+    return Q(grant_id__in=Grant.objects.filter(NOT_ENDED & IN_TIME).values("pk")) & oversight.stands()
+
+
+def why_not_run(call: ToolCall) -> str | None:
+    """Return why a call that was not asked about because of a grant must not start; None if it may, or runs on none."""
+    if call.grant_id is None:
+        return None
+    grant = Grant.objects.select_related("tool__oversight", "person").get(pk=call.grant_id)
+    if grant.end:
+        label = grant.get_end_display().lower()
+        return translatable(f"its grant was {label}: {grant.why}")
+    if why := why_void(grant):
+        return translatable(f"its grant is void: {why}")
+    if not Grant.objects.filter(IN_TIME, pk=grant.pk).exists():
+        return gettext_noop("the time of its grant was over")
+    return (
+        None if Grant.objects.filter(like(call), pk=grant.pk).exists() else gettext_noop("its grant is for other calls")
+    )

@@ -6,65 +6,106 @@ from datetime import datetime
 from typing import Any, Final
 
 from django.db.models import Q, QuerySet
+from django.utils.translation import gettext, gettext_noop
 
-from hitlchat.gate.models import AuditEvent, HitlMode
+from hitlchat.gate.models import Asks, AuditEvent, HitlMode
 
 LONGEST = 300
 # What each event says, with the values of its data; a missing one is left empty.
 SENTENCES: Final[Mapping[str, str]] = {
-    "tool.created": "The tool {tool} was made",
-    "tool.changed": "The tool {tool} was changed",
-    "tool.published": "The tool {tool} was published",
-    "tool.unpublished": "The tool {tool} left the catalog",
-    "tool.deleted": "The tool {tool} was deleted",
-    "tool.accepted": "The tool {tool} was accepted as its server {server} lists it now",
-    "tool.rules_changed": "Who decides about {tool} was changed",
-    "texts.changed": "What models read was changed",
-    "server.added": "The server {server} was added",
-    "server.changed": "The server {server} was changed",
-    "server.removed": "The server {server} was removed",
-    "exposure.changed": "What is offered of upstream servers was changed",
-    "settings.changed": "The server started with other settings",
-    "person.signed_in": "{person} signed in",
-    "person.sign_in_failed": "A sign-in as {person} failed",
-    "person.role_changed": "The role of {person} was changed from {from} to {to}",
-    "person.deactivated": "{person} was deactivated",
-    "person.reactivated": "{person} was reactivated",
-    "person.invited": "Somebody was invited",
-    "person.invitation_revoked": "An invitation was revoked",
-    "person.joined": "{person} joined",
-    "person.password_changed": "A password was changed",
-    "group.created": "The group {group} was made",
-    "group.renamed": "The group {from} was renamed to {to}",
-    "group.deleted": "The group {group} was deleted",
-    "group.person_added": "{person} was added to the group {group}",
-    "group.person_removed": "{person} was removed from the group {group}",
-    "token.made": "A token of kind {kind} was made for {user}",
-    "token.revoked": "A token of kind {kind} of {user} was revoked",
-    "grant.revoked": "A grant was revoked",
-    "grant.ended": "A grant ended",
+    "tool.created": gettext_noop("The tool {tool} was made"),
+    "tool.changed": gettext_noop("The tool {tool} was changed"),
+    "tool.published": gettext_noop("The tool {tool} was published"),
+    "tool.unpublished": gettext_noop("The tool {tool} left the catalog"),
+    "tool.deleted": gettext_noop("The tool {tool} was deleted"),
+    "tool.accepted": gettext_noop("The tool {tool} was accepted as its server {server} lists it now"),
+    "tool.rules_changed": gettext_noop("Who decides about {tool} was changed"),
+    "texts.changed": gettext_noop("What models read was changed"),
+    "server.added": gettext_noop("The server {server} was added"),
+    "server.changed": gettext_noop("The server {server} was changed"),
+    "server.removed": gettext_noop("The server {server} was removed"),
+    "endpoint.added": gettext_noop("The model endpoint {endpoint} was added"),
+    "endpoint.changed": gettext_noop("The model endpoint {endpoint} was changed"),
+    "endpoint.removed": gettext_noop("The model endpoint {endpoint} was removed"),
+    "tool_set.added": gettext_noop("The tool set {tool_set} was added"),
+    "tool_set.changed": gettext_noop("The tool set {tool_set} was changed"),
+    "tool_set.removed": gettext_noop("The tool set {tool_set} was removed"),
+    "preset.added": gettext_noop("The preset {preset} was added"),
+    "preset.changed": gettext_noop("The preset {preset} was changed"),
+    "preset.removed": gettext_noop("The preset {preset} was deleted"),
+    "exposure.changed": gettext_noop("What is offered of upstream servers was changed"),
+    "settings.changed": gettext_noop("The server started with other settings"),
+    "person.signed_in": gettext_noop("{person} signed in"),
+    "person.sign_in_failed": gettext_noop("A sign-in as {person} failed"),
+    "person.role_changed": gettext_noop("The role of {person} was changed from {from} to {to}"),
+    "person.deactivated": gettext_noop("{person} was deactivated"),
+    "person.reactivated": gettext_noop("{person} was reactivated"),
+    "person.invited": gettext_noop("Somebody was invited"),
+    "person.invitation_revoked": gettext_noop("An invitation was revoked"),
+    "person.joined": gettext_noop("{person} joined"),
+    "person.password_changed": gettext_noop("A password was changed"),
+    "group.created": gettext_noop("The group {group} was made"),
+    "group.renamed": gettext_noop("The group {from} was renamed to {to}"),
+    "group.deleted": gettext_noop("The group {group} was deleted"),
+    "group.person_added": gettext_noop("{person} was added to the group {group}"),
+    "group.person_removed": gettext_noop("{person} was removed from the group {group}"),
+    "token.made": gettext_noop("A token of kind {kind} was made for {user}"),
+    "token.revoked": gettext_noop("A token of kind {kind} of {user} was revoked"),
+    "conversation.asks_changed": gettext_noop("What a conversation asks about by itself was changed"),
+    "grant.revoked": gettext_noop("A grant was revoked"),
+    "grant.ended": gettext_noop("A grant ended"),
 }
+# What sentences name, by its place in the data.
+NAMED: Final = (
+    *("tool", "server", "endpoint", "tool_set", "preset"),
+    *("person", "group", "from", "to", "kind", "user"),
+)
 AREAS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
-    "tools": ("Tools", ("tool.", "texts.")),
-    "servers": ("Servers", ("server.", "exposure.")),
-    "people": ("People", ("person.", "group.")),
-    "tokens": ("Tokens and grants", ("token.", "grant.")),
-    "settings": ("Settings", ("settings.",)),
+    "tools": (gettext_noop("Tools"), ("tool.", "texts.")),
+    "servers": (gettext_noop("Servers"), ("server.", "exposure.")),
+    "models": (gettext_noop("Models"), ("endpoint.", "tool_set.", "preset.")),
+    "people": (gettext_noop("People"), ("person.", "group.")),
+    "tokens": (gettext_noop("Tokens and grants"), ("token.", "grant.")),
+    "conversations": (gettext_noop("Conversations"), ("conversation.asks_changed",)),
+    "settings": (gettext_noop("Settings"), ("settings.",)),
 }
 FIELDS: Final[Mapping[str, str]] = {
-    "hitl_mode": "Asks",
-    "condition": "Condition",
-    "prompt_template": "Approval prompt",
-    "deadline_seconds": "Seconds to answer",
-    "signed_in_only": "A signed-in person must decide",
-    "risk_level": "Risk level",
-    "facts": "What it can reach",
-    "definition_hash": "Definition",
-    "published": "Published",
-    "name": "Name",
-    "title": "Title",
-    "description": "Description",
-    "source": "Source",
+    "hitl_mode": gettext_noop("Asks"),
+    "asks": gettext_noop("Asks"),
+    "condition": gettext_noop("Condition"),
+    "prompt_template": gettext_noop("Approval prompt"),
+    "deadline_seconds": gettext_noop("Seconds to answer"),
+    "signed_in_only": gettext_noop("A signed-in person must decide"),
+    "risk_level": gettext_noop("Risk level"),
+    "facts": gettext_noop("What it can reach"),
+    "definition_hash": gettext_noop("Definition"),
+    "published": gettext_noop("Published"),
+    "name": gettext_noop("Name"),
+    "title": gettext_noop("Title"),
+    "description": gettext_noop("Description"),
+    "source": gettext_noop("Source"),
+    "address": gettext_noop("Address"),
+    "model": gettext_noop("Model"),
+    "other_models": gettext_noop("Other models"),
+    "enabled": gettext_noop("Enabled"),
+    "is_default": gettext_noop("New conversations begin with it"),
+    "key_header": gettext_noop("The key is sent as"),
+    "api": gettext_noop("Asked by"),
+    "context_length": gettext_noop("Context length"),
+    "images": gettext_noop("Takes images"),
+    "reasoning": gettext_noop("Reasons first"),
+    "parallel_calls": gettext_noop("Several calls at once"),
+    "input_price": gettext_noop("Price of a million input tokens"),
+    "output_price": gettext_noop("Price of a million output tokens"),
+    "tools": gettext_noop("Tools"),
+    "tool_set": gettext_noop("Tool set"),
+    "instructions": gettext_noop("Instructions"),
+    "endpoint": gettext_noop("Model endpoint"),
+    "starters": gettext_noop("Starter prompts"),
+    "temperature": gettext_noop("Temperature"),
+    "max_tokens": gettext_noop("Tokens of an answer"),
+    "max_turns": gettext_noop("Turns of a run"),
+    "allow_private": gettext_noop("May be on a private network"),
 }
 
 
@@ -105,19 +146,24 @@ def change(event: AuditEvent) -> Change:
     data = event.data
     who = event.actor.get_username() if event.actor else "hitlchat"
     if event.actor and event.means == "system":
-        who = f"{who}, by a program"
+        who = gettext("{name}, by a program").format(name=who)
     weaker = tuple(str(said) for said in data.get("weaker", ()))
     return Change(event.pk, event.name, event.at, words(event), who, tuple(_differences(data)), weaker)
 
 
 def words(event: AuditEvent) -> str:
     """Say in one sentence what happened; empty for an event that has no words here."""
-    sentence = SENTENCES.get(event.name, "")
+    sentence = gettext(SENTENCES[event.name]) if event.name in SENTENCES else ""
     data = event.data
     if "tools" in data and isinstance(data["tools"], list) and event.name in {"tool.published", "tool.unpublished"}:
-        done = "were published" if event.name == "tool.published" else "left the catalog"
-        return f"{len(data['tools']):,} tools {done}: {_short(', '.join(map(str, data['tools'])))}"
-    for key in ("tool", "server", "person", "group", "from", "to", "kind", "user"):
+        published = event.name == "tool.published"
+        said = (
+            gettext("{many} tools were published: {tools}")
+            if published
+            else gettext("{many} tools left the catalog: {tools}")
+        )
+        return said.format(many=f"{len(data['tools']):,}", tools=_short(", ".join(map(str, data["tools"]))))
+    for key in NAMED:
         sentence = sentence.replace(f"{{{key}}}", _short(str(data.get(key) or "")))
     return sentence
 
@@ -126,9 +172,9 @@ def _differences(data: Mapping[str, Any]) -> Iterator[Difference]:
     before, after = (each if isinstance(each := data.get(key), dict) else {} for key in ("before", "after"))
     order = list(FIELDS)
     for field in sorted({*before, *after}, key=lambda name: ([*order, name].index(name), name)):
-        yield Difference(FIELDS.get(field, field), _said(before, field), _said(after, field))
+        yield Difference(gettext(FIELDS.get(field, field)), _said(before, field), _said(after, field))
     for field in data.get("also", ()):
-        yield Difference(str(field), None, "changed; its value is not on record")
+        yield Difference(str(field), None, gettext("changed; its value is not on record"))
 
 
 def _said(side: Mapping[str, Any], field: str) -> str | None:
@@ -136,12 +182,14 @@ def _said(side: Mapping[str, Any], field: str) -> str | None:
         return None
     value = side[field]
     if field == "hitl_mode" and value in HitlMode.values:
-        return str(HitlMode(value).label)
+        return gettext(HitlMode(value).label)
+    if field == "asks" and value in Asks.values:
+        return gettext(Asks(value).label)
     if isinstance(value, bool):
-        return "yes" if value else "no"
+        return gettext("yes") if value else gettext("no")
     if isinstance(value, list) and value:
         return _short("; ".join(map(str, value)))
-    return _short(str(value)) if value not in ("", None, []) else "none"
+    return _short(str(value)) if value not in ("", None, []) else gettext("none")
 
 
 def _short(text: str) -> str:

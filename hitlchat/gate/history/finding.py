@@ -9,6 +9,7 @@ from uuid import UUID
 from django.contrib.auth.models import User
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
+from django.utils.translation import gettext_noop
 
 from hitlchat.accounts.roles import may_administer
 from hitlchat.base import canonical
@@ -37,10 +38,10 @@ def is_decided(**which: Any) -> Q:
 
 # How whoever answered was known, in words.
 MEANS: Final[dict[str, str]] = {
-    "session": "Signed in",
-    "token": "With an approver token",
-    "console": "At the console",
-    "elicitation": "By an MCP client's word",
+    "session": gettext_noop("Signed in"),
+    "token": gettext_noop("With an approver token"),
+    "console": gettext_noop("At the console"),
+    "elicitation": gettext_noop("By an MCP client's word"),
 }
 
 
@@ -192,7 +193,7 @@ def export(among: tuple[Q, ...], wanted: Wanted, form: Format, actor: Actor) -> 
 
 
 def _pages(among: tuple[Q, ...], wanted: Wanted) -> Iterator[list[dict[str, Any]]]:
-    """The newest first."""
+    """Yield the calls in pages, the newest first."""
     last: ToolCall | None = None
     while found := page(among, wanted, AT_ONCE, before=last, rows=needed(ToolCall.objects.all())):
         yield [row(call) for call in found]

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from django.db.models import Q, QuerySet
+from django.utils.translation import gettext_noop
 
 from hitlchat.gate import queue, results
 from hitlchat.gate.models import Approval, Decision, ToolCall
@@ -15,12 +16,12 @@ from hitlchat.secrets.detection import Cover
 NOBODY_ASKED: Final = results.NOBODY_ASKED_STATUS
 LABELS: Final[dict[str, str]] = {
     **{status.value: status.label for status in Status if status != Status.REFUSED},
-    Status.REFUSED.value: "Refused by a policy",
-    NOBODY_ASKED: "Nobody could be asked",
+    Status.REFUSED.value: gettext_noop("Refused by a policy"),
+    NOBODY_ASKED: gettext_noop("Nobody could be asked"),
 }
 # Not what became of it, but how it came to run.
 UNASKED: Final = "unasked"
-CHOICES: Final[dict[str, str]] = {**LABELS, UNASKED: "Ran without being asked"}
+CHOICES: Final[dict[str, str]] = {**LABELS, UNASKED: gettext_noop("Ran without being asked")}
 # Without an approval, only what was allowed comes to these.
 NOT_RUN: Final = (Status.REJECTED, Status.REFUSED, Status.WITHDRAWN)
 RUNS_UNASKED: Final = (Status.ALLOWED, Status.EXECUTING, Status.SUCCEEDED, Status.FAILED, Status.UNKNOWN)
@@ -65,7 +66,7 @@ COLUMNS: Final[dict[str, str]] = {
     "requestedAt": "when it was submitted (ISO 8601, with its time zone, as all times here)",
     "outcome": "its status; “nobody_asked” apart from “refused” by a policy",
     "toolName": "the tool, as it was called",
-    "source": "where the tool comes from: studio, project or upstream; empty for a tool that there is not",
+    "source": "where the tool comes from: studio, project, upstream or agent; empty for a tool that there is not",
     "riskLevel": "of the tool when it was called, 0 to 5",
     "caller": "what submitted it: chat, studio, api or mcp",
     "person": "for whom it was made",
@@ -136,7 +137,7 @@ def row(call: ToolCall) -> dict[str, Any]:
 
 
 def approval_of(call: ToolCall) -> Approval | None:
-    """None: nobody was asked."""
+    """Return the approval of a call; None if nobody was asked."""
     asked: Approval | None = getattr(call, "approval", None)
     return asked
 

@@ -2,18 +2,21 @@
 
 from hitlchat.gate.models.audit import AuditEvent, Drop, RecordKey, Seal
 from hitlchat.gate.models.calls import Approval, Attachment, CallerKind, Decision, Grant, Showing, ToolCall, Verdict
+from hitlchat.gate.models.delegation import Delegation
 from hitlchat.gate.models.ids import new_id
 from hitlchat.gate.models.tools import (
     DEFAULT_PROMPT,
     LONGEST_DEADLINE,
     NAME_PATTERN,
     TOOL_NAME,
+    Asks,
     DecidedBy,
     FormerTool,
     HitlMode,
     ModelText,
     Outcome,
     Oversight,
+    Strictness,
     Tool,
 )
 
@@ -23,11 +26,13 @@ __all__ = [
     "NAME_PATTERN",
     "TOOL_NAME",
     "Approval",
+    "Asks",
     "Attachment",
     "AuditEvent",
     "CallerKind",
     "DecidedBy",
     "Decision",
+    "Delegation",
     "Drop",
     "FormerTool",
     "Grant",
@@ -38,6 +43,7 @@ __all__ = [
     "RecordKey",
     "Seal",
     "Showing",
+    "Strictness",
     "Tool",
     "ToolCall",
     "Verdict",

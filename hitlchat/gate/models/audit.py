@@ -17,7 +17,10 @@ class AuditEvent(AppendOnly):
     id = models.BigAutoField(primary_key=True)
     name = models.CharField(max_length=40)
     call = models.ForeignKey(ToolCall, null=True, on_delete=models.PROTECT, related_name="events")
-    actor = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.PROTECT, related_name="+")
+    # Nothing is looked up by who did it, and each event would pay for its index.
+    actor = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.PROTECT, related_name="+", db_index=False
+    )
     means = models.CharField(max_length=16)
     data = JSONTextField(default=dict)
     at = models.DateTimeField(default=timezone.now)
@@ -55,7 +58,7 @@ class Seal(AppendOnly):
     """One batch of events, sealed. It covers the events with an id from `first` to `last` but those in `gaps`, and
     those in `late`, which were committed after the batch that their ids fall into was sealed.
 
-    `body` is what is hashed and signed (hitlchat/record/seals.py); `salt` is not in it, so that it can stay here when
+    `body` is what is hashed and signed (hitlchat/record/proofs.py); `salt` is not in it, so that it can stay here when
     a seal is given away.
     """
 

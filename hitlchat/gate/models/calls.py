@@ -4,6 +4,7 @@ from django.conf import settings
 from django.db import models
 from django.db.models import F, Q
 from django.utils import timezone
+from django.utils.translation import gettext_noop
 
 from hitlchat.base.canonical import JSONTextField
 from hitlchat.gate.models.ids import new_id
@@ -12,10 +13,10 @@ from hitlchat.gate.status import SETTLED, Status
 
 
 class CallerKind(models.TextChoices):
-    CHAT = "chat", "the assistant"
-    STUDIO = "studio", "a test in the Tool Studio"
-    API = "api", "an API client"
-    MCP = "mcp", "an MCP client"
+    CHAT = "chat", gettext_noop("the assistant")
+    STUDIO = "studio", gettext_noop("a test in the Tool Studio")
+    API = "api", gettext_noop("an API client")
+    MCP = "mcp", gettext_noop("an MCP client")
 
 
 class ToolCall(models.Model):
@@ -33,7 +34,10 @@ class ToolCall(models.Model):
         default=1, help_text="How often it was asked about. A move counts only in the round it was decided in."
     )
     caller_kind = models.CharField(max_length=8, choices=CallerKind.choices)
-    caller = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="tool_calls")
+    # Columns without an index of their own begin one of those below.
+    caller = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="tool_calls", db_index=False
+    )
     # Opaque to the gate: who asked needs them to find its own rows again.
     conversation_id = models.UUIDField(null=True)
     turn_id = models.UUIDField(null=True)
@@ -45,7 +49,12 @@ class ToolCall(models.Model):
         default=False, help_text="Whether the tool alone asked, so that a grant may cover the likes of it."
     )
     grant = models.ForeignKey(
-        "gate.Grant", null=True, on_delete=models.PROTECT, related_name="covered", help_text="What it runs on unasked."
+        "gate.Grant",
+        null=True,
+        on_delete=models.PROTECT,
+        related_name="covered",
+        db_index=False,
+        help_text="What it runs on unasked.",
     )
     # Opaque too: with which token an MCP client asked.
     token_id = models.BigIntegerField(null=True)
@@ -82,6 +91,7 @@ class ToolCall(models.Model):
             models.Index(fields=["turn_id", "position"], name="call_by_turn"),
             models.Index(fields=["conversation_id", "created_at"], name="call_by_conversation"),
             models.Index(fields=["caller", "created_at"], name="call_by_caller"),
+            models.Index(fields=["grant"], condition=Q(grant__isnull=False), name="call_by_grant"),
             # The sweeper: what is open and has not been touched for a while.
             models.Index(
                 fields=["status", "lease_until"],
@@ -102,18 +112,9 @@ class ToolCall(models.Model):
                 condition=Q(settled_at__isnull=False),
                 name="call_over_by_time",
             ),
-            # What waits for one person, the soonest deadline first, by each of the ways to decide (queue.py).
+            # What waits for one person, the soonest deadline first, by each of the ways to decide (queue.py). Two more
+            # are at the end.
             models.Index(fields=["caller", "deadline"], condition=Q(status=Status.WAITING), name="call_waiting"),
-            models.Index(
-                fields=["decided_by", "decider_group", "deadline"],
-                condition=Q(status=Status.WAITING) & ~Q(decided_by=DecidedBy.REQUESTER),
-                name="call_by_deciders_waiting",
-            ),
-            models.Index(
-                fields=["escalates_to", "deadline"],
-                condition=Q(status=Status.WAITING, escalates_to__isnull=False),
-                name="call_by_second_group_waiting",
-            ),
             models.Index(fields=["deadline"], condition=Q(status=Status.WAITING), name="call_overdue"),
             # What others may decide after some time.
             models.Index(
@@ -137,6 +138,17 @@ class ToolCall(models.Model):
                 condition=~Q(decided_by=DecidedBy.REQUESTER),
                 name="call_decided_by_time",
             ),
+            # SQLite takes the newest of indexes that seem equal to it, so these come after those with settled calls.
+            models.Index(
+                fields=["decided_by", "decider_group", "deadline"],
+                condition=Q(status=Status.WAITING) & ~Q(decided_by=DecidedBy.REQUESTER),
+                name="call_by_deciders_waiting",
+            ),
+            models.Index(
+                fields=["escalates_to", "deadline"],
+                condition=Q(status=Status.WAITING, escalates_to__isnull=False),
+                name="call_by_second_group_waiting",
+            ),
         ]
 
     def __str__(self) -> str:
@@ -156,7 +168,7 @@ class ToolCall(models.Model):
 class Attachment(models.Model):
     """The bytes of one content block of what a call gave; `digest` is their SHA-256, by which the result names them."""
 
-    call = models.ForeignKey(ToolCall, on_delete=models.PROTECT, related_name="attachments")
+    call = models.ForeignKey(ToolCall, on_delete=models.PROTECT, related_name="attachments", db_index=False)
     digest = models.CharField(max_length=64)
     data = models.BinaryField()
 
@@ -186,16 +198,18 @@ class Approval(models.Model):
 
 
 class Verdict(models.TextChoices):
-    APPROVE = "approve", "Approve"
-    DECLINE = "decline", "Decline"
+    APPROVE = "approve", gettext_noop("Approve")
+    DECLINE = "decline", gettext_noop("Decline")
 
 
 class Decision(models.Model):
     """One person's answer, and how they were known; that they gave it may also be no more than a client's word."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    approval = models.ForeignKey(Approval, on_delete=models.PROTECT, related_name="decisions")
-    person = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="decisions")
+    approval = models.ForeignKey(Approval, on_delete=models.PROTECT, related_name="decisions", db_index=False)
+    person = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="decisions", db_index=False
+    )
     round = models.PositiveSmallIntegerField(default=1, help_text="Which of the call's rounds it answers.")
     verdict = models.CharField(max_length=8, choices=Verdict.choices)
     means = models.CharField(max_length=16, help_text="How the person was known, as an Actor has it.")
@@ -242,7 +256,7 @@ class Showing(models.Model):
     """
 
     id = models.BigAutoField(primary_key=True)
-    approval = models.ForeignKey(Approval, on_delete=models.CASCADE, related_name="showings")
+    approval = models.ForeignKey(Approval, on_delete=models.CASCADE, related_name="showings", db_index=False)
     person = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
     round = models.PositiveSmallIntegerField()
     means = models.CharField(max_length=16)
@@ -264,13 +278,13 @@ MOST_CALLS = 100
 class End(models.TextChoices):
     """A way a grant ended before it was used up or its time was over."""
 
-    REVOKED = "revoked", "Revoked"
-    VOIDED = "voided", "Void"
+    REVOKED = "revoked", gettext_noop("Revoked")
+    VOIDED = "voided", gettext_noop("Void")
 
 
 class Grant(models.Model):
     """A permission to run without asking, given with a yes to one call. Only `used` and how it ended
-    are ever written again; `seal` is over all the rest (grants/standing.py).
+    are ever written again; `seal` is over all the rest (grants/scope.py).
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)

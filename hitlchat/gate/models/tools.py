@@ -1,9 +1,10 @@
-"""A tool: one row whatever its source, with who decides about it and what models read of it."""
+"""A tool: one row whatever its source, with who decides about it, what models read, and how much conversations ask."""
 
 from django.contrib.auth.models import Group
 from django.core.validators import RegexValidator
 from django.db import models
 from django.db.models import Q
+from django.utils.translation import gettext_noop
 
 from hitlchat.base.canonical import JSONTextField
 from hitlchat.gate.models.ids import new_id
@@ -18,9 +19,9 @@ DEFAULT_PROMPT = "Run '{toolName}' with arguments {args}?"
 
 
 class HitlMode(models.TextChoices):
-    REQUIRED = "REQUIRED", "Ask every time"
-    CONDITIONAL = "CONDITIONAL", "Policies decide"
-    DISABLED = "DISABLED", "Never ask"
+    REQUIRED = "REQUIRED", gettext_noop("Ask every time")
+    CONDITIONAL = "CONDITIONAL", gettext_noop("Policies decide")
+    DISABLED = "DISABLED", gettext_noop("Never ask")
 
 
 class Tool(models.Model):
@@ -86,9 +87,9 @@ MOST_PEOPLE = 10
 class DecidedBy(models.TextChoices):
     """The people whose answers count."""
 
-    REQUESTER = "requester", "The person it is called for"
-    APPROVERS = "approvers", "Everyone with the role approver"
-    GROUP = "group", "The people of one group"
+    REQUESTER = "requester", gettext_noop("The person it is called for")
+    APPROVERS = "approvers", gettext_noop("Everyone with the role approver")
+    GROUP = "group", gettext_noop("The people of one group")
 
 
 class Oversight(models.Model):
@@ -121,11 +122,11 @@ LONGEST_TEXT = 500
 
 
 class Outcome(models.TextChoices):
-    DECLINED = "declined", "Declined"
-    FEEDBACK = "feedback", "Declined with a reason"
-    EDITED = "edited", "Approved with changes"
-    EXPIRED = "expired", "Not answered in time"
-    REFUSED = "refused", "Refused by a rule"
+    DECLINED = "declined", gettext_noop("Declined")
+    FEEDBACK = "feedback", gettext_noop("Declined with a reason")
+    EDITED = "edited", gettext_noop("Approved with changes")
+    EXPIRED = "expired", gettext_noop("Not answered in time")
+    REFUSED = "refused", gettext_noop("Refused by a rule")
 
 
 class ModelText(models.Model):
@@ -146,3 +147,24 @@ class ModelText(models.Model):
 
     def __str__(self) -> str:
         return f"{self.outcome}: {self.text}"
+
+
+class Asks(models.TextChoices):
+    """A conversation's own word on what it asks about, from the mildest to the strictest."""
+
+    TOOLS = "tools", gettext_noop("As the tools say")
+    RISKY = "risky", gettext_noop("Also about every call above L1")
+    EVERY = "every", gettext_noop("About every call")
+
+
+class Strictness(models.Model):
+    """One conversation that has a word of its own; stricter.py writes it.
+
+    Here, since the start of a call depends on it in one statement. Any word is kept: one that is not known asks.
+    """
+
+    conversation_id = models.UUIDField(primary_key=True)
+    asks = models.CharField(max_length=16)
+
+    def __str__(self) -> str:
+        return f"{self.conversation_id} asks {self.asks}"

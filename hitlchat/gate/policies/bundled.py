@@ -7,9 +7,11 @@ from fnmatch import fnmatchcase
 from math import isfinite
 from typing import Annotated, Any, ClassVar, Final, Literal
 
+from django.utils.translation import gettext_noop
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from hitlchat.base.database import in_db
+from hitlchat.base.sentences import translatable
 from hitlchat.gate.policies.rule import (
     VERDICTS,
     Abstain,
@@ -28,8 +30,16 @@ from hitlchat.gate.policies.rule import (
 
 Pattern = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_*-]{1,64}$")]
 
-DOES: Final[dict[str, str]] = {"allow": "Do not ask about", "ask": "Ask about", "refuse": "Refuse"}
-BECAUSE: Final[dict[str, str]] = {"allow": "Not asked", "ask": "Asked", "refuse": "Refused"}
+DOES: Final[dict[str, str]] = {
+    "allow": gettext_noop("Do not ask about"),
+    "ask": gettext_noop("Ask about"),
+    "refuse": gettext_noop("Refuse"),
+}
+BECAUSE: Final[dict[str, str]] = {
+    "allow": gettext_noop("Not asked"),
+    "ask": gettext_noop("Asked"),
+    "refuse": gettext_noop("Refused"),
+}
 
 
 @dataclass(frozen=True)
@@ -130,7 +140,7 @@ class AmountThreshold(Bundled):
     @property
     def sentence(self) -> str:
         does = DOES[self.over].lower()
-        return (
+        return translatable(
             f"Up to {self._limit} in “{self.argument}”, do not ask about {self.which}; {does} more; ask when it is no"
             " number."
         )
@@ -148,10 +158,14 @@ class AmountThreshold(Bundled):
         for word in self.argument.split("."):
             found = found.get(word) if isinstance(found, dict) else None
         if (amount := _number(found)) is None:
-            why = f"Asked because “{self.argument}” is not a number that could be compared with {self._limit}."
+            why = translatable(
+                f"Asked because “{self.argument}” is not a number that could be compared with {self._limit}."
+            )
             return Unusable(why) if self.may_fail else Ask(why)
         if abs(amount) > Decimal(str(self.limit)):
-            return VERDICTS[self.over](f"{BECAUSE[self.over]} because “{self.argument}” is over {self._limit}.")
+            return VERDICTS[self.over](
+                translatable(f"{BECAUSE[self.over]} because “{self.argument}” is over {self._limit}.")
+            )
         return Allow(f"Not asked because “{self.argument}” is not over {self._limit}.")
 
 
@@ -160,10 +174,10 @@ Kind = Literal["chat", "studio", "api", "mcp"]
 VerdictWord = Literal["allow", "ask", "refuse"]
 
 KINDS: Final[dict[str, str]] = {
-    "chat": "the assistant",
-    "studio": "a test in the Tool Studio",
-    "api": "an API client",
-    "mcp": "an MCP client",
+    "chat": gettext_noop("the assistant"),
+    "studio": gettext_noop("a test in the Tool Studio"),
+    "api": gettext_noop("an API client"),
+    "mcp": gettext_noop("an MCP client"),
 }
 
 
@@ -178,7 +192,7 @@ class CallerKind(Bundled):
 
     @property
     def sentence(self) -> str:
-        return f"{DOES[self.verdict]} calls of {self.which} that come from {self._who}."
+        return translatable(f"{DOES[self.verdict]} calls of {self.which} that come from {self._who}.")
 
     @property
     def _who(self) -> str:
@@ -191,7 +205,7 @@ class CallerKind(Bundled):
         if asked.call.caller_kind not in self.kinds:
             return Abstain()
         origin = KINDS[asked.call.caller_kind]
-        return VERDICTS[self.verdict](f"{BECAUSE[self.verdict]} because the call comes from {origin}.")
+        return VERDICTS[self.verdict](translatable(f"{BECAUSE[self.verdict]} because the call comes from {origin}."))
 
 
 class UserGroup(Bundled):
@@ -220,7 +234,7 @@ class UserGroup(Bundled):
 
     @property
     def sentence(self) -> str:
-        return f"{DOES[self.verdict]} calls of {self.which} for {self._who}."
+        return translatable(f"{DOES[self.verdict]} calls of {self.which} for {self._who}.")
 
     def says(self, _tool: ToolView, _caller_kind: str) -> frozenset[Outcome]:
         return frozenset({self.verdict, "abstain"})
@@ -231,7 +245,7 @@ class UserGroup(Bundled):
             return Unusable(f"Asked because a rule names a group of people that does not exist: {missing[0][:60]}.")
         if bool(asked.call.groups & self.groups) is not (self.people == "members"):
             return Abstain()
-        return VERDICTS[self.verdict](f"{BECAUSE[self.verdict]} because of a rule for {self._who}.")
+        return VERDICTS[self.verdict](translatable(f"{BECAUSE[self.verdict]} because of a rule for {self._who}."))
 
 
 Reason = Annotated[str, StringConstraints(pattern=r"^\S(.{0,298}\S)?$")]
@@ -248,20 +262,21 @@ class ToolNames(Bundled):
 
     @property
     def sentence(self) -> str:
-        rest = " Do not ask about tools that are not on this list." if self.others == "allow" else ""
-        return f"Ask about calls of {self.which}.{rest}"
+        said = translatable(f"Ask about calls of {self.which}.")
+        rest = gettext_noop("Do not ask about tools that are not on this list.")
+        return f"{said} {rest}" if self.others == "allow" else said
 
     @property
     def elsewhere(self) -> Said:
         if self.others == "allow":
-            return Allow("Not asked because this tool is not on the list of tools to ask about.")
+            return Allow(gettext_noop("Not asked because this tool is not on the list of tools to ask about."))
         return Abstain()
 
     def says(self, _tool: ToolView, _caller_kind: str) -> frozenset[Outcome]:
         return frozenset({"ask"})
 
     def judge(self, _asked: Asked) -> Said:
-        return Ask("Asked because this tool is on the list of tools to ask about.")
+        return Ask(gettext_noop("Asked because this tool is on the list of tools to ask about."))
 
 
 class AlwaysAsk(Bundled):
@@ -269,13 +284,13 @@ class AlwaysAsk(Bundled):
 
     @property
     def sentence(self) -> str:
-        return f"Ask about every call of {self.which}."
+        return translatable(f"Ask about every call of {self.which}.")
 
     def says(self, _tool: ToolView, _caller_kind: str) -> frozenset[Outcome]:
         return frozenset({"ask"})
 
     def judge(self, _asked: Asked) -> Said:
-        return Ask("Asked because a rule asks about every call of this tool.")
+        return Ask(gettext_noop("Asked because a rule asks about every call of this tool."))
 
 
 class NeverAsk(Bundled):
@@ -287,13 +302,13 @@ class NeverAsk(Bundled):
 
     @property
     def sentence(self) -> str:
-        return f"Do not ask about calls of {self.which}, as far as policies decide."
+        return translatable(f"Do not ask about calls of {self.which}, as far as policies decide.")
 
     def says(self, _tool: ToolView, _caller_kind: str) -> frozenset[Outcome]:
         return frozenset({"allow"})
 
     def judge(self, _asked: Asked) -> Said:
-        return Allow("Not asked because a rule lets calls of this tool run.")
+        return Allow(gettext_noop("Not asked because a rule lets calls of this tool run."))
 
 
 class AskOnce(Bundled):
@@ -303,17 +318,21 @@ class AskOnce(Bundled):
 
     @property
     def sentence(self) -> str:
-        return f"Ask about {self.which} once for the same arguments, as long as the tool stays the same; L5 every time."
+        return translatable(
+            f"Ask about {self.which} once for the same arguments, as long as the tool stays the same; L5 every time."
+        )
 
     def says(self, tool: ToolView, _caller_kind: str) -> frozenset[Outcome]:
         return frozenset({"ask"}) if tool.risk_level >= RISKIEST else frozenset({"ask", "allow"})
 
     async def judge(self, asked: Asked) -> Said:
         if asked.tool.risk_level >= RISKIEST:
-            return Ask("Asked because an earlier yes never counts for a tool of level L5.")
+            return Ask(gettext_noop("Asked because an earlier yes never counts for a tool of level L5."))
         if await in_db(asked.context.approved_before)():
-            return Allow("Not asked because this person approved exactly these arguments of this tool before.")
-        return Ask("Asked because these arguments of this tool were not approved by this person before.")
+            return Allow(
+                gettext_noop("Not asked because this person approved exactly these arguments of this tool before.")
+            )
+        return Ask(gettext_noop("Asked because these arguments of this tool were not approved by this person before."))
 
 
 class DenyList(Bundled):

@@ -10,11 +10,13 @@ from uuid import UUID
 from django.conf import settings
 from django.contrib.auth.models import Group
 from django.utils import timezone
+from django.utils.translation import gettext_noop
 
 from hitlchat.base import canonical
+from hitlchat.base.sentences import translatable
 from hitlchat.gate import oversight
 from hitlchat.gate.actor import Caller
-from hitlchat.gate.models import HitlMode, Tool, ToolCall, Verdict
+from hitlchat.gate.models import HitlMode, Tool, ToolCall, Verdict, delegation
 from hitlchat.gate.policies.bundled import KINDS
 from hitlchat.gate.policies.loading import Unloadable, in_force
 from hitlchat.gate.policies.rule import ORDER, CallView, Context, Outcome, Rule, ToolView, combined
@@ -74,7 +76,8 @@ def view(
         user_id=caller.user_id,
         user_name=caller.user_name,
         groups=frozenset(own),
-        conversation_id=conversation_id,
+        conversation_id=conversation_id and delegation.root(conversation_id),
+        agents=tuple(each["tool"] for each in delegation.agents(conversation_id)),
     )
     known = frozenset(Group.objects.filter(name__in=named).values_list("name", flat=True)) if named else frozenset()
     before = partial(approved_before, tool, call.arguments, caller.user_id)
@@ -98,7 +101,7 @@ class Line:
 def lines(tools: Iterable[Tool]) -> list[Line]:
     """Return the rules of this installation and of `tools`. With the switch off there is only that to say."""
     if not settings.HITL_ENABLED:
-        return [Line("allow", "Every tool runs without asking; no rule is looked at.", "HITL_ENABLED=0")]
+        return [Line("allow", gettext_noop("Every tool runs without asking; no rule is looked at."), "HITL_ENABLED=0")]
     told = [*_of_settings(), *_of_tools(list(tools))]
     return sorted(told, key=lambda line: -ORDER.index(line.strongest))
 
@@ -108,25 +111,36 @@ def _of_settings() -> Iterator[Line]:
         for number, rule in enumerate(in_force(), 1):
             yield Line(rule.strongest, rule.sentence, f"HITL_POLICIES, entry {number}")
     except Unloadable as error:
-        yield Line("ask", f"Ask about every call, since the policies do not load: {error}", "HITL_POLICIES")
+        yield Line(
+            "ask", translatable(f"Ask about every call, since the policies do not load: {error}"), "HITL_POLICIES"
+        )
 
 
 def _of_tools(tools: list[Tool]) -> Iterator[Line]:
     by_mode = {mode: [tool for tool in tools if tool.hitl_mode == mode] for mode in HitlMode}
     if required := by_mode[HitlMode.REQUIRED]:
-        yield Line("ask", "Ask every time about these tools.", "Set at each tool", _names(required))
+        yield Line("ask", gettext_noop("Ask every time about these tools."), "Set at each tool", _names(required))
     for tool in by_mode[HitlMode.CONDITIONAL]:
         if condition := tool.condition.strip():
             yield Line(
-                "ask", f"Ask about {tool.name} when this holds: {condition}", "The condition of the tool", (tool.name,)
+                "ask",
+                translatable(f"Ask about {tool.name} when this holds: {condition}"),
+                "The condition of the tool",
+                (tool.name,),
             )
     if others := [tool for tool in by_mode[HitlMode.CONDITIONAL] if not tool.condition.strip()]:
         yield Line(
-            "ask", "Ask about these tools, unless a policy lets the call run.", "Set at each tool", _names(others)
+            "ask",
+            gettext_noop("Ask about these tools, unless a policy lets the call run."),
+            "Set at each tool",
+            _names(others),
         )
     if disabled := by_mode[HitlMode.DISABLED]:
         yield Line(
-            "allow", "Never ask about these tools; a policy may still refuse.", "Set at each tool", _names(disabled)
+            "allow",
+            gettext_noop("Never ask about these tools; a policy may still refuse."),
+            "Set at each tool",
+            _names(disabled),
         )
 
 
@@ -134,7 +148,12 @@ def _names(tools: list[Tool]) -> tuple[str, ...]:
     return tuple(tool.name for tool in tools)
 
 
-HEADINGS = {"chat": "Assistant", "studio": "Studio test", "api": "API client", "mcp": "MCP client"}
+HEADINGS = {
+    "chat": gettext_noop("Assistant"),
+    "studio": gettext_noop("Studio test"),
+    "api": gettext_noop("API client"),
+    "mcp": gettext_noop("MCP client"),
+}
 State = Literal["unasked", "may", "asked", "refused"]
 
 
@@ -210,6 +229,8 @@ def _why(tool: Tool, possible: dict[str, frozenset[Outcome]], rules: tuple[Rule,
         return ["Approvals are switched off for this whole installation (HITL_ENABLED=0)."]
     if tool.hitl_mode == HitlMode.DISABLED:
         return ["It is set to never ask."]
-    condition = [f"When its condition does not hold: {tool.condition.strip()}"] if tool.condition.strip() else []
+    condition = (
+        [translatable(f"When its condition does not hold: {tool.condition.strip()}")] if tool.condition.strip() else []
+    )
     allowing = [rule for rule in rules if any("allow" in rule.outcomes(of_tool(tool), kind) for kind in kinds)]
     return [*condition, *(rule.sentence for rule in allowing)]

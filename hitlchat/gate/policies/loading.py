@@ -45,6 +45,7 @@ from hitlchat.gate.policies.rule import (
 logger = logging.getLogger(__name__)
 
 LONGEST_REASON: Final = 300
+LONGEST_METADATA: Final = 2000
 # A rule that hangs keeps its thread for ever.
 MOST_THREADS: Final = 64
 
@@ -137,8 +138,23 @@ def _read(said: Any) -> Said:
     reason = said.reason
     if type(reason) is not str or not reason.strip():
         raise NoAnswer("gave no reason in words")
-    kept: Said = type(said)(storable(reason.strip()[:LONGEST_REASON]))
+    kept: Said = type(said)(storable(reason.strip()[:LONGEST_REASON]), _metadata(said.metadata))
     return kept
+
+
+def _metadata(given: Any) -> dict[str, Any]:
+    """Return it as plain JSON, of which a rule keeps nothing in its hands."""
+    expected = f"gave metadata that is no JSON object of at most {LONGEST_METADATA:,} characters"
+    if type(given) is not dict or any(type(name) is not str for name in given):
+        raise NoAnswer(expected)
+    try:
+        text = canonical.dumps(given)
+    except canonical.NotJson as error:
+        raise NoAnswer(expected) from error
+    if len(text) > LONGEST_METADATA:
+        raise NoAnswer(expected)
+    found: dict[str, Any] = canonical.loads(text)
+    return found
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """A rule: what it offers, what it is told about a call, what it can say, and which of several verdicts counts."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, ClassVar, Final, Literal, Protocol
@@ -11,14 +11,20 @@ from hitlchat.base import canonical
 Outcome = Literal["abstain", "allow", "ask", "refuse"]
 
 
+# What a rule adds for programs: the number of a policy, a severity, a tenant.
+Metadata = Mapping[str, Any]
+
+
 @dataclass(frozen=True)
 class Allow:
     reason: str
+    metadata: Metadata = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True)
 class Ask:
     reason: str
+    metadata: Metadata = field(default_factory=dict, hash=False)
 
 
 class Unusable(Ask):
@@ -28,6 +34,7 @@ class Unusable(Ask):
 @dataclass(frozen=True)
 class Refuse:
     reason: str
+    metadata: Metadata = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True)
@@ -80,7 +87,10 @@ def combined_together(*possible: frozenset[Outcome]) -> frozenset[Outcome]:
 
 @dataclass(frozen=True)
 class CallView:
-    """`arguments` are those that would run, with defaults, as a copy. `caller_kind`: chat, studio, api or mcp."""
+    """`arguments` are those that would run, with defaults, as a copy. `caller_kind`: chat, studio, api or mcp.
+
+    `conversation_id`: the one that a person sees. `agents`: through which its call comes, by name, the outermost first.
+    """
 
     tool_name: str
     arguments: dict[str, Any]
@@ -89,6 +99,7 @@ class CallView:
     user_name: str
     groups: frozenset[str]
     conversation_id: UUID | None
+    agents: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -157,7 +168,7 @@ def words(names: tuple[str, ...], joint: str = "or") -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {joint} {names[-1]}"
 
 
-Where = Literal["installation", "settings", "tool"]
+Where = Literal["installation", "settings", "tool", "conversation"]
 
 
 @dataclass(frozen=True)
@@ -168,10 +179,11 @@ class Spoke:
     verdict: Outcome
     reason: str
     source: Where
+    metadata: Metadata = field(default_factory=dict, hash=False)
 
     @classmethod
     def of(cls, policy: str, said: Verdict, source: Where) -> "Spoke":
-        return cls(policy, outcome(said), said.reason, source)
+        return cls(policy, outcome(said), said.reason, source, said.metadata)
 
     @classmethod
     def of_those(cls, heard: Iterable[tuple[str, Said]], source: Where) -> tuple["Spoke", ...]:
@@ -180,7 +192,8 @@ class Spoke:
 
     @property
     def as_json(self) -> dict[str, Any]:
-        return {"policy": self.policy, "verdict": self.verdict, "reason": self.reason, "source": self.source}
+        said = {"policy": self.policy, "verdict": self.verdict, "reason": self.reason, "source": self.source}
+        return said | ({"metadata": dict(self.metadata)} if self.metadata else {})
 
 
 @dataclass(frozen=True)
@@ -190,7 +203,7 @@ class Judgement:
 
     @property
     def only_the_tool_asks(self) -> bool:
-        """Return whether no rule of the installation asks, and nothing had to be asked for want of an answer."""
+        """Return whether no rule of the installation and no stricter conversation asks, nor the want of an answer."""
         asks = isinstance(self.verdict, Ask) and not isinstance(self.verdict, Unusable)
         return asks and all(each.source == "tool" for each in self.spoke if each.verdict != "allow")
 

@@ -9,7 +9,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from hitlchat.approvals.console import facts, prompting, showing
 from hitlchat.approvals.console.prompting import Desk, Ended, Overtaken, Terminal, overtaken
-from hitlchat.gate import decide, extending
+from hitlchat.gate import decide, editing
 from hitlchat.gate.actor import Actor
 
 # Whoever can run commands here is the operator, and nobody in particular.
@@ -103,8 +103,8 @@ class Command(BaseCommand):
 
     def _extend(self, *, approval: UUID, user: str, **_: Any) -> str:
         try:
-            call = extending.extend(approval, self._actor(user))
-        except (decide.NoSuchApproval, decide.AlreadySettled, extending.NotNow) as error:
+            call = editing.extend(approval, self._actor(user))
+        except (decide.NoSuchApproval, decide.AlreadySettled, editing.NotNow) as error:
             raise CommandError(str(error)) from error
         return f"It can be answered until {call.deadline:%Y-%m-%d %H:%M:%S %Z}."
 

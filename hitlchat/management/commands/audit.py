@@ -1,27 +1,33 @@
 """`manage.py audit verify|seal|export|receipt|check|retain|key|rotate`: the record, and whether it is what it was."""
 
 import argparse
+import json
+from collections.abc import Iterable
+from dataclasses import asdict
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from uuid import UUID
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 from django.utils.dateparse import parse_date, parse_datetime
+from rich.console import Console
+from rich.text import Text
 
 from hitlchat.gate.actor import Actor
-from hitlchat.record import console, exporting, keeping, keys, sealing
-from hitlchat.record.checking import check, plural
-from hitlchat.record.console import Style
-from hitlchat.record.keeping import BadMark
-from hitlchat.record.signing import spaced
+from hitlchat.record import exporting, keys, report, sealing, worker
+from hitlchat.record.checking import check, checked_words, plural
+from hitlchat.record.proofs import spaced
 from hitlchat.record.verifying import Known, verify
+from hitlchat.record.worker import BadMark
 
 # Whoever can run commands here is the operator, and nobody in particular.
 CONSOLE = Actor(None, "console")
 DAY = timedelta(days=1)
+
+Style = Literal["rich", "plain", "json"]
 
 
 class Command(BaseCommand):
@@ -66,17 +72,18 @@ class Command(BaseCommand):
 
     def _verify(self, options: dict[str, Any]) -> str:
         known = Known(key=_digits(options["key"]), seal=_digits(options["expect"]))
-        report = verify(known)
-        return self._end(console.verified(report, options["style"]), good=report.is_whole, style=options["style"])
+        found = verify(known)
+        return self._end(report.words(found), found.as_json, good=found.is_whole, style=options["style"])
 
     def _check(self, options: dict[str, Any]) -> str:
         noted = _digits(options["key"])
         with options["file"].open("rb") as lines:
             found = check(lines, noted)
-        told = console.checked(found, noted, options["style"])
-        return self._end(told, good=found.is_genuine, style=options["style"])
+        facts = {"genuine": found.is_genuine, **asdict(found)}
+        return self._end(checked_words(found, noted), facts, good=found.is_genuine, style=options["style"])
 
-    def _end(self, told: str, *, good: bool, style: Style) -> str:
+    def _end(self, lines: Iterable[str], facts: dict[str, Any], *, good: bool, style: Style) -> str:
+        told = json.dumps(facts, indent=2) if style == "json" else _styled(lines, style, good=good)
         if good:
             return told
         if style == "json":
@@ -98,7 +105,7 @@ class Command(BaseCommand):
         days = settings.HITL_RECORD_DAYS if options["days"] is None else options["days"]
         if days < 1:
             raise CommandError("HITL_RECORD_DAYS is not set, so that the record is kept for ever; or give --days.")
-        dropped = keeping.drop(days, CONSOLE)
+        dropped = worker.drop(days, CONSOLE)
         return f"Dropped: {plural(dropped, 'batch', 'batches')} sealed more than {plural(days, 'day')} ago."
 
     def _key(self, options: dict[str, Any]) -> str:
@@ -123,6 +130,18 @@ class Command(BaseCommand):
             sealing.seal_all()
             return f"From now on the record is sealed with {spaced(made.pk)}\nNote it elsewhere."
         return f"The record is sealed with {spaced(made.pk)}\nSet HITL_RECORD_KEY to {to} for every process."
+
+
+def _styled(lines: Iterable[str], style: Style, *, good: bool) -> str:
+    if style == "plain":
+        return "\n".join(lines)
+    head, *others = lines
+    console = Console(highlight=False, soft_wrap=True)
+    with console.capture() as captured:
+        console.print(Text("✓ " if good else "✗ ", style="bold green" if good else "bold red") + Text(head))
+        for line in others:
+            console.print(Text(f"  {line}", style="dim" if good else ""))
+    return captured.get().rstrip("\n")
 
 
 def _written(counts: dict[str, int], to: Path) -> str:

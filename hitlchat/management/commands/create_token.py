@@ -13,9 +13,9 @@ from hitlchat.accounts.models import TokenKind
 from hitlchat.base.visible import see
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import Tool
-from hitlchat.mcp_server import personal
+from hitlchat.mcp_server import tokens
 from hitlchat.mcp_server.models import WithoutElicitation
-from hitlchat.mcp_server.personal import Held
+from hitlchat.mcp_server.tokens import OwnToken
 
 LONGEST_DAYS = 3650
 # Which options say what a token for /mcp may do, and the columns they are.
@@ -61,7 +61,7 @@ class Command(BaseCommand):
         if user is None:
             raise CommandError(f"There is no active user named {options['user']!r}.")
         if options["list"]:
-            return "\n".join(_line(each) for each in personal.held(user)) or "No tokens."
+            return "\n".join(_line(each) for each in tokens.tokens_of(user)) or "No tokens."
         if options["revoke"] is not None:
             return _revoke(user, options["revoke"])
         for option, attended in (("mark", True), ("unmark", False)):
@@ -84,8 +84,8 @@ def _make(user: User, kind: TokenKind, options: dict[str, Any]) -> str:
     by = _administrator(options["by"]) if options["attended"] else None
     console = Actor(user.pk, "console")
     try:
-        return personal.make(user, kind, console, options["name"], expires_at, attended_by=by, **limits)
-    except personal.OnlyAdministrators as error:
+        return tokens.make(user, kind, console, options["name"], expires_at, attended_by=by, **limits)
+    except tokens.OnlyAdministrators as error:
         raise CommandError(f"--by: {error}") from error
     except ValidationError as error:
         raise CommandError(
@@ -95,11 +95,11 @@ def _make(user: User, kind: TokenKind, options: dict[str, Any]) -> str:
 
 def _mark(user: User, token_id: int, by: str | None, *, attended: bool) -> str:
     try:
-        personal.one(user, token_id)
-        personal.mark(token_id, _administrator(by), attended=attended)
-    except personal.NoSuchToken:
+        tokens.token_of(user, token_id)
+        tokens.mark(token_id, _administrator(by), attended=attended)
+    except tokens.NoSuchToken:
         raise CommandError(f"{user.get_username()!r} has no MCP token with the number {token_id}.") from None
-    except personal.OnlyAdministrators as error:
+    except tokens.OnlyAdministrators as error:
         raise CommandError(f"--by: {error}") from error
     if attended:
         return f"Token {token_id} is marked: a person sits at its client, whose word may count from now on."
@@ -117,13 +117,13 @@ def _administrator(name: str | None) -> Actor:
 
 def _revoke(user: User, token_id: int) -> str:
     try:
-        withdrawn = personal.revoke(user, token_id, Actor(user.pk, "console"))
-    except personal.NoSuchToken:
+        withdrawn = tokens.revoke(user, token_id, Actor(user.pk, "console"))
+    except tokens.NoSuchToken:
         raise CommandError(f"{user.get_username()!r} has no token with the number {token_id}.") from None
     return f"Token {token_id} is revoked; calls withdrawn: {withdrawn}."
 
 
-def _line(held: Held) -> str:
+def _line(held: OwnToken) -> str:
     token, limits = held.token, held.limits
     told = [
         str(token.pk),

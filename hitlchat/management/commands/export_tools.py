@@ -4,8 +4,8 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from hitlchat.gate.models import Tool
 from tools_studio import exchange
-from tools_studio.drafts import SOURCE
 from tools_studio.exchange import TooMuch
+from tools_studio.spec import SOURCE
 
 
 class Command(BaseCommand):

@@ -31,13 +31,13 @@ class Command(BaseCommand):
     def handle(self, *args: Any, action: str, **options: Any) -> str:
         return self._revoke(options["id"]) if action == "revoke" else self._list(**options)
 
-    def _list(self, *, user: str | None, json: bool, all: bool, **_: Any) -> str:  # noqa: A002
+    def _list(self, *, user: str | None, all: bool, **options: Any) -> str:  # noqa: A002
         rows = Grant.objects.select_related("person").order_by("-given_at")
         rows = rows.filter(person__username=user) if user is not None else rows
         active = set(giving.active(rows).values_list("pk", flat=True))
         told = [_told(each, is_active=each.pk in active) for each in rows if all or each.pk in active]
-        if json:
-            return _as_json(told)
+        if options["json"]:
+            return json.dumps(told, indent=2)
         return "\n".join("\t".join(map(str, each.values())) for each in told) or "No active grants."
 
     def _revoke(self, grant_id: UUID) -> str:
@@ -56,7 +56,3 @@ def _told(grant: Grant, *, is_active: bool) -> dict[str, str]:
         "scope": see(scope.sentence(grant)).plain,
         "used": scope.used(grant),
     }
-
-
-def _as_json(told: list[dict[str, str]]) -> str:
-    return json.dumps(told, indent=2)

@@ -8,8 +8,9 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from hitlchat.accounts.roles import may_author
 from hitlchat.base.visible import see
 from hitlchat.gate.actor import Actor
-from tools_studio import exchange
-from tools_studio.exchange import BadFile, Conflict, Plan, Step
+from tools_studio import exchange, importing
+from tools_studio.exchange import BadFile
+from tools_studio.importing import Conflict, Plan, Step
 
 DONE = {"new": "new", "rename": "new, as", "replace": "replaced", "same": "the same as here", "leave": "left alone"}
 
@@ -36,9 +37,9 @@ class Command(BaseCommand):
         try:
             entries = exchange.read(_content(options["file"]))
             if options["dry_run"]:
-                plan = exchange.plan(entries, options["on_conflict"])
+                plan = importing.plan(entries, options["on_conflict"])
             else:
-                plan = exchange.carry_out(entries, options["on_conflict"], actor)
+                plan = importing.carry_out(entries, options["on_conflict"], actor)
         except BadFile as error:
             raise CommandError(f"Nothing was imported.\n{see(str(error)).plain}") from error
         self._tell(plan, is_only_shown=options["dry_run"])

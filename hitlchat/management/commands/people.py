@@ -7,8 +7,8 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from hitlchat.accounts.models import Role
 from hitlchat.base.visible import see
-from hitlchat.people import changing, inviting
-from hitlchat.people.changing import CONSOLE, Refused
+from hitlchat.people import invitations, membership
+from hitlchat.people.membership import CONSOLE, Refused
 from hitlchat.people.views import everyone
 
 Options = dict[str, Any]
@@ -43,19 +43,19 @@ class Command(BaseCommand):
     def _invite(self, options: Options) -> str:
         if len(options["note"]) > 120:
             raise CommandError("--note: at most 120 characters.")
-        _, secret = inviting.invite(Role(options["role"]), options["note"], CONSOLE)
+        _, secret = invitations.invite(Role(options["role"]), options["note"], CONSOLE)
         return f"/join/{secret}"
 
     def _role(self, options: Options) -> str:
-        user = changing.change_role(_named(options), Role(options["role"]), CONSOLE)
+        user = membership.change_role(_named(options), Role(options["role"]), CONSOLE)
         return f"{user.get_username()} is {options['role']}."
 
     def _deactivate(self, options: Options) -> str:
-        user = changing.deactivate(_named(options), CONSOLE)
+        user = membership.deactivate(_named(options), CONSOLE)
         return f"{user.get_username()} is deactivated and signed out everywhere."
 
     def _reactivate(self, options: Options) -> str:
-        user = changing.reactivate(_named(options), CONSOLE)
+        user = membership.reactivate(_named(options), CONSOLE)
         return f"{user.get_username()} can sign in again. Tokens stay revoked."
 
 

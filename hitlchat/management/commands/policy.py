@@ -8,11 +8,11 @@ from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from hitlchat.gate import simulation
-from hitlchat.gate.models import Tool
 from hitlchat.gate.policies.bundled import KINDS
 from hitlchat.gate.policies.coverage import lines
 from hitlchat.gate.schema import BadArguments
 from hitlchat.gate.simulation import Simulated
+from hitlchat.gate.tools import listed
 
 
 class Command(BaseCommand):
@@ -38,7 +38,7 @@ class Command(BaseCommand):
             self._simulate(**options)
 
     def _list(self, *, as_json: bool) -> None:
-        found = lines(Tool.objects.filter(published=True))
+        found = lines(listed().filter(published=True))
         if as_json:
             rows = [{"verdict": e.strongest, "rule": e.sentence, "source": e.where, "tools": [*e.tools]} for e in found]
             self.stdout.write(json.dumps(rows, indent=2))

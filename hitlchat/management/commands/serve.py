@@ -1,10 +1,22 @@
+"""The server: Daphne with bounded requests, and clients that take nothing of what is sent to them given up in time.
+
+Whoever sends waits for such a client, and not for ever: Daphne alone keeps in memory whatever is sent.
+"""
+
+import asyncio
+import socket
+from collections.abc import Coroutine
+from contextvars import Context
 from typing import Any
 
 from daphne.http_protocol import HTTPFactory, WebRequest
 from daphne.server import Server, reactor, twisted_loop
 from daphne.ws_protocol import WebSocketProtocol
+from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from twisted.internet import defer
+from twisted.internet.interfaces import IPushProducer
+from zope.interface import implementer  # type: ignore[import-untyped]
 
 from hitlchat import health
 from hitlchat.accounts import sign_in
@@ -12,7 +24,6 @@ from hitlchat.agent.model_client import own_address
 from hitlchat.asgi import LARGEST_BODY, application, household
 from hitlchat.base import environment as env
 from hitlchat.gate.loosening import record_settings
-from hitlchat.management.outflow import Patient
 from hitlchat.project_tools.source import keep_in_step
 from tools_studio.library.install import install
 
@@ -21,6 +32,68 @@ CLOSE_TOO_BIG = 1009
 LARGEST_MESSAGE = 2**20
 HANDSHAKE_SECONDS = 20
 TOO_LARGE = b"HTTP/1.1 413 Content Too Large\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+# Also ends what was sent whole and is never read. Not every system has it.
+USER_TIMEOUT: int | None = getattr(socket, "TCP_USER_TIMEOUT", None)
+
+
+@implementer(IPushProducer)
+class Outflow:
+    """Tells whether a connection takes more, as Twisted says."""
+
+    def __init__(self) -> None:
+        self._open = asyncio.Event()
+        self._open.set()
+
+    def pauseProducing(self) -> None:  # noqa: N802
+        self._open.clear()
+
+    def resumeProducing(self) -> None:  # noqa: N802
+        self._open.set()
+
+    def stopProducing(self) -> None:  # noqa: N802
+        """The connection is lost: there is nothing to wait for."""
+        self._open.set()
+
+    async def ready(self) -> bool:
+        """False if it took nothing for too long."""
+        if self._open.is_set():
+            return True
+        try:
+            await asyncio.wait_for(self._open.wait(), settings.STALL_SECONDS)
+        except TimeoutError:
+            return False
+        return True
+
+
+class Patient:
+    """Mixin for Daphne's request: the answer is written as fast as its client reads."""
+
+    _outflow: Outflow | None = None
+
+    def handle_reply(self: Any, message: dict[str, Any]) -> None:
+        if self._outflow is None and message["type"] == "http.response.start" and self.channel is not None:
+            self._outflow = Outflow()
+            self.registerProducer(self._outflow, streaming=True)
+            _give_up_in_time(self.channel.transport)
+        super().handle_reply(message)  # type: ignore[misc]
+
+    def finish(self: Any) -> None:
+        if self._outflow is not None and self.channel is not None:
+            self.unregisterProducer()
+        super().finish()  # type: ignore[misc]
+
+    async def taken(self: Any) -> None:
+        """Wait until the client may be sent more; one that takes nothing is given up."""
+        if self._outflow is None or self.finished or self.channel is None:
+            return
+        if not await self._outflow.ready() and self.channel is not None:
+            self.channel.forceAbortClient()
+
+
+def _give_up_in_time(transport: Any) -> None:
+    handle = transport.getHandle()
+    if USER_TIMEOUT is not None and isinstance(handle, socket.socket):
+        handle.setsockopt(socket.IPPROTO_TCP, USER_TIMEOUT, settings.STALL_SECONDS * 1000)
 
 
 class NeverStarted:
@@ -106,7 +179,8 @@ class GracefulServer(Server):  # type: ignore[misc]
     def create_application(self, protocol: Any, scope: dict[str, Any]) -> Any:
         """Return the queue of a new application; None for a request that was still arriving as the server ended."""
         ends = self.connections[protocol].get("application_instance") is NeverStarted
-        return None if ends else super().create_application(protocol, scope)
+        # In an empty context, as nothing of an earlier request that came over this connection belongs to it.
+        return None if ends else Context().run(super().create_application, protocol, scope)
 
     def kill_all_applications(self) -> Any:
         for connection in self.connections.values():
@@ -119,6 +193,11 @@ class GracefulServer(Server):  # type: ignore[misc]
         for protocol in list(self.connections):
             if hasattr(protocol, "serverClose") and protocol.state == protocol.STATE_OPEN:
                 protocol.sendCloseFrame(code=CLOSE_RESTARTING)
+
+
+def _begun_apart(work: Coroutine[Any, Any, None]) -> Any:
+    """Begin `work` in an empty context: the reactor is told to stop in that of whatever it did last."""
+    return twisted_loop.create_task(work, context=Context())
 
 
 class Command(BaseCommand):
@@ -162,10 +241,8 @@ class Command(BaseCommand):
         async def begin() -> None:
             household.start()
 
-        reactor.callWhenRunning(lambda: twisted_loop.create_task(begin()))
-        reactor.addSystemEventTrigger(
-            "before", "shutdown", lambda: defer.Deferred.fromFuture(twisted_loop.create_task(drain()))
-        )
+        reactor.callWhenRunning(lambda: _begun_apart(begin()))
+        reactor.addSystemEventTrigger("before", "shutdown", lambda: defer.Deferred.fromFuture(_begun_apart(drain())))
         server.run()
         if not self._is_up:
             raise CommandError(f"hitlchat cannot listen on {host}:{port}. Is the port taken? PORT chooses another one.")

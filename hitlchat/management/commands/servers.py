@@ -8,14 +8,13 @@ from django.db.models import Count, Q, QuerySet
 from hitlchat.accounts.roles import may_administer
 from hitlchat.base.visible import see
 from hitlchat.gate.actor import Actor
-from hitlchat.upstreams import composing, connections, console, servers
+from hitlchat.upstreams import connections, console, exposure, servers
 from hitlchat.upstreams import console as described
-from hitlchat.upstreams.access import OnlyAdministrators
 from hitlchat.upstreams.changes import Change, Refused
 from hitlchat.upstreams.changes import NotConfirmed as LessOversight
-from hitlchat.upstreams.drafts import BadServer, ServerDraft
 from hitlchat.upstreams.models import ComposedTool, ToolState, UpstreamServer
-from hitlchat.upstreams.servers import NotConfirmed
+from hitlchat.upstreams.server_draft import BadServer, ServerDraft
+from hitlchat.upstreams.servers import NotConfirmed, OnlyAdministrators
 
 Options = dict[str, Any]
 
@@ -73,7 +72,7 @@ class Command(BaseCommand):
 
     def _reconnect(self, options: Options) -> None:
         found = servers.reconnect(_server(options).pk, _actor(options))
-        self.stdout.write(f"{found.name} is being connected anew.")
+        self.stdout.write(f"{found.name} reconnects.")
 
     def _delete(self, options: Options) -> None:
         found, actor = _server(options), _actor(options)
@@ -110,15 +109,15 @@ class Command(BaseCommand):
 
     def _apply(self, change: Change, actor: Actor, *, sure: bool) -> ComposedTool:
         try:
-            return composing.apply([change], actor, confirmed="")[0]
+            return exposure.apply([change], actor, confirmed="")[0]
         except LessOversight as asked:
             if not sure:
                 self._ask("It could run with less oversight than now. Is that meant?", "--less-oversight")
-            return composing.apply([change], actor, confirmed=asked.digest)[0]
+            return exposure.apply([change], actor, confirmed=asked.digest)[0]
 
     def _hide(self, options: Options) -> None:
         row = _tool(options)
-        composing.apply([Change(row.pk, exposed=False)], _actor(options), confirmed="")
+        exposure.apply([Change(row.pk, exposed=False)], _actor(options), confirmed="")
         self.stdout.write(f"{console.plain(row.name)} is not exposed any more.")
 
     def _accept(self, options: Options) -> None:
@@ -131,7 +130,7 @@ class Command(BaseCommand):
             self._ask("Accept it as it is now?", f"--digest {row.seen_digest}")
             digest = row.seen_digest
         keep, was_read = options["keep_mode"], options["warnings_read"]
-        composing.accept(row.pk, digest, actor, keep_mode=keep, warnings_read=was_read)
+        exposure.accept(row.pk, digest, actor, keep_mode=keep, warnings_read=was_read)
         self.stdout.write(f"{console.plain(row.name)} is accepted as it is now.")
 
     def _ask(self, question: str, instead: str) -> None:
@@ -159,7 +158,7 @@ def _tool(options: Options) -> ComposedTool:
 
 
 def _actor(options: Options) -> Actor:
-    """Whoever may use the console of this machine acts as one of its administrators, and says as which."""
+    """Return the administrator as whom the operator at this console acts."""
     name = options["user"]
     users = [user for user in User.objects.filter(is_superuser=True, is_active=True) if may_administer(user)]
     found = [user for user in users if not name or user.get_username() == name]

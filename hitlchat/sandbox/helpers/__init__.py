@@ -6,9 +6,9 @@ from typing import Any
 
 from pydantic_monty import ExternalModule
 
-from hitlchat.sandbox.helpers.module import HelperModule
 from hitlchat.sandbox.helpers.texts import DIFFLIB, HTML, PARSE, STRING, TEXTWRAP, URLS
 from hitlchat.sandbox.helpers.values import CALENDAR, HEAPQ, HMAC, SECRETS, STATISTICS, UUID, ZONES
+from hitlchat.sandbox.importable import HelperModule
 
 ALL = (CALENDAR, DIFFLIB, HEAPQ, HMAC, HTML, SECRETS, STATISTICS, STRING, TEXTWRAP, URLS, PARSE, UUID, ZONES)
 BY_NAME: Mapping[str, HelperModule] = {module.name: module for module in ALL}

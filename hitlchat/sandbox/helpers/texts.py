@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 from urllib import parse
 
-from hitlchat.sandbox.helpers.module import HelperModule
+from hitlchat.sandbox.importable import HelperModule
 
 WRAPPED_CHARS = 64 * 1024
 INDENT_CHARS = 1000
@@ -53,40 +53,13 @@ def _wrappable(text: str, options: dict[str, Any]) -> str:
     return text
 
 
-HTML = HelperModule(
-    "html",
-    {"escape": html.escape, "unescape": html.unescape},
-    """def escape(s: str, quote: bool = True) -> str: ...
-def unescape(s: str) -> str: ...
-""",
-)
+HTML = HelperModule("html", {"escape": html.escape, "unescape": html.unescape})
 CONSTANTS = "ascii_letters ascii_lowercase ascii_uppercase digits hexdigits octdigits printable punctuation whitespace"
 STRING = HelperModule(
-    "string",
-    {"capwords": string.capwords},
-    "def capwords(s: str, sep: str | None = None) -> str: ...\n"
-    + "".join(f"{name}: str\n" for name in CONSTANTS.split()),
-    {name: getattr(string, name) for name in CONSTANTS.split()},
+    "string", {"capwords": string.capwords}, {name: getattr(string, name) for name in CONSTANTS.split()}
 )
-_OPTIONS = """expand_tabs: bool = True,
-    replace_whitespace: bool = True, fix_sentence_endings: bool = False, break_long_words: bool = True,
-    drop_whitespace: bool = True, break_on_hyphens: bool = True, tabsize: int = 8, max_lines: int | None = None,
-    placeholder: str = " [...]","""
 TEXTWRAP = HelperModule(
-    "textwrap",
-    {"dedent": dedent, "fill": fill, "indent": indent, "shorten": shorten, "wrap": wrap},
-    f"""def dedent(text: str) -> str: ...
-def fill(
-    text: str, width: int = 70, *, initial_indent: str = "", subsequent_indent: str = "", {_OPTIONS}
-) -> str: ...
-def indent(text: str, prefix: str) -> str: ...
-def shorten(
-    text: str, width: int, *, initial_indent: str = "", subsequent_indent: str = "", {_OPTIONS}
-) -> str: ...
-def wrap(
-    text: str, width: int = 70, *, initial_indent: str = "", subsequent_indent: str = "", {_OPTIONS}
-) -> list[str]: ...
-""",
+    "textwrap", {"dedent": dedent, "fill": fill, "indent": indent, "shorten": shorten, "wrap": wrap}
 )
 
 
@@ -126,19 +99,9 @@ def _comparisons(a: Any, b: Any) -> int:
     return (len(a) + matching) * min(len(a), len(b))
 
 
-_DIFF = """(
-    a: Sequence[str], b: Sequence[str], fromfile: str = "", tofile: str = "", fromfiledate: str = "",
-    tofiledate: str = "", n: int = 3, lineterm: str = "\\\\n",
-) -> list[str]: ..."""
 DIFFLIB = HelperModule(
     "difflib",
     {"context_diff": context_diff, "get_close_matches": get_close_matches, "unified_diff": unified_diff},
-    f"""from typing import Sequence
-
-def context_diff{_DIFF}
-def get_close_matches(word: str, possibilities: Sequence[str], n: int = 3, cutoff: float = 0.6) -> list[str]: ...
-def unified_diff{_DIFF}
-""",
 )
 
 
@@ -168,65 +131,5 @@ NAMES = (
     "urlparse urlsplit urlunparse urlunsplit"
 )
 
-PARSE = HelperModule(
-    "urllib.parse",
-    {name: getattr(parse, name) for name in NAMES.split()} | {"urlencode": urlencode},
-    """from typing import Any, NamedTuple
-
-class _Split(NamedTuple):
-    scheme: str
-    netloc: str
-    path: str
-    query: str
-    fragment: str
-
-class _Parsed(NamedTuple):
-    scheme: str
-    netloc: str
-    path: str
-    params: str
-    query: str
-    fragment: str
-
-class _Defragged(NamedTuple):
-    url: str
-    fragment: str
-
-def parse_qs(
-    qs: str, keep_blank_values: bool = False, strict_parsing: bool = False, encoding: str = "utf-8",
-    errors: str = "replace", max_num_fields: int | None = None, separator: str = "&",
-) -> dict[str, list[str]]: ...
-def parse_qsl(
-    qs: str, keep_blank_values: bool = False, strict_parsing: bool = False, encoding: str = "utf-8",
-    errors: str = "replace", max_num_fields: int | None = None, separator: str = "&",
-) -> list[tuple[str, str]]: ...
-def quote(
-    string: str | bytes, safe: str | bytes = "/", encoding: str | None = None, errors: str | None = None
-) -> str: ...
-def quote_from_bytes(bs: bytes, safe: str | bytes = "/") -> str: ...
-def quote_plus(
-    string: str | bytes, safe: str | bytes = "", encoding: str | None = None, errors: str | None = None
-) -> str: ...
-def unquote(string: str | bytes, encoding: str = "utf-8", errors: str = "replace") -> str: ...
-def unquote_plus(string: str, encoding: str = "utf-8", errors: str = "replace") -> str: ...
-def unquote_to_bytes(string: str | bytes) -> bytes: ...
-def urldefrag(url: str) -> _Defragged: ...
-def urlencode(
-    query: Any, doseq: bool = False, safe: str = "", encoding: str | None = None, errors: str | None = None
-) -> str: ...
-def urljoin(base: str, url: str, allow_fragments: bool = True) -> str: ...
-def urlparse(url: str, scheme: str = "", allow_fragments: bool = True) -> _Parsed: ...
-def urlsplit(url: str, scheme: str = "", allow_fragments: bool = True) -> _Split: ...
-def urlunparse(components: Any) -> str: ...
-def urlunsplit(components: Any) -> str: ...
-""",
-)
-URLS = HelperModule(
-    "urls",
-    {"parts": parts},
-    '''from typing import Any
-
-def parts(url: str) -> dict[str, Any]:
-    """scheme, username, password, host, port, path, query (a dict) and fragment of `url`."""
-''',
-)
+PARSE = HelperModule("urllib.parse", {name: getattr(parse, name) for name in NAMES.split()} | {"urlencode": urlencode})
+URLS = HelperModule("urls", {"parts": parts})

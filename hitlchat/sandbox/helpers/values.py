@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
-from hitlchat.sandbox.helpers.module import HelperModule
+from hitlchat.sandbox.importable import HelperModule
 
 
 def monthrange(year: int, month: int) -> tuple[int, int]:
@@ -91,18 +91,6 @@ CALENDAR = HelperModule(
         "timegm": calendar.timegm,
         "weekday": weekday,
     },
-    """def isleap(year: int) -> bool: ...
-def leapdays(y1: int, y2: int) -> int: ...
-def monthcalendar(year: int, month: int) -> list[list[int]]: ...
-def monthrange(year: int, month: int) -> tuple[int, int]: ...
-def timegm(tuple: tuple[int, ...]) -> int: ...
-def weekday(year: int, month: int, day: int) -> int: ...
-day_abbr: list[str]
-day_name: list[str]
-month_abbr: list[str]
-month_name: list[str]
-"""
-    + "".join(f"{day}: int\n" for day in DAYS.split()),
     {
         **{day: number for number, day in enumerate(DAYS.split())},
         **{name: list(getattr(calendar, name)) for name in ("day_abbr", "day_name", "month_abbr", "month_name")},
@@ -111,19 +99,6 @@ month_name: list[str]
 ZONES = HelperModule(
     "zones",
     {"abbreviation": abbreviation, "attach": attach, "convert": convert, "names": names, "offset": offset},
-    '''import datetime
-
-def abbreviation(moment: datetime.datetime, zone: str) -> str:
-    """What people in `zone` call their time at that moment, such as CEST."""
-def attach(moment: datetime.datetime, zone: str, fold: int = 0) -> datetime.datetime:
-    """The moment when the clocks of `zone` show `moment`, which has no zone of its own."""
-def convert(moment: datetime.datetime, zone: str) -> datetime.datetime:
-    """The same moment on the clocks of `zone`."""
-def names(prefix: str = "") -> list[str]:
-    """The names of all zones that begin with `prefix`, such as Europe/."""
-def offset(moment: datetime.datetime, zone: str) -> datetime.timedelta:
-    """How far the clocks of `zone` are ahead of UTC at that moment."""
-''',
 )
 
 
@@ -150,7 +125,7 @@ def quantiles(data: Iterable[Any], *, n: int = 4, method: Any = "exclusive") -> 
 
 
 def _crossing(value: Any) -> Any:
-    """Fractions do not exist in tools."""
+    """Return a fraction as a float: tools have no fractions."""
     if isinstance(value, Fraction):
         return float(value)
     return value
@@ -165,31 +140,6 @@ NAMES = (
 STATISTICS = HelperModule(
     "statistics",
     {name: _bounded(name) for name in NAMES.split()} | {"quantiles": quantiles},
-    """from typing import Any, Literal, NamedTuple, Sequence
-
-class _Line(NamedTuple):
-    slope: float
-    intercept: float
-
-def correlation(x: Sequence[float], y: Sequence[float]) -> float: ...
-def covariance(x: Sequence[float], y: Sequence[float]) -> float: ...
-def fmean(data: Any, weights: Any = None) -> float: ...
-def geometric_mean(data: Any) -> float: ...
-def harmonic_mean(data: Any, weights: Any = None) -> Any: ...
-def linear_regression(x: Sequence[float], y: Sequence[float], *, proportional: bool = False) -> _Line: ...
-def mean(data: Any) -> Any: ...
-def median(data: Any) -> Any: ...
-def median_grouped(data: Any, interval: float = 1.0) -> float: ...
-def median_high(data: Any) -> Any: ...
-def median_low(data: Any) -> Any: ...
-def mode(data: Any) -> Any: ...
-def multimode(data: Any) -> list[Any]: ...
-def pstdev(data: Any, mu: Any = None) -> Any: ...
-def pvariance(data: Any, mu: Any = None) -> Any: ...
-def quantiles(data: Any, *, n: int = 4, method: Literal["exclusive", "inclusive"] = "exclusive") -> list[Any]: ...
-def stdev(data: Any, xbar: Any = None) -> Any: ...
-def variance(data: Any, xbar: Any = None) -> Any: ...
-""",
 )
 
 
@@ -208,12 +158,6 @@ def nsmallest(n: int, iterable: Iterable[Any]) -> list[Any]:
 HEAPQ = HelperModule(
     "heapq",
     {"merge": merge, "nlargest": nlargest, "nsmallest": nsmallest},
-    """from typing import Any, Iterable
-
-def merge(*iterables: Iterable[Any], reverse: bool = False) -> list[Any]: ...
-def nlargest(n: int, iterable: Iterable[Any]) -> list[Any]: ...
-def nsmallest(n: int, iterable: Iterable[Any]) -> list[Any]: ...
-""",
 )
 
 
@@ -279,9 +223,6 @@ def uuid5(namespace: str, name: str) -> str:
 HMAC = HelperModule(
     "hmac",
     {"compare_digest": hmac.compare_digest, "digest": digest},
-    """def compare_digest(a: str | bytes, b: str | bytes) -> bool: ...
-def digest(key: bytes, msg: bytes, digest: str) -> bytes: ...
-""",
 )
 SECRETS = HelperModule(
     "secrets",
@@ -294,27 +235,12 @@ SECRETS = HelperModule(
         "token_hex": token_hex,
         "token_urlsafe": token_urlsafe,
     },
-    "from typing import Any, Sequence\n\ndef compare_digest(a: str | bytes, b: str | bytes) -> bool: ...\n",
     chance=frozenset(["choice", "randbelow", "randbits", "token_bytes", "token_hex", "token_urlsafe"]),
-    chance_stubs="""def choice(seq: Sequence[Any]) -> Any: ...
-def randbelow(exclusive_upper_bound: int) -> int: ...
-def randbits(k: int) -> int: ...
-def token_bytes(nbytes: int | None = None) -> bytes: ...
-def token_hex(nbytes: int | None = None) -> str: ...
-def token_urlsafe(nbytes: int | None = None) -> str: ...
-""",
 )
 SPACES = ("NAMESPACE_DNS", "NAMESPACE_OID", "NAMESPACE_URL", "NAMESPACE_X500")
 UUID = HelperModule(
     "uuid",
     {"UUID": parsed, "uuid3": uuid3, "uuid4": uuid4, "uuid5": uuid5},
-    '''def UUID(hex: str) -> str:
-    """The identifier in its usual form. Identifiers are texts here."""
-def uuid3(namespace: str, name: str) -> str: ...
-def uuid5(namespace: str, name: str) -> str: ...
-'''
-    + "".join(f"{name}: str\n" for name in SPACES),
     {name: str(getattr(uuid, name)) for name in SPACES},
     chance=frozenset(["uuid4"]),
-    chance_stubs="def uuid4() -> str: ...\n",
 )

@@ -3,49 +3,33 @@
 Knows nothing of tools that are re-exposed, of approvals, or of the database.
 """
 
-from hitlchat.upstreams.client.calling import OnProgress, Step, ToolCall
-from hitlchat.upstreams.client.child import can_be_found_with
-from hitlchat.upstreams.client.connection import Pool, State, Status
-from hitlchat.upstreams.client.elicitation import OnQuestion, Question, Reply, unasked
-from hitlchat.upstreams.client.http import Bearer, NoToken, Tokens
-from hitlchat.upstreams.client.listing import Listing, ListingFailed, UpstreamTool
+from hitlchat.upstreams.client.calls import Listing, ListingFailed, OnProgress, Step, UpstreamTool
+from hitlchat.upstreams.client.connection import Pool, Status, Trial, try_connect
+from hitlchat.upstreams.client.http import Bearer, NoToken
+from hitlchat.upstreams.client.link import Question, Reply, unasked
 from hitlchat.upstreams.client.results import Answer, NeverRan, Outcome, Rejected, Unknown, Unreadable
-from hitlchat.upstreams.client.spec import (
-    AddressRules,
-    Limits,
-    Masking,
-    ServerSpec,
-    Surroundings,
-    Timeouts,
-    TransportKind,
-)
-from hitlchat.upstreams.client.trial import Trial, try_connect
+from hitlchat.upstreams.client.spec import Limits, ServerSpec, Surroundings, Timeouts, TransportKind
+from hitlchat.upstreams.client.stdio import can_be_found_with
 
 __all__ = [
-    "AddressRules",
     "Answer",
     "Bearer",
     "Limits",
     "Listing",
     "ListingFailed",
-    "Masking",
     "NeverRan",
     "NoToken",
     "OnProgress",
-    "OnQuestion",
     "Outcome",
     "Pool",
     "Question",
     "Rejected",
     "Reply",
     "ServerSpec",
-    "State",
     "Status",
     "Step",
     "Surroundings",
     "Timeouts",
-    "Tokens",
-    "ToolCall",
     "TransportKind",
     "Trial",
     "Unknown",

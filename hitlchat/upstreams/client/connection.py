@@ -1,4 +1,4 @@
-"""The one owner of a server: connects, notices that it is gone, connects again; and all owners of this process."""
+"""The one owner of a server: connects, notices that it is gone, connects again; all owners of a process; one test."""
 
 import asyncio
 import logging
@@ -13,13 +13,12 @@ from typing import Any, Literal
 
 import httpx2
 
-from hitlchat.upstreams.client.calling import ToolCall, attempt, too_large
+from hitlchat.upstreams.client.calls import Listing, ListingFailed, ToolCall, attempt, listing, too_large
 from hitlchat.upstreams.client.http import ConnectionMask
 from hitlchat.upstreams.client.link import Link, Notes
-from hitlchat.upstreams.client.listing import Listing, ListingFailed, listing
 from hitlchat.upstreams.client.opening import Live
 from hitlchat.upstreams.client.results import NeverRan, Outcome
-from hitlchat.upstreams.client.session import Keeper, held
+from hitlchat.upstreams.client.session import Keeper, maintain
 from hitlchat.upstreams.client.spec import ServerSpec, Surroundings
 
 FIRST_PAUSE_SECONDS = 0.2
@@ -43,7 +42,7 @@ class Backoff:
                 await hurry.wait()
 
 
-State = Literal["disabled", "connecting", "up", "down"]
+State = Literal["connecting", "up", "down"]
 
 
 def now() -> datetime:
@@ -95,7 +94,7 @@ class Connection(Keeper):
     ) -> None:
         self.spec, self._surroundings, self._auth = spec, surroundings, auth
         self._on_tools, self._on_status = on_tools, on_status
-        self._mask = ConnectionMask(surroundings, spec, auth)
+        self._mask = ConnectionMask(spec, auth)
         self._status = Status("down")
         self._notes = Notes()
         self._owner: asyncio.Task[None] | None = None
@@ -146,18 +145,6 @@ class Connection(Keeper):
         found = await listing(live)
         self._move(tool_count=len(found.tools))
         return found
-
-    async def ping(self) -> Status:
-        """Look now whether the server is there, and what is known afterwards."""
-        live = await self._ready(self.spec.timeouts.connect)
-        if isinstance(live, Live):
-            await self.check_health(live)
-        return self.status
-
-    def anew(self) -> "Connection":
-        """Another one to the same server, not started yet."""
-        to = self._surroundings
-        return Connection(self.spec, to, auth=self._auth, on_tools=self._on_tools, on_status=self._on_status)
 
     async def close(self) -> None:
         """End the connection and everything that belongs to it, within bounded time."""
@@ -227,7 +214,7 @@ class Connection(Keeper):
         """Connect, and stay until the connection is gone."""
         self._opened = False
         link = self._link = Link(self.spec, self._mask, self._lost, self._notes)
-        await held(link, self._surroundings, self._auth, self)
+        await maintain(link, self._surroundings, self._auth, self)
         if not self._opened:
             self._failures += 1
         self._move()
@@ -288,21 +275,17 @@ class Pool:
     ) -> None:
         self._surroundings, self._on_tools, self._on_status = surroundings, on_tools, on_status
         self._connections: dict[str, Connection] = {}
-        self._disabled: dict[str, Status] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._changing = asyncio.Lock()
 
-    async def put(self, spec: ServerSpec, *, enabled: bool = True, auth: httpx2.Auth | None = None) -> None:
+    async def put(self, spec: ServerSpec, *, auth: httpx2.Auth | None = None) -> None:
         """Know this server from now on. One of that name with another spec is closed first; the same stays as it is."""
         self._check_loop()
         async with self._changing:
             old = self._connections.get(spec.name)
-            if enabled and old is not None and old.spec == spec:
+            if old is not None and old.spec == spec:
                 return
             await self._take_out(spec.name)
-            if not enabled:
-                self._disabled[spec.name] = Status("disabled")
-                return
             self._connections[spec.name] = Connection(
                 spec, self._surroundings, auth=auth, on_tools=self._on_tools, on_status=self._on_status
             )
@@ -317,33 +300,21 @@ class Pool:
         self._check_loop()
         self._connections[name].start()
 
-    async def reconnect(self, name: str) -> None:
-        """Close the connection, and open a new one. LookupError."""
-        self._check_loop()
-        async with self._changing:
-            old = self._connections[name]
-            await old.close()
-            new = self._connections[name] = old.anew()
-            new.start()
-
     def status(self, name: str) -> Status:
-        """LookupError: no server of that name is known here."""
-        return self._disabled[name] if name in self._disabled else self._connections[name].status
+        """Return the status of a server. Raises: LookupError, where none of that name is known here"""
+        return self._connections[name].status
 
     def has_news(self, name: str) -> bool:
         """Return whether the server has said that its tools changed, and `on_tools` was not told yet how."""
         connection = self._connections.get(name)
         return connection is not None and connection.has_news
 
-    def statuses(self) -> dict[str, Status]:
-        return {name: self.status(name) for name in sorted({*self._disabled, *self._connections})}
-
     async def call_tool(self, server: str, name: str, arguments: dict[str, Any], **how: Any) -> Outcome:
         """Call a tool of this server; `how` are the other fields of a ToolCall. Never raises for the server's sake."""
         self._check_loop()
         connection = self._connections.get(server)
         if connection is None:
-            return NeverRan("the server is disabled" if server in self._disabled else "the server is not known here")
+            return NeverRan("the server is not known here")
         return await connection.call_tool(ToolCall(name, arguments, **how))
 
     async def list_tools(self, server: str) -> Listing:
@@ -351,14 +322,8 @@ class Pool:
         self._check_loop()
         connection = self._connections.get(server)
         if connection is None:
-            raise ListingFailed("the server is disabled or not known here")
+            raise ListingFailed("the server is not known here")
         return await connection.list_tools()
-
-    async def ping(self, server: str) -> Status:
-        """Look whether it is there. LookupError."""
-        self._check_loop()
-        connection = self._connections.get(server)
-        return self.status(server) if connection is None else await connection.ping()
 
     async def close(self) -> None:
         """Close all connections, at the same time and within bounded time."""
@@ -367,7 +332,6 @@ class Pool:
             await asyncio.gather(*(connection.close() for connection in connections))
 
     async def _take_out(self, name: str) -> None:
-        self._disabled.pop(name, None)
         if (old := self._connections.pop(name, None)) is not None:
             await old.close()
 
@@ -377,3 +341,77 @@ class Pool:
             self._loop = loop
         if self._loop is not loop:
             raise RuntimeError("the upstream servers are connected in another event loop of this process")
+
+
+@dataclass(frozen=True)
+class Trial:
+    """The outcome of a test. `error` is empty if the server was reached and told its tools; `http_status` 401 asks for
+    someone to sign in; `notes` are what the server wrote to its standard error.
+    """
+
+    error: str = ""
+    http_status: int | None = None
+    latency_ms: float | None = None
+    protocol_version: str = ""
+    server_name: str = ""
+    server_version: str = ""
+    listing: Listing | None = None
+    notes: tuple[str, ...] = ()
+
+
+class _Trier(Keeper):
+    def __init__(self) -> None:
+        self.live: Live | None = None
+        self.listing: Listing | None = None
+        self.trouble = ""
+
+    def is_open(self, live: Live) -> None:
+        self.live = live
+
+    async def has_tools(self, found: Listing) -> None:
+        self.listing = found
+        self._done()
+
+    def has_trouble(self, reason: str) -> None:
+        self.trouble = reason
+        self._done()
+
+    def is_healthy(self, latency_ms: float) -> None:
+        """Ignore the latency: nobody asks how healthy a trial is."""
+
+    def _done(self) -> None:
+        if self.live is not None:
+            self.live.link.drop("the test is over")
+
+
+async def try_connect(spec: ServerSpec, surroundings: Surroundings, *, auth: httpx2.Auth | None = None) -> Trial:
+    """Connect, read the list of tools, and disconnect, within the spec's timeouts. Never raises for the server's sake.
+
+    The connection that is in use, if there is one, is not touched.
+    """
+    trier, link = _Trier(), Link(spec, ConnectionMask(spec, auth))
+    trying = asyncio.create_task(maintain(link, surroundings, auth, trier), context=Context())
+    timeouts = spec.timeouts
+    try:
+        await asyncio.wait({trying}, timeout=timeouts.connect + timeouts.listing + timeouts.close + ENDING_SECONDS)
+    finally:
+        if not trying.done():
+            trying.cancel()
+            await asyncio.wait({trying}, timeout=ENDING_SECONDS)
+    return _told(trier, link)
+
+
+def _told(trier: _Trier, link: Link) -> Trial:
+    live, found = trier.live, trier.listing
+    if live is None:
+        return Trial(link.reason or "no connection in time", link.http_status, notes=link.notes())
+    return Trial(
+        "" if found is not None else trier.trouble or link.reason or "the list of tools did not come in time",
+        link.http_status,
+        live.handshake_ms,
+        live.protocol_version,
+        live.server_name,
+        live.server_version,
+        found,
+        link.notes(),
+    )

@@ -1,26 +1,31 @@
 """HTTP to servers that nobody trusts: to checked addresses, bounded as it arrives, with a token that is renewed."""
 
-import asyncio
 import re
-import socket
-import ssl
-from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
 from contextlib import contextmanager
-from ipaddress import ip_address
 from typing import Any, Protocol
 
 import httpcore2
 import httpx2
-from httpcore2 import SOCKET_OPTION, AnyIOBackend, AsyncNetworkBackend, AsyncNetworkStream, ConnectError, ConnectTimeout
+from httpcore2 import AsyncNetworkStream
 from mcp.client.auth.utils import extract_field_from_www_auth
 from mcp_types import CONNECTION_CLOSED
 
-from hitlchat.outbound.tls import tls
-from hitlchat.upstreams.client.exchange import CURRENT, short
-from hitlchat.upstreams.client.link import Link
+from hitlchat.outbound.addresses import DEFAULT_PORTS
+from hitlchat.outbound.network import (
+    CONNECT_SECONDS,
+    MOST_CONNECTIONS,
+    CheckedNetwork,
+    NotReachable,
+    StreamAround,
+    as_sent,
+    in_words,
+    tls,
+)
+from hitlchat.secrets.masking import Mask
+from hitlchat.upstreams.client.link import CURRENT, Link, short
 from hitlchat.upstreams.client.results import Unreadable, openings
-from hitlchat.upstreams.client.spec import Address, AddressRules, Masking, ServerSpec, Surroundings
+from hitlchat.upstreams.client.spec import VERSION, ServerSpec
 
 # Of a request that must not be sent: why.
 NO_TOKEN = "hitlchat.no_token"  # noqa: S105  names it, and is none
@@ -91,11 +96,11 @@ class Bearer(httpx2.Auth):
 class ConnectionMask:
     """Hides what is secret in a connection, also what becomes so while it lasts."""
 
-    def __init__(self, surroundings: Surroundings, spec: ServerSpec, auth: httpx2.Auth | None) -> None:
-        self._make, self._fixed = surroundings.mask, spec.hidden
+    def __init__(self, spec: ServerSpec, auth: httpx2.Auth | None) -> None:
+        self._fixed = spec.hidden
         self._bearer = auth if isinstance(auth, Bearer) else None
         self._hidden: tuple[str, ...] = ()
-        self._mask = self._make(self._fixed)
+        self._mask = Mask(self._fixed)
 
     def text(self, text: str) -> str:
         return self._now().text(text)
@@ -103,10 +108,10 @@ class ConnectionMask:
     def value(self, value: object) -> object:
         return self._now().value(value)
 
-    def _now(self) -> Masking:
+    def _now(self) -> Mask:
         hidden = self._bearer.hidden() if self._bearer else ()
         if hidden is not self._hidden:
-            self._hidden, self._mask = hidden, self._make((*self._fixed, *hidden))
+            self._hidden, self._mask = hidden, Mask((*self._fixed, *hidden))
         return self._mask
 
 
@@ -122,108 +127,23 @@ def _without(request: httpx2.Request, why: NoToken) -> httpx2.Request:
 
 
 def _origin(url: httpx2.URL) -> tuple[str, str, int]:
-    return url.scheme, url.host.lower(), url.port or {"http": 80, "https": 443}.get(url.scheme, 0)
+    return url.scheme, url.host.lower(), url.port or DEFAULT_PORTS.get(url.scheme, 0)
 
 
-MOST_ATTEMPTS = 4
-# A look-up cannot be stopped: those for upstream servers must not fill the threads that everything else needs.
-_THREADS = ThreadPoolExecutor(4, thread_name_prefix="upstream-lookup")
+class _Network(CheckedNetwork):
+    async def connect_tcp(self, *where: Any, **how: Any) -> AsyncNetworkStream:
+        return _Noticed(await super().connect_tcp(*where, **how))
 
 
-class NotReachable(Exception):
-    """The name leads nowhere, or to where nobody may ask; in words for the administrator."""
-
-
-async def addresses(
-    host: str, port: int, rules: AddressRules, *, allow_private: bool, threads: ThreadPoolExecutor = _THREADS
-) -> list[str]:
-    """Return where to connect to, every one of them allowed. NotReachable."""
-    if rules.is_metadata_name(host.lower().rstrip(".")):
-        raise NotReachable(f"{host} is where a cloud keeps its keys: nobody may ask there")
-    loop = asyncio.get_running_loop()
-    try:
-        found = await loop.run_in_executor(threads, _look_up, host, port)
-    except (OSError, ValueError):
-        found = []
-    if not found:
-        raise NotReachable(f"{host} was not found")
-    for address in found:
-        if not rules.is_public(address) and not (allow_private and rules.is_local(address)):
-            hint = "" if allow_private or not rules.is_local(address) else ", and private addresses are not allowed"
-            led = host if host.strip("[]") == str(address) else f"{host} leads to {address}"
-            raise NotReachable(f"{led}, where nobody may ask{hint}")
-    return [str(address) for address in found]
-
-
-def _look_up(host: str, port: int) -> list[Address]:
-    infos = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return list(dict.fromkeys(ip_address(str(info[4][0]).partition("%")[0]) for info in infos))
-
-
-class CheckedNetwork(AsyncNetworkBackend):
-    """Connects only to addresses that were checked right before, so that no name changes its meaning in between.
-
-    `threads`: in which names are looked up.
-    """
-
-    def __init__(self, rules: AddressRules, *, allow_private: bool, threads: ThreadPoolExecutor = _THREADS) -> None:
-        self._rules, self._allow_private, self._network = rules, allow_private, AnyIOBackend()
-        self._threads = threads
-
-    async def connect_tcp(
-        self,
-        host: str,
-        port: int,
-        timeout: float | None = None,  # noqa: ASYNC109
-        local_address: str | None = None,  # noqa: ARG002
-        socket_options: Iterable[SOCKET_OPTION] | None = None,  # noqa: ARG002
-    ) -> AsyncNetworkStream:
-        found = await addresses(host, port, self._rules, allow_private=self._allow_private, threads=self._threads)
-        *others, last = found[:MOST_ATTEMPTS]
-        for address in others:
-            try:
-                return _Noticed(await self._network.connect_tcp(address, port, timeout))
-            except (ConnectError, ConnectTimeout):
-                continue
-        return _Noticed(await self._network.connect_tcp(last, port, timeout))
-
-
-class _Noticed(AsyncNetworkStream):
+class _Noticed(StreamAround):
     """Tells the request at hand when its first byte leaves."""
-
-    def __init__(self, stream: AsyncNetworkStream) -> None:
-        self._stream = stream
-
-    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109
-        return await self._stream.read(max_bytes, timeout)
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ASYNC109
         if exchange := CURRENT.get():
             exchange.sent = True
-        await self._stream.write(buffer, timeout)
-
-    async def aclose(self) -> None:
-        await self._stream.aclose()
-
-    async def start_tls(
-        self,
-        ssl_context: ssl.SSLContext,
-        server_hostname: str | None = None,
-        timeout: float | None = None,  # noqa: ASYNC109
-    ) -> AsyncNetworkStream:
-        try:
-            return _Noticed(await self._stream.start_tls(ssl_context, server_hostname, timeout))
-        except BaseException:
-            # Also when cancelled: nobody else knows of the connection yet.
-            await self._stream.aclose()
-            raise
-
-    def get_extra_info(self, info: str) -> Any:
-        return self._stream.get_extra_info(info)
+        await super().write(buffer, timeout)
 
 
-MOST_CONNECTIONS = 64
-CONNECT_SECONDS = 10.0
 POOL_SECONDS = 10.0
 # A stream may be silent for so long; the calls on it have deadlines of their own.
 SILENT_SECONDS = 330.0
@@ -245,10 +165,10 @@ def most_bytes(spec: ServerSpec) -> int:
     return min(wanted, SSE_BYTES) if spec.transport == "sse" else wanted
 
 
-def client(link: Link, surroundings: Surroundings, auth: httpx2.Auth | None = None) -> httpx2.AsyncClient:
+def client(link: Link, auth: httpx2.Auth | None = None) -> httpx2.AsyncClient:
     return httpx2.AsyncClient(
-        transport=GuardedTransport(link, surroundings),
-        headers={**link.spec.headers, "Accept-Encoding": "identity", "User-Agent": f"hitlchat/{surroundings.version}"},
+        transport=GuardedTransport(link),
+        headers={**link.spec.headers, "Accept-Encoding": "identity", "User-Agent": f"hitlchat/{VERSION}"},
         auth=auth,
         timeout=httpx2.Timeout(CONNECT_SECONDS, read=SILENT_SECONDS, pool=POOL_SECONDS),
         trust_env=False,
@@ -257,14 +177,14 @@ def client(link: Link, surroundings: Surroundings, auth: httpx2.Auth | None = No
 
 
 class GuardedTransport(httpx2.AsyncBaseTransport):
-    def __init__(self, link: Link, surroundings: Surroundings) -> None:
+    def __init__(self, link: Link) -> None:
         self._link = link
         self._pool = httpcore2.AsyncConnectionPool(
             ssl_context=tls(),
             max_connections=MOST_CONNECTIONS,
             max_keepalive_connections=8,
             keepalive_expiry=30,
-            network_backend=CheckedNetwork(surroundings.rules, allow_private=link.spec.allow_private),
+            network_backend=_Network(allow_private=link.spec.allow_private),
         )
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
@@ -298,7 +218,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         return response
 
     def _heed(self, request: httpx2.Request, response: httpx2.Response) -> None:
-        """Note what the SDK would swallow."""
+        """Note an answer that the SDK would swallow."""
         status, exchange = response.status_code, CURRENT.get()
         if request.method == "POST" or self._link.spec.transport == "sse":
             self._link.http_status = status if status >= 400 else None
@@ -390,31 +310,3 @@ class _Bounded(httpx2.AsyncByteStream):
 
     async def aclose(self) -> None:
         await self._response.aclose()
-
-
-def as_sent(request: httpx2.Request) -> httpcore2.Request:
-    url = request.url
-    return httpcore2.Request(
-        method=request.method,
-        url=httpcore2.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path),
-        headers=request.headers.raw,
-        content=request.stream,
-        extensions=request.extensions,
-    )
-
-
-def in_words(error: Exception) -> str:
-    """Return what went wrong beneath HTTP."""
-    match error:
-        case httpcore2.ConnectTimeout():
-            return f"could not connect within {CONNECT_SECONDS:g} seconds"
-        case httpcore2.ConnectError():
-            return f"could not connect: {error}"
-        case httpcore2.PoolTimeout():
-            return f"all {MOST_CONNECTIONS} connections to the server are busy"
-        case httpcore2.TimeoutException():
-            return "the server was silent for too long"
-        case httpcore2.ProtocolError():
-            return f"the server broke off or does not speak HTTP: {error}"
-        case _:
-            return "the connection broke"

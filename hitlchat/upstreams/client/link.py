@@ -1,17 +1,238 @@
-"""One connection's life, from the handshake to its end: who waits on it, why it ended, and what its server wrote."""
+"""A connection's life: its requests, who waits on it, what its server asks and writes, and why it ended.
+
+The SDK runs what belongs to a request in the context of whoever made it, so the transports find it in `CURRENT`.
+"""
 
 import asyncio
+import json
 import logging
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Coroutine
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import Any, Literal
 
+import mcp_types as types
 from mcp.shared.dispatcher import coerce_request_id
 from mcp_types import ElicitRequestParams, ElicitResult, RequestId
+from pydantic import ValidationError
 
-from hitlchat.upstreams.client.elicitation import question, unasked
-from hitlchat.upstreams.client.exchange import CURRENT, Exchange, told
-from hitlchat.upstreams.client.results import Unreadable
+from hitlchat.upstreams.client.results import NeverRan, Trouble, Unknown, Unreadable
 from hitlchat.upstreams.client.spec import Masking, ServerSpec
+
+LARGEST = 64 * 1024
+LONGEST_MESSAGE = 2000
+
+Action = Literal["accept", "decline", "cancel"]
+
+
+@dataclass(frozen=True)
+class Question:
+    """`server` asks for what `schema` describes (a flat JSON object), or, where `url` is set, to open that address.
+
+    Everything but `server` was written by the upstream server, and is as trustworthy as it is.
+    """
+
+    server: str
+    message: str
+    schema: dict[str, Any] = field(default_factory=dict)
+    url: str = ""
+
+
+@dataclass(frozen=True)
+class Reply:
+    """`content` goes with `accept` only."""
+
+    action: Action
+    content: dict[str, str | int | float | bool | list[str] | None] = field(default_factory=dict)
+
+    def as_result(self) -> types.ElicitResult:
+        return types.ElicitResult(action=self.action, content=self.content if self.action == "accept" else None)
+
+
+OnQuestion = Callable[[Question], Coroutine[Any, Any, Reply]]
+# Told why, when a question was declined without anybody having been asked.
+OnDeclined = Callable[[str], None]
+
+
+def unasked() -> Reply:
+    """Answer for hitlchat, which asks nobody. A server is never told that its user declined when nobody did."""
+    return Reply("cancel")
+
+
+def question(server: str, params: types.ElicitRequestParams, mask: Masking) -> Question:
+    """Return the question; an address with a secret in it is none any more. Raises: ValueError, if it is too large."""
+    asked: Any = params.url if isinstance(params, types.ElicitRequestURLParams) else dict(params.requested_schema)
+    size = len(json.dumps([params.message, asked]))
+    if size > LARGEST:
+        raise ValueError(f"it is larger than the {LARGEST:,} bytes that a question may have")
+    message = mask.text(params.message)[:LONGEST_MESSAGE]
+    if isinstance(params, types.ElicitRequestURLParams):
+        return Question(server, message, url=mask.text(params.url))
+    return Question(server, message, schema=mask.value(asked))
+
+
+LONGEST = 500
+
+
+def short(text: str, limit: int = LONGEST) -> str:
+    """Return a text on one line, at most `limit` characters, without what a terminal or a page would obey."""
+    line = "".join(map(_seen, " ".join(text[: 4 * limit].split())))
+    return line if len(line) <= limit else f"{line[: limit - 1]}…"
+
+
+def masked_line(text: str, hide: Callable[[str], str], limit: int = LONGEST) -> str:
+    """Return `short` of what `hide` leaves. A secret that was cut first would not be found by its half."""
+    read = text[: 8 * limit]
+    return short(hide(read if len(read) == len(text) else f"{read}… ({len(text) - len(read)} more)"), limit)
+
+
+def _seen(character: str) -> str:
+    return character if character.isprintable() else ascii(character)[1:-1]
+
+
+def where(error: ValidationError) -> str:
+    """The first thing that does not fit, without what stood there."""
+    first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+    return short(f"{'.'.join(map(str, first['loc']))}: {first['msg']}", 200)
+
+
+logger = logging.getLogger(__name__)
+
+MOST_QUESTIONS = 10
+TAKE_BACK_SECONDS = 2.0
+# With these a request is refused before anyone looks at what it asks for.
+UNREAD = frozenset({400, 401, 403, 404, 405, 406, 411, 413, 415, 421, 426, 429, 431})
+
+
+class Exchange:
+    """A request of one loop. The first trouble counts; the time in which a question waits does not.
+
+    `is_call`: it is the call of a tool, to which a question of the server may belong.
+    """
+
+    def __init__(
+        self,
+        seconds: float,
+        *,
+        is_call: bool = False,
+        on_question: OnQuestion | None = None,
+        question_seconds: float = 300.0,
+        on_declined: OnDeclined | None = None,
+    ) -> None:
+        self.is_call = is_call
+        self.sent = False
+        self.posts = 0
+        self.http_status: int | None = None
+        self.trouble: asyncio.Future[Trouble] = asyncio.get_running_loop().create_future()
+        self._on_question, self._question_seconds = on_question, question_seconds
+        self._on_declined = on_declined
+        self._left, self._running_since = seconds, time.monotonic()
+        self._over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._asking = asyncio.Lock()
+        self._waiting = self._asked = 0
+
+    def fail(self, trouble: Trouble) -> None:
+        if not self.trouble.done():
+            self.trouble.set_result(trouble)
+
+    def lose(self, reason: str, *, retry: bool = False) -> None:
+        """Note that the connection is gone; whether the request was sent decides what that means."""
+        if self.sent:
+            self.fail(Unknown(f"{reason}, after the request was sent"))
+        else:
+            self.fail(NeverRan(reason, self.http_status, retry=retry))
+
+    def turned_away(self, http_status: int) -> None:
+        """A response came over HTTP; some of those that refuse prove that nothing was done."""
+        self.http_status = http_status
+        if http_status in UNREAD:
+            if self.posts == 1:
+                self.sent = False
+            # It may be repeated with another token, and is the first again.
+            self.posts -= 1
+
+    def seconds_left(self) -> float | None:
+        """None while a question waits for its answer."""
+        return None if self._waiting else self._left - (time.monotonic() - self._running_since)
+
+    def close(self) -> None:
+        """Close the exchange: nobody waits any more, so an open question is taken back."""
+        self._over.cancel()
+        self.trouble.cancel()
+
+    def has_declined(self, why: str) -> None:
+        if self._on_declined is not None:
+            self._on_declined(why)
+
+    async def ask(self, question: Question) -> Reply:
+        """Return one question at a time.
+
+        Declined when nobody is there to answer it, cancelled when nobody does in time.
+        """
+        self._asked += 1
+        if self._asked > MOST_QUESTIONS:
+            self.has_declined(f"it is more than the {MOST_QUESTIONS} that a call may ask")
+        if self._on_question is None or self._asked > MOST_QUESTIONS or self._over.done():
+            return unasked()
+        if not self._waiting:
+            self._left -= time.monotonic() - self._running_since
+        self._waiting += 1
+        try:
+            async with self._asking:
+                return await self._answered(self._on_question(question))
+        finally:
+            self._waiting -= 1
+            self._running_since = time.monotonic()
+
+    async def _answered(self, asking: Coroutine[Any, Any, Reply]) -> Reply:
+        working = asyncio.create_task(asking)
+        events: set[asyncio.Future[Any]] = {working, self._over}
+        try:
+            await asyncio.wait(events, timeout=self._question_seconds, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            working.cancel()
+            await asyncio.wait({working}, timeout=TAKE_BACK_SECONDS)
+        if not working.done() or working.cancelled():
+            return Reply("cancel")
+        if failure := working.exception():
+            # The server is not told what is wrong with us.
+            logger.error("a question could not be asked", exc_info=failure)
+            return Reply("cancel")
+        return working.result()
+
+
+CURRENT: ContextVar[Exchange | None] = ContextVar("upstream_exchange", default=None)
+
+
+class Pace:
+    """A pace: so much a second, and `burst` at once after a pause."""
+
+    def __init__(self, rate: float, burst: float) -> None:
+        self._rate, self._burst = rate, burst
+        self._left, self._at = burst, time.monotonic()
+
+    def take(self, amount: float = 1.0) -> float:
+        """Count it; for how many seconds to wait because it came too early, 0 if it did not."""
+        self._refill()
+        # debt is bounded, or one burst would silence a server for ever
+        self._left = max(self._left - amount, -self._burst)
+        return max(0.0, -self._left / self._rate)
+
+    def allows(self) -> bool:
+        """Return whether one more may come now; only what may is counted."""
+        self._refill()
+        if self._left < 1:
+            return False
+        self._left -= 1
+        return True
+
+    def _refill(self) -> None:
+        moment = time.monotonic()
+        self._left = min(self._burst, self._left + (moment - self._at) * self._rate)
+        self._at = moment
+
 
 MOST_NOTES = 50
 
@@ -38,8 +259,6 @@ class Notes:
 def _often(times: int) -> str:
     return f" ({times:,} times)" if times > 1 else ""
 
-
-logger = logging.getLogger(__name__)
 
 # So many calls may have been given up without an answer before the connection is renewed.
 MOST_ABANDONED = 16
@@ -78,7 +297,7 @@ class Link:
         if self.dropped.is_set():
             return
         hidden = self.hide(reason)
-        said = told(last_words, self.hide, LONGEST_LAST_WORDS)
+        said = masked_line(last_words, self.hide, LONGEST_LAST_WORDS)
         self.reason = f"{hidden}: {said}" if said else hidden
         self.dropped.set()
         for exchange in self.open:
@@ -122,7 +341,7 @@ class Link:
         return None if request_id is None else self.waiting.pop(coerce_request_id(request_id), None)
 
     def forget(self, exchange: Exchange) -> None:
-        """Nobody waits for its answers any more."""
+        """Forget a request: nobody waits for its answers any more."""
         self.open.discard(exchange)
         self.waiting = {key: each for key, each in self.waiting.items() if each is not exchange}
         self._drop_if_retired()
@@ -136,7 +355,7 @@ class Link:
         return calls[0] if len(calls) == 1 and not self.abandoned else None
 
     def abandon(self) -> None:
-        """A call was given up, and its answer may still come."""
+        """Note that a call was given up, whose answer may still come."""
         self.abandoned += 1
         self.renew_if_worn()
 
@@ -146,7 +365,7 @@ class Link:
 
     def note(self, text: str) -> None:
         """Keep a line for the administrator."""
-        self._notes.add(told(text, self.hide))
+        self._notes.add(masked_line(text, self.hide))
 
     def notes(self) -> tuple[str, ...]:
         return self._notes.lines()

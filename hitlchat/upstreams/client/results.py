@@ -108,7 +108,7 @@ FEW = 16 * 1024
 
 
 async def answer(result: types.CallToolResult, mask: Masking) -> Answer:
-    """Everything of it, without secrets."""
+    """Return the whole answer without secrets."""
     if _is_short(result):
         return _masked(result, mask)
     return await asyncio.to_thread(_masked, result, mask)

@@ -15,13 +15,11 @@ from mcp_types import CONNECTION_CLOSED, METHOD_NOT_FOUND
 from mcp_types.version import LATEST_MODERN_VERSION
 from pydantic import ValidationError
 
-from hitlchat.upstreams.client.calling import within
-from hitlchat.upstreams.client.child import NotStarted
-from hitlchat.upstreams.client.exchange import CURRENT, Exchange, told, where
-from hitlchat.upstreams.client.link import Link
-from hitlchat.upstreams.client.listing import Listing, ListingFailed, listing
+from hitlchat.upstreams.client.calls import Listing, ListingFailed, listing, within
+from hitlchat.upstreams.client.link import CURRENT, Exchange, Link, masked_line, where
 from hitlchat.upstreams.client.opening import Live, NotAllowed, opened
 from hitlchat.upstreams.client.spec import Surroundings
+from hitlchat.upstreams.client.stdio import NotStarted
 
 # What the SDK and the transports raise when a server is at fault; in groups as well.
 EXPECTED: Final = (
@@ -52,7 +50,7 @@ def in_words(error: BaseException, hide: Callable[[str], str]) -> str:
         case httpx2.HTTPStatusError():
             return f"the server answered {error.response.status_code}"
         case _:
-            return told(str(error), hide) or type(error).__name__
+            return masked_line(str(error), hide) or type(error).__name__
 
 
 logger = logging.getLogger(__name__)
@@ -100,8 +98,8 @@ class Keeper(ABC):
         self.is_healthy((time.monotonic() - began) * 1000)
 
 
-async def held(link: Link, surroundings: Surroundings, auth: httpx2.Auth | None, keeper: Keeper) -> str:
-    """Open the connection and stay until it is over; why it is. Handshake and goodbye are bounded.
+async def maintain(link: Link, surroundings: Surroundings, auth: httpx2.Auth | None, keeper: Keeper) -> str:
+    """Open the connection, stay until it ends, and return the reason. Handshake and goodbye are bounded.
 
     For a task of its own, whose context it changes. Nothing that a server does makes it raise.
     """

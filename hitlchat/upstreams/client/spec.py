@@ -1,24 +1,10 @@
 """The spec of a connection: where the server is, what it is given, how long and how large anything may be."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from ipaddress import IPv4Address, IPv6Address
-from pathlib import Path
 from typing import Any, Literal, Protocol, get_args
 from urllib.parse import urlsplit
-
-Address = IPv4Address | IPv6Address
-
-
-class AddressRules(Protocol):
-    """Rules of addresses: anyone's, one's own, or nobody's to ask."""
-
-    def is_public(self, address: Address) -> bool: ...
-
-    def is_local(self, address: Address) -> bool: ...
-
-    def is_metadata_name(self, host: str) -> bool: ...
 
 
 class Masking(Protocol):
@@ -31,16 +17,16 @@ class Masking(Protocol):
 
 @dataclass(frozen=True)
 class Surroundings:
-    """`allow_stdio`: whether programs may be started at all. `version`: ours, as servers are told. `is_ours`: whether
-    these experimental capabilities of a server say that it is this very installation.
+    """`allow_stdio`: whether programs may be started at all. `is_ours`: whether these experimental capabilities of a
+    server say that it is this very installation.
     """
 
-    rules: AddressRules
-    mask: Callable[[Iterable[str]], Masking]
     allow_stdio: bool = False
-    version: str = "0"
     is_ours: Callable[[dict[str, dict[str, Any]] | None], bool] = lambda _: False
 
+
+# Ours, as servers are told.
+VERSION = "0"
 
 TransportKind = Literal["http", "stdio", "sse"]
 
@@ -93,7 +79,7 @@ class ServerSpec:
     """One upstream server, with every `${VAR}` already replaced by its value.
 
     `secrets` are the values that must never be seen again: they are masked in results, errors and notes. Headers that
-    carry credentials count as secret by themselves. `cwd`: an empty folder of its own when left out. `older_protocol`:
+    carry credentials count as secret by themselves. `older_protocol`:
     begin with the handshake of 2025-11-25 and before, whatever newer revision the server says that it speaks.
 
     ValueError: a field has no usable value; the message names the field and never its value.
@@ -106,7 +92,6 @@ class ServerSpec:
     command: str = ""
     args: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)
-    cwd: Path | None = None
     secrets: tuple[str, ...] = ()
     allow_private: bool = False
     older_protocol: bool = False

@@ -1,29 +1,43 @@
-"""A question from the moment it is asked to its end, as a row: open, answered, declined, expired or taken back.
+"""Questions from the moment they are asked to their end, as rows, and the side that executes the call and waits.
 
-Whoever answers may do so in another process than the one that executes the call and waits for the answer.
+Whoever answers may do so in another process than the one that executes the call.
 """
 
+import asyncio
+from collections import defaultdict
+from datetime import timedelta
 from functools import partial
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
+from django.conf import settings
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Count, IntegerField, Q, QuerySet
 from django.db.models.functions import Now
-from django.dispatch import Signal
 
 from hitlchat.base import canonical, database
+from hitlchat.base.background import Waker
+from hitlchat.base.canonical import storable
+from hitlchat.base.compiled import Compiled, Given
+from hitlchat.base.database import in_db
+from hitlchat.base.forms import BadAnswer, Value, checked
 from hitlchat.base.problems import Conflict, Forbidden, NotFound
+from hitlchat.base.sentences import translatable
 from hitlchat.gate.actor import SYSTEM, Actor
 from hitlchat.gate.models import ToolCall
 from hitlchat.gate.status import Status
 from hitlchat.gate.transition import note
 from hitlchat.secrets import sealing
-from hitlchat.upstreams.elicitation.fields import BadAnswer, Value, checked, fields_of
+from hitlchat.upstreams.client import Question, Reply, unasked
+from hitlchat.upstreams.elicitation import screening
+from hitlchat.upstreams.elicitation.screening import fields_of
 from hitlchat.upstreams.models import QuestionState, UpstreamQuestion
+from hitlchat.upstreams.signals import question_changed
 
 PURPOSE = "answer to an upstream question"
 OPEN = QuestionState.OPEN
+# It can be answered now, by the database's clock.
+IS_OPEN: Final = Q(state=OPEN, deadline__gt=Now(), call__status=Status.EXECUTING)
 EVENTS = {
     QuestionState.OPEN: "call.question_asked",
     QuestionState.ANSWERED: "call.question_answered",
@@ -31,9 +45,6 @@ EVENTS = {
     QuestionState.EXPIRED: "call.question_expired",
     QuestionState.GONE: "call.question_withdrawn",
 }
-
-# Sent after the commit with question_id, call_id, conversation_id and turn_id.
-question_changed = Signal()
 
 
 class NoSuchQuestion(NotFound):
@@ -48,7 +59,8 @@ class NotOpen(Conflict):
     """The question was answered, taken back, or too late; the message says which."""
 
     def __init__(self, question: UpstreamQuestion) -> None:
-        super().__init__(f"This question is no longer open: {question.get_state_display().lower()}.")
+        label = question.get_state_display().lower()
+        super().__init__(f"This question is no longer open: {label}.")
         self.question = question
 
 
@@ -60,17 +72,40 @@ def asked_of(user_id: int | None) -> QuerySet[UpstreamQuestion]:
 
 def open_for(user_id: int | None) -> QuerySet[UpstreamQuestion]:
     """Return the questions that this person can answer now."""
-    return asked_of(user_id).filter(state=OPEN, deadline__gt=Now(), call__status=Status.EXECUTING)
+    return asked_of(user_id).filter(IS_OPEN)
+
+
+def open_by_conversation(user_id: int) -> dict[UUID | None, int]:
+    """Map conversations, and None for calls without one, to how many questions this person can answer there now."""
+    return dict(_BY_CONVERSATION.rows(person=user_id))
+
+
+def count_open(user_id: int) -> int:
+    """Return how many questions this person can answer now."""
+    return sum(open_by_conversation(user_id).values())
+
+
+_BY_CONVERSATION: Final = Compiled(
+    lambda: (
+        UpstreamQuestion.objects.filter(IS_OPEN, call__caller_id=Given("person", IntegerField()))
+        .order_by()
+        .values("call__conversation_id")
+        .annotate(times=Count("pk"))
+        .values_list("call__conversation_id", "times")
+    )
+)
 
 
 def open_in(conversation_id: UUID) -> QuerySet[UpstreamQuestion]:
     """Return the questions of one conversation that its owner can answer now."""
-    rows = UpstreamQuestion.objects.filter(state=OPEN, deadline__gt=Now(), call__status=Status.EXECUTING)
-    return rows.filter(call__conversation_id=conversation_id)
+    return UpstreamQuestion.objects.filter(IS_OPEN, call__conversation_id=conversation_id)
 
 
 def find(question_id: UUID, actor: Actor) -> UpstreamQuestion:
-    """OnlyPeople, NoSuchQuestion."""
+    """Return a question that this person may answer.
+
+    Raises: OnlyPeople, NoSuchQuestion
+    """
     if not actor.is_person:
         raise OnlyPeople("Only a person may answer a server's question: sign in, or use an approver token.")
     found = asked_of(actor.user_id).filter(pk=question_id).first()
@@ -102,7 +137,7 @@ def answer(question_id: UUID, actor: Actor, content: dict[str, Any]) -> Upstream
 
 
 def decline(question_id: UUID, actor: Actor) -> UpstreamQuestion:
-    """The person does not want to answer. NoSuchQuestion, OnlyPeople, NotOpen."""
+    """Decline a question for its person. NoSuchQuestion, OnlyPeople, NotOpen."""
     return _close(find(question_id, actor), QuestionState.DECLINED, actor)
 
 
@@ -123,7 +158,7 @@ def values_of(question: UpstreamQuestion) -> dict[str, Any]:
 
 
 def give_up(question: UpstreamQuestion, state: QuestionState) -> None:
-    """Nobody answered in time, or nobody waits any more; nothing if it was answered meanwhile."""
+    """Close a question that nobody answered in time, or nobody waits for; no effect if it was answered."""
     try:
         _close(question, state, SYSTEM)
     except NotOpen:
@@ -131,7 +166,7 @@ def give_up(question: UpstreamQuestion, state: QuestionState) -> None:
 
 
 def end_with(call_id: UUID) -> None:
-    """The call has settled: what is open or was never taken over comes to nothing."""
+    """Withdraw the questions of a settled call: open ones, and answers never taken over."""
     for question in UpstreamQuestion.objects.select_related("call").filter(call_id=call_id, state=OPEN):
         give_up(question, QuestionState.GONE)
     left = UpstreamQuestion.objects.filter(call_id=call_id, state=QuestionState.ANSWERED).exclude(sealed="")
@@ -139,7 +174,7 @@ def end_with(call_id: UUID) -> None:
 
 
 def _close(question: UpstreamQuestion, state: QuestionState, actor: Actor, **columns: Any) -> UpstreamQuestion:
-    """Close it: of any number of answers the first one counts. Raises: NotOpen."""
+    """Close a question: of any number of answers the first one counts. Raises: NotOpen"""
     if actor.is_person:
         columns |= {"answered_by_id": actor.user_id, "means": actor.means, "answered_at": database.now()}
     with transaction.atomic():
@@ -153,7 +188,7 @@ def _close(question: UpstreamQuestion, state: QuestionState, actor: Actor, **col
 
 
 def _record(question: UpstreamQuestion, state: QuestionState, actor: Actor, **data: Any) -> None:
-    """Put it on the call's record and, after the commit, tell whoever waits or looks on."""
+    """Put an end on the call's record and, after the commit, tell open pages and the waiting process."""
     which = {"question": str(question.pk), "server": question.server_name}
     note(question.call_id, EVENTS[state], actor=actor, data=which | data)
     call: ToolCall = question.call
@@ -167,3 +202,115 @@ def on_move(*, call_id: UUID, status: Status, **_: Any) -> None:
     # Whoever executes it to its end sees to that by itself; here it may be that nobody is left who could.
     if status == Status.UNKNOWN:
         end_with(call_id)
+
+
+# Another process may take the answer, which no event of this one tells.
+LOOK_AGAIN_SECONDS = 1.0
+
+_waiters: dict[UUID, set[Waker]] = defaultdict(set)
+
+
+class Asker:
+    """Asks the person on whose behalf `call` executes; one for each call."""
+
+    def __init__(self, call: ToolCall, server: str) -> None:
+        self._call, self._server = call, server
+        self._has_asked = False
+        self._unasked: list[str] = []
+
+    async def ask(self, question: Question) -> Reply:
+        self._has_asked = True
+        asked = await in_db(_stored)(self._call, question)
+        if asked.state != QuestionState.OPEN:
+            return unasked()
+        try:
+            return await self._answer(asked)
+        except asyncio.CancelledError:
+            await asyncio.shield(in_db(give_up)(asked, QuestionState.GONE))
+            raise
+
+    def declined(self, why: str) -> None:
+        """Decline without anybody having been asked. Told once for each reason: a server may ask for ever."""
+        if why not in self._unasked:
+            self._unasked.append(why)
+
+    async def close(self) -> None:
+        """End the questions of the call."""
+        for why in self._unasked:
+            await in_db(_store_unasked)(self._call, self._server, why)
+        if self._has_asked:
+            await in_db(end_with)(self._call.pk)
+
+    async def _answer(self, asked: UpstreamQuestion) -> Reply:
+        now = asyncio.get_running_loop().time
+        end = now() + settings.MCP_QUESTION_SECONDS
+        waker = Waker()
+        _waiters[asked.pk].add(waker)
+        try:
+            while (left := end - now()) > 0:
+                waker.clear()
+                found = await in_db(take)(asked.pk)
+                if found.state != QuestionState.OPEN:
+                    return _reply(found)
+                await _woken(waker, min(left, LOOK_AGAIN_SECONDS))
+        finally:
+            _waiters[asked.pk].discard(waker)
+            if not _waiters[asked.pk]:
+                del _waiters[asked.pk]
+        await in_db(give_up)(asked, QuestionState.EXPIRED)
+        # Answered in the last moment, perhaps.
+        return _reply(await in_db(take)(asked.pk))
+
+
+async def _woken(waker: Waker, seconds: float) -> None:
+    try:
+        async with asyncio.timeout(seconds):
+            await waker.wait()
+    except TimeoutError:
+        return
+
+
+def _reply(found: UpstreamQuestion) -> Reply:
+    match found.state:
+        case QuestionState.ANSWERED:
+            try:
+                return Reply("accept", values_of(found))
+            except sealing.Unsealable:
+                # Answered under another SECRET_KEY than this process has: nobody can read it here.
+                return Reply("cancel")
+        case QuestionState.DECLINED:
+            return Reply("decline")
+        case _:
+            return Reply("cancel")
+
+
+def _stored(call: ToolCall, question: Question) -> UpstreamQuestion:
+    with transaction.atomic():
+        # Of several that come at the same time each counts those before it.
+        list(ToolCall.objects.select_for_update().filter(pk=call.pk))
+        why = screening.obstacle(question, screening.states_of(call.pk))
+        row = _row(call, question.server, why)
+        row.message, row.url = storable(question.message), storable(question.url)
+        row.schema = {} if why else question.schema
+        store(row)
+    return row
+
+
+def _store_unasked(call: ToolCall, server: str, why: str) -> None:
+    """Store it without the server's words: they may be about someone else's call."""
+    store(_row(call, server, translatable(f"Nobody was asked, since {why}.")))
+
+
+def _row(call: ToolCall, server: str, why: str) -> UpstreamQuestion:
+    return UpstreamQuestion(
+        call=call,
+        server_name=server,
+        deadline=database.now() + timedelta(seconds=settings.MCP_QUESTION_SECONDS),
+        state=QuestionState.DECLINED if why else QuestionState.OPEN,
+        note=storable(why),
+    )
+
+
+def on_question(*, question_id: UUID, **_: Any) -> None:
+    for waker in tuple(_waiters.get(question_id, ())):
+        waker.wake()

@@ -1,34 +1,33 @@
 """Well-known servers to start from: what is known of each before anyone has connected to it."""
 
 import json
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, cast
 from urllib.parse import urlencode, urlsplit
 
-from django.conf import settings
-from django.http import HttpRequest, HttpResponse, QueryDict
-from django.shortcuts import render
-from django.views.decorators.http import require_GET
+from django.http import QueryDict
+from django.utils.translation import gettext, gettext_noop
 
+from hitlchat.base.sentences import translatable, translated_parts
 from hitlchat.secrets import references
-from hitlchat.upstreams.access import administrator_only
-from hitlchat.upstreams.drafts import ServerDraft, draft_of
-from hitlchat.upstreams.models import Transport, Trust, UpstreamServer
-from hitlchat.upstreams.risk.offered import Connection
-from hitlchat.upstreams.values import Value
+from hitlchat.upstreams.models import Transport, Trust
+from hitlchat.upstreams.risk.fingerprint import Connection
+from hitlchat.upstreams.server_draft import ServerDraft, Value
 
 AuthKind = Literal["oauth", "bearer", "api-key", "none"]
 
 AUTHS: dict[str, str] = {
     "oauth": "OAuth",
-    "bearer": "Token",
-    "api-key": "API key",
-    "none": "No sign-in",
+    "bearer": gettext_noop("Token"),
+    "api-key": gettext_noop("API key"),
+    "none": gettext_noop("No sign-in"),
 }
-KINDS: dict[str, str] = {"remote": "On the internet", "local": "A program on this machine"}
+KINDS: dict[str, str] = {
+    "remote": gettext_noop("On the internet"),
+    "local": gettext_noop("A program on this machine"),
+}
 CATEGORIES = (
     "Code",
     "Cloud and hosting",
@@ -60,8 +59,12 @@ TAGS = (
     "search",
 )
 _LAUNCHERS = {
-    "npx": "It needs Node.js: npx downloads the newest version at each start, unless you name one (package@1.2.3).",
-    "uvx": "It needs uv: uvx downloads the newest version when first started, unless you name one (package@1.2.3).",
+    "npx": gettext_noop(
+        "It needs Node.js: npx downloads the newest version at each start, unless you name one (package@1.2.3)."
+    ),
+    "uvx": gettext_noop(
+        "It needs uv: uvx downloads the newest version when first started, unless you name one (package@1.2.3)."
+    ),
 }
 
 
@@ -154,9 +157,11 @@ def _steps(read: Mapping[str, Any]) -> Iterator[str]:
     """Yield what follows from how it is reached."""
     given = [*read["headers"], *read["env"]]
     if wanted := [name for value in given for name in references.names(value.value or "")]:
-        yield f"Set {' and '.join(wanted)} in the environment of this server, or type the value in when you connect."
+        listed = " and ".join(wanted)
+        yield translatable(f"Set {listed} in the environment of this server, or type the value in when you connect.")
     if read["auth"] == "oauth":
-        yield f"Save it, then sign in at {read['maker']} when the page of the server asks for it."
+        maker = read["maker"]
+        yield translatable(f"Save it, then sign in at {maker} when the page of the server asks for it.")
     if launcher := _LAUNCHERS.get(read.get("command", "")):
         yield launcher
 
@@ -285,40 +290,6 @@ def _one(query: QueryDict, name: str, known: Iterable[str]) -> str:
 
 
 def _text(entry: Entry) -> str:
-    said = (entry.title, entry.maker, entry.summary, entry.category, entry.address, *entry.tags)
-    return " ".join(said).lower()
-
-
-@dataclass(frozen=True)
-class Card:
-    """One entry. `servers`: the names of those that are this one already; `startable`: a program may be started."""
-
-    entry: Entry
-    servers: tuple[str, ...]
-    startable: bool
-
-
-@administrator_only
-@require_GET
-def gallery(request: HttpRequest) -> HttpResponse:
-    asked = wanted(request.GET)
-    shown = found(asked)
-    known = _known()
-    programs = bool(settings.MCP_ALLOW_STDIO)
-    context = {
-        "section": "servers", "wanted": asked, "total": len(ALL),
-        "cards": [Card(each, tuple(known[each.id]), programs or each.kind == "remote") for each in shown],
-        "categories": CATEGORIES, "kinds": KINDS.items(), "auths": AUTHS.items(), "tags": TAGS,
-    }  # fmt: skip
-    return render(request, "servers/gallery/gallery.html", context)
-
-
-def _known() -> dict[str, list[str]]:
-    """The names of the servers that are in the gallery, by its ids."""
-    found: dict[str, list[str]] = defaultdict(list)
-    for server in UpstreamServer.objects.exclude(gallery_entry=""):
-        entry = find(server.gallery_entry)
-        # One that leads elsewhere by now is another one.
-        if entry and entry.is_where(draft_of(server)):
-            found[entry.id].append(server.name)
-    return found
+    said, tags = (entry.summary, entry.category), entry.tags
+    here = (*map(gettext, said), *map(translated_parts, tags))
+    return " ".join((entry.title, entry.maker, entry.address, *said, *tags, *here)).lower()

@@ -18,8 +18,8 @@ from pydantic import AnyHttpUrl, AnyUrl
 
 from hitlchat.secrets import sealing
 from hitlchat.upstreams.models import Registration, SignIn
-from hitlchat.upstreams.oauth.discovery import Authority, Bounds, NotPossible, fetched
-from hitlchat.upstreams.risk.server import reach
+from hitlchat.upstreams.oauth.authority import Authority, Bounds, NotPossible, fetched
+from hitlchat.upstreams.risk.rubric import reach
 
 PURPOSE = "upstream sign-in"
 
@@ -34,7 +34,7 @@ def seal(secret: Any, kind: str, server_id: UUID, place: str) -> str:
 
 
 def unseal(token: str, kind: str, server_id: UUID, place: str) -> Any:
-    """Unreadable."""
+    """Raises: Unreadable"""
     try:
         *bound, secret = json.loads(sealing.unseal(token, PURPOSE))
     except sealing.Unsealable as error:
@@ -93,7 +93,7 @@ def typed(client_id: str, secret: str, authority: Authority) -> Client:
 
 
 def known(kept: SignIn | None, authority: Authority, redirect_uri: str) -> Client | None:
-    """The one of the last time, if it is still good."""
+    """Return the client of the last time, if it is still good."""
     if kept is None or kept.issuer != authority.issuer or not kept.client_id:
         return None
     if kept.registration != Registration.TYPED and kept.redirect_uri != redirect_uri:
@@ -110,7 +110,7 @@ def known(kept: SignIn | None, authority: Authority, redirect_uri: str) -> Clien
 
 
 def of(kept: SignIn) -> Client:
-    """Unreadable."""
+    """Raises: Unreadable"""
     secret = unseal(kept.client_secret, "client", kept.pk, kept.issuer) if kept.client_secret else ""
     return Client(kept.client_id, secret, kept.auth_method, kept.registration)
 

@@ -17,15 +17,18 @@ from mcp.client.auth.oauth2 import PKCEParameters
 from mcp.client.auth.utils import issuers_match
 
 from hitlchat.base.canonical import storable
+from hitlchat.base.sentences import translatable
 from hitlchat.gate.actor import Actor
-from hitlchat.upstreams import reaching, servers, values
-from hitlchat.upstreams.access import require_administrator, require_person
+from hitlchat.upstreams import server_draft, servers
+from hitlchat.upstreams.endpoint import Unusable
 from hitlchat.upstreams.models import Registration, SignIn, SignInAttempt, Transport, UpstreamServer, origin_of
-from hitlchat.upstreams.oauth import clients, discovery, token_store
+from hitlchat.upstreams.oauth import clients
+from hitlchat.upstreams.oauth.authority import Authority, Bounds, NotPossible, bounds_of, discover, scopes_in
 from hitlchat.upstreams.oauth.clients import Client
-from hitlchat.upstreams.oauth.discovery import Authority, Bounds, NotPossible, bounds_of
-from hitlchat.upstreams.oauth.token_store import Tokens
-from hitlchat.upstreams.risk.server import is_privileged, reach
+from hitlchat.upstreams.oauth.tokens import Tokens, exchanged, in_words, revoked
+from hitlchat.upstreams.oauth.tokens import columns as token_columns
+from hitlchat.upstreams.risk.rubric import is_privileged, reach
+from hitlchat.upstreams.servers import require_administrator, require_person
 
 
 @dataclass(frozen=True)
@@ -112,7 +115,7 @@ class Begun:
 
 
 def plan_of(attempt: SignInAttempt) -> Plan:
-    """Unreadable."""
+    """Raises: Unreadable"""
     return Plan(**clients.unseal(attempt.plan, "attempt", attempt.server_id, attempt.state_hash))
 
 
@@ -144,13 +147,13 @@ def _missed(kept: SignIn | None) -> tuple[str, ...]:
     """Return the rights whose want had calls refused, with those that there are, so that none of them is lost."""
     if kept is None or not kept.lacking:
         return ()
-    return discovery.asked(f"{kept.scopes_granted} {kept.lacking}")
+    return scopes_in(f"{kept.scopes_granted} {kept.lacking}")
 
 
 def _check(server: UpstreamServer, asking: Asking) -> None:
     if server.transport == Transport.STDIO:
         raise NotPossible("A program on this machine is given what it needs by env: nobody signs in to it.")
-    if any(each.name.lower() == "authorization" for each in values.read(server.headers)):
+    if any(each.name.lower() == "authorization" for each in server_draft.read_values(server.headers)):
         raise NotPossible("The server has an Authorization header of its own: remove it first.")
     parts = urlsplit(asking.redirect_uri)
     if parts.scheme != "https" and reach(parts.hostname or "") != "local":
@@ -164,8 +167,8 @@ async def _prepared(
     try:
         before = kept.issuer if kept and kept.registration == Registration.TYPED else ""
         named = {"issuer": typed.issuer, "before": before}
-        found = await discovery.found(server, bounds, wanted=typed.scopes or "", **named)
-    except reaching.Unusable as error:
+        found = await discover(server, bounds, wanted=typed.scopes or "", **named)
+    except Unusable as error:
         raise NotPossible(str(error)) from error
     authority = replace(found, scopes=tuple(dict.fromkeys((*found.scopes, *more))))
     return authority, await _client(authority, asking, typed, kept, bounds)
@@ -221,7 +224,7 @@ def _store(server: UpstreamServer, asking: Asking, plan: Plan, client: Client, s
 
 
 def _keep_client(server: UpstreamServer, plan: Plan, client: Client) -> None:
-    """Keep the client, so that nobody registers anew for every attempt. A sign-in that works keeps its own."""
+    """Keep the client, so that no attempt registers another one. A sign-in that works keeps its own."""
     if SignIn.objects.filter(pk=server.pk).exclude(mark="").exists():
         return
     columns = plan.columns() | clients.columns(client, server.pk, plan.issuer)
@@ -266,7 +269,7 @@ class Brought:
 
 
 def finish(server_id: UUID, brought: Brought, actor: Actor) -> UpstreamServer:
-    """The tokens are kept, and the server is connected anew.
+    """Store the tokens, and connect the server again.
 
     NotPossible, LookupError, OnlyAdministrators, OnlyPeople.
     """
@@ -297,7 +300,7 @@ def forget(server_id: UUID, actor: Actor) -> str:
     try:
         async_to_sync(_given_back)(server, kept, *held)
     except NotPossible as error:
-        return f"{kept.issuer_host} could not be told: {error}"
+        return translatable(f"{kept.issuer_host} could not be told: {error}")
     return ""
 
 
@@ -329,7 +332,7 @@ def _finished(server_id: UUID, plan: Plan, brought: Brought, actor: Actor) -> Up
     _check_return(plan, brought)
     client = Client(**plan.client)
     told = {"redirect_uri": plan.redirect_uri, "code_verifier": plan.verifier, "resource": plan.resource}
-    exchanging = async_to_sync(token_store.exchanged)
+    exchanging = async_to_sync(exchanged)
     tokens = exchanging(client, plan.token_endpoint, bounds_of(server), code=brought.code, **told)
 
     def sign_in(locked: UpstreamServer) -> None:
@@ -337,7 +340,7 @@ def _finished(server_id: UUID, plan: Plan, brought: Brought, actor: Actor) -> Up
             raise NotPossible("The server was moved in the meantime.")
         _keep(locked, plan, client, tokens, actor)
 
-    return servers.reach_anew(server_id, actor, sign_in, why="somebody signed in at its server anew")
+    return servers.reach_anew(server_id, actor, sign_in, why="somebody signed in at its server again")
 
 
 def _check_return(plan: Plan, brought: Brought) -> None:
@@ -347,7 +350,7 @@ def _check_return(plan: Plan, brought: Brought) -> None:
     if brought.issuer is not None and not issuers_match(brought.issuer, plan.issuer):
         raise NotPossible("The answer is from another authorization server than the one that was asked.")
     if brought.error:
-        raise NotPossible(f"The authorization server did not sign you in: {token_store.in_words(brought.error)}.")
+        raise NotPossible(f"The authorization server did not sign you in: {in_words(brought.error)}.")
     if not brought.code or len(brought.code) > LONGEST_CODE:
         raise NotPossible("The authorization server sent you back without a code.")
 
@@ -358,7 +361,7 @@ def _keep(server: UpstreamServer, plan: Plan, client: Client, tokens: Tokens, ac
     found = {
         **plan.columns(),
         **clients.columns(client, server.pk, plan.issuer),
-        **token_store.columns(tokens, server.pk, plan.origin),
+        **token_columns(tokens, server.pk, plan.origin),
         "mark": str(uuid4()),
         "origin": plan.origin,
         "scopes_granted": storable(granted),
@@ -404,4 +407,4 @@ async def _given_back(server: UpstreamServer, kept: SignIn, client: Client, toke
     # Whoever forgets the second also forgets what it renews, but not everyone does both.
     for token, kind in ((refresh, "refresh_token"), (access, "access_token")):
         if token:
-            await token_store.revoked(client, kept.revocation_endpoint, bounds, token, kind)
+            await revoked(client, kept.revocation_endpoint, bounds, token, kind)

@@ -24,11 +24,11 @@ from django.http import HttpRequest, QueryDict
 from django.utils.timezone import localtime
 
 from hitlchat.accounts.access import person
+from hitlchat.base.sentences import translatable
 from hitlchat.secrets import references, sealing
-from hitlchat.upstreams import drafts, gallery, reaching, values
-from hitlchat.upstreams.drafts import LONGEST_CALL_SECONDS, ServerDraft
+from hitlchat.upstreams import endpoint, gallery, server_draft
 from hitlchat.upstreams.models import Transport, UpstreamServer
-from hitlchat.upstreams.values import Kept, Value
+from hitlchat.upstreams.server_draft import LONGEST_CALL_SECONDS, Kept, ServerDraft, Value
 
 LONGEST_SAID = 60
 ONE = "is one argument, with the space in it. Did you mean two lines?"
@@ -132,14 +132,16 @@ def encoded(value: Value) -> Value:
 def _again(value: Value, number: int, user_id: int, *, kept: bool) -> Row:
     text = value.value or ""
     # Whoever types the rest has to see what stands there already.
-    hidden = text != "" and not values.missing(text) and values.keep([value], ())[0].sealed
+    hidden = (
+        text != "" and not server_draft.missing_credentials(text) and server_draft.keep_values([value], ())[0].sealed
+    )
     if not hidden:
         return Row(number, value.name, text, value.secret, kept=kept and value.value is None)
     return Row(number, value.name, "", value.secret, held=sealing.seal(text, _purpose(user_id)))
 
 
 def _unsealed(held: str, user_id: int) -> str:
-    """Nothing if it was sealed for someone else, or with a key of another time: then it is asked for again."""
+    """Return the secret; nothing if it was sealed for someone else or with an older key, and has to be typed again."""
     try:
         return sealing.unseal(held, _purpose(user_id)) if held else ""
     except sealing.Unsealable:
@@ -187,7 +189,7 @@ class ServerForm(forms.Form):
         widget=forms.TextInput(attrs={"placeholder": "https://example.com/mcp", "inputmode": "url", "class": "mono"}),
         help_text="Of its MCP endpoint. A secret belongs in a header, or behind the ? as ${NAME}.",
     )
-    # Only places for errors: the rows are read as they were posted, see rows.py.
+    # Only places for errors: the rows are read as they were posted.
     headers = forms.CharField(required=False)
     env = forms.CharField(required=False)
     allow_private = forms.BooleanField(
@@ -268,10 +270,10 @@ class ServerForm(forms.Form):
                 self.add_error(field, str(error))
             else:
                 setattr(self, f"{field}_given", given)
-        if reaching.is_own_address(cleaned.get("url", ""), self.request):
-            self.add_error("url", reaching.SENTENCE)
+        if endpoint.is_own_address(cleaned.get("url", ""), self.request):
+            self.add_error("url", endpoint.SENTENCE)
         # All that is wrong at once; not again what a field has said itself.
-        said = drafts.problems(self.draft(), self.standing)
+        said = server_draft.problems(self.draft(), self.standing)
         self.show({name: text for name, text in said.items() if name not in self.errors})
         return cleaned
 
@@ -311,18 +313,20 @@ class ServerForm(forms.Form):
             self.add_error(name if name in self.fields else None, text)
 
     def overtaken(self, saved_at: datetime) -> None:
-        """Somebody else has saved it meanwhile. Saved once more, the form replaces that."""
+        """Say that somebody else has saved the server meanwhile; saving once more replaces that."""
         data = self.request.POST.copy()
         data["made_from"] = saved_at.isoformat()
         self.data = data
         self.add_error(
             None,
-            f"Somebody else changed this server at {localtime(saved_at):%H:%M:%S}, while its page was open here. What"
-            " you typed is below; saving it again replaces the other change.",
+            translatable(
+                f"Somebody else changed this server at {localtime(saved_at):%H:%M:%S}, while its page was open here."
+                " What you typed is below; saving it again replaces the other change."
+            ),
         )
 
     def _rows(self, kind: Kind, given: tuple[Value, ...], stored: Any) -> tuple[list[Row], tuple[Value, ...]]:
-        kept = values.read(stored or ())
+        kept = server_draft.read_values(stored or ())
         if self.is_bound and isinstance(self.data, QueryDict):
             return posted(self.data, kind, kept, person(self.request).pk)
         return shown(given, kept), given

@@ -1,27 +1,32 @@
-"""The pages of all servers and of one: its state, risk, tools, settings, and what is done to it."""
+"""The pages of all servers and of one: its state, risk, tools, settings, a test of its connection, what is done."""
 
+import json
+from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import Any
 
+from django.conf import settings
 from django.core.paginator import Page, Paginator
 from django.db import transaction
 from django.db.models import Case, IntegerField, Q, Value, When
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from hitlchat.base import canonical
+from hitlchat.base.sentences import translated
 from hitlchat.gate.actor import actor_of
-from hitlchat.upstreams import composing, drafts, gallery, reaching, servers, values
-from hitlchat.upstreams.access import administrator_only, server_named
-from hitlchat.upstreams.drafts import BadServer, ServerDraft, draft_of
+from hitlchat.upstreams import connections, endpoint, exposure, gallery, server_draft, servers
+from hitlchat.upstreams.client import Trial
 from hitlchat.upstreams.models import ComposedTool, ServerState, ToolState, Transport, UpstreamServer
-from hitlchat.upstreams.pages import oauth, standing
-from hitlchat.upstreams.pages.form import ServerForm, confirmed_in
-from hitlchat.upstreams.risk.server import Assessment
+from hitlchat.upstreams.pages import sign_in, summary
+from hitlchat.upstreams.pages.form import ServerForm, argument_hints, confirmed_in
+from hitlchat.upstreams.pages.summary import administrator_only, server_named
+from hitlchat.upstreams.risk.rubric import Assessment
+from hitlchat.upstreams.server_draft import BadServer, Kept, ServerDraft, draft_of
 from hitlchat.upstreams.servers import NotConfirmed
-from hitlchat.upstreams.values import Kept
 
 # Seconds between two looks of a page, while something is about to happen and while nothing is.
 SOON, AT_LEISURE = 2, 5
@@ -69,7 +74,7 @@ def context(request: HttpRequest) -> dict[str, Any]:
     told = {
         "section": "servers",
         "states": [*ServerState.choices, (HAS_WITHHELD, "Has withheld tools")],
-        "told": standing.take(request),
+        "told": summary.take(request),
     }
     return _found(request) | told
 
@@ -77,7 +82,7 @@ def context(request: HttpRequest) -> dict[str, Any]:
 @administrator_only
 @require_GET
 def status(request: HttpRequest) -> HttpResponse:
-    """The rows anew, or nothing if none has changed since the page has them."""
+    """Return the rows again, or nothing if none has changed since the page has them."""
     found = _found(request)
     if found["mark"] == request.GET.get("mark"):
         return HttpResponse(status=204)
@@ -86,12 +91,12 @@ def status(request: HttpRequest) -> HttpResponse:
 
 def _found(request: HttpRequest) -> dict[str, Any]:
     filters = Filters.of(request)
-    lines = standing.standings(UpstreamServer.objects.filter(filters.condition))
+    lines = summary.summaries(UpstreamServer.objects.filter(filters.condition))
     return {
         "filters": filters,
         "lines": lines,
         "total": UpstreamServer.objects.count() if filters.any else len(lines),
-        "mark": standing.mark(lines),
+        "mark": summary.mark(lines),
         "every": SOON if any(line.is_moving for line in lines) else AT_LEISURE,
     }
 
@@ -113,7 +118,7 @@ class Risk:
 @administrator_only
 @require_POST
 def risk(request: HttpRequest) -> HttpResponse:
-    """The risk of what is typed, or nothing if the page shows it."""
+    """Return the risk of what is typed, or nothing if the page shows it."""
     found = risk_of_form(form_of(request))
     if found.mark == request.POST.get("risk-mark"):
         return HttpResponse(status=204)
@@ -130,9 +135,9 @@ def risk_of_form(form: ServerForm) -> Risk:
     draft, saved = form.typed(), form.standing
     supposed = saved is None or saved.listed_at is None
     where = "command" if draft.transport == Transport.STDIO else "url"
-    if {"transport", where} & drafts.problems(draft).keys():
+    if {"transport", where} & server_draft.problems(draft).keys():
         return Risk(None, supposed)
-    return Risk(standing.risk_of(_as_row(draft, saved)), supposed)
+    return Risk(summary.risk_of(_as_row(draft, saved)), supposed)
 
 
 def _as_row(draft: ServerDraft, saved: UpstreamServer | None) -> UpstreamServer:
@@ -140,7 +145,7 @@ def _as_row(draft: ServerDraft, saved: UpstreamServer | None) -> UpstreamServer:
     row = UpstreamServer(
         transport=draft.transport,
         url=draft.url,
-        headers=values.written(Kept(each.name, "", each.secret) for each in draft.headers),
+        headers=server_draft.stored_values(Kept(each.name, "", each.secret) for each in draft.headers),
         trust=draft.trust,
         docs_url=draft.docs_url,
         docs_adequate=draft.docs_adequate,
@@ -182,18 +187,18 @@ def new_page(form: ServerForm) -> dict[str, Any]:
 
 
 def whole_page(request: HttpRequest, server: UpstreamServer, form: ServerForm) -> dict[str, Any]:
-    told = {"section": "servers", "form": form, "risk": risk_of_form(form), "told": standing.take(request)}
-    return told | live_parts(request, server) | oauth.block(server)
+    told = {"section": "servers", "form": form, "risk": risk_of_form(form), "told": summary.take(request)}
+    return told | live_parts(request, server) | sign_in.block(server)
 
 
 def live_parts(request: HttpRequest, server: UpstreamServer) -> dict[str, Any]:
     """Return what changes by itself."""
-    found = standing.standing_of(server)
+    found = summary.summary_of(server)
     return {
         "server": found.server,
         "line": found,
-        "calls": standing.open_calls(server),
-        "mark": standing.mark([found]),
+        "calls": summary.open_calls(server),
+        "mark": summary.mark([found]),
         "every": SOON if found.is_moving else AT_LEISURE,
         "asks_for_sign_in": found.server.state == ServerState.SIGN_IN,
         "page": (page := _tools(request, server)),
@@ -209,7 +214,7 @@ def _tools(request: HttpRequest, server: UpstreamServer) -> "Page[ComposedTool]"
 
 def _lines(page: "Page[ComposedTool]") -> list[ToolLine]:
     rows = list(page.object_list)
-    names = composing.proposals(rows)
+    names = exposure.proposals(rows)
     return [ToolLine(row, names[row.pk], *_LOOKS.get(ToolState(row.state), ("", "ban"))) for row in rows]
 
 
@@ -230,7 +235,7 @@ def new(request: HttpRequest) -> HttpResponse:
         except BadServer as error:
             form.show(error.errors)
         else:
-            standing.tell(request, _told_of_new(made))
+            summary.tell(request, _told_of_new(made))
             return redirect("servers:server", made.name)
     context = new_page(form) | {"to_confirm": to_confirm}
     return render(request, "servers/new.html", context, status=_status(form, to_confirm))
@@ -283,33 +288,37 @@ def _free(name: str) -> str:
 
 
 def _save(request: HttpRequest, found: UpstreamServer, form: ServerForm) -> UpstreamServer:
-    """Stale, NotConfirmed, BadServer."""
+    """Save a form.
+
+    Raises: Stale, NotConfirmed, BadServer
+    """
     with transaction.atomic():
         # Locked, so that nobody saves between the comparison and the saving.
         now = UpstreamServer.objects.select_for_update().get(pk=found.pk)
         if form.cleaned_data["made_from"] not in {"", now.updated_at.isoformat()}:
             raise Stale
-        before = standing.open_calls(now)
+        before = summary.open_calls(now)
         changed = servers.change(now.pk, form.draft(), actor_of(request), confirmed=confirmed_in(request))
-        withdrawn = before.not_started - standing.open_calls(changed).not_started
-    standing.tell(request, _told_of_change(now, changed) + standing.calls(withdrawn, "withdrawn"))
+        withdrawn = before.not_started - summary.open_calls(changed).not_started
+    summary.tell(request, _told_of_change(now, changed) + summary.calls(withdrawn, "withdrawn"))
     return changed
 
 
 def _told_of_new(server: UpstreamServer) -> str:
     if not server.enabled:
-        return f"{server.name} is saved. It is disabled: nothing connects to it."
-    return f"{server.name} is saved, and is being connected. Nothing of it is exposed until you expose it."
+        return _("{server} is saved. It is disabled: nothing connects to it.").format(server=server.name)
+    said = _("{server} is saved, and is being connected. Nothing of it is exposed until you expose it.")
+    return said.format(server=server.name)
 
 
 def _told_of_change(before: UpstreamServer, after: UpstreamServer) -> str:
     if after.revision == before.revision:
-        return "Saved."
+        return _("Saved.")
     if not after.enabled:
-        return "Saved. It is disabled: its tools have left the catalog."
-    if reaching.connection_of(before).identity() == reaching.connection_of(after).identity():
-        return "Saved. It is being connected with these settings; its tools are back once it is."
-    return (
+        return _("Saved. It is disabled: its tools have left the catalog.")
+    if endpoint.connection_of(before).identity() == endpoint.connection_of(after).identity():
+        return _("Saved. It is being connected with these settings; its tools are back once it is.")
+    return _(
         "Saved. It leads elsewhere now, so its tools have left the catalog. What was exposed is withheld when it comes"
         " back, until you accept it once more."
     )
@@ -326,9 +335,9 @@ def reconnect(request: HttpRequest, name: str) -> HttpResponse:
     try:
         servers.reconnect(found.pk, actor_of(request))
     except BadServer as error:
-        standing.tell(request, str(error), caution=True)
+        summary.tell(request, translated(str(error)), caution=True)
     else:
-        standing.tell(request, "It is being connected anew.")
+        summary.tell(request, _("Reconnecting…"))
     return redirect("servers:server", name)
 
 
@@ -337,11 +346,11 @@ def reconnect(request: HttpRequest, name: str) -> HttpResponse:
 def enable(request: HttpRequest, name: str) -> HttpResponse:
     found, enabled = server_named(name), request.POST.get("enabled") == "yes"
     with transaction.atomic():
-        before = standing.open_calls(found)
+        before = summary.open_calls(found)
         changed = servers.enable(found.pk, enabled, actor_of(request))
-        withdrawn = before.not_started - standing.open_calls(changed).not_started
-    said = "It is being connected." if enabled else "It is disabled, and its tools have left the catalog."
-    standing.tell(request, said + standing.calls(withdrawn, "withdrawn"))
+        withdrawn = before.not_started - summary.open_calls(changed).not_started
+    said = _("It is being connected.") if enabled else _("It is disabled, and its tools have left the catalog.")
+    summary.tell(request, said + summary.calls(withdrawn, "withdrawn"))
     return redirect("servers:server", name)
 
 
@@ -349,11 +358,132 @@ def enable(request: HttpRequest, name: str) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 def delete(request: HttpRequest, name: str) -> HttpResponse:
     found = server_named(name)
-    calls = standing.open_calls(found)
+    calls = summary.open_calls(found)
     if request.method == "POST":
         servers.delete(found.pk, actor_of(request))
-        told = f"{found.name} is deleted, with its tools." + standing.calls(calls.not_started, "withdrawn")
-        standing.tell(request, told)
+        told = _("{server} is deleted, with its tools.").format(server=found.name)
+        summary.tell(request, told + summary.calls(calls.not_started, "withdrawn"))
         return redirect("servers:list")
-    context = {"section": "servers", "line": standing.standing_of(found), "server": found, "calls": calls}
+    context = {"section": "servers", "line": summary.summary_of(found), "server": found, "calls": calls}
     return render(request, "servers/delete.html", context)
+
+
+MOST_NAMED = 12
+
+
+@dataclass(frozen=True)
+class Reached:
+    """The finding of a test, for the page."""
+
+    trial: Trial
+
+    @property
+    def ok(self) -> bool:
+        return not self.trial.error
+
+    @property
+    def names(self) -> list[str]:
+        found = self.trial.listing
+        return [tool.name for tool in found.tools[:MOST_NAMED]] if found else []
+
+    @property
+    def count(self) -> int:
+        return len(self.trial.listing.tools) if self.trial.listing else 0
+
+    @property
+    def more(self) -> int:
+        return self.count - len(self.names)
+
+    @property
+    def took(self) -> str:
+        return summary.duration(self.trial.latency_ms)
+
+    @property
+    def is_not_there(self) -> bool:
+        return self.trial.http_status == 404
+
+    @property
+    def notes(self) -> list[summary.Note]:
+        return summary.notes(self.trial.notes)
+
+    @property
+    def wants_sign_in(self) -> bool:
+        return self.trial.http_status == 401
+
+
+@administrator_only
+@require_POST
+def test(request: HttpRequest) -> HttpResponse:
+    """Test a connection, for up to half a minute; the live one is not touched."""
+    if request.POST.get("saved"):
+        return _tried(request, server_named(request.POST.get("of", "")))
+    form = form_of(request)
+    form.fields["name"].required = False
+    try:
+        row = _row(request, form) if form.is_valid() else None
+    except NotConfirmed as asked:
+        again = json.dumps({"confirmed": asked.command_line})
+        hints = argument_hints(form.arguments)
+        return _answer(request, {"to_confirm": asked.command_line, "again": again, "hints": hints})
+    except BadServer as error:
+        form.show(error.errors)
+    else:
+        if row is not None:
+            return _tried(request, row)
+    return _answer(request, {"form": form})
+
+
+def _row(request: HttpRequest, form: ServerForm) -> UpstreamServer:
+    """Return what would be saved. BadServer, NotConfirmed."""
+    draft = form.draft()
+    servers.check_program(draft, actor_of(request), confirmed_in(request), form.standing)
+    row = connections.unsaved(draft, form.standing)
+    saved = form.standing
+    if saved and endpoint.connection_of(saved).identity() == endpoint.connection_of(row).identity():
+        # As it is signed in; whoever else is there gets nothing of that.
+        row.pk = saved.pk
+    return row
+
+
+def _tried(request: HttpRequest, row: UpstreamServer) -> HttpResponse:
+    return _answer(request, {"reached": Reached(connections.attempt(row)), "is_saved": "of" in request.POST})
+
+
+def _answer(request: HttpRequest, context: dict[str, Any]) -> HttpResponse:
+    return render(request, "servers/_test.html", context)
+
+
+@dataclass(frozen=True)
+class GalleryCard:
+    """One entry. `servers`: the names of those that are this one already; `startable`: a program may be started."""
+
+    entry: gallery.Entry
+    servers: tuple[str, ...]
+    startable: bool
+
+
+@administrator_only
+@require_GET
+def gallery_page(request: HttpRequest) -> HttpResponse:
+    asked = gallery.wanted(request.GET)
+    shown = gallery.found(asked)
+    known = _known_servers()
+    programs = bool(settings.MCP_ALLOW_STDIO)
+    context = {
+        "section": "servers", "wanted": asked, "total": len(gallery.ALL),
+        "cards": [GalleryCard(each, tuple(known[each.id]), programs or each.kind == "remote") for each in shown],
+        "categories": gallery.CATEGORIES, "kinds": gallery.KINDS.items(), "auths": gallery.AUTHS.items(),
+        "tags": gallery.TAGS,
+    }  # fmt: skip
+    return render(request, "servers/gallery/gallery.html", context)
+
+
+def _known_servers() -> dict[str, list[str]]:
+    """The names of the servers that are in the gallery, by its ids."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for server in UpstreamServer.objects.exclude(gallery_entry=""):
+        entry = gallery.find(server.gallery_entry)
+        # One that leads elsewhere by now is another one.
+        if entry and entry.is_where(draft_of(server)):
+            found[entry.id].append(server.name)
+    return found

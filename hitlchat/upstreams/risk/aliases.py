@@ -7,7 +7,7 @@ description speaks for another server.
 
 import hashlib
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import count
@@ -62,7 +62,7 @@ def _set_off(text: str, tokens: list[re.Match[str]], index: int) -> bool:
 
 @lru_cache(maxsize=16)
 def _index(names: frozenset[str]) -> dict[str, str]:
-    """Kept, since the same thousands of names are looked for in thousands of texts."""
+    """Return an index of names, cached since thousands of texts are searched for the same names."""
     return {_key(name): name for name in names if len(name) >= SHORTEST}
 
 
@@ -113,23 +113,16 @@ def normal(server: str, tool: str) -> str:
     return _ending(name or "tool", _digest(server, tool))
 
 
-def propose(server: str, tool: str, taken: Collection[str]) -> str:
-    """The default alias, with `_2`, `_3`, … where that name, or one that looks like it, is reserved or taken."""
-    return _free((server, tool), _shapes(taken))
+def assign(offers: Iterable[Offer], taken: Collection[str]) -> dict[Offer, str]:
+    """Return the default alias of each offer, none of them like another or like those `taken` by other tools.
 
-
-def assign(offers: Iterable[Offer], taken: Collection[str], kept: Mapping[Offer, str]) -> dict[Offer, str]:
-    """An alias for each offer: the one in `kept` if it has one, so that what is new renames nothing that is there.
-
-    New ones are numbered in alphabetical order. `taken` are the names of tools other than these.
+    `_2`, `_3`, … follow where that name, or one that looks like it, is reserved or taken; in alphabetical order.
     """
-    wanted = sorted(set(offers))
-    given = {offer: kept[offer] for offer in wanted if offer in kept}
-    shapes = _shapes([*taken, *given.values(), *kept.values()])
-    for offer in wanted:
-        if offer not in given:
-            given[offer] = _free(offer, shapes)
-            shapes.add(shape(given[offer]))
+    given: dict[Offer, str] = {}
+    shapes = _shapes(taken)
+    for offer in sorted(set(offers)):
+        given[offer] = _free(offer, shapes)
+        shapes.add(shape(given[offer]))
     return given
 
 

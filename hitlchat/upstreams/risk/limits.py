@@ -12,14 +12,10 @@ from urllib.parse import unquote
 
 from hitlchat.base import canonical, expressions
 from hitlchat.base.expressions import MOST_PATTERNS, MOST_STEPS_IN_SCHEMA, is_costly, steps
+from hitlchat.base.sentences import translatable
 from hitlchat.base.visible import see
 from hitlchat.gate.schema import BadSchema, check_schema
-from hitlchat.upstreams.risk.offered import Offered
-
-
-def step(where: str, key: str | int) -> str:
-    """The place of the member or element `key` of what stands at `where`."""
-    return f"{where}/{str(key).replace('~', '~0').replace('/', '~1')}"
+from hitlchat.upstreams.risk.fingerprint import Offered, step
 
 
 def fragment(reference: str) -> str | None:
@@ -147,42 +143,15 @@ def _costly_keys(schema: Mapping[str, Any]) -> list[str]:
     return [key for key in named if not _PLAIN.fullmatch(key)] if isinstance(named, dict) else []
 
 
-def components(graph: Mapping[str, Sequence[str]]) -> dict[str, int]:
-    """A number for each node, the same for those on a common cycle. Every target must be a node."""
-    backwards: dict[str, list[str]] = {node: [] for node in graph}
-    for node, targets in graph.items():
-        for target in targets:
-            backwards[target].append(node)
-    home: dict[str, int] = {}
-    for number, root in enumerate(reversed(_finished(graph))):
-        waiting = [root] if root not in home else []
-        while waiting:
-            node = waiting.pop()
-            if node not in home:
-                home[node] = number
-                waiting.extend(backwards[node])
-    return home
-
-
-def _finished(graph: Mapping[str, Sequence[str]]) -> list[str]:
-    """The nodes in the order in which a walk into the depth leaves them."""
-    order: list[str] = []
-    seen: set[str] = set()
-    for root in graph:
-        if root in seen:
-            continue
-        seen.add(root)
-        path: list[tuple[str, Iterator[str]]] = [(root, iter(graph[root]))]
-        while path:
-            node, targets = path[-1]
-            following = next((target for target in targets if target not in seen), None)
-            if following is None:
-                order.append(node)
-                path.pop()
-            else:
-                seen.add(following)
-                path.append((following, iter(graph[following])))
-    return order
+def recursive(graph: Mapping[str, Sequence[str]]) -> set[str]:
+    """Return the nodes on cycles, and those between one cycle and another."""
+    core = set(graph)
+    while True:
+        targets = {target for node in core for target in graph[node]}
+        left = {node for node in core & targets if not core.isdisjoint(graph[node])}
+        if left == core:
+            return core
+        core = left
 
 
 MOST_CHECKS = 20_000
@@ -218,14 +187,14 @@ def check(schema: Mapping[str, Any]) -> None:
     """
     graph = _graph(schema)
     _inner_first({place: [edge for edge in edges if edge.way is None] for place, edges in graph.items()})
-    home = components({place: [edge.to for edge in edges] for place, edges in graph.items()})
+    core = recursive({place: [edge.to for edge in edges] for place, edges in graph.items()})
     once = {
-        place: [edge for edge in edges if edge.way is None or home[edge.to] != home[place]]
+        place: [edge for edge in edges if edge.way is None or not {place, edge.to} <= core]
         for place, edges in graph.items()
     }
     order = _inner_first(once)
     _check_work(once, order)
-    _check_recursion(graph, home, order)
+    _check_recursion(graph, core, order)
 
 
 def _graph(schema: Mapping[str, Any]) -> _Graph:
@@ -285,7 +254,7 @@ def _inner_first(graph: Mapping[str, list[_Edge]]) -> list[str]:
 
 
 def _check_work(once: _Graph, order: Iterable[str]) -> None:
-    """Everything about a value and what is in it, each reference followed anew, recursion not at all."""
+    """Check the work for a value and what is in it: each reference counts again, recursion not at all."""
     work: dict[str, int] = {}
     for place in order:
         work[place] = min(MOST_CHECKS + 1, 1 + sum(edge.times * work[edge.to] for edge in once[place]))
@@ -293,13 +262,13 @@ def _check_work(once: _Graph, order: Iterable[str]) -> None:
         raise Unbounded(f"one value would be checked more than {MOST_CHECKS:,} times, by references to references")
 
 
-def _check_recursion(graph: _Graph, home: Mapping[str, int], order: Iterable[str]) -> None:
+def _check_recursion(graph: _Graph, core: set[str], order: Iterable[str]) -> None:
     """Check a recursion: at most one schema of it may be about the same member or element."""
     ways: dict[str, Counter[str]] = {}
     for place in order:
         found: Counter[str] = Counter()
         for edge in graph[place]:
-            if home[edge.to] == home[place]:
+            if {place, edge.to} <= core:
                 found.update({edge.way: 1} if edge.way else {way: edge.times * n for way, n in ways[edge.to].items()})
         ways[place] = Counter({way: min(2, times) for way, times in found.items()})
         if any(_overlap(found, family) > 1 for family in ".[#"):
@@ -331,7 +300,7 @@ class Problem:
 
 
 def problems(tool: Offered) -> tuple[Problem, ...]:
-    """Empty if the tool can be offered. Takes a bounded time, whatever was sent."""
+    """Return the problems of a tool, none if it can be offered, in bounded time."""
     return tuple(_problems(tool))
 
 
@@ -364,7 +333,7 @@ Check = Callable[[Mapping[str, Any]], str | None]
 
 
 def _first(where: str, value: Mapping[str, Any], most: int, checks: tuple[Check, ...]) -> Iterator[Problem]:
-    """The first problem only: each check may rely on those before it."""
+    """Yield the first problem only: each check may rely on those before it."""
     if sentence := _sentence(value, most, checks):
         yield Problem(where, sentence)
 
@@ -372,13 +341,13 @@ def _first(where: str, value: Mapping[str, Any], most: int, checks: tuple[Check,
 def _sentence(value: Mapping[str, Any], most: int, checks: tuple[Check, ...]) -> str:
     levels = _levels(value)
     if levels > MOST_LEVELS:
-        return f"It is nested more than {MOST_LEVELS} levels deep."
+        return translatable(f"It is nested more than {MOST_LEVELS} levels deep.")
     try:
         text = canonical.dumps(value)
     except canonical.NotJson as error:
         return f"It is {str(error)[:200]}."
     if len(text) > most:
-        return f"It is {len(text):,} bytes long; expected at most {most:,}."
+        return translatable(f"It is {len(text):,} bytes long; expected at most {most:,}.")
     return _checked(value, text, checks)
 
 
@@ -414,7 +383,7 @@ def _valid(schema: Mapping[str, Any]) -> str | None:
     try:
         check_schema(dict(schema))
     except BadSchema as error:
-        return f"It is not valid JSON Schema (draft 2020-12): {error}."
+        return translatable(f"It is not valid JSON Schema (draft 2020-12): {error}.")
     return None
 
 
@@ -422,5 +391,5 @@ def _bounded(schema: Mapping[str, Any]) -> str | None:
     try:
         check(schema)
     except Unbounded as error:
-        return f"It cannot be checked: {error}."
+        return translatable(f"It cannot be checked: {error}.")
     return None

@@ -3,15 +3,17 @@
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import lru_cache
 from itertools import islice
 from typing import Any, Literal
 
+from hitlchat.base.canonical import storable
+from hitlchat.base.folding import fold, words
+from hitlchat.base.sentences import translatable
 from hitlchat.base.visible import BLANKS, HIDDEN_CATEGORIES, see
-from hitlchat.upstreams.risk import limits
 from hitlchat.upstreams.risk.aliases import mentions
-from hitlchat.upstreams.risk.offered import Offered
+from hitlchat.upstreams.risk.fingerprint import Offered, step
 
 Severity = Literal["warn", "block"]
 
@@ -46,6 +48,21 @@ def trips(findings: Iterable[Finding]) -> bool:
 
 def blocks(findings: Iterable[Finding]) -> bool:
     return any(finding.severity == "block" for finding in findings)
+
+
+# What a column of warnings holds of one tool.
+MOST_WARNINGS = 20
+
+
+def findings_of(warnings: Iterable[dict[str, Any]]) -> tuple[Finding, ...]:
+    """Return the findings of a JSON column."""
+    return tuple(Finding(**each) for each in warnings)
+
+
+def as_json(findings: Iterable[Finding]) -> list[dict[str, Any]]:
+    """Return findings for a JSON column: those that block first, so that none of them is cut off."""
+    ordered = sorted(findings, key=lambda finding: finding.severity != "block")
+    return [{key: storable(text) for key, text in asdict(each).items()} for each in ordered[:MOST_WARNINGS]]
 
 
 def excerpt(text: str, start: int, end: int) -> str:
@@ -228,54 +245,12 @@ def _inside(where: str, value: Any) -> Iterator[Text]:
         if isinstance(found, str):
             yield Text(place, found)
         elif isinstance(found, dict):
-            inner = [(limits.step(place, key), key, each) for key, each in found.items()]
-            yield from (Text(step, key, name=True) for step, key, _ in inner)
-            waiting.extend((step, each) for step, _, each in reversed(inner))
+            inner = [(step(place, key), key, each) for key, each in found.items()]
+            yield from (Text(at, key, name=True) for at, key, _ in inner)
+            waiting.extend((at, each) for at, _, each in reversed(inner))
         elif isinstance(found, list):
-            steps = [(limits.step(place, index), each) for index, each in enumerate(found)]
+            steps = [(step(place, index), each) for index, each in enumerate(found)]
             waiting.extend(reversed(steps))
-
-
-_CYRILLIC = dict(zip("авекмнорстухіјѕԁԛԝһӏьгпі", "abekmhopctyxijsdqwhlbrni", strict=True))
-_GREEK = dict(zip("αβγεζηικνορτυχωϲϳ", "abyezniknoptuxwcj", strict=True))
-# Dotless i, script g and a, four Armenian letters, and the apostrophes of typography.
-_OTHERS = {"\u0131": "i", "\u0261": "g", "\u0251": "a", "\u0578": "n", "\u0585": "o", "\u057d": "u", "\u0570": "h"}
-_OTHERS |= {"\u2019": "'", "\u2018": "'"}
-_LOOKALIKES = _CYRILLIC | _GREEK | _OTHERS
-_WORDS = re.compile(r"[_.\-/]+|(?<=[a-z0-9])(?=[A-Z])")
-
-
-@dataclass(frozen=True)
-class Folded:
-    """`text` in plain lower case; the character at index i stood at `at[i]`, or at i where `at` is None."""
-
-    text: str
-    at: tuple[int, ...] | None = None
-
-    def place(self, index: int) -> int:
-        return index if self.at is None else self.at[index]
-
-
-def fold(text: str) -> Folded:
-    if text.isascii():
-        return Folded(text.lower())
-    pairs = [(plain, index) for index, char in enumerate(text) for plain in _plain(char)]
-    return Folded("".join(plain for plain, _ in pairs), tuple(index for _, index in pairs))
-
-
-def words(name: str) -> str:
-    """A name such as `readSshKey` or `read_ssh_key` as words."""
-    return _WORDS.sub(" ", name)
-
-
-@lru_cache(maxsize=4096)
-def _plain(char: str) -> str:
-    if 0xE0020 <= ord(char) <= 0xE007E:
-        return chr(ord(char) - 0xE0000).lower()
-    found = (_LOOKALIKES.get(each, each) for each in unicodedata.normalize("NFKD", char).lower())
-    return "".join(
-        each for each in found if unicodedata.category(each) not in {"Cf", "Mn", "Me"} and each not in BLANKS
-    )
 
 
 @dataclass(frozen=True)
@@ -364,7 +339,7 @@ def blobs(text: str) -> Iterator[Match]:
         sentence = "Pushes its text out of view with white space."
         yield Match("padding", "warn", sentence, max(0, match.start() - 1), match.end())
     if len(text) > LONG_TEXT:
-        sentence = f"Is {len(text):,} characters long: more than most people read."
+        sentence = translatable(f"Is {len(text):,} characters long: more than most people read.")
         yield Match("overlong", "warn", sentence, 0, 0)
 
 
@@ -405,11 +380,6 @@ def scan(tool: Offered, known: Known = _NOTHING) -> tuple[Finding, ...]:
     return tuple(islice(_findings(tool, known), MOST_FINDINGS))
 
 
-def scan_text(text: str, where: str = "", known: Known = _NOTHING) -> tuple[Finding, ...]:
-    """The same for any other text that an upstream shows to a model or a person."""
-    return tuple(_read(Text(where, text), known))
-
-
 def _findings(tool: Offered, known: Known) -> Iterator[Finding]:
     left = MOST_CHARACTERS
     for count, text in enumerate(texts(tool)):
@@ -427,7 +397,7 @@ def _read(text: Text, known: Known, own: str = "") -> Iterator[Finding]:
     for match in (*signals, *_names(raw, known, own)):
         yield Finding(match.id, match.severity, text.where, excerpt(raw, match.start, match.end), match.sentence)
     if len(text.text) > LONGEST_TEXT:
-        sentence = f"Only the first {LONGEST_TEXT:,} of {len(text.text):,} characters were scanned."
+        sentence = translatable(f"Only the first {LONGEST_TEXT:,} of {len(text.text):,} characters were scanned.")
         yield Finding("unread", "block", text.where, "", sentence)
 
 

@@ -3,16 +3,32 @@
 
 import "./cards.js";
 import "./threads.js";
+import { offerFiles } from "./attach.js";
 import { sendOnEnter } from "./composer.js";
 
 const form = /** @type {HTMLFormElement} */ (document.querySelector("[data-composer]"));
 const textarea = /** @type {HTMLTextAreaElement} */ (form.querySelector("textarea"));
+const files = offerFiles(form, () => {
+  textarea.required = files.ids().length === 0;
+});
+const route = /** @type {HTMLSelectElement | null} */ (form.querySelector("#route"));
 let sent = false;
 
+/** A preset that has its own model asks that; another one is chosen in the conversation. */
+function chooseModel() {
+  const preset = document.querySelector('[name="preset"]:checked');
+  if (route) route.disabled = preset instanceof HTMLElement && "ownModel" in preset.dataset;
+}
+
 // Once: a second Enter would begin a second conversation.
-sendOnEnter(form, () => !sent && textarea.value.trim() !== "");
+sendOnEnter(form, () => !sent && !files.isBusy() && (textarea.value.trim() !== "" || files.ids().length > 0));
 form.addEventListener("submit", (event) => {
-  if (sent) event.preventDefault();
+  if (sent || files.isBusy()) return event.preventDefault();
   sent = true;
+  files.forget();
 });
-window.addEventListener("pageshow", () => (sent = false));
+document.querySelector("[data-presets]")?.addEventListener("change", chooseModel);
+window.addEventListener("pageshow", () => {
+  sent = false;
+  chooseModel();
+});

@@ -16,6 +16,7 @@ export function switchKeys(on) {
 
 /** @param {HTMLElement} card */
 export function approveByKey(card) {
+  if (card.hasAttribute("data-question")) return begin(card);
   const button = card.querySelector(":scope > .ask-foot [data-approve]");
   if (!isReady(card) || !(button instanceof HTMLButtonElement)) return;
   if (Number(card.dataset.level) < CONFIRMED_FROM) {
@@ -29,6 +30,12 @@ export function approveByKey(card) {
   const unconfirmed = tick instanceof HTMLInputElement && !tick.checked ? tick : null;
   const next = fold ?? unconfirmed ?? button;
   if (next instanceof HTMLElement) next.focus();
+}
+
+/** Go to the form of a question, which answers nothing yet: no key can. @param {HTMLElement} card */
+function begin(card) {
+  const first = card.querySelector(".reply :is(input:not([type=hidden]), textarea, select)");
+  if (isReady(card) && first instanceof HTMLElement) first.focus();
 }
 
 /** Ask for the reason, which answers nothing yet. @param {HTMLElement} card */

@@ -4,6 +4,7 @@
 import "./attention.js";
 import "./times.js";
 import { ASKS, begin, meet, missing, onSeen, show } from "./guard.js";
+import { _, _n } from "./texts.js";
 
 export { restartGrace } from "./guard.js";
 
@@ -23,8 +24,8 @@ function updateApprove(card) {
 function unseen(parts) {
   if (!parts.length) return "";
   const values = parts.filter((part) => part.matches(".args > dd, .change")).length;
-  if (!values) return "Not all of it has been in view yet.";
-  return values === 1 ? "1 argument not seen yet." : `${values} arguments not seen yet.`;
+  if (!values) return _("Not all of it has been in view yet.");
+  return _n("{count} argument not seen yet.", "{count} arguments not seen yet.", values);
 }
 
 /** With the arguments changed there is a second one, with a tick of its own. @param {Element} card @param {HTMLButtonElement} button */
@@ -37,8 +38,8 @@ function updateButton(card, button) {
   const reviewed = !(box instanceof HTMLInputElement) || box.checked;
   button.disabled = closed > 0 || !reviewed;
   if (!why.hasAttribute("data-folded")) why.setAttribute("data-folded", closed ? why.textContent ?? "" : "");
-  const folded = why.getAttribute("data-folded") || "Unfold everything first.";
-  const words = closed ? folded : reviewed ? unseen(missing(button)) : "Confirm first that you reviewed it.";
+  const folded = why.getAttribute("data-folded") || _("Unfold everything first.");
+  const words = closed ? folded : reviewed ? unseen(missing(button)) : _("Confirm first that you reviewed it.");
   // Written only when it differs, since the observer below looks again after each change.
   if (why.textContent !== words) why.textContent = words;
 }

@@ -1,12 +1,15 @@
 // @ts-check
 /** The conversation page: the cards that ask, the composer, the connection. */
 
+import { announce, announceRun } from "./announce.js";
 import { approveByKey, areKeysOn, declineByKey, editByKey } from "./card_keys.js";
 import { restartGrace } from "./cards.js";
 import { isWriting } from "./menu.js";
 import "./threads.js";
 import "./transcript.js";
+import { offerFiles } from "./attach.js";
 import { keepDraft, sendOnEnter } from "./composer.js";
+import { _, _n } from "./texts.js";
 
 /** A connection that takes longer than this to come up is worth a word. */
 const PATIENCE_MS = 1500;
@@ -19,9 +22,9 @@ const composer = /** @type {HTMLFormElement} */ (document.querySelector("[data-c
 const textarea = /** @type {HTMLTextAreaElement} */ (composer.querySelector("textarea"));
 const send = /** @type {HTMLButtonElement} */ (composer.querySelector("[data-send]"));
 const draft = keepDraft(textarea);
+const files = offerFiles(composer, () => updateComposer());
 const flash = /** @type {HTMLElement} */ (document.querySelector("#flash"));
 const newBelow = /** @type {HTMLElement} */ (log.querySelector("[data-new-below]"));
-const plainTitle = document.title;
 
 /** Where cards stand in the transcript, below the text that led to them; elsewhere they come up in a window. */
 const ROOM = matchMedia("(width >= 44rem) and (height >= 31.25rem)");
@@ -39,6 +42,8 @@ let seen = new Set();
 let connected = false;
 /** The message on its way, as it stands in the composer until it has arrived. */
 let sent = "";
+/** The files that go with it. @type {string[]} */
+let sentFiles = [];
 
 function waiting() {
   return [...asks.querySelectorAll("[data-ask]")];
@@ -51,8 +56,8 @@ function isMine(card) {
 
 /** @param {number} open @param {number} all */
 function heading(open, all) {
-  if (open) return open === 1 ? "A call needs your answer" : `${open} calls need your answer`;
-  return all === 1 ? "A call waits for others" : `${all} calls wait for others`;
+  if (open) return open === 1 ? _("A call needs your answer") : _("{open} calls need your answer", { open });
+  return _n("A call waits for others", "{count} calls wait for others", all);
 }
 
 function isInline() {
@@ -88,7 +93,7 @@ function goToCards() {
 function offerPlace() {
   const button = /** @type {HTMLElement} */ (dialog.querySelector("[data-place]"));
   button.hidden = !ROOM.matches;
-  const words = isInline() ? "Show in a window" : "Show in the transcript";
+  const words = isInline() ? _("Show in a window") : _("Show in the transcript");
   if (button.textContent !== words) button.textContent = words;
 }
 
@@ -110,20 +115,29 @@ function steady(ids) {
 function number(cards) {
   cards.forEach((card, index) => {
     const nth = card.querySelector("[data-nth]");
-    const words = cards.length > 1 ? `${index + 1} of ${cards.length}` : "";
+    const words = cards.length > 1 ? _("{number} of {all}", { number: index + 1, all: cards.length }) : "";
     if (nth && nth.textContent !== words) nth.textContent = words;
   });
+}
+
+/** The title of the conversation, which may change while the page is open. @param {number} open */
+function nameWindow(open) {
+  const words = `${document.querySelector("#title")?.textContent?.trim()} · hitlchat`;
+  document.title = open ? `(${open}) ${words}` : words;
 }
 
 function updateModal() {
   const cards = waiting();
   number(cards);
+  const come = cards.some((card) => isMine(card) && !seen.has(card.id));
   steady(new Set(cards.map((card) => card.id)));
   const title = dialog.querySelector("h2");
   const open = cards.filter(isMine).length;
   const words = heading(open, cards.length);
   if (title && title.textContent !== words) title.textContent = words;
-  document.title = open ? `(${open}) ${plainTitle}` : plainTitle;
+  // A window says it by itself, where its heading gets the focus.
+  if (come && isInline()) announce(words);
+  nameWindow(open);
   if (!cards.length) dialog.close();
   else if (isInline() || cards.some((card) => !putOff.has(card.id))) present();
   if (dialog.open) goOn(cards);
@@ -192,12 +206,12 @@ function answer(event) {
 
 function updateComposer() {
   const busy = Boolean(document.querySelector("#run")?.getAttribute("data-active"));
-  send.disabled = !connected || !textarea.value.trim();
+  send.disabled = !connected || files.isBusy() || !(textarea.value.trim() || files.ids().length);
   const note = composer.querySelector("[data-composer-note]");
   if (!note) return;
   const usual = note.getAttribute("data-usual") ?? note.textContent ?? "";
   note.setAttribute("data-usual", usual);
-  const words = busy ? "What you send now waits until this is finished." : usual;
+  const words = busy ? _("What you send now waits until this is finished.") : usual;
   if (note.textContent !== words) note.textContent = words;
   showWayBack(waiting());
 }
@@ -207,7 +221,7 @@ function showWayBack(cards) {
   const button = composer.querySelector("[data-answer]");
   if (!button) return;
   const open = cards.filter(isMine).length;
-  const words = !open ? "Show what waits for others" : open === 1 ? "Answer the waiting call" : `Answer ${open} waiting calls`;
+  const words = open ? _n("Answer the waiting call", "Answer {count} waiting calls", open) : _("Show what waits for others");
   button.toggleAttribute("hidden", !cards.length);
   if (button.textContent !== words) button.textContent = words;
 }
@@ -228,6 +242,11 @@ function refreshThreads() {
   const now = [...document.querySelectorAll("#title, #run")].map((part) => part.textContent?.trim()).join(" ");
   if (told && told !== now) document.querySelectorAll(".threads").forEach((list) => list.dispatchEvent(new Event("stale")));
   told = now;
+  nameWindow(waiting().filter(isMine).length);
+  const field = page.querySelector("[data-menu] input[name=title]");
+  const title = document.querySelector("#title")?.textContent?.trim() ?? "";
+  if (!(field instanceof HTMLInputElement) || field.value !== field.defaultValue || !title) return;
+  field.value = field.defaultValue = title;
 }
 
 /** On its card: an answer that waits for the connection. @param {Event} event */
@@ -239,8 +258,24 @@ function keep(event) {
   note.className = "small kept";
   note.setAttribute("role", "status");
   note.setAttribute("data-kept", "");
-  note.textContent = `Your answer (${new FormData(form).get("verdict")}) is kept, and sent when the connection is back.`;
+  const verdict = new FormData(form).get("verdict") === "approve" ? _("approve") : _("decline");
+  note.textContent = _("Your answer ({verdict}) is kept, and sent when the connection is back.", { verdict });
   foot.append(note);
+}
+
+/** Under a finger the keyboard would come up. */
+function writeOn() {
+  const next = matchMedia("(pointer: coarse)").matches ? log : textarea;
+  next.focus({ preventScroll: true });
+}
+
+/** Forms whose button goes with what it starts or ends. */
+const GOING = "#run form, #ended form, #queued form, #turns form:not([data-version])";
+let going = false;
+
+/** The button that was pressed has gone, and the focus with it. */
+function leaveGone() {
+  if (going && document.activeElement === document.body) writeOn();
 }
 
 /** Follow the text as it grows, unless the person has scrolled up to read; what opens in between is no reason to stop. */
@@ -248,6 +283,23 @@ let follows = true;
 let lastTop = 0;
 /** What stood at the end when following stopped. */
 let endThen = "";
+
+/** The call that a link led to, until the person goes elsewhere. */
+let wantedCall = page.dataset.wantedCall ?? "";
+
+/** Open it and go there; from further up, messages are fetched until it comes. False: it is not there. */
+function goToCall() {
+  const call = wantedCall && document.getElementById(wantedCall);
+  const more = document.querySelector("#earlier button");
+  if (!call) return Boolean(wantedCall && more instanceof HTMLElement && (more.click(), true));
+  if (follows) endThen = theEnd();
+  follows = false;
+  if (call instanceof HTMLDetailsElement && !call.open) call.open = true;
+  call.scrollIntoView({ block: "center" });
+  return true;
+}
+
+for (const kind of ["wheel", "pointerdown", "keydown"]) document.addEventListener(kind, () => (wantedCall = ""), { passive: true });
 
 function isAtEnd() {
   return log.scrollHeight - log.scrollTop - log.clientHeight < NEAR_END;
@@ -258,6 +310,22 @@ function theEnd() {
   const last = log.querySelector("#turns > :last-child");
   const parts = [...(last?.querySelectorAll(".prose, [data-status]") ?? [])].map((part) => part.textContent?.length);
   return [last?.id, ...parts].join(" ");
+}
+
+/** How far above its end the transcript was read when earlier messages came in above. */
+let aboveEnd = 0;
+log.addEventListener("htmx:beforeSwap", (event) => {
+  if (event.target instanceof Element && event.target.id === "earlier") aboveEnd = log.scrollHeight - log.scrollTop;
+});
+
+/** What was being read stays where it is, and the button for more is at hand. */
+function keepPlace() {
+  if (!aboveEnd) return;
+  log.scrollTop = log.scrollHeight - aboveEnd;
+  aboveEnd = 0;
+  if (document.activeElement !== document.body) return;
+  const more = log.querySelector("#earlier button");
+  (more instanceof HTMLElement ? more : log).focus({ preventScroll: true });
 }
 
 function goToEnd() {
@@ -278,8 +346,11 @@ log.addEventListener("scroll", () => {
   }
 });
 new MutationObserver((changes) => {
+  leaveGone();
+  keepPlace();
   // What changes within a card is no news of the transcript, and must not move what is being read.
   if (changes.every((change) => dialog.contains(change.target))) return;
+  if (goToCall()) return;
   if (follows && dialog.matches("[open]:not(:modal)")) return;
   if (follows) goToEnd();
   else if (newBelow.hidden) newBelow.hidden = theEnd() === endThen;
@@ -295,14 +366,17 @@ new MutationObserver(() => {
   document.body.dispatchEvent(new Event("approvals-changed"));
 }).observe(asks, { childList: true });
 new MutationObserver(() => {
+  leaveGone();
   updateComposer();
   refreshThreads();
+  announceRun();
 }).observe(/** @type {Node} */ (page.querySelector(".chat-head")), { childList: true, subtree: true });
 /** A message that was taken back stands before whatever has been written since. */
 function refill() {
   const signal = document.querySelector("[data-refill-composer]");
   if (!signal) return;
   textarea.value = [signal.textContent, textarea.value].filter(Boolean).join("\n\n");
+  files.show(JSON.parse(signal.getAttribute("data-files") || "[]"));
   signal.remove();
   draft.keep();
   updateComposer();
@@ -316,6 +390,7 @@ new MutationObserver(() => {
   signal.remove();
   // What was typed since it was sent stays.
   if (textarea.value.startsWith(sent)) textarea.value = textarea.value.slice(sent.length);
+  files.leave(sentFiles);
   draft.keep();
   updateComposer();
 }).observe(/** @type {Node} */ (document.querySelector("#composer-signal")), { childList: true });
@@ -362,10 +437,11 @@ dialog.addEventListener("close", () => {
   putAllOff();
   // In the transcript it may go while somebody is elsewhere.
   if (stoodInline && document.activeElement !== document.body) return;
-  // It opened by itself, so there is nothing to go back to. Under a finger the keyboard would come up.
-  const next = matchMedia("(pointer: coarse)").matches ? log : textarea;
-  next.focus({ preventScroll: true });
+  // It opened by itself, so there is nothing to go back to.
+  writeOn();
 });
+page.addEventListener("submit", (event) => (going = event.target instanceof Element && event.target.matches(GOING)), true);
+document.addEventListener("focusin", () => (going = false));
 
 textarea.addEventListener("input", updateComposer);
 sendOnEnter(composer, () => !send.disabled);
@@ -375,6 +451,7 @@ composer.addEventListener(
     // Before the socket is open the browser would send the form by itself, with the text in the address.
     if (!send.disabled) {
       sent = textarea.value;
+      sentFiles = files.ids();
       return goToEnd();
     }
     event.preventDefault();
@@ -398,7 +475,7 @@ document.addEventListener("DOMContentLoaded", () => {
 });
 
 setTimeout(() => connected || setConnected(false), PATIENCE_MS);
-goToEnd();
+if (!goToCall()) goToEnd();
 offerPlace();
 updateModal();
 updateComposer();

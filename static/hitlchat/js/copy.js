@@ -1,6 +1,8 @@
 // @ts-check
 /** Copies what stands beside a button; and keeps a page that shows a new token from making another when reloaded. */
 
+import { _ } from "./texts.js";
+
 const TOLD_MS = 2000;
 
 /** @param {Element} element */
@@ -23,11 +25,11 @@ export function connectCopy(button, source, text = () => source.textContent ?? "
   button.addEventListener("click", async () => {
     try {
       await navigator.clipboard.writeText(await text());
-      told.textContent = "Copied";
+      told.textContent = _("Copied");
     } catch {
       // Pages without HTTPS may not write there, save those of this machine.
       select(source);
-      told.textContent = "Selected: press Ctrl+C";
+      told.textContent = _("Selected: press Ctrl+C");
     }
     button.replaceChildren(told);
     announce(told.textContent);

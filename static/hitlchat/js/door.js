@@ -1,6 +1,8 @@
 // @ts-check
 /** The pages one signs in on: what is typed as a password can be looked at. */
 
+import { _ } from "./texts.js";
+
 /** @param {HTMLElement} button */
 function connect(button) {
   const input = document.getElementById(button.getAttribute("aria-controls") ?? "");
@@ -9,7 +11,7 @@ function connect(button) {
   button.addEventListener("click", () => {
     const isShown = input.type === "text";
     input.type = isShown ? "password" : "text";
-    button.textContent = isShown ? "Show password" : "Hide password";
+    button.textContent = isShown ? _("Show password") : _("Hide password");
   });
 }
 

@@ -1,121 +1,192 @@
 // @ts-check
-/** The Composed Tools drawer: opened over a page, closed again, and everything that is changed in it. */
+/** The Composed Tools drawer: into it and out of it, the question about what is not applied, and where the focus goes. */
 
-import { requireForAll, selectAll } from "./drawer_bulk.js";
-import { ceiling, resetExposure, showExposure, takeExposure } from "./drawer_exposure.js";
-import { show, take, tell } from "./drawer_lines.js";
-import { Plan } from "./drawer_plan.js";
-import { apply, checkSoon, forget, problems } from "./drawer_send.js";
-import { connectWays, openDrawer } from "./drawer_ways.js";
-import { say, showTotals, standing } from "./drawer_totals.js";
+import { changes, fill, keep, narrow, restore, say, show } from "./drawer_forms.js";
+import { _, _n } from "./texts.js";
 
-const plan = new Plan();
+const SIGNED_OUT = _("You are not signed in any more: do that in another tab.");
+const KEPT = _("Nothing was applied, and your changes are kept here.");
+const FAILURES = {
+  "htmx:sendError": _("The server cannot be reached."),
+  "htmx:responseError": _("The server did not accept this."),
+  "htmx:timeout": _("The server took too long."),
+};
+/** There is room for the tools or for what is offered at all; as in drawer.css. */
+const NARROW = window.matchMedia("(width < 44rem)");
+const OPENS = "a[data-drawer]";
+/** Where one was before. */
+let cameFrom = "";
+/** @type {HTMLElement | null} */
+let opener = null;
 
 /** @returns {HTMLDialogElement | null} */
-function current() {
-  return document.querySelector("dialog[data-composed]");
+const current = () => document.querySelector("dialog[data-composed]");
+// @ts-ignore - htmx is a global of its own script
+const htmx = () => window.htmx;
+
+/** Early looks at what goes now have nowhere to be told. @param {Element} place */
+function hush(place) {
+  for (const look of place.querySelectorAll("[data-check]")) htmx().trigger(look, "htmx:abort");
 }
 
-/** Everything on the page as the plan has it. @param {HTMLElement} drawer */
-function showAll(drawer) {
-  showExposure(drawer);
-  const most = ceiling(drawer);
-  for (const line of /** @type {NodeListOf<HTMLElement>} */ (drawer.querySelectorAll("[data-tool]"))) {
-    show(line, plan, most);
-    const said = problems.get(line.dataset.tool ?? "");
-    if (said) tell(line, said);
+/** @param {HTMLDialogElement} drawer */
+function open(drawer) {
+  if (drawer.matches(":modal")) return;
+  cameFrom ||= drawer.dataset.page ?? "/";
+  drawer.querySelector("[data-fold]")?.toggleAttribute("open", !NARROW.matches);
+  // Without this script it is open from the beginning, and the page behind can be used.
+  drawer.removeAttribute("open");
+  drawer.showModal();
+  drawer.querySelector("[data-server][open]")?.scrollIntoView({ block: "start" });
+}
+
+/** @param {HTMLDialogElement} drawer */
+function close(drawer) {
+  hush(drawer);
+  drawer.close();
+  drawer.remove();
+  window.history.replaceState(null, "", cameFrom);
+  cameFrom = "";
+  const back = opener?.isConnected ? opener : document.querySelector(OPENS);
+  if (back instanceof HTMLElement) back.focus();
+}
+
+/** @param {HTMLDialogElement} drawer */
+function leave(drawer) {
+  const question = drawer.querySelector("[data-leave]");
+  const many = changes(drawer);
+  if (!many || !(question instanceof HTMLDialogElement)) return close(drawer);
+  const text = question.querySelector("[data-leave-text]");
+  if (text) text.textContent = _n("{count} change would be lost. Nothing of it was applied.", "{count} changes would be lost. Nothing of it was applied.", many);
+  return question.open ? undefined : question.showModal();
+}
+
+/** @param {MouseEvent} event @param {HTMLAnchorElement} link */
+function follow(event, link) {
+  const place = document.querySelector("#drawer-place");
+  if (!place || event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
+  event.preventDefault();
+  opener = link;
+  cameFrom = window.location.pathname + window.location.search;
+  void htmx().ajax("GET", link.href, { target: place, swap: "innerHTML" });
+}
+
+/** Escape closes what is innermost. @param {KeyboardEvent} event @param {HTMLDialogElement} drawer */
+function escape(event, drawer) {
+  const target = event.target instanceof Element ? event.target : null;
+  if (event.key !== "Escape" || target?.closest("[data-leave]")) return;
+  event.preventDefault();
+  const fold = target?.closest("details.why[open]");
+  if (fold instanceof HTMLDetailsElement) fold.open = false;
+  else if (target instanceof HTMLInputElement && target.type === "search" && target.value) {
+    target.value = "";
+    target.dispatchEvent(new Event("search", { bubbles: true }));
+  } else leave(drawer);
+}
+
+/** @param {HTMLElement} drawer @param {HTMLAnchorElement} link */
+function showLine(drawer, link) {
+  const there = drawer.querySelector(link.hash);
+  const form = drawer.querySelector("[data-find]");
+  if (there instanceof HTMLElement) {
+    there.scrollIntoView({ block: "center" });
+    there.focus();
+  } else if (form instanceof HTMLFormElement) {
+    const { find, show: which } = /** @type {any} */ (form.elements);
+    [find.value, which.value] = [link.dataset.show, ""];
+    find.focus();
+    form.requestSubmit();
   }
-  showTotals(drawer, plan);
 }
 
-/** What was found is in sight from its beginning. @param {HTMLElement} drawer @param {HTMLElement} form */
-function showFound(drawer, form) {
-  const [body, found] = [drawer.querySelector("[data-body]"), drawer.querySelector("#drawer-servers")];
-  if (!body || !(found instanceof HTMLElement)) return;
-  body.scrollTop = Math.min(body.scrollTop, found.offsetTop - form.offsetHeight);
-}
-
-/** @param {HTMLElement} drawer */
-function forgetAnswer(drawer) {
-  drawer.querySelector("[data-answer]")?.replaceChildren();
-}
-
-/** @param {HTMLElement} drawer @param {HTMLInputElement | HTMLTextAreaElement} control */
-function changed(drawer, control) {
-  const line = /** @type {HTMLElement} */ (control.closest("[data-tool]"));
-  take(control, plan);
-  forget(line, control.dataset.field ?? "");
-  show(line, plan, ceiling(drawer));
-  showTotals(drawer, plan);
-  say(drawer, standing(plan.size));
-  forgetAnswer(drawer);
-  checkSoon(drawer, plan, line.dataset.tool ?? "");
-}
-
-/** @param {HTMLElement} drawer */
-function discard(drawer) {
-  plan.clear();
-  problems.clear();
-  resetExposure(drawer);
-  forgetAnswer(drawer);
-  for (const line of /** @type {NodeListOf<HTMLElement>} */ (drawer.querySelectorAll("[data-tool]"))) tell(line, {});
-  showAll(drawer);
-  say(drawer, standing(0));
-}
-
-/** @param {HTMLElement} drawer @param {() => Promise<string>} work */
-async function bulk(drawer, work) {
-  let words = "";
-  try {
-    words = await work();
-  } catch (error) {
-    words = `That did not work: ${error instanceof Error ? error.message : error}.`;
-  }
-  forgetAnswer(drawer);
-  showAll(drawer);
-  say(drawer, `${words} ${standing(plan.size)}`);
-}
-
-/** @param {HTMLElement} drawer @param {Element} pressed */
-function press(drawer, pressed) {
-  if (pressed.matches("[data-discard]")) discard(drawer);
-  else if (pressed.matches("[data-send]")) void apply(drawer, plan, () => showAll(drawer));
-  else if (pressed.matches("[data-require-all]")) void bulk(drawer, () => requireForAll(drawer, plan));
+/** The server did not do what it was asked. @param {Element} asked @param {string} why */
+function failed(asked, why) {
+  const form = asked.closest("[data-form]");
+  if (form) say(form, `${why} ${KEPT}`);
+  else document.querySelector("#drawer-required")?.replaceChildren(why);
 }
 
 document.addEventListener("click", (event) => {
+  const target = event.target instanceof Element ? event.target : null;
+  const link = target?.closest("a");
   const drawer = current();
-  const button = event.target instanceof Element ? event.target.closest("button") : null;
-  if (drawer && button && drawer.contains(button)) press(drawer, button);
+  if (link?.matches(OPENS)) return follow(event, link);
+  if (!drawer || !target) return undefined;
+  if (target.closest("[data-stay]")) return target.closest("dialog")?.close();
+  if (target.closest("[data-leave-anyway]")) return close(drawer);
+  if (!target.closest("[data-close], [data-show]")) return undefined;
+  event.preventDefault();
+  return link ? showLine(drawer, link) : leave(drawer);
 });
+document.addEventListener("keydown", (event) => {
+  const drawer = current();
+  if (drawer?.open) escape(event, drawer);
+});
+// The system's own way back, such as a swipe.
+document.addEventListener(
+  "cancel",
+  (event) => {
+    const drawer = current();
+    if (event.target !== drawer || !drawer) return;
+    event.preventDefault();
+    leave(drawer);
+  },
+  true,
+);
 document.addEventListener("input", (event) => {
   const drawer = current();
-  const control = event.target;
-  if (!drawer || !(control instanceof Element) || !drawer.contains(control)) return;
-  if (control.matches("[data-field]")) changed(drawer, /** @type {HTMLInputElement} */ (control));
-  else if (control.closest("[data-exposure]")) {
-    takeExposure(drawer, plan);
-    forgetAnswer(drawer);
-    showAll(drawer);
-    say(drawer, standing(plan.size));
-  } else if (control instanceof HTMLInputElement && control.dataset.all) {
-    const { all: server, checked } = { all: control.dataset.all, checked: control.checked };
-    control.ariaBusy = "true";
-    void bulk(drawer, () => selectAll(drawer, plan, server, checked).finally(() => (control.ariaBusy = null)));
-  }
+  if (drawer && event.target instanceof HTMLElement && drawer.contains(event.target)) fill(drawer, event.target);
 });
-document.addEventListener("htmx:afterSettle", (event) => {
+window.addEventListener("beforeunload", (event) => {
   const drawer = current();
-  if (!drawer) return;
-  openDrawer(drawer);
-  showAll(drawer);
-  const asked = /** @type {CustomEvent} */ (event).detail?.requestConfig?.elt;
-  if (asked instanceof HTMLElement && asked.matches("[data-find]")) showFound(drawer, asked);
+  if (drawer && changes(drawer)) event.preventDefault();
 });
-connectWays(plan, discard);
-const waiting = current();
-if (waiting) {
-  openDrawer(waiting);
-  showAll(waiting);
+NARROW.addEventListener("change", () => current()?.querySelector("[data-fold]")?.toggleAttribute("open", !NARROW.matches));
+
+/** @param {string} name @param {(drawer: HTMLDialogElement, detail: any, event: Event) => void} follows */
+function on(name, follows) {
+  document.addEventListener(name, (event) => {
+    const drawer = current();
+    if (drawer) follows(drawer, /** @type {CustomEvent} */ (event).detail, event);
+  });
 }
 
+for (const [name, why] of Object.entries(FAILURES)) {
+  on(name, (_drawer, { elt, xhr }) => failed(elt, xhr?.status === 403 ? SIGNED_OUT : why));
+}
+on("htmx:configRequest", narrow);
+on("htmx:beforeRequest", (_drawer, { elt }, event) => {
+  const form = elt.closest("[data-form]");
+  if (elt === form) hush(form);
+  else if (elt.matches("[data-check]") && form?.matches(".htmx-request")) event.preventDefault();
+});
+on("htmx:beforeSwap", (drawer, { elt, xhr, pathInfo, target, shouldSwap }, event) => {
+  const asked = new URL(pathInfo.requestPath, window.location.href).pathname;
+  if (new URL(xhr.responseURL).pathname !== asked) {
+    event.preventDefault();
+    failed(elt, SIGNED_OUT);
+  } else if (shouldSwap) {
+    hush(target);
+    if (target.id === "drawer-servers") keep(drawer);
+  }
+});
+on("htmx:afterSwap", restore);
+on("htmx:afterSettle", (drawer, { elt, requestConfig }) => {
+  open(drawer);
+  const asked = requestConfig?.elt;
+  if (asked?.matches("[data-discard]")) {
+    asked.closest("[data-form]")?.querySelector("[data-answer]")?.replaceChildren();
+    say(asked.closest("[data-form]") ?? elt, _("No changes."));
+  }
+  show(drawer);
+  // What was found is in sight from its beginning.
+  const [body, found] = [drawer.querySelector("[data-body]"), drawer.querySelector("#drawer-servers")];
+  if (!asked?.matches("[data-find]") || !body || !(found instanceof HTMLElement)) return;
+  body.scrollTop = Math.min(body.scrollTop, found.offsetTop - asked.offsetHeight);
+});
+on("htmx:afterRequest", (drawer, { elt }) => elt.matches("[data-check]") && show(drawer));
+const waiting = current();
+if (waiting) {
+  open(waiting);
+  show(waiting);
+}

@@ -2,6 +2,7 @@
 /** Ctrl+K finds conversations, tools and pages; “?” lists the keys. */
 
 import { isWriting } from "./menu.js";
+import { _, _n } from "./texts.js";
 
 const WAIT_MS = 150;
 
@@ -33,6 +34,10 @@ function connect(find) {
     if (event.key === "ArrowDown" || event.key === "ArrowUp") {
       event.preventDefault();
       step(find, event.key === "ArrowDown" ? 1 : -1);
+    } else if (event.key === "Escape") {
+      // In a field for searching it would only clear the words, and the dialog would stay open.
+      event.preventDefault();
+      find.close();
     } else if (event.key === "Enter" && event.target === input(find)) {
       event.preventDefault();
       links(find)[0]?.click();
@@ -62,9 +67,9 @@ async function look(find) {
     if (answer.redirected || !answer.ok) return window.location.reload();
     list.innerHTML = await answer.text();
     const all = links(find).length;
-    count.textContent = all === 1 ? "1 found" : `${all} found`;
+    count.textContent = _n("{count} found", "{count} found", all);
   } catch {
-    if (mine === asked) list.textContent = "The server cannot be reached. Try again.";
+    if (mine === asked) list.textContent = _("The server cannot be reached. Try again.");
   }
 }
 

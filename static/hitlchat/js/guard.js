@@ -2,6 +2,8 @@
 /** One guard before every answer, wherever a card stands: no press counts that a person may not have meant (SR-39), and no yes to
  * what has not been in view (`gate:seen`). The server leaves *Approve* disabled: without this script nothing is approved. */
 
+import { _ } from "./texts.js";
+
 /** What is answered: a card, or several calls together. */
 export const ASKS = "[data-ask], [data-batch]";
 const PAUSE_MS = 500;
@@ -14,7 +16,9 @@ const TOUCH_MS = 2000;
 const FORGET_MS = 400;
 /** Parts are looked at by rows this high, in px: all of a part has been in view once each of its rows has. */
 const ROW = 12;
-const PARTS = "h3, .suspect-note, .ask-why, .args > dd, .effect";
+const PARTS = "h3, .suspect-note, .ask-why, .args > dd, .effect, [data-part]";
+/** What is filled in, in a form of a card; what is ticked to confirm something is none of it. */
+const WRITING = "textarea, select, .reply input";
 const EDIT_PARTS = ".becomes, .change";
 /** Keys that go from place to place and never answer. */
 const GOING = new Set(["Tab", "Shift", "Control", "Alt", "Meta", "Escape", "ArrowUp", "ArrowDown", "ArrowLeft", "ArrowRight", "PageUp", "PageDown", "Home", "End"]);
@@ -178,7 +182,7 @@ function pressed(event) {
   tooEarly(counts ? null : card);
   const foot = isWhereAnswered(event) && event.target instanceof Element ? event.target.closest(".ask-foot") : null;
   const why = foot?.querySelector(".why-not");
-  if (why) why.textContent = "Move the pointer first: the last answer was given at this place.";
+  if (why) why.textContent = _("Move the pointer first: the last answer was given at this place.");
 }
 
 /** @param {KeyboardEvent} event */
@@ -207,7 +211,7 @@ function isTick(target) {
 /** Writing answers nothing, nor does going on with Tab: whoever writes while another card comes or goes must not lose a letter. @param {Event} event */
 function isWriting(event) {
   if (event instanceof KeyboardEvent && event.key === "Tab") return true;
-  return event.type !== "submit" && (event.target instanceof HTMLTextAreaElement || event.target instanceof HTMLSelectElement);
+  return event.type !== "submit" && event.target instanceof Element && event.target.matches(WRITING);
 }
 
 /** @param {Event} event */

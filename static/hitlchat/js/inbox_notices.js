@@ -2,23 +2,24 @@
 /** The button with which notifications are asked for, and turned off. */
 
 import { canNotify, setNotices, wantsNotices } from "./notices.js";
+import { _ } from "./texts.js";
 
 const button = /** @type {HTMLButtonElement} */ (document.querySelector("[data-notify]"));
 const note = /** @type {HTMLElement} */ (document.querySelector("[data-notify-note]"));
-const BLOCKED = "This browser blocks notifications of this page. Allow them in its settings for the page.";
+const BLOCKED = _("This browser blocks notifications of this page. Allow them in its settings for the page.");
 
 function show() {
   button.hidden = !canNotify();
   button.setAttribute("aria-pressed", String(wantsNotices()));
-  button.textContent = wantsNotices() ? "Notifying you" : "Notify me";
-  button.title = wantsNotices() ? "Turn notifications off" : "Notify me while no page of hitlchat is in front";
+  button.textContent = wantsNotices() ? _("Notifying you") : _("Notify me");
+  button.title = wantsNotices() ? _("Turn notifications off") : _("Notify me while no page of hitlchat is in front");
 }
 
 button.addEventListener("click", async () => {
   const on = !wantsNotices();
   const may = !on || (await Notification.requestPermission()) === "granted";
   setNotices(on && may);
-  note.textContent = !may ? BLOCKED : on ? "You are notified of new calls while no page of hitlchat is in front." : "";
+  note.textContent = !may ? BLOCKED : on ? _("You are notified of new calls while no page of hitlchat is in front.") : "";
   show();
 });
 show();

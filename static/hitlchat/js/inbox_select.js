@@ -2,8 +2,9 @@
 /** Several calls selected, to be answered together once they are listed. */
 
 import { fill, forget, slot } from "./inbox_chosen.js";
+import { _ } from "./texts.js";
 
-const OTHER_TOOL = "Only calls of the same tool, as those that are selected.";
+const OTHER_TOOL = _("Only calls of the same tool, as those that are selected.");
 const MOST = 50;
 
 const main = /** @type {HTMLElement} */ (document.querySelector("[data-inbox]"));
@@ -40,9 +41,9 @@ function show() {
     box.title = alone || other;
   }
   bar.hidden = !chosen.length;
-  count.textContent = `${chosen.length} selected`;
+  count.textContent = _("{many} selected", { many: chosen.length });
   review.disabled = chosen.length < 2 || chosen.length > MOST;
-  review.textContent = chosen.length > 1 ? `List these ${chosen.length} to answer` : "Select one more to answer together";
+  review.textContent = chosen.length > 1 ? _("List these {many} to answer", { many: chosen.length }) : _("Select one more to answer together");
 }
 
 /** The list came anew: what has gone is selected no more. */

@@ -1,6 +1,8 @@
 // @ts-check
 /** Notifications of the browser, where the person asked for them on the inbox: one for each burst, and none while a page of ours is in front. */
 
+import { _n } from "./texts.js";
+
 const COLLECT_MS = 1500;
 /** How long pages in front have to say so. */
 const ASK_MS = 150;
@@ -43,7 +45,7 @@ function isInFront() {
 function words(calls) {
   const tools = [...new Set(calls.map((call) => call.tool))];
   const rest = tools.length - 1;
-  return rest ? `${tools[0]} and ${rest} other ${rest === 1 ? "tool" : "tools"}` : tools[0];
+  return rest ? _n("{tool} and {count} other tool", "{tool} and {count} other tools", rest, { tool: tools[0] }) : tools[0];
 }
 
 /** Neither what is to be done nor with what: it is read on locked screens. */
@@ -52,7 +54,7 @@ function notify() {
   collected.clear();
   timer = 0;
   if (!calls.length || someoneIsInFront || isInFront() || !wantsNotices()) return;
-  const title = calls.length === 1 ? "A call waits for your answer" : `${calls.length} calls wait for your answer`;
+  const title = _n("A call waits for your answer", "{count} calls wait for your answer", calls.length);
   shown.clear();
   calls.forEach((call) => shown.add(call.id));
   notification = new Notification(title, { body: words(calls), tag: TAG });

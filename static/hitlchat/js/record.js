@@ -6,13 +6,15 @@ const bar = form?.querySelector("progress");
 const words = form?.querySelector("[data-progress]");
 
 /** @param {string} line */
+
+import { _ } from "./texts.js";
 function show(line) {
   const said = JSON.parse(line);
   if (!bar || !words) return said;
   if (said.of !== undefined) {
     bar.max = Math.max(1, said.of);
     bar.value = said.done;
-    words.textContent = `${said.done.toLocaleString("en")} of ${said.of.toLocaleString("en")} batches and calls`;
+    words.textContent = _("{done} of {all} batches and calls", { done: said.done.toLocaleString("en"), all: said.of.toLocaleString("en") });
   }
   if (said.error !== undefined) words.textContent = said.error;
   return said;
@@ -38,13 +40,13 @@ form?.addEventListener("submit", async (event) => {
   if (!bar || !words || !button || button.disabled) return;
   button.disabled = true;
   bar.hidden = false;
-  words.textContent = "Verifying…";
+  words.textContent = _("Verifying…");
   try {
     const last = await verify(form);
     if (last.whole !== undefined) window.location.assign(form.dataset.verify ?? "");
-    else if (last.error === undefined) words.textContent = "It broke off. Try again.";
+    else if (last.error === undefined) words.textContent = _("It broke off. Try again.");
   } catch {
-    words.textContent = "The server did not answer. Try again.";
+    words.textContent = _("The server did not answer. Try again.");
   }
   button.disabled = false;
 });

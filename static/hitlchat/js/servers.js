@@ -2,6 +2,7 @@
 /** The form of a server: its rows, the risk of what is typed, and the wait while a connection is tested. */
 
 import { connectValues } from "./servers_rows.js";
+import { _ } from "./texts.js";
 
 const form = document.querySelector("[data-server-form]");
 const QUIET_MS = 400;
@@ -31,7 +32,7 @@ function placeOfTest(event) {
 
 document.body.addEventListener("htmx:beforeRequest", (event) => {
   const place = placeOfTest(event);
-  if (place) place.textContent = "Connecting… This may take up to half a minute.";
+  if (place) place.textContent = _("Connecting… This may take up to half a minute.");
 });
 // Once its tools are known the risk is another one.
 document.body.addEventListener("htmx:afterSwap", (event) => {
@@ -40,6 +41,6 @@ document.body.addEventListener("htmx:afterSwap", (event) => {
 for (const kind of ["htmx:responseError", "htmx:sendError"]) {
   document.body.addEventListener(kind, (event) => {
     const place = placeOfTest(event);
-    if (place) place.textContent = "hitlchat itself did not answer as expected. Reload the page and try again.";
+    if (place) place.textContent = _("hitlchat itself did not answer as expected. Reload the page and try again.");
   });
 }

@@ -1,6 +1,8 @@
 // @ts-check
 /** Narrows a list to the lines that have what is typed; without it the whole list is there. Ticked lines always stay. */
 
+import { _ } from "./texts.js";
+
 /** @param {HTMLElement} field */
 function connect(field) {
   const input = field.querySelector("input");
@@ -16,7 +18,7 @@ function connect(field) {
       line.hidden = !fits && !line.querySelector("input:checked");
     }
     const left = lines.filter((line) => !line.hidden).length;
-    if (status) status.textContent = wanted ? `${left} of ${lines.length}` : "";
+    if (status) status.textContent = wanted ? _("{left} of {all}", { left, all: lines.length }) : "";
   }
 
   field.hidden = false;

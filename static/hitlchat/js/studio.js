@@ -5,6 +5,7 @@ import "./cards.js";
 import { connectKeys } from "./studio_keys.js";
 import { keepPlace, returnToPlace } from "./studio_place.js";
 import { connectRows } from "./studio_rows.js";
+import { _, _n } from "./texts.js";
 
 const form = /** @type {HTMLFormElement} */ (document.querySelector("[data-tool-form]"));
 const ORDER = ["DISABLED", "CONDITIONAL", "REQUIRED"];
@@ -32,8 +33,8 @@ function inspectSoon() {
 function countWords() {
   const wrong = document.querySelectorAll("#inspection [data-finding]").length;
   const doubtful = document.querySelectorAll("#inspection [data-doubt]").length;
-  const words = wrong === 0 ? "Nothing wrong" : wrong === 1 ? "1 finding" : `${wrong} findings`;
-  return doubtful === 0 ? words : `${words}, ${doubtful} ${doubtful === 1 ? "warning" : "warnings"}`;
+  const words = wrong === 0 ? _("Nothing wrong") : _n("{count} finding", "{count} findings", wrong);
+  return doubtful === 0 ? words : `${words}, ${_n("{count} warning", "{count} warnings", doubtful)}`;
 }
 
 /** Say how much the check found, with the way there. */
@@ -45,7 +46,7 @@ function showCount() {
   const link = document.createElement("a");
   link.href = "#inspection";
   link.textContent = words;
-  said.replaceChildren(words === "Nothing wrong" ? words : link);
+  said.replaceChildren(words === _("Nothing wrong") ? words : link);
 }
 
 /** Put what the check found into the editor's margin and behind its lines, and say how much it is. */
@@ -80,7 +81,7 @@ function lockWhatNeedsSaved() {
     if (button instanceof HTMLButtonElement) button.disabled = true;
   }
   const hint = document.querySelector("[data-saved-hint]");
-  if (hint) hint.textContent = "Save first: the test runs the saved code.";
+  if (hint) hint.textContent = _("Save first: the test runs the saved code.");
 }
 
 function showMode() {
@@ -106,7 +107,7 @@ function connectEditor() {
   if (!box || !ace) return;
   editor = ace.edit(box);
   editor.setOptions({ enableKeyboardAccessibility: true, fontSize: "12.5px", scrollPastEnd: 0.2, showFoldWidgets: false });
-  editor.textInput.getElement().setAttribute("aria-label", "Code of the tool");
+  editor.textInput.getElement().setAttribute("aria-label", _("Code of the tool"));
   editor.getSession().on("change", markDirty);
   showFindings();
   if (wasSaved) returnToPlace(form, editor);

@@ -1,6 +1,8 @@
 // @ts-check
 /** The rows of variables: added and removed without a round trip, and secrets not readable while they are typed. */
 
+import { _ } from "./texts.js";
+
 /** @param {Element} row */
 function hideSecret(row) {
   const kind = row.querySelector("[data-kind]");
@@ -38,7 +40,7 @@ export function connectRows(form, changed) {
       }
     }
     const legend = row.querySelector("legend");
-    if (legend) legend.textContent = `Variable ${number}`;
+    if (legend) legend.textContent = _("Variable {number}", { number });
     rows.append(row);
     connect(row);
     row.querySelector("input")?.focus();

@@ -10,6 +10,38 @@ for (const form of document.querySelectorAll("[data-threads]")) {
   form.addEventListener("submit", (event) => event.preventDefault());
 }
 
+/** The page has the list twice, for wide and for narrow windows: one that nobody sees asks for nothing.
+ * @param {Element} list */
+const isSeen = (list) => !document.hidden && list.checkVisibility();
+
+document.body.addEventListener("htmx:beforeRequest", (event) => {
+  const { elt } = /** @type {CustomEvent} */ (event).detail;
+  if (elt instanceof Element && elt.matches(".threads") && !isSeen(elt)) event.preventDefault();
+});
+
+/** @type {Map<Element, boolean>} */
+const seen = new Map();
+
+/** One that comes into view has been as it was for a while. */
+function lookAtLists() {
+  for (const form of document.querySelectorAll("[data-threads]")) {
+    const was = seen.get(form) ?? true;
+    seen.set(form, isSeen(form));
+    if (isSeen(form) && !was) form.querySelector(".threads")?.dispatchEvent(new Event("stale"));
+  }
+}
+
+lookAtLists();
+const sizes = new ResizeObserver(lookAtLists);
+for (const form of document.querySelectorAll("[data-threads]")) sizes.observe(form);
+document.addEventListener("visibilitychange", lookAtLists);
+
+// Which conversation waits for an answer is seen at once, whichever is open.
+document.body.addEventListener("inbox-news", (event) => {
+  const { came, gone } = /** @type {CustomEvent} */ (event).detail;
+  if (came.length + gone.length) document.querySelectorAll(".threads").forEach((list) => list.dispatchEvent(new Event("stale")));
+});
+
 for (const menu of document.querySelectorAll("[data-menu]")) {
   if (!(menu instanceof HTMLDetailsElement)) continue;
   leaveAsMenu(menu);
@@ -21,6 +53,8 @@ for (const menu of document.querySelectorAll("[data-menu]")) {
     if (field instanceof HTMLInputElement) field.select();
   });
 }
+
+for (const menu of document.querySelectorAll("details.side-menu")) if (menu instanceof HTMLDetailsElement) leaveAsMenu(menu);
 
 const undo = document.querySelector("[data-undo]");
 if (undo) {

@@ -3,19 +3,32 @@
 
 import { sendOnEnter } from "./composer.js";
 import { connectCopy } from "./copy.js";
+import { _ } from "./texts.js";
+
+/** @param {string} words @param {string} label */
+function codeButton(words, label) {
+  const button = document.createElement("button");
+  button.className = "btn";
+  button.type = "button";
+  button.textContent = words;
+  button.setAttribute("aria-label", label);
+  return button;
+}
 
 /** @param {HTMLElement} pre */
 function offerCode(pre) {
   const box = document.createElement("div");
+  const acts = document.createElement("div");
+  const wrap = codeButton(_("Wrap"), _("Wrap long lines"));
+  const copy = codeButton(_("Copy"), _("Copy code"));
   box.className = "code-box";
-  const button = document.createElement("button");
-  button.className = "btn copy";
-  button.type = "button";
-  button.textContent = "Copy";
-  button.setAttribute("aria-label", "Copy code");
+  acts.className = "acts";
+  wrap.setAttribute("aria-pressed", "false");
+  wrap.addEventListener("click", () => wrap.setAttribute("aria-pressed", `${pre.classList.toggle("wrapped")}`));
   pre.replaceWith(box);
-  box.append(pre, button);
-  connectCopy(button, pre, () => pre.textContent ?? "");
+  acts.append(wrap, copy);
+  box.append(pre, acts);
+  connectCopy(copy, pre, () => pre.textContent ?? "");
 }
 
 /** @param {HTMLElement} button */
@@ -29,6 +42,14 @@ function offerMessage(button) {
   });
 }
 
+/** A file that does not go with the message as it is said now. @param {Element} button @param {boolean} isOut */
+function leaveOut(button, isOut) {
+  const chip = /** @type {HTMLElement} */ (button.closest(".chip"));
+  if (isOut) button.closest("form")?.querySelector("textarea")?.focus();
+  chip.hidden = isOut;
+  /** @type {HTMLInputElement} */ (chip.querySelector("input")).disabled = isOut;
+}
+
 /** @param {HTMLDetailsElement} edit */
 function offerEdit(edit) {
   const form = /** @type {HTMLFormElement} */ (edit.querySelector("form"));
@@ -38,15 +59,19 @@ function offerEdit(edit) {
     edit.querySelector("summary")?.focus();
   };
   edit.dataset.editMessage = "ready";
-  sendOnEnter(form, () => Boolean(textarea.value.trim()));
+  form.addEventListener("submit", () => (edit.dataset.editMessage = "sent"));
+  textarea.addEventListener("input", () => (edit.dataset.editMessage = "ready"));
+  sendOnEnter(form, () => Boolean(textarea.value.trim() || form.querySelector("[name=attachments]:enabled")));
   edit.addEventListener("toggle", () => {
     if (!edit.open) return;
     textarea.focus();
     textarea.setSelectionRange(textarea.value.length, textarea.value.length);
   });
   edit.addEventListener("keydown", (event) => event.key === "Escape" && edit.open && leave());
+  for (const button of edit.querySelectorAll("[data-leave-out]")) button.addEventListener("click", () => leaveOut(button, true));
   edit.querySelector("[data-leave]")?.addEventListener("click", () => {
     textarea.value = textarea.defaultValue;
+    edit.querySelectorAll("[data-leave-out]").forEach((button) => leaveOut(button, false));
     leave();
   });
 }
@@ -57,15 +82,10 @@ let wanted = "";
 /** @param {Event} event */
 function leaveVersion(event) {
   const form = event.target instanceof HTMLFormElement && event.target.matches("[data-version]") ? event.target : null;
-  if (event.target instanceof Element && event.target.closest("[data-edit-message]")) wanted = "edited";
   if (form) wanted = `${new FormData(form).get("run")} ${form.querySelector("button")?.getAttribute("aria-label")}`;
 }
 
 function meetVersion() {
-  if (wanted === "edited" && document.activeElement === document.body) {
-    wanted = "";
-    if (!matchMedia("(pointer: coarse)").matches) document.getElementById("say")?.focus();
-  }
   const [run, label] = [wanted.slice(0, 36), wanted.slice(37)];
   const found = run && document.getElementById(`versions-${run}`);
   if (!found) return;
@@ -73,6 +93,22 @@ function meetVersion() {
   const usable = [...found.querySelectorAll("[data-version] button")].filter((button) => button instanceof HTMLButtonElement && !button.disabled);
   const next = usable.find((button) => button.getAttribute("aria-label") === label) ?? usable[0];
   if (next instanceof HTMLElement) next.focus();
+}
+
+/** What was being written in place of a message goes into the box, if another tab has shown another version meanwhile. @param {Node} gone */
+function rescue(gone) {
+  if (!(gone instanceof Element)) return;
+  for (const edit of gone.querySelectorAll("[data-edit-message=ready]")) {
+    const textarea = edit.querySelector("textarea");
+    if (!textarea || textarea.value === textarea.defaultValue || document.getElementById(edit.id)) continue;
+    const words = document.createElement("span");
+    words.dataset.refillComposer = "";
+    words.textContent = textarea.value;
+    document.querySelector("#composer-signal")?.append(words);
+    const told = document.createElement("p");
+    told.textContent = _("The message that you were editing was changed elsewhere. Your words are in the box below.");
+    document.querySelector("#flash")?.replaceChildren(told);
+  }
 }
 
 /** @param {Element} added */
@@ -90,6 +126,7 @@ if (turns) {
   new MutationObserver((changes) => {
     const places = new Set(changes.filter((change) => change.addedNodes.length).map((change) => (change.target instanceof Element ? change.target : null)));
     meetVersion();
+    changes.forEach((change) => change.removedNodes.forEach(rescue));
     for (const place of places) if (place && !place.closest("[id$='-tail'], .code-box")) look(place);
   }).observe(turns, { childList: true, subtree: true });
 }

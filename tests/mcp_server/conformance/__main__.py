@@ -14,13 +14,13 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
 from hitlchat.asgi import application, household  # first of all ours: it makes Django ready
 from hitlchat.management.commands.serve import GracefulServer
-from hitlchat.mcp_server import calling, listing, serving, tokens
-from hitlchat.mcp_server.door import Door
+from hitlchat.mcp_server import calling, listing, server, tokens
+from hitlchat.mcp_server.authentication import Authentication
 from tests.mcp_server.conformance import catalog, contents, tools
 
 
 def manager() -> StreamableHTTPSessionManager:
-    made = serving.manager()
+    made = server.manager()
     enlarge(made.app)
     return made
 
@@ -43,14 +43,14 @@ async def call_tool(ctx: ServerRequestContext[Any], params: types.CallToolReques
     return await tool(ctx, params)
 
 
-door = Door(serving.Serving(manager))
+door = Authentication(server.McpApplication(manager))
 
 
 def with_token(token: str) -> Any:
     shown = (b"authorization", f"Bearer {token}".encode())
 
     async def served(scope: Any, receive: Any, send: Any) -> None:
-        if scope["type"] == "http" and scope["path"] == serving.PATH:
+        if scope["type"] == "http" and scope["path"] == server.PATH:
             household.start()
             await door({**scope, "headers": [*scope["headers"], shown]}, receive, send)
         else:
@@ -63,7 +63,7 @@ def main(port: int) -> None:
     settings.TOOL_SOURCES[catalog.SOURCE] = f"{catalog.__name__}.{catalog.ConformanceSource.__name__}"
     catalog.add_rows()
     bob = get_user_model().objects.get(username="bob")
-    token = tokens.make(bob)
+    token = tokens.make_mcp(bob)
     bob.tokens.update(attended=True)
     GracefulServer(application=with_token(token), endpoints=[f"tcp:{port}:interface=127.0.0.1"]).run()
 

@@ -7,7 +7,7 @@ from hitlchat.base.database import in_db
 from hitlchat.gate.models import HitlMode, Tool, ToolCall
 from hitlchat.gate.sources import ToolResult
 from hitlchat.upstreams.client import Step
-from hitlchat.upstreams.history import progressed
+from hitlchat.upstreams.signals import progressed
 
 SOURCE: Final = "conformance"
 CHANGED: Final = "test_simple_text"

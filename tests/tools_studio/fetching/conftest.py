@@ -12,7 +12,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from hitlchat.outbound.tls import tls
+from hitlchat.outbound.network import tls
 from tests.tools_studio.fetching.shop import Server, Shop
 
 

@@ -7,7 +7,8 @@ from urllib.parse import quote
 import pytest
 
 from tests.tools_studio.fetching.shop import Server, policy, url
-from tools_studio.network import FetchPolicy, fetch
+from tools_studio.network import fetch
+from tools_studio.network.policy import FetchPolicy
 
 SECRETS = {"KEY": "k3y/with+strange=signs", "LOGIN": "shop:pass word", "ODD": "line\nbreak", "EMPTY": ""}
 NO_SUCH = "this tool has no secret {!r}"

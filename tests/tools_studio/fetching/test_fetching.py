@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from tests.tools_studio.fetching.shop import RESPONSE_BYTES, Server, policy, url
-from tools_studio.network import FetchPolicy, fetch
+from tools_studio.network import fetch
+from tools_studio.network.policy import FetchPolicy
 
 
 async def test_a_listed_host_answers_with_status_headers_text_and_json(shop: Server) -> None:

@@ -9,7 +9,8 @@ import pytest
 from httpcore2 import Response
 
 from tests.tools_studio.fetching.shop import RESPONSE_BYTES, Server, policy, url
-from tools_studio.network import FetchPolicy, fetch
+from tools_studio.network import fetch
+from tools_studio.network.policy import FetchPolicy
 from tools_studio.network.wire import answer_of
 
 

@@ -6,26 +6,16 @@ from typing import Any
 
 import pytest
 
-from hitlchat.outbound.addresses import is_local, is_public
 from tests.tools_studio.fetching.shop import Server, url
 from tools_studio.capabilities import Fetch
-from tools_studio.network import FetchPolicy, fetch
-from tools_studio.network.policy import parse, place_of
+from tools_studio.network import fetch
+from tools_studio.network.policy import FetchPolicy, parse, place_of
 
 PUBLIC = FetchPolicy(mode="public")
 OPEN = FetchPolicy(mode="open")
 
-INNER = [
-    "0.0.0.0", "0.1.2.3", "10.0.0.1", "100.64.0.1", "100.100.100.200", "127.0.0.1", "127.255.255.254",
-    "169.254.169.254", "169.254.0.23", "172.16.0.1", "172.31.255.255", "192.0.0.1", "192.0.0.192", "192.0.2.1",
-    "192.88.99.1", "192.168.1.1", "198.18.0.1", "198.51.100.1", "203.0.113.1", "224.0.0.1", "239.255.255.250",
-    "240.0.0.1", "255.255.255.255", "168.63.129.16",
-    "::", "::1", "::127.0.0.1", "::ffff:127.0.0.1", "::ffff:10.0.0.1", "::ffff:8.8.8.8", "::ffff:0:8.8.8.8",
-    "64:ff9b::7f00:1", "64:ff9b::a9fe:a9fe", "64:ff9b::a00:1", "64:ff9b:1::808:808", "100::1", "2001::1",
-    "2001:0:4136:e378:8000:63bf:3fff:fdd2", "2001:10::1", "2001:20::1", "2001:db8::1", "2002:7f00:1::",
-    "2002:808:808::1", "3fff::1", "5f00::1", "fc00::1", "fd00:ec2::254", "fd20:ce::254", "fe80::1", "fec0::1",
-    "ff02::1",
-]  # fmt: skip
+# One of each kind: tests/outbound/test_addresses.py has the table.
+INNER = ["127.0.0.1", "10.0.0.1", "169.254.169.254", "168.63.129.16", "::ffff:10.0.0.1", "fd00:ec2::254", "fe80::1"]
 
 
 @pytest.mark.parametrize("address", INNER)
@@ -44,14 +34,6 @@ async def test_no_address_inside_can_be_asked_by_its_number(granted: FetchPolicy
         await fetch(granted, f"https://{host}/")
 
 
-@pytest.mark.parametrize(
-    "address", ["8.8.8.8", "93.184.216.34", "192.0.1.1", "2606:4700::1111", "2a00:1450::1", "64:ff9b::808:808"]
-)
-def test_addresses_of_the_internet_are_public(address: str) -> None:
-    assert is_public(ip_address(address))
-    assert not is_local(ip_address(address))
-
-
 @pytest.mark.parametrize("name", ["localhost", "intranet", "router", "x.localhost"])
 @pytest.mark.parametrize("granted", [PUBLIC, OPEN], ids=["public", "open"])
 async def test_a_local_name_leads_inside_only_if_it_was_named(
@@ -62,9 +44,7 @@ async def test_a_local_name_leads_inside_only_if_it_was_named(
         await fetch(granted, f"https://{name}/")
 
 
-@pytest.mark.parametrize(
-    "name", ["metadata", "metadata.google.internal", "METADATA.goog", "instance-data.ec2.internal", "rancher-metadata"]
-)
+@pytest.mark.parametrize("name", ["metadata", "METADATA.goog"])
 @pytest.mark.parametrize("granted", [PUBLIC, OPEN], ids=["public", "open"])
 async def test_where_clouds_keep_their_keys_nobody_looks_up(
     answers: Callable[..., list[str]], granted: FetchPolicy, name: str

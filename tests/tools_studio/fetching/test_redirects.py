@@ -8,7 +8,8 @@ import pytest
 
 from tests.tools_studio.fetching.conftest import serving
 from tests.tools_studio.fetching.shop import Server, policy, url
-from tools_studio.network import FetchPolicy, fetch
+from tools_studio.network import fetch
+from tools_studio.network.policy import FetchPolicy
 
 
 @pytest.fixture

@@ -10,9 +10,9 @@ from jsonschema import validate
 from hitlchat.gate import prompt
 from tests.tools_studio.library.answers import ANSWERS
 from tests.tools_studio.library.world import World, result
-from tools_studio import risk
+from tools_studio import inspection, risk
 from tools_studio.capabilities import parse
-from tools_studio.language import checking
+from tools_studio.language import signature
 from tools_studio.language.signature import read
 from tools_studio.library.catalogue import TOOLS, ShippedTool
 from tools_studio.models import Category
@@ -55,7 +55,7 @@ def test_every_argument_is_described_and_the_first_line_says_what_it_does(tool: 
 def test_it_declares_its_powers_in_their_one_spelling_and_the_editor_has_nothing_to_say(tool: ShippedTool) -> None:
     granted = parse(tool.capabilities)
     assert granted.as_json() == tool.capabilities
-    assert asyncio.run(checking.problems(tool.source, granted)) == []
+    assert asyncio.run(inspection.problems(tool.source, granted)) == []
 
 
 @every_tool
@@ -84,8 +84,8 @@ def test_it_has_its_place(tool: ShippedTool) -> None:
 @every_tool
 def test_its_preview_takes_what_it_takes_and_shows_a_text_or_a_table(tool: ShippedTool, furnished: World) -> None:
     source = tool.source
-    checking.check(source, read(source))
-    if checking.find(source) is not None:
+    signature.check_preview(source, read(source))
+    if signature.preview_of(source) is not None:
         shown: Any = result(furnished.look(tool.name, **tool.example))
         assert shown
         assert isinstance(shown, str) or {type(value) for value in shown.values()} == {str}
@@ -94,7 +94,7 @@ def test_its_preview_takes_what_it_takes_and_shows_a_text_or_a_table(tool: Shipp
 def test_whatever_changes_something_outside_has_a_preview() -> None:
     read_only = {"list_files", "read_file", "search_files", "sign_text", *ONLY_READ_THEIR_STORE}
     changing = {tool.name for tool in TOOLS if tool.hitl_mode == "REQUIRED" and tool.group != "web"} - read_only
-    assert changing == {tool.name for tool in TOOLS if checking.find(tool.source)}
+    assert changing == {tool.name for tool in TOOLS if signature.preview_of(tool.source)}
 
 
 @pytest.mark.parametrize("tool", [tool for tool in TOOLS if "fetch" in tool.capabilities], ids=lambda tool: tool.name)

@@ -18,11 +18,11 @@ from hitlchat.gate.submit import CallRequest, submit
 from tests.conftest import MakeTool, caller, signed_in
 from tests.tools_studio.calling import call, preview
 from tools_studio import authoring
-from tools_studio.drafts import AuthoringError, draft_of
 from tools_studio.library import record
 from tools_studio.library.catalogue import TOOLS, ShippedTool
 from tools_studio.library.install import install
 from tools_studio.models import Script, Shipment, StoreEntry
+from tools_studio.spec import AuthoringError, draft_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 Ship = Callable[..., int]

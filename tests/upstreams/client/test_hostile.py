@@ -5,10 +5,14 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
+import anyio
 import pytest
+from mcp.shared.message import SessionMessage
 
+from hitlchat.secrets.masking import Mask
 from hitlchat.upstreams.client import (
     Answer,
     Limits,
@@ -24,9 +28,12 @@ from hitlchat.upstreams.client import (
     Unreadable,
     try_connect,
 )
+from hitlchat.upstreams.client.link import Link
+from hitlchat.upstreams.client.stdio import GARBAGE_AT_ONCE, _Pipes, child
 from tests.upstreams.client.upstreams import QUICK, SURROUNDINGS, Seen, honest, hostile, until, up
 
 KEY = "sk-very-secret-0123456789"
+AT_MOST = 60  # seconds
 BRIEF = Timeouts(connect=5, listing=2, call=5, question=2, health=2, close=2, settle=0.1)
 
 
@@ -205,6 +212,22 @@ async def test_a_noisy_server_is_still_of_use_and_harms_nobody(habit: str, pool:
     assert all(len(note) <= 600 for note in notes)
 
 
+async def test_others_have_their_turn_while_a_chunk_of_garbage_is_looked_at() -> None:
+    program = "import sys, time; print('garbage\\n' * 5_000, flush=True); time.sleep(600)"
+    spec = ServerSpec("noisy", "stdio", command=sys.executable, args=("-c", program), timeouts=QUICK)
+    incoming, outgoing = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    looked_at = [0]
+    async with outgoing, child(spec) as started:
+        pipes = _Pipes(Link(spec, Mask([])), started)
+        reading = asyncio.create_task(pipes.read(incoming))
+        async with asyncio.timeout(AT_MOST):
+            while looked_at[-1] < 5_000:
+                await asyncio.sleep(0)
+                looked_at.append(pipes._garbage_lines)
+        reading.cancel()
+    assert max(later - earlier for earlier, later in pairwise(looked_at)) <= GARBAGE_AT_ONCE
+
+
 @pytest.mark.parametrize(
     "habit, words",
     [
@@ -266,7 +289,7 @@ async def test_the_list_of_tools_ends_somewhere(habit: str, count: int, words: s
 async def test_of_two_tools_with_one_name_the_first_counts_and_both_are_told() -> None:
     listing = (await try_connect(hostile("twins"), SURROUNDINGS)).listing
     assert listing is not None
-    assert [tool.description for tool in listing.tools] == ["the first"]
+    assert [tool.definition["description"] for tool in listing.tools] == ["the first"]
     assert listing.repeated == ("fine",)
 
 
@@ -274,10 +297,10 @@ async def test_odd_tools_are_told_as_they_are() -> None:
     listing = (await try_connect(hostile("odd"), SURROUNDINGS)).listing
     assert listing is not None
     recursive, broken = listing.tools
-    assert recursive.title == "<script>alert(1)</script>\x1b[31m"
-    assert recursive.annotations == {"readOnlyHint": True, "title": "harmless"}
+    assert recursive.definition["title"] == "<script>alert(1)</script>\x1b[31m"
+    assert recursive.definition["annotations"] == {"readOnlyHint": True, "title": "harmless"}
     assert recursive.definition["inputSchema"]["properties"] == {"a": {"$ref": "#"}}
-    assert broken.input_schema["properties"]["a"]["pattern"] == "("
+    assert broken.definition["inputSchema"]["properties"]["a"]["pattern"] == "("
 
 
 async def test_a_list_that_changes_all_the_time_is_read_less_and_less_often(pool: Pool, seen: Seen) -> None:
@@ -287,7 +310,7 @@ async def test_a_list_that_changes_all_the_time_is_read_less_and_less_often(pool
     began, count = time.monotonic(), len(seen.listings)
     await until(lambda: time.monotonic() - began > 2, "time passes")
     assert len(seen.listings) - count <= 4
-    descriptions = [listing.tools[0].description for _, listing in seen.listings]
+    descriptions = [listing.tools[0].definition["description"] for _, listing in seen.listings]
     assert len(set(descriptions)) == len(descriptions)
 
 

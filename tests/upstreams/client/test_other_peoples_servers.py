@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from hitlchat.upstreams.client import Answer, Pool, Reply, ServerSpec, Step
-from hitlchat.upstreams.client.elicitation import Question
-from tests.upstreams.client.upstreams import QUICK, Program, at, free_port, up
+from hitlchat.upstreams.client.link import Question
+from tests.ports import free_port
+from tests.upstreams.client.upstreams import QUICK, Program, at, up
 
 NPM = Path(os.environ.get("TEST_NPM_SERVERS") or Path(sys.prefix) / "npm") / "node_modules" / "@modelcontextprotocol"
 REQUIRED = bool(os.environ.get("TEST_REQUIRE_SERVICES"))

@@ -9,11 +9,9 @@ from mcp_types import CallToolResult
 
 from hitlchat.secrets.masking import Mask
 from hitlchat.upstreams.client import Limits, ServerSpec
-from hitlchat.upstreams.client.child import KEPT_ENDS, Lines, TooLong
-from hitlchat.upstreams.client.exchange import short
-from hitlchat.upstreams.client.link import MOST_NOTES, Notes
+from hitlchat.upstreams.client.link import MOST_NOTES, Notes, Pace, short
 from hitlchat.upstreams.client.results import answer, complaint
-from hitlchat.upstreams.client.tap import Pace
+from hitlchat.upstreams.client.stdio import KEPT_ENDS, Lines, TooLong
 
 URL = "https://example.com/mcp"
 

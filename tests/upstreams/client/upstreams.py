@@ -13,17 +13,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from hitlchat.outbound import addresses
-from hitlchat.secrets.masking import Mask
 from hitlchat.upstreams.client import Listing, Pool, ServerSpec, Status, Surroundings, Timeouts
 from tests import forks
+from tests.ports import free_port
 
 FOLDER: Final = Path(__file__).resolve().parent.parent
 HONEST: Final = FOLDER / "honest_server.py"
 HOSTILE: Final = FOLDER / "hostile_server.py"
 START_SECONDS: Final = 20.0
 
-SURROUNDINGS: Final = Surroundings(addresses, Mask, allow_stdio=True, version="test")
+SURROUNDINGS: Final = Surroundings(allow_stdio=True)
 QUICK: Final = Timeouts(connect=15, listing=10, call=10, question=5, health_every=30, health=3, close=3, settle=0.1)
 
 
@@ -44,12 +43,6 @@ def at(url: str, name: str = "honest", **fields: Any) -> ServerSpec:
     fields.setdefault("timeouts", QUICK)
     transport = "sse" if url.endswith("/sse") else "http"
     return ServerSpec(name, transport, url=url, **{"allow_private": True, **fields})  # type: ignore[arg-type]
-
-
-def free_port() -> int:
-    with closing(socket.socket()) as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
 
 
 @dataclass

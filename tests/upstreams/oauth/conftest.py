@@ -7,8 +7,8 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from hitlchat.upstreams import servers
-from hitlchat.upstreams.drafts import ServerDraft
 from hitlchat.upstreams.models import UpstreamServer
+from hitlchat.upstreams.server_draft import ServerDraft
 from tests.conftest import signed_in
 from tests.upstreams.oauth.guarded import Guarded, guarded_server
 

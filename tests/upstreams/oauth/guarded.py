@@ -32,7 +32,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from tests.upstreams.client.upstreams import free_port
+from tests.ports import free_port
 
 START_SECONDS = 20.0
 SCOPES = ["notes.read", "notes.write", "admin", "offline_access"]

@@ -11,8 +11,8 @@ from django.utils import timezone
 from starlette.responses import JSONResponse
 
 from hitlchat.upstreams import servers
-from hitlchat.upstreams.drafts import ServerDraft
 from hitlchat.upstreams.models import SignIn, SignInAttempt, UpstreamServer
+from hitlchat.upstreams.server_draft import ServerDraft
 from tests.conftest import signed_in
 from tests.upstreams.oauth.conftest import browser_of
 from tests.upstreams.oauth.guarded import Guarded

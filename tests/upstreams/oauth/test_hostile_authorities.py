@@ -13,10 +13,9 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from hitlchat.upstreams import servers
-from hitlchat.upstreams.drafts import ServerDraft
 from hitlchat.upstreams.models import SignIn, UpstreamServer
-from hitlchat.upstreams.oauth.discovery import Bounds, NotPossible
-from hitlchat.upstreams.values import Value
+from hitlchat.upstreams.oauth.authority import Bounds, NotPossible
+from hitlchat.upstreams.server_draft import ServerDraft, Value
 from tests.conftest import signed_in
 from tests.upstreams.oauth.guarded import Guarded
 from tests.upstreams.oauth.journeys import HOST, begin, kept, link, query, sign_in

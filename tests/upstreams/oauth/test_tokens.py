@@ -14,12 +14,12 @@ from starlette.responses import JSONResponse, Response
 from hitlchat.base.database import in_db
 from hitlchat.gate.models import Tool, ToolCall
 from hitlchat.gate.status import Status
-from hitlchat.upstreams import reaching, servers
+from hitlchat.upstreams import endpoint, servers
 from hitlchat.upstreams.client import NoToken
-from hitlchat.upstreams.drafts import ServerDraft
 from hitlchat.upstreams.models import ServerState, SignIn, UpstreamServer, origin_of
-from hitlchat.upstreams.oauth.discovery import bounds_of
-from hitlchat.upstreams.oauth.refresh import Holder
+from hitlchat.upstreams.oauth.authority import bounds_of
+from hitlchat.upstreams.oauth.tokens import Holder
+from hitlchat.upstreams.server_draft import ServerDraft
 from tests.conftest import signed_in
 from tests.gate.asking import fresh
 from tests.upstreams.oauth import journeys
@@ -81,14 +81,14 @@ async def test_a_token_that_the_server_does_not_take_any_more_is_renewed_and_the
     alice: User, server: UpstreamServer, guarded: Guarded, browser: Client, serving: None
 ) -> None:
     tool = await exposed(alice, browser, server)
-    identity = await in_db(reaching.identity_of)(server)
+    identity = await in_db(endpoint.identity_of)(server)
     guarded.end_access()
     call = await called(alice, tool, "again")
     assert (call.status, guarded.calls, guarded.refreshes) == (Status.SUCCEEDED, ["again"], 1)
     assert call.result is not None
     assert "access-" not in call.result["result"]
     assert "refresh-" not in call.result["result"]
-    assert await in_db(reaching.identity_of)(server) == identity
+    assert await in_db(endpoint.identity_of)(server) == identity
     assert (await in_db(kept)(server)).generation == 2
 
 
@@ -255,6 +255,6 @@ async def test_the_rights_count_for_the_risk(
     page = await in_db(journeys.begin)(browser, changed="1", scopes="notes.read admin")
     assert "far-reaching" in page.content.decode()
     await in_db(journeys.back)(browser, journeys.there(journeys.link(page)))
-    facts = await in_db(reaching.facts_of)(server, writes=True)
+    facts = await in_db(endpoint.facts_of)(server, writes=True)
     assert (facts.auth, facts.scopes) == ("oauth", ("notes.read", "admin"))
-    assert await in_db(reaching.secret_names)(server) == [f"the sign-in at 127.0.0.1:{guarded.port}"]
+    assert await in_db(endpoint.secret_names)(server) == [f"the sign-in at 127.0.0.1:{guarded.port}"]

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any, Final
 
-from hitlchat.upstreams.risk.offered import Offered
+from hitlchat.upstreams.risk.fingerprint import Offered
 
 _FILE: Final = Path(__file__).with_name("catalogues.json")
 CATALOGUES: Final[dict[str, list[Any]]] = json.loads(_FILE.read_text(encoding="utf-8"))

@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hitlchat.base import canonical
-from hitlchat.upstreams.risk.difference import difference
-from hitlchat.upstreams.risk.offered import PROFILE, Connection, Offered, Unusable, pin
+from hitlchat.upstreams.risk.fingerprint import PROFILE, Connection, Offered, Unusable, difference, pin
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "fingerprint.md"
 HTTP = Connection("http", url="https://rates.example.com/mcp")

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from hitlchat.base.expressions import LONGEST, MOST_PATTERNS, compiled
 from hitlchat.gate.schema import BadArguments, validate
 from hitlchat.upstreams.risk import limits
+from hitlchat.upstreams.risk.fingerprint import Offered
 from hitlchat.upstreams.risk.limits import checkable, left_to_the_server, linear, problems
-from hitlchat.upstreams.risk.offered import Offered
 from tests.upstreams.risk.catalogues import REAL, name
 
 Schema = dict[str, Any]

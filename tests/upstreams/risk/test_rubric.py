@@ -7,10 +7,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hitlchat.upstreams.risk import tool
-from hitlchat.upstreams.risk.offered import Offered
-from hitlchat.upstreams.risk.server import Assessment, Floor, ServerFacts, Signal, assess_server, reach
-from hitlchat.upstreams.risk.tool import HINTS, assess_tool, compose, says_it_writes
+from hitlchat.upstreams.risk import rubric
+from hitlchat.upstreams.risk.fingerprint import Offered
+from hitlchat.upstreams.risk.rubric import (
+    HINTS,
+    Assessment,
+    Floor,
+    ServerFacts,
+    Signal,
+    assess_server,
+    assess_tool,
+    compose,
+    reach,
+    says_it_writes,
+)
 from tests.upstreams.risk.catalogues import REAL, name
 
 SAFE = ServerFacts("stdio", trust="vendor", writes=False, documented=True)
@@ -115,10 +125,6 @@ def test_a_tool_is_judged(tool: Offered, server: ServerFacts, score: int, level:
     assert all(reason.endswith((".", ").")) for reason in found.reasons)
 
 
-def test_a_person_may_vouch_that_it_only_reads() -> None:
-    assert assess_tool(TOOL, SAFE, vouched_read_only=True).level == 1
-
-
 FACTS = st.builds(
     ServerFacts,
     st.sampled_from(["http", "sse", "stdio"]),
@@ -156,23 +162,23 @@ REVERSIBLE = ["list_deleted_files", "undelete", "removed_items", "dropbox_list",
 
 @pytest.mark.parametrize("named", IRREVERSIBLE)
 def test_a_verb_that_cannot_be_undone_is_found_in_any_spelling(named: str) -> None:
-    assert tool.irreversible(named)
+    assert rubric.irreversible(named)
 
 
 @pytest.mark.parametrize("named", REVERSIBLE)
 def test_a_name_that_only_contains_such_letters_is_not_taken_for_one(named: str) -> None:
-    assert tool.irreversible(named) is None
+    assert rubric.irreversible(named) is None
 
 
 @pytest.mark.parametrize("named", ["exec", "executeQuery", "run_command", "runSQL", "bash", "python_eval", "sudo-do"])
 def test_a_name_that_runs_code_is_found(named: str) -> None:
-    assert tool.executes(named)
+    assert rubric.executes(named)
 
 
 @pytest.mark.parametrize("named", ["get_post", "slack_list_messages", "read_email", "search_orders", "convert"])
 def test_a_name_that_begins_with_a_verb_of_reading_writes_nothing(named: str) -> None:
-    assert not tool.writes(named)
-    assert not tool.executes(named)
+    assert not rubric.writes(named)
+    assert not rubric.executes(named)
 
 
 # -- Both together ----------------------------------------------------------------------------------------------------
@@ -212,13 +218,6 @@ def test_approval_takes_nothing_off_where_the_scan_trips() -> None:
     found = compose(scored(3), scored(0), gated=True, poisoned=True)
     assert (found.inherent, found.effective) == (4, 4)
     assert "suspicious" in found.reasons[-1]
-
-
-def test_the_ceiling_is_held_against_the_level_without_approval() -> None:
-    found = compose(scored(3), scored(0), gated=True, poisoned=False)
-    assert found.effective == 3
-    assert not found.within(3)
-    assert found.within(4)
 
 
 def test_the_reasons_say_whose_they_are() -> None:

@@ -1,0 +1,92 @@
+"""Preferences of a browser: its theme, and the language of pages.
+
+The language is chosen in the browser, set for the installation, or the first that the browser accepts.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from django.conf import settings
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest
+from django.shortcuts import redirect
+from django.utils import translation
+from django.utils.translation import gettext_lazy as _
+from django.utils.translation.trans_real import parse_accept_lang_header
+from django.views.decorators.http import require_POST
+
+Handler = Callable[[HttpRequest], HttpResponse]
+
+# Read by programs, in the words of the record; a page that asks for a person says so.
+FOR_PROGRAMS: Final = ("/api/", "/metrics")
+PAGE_HEADER: Final = "Hitlchat-Page"
+
+
+def of_browser(cookies: Mapping[str, str], accepts: str) -> str:
+    """Return the language that a browser is shown, by its cookies and its `Accept-Language`."""
+    chosen = cookies.get(settings.LANGUAGE_COOKIE_NAME, "")
+    for wanted in (chosen, settings.HITL_LANGUAGE, *(each for each, _weight in parse_accept_lang_header(accepts))):
+        known = wanted.split("-")[0].lower()
+        if known in dict(settings.LANGUAGES):
+            return known
+    return settings.LANGUAGE_CODE
+
+
+def of_socket(scope: Mapping[str, Any]) -> str:
+    """Return the language of the browser that opened a websocket."""
+    return of_browser(scope["cookies"], dict(scope["headers"]).get(b"accept-language", b"").decode("latin-1"))
+
+
+def of_request(request: HttpRequest) -> str:
+    """Return the language of the answer to a request."""
+    if request.path.startswith(FOR_PROGRAMS) and PAGE_HEADER not in request.headers:
+        return settings.LANGUAGE_CODE
+    return of_browser(request.COOKIES, request.headers.get("Accept-Language", ""))
+
+
+def page_language(get_response: Handler) -> Handler:
+    """Draw each answer in its language, and give that up with it: the thread's next one may be another person's."""
+
+    def middleware(request: HttpRequest) -> HttpResponse:
+        with translation.override(of_request(request)):
+            return get_response(request)
+
+    return middleware
+
+
+THEME: Final = "hitlchat_theme"
+THEMES: Final = {"system": _("As the system has it"), "light": _("Light"), "dark": _("Dark")}
+LANGUAGES: Final = {"browser": _("As the browser asks"), **dict(settings.LANGUAGES)}
+A_YEAR: Final = 365 * 86400
+
+
+def theme(request: HttpRequest) -> str:
+    """Return the theme that this browser is to show: `light`, `dark`, or empty for that of the system."""
+    chosen = request.COOKIES.get(THEME, "")
+    return chosen if chosen in ("light", "dark") else ""
+
+
+def chosen_language(request: HttpRequest) -> str:
+    """Return what was chosen in this browser: a language, or `browser`."""
+    chosen = request.COOKIES.get(settings.LANGUAGE_COOKIE_NAME, "")
+    return chosen if chosen in LANGUAGES else "browser"
+
+
+CHOICES: Final[dict[str, tuple[str, Mapping[str, object]]]] = {
+    "theme": (THEME, THEMES),
+    "language": (settings.LANGUAGE_COOKIE_NAME, LANGUAGES),
+}
+
+
+@login_required
+@require_POST
+def choose(request: HttpRequest, what: str) -> HttpResponse:
+    """Keep the theme or the language for this browser."""
+    cookie, known = CHOICES[what]
+    chosen = request.POST.get(what, "")
+    if chosen not in known:
+        *others, last = known
+        return HttpResponseBadRequest(f"{what}: expected {', '.join(others)} or {last}.", content_type="text/plain")
+    response = redirect("people:account")
+    response.set_cookie(cookie, chosen, max_age=A_YEAR, secure=request.is_secure(), httponly=True, samesite="Lax")
+    return response

@@ -1,0 +1,354 @@
+"""Agent tools as authors keep them: what they say of one, what may be wrong with it, and every change.
+
+Whatever an agent is told, may use and asks is in the definition of its tool: a change withdraws what waits, and no yes
+or grant from before it counts.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from django.contrib.auth.models import User
+from django.core.exceptions import ValidationError
+from django.db import IntegrityError, transaction
+from django.db.models import QuerySet
+from django.utils.translation import gettext_noop
+
+from hitlchat.accounts.roles import may_administer, may_author
+from hitlchat.agent import limits, routes
+from hitlchat.agent.endpoints import ENVIRONMENT
+from hitlchat.agent.models import AgentTool, ModelEndpoint
+from hitlchat.base import canonical
+from hitlchat.base.canonical import storable
+from hitlchat.base.problems import Forbidden, Invalid, NotFound
+from hitlchat.base.sentences import translatable
+from hitlchat.gate import loosening, prompt, stopping, tools
+from hitlchat.gate.actor import Actor
+from hitlchat.gate.loosening import Guard
+from hitlchat.gate.models import LONGEST_DEADLINE, TOOL_NAME, HitlMode, Tool
+from hitlchat.gate.oversight import HIGHEST_RISK
+from hitlchat.gate.tools import AGENT
+
+# The one argument of an agent.
+TASK: Final = "task"
+LONGEST_TASK: Final = 20_000
+INPUT_SCHEMA: Final[dict[str, Any]] = {
+    "type": "object",
+    "properties": {
+        TASK: {
+            "type": "string",
+            "minLength": 1,
+            "maxLength": LONGEST_TASK,
+            "description": "What the agent is to do, with all that it needs to know: it reads nothing else of this "
+            "conversation.",
+        }
+    },
+    "required": [TASK],
+    "additionalProperties": False,
+}
+ORIGIN: Final = gettext_noop("An agent: what it calls is judged and asked about by itself.")
+DEFAULT_PROMPT: Final = "Have the agent {toolName} work on “{args.task}”"
+LONGEST: Final = {
+    "title": 120,
+    "description": 4000,
+    "instructions": 10_000,
+    "prompt_template": 500,
+    "condition": 2000,
+    "model": 200,
+}
+MOST_TOOLS: Final = 200
+MOST_TOKENS: Final = 1_000_000_000
+USUAL_RISK: Final = 2
+
+
+class BadAgent(Invalid):
+    """The agent cannot be so; `errors` says by field what was expected, and nothing was changed."""
+
+
+class NameTaken(BadAgent):
+    """Refused: another tool has the name."""
+
+    status = 409
+
+    def __init__(self) -> None:
+        super().__init__({"name": gettext_noop("There is a tool of this name already.")})
+
+
+class OnlyAuthors(Forbidden):
+    """Whoever sets up agents may write tools, and is a person."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            gettext_noop("Only people who may write tools set up agents: sign in, or use an approver token.")
+        )
+
+
+@dataclass(frozen=True)
+class Draft:
+    """An agent as its author has it. `endpoint` None: it asks the model of the conversation that calls it."""
+
+    name: str
+    instructions: str = ""
+    title: str = ""
+    description: str = ""
+    tools: tuple[str, ...] = ()
+    endpoint: str | None = None
+    model: str = ""
+    max_turns: int | None = None
+    max_tokens: int | None = None
+    hitl_mode: str = HitlMode.REQUIRED.value
+    condition: str = ""
+    prompt_template: str = ""
+    deadline_seconds: int | None = None
+    signed_in_only: bool = False
+    risk_level: int = USUAL_RISK
+    published: bool = False
+
+
+FIELDS: Final = tuple(Draft.__dataclass_fields__)
+# Those of them that the gate's row has as they are.
+_PLAIN: Final = (
+    *("name", "title", "description", "hitl_mode", "condition", "prompt_template", "deadline_seconds"),
+    *("signed_in_only", "risk_level", "published"),
+)
+
+
+def standing() -> QuerySet[AgentTool]:
+    """Return all agents by name, with their tools and endpoints."""
+    return AgentTool.objects.select_related("tool", "endpoint").order_by("tool__name")
+
+
+def allowed(agent: AgentTool) -> list[str]:
+    """Return the names of the tools that the agent may use: the one place that says it."""
+    return list(agent.tools)
+
+
+def draft_of(agent: AgentTool) -> Draft:
+    """Return the agent as it is, to be changed."""
+    plain = {name: getattr(agent.tool, name) for name in _PLAIN}
+    return Draft(
+        **plain,
+        instructions=agent.instructions,
+        tools=tuple(agent.tools),
+        endpoint=endpoint_name(agent),
+        model=agent.model,
+        max_turns=agent.max_turns,
+        max_tokens=agent.max_tokens,
+    )
+
+
+def endpoint_name(agent: AgentTool) -> str | None:
+    """Return the name of the endpoint that it asks; None: that of whoever calls it."""
+    if not agent.own_model:
+        return None
+    return ENVIRONMENT if agent.endpoint is None else agent.endpoint.name
+
+
+def definition_hash(agent: AgentTool) -> str:
+    """Hash everything that makes the agent do what it does, or that a model is told of it."""
+    return canonical.sha256(
+        {
+            "source": AGENT,
+            "name": agent.tool.name,
+            "description": agent.tool.description,
+            "input": agent.tool.input_schema,
+            "instructions": agent.instructions,
+            "tools": agent.tools,
+            "model": [agent.own_model, str(agent.endpoint_id), agent.model],
+            "limits": [agent.max_turns, agent.max_tokens],
+        }
+    )
+
+
+# -- What may be wrong -------------------------------------------------------------------------------------------------
+
+
+def problems(draft: Draft) -> dict[str, str]:
+    """Return all that is wrong with the draft, a sentence for each field."""
+    found: dict[str, str] = {}
+    for field, said in (*_of_texts(draft), *_of_tools(draft), *_of_model(draft), *_of_gate(draft), *_of_limits(draft)):
+        found.setdefault(field, said)
+    return found
+
+
+def _of_texts(draft: Draft) -> Iterator[tuple[str, str]]:
+    try:
+        TOOL_NAME(draft.name)
+    except ValidationError as error:
+        yield "name", error.messages[0]
+    for name, most in LONGEST.items():
+        text = getattr(draft, name)
+        if len(text) > most:
+            yield name, translatable(f"At most {most:,} characters, not {len(text):,}.")
+        elif storable(text) != text:
+            yield name, gettext_noop("It contains a character that cannot be kept, such as U+0000.")
+    if not draft.instructions.strip():
+        yield "instructions", gettext_noop("Say what the agent is to do, and how.")
+    if not draft.description.strip():
+        yield "description", gettext_noop("Say what it is good for: models read it to know when to call it.")
+
+
+def _of_tools(draft: Draft) -> Iterator[tuple[str, str]]:
+    if len(draft.tools) > MOST_TOOLS:
+        yield "tools", translatable(f"Expected at most {MOST_TOOLS} tools.")
+        return
+    if draft.name in draft.tools:
+        yield "tools", gettext_noop("An agent cannot call itself.")
+    there = set(tools.listed().filter(name__in=draft.tools).values_list("name", flat=True))
+    if missing := next((name for name in draft.tools if name not in there and name != draft.name), None):
+        yield "tools", translatable(f"There is no tool named {missing[:64]!r}.")
+
+
+def _of_model(draft: Draft) -> Iterator[tuple[str, str]]:
+    if draft.endpoint is None:
+        if draft.model:
+            yield "model", gettext_noop("Choose an endpoint for it, or leave it empty.")
+        return
+    try:
+        routes.columns(draft.endpoint, draft.model)
+    except routes.NotOffered as error:
+        yield from error.errors.items()
+
+
+def _of_gate(draft: Draft) -> Iterator[tuple[str, str]]:
+    if draft.hitl_mode not in HitlMode.values:
+        yield "hitl_mode", f"Expected one of {', '.join(HitlMode.values)}."
+    if not 0 <= draft.risk_level <= HIGHEST_RISK:
+        yield "risk_level", translatable(f"Expected a level from 0 to {HIGHEST_RISK}.")
+    if draft.deadline_seconds is not None and not 1 <= draft.deadline_seconds <= LONGEST_DEADLINE:
+        yield "deadline_seconds", gettext_noop("Expected 1 second to 30 days.")
+    try:
+        prompt.check(draft.prompt_template, INPUT_SCHEMA["properties"])
+    except prompt.BadTemplate as error:
+        yield "prompt_template", str(error)
+
+
+def _of_limits(draft: Draft) -> Iterator[tuple[str, str]]:
+    for name, most in (("max_turns", limits.MOST_TURNS), ("max_tokens", MOST_TOKENS)):
+        value = getattr(draft, name)
+        if value is not None and not 1 <= value <= most:
+            yield name, translatable(f"Expected a whole number from 1 to {most:,}.")
+
+
+# -- Changes -----------------------------------------------------------------------------------------------------------
+
+
+def create(draft: Draft, actor: Actor) -> AgentTool:
+    """Add an agent tool; on record. Under a name that another tool had it asks at least as much as that one.
+
+    Raises: BadAgent, NameTaken, OnlyAuthors.
+    """
+    _require(actor)
+    agent = _made(draft, Tool(), actor)
+    try:
+        with transaction.atomic():
+            tools.add(agent.tool, actor)
+            agent.save(force_insert=True)
+    except IntegrityError as error:
+        raise NameTaken from error
+    return agent
+
+
+def change(name: str, draft: Draft, actor: Actor, *, confirmed: bool = False) -> AgentTool:
+    """Change an agent; on record. What waits about what it was is withdrawn.
+
+    `confirmed`: a person said that it may ask less. Raises: BadAgent, NameTaken, OnlyAuthors, NotFound, NotConfirmed.
+    """
+    _require(actor)
+    try:
+        with transaction.atomic():
+            before = _locked(name)
+            agent = _made(draft, before.tool, actor)
+            guard = Guard(draft.hitl_mode, draft.condition, draft.signed_in_only)
+            loosening.check(before.tool.name, loosening.guard_of(before.tool), guard, confirmed=confirmed)
+            tools.change(before.pk, _columns(agent.tool), actor)
+            agent.save(force_update=True)
+            _withdraw(before.tool, agent.tool, actor)
+    except IntegrityError as error:
+        raise NameTaken from error
+    return standing().get(pk=before.pk)
+
+
+def remove(name: str, actor: Actor) -> None:
+    """Delete an agent; on record. What waits for an answer is withdrawn, and what works already goes on.
+
+    Raises: NotFound, OnlyAuthors.
+    """
+    _require(actor)
+    with transaction.atomic():
+        agent = _locked(name)
+        stopping.withdraw_tool(agent.pk, actor=actor, why=gettext_noop("the agent was deleted"))
+        tools.remove([agent.tool], actor)
+
+
+def _require(actor: Actor) -> User:
+    user = User.objects.filter(pk=actor.user_id).first() if actor.is_person and actor.user_id is not None else None
+    if user is None or not may_author(user):
+        raise OnlyAuthors
+    return user
+
+
+def _locked(name: str) -> AgentTool:
+    found = Tool.objects.select_for_update(of=("self",)).filter(name=name, source=AGENT).first()
+    agent = standing().filter(pk=found.pk).first() if found is not None else None
+    if agent is None:
+        raise NotFound(gettext_noop("There is no agent of this name."))
+    return agent
+
+
+def _made(draft: Draft, before: Tool, actor: Actor) -> AgentTool:
+    """Return the agent that the draft describes, on the row of `before`, not stored yet. Raises: BadAgent."""
+    errors = problems(draft)
+    if (
+        draft.risk_level >= HIGHEST_RISK
+        and draft.hitl_mode != HitlMode.REQUIRED
+        and not may_administer(_require(actor))
+    ):
+        errors |= {"hitl_mode": gettext_noop("Only an administrator may let a tool of level L5 run without asking.")}
+    if errors:
+        raise BadAgent(errors)
+    endpoint, model = _asked(draft)
+    tool = Tool(id=before.pk, **{name: getattr(draft, name) for name in _PLAIN})
+    tool.source, tool.origin, tool.input_schema = AGENT, ORIGIN, INPUT_SCHEMA
+    tool.prompt_template = draft.prompt_template or DEFAULT_PROMPT
+    tool.facts = _facts(draft)
+    agent = AgentTool(
+        tool=tool,
+        instructions=draft.instructions,
+        tools=list(dict.fromkeys(draft.tools)),
+        own_model=draft.endpoint is not None,
+        endpoint=endpoint,
+        model=model,
+        max_turns=draft.max_turns,
+        max_tokens=draft.max_tokens,
+    )
+    tool.definition_hash = definition_hash(agent)
+    return agent
+
+
+def _asked(draft: Draft) -> tuple[ModelEndpoint | None, str]:
+    if draft.endpoint is None:
+        return None, ""
+    found = routes.columns(draft.endpoint, draft.model)
+    return found["endpoint"], found["model"]
+
+
+def _facts(draft: Draft) -> list[str]:
+    """Return what the agent can reach, for the person who decides."""
+    if not draft.tools:
+        return [gettext_noop("It may call no tool.")]
+    return [translatable(f"It may call {', '.join(draft.tools)}.")]
+
+
+def _columns(tool: Tool) -> dict[str, Any]:
+    return {name: getattr(tool, name) for name in (*_PLAIN, "facts", "definition_hash", "input_schema", "origin")}
+
+
+def _withdraw(before: Tool, after: Tool, actor: Actor) -> None:
+    """Withdraw what was asked or let run before it became another one."""
+    if (before.definition_hash, before.risk_level) != (after.definition_hash, after.risk_level):
+        stopping.withdraw_tool(before.pk, actor=actor, why=gettext_noop("the agent was changed"))
+    elif before.published and not after.published:
+        stopping.withdraw_tool(before.pk, actor=actor, why=gettext_noop("the tool was unpublished"))
+    elif (before.hitl_mode, before.condition) != (after.hitl_mode, after.condition):
+        stopping.withdraw_allowed(before.pk, actor=actor, why=gettext_noop("the rule that allowed it was changed"))

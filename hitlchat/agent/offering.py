@@ -1,0 +1,189 @@
+"""Picks the tools of which the model is told in a turn, where the catalog has more than fit.
+
+It is told of those that are talked about, and of `find_tools`, with which it looks for others: what that finds it is
+told of from the next turn on. All of it is found by words alone, so that nothing of a conversation goes elsewhere.
+"""
+
+import logging
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from math import log
+from typing import Any, Final
+from uuid import UUID
+
+from django.conf import settings
+from django.db.models import Max
+from django.utils.translation import gettext_noop
+
+from hitlchat.agent import tool_sets
+from hitlchat.agent.models import Conversation, Message, Role
+from hitlchat.base import canonical
+from hitlchat.base.database import in_db
+from hitlchat.gate import tools as catalog
+from hitlchat.gate.actor import Caller
+from hitlchat.gate.models import HitlMode, Tool, ToolCall
+from hitlchat.gate.reach import SEARCH, Reach
+from hitlchat.gate.sources import ToolResult
+from hitlchat.gate.status import Status
+from hitlchat.gate.tools import tools_for
+
+NAME: Final = "find_tools"
+DESCRIPTION: Final = (
+    "Find more tools by a few words about what is to be done, such as “refund order”. You can call what it finds from "
+    "your next turn on."
+)
+INPUT_SCHEMA: Final[dict[str, Any]] = {
+    "type": "object",
+    "properties": {"query": {"type": "string", "minLength": 1, "maxLength": 200}},
+    "required": ["query"],
+    "additionalProperties": False,
+}
+COLUMNS: Final[dict[str, Any]] = {
+    "name": NAME,
+    "title": "",
+    "description": DESCRIPTION,
+    "input_schema": INPUT_SCHEMA,
+    "output_schema": None,
+    "source": SEARCH,
+    "origin": gettext_noop("Built in: it finds tools of the catalog by words, and nothing else runs."),
+    "hitl_mode": HitlMode.DISABLED.value,
+    "prompt_template": "Find tools for {args.query}",
+    "condition": "",
+    "deadline_seconds": None,
+    "signed_in_only": False,
+    "risk_level": 0,
+    "facts": [],
+    "published": True,
+    "definition_hash": canonical.sha256(
+        {"source": SEARCH, "name": NAME, "description": DESCRIPTION, "input": INPUT_SCHEMA}
+    ),
+}
+TOLD: Final = (
+    " You are told of {some} of {all} tools in this turn. If none of them fits, find others with find_tools before you "
+    "say that something cannot be done."
+)
+ASK_ANEW: Final = (
+    " You are told of {some} of {all} tools in this turn, those that the conversation points to. If none of them fits, "
+    "ask the user to say in other words what is to be done."
+)
+NONE_AT_ALL: Final = " You have no tools in this turn: {why}"
+# Of one search so many are found, each with so many characters of its description; the last searches count.
+FOUND, DESCRIBED, SEARCHES = 8, 300, 4
+# So many are guessed from what was said.
+GUESSED: Final = 16
+# What was said lately: so many messages, so much of each.
+MESSAGES, CHARACTERS = 6, 4000
+# What the person says counts for more than what the model says, and a tool's name for more than its description.
+PERSON, NAMED = 2, 3
+_WORD = re.compile(r"[^\W_]{2,}")
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+# Of a word so many letters count: "refunds" and "refunded" are one.
+_STEM = 5
+
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Offer:
+    """The tools of which the model is told in a turn, by name. `told`: what it reads of there being others."""
+
+    tools: list[Tool]
+    told: str = ""
+
+
+def offered(caller: Caller, reach: Reach, conversation_id: UUID, *, whole: bool = False) -> Offer:
+    """Return all tools in reach, or of more than MODEL_TOOLS those that are talked about, and the search for others.
+
+    `whole`: all of them, however many.
+    """
+    if reach.why:
+        return Offer([], NONE_AT_ALL.format(why=reach.why))
+    tools = list(reach.within(tools_for(caller)).order_by("name"))
+    most = settings.MODEL_TOOLS
+    if whole or len(tools) <= most:
+        return Offer(tools)
+    # Clients, and agents that they call, have nothing that is built in.
+    finder = catalog.built_in(COLUMNS) if caller.kind == "chat" else None
+    if finder is None and caller.kind == "chat":
+        logger.info("The model cannot look for tools: another tool has the name %s", NAME)
+    picked = _picked(tools, conversation_id, most if finder is None else most - 1)
+    told = (ASK_ANEW if finder is None else TOLD).format(some=len(picked), all=len(tools))
+    return Offer([*picked, *filter(None, [finder])], told)
+
+
+def _picked(tools: list[Tool], conversation_id: UUID, most: int) -> list[Tool]:
+    """Return what was found or called in the conversation, and what its words point to; at most so many, by name."""
+    lately = [*_found(conversation_id), *_called(conversation_id)]
+    scores = _scores(tools, _wanted(conversation_id))
+    by_name = {tool.name: tool for tool in tools}
+    # Some room is always left for what is said now.
+    kept = [name for name in dict.fromkeys(lately) if name in by_name][: most - most // 3]
+    pointed = sorted(scores.keys() - set(kept), key=lambda name: (-scores[name], name))
+    guessed = [name for name in pointed if scores[name] > 0][: min(GUESSED, most - len(kept))]
+    return [by_name[name] for name in sorted((*kept, *guessed))]
+
+
+def _found(conversation_id: UUID) -> list[str]:
+    """Return the names that the last searches in the conversation found, the latest first."""
+    rows = ToolCall.objects.filter(conversation_id=conversation_id, source=SEARCH, status=Status.SUCCEEDED)
+    results = rows.order_by("-created_at").values_list("result", flat=True)[:SEARCHES]
+    return [str(each["name"]) for result in results if result for each in result["tools"]]
+
+
+def _called(conversation_id: UUID) -> list[str]:
+    """Return the names of the tools that were called in the conversation, the latest first."""
+    rows = ToolCall.objects.filter(conversation_id=conversation_id).order_by().values("tool_name")
+    names = rows.annotate(last=Max("created_at")).order_by("-last").values_list("tool_name", flat=True)
+    return list(names[: settings.MODEL_TOOLS])
+
+
+class CatalogSource:
+    """Searches the tools of the conversation for its model."""
+
+    async def execute(self, call: ToolCall) -> ToolResult:
+        return await in_db(_search)(call)
+
+
+def _search(call: ToolCall) -> ToolResult:
+    rows = Conversation.objects.filter(pk__in=[call.conversation_id]).select_related("tool_set")
+    if (conversation := rows.first()) is None:
+        return ToolResult.failure("gone", "The conversation is gone.")
+    tools = list(tool_sets.usable(conversation))
+    scores = _scores(tools, dict.fromkeys(_words(call.arguments["query"]), 1))
+    best = sorted((tool for tool in tools if scores[tool.name] > 0), key=lambda tool: (-scores[tool.name], tool.name))
+    found = [{"name": tool.name, "description": tool.description[:DESCRIBED]} for tool in best[:FOUND]]
+    return ToolResult(value={"tools": found, "of": len(tools)})
+
+
+def _wanted(conversation_id: UUID) -> dict[str, int]:
+    """The words of the last messages, with what each counts for."""
+    rows = Message.objects.shown().filter(conversation_id=conversation_id, role__in=[Role.USER, Role.ASSISTANT])
+    found: dict[str, int] = {}
+    for role, content in rows.order_by("-seq").values_list("role", "content")[:MESSAGES]:
+        for word in _words(content[:CHARACTERS]):
+            found[word] = max(found.get(word, 0), PERSON if role == Role.USER else 1)
+    return found
+
+
+def _scores(tools: Iterable[Tool], wanted: Mapping[str, int]) -> dict[str, float]:
+    """Return how much each tool has of what is wanted; a word that few tools have says more than one of many."""
+    names = {tool.name: _words(tool.name) for tool in tools}
+    texts = {tool.name: names[tool.name] | _words(f"{tool.description} {_parameters(tool)}") for tool in tools}
+    spread = Counter(word for text in texts.values() for word in text)
+
+    def score(tool: str, word: str) -> float:
+        return wanted[word] * (NAMED if word in names[tool] else 1) * log(len(texts) / spread[word])
+
+    return {tool: sum(score(tool, word) for word in text & wanted.keys()) for tool, text in texts.items()}
+
+
+def _parameters(tool: Tool) -> str:
+    properties = tool.input_schema.get("properties")
+    return " ".join(properties) if isinstance(properties, dict) else ""
+
+
+def _words(text: str) -> set[str]:
+    return {word[:_STEM] for word in _WORD.findall(_HUMP.sub(" ", text).casefold())}

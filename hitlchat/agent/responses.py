@@ -1,0 +1,404 @@
+"""The Responses API: requests in its shape, and its events read as chunks of Chat Completions.
+
+What is stored has the shape of Chat Completions, whichever API an endpoint speaks: a conversation may change between
+them, and the bounds of an answer are the same.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from hitlchat.agent.model_client import Endpoint, ModelTrouble
+from hitlchat.base import canonical
+from hitlchat.base.canonical import storable
+
+Item = dict[str, Any]
+Chunk = dict[str, Any]
+
+PLACE: Final = "/responses"
+# Some models and servers refuse these, and are then asked without.
+INCLUDE: Final = ',"include":["reasoning.encrypted_content"]'
+SUMMARY: Final = ',"reasoning":{"summary":"auto"}'
+# Stands in a request that sends reasoning back. Within the texts of JSON no quotation mark stands by itself.
+REASONING: Final = b'{"type": "reasoning"'
+# Under this name an answer keeps what it was made of, for its own server: by place, reasoning whole, of the rest what
+# the message does not say.
+KEPT: Final = "response_output"
+LONGEST_CALL_ID: Final = 64
+LONGEST_PHASE: Final = 40
+# Of one answer; calls have a bound of their own.
+MOST_ITEMS: Final = 256
+BETWEEN: Final = "\n\n"
+
+
+# -- Requests ----------------------------------------------------------------------------------------------------------
+
+
+def body(endpoint: Endpoint, messages: Iterable[str], tools: Iterable[str], **more: float | None) -> bytes:
+    """Return the request for messages and tools that are serialised as Chat Completions have them.
+
+    The server is to keep nothing of it: each request carries all that was said.
+    """
+    read = [canonical.loads(each) for each in messages]
+    told = BETWEEN.join(message["content"] for message in read if message["role"] == "system")
+    items = [item for message in read if message["role"] != "system" for item in _items(message)]
+    summary = SUMMARY if endpoint.may_think else ""
+    written = f'{{"model":{json.dumps(endpoint.model)},"stream":true,"store":false{INCLUDE}{summary}'
+    written += f',"instructions":{canonical.pretty(told)}' if told else ""
+    written += f',"input":{canonical.pretty(items)}'
+    if defined := [_tool(canonical.loads(each)) for each in tools]:
+        written += f',"tools":{canonical.pretty(defined)}'
+        written += "" if endpoint.parallel_calls else ',"parallel_tool_calls":false'
+    written += "".join(f",{json.dumps(name)}:{json.dumps(value)}" for name, value in more.items())
+    return (written + "}").encode()
+
+
+def without_reasoning(sent: bytes) -> bytes:
+    """Return the same request without what the model thought in earlier turns."""
+    asked = json.loads(sent)
+    asked["input"] = [item for item in asked["input"] if item["type"] != "reasoning"]
+    return json.dumps(asked, separators=(",", ":")).encode()
+
+
+def _tool(definition: dict[str, Any]) -> Item:
+    # Strict is the default of this API, and changes what a schema may say.
+    return {"type": "function", **definition["function"], "strict": False}
+
+
+def _items(message: dict[str, Any]) -> list[Item]:
+    content = message["content"]
+    match message["role"]:
+        case "assistant":
+            return _of_assistant(message)
+        case "tool":
+            call_id = _short(message["tool_call_id"])
+            return [{"type": "function_call_output", "call_id": call_id, "output": content}]
+        case role:
+            parts = content if isinstance(content, str) else [_part(part) for part in content]
+            return [{"type": "message", "role": role, "content": parts}]
+
+
+def _part(part: dict[str, Any]) -> Item:
+    if part["type"] == "image_url":
+        return {"type": "input_image", "image_url": part["image_url"]["url"], "detail": "auto"}
+    return {"type": "input_text", "text": part["text"]}
+
+
+def _of_assistant(message: dict[str, Any]) -> list[Item]:
+    text, calls = message["content"] or "", [_call(each) for each in message.get("tool_calls", [])]
+    kept = message.get(KEPT) or {}
+    order = [kept[place] for place in sorted(kept, key=int)]
+    if not order or not _fits(order, text, calls):
+        return [*([_said(text)] if text else []), *calls]
+    found = list(_in_order(order, text, iter(calls)))
+    # Reasoning that nothing follows is refused.
+    while found and found[-1]["type"] == "reasoning":
+        found.pop()
+    return found
+
+
+def _fits(order: list[Item], text: str, calls: list[Item]) -> bool:
+    """Return whether the parts of an answer are still those that it was kept with."""
+    kinds = [entry["type"] for entry in order]
+    lengths = [entry["length"] for entry in order if entry["type"] == "message"]
+    whole = sum(lengths) + len(BETWEEN) * max(len(lengths) - 1, 0)
+    return kinds.count("function_call") == len(calls) and (not text or len(text) == whole)
+
+
+def _in_order(order: list[Item], text: str, calls: Iterator[Item]) -> Iterator[Item]:
+    begins = 0
+    for entry in order:
+        if entry["type"] == "reasoning":
+            yield entry
+        elif entry["type"] == "function_call":
+            yield next(calls)
+        else:
+            ends = begins + entry["length"]
+            if said := text[begins:ends].strip():
+                yield _said(said, entry["phase"])
+            begins = ends + len(BETWEEN)
+
+
+def _said(text: str, phase: str = "") -> Item:
+    item = {"type": "message", "role": "assistant", "content": text}
+    return item | {"phase": phase} if phase else item
+
+
+def _call(call: dict[str, Any]) -> Item:
+    function = call["function"]
+    return {
+        "type": "function_call",
+        "call_id": _short(call["id"]),
+        "name": function["name"],
+        "arguments": function["arguments"],
+    }
+
+
+def _short(call_id: str) -> str:
+    """Return the id of a call as this API takes it; other servers give longer ones."""
+    if len(call_id) <= LONGEST_CALL_ID:
+        return call_id
+    return f"call_{hashlib.sha256(call_id.encode()).hexdigest()[:40]}"
+
+
+# -- Answers -----------------------------------------------------------------------------------------------------------
+
+
+class Failed(Exception):
+    """The server tells of a failure in the midst of its answer, or at its end: in `body` by code and message."""
+
+    def __init__(self, told: dict[str, Any]) -> None:
+        self.body = {name: told.get(name) for name in ("code", "message")}
+        super().__init__(str(self.body["message"] or "It does not say why."))
+
+
+@dataclass(eq=False)
+class _Item:
+    """An item of the output while it is read. `length`: of its text, `told`: whether its thoughts were."""
+
+    kind: str
+    place: int
+    name: str = ""
+    arguments: list[str] = field(default_factory=list)
+    length: int = 0
+    told: bool = False
+    phase: str = ""
+    is_done: bool = False
+    is_whole: bool = False
+
+
+_ENDS: Final = {
+    "response.completed": "completed",
+    "response.incomplete": "incomplete",
+    "response.failed": "failed",
+}
+# Which item goes on with each event.
+_PIECES: Final = {
+    "response.output_text.delta": "message",
+    "response.refusal.delta": "message",
+    "response.reasoning_summary_text.delta": "reasoning",
+    "response.reasoning_text.delta": "reasoning",
+    "response.function_call_arguments.delta": "function_call",
+    "response.function_call_arguments.done": "function_call",
+}
+
+
+class Events:
+    """Reads the events of one response. Whatever has another shape than they have raises what Python raises."""
+
+    def __init__(self) -> None:
+        self._items: list[_Item] = []
+        self._by_index: dict[int, _Item] = {}
+        self._keeps = False
+        # What was thought or said last, by item and part: others stand apart from it.
+        self._thought: tuple[object, ...] = ()
+        self._spoke: _Item | None = None
+
+    def chunks(self, event: dict[str, Any]) -> Iterator[Chunk]:
+        """Yield what the event tells, as chunks of Chat Completions.
+
+        Raises: Failed, if it tells of a failure; ModelTrouble, if there is too much of it.
+        """
+        kind = event.get("type") or ""
+        if kind == "error":
+            raise Failed(event)
+        if kind in _ENDS:
+            yield from self._end(_ENDS[kind], event.get("response"))
+        elif not kind and event.get("object") == "response":
+            # A server that does not stream.
+            yield from self._end(str(event.get("status")), event)
+        elif kind.startswith("response.output_item."):
+            yield from self._of_item(kind, event.get("output_index"), event.get("item") or {})
+        elif kind in _PIECES:
+            yield from self._piece(kind, self._at(event, _PIECES[kind]), event)
+
+    def _of_item(self, kind: str, index: int | None, told: dict[str, Any]) -> Iterator[Chunk]:
+        return self._done(index, told) if kind.endswith(".done") else self._begin(index, told)
+
+    def _piece(self, kind: str, item: _Item, event: dict[str, Any]) -> Iterator[Chunk]:
+        if kind.endswith("arguments.done"):
+            return self._argued(item, _string(event.get("arguments")))
+        match item.kind:
+            case "message":
+                return self._text(item, event.get("delta"))
+            case "function_call":
+                return self._argue(item, event.get("delta"))
+            case _:
+                part = (kind, event.get("summary_index", event.get("content_index")))
+                return self._think(item, part, event.get("delta"))
+
+    def _at(self, event: dict[str, Any], kind: str) -> _Item:
+        """Return the item that the event goes on with, of a server that told its beginning or not."""
+        index = event.get("output_index")
+        found = self._by_index.get(index) if index is not None else self._items[-1] if self._items else None
+        return found if found is not None and found.kind == kind else self._new(index, kind)
+
+    def _new(self, index: int | None, kind: str) -> _Item:
+        if len(self._items) >= MOST_ITEMS:
+            raise ModelTrouble(f"The model's answer had more than {MOST_ITEMS} parts and was cut off.")
+        item = _Item(kind, len(self._items))
+        self._items.append(item)
+        if index is not None:
+            self._by_index[index] = item
+        return item
+
+    def _begin(self, index: int | None, told: dict[str, Any]) -> Iterator[Chunk]:
+        item = self._new(index, _string(told.get("type")))
+        if item.kind == "function_call":
+            yield from self._named(item, told)
+
+    def _named(self, item: _Item, told: dict[str, Any]) -> Iterator[Chunk]:
+        """Tell id and name of a call, once; two names of one call are none."""
+        name = _string(told.get("name"))
+        if item.name and name and name != item.name:
+            raise ValueError("a call has two names")
+        # Also without a name, since calls count in the order in which they begin.
+        if not item.name:
+            item.name = name
+            yield _part_of_call(item, id=_string(told.get("call_id")), name=name)
+
+    def _argue(self, item: _Item, piece: Any) -> Iterator[Chunk]:
+        item.arguments.append(_string(piece))
+        yield _part_of_call(item, arguments=item.arguments[-1])
+
+    def _text(self, item: _Item, piece: Any) -> Iterator[Chunk]:
+        text = storable(_string(piece))
+        if not text:
+            return
+        apart = BETWEEN if self._spoke not in (None, item) else ""
+        self._spoke = item
+        item.length += len(text)
+        yield _delta(content=apart + text)
+
+    def _think(self, item: _Item, part: tuple[object, ...], piece: Any) -> Iterator[Chunk]:
+        if not (text := _string(piece)):
+            return
+        now = (item.place, *part)
+        apart = BETWEEN if self._thought not in ((), now) else ""
+        self._thought, item.told = now, True
+        yield _delta(reasoning_content=apart + text)
+
+    def _done(self, index: int | None, told: Any) -> Iterator[Chunk]:
+        kind = _string(told.get("type"))
+        item = self._by_index.get(index) if index is not None else self._open(kind)
+        if item is None or item.is_done or item.kind != kind:
+            item = self._new(index, kind)
+        item.is_done = True
+        match kind:
+            case "message":
+                item.phase = _string(told.get("phase"))[:LONGEST_PHASE]
+                self._keeps = self._keeps or bool(item.phase)
+                if not item.length:
+                    yield from self._text(item, _texts(told.get("content")))
+            case "function_call":
+                yield from self._named(item, told)
+                yield from self._argued(item, _string(told.get("arguments")))
+            case "reasoning":
+                if not item.told:
+                    yield from self._think(item, (), BETWEEN.join(filter(None, map(_texts, _thoughts(told)))))
+                yield from self._kept(item, told)
+
+    def _open(self, kind: str) -> _Item | None:
+        return next((item for item in self._items if item.kind == kind and not item.is_done), None)
+
+    def _argued(self, item: _Item, whole: str) -> Iterator[Chunk]:
+        """Compare the arguments with their pieces: where they say two things, nobody knows which was meant."""
+        pieces, item.is_whole = "".join(item.arguments), True
+        if not pieces:
+            yield from self._argue(item, whole)
+        elif whole not in ("", pieces) and _same(whole) != _same(pieces):
+            raise ValueError("the arguments of a call are not those of its pieces")
+
+    def _kept(self, item: _Item, told: dict[str, Any]) -> Iterator[Chunk]:
+        """Keep reasoning that the server can read again; the rest it would not find."""
+        secret = _string(told.get("encrypted_content"))
+        found: Item = {"type": "reasoning", "id": _string(told.get("id"))}
+        found["summary"] = [{"type": "summary_text", "text": storable(text)} for text in _each(told.get("summary"))]
+        if secret:
+            found["encrypted_content"] = secret
+        elif told.get("content"):
+            found["content"] = [{"type": "reasoning_text", "text": storable(text)} for text in _each(told["content"])]
+        else:
+            return
+        self._keeps = True
+        kept: dict[str, Any] = {KEPT: {str(item.place): found}}
+        yield _delta(**kept)
+
+    def _end(self, how: str, response: Any) -> Iterator[Chunk]:
+        response = response or {}
+        output = response.get("output") or []
+        if not self._items:
+            for place, told in enumerate(output):
+                yield from self._done(place, told)
+        yield {"usage": _usage(response.get("usage"))}
+        if how not in ("completed", "incomplete"):
+            raise Failed(response.get("error") or {"message": f"the response is {how}"})
+        calls = [item for item in self._items if item.kind == "function_call"]
+        reason = "tool_calls" if calls else "stop"
+        if how == "incomplete":
+            details = response.get("incomplete_details") or {}
+            reason = "content_filter" if details.get("reason") == "content_filter" else "length"
+        elif not all(call.is_whole for call in calls):
+            # Without a reason the answer counts as not complete.
+            return
+        kept: dict[str, Any] = {KEPT: self._order()} if self._keeps else {}
+        yield _delta(reason, **kept)
+
+    def _order(self) -> dict[str, Item]:
+        """Return the places of what the message itself says."""
+        found: dict[str, Item] = {}
+        for item in self._items:
+            if item.kind == "message" and item.length:
+                found[str(item.place)] = {"type": "message", "length": item.length, "phase": item.phase}
+            elif item.kind == "function_call":
+                found[str(item.place)] = {"type": "function_call"}
+        return found
+
+
+def _same(written: str) -> str:
+    return canonical.dumps(canonical.loads(written))
+
+
+def _string(value: Any) -> str:
+    """Return a text that may be missing. Raises: TypeError, if it is something else."""
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise TypeError(f"expected a text, not {type(value).__name__}")
+    return value
+
+
+def _thoughts(told: dict[str, Any]) -> tuple[Any, Any]:
+    return told.get("summary"), told.get("content")
+
+
+def _texts(parts: Any) -> str:
+    return BETWEEN.join(filter(None, _each(parts)))
+
+
+def _each(parts: Any) -> list[str]:
+    """Return the texts of parts, or why the model refuses."""
+    return [_string(part.get("text", part.get("refusal"))) for part in parts or ()]
+
+
+def _delta(reason: str | None = None, **delta: Any) -> Chunk:
+    return {"choices": [{"index": 0, "delta": delta, "finish_reason": reason}]}
+
+
+def _part_of_call(item: _Item, *, id: str = "", name: str = "", arguments: str = "") -> Chunk:
+    function = {"name": name, "arguments": arguments}
+    return _delta(tool_calls=[{"index": item.place, "id": id, "function": function}])
+
+
+def _usage(counts: Any) -> dict[str, Any] | None:
+    """Return token counts by the names that Chat Completions have for them."""
+    if not isinstance(counts, dict) or "input_tokens" not in counts:
+        return None
+    return {
+        "prompt_tokens": counts["input_tokens"],
+        "completion_tokens": counts.get("output_tokens"),
+        "prompt_tokens_details": counts.get("input_tokens_details"),
+        "completion_tokens_details": counts.get("output_tokens_details"),
+    }

@@ -1,0 +1,104 @@
+"""Agents within agents, as rows: for whom a conversation calls, which agents it may begin, and how its run ends a call.
+
+A call of an agent tool is a conversation of its own with one run. Both begin in one transaction with the call, and
+what ends the run ends the call in one transaction, too: so neither is ever lost or done twice, and the run that called
+waits, as for any call, in the database alone.
+"""
+
+from typing import Any, Final
+from uuid import UUID
+
+from django.conf import settings
+
+from hitlchat.agent.models import Conversation, Message, Role, Run, RunStatus
+from hitlchat.base.sentences import translatable
+from hitlchat.gate import perform
+from hitlchat.gate.actor import Caller
+from hitlchat.gate.models import Tool, ToolCall, delegation
+from hitlchat.gate.sources import ToolResult
+from hitlchat.gate.status import STARTED, Status
+from hitlchat.gate.tools import AGENT
+
+INSTRUCTIONS: Final = (
+    "\n\nYou are the agent {name}. Another assistant called you with a task, which is your first message. You cannot "
+    "talk with whoever called you: when you are done, answer with one final message, which is the result of that call. "
+    "Say in it what was done and what was not. These are your instructions:\n{said}"
+)
+NO_TEXT: Final = "The agent ended without saying anything."
+STOPPED: Final = "The agent was stopped before it was done."
+FAILED: Final = "The agent did not finish: {why}"
+NOTHING_RAN: Final = "None of its calls was run."
+RAN: Final = "What it did before stands: {calls}."
+MOST_NAMED: Final = 20
+# Calls that did not come to pass begin no agent.
+NEVER: Final = (Status.REJECTED, Status.REFUSED, Status.DECLINED, Status.EXPIRED, Status.WITHDRAWN)
+
+
+def caller_of(conversation: Conversation) -> Caller:
+    """Return on whose behalf its model calls tools: an agent's on behalf of whoever called the agent."""
+    owner, call = conversation.owner, conversation.call
+    if call is None:
+        return Caller("chat", owner.pk, owner.get_username())
+    # The database has the same words.
+    kind: Any = call.caller_kind
+    return Caller(kind, owner.pk, owner.get_username(), call.token_id)
+
+
+def said_by_person(conversation: Conversation) -> str:
+    """Return what the person said last; of an agent, in the conversation at the top. Nothing, if a client called it."""
+    said = Message.objects.shown().filter(role=Role.USER)
+    if conversation.call_id is None:
+        said = said.filter(conversation_id=conversation.pk)
+    else:
+        said = said.filter(conversation_id=delegation.root(conversation.pk), conversation__call=None)
+    return said.order_by("-seq").values_list("content", flat=True).first() or ""
+
+
+def why_not(run: Run, tool: Tool) -> str:
+    """Return why the run may not begin this agent; empty if it may.
+
+    Within the transaction that holds the run and puts its calls on record one after another.
+    """
+    above = delegation.steps(run.conversation_id)
+    if any(row.call.tool_id == tool.pk for row in above):
+        chain = " → ".join([*(row.call.tool_name for row in reversed(above)), tool.name])
+        return translatable(
+            f"{tool.name} is at work above this already ({chain}): an agent cannot call itself, nor through others."
+        )
+    if len(above) >= settings.AGENT_DEPTH:
+        return translatable(
+            f"Agents may call agents {settings.AGENT_DEPTH} deep here, and this one is as deep already."
+        )
+    turns = Message.objects.filter(run_id=run.pk, role=Role.ASSISTANT).values("pk")
+    begun = ToolCall.objects.filter(turn_id__in=turns, source=AGENT).exclude(status__in=NEVER).count()
+    if begun >= settings.AGENT_FAN_OUT:
+        return translatable(f"One run may begin {settings.AGENT_FAN_OUT} agents here, and this one has begun as many.")
+    return ""
+
+
+def conclude(run_id: UUID) -> None:
+    """End the call of the agent tool that the run worked for, if it did, within the transaction that ends the run."""
+    run = Run.objects.filter(pk=run_id, conversation__call__isnull=False).select_related("conversation").first()
+    if run is not None:
+        assert run.conversation.call_id is not None
+        perform.conclude(run.conversation.call_id, outcome(run))
+
+
+def outcome(run: Run) -> ToolResult:
+    """Return what whoever called the agent reads of its run, which is over: its last text, or truly how it failed."""
+    if run.status == RunStatus.DONE:
+        said = Message.objects.filter(run=run, role=Role.ASSISTANT).order_by("-seq")
+        return ToolResult(value=said.values_list("content", flat=True).first() or NO_TEXT)
+    if run.status == RunStatus.STOPPED:
+        return ToolResult.failure("stopped", f"{STOPPED} {_what_ran(run)}")
+    return ToolResult.failure("agent", f"{FAILED.format(why=run.error)} {_what_ran(run)}")
+
+
+def _what_ran(run: Run) -> str:
+    """Say which calls it and those below it ran, so that nobody has them run again unawares."""
+    rows = ToolCall.objects.filter(conversation_id__in=delegation.family(run.conversation_id), status__in=STARTED)
+    ran = list(rows.exclude(source=AGENT).order_by("created_at").values_list("tool_name", "status")[: MOST_NAMED + 1])
+    if not ran:
+        return NOTHING_RAN
+    named = [f"{name} ({Status(status).label.lower()})" for name, status in ran[:MOST_NAMED]]
+    return RAN.format(calls=", ".join([*named, *(["…"] if len(ran) > MOST_NAMED else [])]))

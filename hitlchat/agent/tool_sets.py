@@ -1,0 +1,312 @@
+"""Tool sets as administrators keep them, and which tools a conversation may use: all, those of one set, or its own.
+
+A set holds names, as the gate finds tools by them. What is in it and not there at the moment is not offered; a tool
+that comes back under its name is in it again, and is asked about at least as the one before.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+from uuid import UUID
+
+from django.contrib.auth.models import User
+from django.db import IntegrityError, transaction
+from django.db.models import QuerySet
+from django.utils import timezone
+from django.utils.translation import gettext_noop
+
+from hitlchat.agent import administering, asking
+from hitlchat.agent.models import Conversation, OwnDefaults, ToolSet
+from hitlchat.base.canonical import storable
+from hitlchat.base.problems import Conflict, Invalid, NotFound
+from hitlchat.base.sentences import translatable
+from hitlchat.gate import stopping
+from hitlchat.gate.actor import Actor, Caller
+from hitlchat.gate.models import Tool
+from hitlchat.gate.reach import EVERYTHING, Reach
+from hitlchat.gate.tools import listed, tools_for
+
+ONLY_PEOPLE: Final = gettext_noop("Only an administrator may change tool sets: sign in, or use an approver token.")
+LONGEST_NAME, LONGEST_DESCRIPTION, LONGEST_TOOL_NAME = 64, 300, 64
+MOST_TOOLS: Final = 2000
+BAD_NAME = gettext_noop("Expected up to 64 characters that can be shown, without a slash, and not dots alone.")
+BAD_DESCRIPTION = gettext_noop("Expected one line of up to 300 characters that can be kept.")
+ONE_WAY = gettext_noop("Expected a tool set, or tools by name, not both.")
+NO_SUCH = gettext_noop("There is no tool set of this name.")
+UNREADABLE = gettext_noop(
+    "Which tools this conversation may use cannot be read, so that it may use none. Choose again."
+)
+
+
+class BadToolSet(Invalid):
+    """The set cannot be so; `errors` says by field what was expected, and nothing was changed."""
+
+
+class NameTaken(BadToolSet):
+    """The name is that of another set, maybe with other capital letters."""
+
+    status = 409
+
+    def __init__(self) -> None:
+        super().__init__({"name": gettext_noop("There is a tool set of this name already.")})
+
+
+class InUse(Conflict):
+    """New conversations or a preset begin with the set, so that it cannot go."""
+
+
+class BadTools(Invalid):
+    """No conversation can be held to these tools; nothing was changed."""
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A set as an administrator describes it."""
+
+    name: str
+    description: str = ""
+    tools: tuple[str, ...] = ()
+
+
+FIELDS: Final = tuple(Draft.__dataclass_fields__)
+RECORDED: Final = (*FIELDS, "is_default")
+
+
+def standing() -> QuerySet[ToolSet]:
+    """Return the sets that were not removed."""
+    return ToolSet.objects.filter(removed_at=None)
+
+
+def default() -> ToolSet | None:
+    """Return the set that new conversations begin with; None: they may use all tools."""
+    return standing().filter(is_default=True).first()
+
+
+def choosable() -> list[Tool]:
+    """Return the tools that can be in a set, published or not, by name; the question to the person first."""
+    return [*filter(None, [asking.offered()]), *listed().order_by("name")]
+
+
+def blank() -> Draft:
+    """Return a set to begin with, which has the question to the person, where there is that."""
+    return Draft("", tools=tuple(tool.name for tool in filter(None, [asking.offered()])))
+
+
+def draft_of(row: ToolSet) -> Draft:
+    """Return the set as it is, to be changed."""
+    return Draft(row.name, row.description, tuple(names(row.tools) or ()))
+
+
+def problems(draft: Draft, row: ToolSet | None = None) -> dict[str, str]:
+    """Return all that is wrong with the draft, a sentence for each field. Names that are in `row` may stay in it."""
+    found: dict[str, str] = {}
+    if not is_name(draft.name):
+        found["name"] = BAD_NAME
+    if not is_line(draft.description, LONGEST_DESCRIPTION):
+        found["description"] = BAD_DESCRIPTION
+    if said := _of_tools(draft, row):
+        found["tools"] = said
+    return found
+
+
+def is_name(name: str) -> bool:
+    """Return whether a set or a preset can be called so: the name is a part of addresses."""
+    return is_line(name, LONGEST_NAME) and bool(name.strip(".")) and "/" not in name and "\\" not in name
+
+
+def is_line(text: str, longest: int) -> bool:
+    """Return whether the text is one line without spaces around it that can be kept and shown."""
+    return len(text) <= longest and text == text.strip() and text.isprintable() and storable(text) == text
+
+
+def _of_tools(draft: Draft, row: ToolSet | None) -> str:
+    if len(draft.tools) > MOST_TOOLS:
+        return translatable(f"Expected at most {MOST_TOOLS:,} tools.")
+    known = {tool.name for tool in choosable()} | {asking.NAME} | set((row and names(row.tools)) or ())
+    missing = next((name for name in draft.tools if name not in known), None)
+    return "" if missing is None else translatable(f"There is no tool named {missing[:LONGEST_TOOL_NAME]!r}.")
+
+
+# -- Changes -----------------------------------------------------------------------------------------------------------
+
+
+def create(draft: Draft, actor: Actor, *, begins: bool = False) -> ToolSet:
+    """Add a set; on record. `begins`: new conversations begin with it.
+
+    Raises: BadToolSet, NameTaken, OnlyPeople.
+    """
+    administering.require(actor, ONLY_PEOPLE)
+    columns = _columns(draft)
+    try:
+        with transaction.atomic():
+            row = ToolSet.objects.create(**columns)
+            _note("tool_set.added", row, actor, {}, _recorded(row))
+            if begins:
+                begin_with(row.pk, actor)
+    except IntegrityError as error:
+        raise NameTaken from error
+    row.refresh_from_db()
+    return row
+
+
+def change(set_id: UUID, draft: Draft, actor: Actor) -> ToolSet:
+    """Change a set; on record. What has not started and is not in it any more does not run.
+
+    Raises: BadToolSet, NameTaken, OnlyPeople, NotFound.
+    """
+    administering.require(actor, ONLY_PEOPLE)
+    try:
+        with transaction.atomic():
+            row = _locked(set_id)
+            _write(row, actor, **_columns(draft, row))
+    except IntegrityError as error:
+        raise NameTaken from error
+    _withdraw_rest(row, actor)
+    return row
+
+
+def begin_with(set_id: UUID | None, actor: Actor) -> None:
+    """Have new conversations begin with this set; None: with all tools. On record. Raises: OnlyPeople, NotFound."""
+    administering.require(actor, ONLY_PEOPLE)
+    with transaction.atomic():
+        for other in standing().select_for_update().filter(is_default=True):
+            if other.pk != set_id:
+                _write(other, actor, is_default=False)
+        if set_id is not None:
+            _write(_locked(set_id), actor, is_default=True)
+
+
+def remove(set_id: UUID, actor: Actor) -> None:
+    """Remove a set; on record. Conversations that are held to it say so, and may use no tool.
+
+    Raises: OnlyPeople, InUse, NotFound.
+    """
+    administering.require(actor, ONLY_PEOPLE)
+    with transaction.atomic():
+        row = _locked(set_id)
+        if row.is_default:
+            raise InUse(gettext_noop("New conversations begin with it: choose another one for that first."))
+        if (preset := row.presets.first()) is not None:
+            raise InUse(f"The preset “{preset.name}” has it: choose another one there first.")
+        _note("tool_set.removed", row, actor, _recorded(row), {})
+        ToolSet.objects.filter(pk=row.pk).update(removed_at=timezone.now())
+    _withdraw_rest(row, actor)
+
+
+def _withdraw_rest(row: ToolSet, actor: Actor) -> None:
+    """Withdraw what has not started and is not in the set now; what this misses, the gate withdraws at its start."""
+    held = Conversation.objects.filter(tool_set=row, deleted_at=None)
+    stopping.withdraw_out_of_reach(held.values("pk"), actor=actor)
+
+
+def _locked(set_id: UUID) -> ToolSet:
+    row = standing().select_for_update().filter(pk=set_id).first()
+    if row is None:
+        raise NotFound(gettext_noop("This tool set was removed."))
+    return row
+
+
+def _columns(draft: Draft, row: ToolSet | None = None) -> dict[str, Any]:
+    if errors := problems(draft, row):
+        raise BadToolSet(errors)
+    return asdict(draft) | {"tools": sorted(set(draft.tools))}
+
+
+def _write(row: ToolSet, actor: Actor, **columns: Any) -> None:
+    """Write what differs to a row that is locked, and put that on record."""
+    before = _recorded(row)
+    if administering.write(row, columns):
+        _note("tool_set.changed", row, actor, before, _recorded(row))
+
+
+def _recorded(row: ToolSet) -> dict[str, Any]:
+    return {name: getattr(row, name) for name in RECORDED}
+
+
+def _note(name: str, row: ToolSet, actor: Actor, before: dict[str, Any], after: dict[str, Any]) -> None:
+    administering.note_change(name, {"tool_set": row.name}, actor, (before, after))
+
+
+# -- What a conversation may use ---------------------------------------------------------------------------------------
+
+
+def reach_of(conversation_id: UUID) -> Reach:
+    """Return the reach of a conversation, as the gate asks it (CONVERSATION_REACH)."""
+    row = Conversation.objects.filter(pk=conversation_id).select_related("tool_set").first()
+    return EVERYTHING if row is None else of(row)
+
+
+def of(conversation: Conversation) -> Reach:
+    """Return which tools the conversation may use: none, where its set was removed or the row cannot be read.
+
+    The model may ask the person unless a set leaves that out.
+    """
+    held = conversation.tool_set
+    if held is None and conversation.tools is None:
+        return EVERYTHING
+    if held is not None and held.removed_at is not None:
+        return Reach(frozenset(), why=removed(held.name))
+    found = names(conversation.tools if held is None else held.tools)
+    if found is None:
+        return Reach(frozenset(), why=UNREADABLE)
+    return Reach(frozenset(found), asks_person=held is None or asking.NAME in found)
+
+
+def removed(name: str) -> str:
+    """Return why a conversation may use no tool, for its person and its model."""
+    return translatable(f"The tool set “{name}” of this conversation was removed, so that it may use no tool.")
+
+
+def names(stored: Any) -> list[str] | None:
+    """Return names as they are stored; None if they cannot be read."""
+    is_list = isinstance(stored, list) and all(isinstance(name, str) for name in stored)
+    return stored if is_list else None
+
+
+def usable(conversation: Conversation) -> QuerySet[Tool]:
+    """Return the tools of the catalog that the conversation may use, built-in ones aside."""
+    return of(conversation).within(tools_for(Caller("chat", conversation.owner_id, "")))
+
+
+def columns(wanted: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the columns of a conversation for `tools` (names, or None for all) or `tool_set` (a name, or None).
+
+    Raises: BadTools.
+    """
+    picked, named = wanted.get("tools"), wanted.get("tool_set")
+    if not {"tools", "tool_set"} & wanted.keys():
+        return {}
+    if picked is not None and named is not None:
+        raise BadTools({"tool_set": ONE_WAY})
+    if picked is not None and names(picked) is None:
+        raise BadTools({"tools": gettext_noop("Expected names of tools.")})
+    return {"tools": picked, "tool_set": None if named is None else named_one(named)}
+
+
+def named_one(name: str) -> ToolSet:
+    """Return the set of this name. Raises: BadTools."""
+    row = standing().filter(name=name).first()
+    if row is None:
+        raise BadTools({"tool_set": NO_SUCH})
+    return row
+
+
+def beginning(user: User) -> dict[str, Any]:
+    """Return the columns of a conversation that begins: as its person chose, or else an administrator."""
+    own = OwnDefaults.objects.filter(person=user).select_related("tool_set").first()
+    if own is None or not (own.all_tools or own.tools is not None or own.tool_set_id):
+        return {"tools": None, "tool_set": default()}
+    return {"tools": own.tools, "tool_set": own.tool_set}
+
+
+def as_default(wanted: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the columns of what a person's conversations begin with: `tools` or `tool_set`, as `columns` has them.
+
+    `all_tools`: neither, and not what an administrator chose. Raises: BadTools.
+    """
+    if not {"all_tools", "tools", "tool_set"} & wanted.keys():
+        return {}
+    picked, named = wanted.get("tools"), wanted.get("tool_set")
+    if wanted.get("all_tools") and (picked is not None or named is not None):
+        raise BadTools({"all_tools": ONE_WAY})
+    return columns({"tools": picked, "tool_set": named}) | {"all_tools": bool(wanted.get("all_tools"))}

@@ -1,0 +1,133 @@
+"""Usage: how many tokens answers took, as model servers say, what they cost, and the limit of one person's day."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, time
+from typing import Any, Final
+from uuid import UUID
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.db.models import Count, F, Q, QuerySet, Sum
+from django.utils import timezone
+from django.utils.translation import gettext_noop
+
+from hitlchat.agent.answer import Tokens
+from hitlchat.agent.model_client import Endpoint
+from hitlchat.agent.models import Conversation, ModelEndpoint, ModelUse
+from hitlchat.gate.models import delegation
+
+MILLION: Final = 1_000_000
+LIMIT = gettext_noop(
+    "You have used {used} tokens today, and the limit for a day is {most}. Nothing was sent to the model. "
+    "Try again tomorrow, or ask an administrator."
+)
+
+
+@dataclass(frozen=True)
+class Used:
+    """Sums of tokens, and what they cost in the installation's currency; `cost` None: nothing had a price.
+
+    `unpriced`: some of the answers had none, so that it cost more than it says.
+    """
+
+    input: int = 0
+    output: int = 0
+    cached: int = 0
+    reasoning: int = 0
+    cost: float | None = None
+    unpriced: bool = False
+
+    @property
+    def tokens(self) -> int:
+        return self.input + self.output
+
+
+def add(
+    conversation: Conversation,
+    where: Endpoint,
+    tokens: Tokens,
+    *,
+    run_id: UUID | None = None,
+    message_id: UUID | None = None,
+) -> None:
+    """Keep what one answer took. Without a message it was for the conversation's title."""
+    row = ModelEndpoint.objects.filter(pk=where.stored).first() if where.stored else None
+    ModelUse.objects.create(
+        person_id=conversation.owner_id,
+        conversation_id=conversation.pk,
+        run_id=run_id,
+        message_id=message_id,
+        endpoint=row,
+        model=where.model[:200],
+        input_tokens=tokens.input,
+        output_tokens=tokens.output,
+        cached_tokens=min(tokens.cached, tokens.input),
+        reasoning_tokens=min(tokens.reasoning, tokens.output),
+        cost=_cost(row, tokens),
+    )
+
+
+def _cost(row: ModelEndpoint | None, tokens: Tokens) -> int | None:
+    """Return the cost in millionths: prices are for a million tokens."""
+    if row is None or row.input_price is None or row.output_price is None:
+        return None
+    return round(row.input_price * tokens.input + row.output_price * tokens.output)
+
+
+SUMS: Final[dict[str, Any]] = {
+    "input": Sum("input_tokens"),
+    "output": Sum("output_tokens"),
+    "cached": Sum("cached_tokens"),
+    "reasoning": Sum("reasoning_tokens"),
+    "millionths": Sum("cost"),
+    "without": Count("pk", filter=Q(cost=None)),
+}
+
+
+def _used(sums: Mapping[str, Any]) -> Used:
+    millionths = sums["millionths"]
+    counts = {name: sums[name] or 0 for name in ("input", "output", "cached", "reasoning")}
+    return Used(**counts, cost=None if millionths is None else int(millionths) / MILLION, unpriced=sums["without"] > 0)
+
+
+def of_conversation(conversation_id: UUID) -> Used:
+    """Return what all its answers took, those of hidden branches, of its title and of its agents included."""
+    return _used(ModelUse.objects.filter(conversation_id__in=delegation.family(conversation_id)).aggregate(**SUMS))
+
+
+def of_run(run_id: UUID) -> Used:
+    return _used(ModelUse.objects.filter(run_id=run_id).aggregate(**SUMS))
+
+
+def of_messages(conversation_id: UUID, ids: Iterable[UUID]) -> dict[UUID, Used]:
+    """Return what the answers among these messages took, by their ids."""
+    rows = ModelUse.objects.filter(conversation_id=conversation_id, message_id__in=list(ids)).order_by()
+    found: Iterable[Any] = rows.values("message_id").annotate(**SUMS)
+    return {row["message_id"]: _used(row) for row in found}
+
+
+def last_input(conversation_id: UUID) -> int:
+    """Return how many tokens the last request of the conversation had: how far the context is filled."""
+    rows = ModelUse.objects.filter(conversation_id=conversation_id, message_id__isnull=False).order_by("-pk")
+    return rows.values_list(F("input_tokens") + F("output_tokens"), flat=True).first() or 0
+
+
+def of_people(since: datetime, person: User | None = None) -> list[tuple[str, Used]]:
+    """Return what each person's answers took since then, most first; with a `person`, only theirs."""
+    rows: QuerySet[ModelUse] = ModelUse.objects.filter(at__gte=since).order_by()
+    if person is not None:
+        rows = rows.filter(person=person)
+    sums: Iterable[Any] = rows.values("person__username").annotate(**SUMS)
+    found = [(row["person__username"], _used(row)) for row in sums]
+    return sorted(found, key=lambda each: (-each[1].tokens, each[0]))
+
+
+def over_limit(person_id: int) -> str:
+    """Return why the person may ask no model any more today; empty if they may."""
+    most = settings.MODEL_PERSON_TOKENS
+    if not most:
+        return ""
+    begin = timezone.make_aware(datetime.combine(timezone.localdate(), time()))
+    used = _used(ModelUse.objects.filter(person_id=person_id, at__gte=begin).aggregate(**SUMS)).tokens
+    return LIMIT.format(used=f"{used:,}", most=f"{most:,}") if used >= most else ""

@@ -1,0 +1,156 @@
+"""Agent tools: kept by authors, called like any tool; what they call is judged and asked about by itself."""
+
+from typing import Any
+
+from django.shortcuts import get_object_or_404
+from ninja import Router
+from pydantic import ConfigDict, Field
+
+from hitlchat.agent import agents
+from hitlchat.agent.agents import Draft
+from hitlchat.agent.models import AgentTool
+from hitlchat.api.auth import ApiRequest, author
+from hitlchat.api.contract import Body, HitlModeName, Line, Object, Shape, Text
+from hitlchat.gate.models import HitlMode
+
+router = Router(tags=["agents"], by_alias=True)
+
+
+class AgentChange(Body):
+    """Every field that an author decides; one that is left out stays as it is."""
+
+    name: Text = ""
+    title: Text = ""
+    description: Text = Field(default="", description="Models read it to know when to call it.")
+    instructions: Text = ""
+    tools: list[Line] = Field(default_factory=list, description="All that it may call, agents among them.")
+    endpoint: Line | None = Field(
+        default=None, description="By name; “environment”; null: what the conversation that calls it asks."
+    )
+    model: Line = Field("", description="One that the endpoint offers; empty: its usual one.")
+    max_turns: int | None = Field(None, description="After how many turns it is stopped: 1 to 100.")
+    max_tokens: int | None = Field(None, description="How many tokens it may use for one task, as its server counts.")
+    hitl_mode: HitlModeName = "REQUIRED"
+    condition: Text = ""
+    prompt_template: Text = ""
+    deadline_seconds: int | None = None
+    signed_in_only: bool = Field(default=False, description="The word of an MCP client is not enough for it.")
+    risk_level: int = agents.USUAL_RISK
+    published: bool = False
+
+
+class AgentPatch(AgentChange):
+    """`confirmLowering`: what gets weaker was shown to a person, who wants it so."""
+
+    confirm_lowering: bool = False
+
+
+class NewAgent(AgentChange):
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "name": "refund_worker",
+                    "description": "Refunds orders and tells the customer.",
+                    "instructions": "Look the order up before you refund it.",
+                    "tools": ["refund_order", "send_notification"],
+                    "hitlMode": "DISABLED",
+                    "published": True,
+                }
+            ]
+        }
+    )
+
+    name: Text = Field(...)
+    instructions: Text = Field(...)
+    description: Text = Field(...)
+
+
+class Agent(Shape):
+    name: str
+    title: str
+    description: str
+    instructions: str
+    tools: list[str]
+    endpoint: str | None
+    model: str
+    max_turns: int | None
+    max_tokens: int | None
+    hitl_mode: HitlModeName
+    condition: str
+    prompt_template: str
+    deadline_seconds: int | None
+    signed_in_only: bool
+    risk_level: int
+    published: bool
+    input_schema: Object
+    definition_hash: str
+
+
+def agent(row: AgentTool) -> Agent:
+    # The database has the same words.
+    mode: Any = HitlMode(row.tool.hitl_mode).value
+    said = Draft.__dataclass_fields__.keys() - {"tools", "hitl_mode"}
+    draft = agents.draft_of(row)
+    return Agent(
+        **{name: getattr(draft, name) for name in said},
+        tools=agents.allowed(row),
+        hitl_mode=mode,
+        input_schema=row.tool.input_schema,
+        definition_hash=row.tool.definition_hash,
+    )
+
+
+@router.get("", response=list[Agent])
+def list_agents(request: ApiRequest) -> list[Agent]:
+    """Every agent tool, published or not."""
+    author(request)
+    return [agent(row) for row in agents.standing()]
+
+
+@router.post("", response={201: Agent})
+def create_agent(request: ApiRequest, body: NewAgent) -> Agent:
+    """A new agent tool; under a name that another tool had it asks at least as much as that one.
+
+    For people: an `api` token may not.
+    """
+    author(request)
+    made = agents.create(Draft(**_fields(body)), request.auth.actor)
+    return agent(agents.standing().get(pk=made.pk))
+
+
+@router.get("/{name}", response=Agent)
+def read_agent(request: ApiRequest, name: str) -> Agent:
+    author(request)
+    return agent(_named(name))
+
+
+@router.patch("/{name}", response=Agent)
+def change_agent(request: ApiRequest, name: str, body: AgentPatch) -> Agent:
+    """Change the fields that are given. What waits for an answer about what it was is withdrawn.
+
+    409: it would ask less (`confirmLowering`). For people: an `api` token may not.
+    """
+    author(request)
+    before = agents.draft_of(_named(name))
+    given = {field: getattr(before, field) for field in agents.FIELDS} | _fields(body)
+    return agent(agents.change(name, Draft(**given), request.auth.actor, confirmed=body.confirm_lowering))
+
+
+@router.delete("/{name}", response={204: None})
+def delete_agent(request: ApiRequest, name: str) -> None:
+    """Remove the agent. Its calls stay on record; what waits is withdrawn, what works already goes on."""
+    author(request)
+    agents.remove(name, request.auth.actor)
+
+
+def _named(name: str) -> AgentTool:
+    return get_object_or_404(agents.standing(), tool__name=name)
+
+
+def _fields(body: AgentChange) -> dict[str, Any]:
+    """Return a body's fields as a draft has them."""
+    given = {name: getattr(body, name) for name in body.model_fields_set - {"confirm_lowering"}}
+    if "tools" in given:
+        given["tools"] = tuple(given["tools"])
+    return given

@@ -1,0 +1,272 @@
+"""Follows a run for a client that listens: what is stored of it, then what happens, by the events that pages get."""
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable, Iterator
+from dataclasses import dataclass
+from time import monotonic
+from typing import Any, Final
+from uuid import UUID
+
+import django.db
+from channels.layers import get_channel_layer
+from django.conf import settings
+from django.db.models import QuerySet
+
+from hitlchat.agent import writing
+from hitlchat.agent.models import ACTIVE, Message, Role, Run, RunStatus
+from hitlchat.api import approvals, calls
+from hitlchat.api.ai_sdk.chunks import Asked, Chunk, Telling, Turn
+from hitlchat.api.approvals import Approval
+from hitlchat.base import database, event_stream
+from hitlchat.base.background import layer_errors
+from hitlchat.base.database import in_db
+from hitlchat.base.problems import Problem
+from hitlchat.gate import attention, deciders, question
+from hitlchat.gate import models as gate
+from hitlchat.gate.actor import Actor
+from hitlchat.gate.status import SETTLED, Status
+
+logger = logging.getLogger(__name__)
+
+HEADERS: Final = {"x-vercel-ai-ui-message-stream": "v1"}
+# How long a client may go on being told after its person has signed out, or its token was revoked.
+CHECK_SECONDS: Final = 5.0
+SIGNED_OUT: Final = "You are signed out, or your token is no longer valid."
+GONE: Final = "This conversation was deleted."
+FAILED: Final = "Something went wrong on the server. Read the conversation again to see what was stored."
+DONE: Final = event_stream.text("[DONE]")
+# Why a message ended, in the words of the protocol: with it the client does not go on by itself after a stop.
+REASONS: Final = {RunStatus.DONE: "stop", RunStatus.STOPPED: "interrupted"}
+
+
+# How many streams each person has open here.
+_open: Counter[int] = Counter()
+
+
+class TooManyStreams(Problem):
+    """The person listens often enough."""
+
+    status = 429
+
+    def __init__(self) -> None:
+        super().__init__(f"You have {settings.STREAMS_PER_PERSON} streams open already. Close one of them first.")
+
+
+def require_room(user_id: int) -> None:
+    """Require that this person may open one more stream. Raises: TooManyStreams"""
+    if _open[user_id] >= settings.STREAMS_PER_PERSON:
+        raise TooManyStreams
+
+
+@dataclass(frozen=True)
+class Listener:
+    """A client: as whom it acts, and whether its credential still stands."""
+
+    user_id: int
+    actor: Actor
+    name: str
+    stands: Callable[[], bool]
+
+
+@dataclass(frozen=True)
+class State:
+    """A run as it is stored, from the last step on that the client has. `is_their_turn`: it waits for this person."""
+
+    run: Run
+    turns: list[Turn]
+    asked: dict[UUID, Asked]
+    is_their_turn: bool
+
+
+def stream(run_id: UUID, conversation_id: UUID, listener: Listener, telling: Telling) -> event_stream.EventStream:
+    """Return an answer that tells the run until it is over, or until it is this person's turn."""
+    following = Following(run_id, conversation_id, listener, telling)
+    return event_stream.EventStream(following.events(), HEADERS)
+
+
+def rows(run_id: UUID) -> QuerySet[Message]:
+    """Return what the assistant and hitlchat say in this run."""
+    return Message.objects.filter(run_id=run_id).exclude(role__in=(Role.TOOL, Role.USER)).order_by("seq")
+
+
+def turns(messages: list[Message]) -> list[Turn]:
+    found: dict[UUID | None, list[gate.ToolCall]] = {}
+    asked = calls.rows().select_related("tool").filter(turn_id__in=[each.pk for each in messages])
+    for call in asked.order_by("position", "created_at"):
+        found.setdefault(call.turn_id, []).append(call)
+    return [Turn(each, tuple(found.get(each.pk, ()))) for each in messages]
+
+
+def asked(found: list[Turn], actor: Actor, name: str) -> dict[UUID, Asked]:
+    """Return the questions about these calls; those that wait count as shown to the person now."""
+    among = [call.pk for turn in found for call in turn.calls if not question.is_one(call)]
+    if not among:
+        return {}
+    shown = list(approvals.with_all(gate.Approval.objects.filter(call__in=among)))
+    for row in shown:
+        attention.shown(row, actor)
+    both = zip(shown, approvals.approvals(shown), strict=True)
+    return {row.call_id: Asked(shape, _may_decide(row, shape, actor, name)) for row, shape in both}
+
+
+def _may_decide(row: gate.Approval, shape: Approval, actor: Actor, name: str) -> bool:
+    if row.call.status != Status.WAITING or name in shape.approved_by:
+        return False
+    return deciders.may_decide(actor, row.call)
+
+
+def _state(run_id: UUID, since: int, listener: Listener) -> State | None:
+    """None: the run is gone, with its conversation."""
+    run = Run.objects.select_related("conversation").filter(pk=run_id, conversation__deleted_at=None).first()
+    if run is None:
+        return None
+    found = turns(list(rows(run_id).filter(seq__gte=since)))
+    shown = asked(found, listener.actor, listener.name)
+    return State(run, found, shown, _is_their_turn(run, found, shown, listener.actor))
+
+
+def _is_their_turn(run: Run, found: list[Turn], shown: dict[UUID, Asked], actor: Actor) -> bool:
+    """Return whether nothing goes on until this person answers: else the client waits with them for whoever does."""
+    if run.status != RunStatus.WAITING or not run.parked:
+        return False
+    open_calls = [call for turn in found for call in turn.calls if call.status not in SETTLED]
+    waiting = [call for call in open_calls if call.status == Status.WAITING]
+    if len(waiting) < len(open_calls):
+        return False
+    return any(shown[call.pk].may_decide if call.pk in shown else deciders.may_decide(actor, call) for call in waiting)
+
+
+class Events:
+    """Events of a conversation as its pages get them. One that is lost costs time, as `next` then gives None."""
+
+    def __init__(self, conversation_id: UUID) -> None:
+        self._group = writing.group(conversation_id)
+        self._layer: Any = get_channel_layer()
+        self._channel = ""
+        # One wait for all: a channel that nobody waits for any more is closed.
+        self._coming: asyncio.Task[dict[str, Any]] | None = None
+
+    async def open(self) -> None:
+        try:
+            self._channel = await self._layer.new_channel()
+            await self._layer.group_add(self._group, self._channel)
+        except layer_errors() as error:
+            self._channel = ""
+            logger.warning("The channel layer could not be reached: %s", error)
+
+    async def next(self, seconds: float) -> dict[str, Any] | None:
+        """Return the next event, or None after so many seconds without one."""
+        if not self._channel:
+            await asyncio.sleep(seconds)
+            return None
+        if self._coming is None:
+            self._coming = asyncio.create_task(self._layer.receive(self._channel))
+        done, _ = await asyncio.wait({self._coming}, timeout=seconds)
+        if not done:
+            return None
+        coming, self._coming = self._coming, None
+        try:
+            return coming.result()
+        except layer_errors() as error:
+            logger.warning("The channel layer could not be reached: %s", error)
+            self._channel = ""
+            return None
+
+    async def close(self) -> None:
+        if self._coming is not None:
+            self._coming.cancel()
+            await asyncio.wait({self._coming})
+        if self._channel:
+            try:
+                await self._layer.group_discard(self._group, self._channel)
+            except layer_errors() as error:
+                logger.warning("The channel layer could not be reached: %s", error)
+
+
+class Following:
+    """One client that listens to one run."""
+
+    def __init__(self, run_id: UUID, conversation_id: UUID, listener: Listener, telling: Telling) -> None:
+        self._run_id = run_id
+        self._conversation_id = conversation_id
+        self._listener = listener
+        self._telling = telling
+        self._checked_at = monotonic()
+        self._ends: list[Chunk] | None = None
+
+    async def events(self) -> AsyncGenerator[bytes, None]:
+        """Yield the stream, with comments while there is nothing to tell."""
+        coming = Events(self._conversation_id)
+        _open[self._listener.user_id] += 1
+        try:
+            yield event_stream.OPEN
+            # Before the state is read, so that nothing can happen unseen in between.
+            await coming.open()
+            yield event_stream.event({"type": "start", "messageId": str(self._run_id)})
+            event: dict[str, Any] | None = None
+            has_waited = False
+            while self._ends is None:
+                told = [event_stream.event(chunk) for chunk in await self._heard(event)]
+                if told:
+                    yield b"".join(told)
+                elif has_waited and event is None:
+                    yield event_stream.KEEP_ALIVE
+                if self._ends is None:
+                    event, has_waited = await coming.next(settings.STREAM_KEEP_ALIVE_SECONDS), True
+            yield b"".join(map(event_stream.event, [*self._telling.end(), *self._ends])) + DONE
+        finally:
+            _open[self._listener.user_id] -= 1
+            await coming.close()
+
+    async def _heard(self, event: dict[str, Any] | None) -> list[Chunk]:
+        """Return what there is to tell after `event`: of text that grows what it says, else what is stored by now."""
+        try:
+            if not await self._stands():
+                return self._end({"type": "error", "errorText": SIGNED_OUT})
+            grown = self._grown(event)
+            if grown is not None:
+                return grown
+            return await self._stored() + (self._grown(event) or [])
+        except django.db.Error as error:
+            logger.exception("A stream of conversation %s could not be told", self._conversation_id)
+            return self._end({"type": "error", "errorText": database.SENTENCES.get(database.trouble(error), FAILED)})
+
+    def _grown(self, event: dict[str, Any] | None) -> list[Chunk] | None:
+        if event is None or event["type"] != "conversation.delta" or self._ends is not None:
+            return None
+        told = self._telling.delta(UUID(event["message"]), event["base"], event["text"])
+        return None if told is None else list(told)
+
+    async def _stored(self) -> list[Chunk]:
+        state = await in_db(_state)(self._run_id, self._telling.since, self._listener)
+        if state is None:
+            return self._end({"type": "error", "errorText": GONE})
+        written = writing.so_far(self._run_id)
+        told = list(self._telling.update(state.turns, state.asked, written.reasoning if written else ""))
+        if state.run.status not in ACTIVE:
+            self._ends = list(_ends(state.run))
+        elif state.is_their_turn:
+            self._ends = [{"type": "finish", "finishReason": "tool-calls"}]
+        return told
+
+    def _end(self, chunk: Chunk) -> list[Chunk]:
+        self._ends = [chunk]
+        return []
+
+    async def _stands(self) -> bool:
+        """Asked again now and then: a stream outlives its request, and must not go on telling."""
+        if monotonic() - self._checked_at <= CHECK_SECONDS:
+            return True
+        self._checked_at = monotonic()
+        return await in_db(self._listener.stands)()
+
+
+def _ends(run: Run) -> Iterator[Chunk]:
+    if run.status == RunStatus.FAILED:
+        yield {"type": "error", "errorText": run.error or FAILED}
+        return
+    if run.status == RunStatus.STOPPED:
+        yield {"type": "abort", "reason": "The run was stopped."}
+    yield {"type": "finish", "finishReason": REASONS[RunStatus(run.status)]}

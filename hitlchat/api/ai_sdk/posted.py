@@ -1,0 +1,233 @@
+"""Posts of a client: its messages, of which only the one that says something new is read, and its answers.
+
+Clients keep the conversation too, and send all of it along: none of that is believed, as it may have been changed.
+"""
+
+import base64
+import binascii
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, Literal
+from uuid import UUID
+
+from ninja.errors import ValidationError
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StringConstraints, TypeAdapter
+from pydantic import ValidationError as BadFields
+from pydantic.alias_generators import to_camel
+
+from hitlchat.agent.attachments import keeping
+from hitlchat.agent.models import LONGEST_MESSAGE, Conversation
+from hitlchat.api.approvals import Reason
+from hitlchat.api.contract import STORABLE, Body, Object
+from hitlchat.base import canonical
+
+LONGEST_ID: Final = 100
+# Up to here JavaScript knows whole numbers exactly.
+EXACT: Final = 2**53
+
+Id = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_ID, pattern="^[!-~]+$")]
+
+
+class Posted(BaseModel):
+    """A part of the protocol, which grows: what is not known here is passed over."""
+
+    model_config = ConfigDict(alias_generator=to_camel, extra="ignore", frozen=True)
+
+
+class PostedApproval(Posted):
+    id: str
+    approved: StrictBool | None = None
+    reason: str | None = None
+    signature: str | None = None
+
+
+class PostedPart(Posted):
+    type: str
+    state: str = ""
+    text: str = ""
+    url: str = ""
+    filename: str = ""
+    tool_call_id: str = ""
+    input: Any = None
+    output: Any = None
+    error_text: str = ""
+    approval: PostedApproval | None = None
+
+    @property
+    def is_tool(self) -> bool:
+        return self.type == "dynamic-tool" or self.type.startswith("tool-")
+
+
+class PostedMessage(Posted):
+    id: Id
+    role: Literal["user", "assistant"]
+    parts: list[PostedPart]
+
+    @property
+    def said(self) -> str:
+        """Return what a person says in it."""
+        text = "\n\n".join(part.text for part in self.parts if part.type == "text").strip()
+        return checked(SAID, text, "text")
+
+    @property
+    def files(self) -> list[PostedPart]:
+        return [part for part in self.parts if part.type == "file"]
+
+    @property
+    def steps(self) -> int:
+        return sum(part.type == "step-start" for part in self.parts)
+
+    @property
+    def tools(self) -> Iterator[PostedPart]:
+        return (part for part in self.parts if part.is_tool)
+
+
+class PostedChat(Posted):
+    """The body of `sendMessages`; front ends may add fields of their own."""
+
+    id: UUID = Field(description="Of the conversation: make one with POST /api/conversations first.")
+    messages: list[Object] = Field(min_length=1, description="UI messages; the last alone is enough.")
+    trigger: Literal["submit-message", "regenerate-message"] = "submit-message"
+    message_id: Id | None = None
+
+    @property
+    def message(self) -> PostedMessage:
+        """Return the one that says something: that which goes on, else the last."""
+        place = len(self.messages) - 1
+        if self.trigger == "submit-message" and self.message_id is not None:
+            named = [at for at, each in enumerate(self.messages) if each.get("id") == self.message_id]
+            place = named[-1] if named else place
+        try:
+            return PostedMessage.model_validate(self.messages[place])
+        except BadFields as error:
+            raise ValidationError([_placed(found, place) for found in error.errors()]) from error
+
+
+def _placed(found: Any, place: int) -> dict[str, Any]:
+    return {"type": found["type"], "msg": found["msg"], "loc": ("body", "body", "messages", place, *found["loc"])}
+
+
+class ApprovalResponse(Body):
+    """`signature` is that of the request: with it only what was shown is approved."""
+
+    kind: Literal["approval-response"]
+    approval_id: str = Field(description="As the request has it, `{run}::{call}`; or the id of the approval.")
+    approved: bool
+    reason: Reason | None = None
+    signature: str | None = None
+    tool_call_id: str | None = None
+    session_id: str | None = None
+
+
+class ClientResult(Body):
+    """The answer of a client to a call that is its own to answer: `output`, or `errorText` if it will not."""
+
+    kind: Literal["tool-result"]
+    tool_call_id: str
+    output: Any = None
+    error_text: Reason | None = None
+    session_id: str | None = None
+
+
+def attached(conversation: Conversation, files: Sequence[PostedPart]) -> list[UUID]:
+    """Return the ids of files: those that were sent ahead, and of those that came along as data, once they are kept."""
+    return [_attached(conversation, place, each) for place, each in enumerate(files)]
+
+
+def _attached(conversation: Conversation, place: int, part: PostedPart) -> UUID:
+    if part.url.startswith("data:"):
+        return keeping.add(conversation, part.filename or f"file-{place + 1}", _data(place, part.url)).pk
+    try:
+        return UUID(part.url.rstrip("/").rpartition("/")[2])
+    except ValueError:
+        said = "Expected a data URL, or /api/attachments/… of a file that was sent ahead."
+        raise refused("files", said, place) from None
+
+
+def _data(place: int, url: str) -> bytes:
+    head, comma, text = url.partition(",")
+    keeping.require_size("", len(text) * 3 // 4)
+    try:
+        if comma and head.endswith(";base64"):
+            return base64.b64decode(text, validate=True)
+    except binascii.Error:
+        pass
+    raise refused("files", "Expected a data URL in base64.", place)
+
+
+SAID: Final = TypeAdapter(Annotated[str, StringConstraints(max_length=LONGEST_MESSAGE), STORABLE])
+REASON: Final = TypeAdapter(Reason)
+
+
+def checked(kind: TypeAdapter[str], given: str, name: str) -> str:
+    """Return a text of a message that fits. What clients send along of others may be as long as it likes."""
+    try:
+        return kind.validate_python(given)
+    except BadFields as error:
+        raise refused(name, error.errors()[0]["msg"].removeprefix("Value error, ")) from error
+
+
+def refused(name: str, said: str, *place: int | str) -> ValidationError:
+    return ValidationError([{"type": "refused", "loc": ("body", "body", name, *place), "msg": said}])
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An answer of a person to one call. `shown`: the arguments as their page had them, where it says so."""
+
+    name: str
+    approved: bool
+    reason: str = ""
+    signature: str | None = None
+    shown: Object | None = None
+
+
+@dataclass(frozen=True)
+class Result:
+    """An output that a client gives for a call that is its own to answer; `error`: why it gives none."""
+
+    call: str
+    output: Any = None
+    error: str = ""
+    is_error: bool = False
+
+
+def answers(message: PostedMessage) -> Iterator[Answer]:
+    """Yield the answers in a message. Exactly true is a yes, exactly false a no; anything else is no answer."""
+    for part in message.tools:
+        if part.state != "approval-responded":
+            continue
+        if part.approval is None or part.approval.approved is None:
+            raise refused("approved", "Expected true or false in what is answered.")
+        given = part.approval
+        reason = checked(REASON, given.reason or "", "reason")
+        shown = part.input if isinstance(part.input, dict) else {}
+        yield Answer(given.id, given.approved is True, reason, given.signature, shown)
+
+
+def results(message: PostedMessage) -> Iterator[Result]:
+    """Yield what the client gives for calls; which of them are its own to answer is for the server to know."""
+    for part in message.tools:
+        if part.state in ("output-available", "output-error"):
+            yield Result(part.tool_call_id, part.output, part.error_text, is_error=part.state == "output-error")
+
+
+def is_as_shown(shown: Object, arguments: Object) -> bool:
+    """Return whether a page in JavaScript, which knows one kind of number, would show `arguments` like this."""
+    try:
+        return canonical.dumps(_as_in_javascript(shown)) == canonical.dumps(_as_in_javascript(arguments))
+    except canonical.NotJson:
+        return False
+
+
+def _as_in_javascript(value: Any) -> Any:
+    match value:
+        case bool():
+            return value
+        case float() if value.is_integer() and abs(value) < EXACT:
+            return int(value)
+        case dict():
+            return {name: _as_in_javascript(each) for name, each in value.items()}
+        case list():
+            return [_as_in_javascript(each) for each in value]
+    return value

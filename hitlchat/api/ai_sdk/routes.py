@@ -1,0 +1,218 @@
+"""The addresses of the AI SDK's chat transport: messages and answers in, a stream of events out."""
+
+from itertools import groupby
+from typing import Final, Literal
+from uuid import UUID
+
+from django.db.models import QuerySet
+from django.http import HttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import get_object_or_404
+from ninja import Router
+from pydantic import Field
+
+from hitlchat.agent import conversations, runner
+from hitlchat.agent import models as agent
+from hitlchat.agent.models import ACTIVE, Conversation, Role, Run, SentMessage
+from hitlchat.api.ai_sdk import answering, following, posted
+from hitlchat.api.ai_sdk.chunks import Telling
+from hitlchat.api.ai_sdk.following import Listener
+from hitlchat.api.ai_sdk.parts import Part, Parts
+from hitlchat.api.ai_sdk.posted import Answer, ApprovalResponse, ClientResult, PostedChat, PostedMessage, Result
+from hitlchat.api.auth import ApiRequest, decider
+from hitlchat.api.contract import Object, Shape
+from hitlchat.base.problems import Conflict
+from hitlchat.gate.actor import Actor
+
+router = Router(tags=["chat"], by_alias=True)
+
+EVENTS: Final = {
+    "responses": {
+        200: {
+            "description": "A UI message stream of the AI SDK (`x-vercel-ai-ui-message-stream: v1`).",
+            "content": {"text/event-stream": {"schema": {"type": "string"}}},
+        }
+    }
+}
+
+
+class NothingNew(Conflict):
+    """The assistant's message has no answer that was not given before."""
+
+    code = "already_completed"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "There is nothing new in this message: say something, or answer a call that waits. To go on listening, "
+            "ask for the stream again."
+        )
+
+
+class UiMessage(Shape):
+    id: str = Field(description="Of the assistant's: that of its run.")
+    role: Literal["user", "assistant"]
+    parts: list[Object]
+
+
+class Chat(Shape):
+    id: UUID
+    messages: list[UiMessage]
+
+
+class Submitted(Shape):
+    status: Literal["accepted"] = "accepted"
+    active: bool = Field(description="Whether the assistant works on: then there is a stream to ask for.")
+
+
+@router.post("", response={200: None}, openapi_extra=EVENTS)
+def chat(request: ApiRequest, body: PostedChat) -> HttpResponseBase:
+    """Say something, say it otherwise, have it answered again, or answer calls; then hear the assistant.
+
+    What the AI SDK's `sendMessage`, `regenerate` and `addToolApprovalResponse` send. The stream ends with the run, or
+    where it is your turn. 409 while the assistant still works, and for an answer that does not count any more.
+    """
+    found = get_object_or_404(_mine(request), pk=body.id)
+    # Before anything is said that would not be heard.
+    following.require_room(request.auth.user.pk)
+    if body.trigger == "regenerate-message":
+        run_id = _run_of(found, body.message_id, request)
+        return _stream(request, found, runner.instead(found, run_id, None))
+    message = body.message
+    if message.role == "assistant":
+        return _go_on(request, found, message)
+    if body.message_id is not None:
+        return _say_otherwise(request, found, message)
+    return _stream(request, found, _say(found, message))
+
+
+@router.get("/{uuid:conversation_id}", response=Chat)
+def read_chat(request: ApiRequest, conversation_id: UUID) -> Chat:
+    """The conversation as UI messages, to begin `useChat` with. Calls that wait for you count as shown."""
+    found = get_object_or_404(_mine(request), pk=conversation_id)
+    return Chat(id=found.pk, messages=_messages(found, request.auth.actor, request.auth.user.get_username()))
+
+
+@router.get("/{uuid:conversation_id}/stream", response={200: None, 204: None}, openapi_extra=EVENTS)
+def resume(request: ApiRequest, conversation_id: UUID) -> HttpResponseBase:
+    """Hear the run that goes on or waits, from its beginning on; 204 if there is none."""
+    found = get_object_or_404(_mine(request), pk=conversation_id)
+    following.require_room(request.auth.user.pk)
+    run = Run.objects.filter(conversation=found, status__in=ACTIVE).first()
+    return HttpResponse(status=204) if run is None else _stream(request, found, run.pk)
+
+
+@router.post("/{uuid:conversation_id}/submit-tool-result", response=Submitted)
+def submit(request: ApiRequest, conversation_id: UUID, body: ApprovalResponse | ClientResult) -> Submitted:
+    """Answer one call, without a stream: an approval, or what a client gives for a call that is its own to answer.
+
+    409 with the code `already_completed`, where the call has its outcome.
+    """
+    found = get_object_or_404(_mine(request), pk=conversation_id)
+    if body.session_id not in (None, str(found.pk)):
+        raise answering.OfAnotherConversation
+    answers, results = _submitted(body)
+    for step in answering.looked_at(found, answers, results, decider(request)):
+        step()
+    return Submitted(active=Run.objects.filter(conversation=found, status__in=ACTIVE).exists())
+
+
+def _submitted(body: ApprovalResponse | ClientResult) -> tuple[list[Answer], list[Result]]:
+    if isinstance(body, ClientResult):
+        is_error = body.error_text is not None
+        return [], [Result(body.tool_call_id, body.output, body.error_text or "", is_error=is_error)]
+    call = body.approval_id.partition("::")[2]
+    if body.tool_call_id is not None and call and body.tool_call_id != call:
+        raise posted.refused("toolCallId", "It is not the call that this approval is about.")
+    return [Answer(body.approval_id, body.approved, body.reason or "", body.signature)], []
+
+
+def _go_on(request: ApiRequest, found: Conversation, message: PostedMessage) -> HttpResponseBase:
+    answers, results = list(posted.answers(message)), answering.new(found, posted.results(message))
+    if not answers and not results:
+        raise NothingNew
+    steps = answering.looked_at(found, answers, results, decider(request))
+    run = _run_of(found, message.id, request)
+    for step in steps:
+        step()
+    telling = Telling(run, steps=message.steps)
+    for part in message.tools:
+        if (call_id := answering.uuid_of(part.tool_call_id)) is not None:
+            telling.knows(call_id, part.state)
+    return _stream(request, found, run, telling)
+
+
+def _say(found: Conversation, message: PostedMessage) -> UUID:
+    content, files = _content(found, message)
+    # Said once, however often the client sends it. Of files that come along as data each time another one is made.
+    is_same = not any(part.url.startswith("data:") for part in message.files)
+    return runner.say(found, content, _key(found, message.id) if is_same else "", files)[1]
+
+
+def _say_otherwise(request: ApiRequest, found: Conversation, message: PostedMessage) -> HttpResponseBase:
+    run_id = _run_of(found, message.id, request)
+    content, files = _content(found, message)
+    return _stream(request, found, runner.instead(found, run_id, content, files or None))
+
+
+def _content(found: Conversation, message: PostedMessage) -> tuple[str, list[UUID]]:
+    content = message.said
+    if not content and not message.files:
+        raise posted.refused("text", "Say something, or attach a file.")
+    return content, posted.attached(found, message.files)
+
+
+def _key(found: Conversation, message_id: str) -> str:
+    return f"{found.pk}/{message_id}"
+
+
+def _run_of(found: Conversation, message_id: str | None, request: ApiRequest) -> UUID:
+    """Return the run of a message: of the assistant by its id here, of a person also by that of the client that said
+    it. Without one, the last. Http404: there is none.
+    """
+    rows = Run.objects.filter(conversation=found)
+    if message_id is None:
+        return get_object_or_404(rows, pk=found.tip_id).pk
+    try:
+        named = UUID(message_id)
+    except ValueError:
+        sent = SentMessage.objects.filter(owner=request.auth.user, key=_key(found, message_id))
+        return get_object_or_404(rows, messages__in=sent.values("message")).pk
+    by_message = rows.filter(messages=named, messages__role=Role.USER).first()
+    return by_message.pk if by_message else get_object_or_404(rows, pk=named).pk
+
+
+def _messages(found: Conversation, actor: Actor, name: str) -> list[UiMessage]:
+    rows = list(found.messages.shown().exclude(role=Role.TOOL).prefetch_related("attachments").order_by("seq"))
+    turns = following.turns([row for row in rows if row.role != Role.USER])
+    asked = following.asked(turns, actor, name)
+    spoken = {turn.message.pk: turn for turn in turns}
+    made: list[UiMessage] = []
+    for run_id, group in groupby(rows, key=lambda row: row.run_id):
+        said = list(group)
+        made += [_said(row) for row in said if row.role == Role.USER]
+        if answers := [spoken[row.pk] for row in said if row.role != Role.USER]:
+            # A notice of its own is what belongs to no run, or came when that was over.
+            is_new = run_id is not None and all(each.id != str(run_id) for each in made)
+            telling = Telling(run_id if run_id and is_new else answers[0].message.pk)
+            parts = Parts.of(telling.update(answers, asked))
+            made.append(UiMessage(id=str(telling.run_id), role="assistant", parts=parts))
+    return made
+
+
+def _said(row: agent.Message) -> UiMessage:
+    files: list[Part] = [
+        {"type": "file", "mediaType": each.media_type, "filename": each.name, "url": f"/api/attachments/{each.pk}"}
+        for each in row.attachments.all()
+    ]
+    text: list[Part] = [{"type": "text", "text": row.content}] if row.content else []
+    return UiMessage(id=str(row.pk), role="user", parts=[*files, *text])
+
+
+def _stream(request: ApiRequest, found: Conversation, run_id: UUID, telling: Telling | None = None) -> HttpResponseBase:
+    credential = request.auth
+    listener = Listener(credential.user.pk, credential.actor, credential.user.get_username(), credential.stands)
+    return following.stream(run_id, found.pk, listener, telling or Telling(run_id))
+
+
+def _mine(request: ApiRequest) -> QuerySet[Conversation]:
+    return conversations.of(request.auth.user).select_related("endpoint")

@@ -1,0 +1,249 @@
+"""Model endpoints: kept by administrators, chosen in conversations. A key is in no answer."""
+
+from datetime import datetime
+from decimal import Decimal
+from typing import Annotated, Any, Literal
+
+from django.shortcuts import get_object_or_404
+from ninja import Router
+from ninja.errors import AuthorizationError
+from pydantic import ConfigDict, Field
+
+from hitlchat.accounts.roles import may_administer
+from hitlchat.agent import endpoints, model_client, routes
+from hitlchat.agent.endpoints import ENVIRONMENT, BadEndpoint, Draft
+from hitlchat.agent.models import ModelEndpoint
+from hitlchat.api.auth import ApiRequest
+from hitlchat.api.contract import Body, Shape, Text
+from hitlchat.gate.actor import Actor
+
+Header = Literal["Authorization", "api-key"]
+ApiName = Literal["chat", "responses"]
+Price = Annotated[float, Field(ge=0, le=endpoints.HIGHEST_PRICE)]
+OF_VARIABLES = "It is what the variables OPENAI_… say: only whether new conversations begin with it can be changed."
+
+
+class EndpointChange(Body):
+    """Every field that an administrator decides; one that is left out stays as it is."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"enabled": False}, {"isDefault": True}, {"key": "${MISTRAL_API_KEY}"}]}
+    )
+
+    name: Text = ""
+    base_url: Text = ""
+    key: Text | None = Field(
+        default=None,
+        description="Kept sealed unless it is a reference such as `${NAME}`; empty for none; null keeps it.",
+    )
+    key_header: Header = "Authorization"
+    api: ApiName = Field(default="chat", description="Chat Completions, or the Responses API.")
+    model: Text = ""
+    other_models: list[Text] = Field(default_factory=list)
+    context_length: int | None = None
+    images: bool = True
+    reasoning: bool = False
+    parallel_calls: bool = True
+    input_price: Price | None = Field(default=None, description="Of a million tokens, in MODEL_CURRENCY.")
+    output_price: Price | None = None
+    allow_private: bool = False
+    enabled: bool = True
+    is_default: Literal[True] = Field(default=True, description="New conversations begin with it.")
+
+
+class NewEndpoint(EndpointChange):
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"name": "ollama", "baseUrl": "http://127.0.0.1:11434/v1", "model": "qwen3", "contextLength": 32768},
+                {
+                    "name": "mistral",
+                    "baseUrl": "https://api.mistral.ai/v1",
+                    "key": "${MISTRAL_API_KEY}",
+                    "model": "mistral-large-latest",
+                    "inputPrice": 2,
+                    "outputPrice": 6,
+                },
+            ]
+        }
+    )
+
+    name: Text = Field(...)
+    base_url: Text = Field(...)
+    model: Text = Field(...)
+
+
+class Endpoint(Shape):
+    """`source`: whether an administrator added it, or the variables OPENAI_… describe it."""
+
+    name: str
+    source: Literal["administrator", "environment"]
+    base_url: str
+    has_key: bool
+    key_reference: str = Field(description="The reference that the key is; empty for a sealed key, and for none.")
+    key_header: Header
+    api: ApiName
+    model: str
+    other_models: list[str]
+    context_length: int | None
+    images: bool
+    reasoning: bool
+    parallel_calls: bool
+    input_price: float | None
+    output_price: float | None
+    allow_private: bool
+    enabled: bool
+    is_default: bool
+    created_at: datetime | None
+    updated_at: datetime | None
+
+
+class EndpointTrial(Shape):
+    """`error` says in words what came in the way."""
+
+    ok: bool
+    answer: str
+    error: str
+    seconds: float
+
+
+class EndpointModels(Shape):
+    models: list[str]
+    error: str
+
+
+class ModelChoice(Shape):
+    """`isDefault`: new conversations ask it."""
+
+    endpoint: str
+    model: str
+    is_default: bool
+
+
+router = Router(tags=["endpoints"], by_alias=True)
+models_router = Router(tags=["endpoints"], by_alias=True)
+
+
+@models_router.get("", response=list[ModelChoice])
+def list_choices(request: ApiRequest) -> list[ModelChoice]:  # noqa: ARG001 - as every operation
+    """The models that conversations may choose: those of enabled endpoints."""
+    groups = routes.choices(None).groups
+    rows = (each for _name, group in groups for each in group)
+    return [ModelChoice.of(each, is_default=each.is_chosen) for each in rows]
+
+
+@router.get("", response=list[Endpoint])
+def list_endpoints(request: ApiRequest) -> list[Endpoint]:
+    """Every model endpoint, that of the environment first."""
+    _administrator(request)
+    return [_environment(), *map(_endpoint, endpoints.standing())]
+
+
+@router.post("", response={201: Endpoint})
+def create_endpoint(request: ApiRequest, body: NewEndpoint) -> Endpoint:
+    """A new endpoint, which conversations may choose at once. For people: an `api` token may not."""
+    actor, begins = _administrator(request), "is_default" in body.model_fields_set
+    row = endpoints.create(Draft(**_fields(body)), actor, begins=begins)
+    return _endpoint(get_object_or_404(endpoints.standing(), pk=row.pk))
+
+
+@router.get("/{name}", response=Endpoint)
+def read_endpoint(request: ApiRequest, name: str) -> Endpoint:
+    _administrator(request)
+    return _environment() if name == ENVIRONMENT else _endpoint(_named(name))
+
+
+@router.patch("/{name}", response=Endpoint)
+def change_endpoint(request: ApiRequest, name: str, body: EndpointChange) -> Endpoint:
+    """Change the fields that are given. An address on another host wants the key once more."""
+    actor = _administrator(request)
+    if name == ENVIRONMENT:
+        if other := body.model_fields_set - {"is_default"}:
+            raise BadEndpoint(dict.fromkeys(other, OF_VARIABLES))
+        if "is_default" in body.model_fields_set:
+            endpoints.begin_with(None, actor)
+        return _environment()
+    row = _named(name)
+    plain = {field: getattr(endpoints.draft_of(row), field) for field in endpoints.FIELDS}
+    begins = "is_default" in body.model_fields_set
+    endpoints.change(row.pk, Draft(**plain | _fields(body)), actor, begins=begins)
+    return _endpoint(get_object_or_404(endpoints.standing(), pk=row.pk))
+
+
+@router.delete("/{name}", response={204: None})
+def delete_endpoint(request: ApiRequest, name: str) -> None:
+    """Remove the endpoint with its key; conversations that use it say so, and ask nobody. 409 for the default one."""
+    actor = _administrator(request)
+    if name == ENVIRONMENT:
+        raise BadEndpoint({"name": OF_VARIABLES})
+    endpoints.remove(_named(name).pk, actor)
+
+
+@router.post("/{name}/test", response=EndpointTrial)
+def test_endpoint(request: ApiRequest, name: str) -> EndpointTrial:
+    """Ask its model for one word; may take as long as the model does."""
+    _administrator(request)
+    trial = routes.test(_asked(name))
+    return EndpointTrial.of(trial, ok=not trial.error)
+
+
+@router.get("/{name}/models", response=EndpointModels)
+def list_models(request: ApiRequest, name: str) -> EndpointModels:
+    """Ask the server which models it has."""
+    _administrator(request)
+    found = routes.listing(_asked(name))
+    return EndpointModels(models=list(found.models), error=found.error)
+
+
+def _administrator(request: ApiRequest) -> Actor:
+    if not may_administer(request.auth.user):
+        raise AuthorizationError(message="Only an administrator may see and change model endpoints.")
+    return request.auth.actor
+
+
+def _named(name: str) -> ModelEndpoint:
+    return get_object_or_404(endpoints.standing(), name=name)
+
+
+def _asked(name: str) -> ModelEndpoint | None:
+    return None if name == ENVIRONMENT else _named(name)
+
+
+def _fields(body: EndpointChange) -> dict[str, Any]:
+    """Return a body's fields as a draft has them."""
+    given = {name: getattr(body, name) for name in body.model_fields_set - {"is_default"}}
+    for field in {"input_price", "output_price"} & given.keys():
+        given[field] = None if given[field] is None else Decimal(str(given[field]))
+    if "other_models" in given:
+        given["other_models"] = tuple(given["other_models"])
+    return given
+
+
+def _endpoint(row: ModelEndpoint) -> Endpoint:
+    return Endpoint.of(row, source="administrator", has_key=bool(row.key), key_reference=endpoints.reference_of(row))
+
+
+def _environment() -> Endpoint:
+    where = model_client.endpoint()
+    return Endpoint(
+        name=ENVIRONMENT,
+        source="environment",
+        base_url=where.shown_url,
+        has_key=where.has_key,
+        key_reference="",
+        key_header="Authorization",
+        api="responses" if where.api == model_client.RESPONSES else "chat",
+        model=where.model,
+        other_models=[],
+        context_length=None,
+        images=True,
+        reasoning=False,
+        parallel_calls=True,
+        input_price=None,
+        output_price=None,
+        allow_private=True,
+        enabled=True,
+        is_default=routes.default() is None,
+        created_at=None,
+        updated_at=None,
+    )

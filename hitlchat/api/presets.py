@@ -1,0 +1,140 @@
+"""Presets: kept by administrators, chosen when a conversation begins."""
+
+from dataclasses import asdict, replace
+from datetime import datetime
+from typing import Any
+
+from django.db.models import QuerySet
+from django.shortcuts import get_object_or_404
+from ninja import Router
+from ninja.errors import AuthorizationError
+from pydantic import ConfigDict, Field
+
+from hitlchat.accounts.roles import may_administer
+from hitlchat.agent import models as agent
+from hitlchat.agent import presets
+from hitlchat.agent.presets import Draft
+from hitlchat.api.auth import ApiRequest
+from hitlchat.api.contract import Body, Shape, Text
+from hitlchat.gate.actor import Actor
+from hitlchat.gate.models import Asks
+
+
+class PresetChange(Body):
+    """A change: fields left out stay as they are; null and empty ones are left to who begins a conversation."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"published": True}, {"toolSet": "Orders", "asks": "every"}]}
+    )
+
+    name: Text = Field("", description="Up to 64 characters, without a slash.")
+    description: Text = Field("", description="One line of up to 300 characters, for its card.")
+    instructions: Text = ""
+    endpoint: Text | None = Field(None, description="By name; “environment”: that of the variables OPENAI_….")
+    model: Text = Field("", description="One that the endpoint offers; empty: its usual one.")
+    tool_set: Text | None = Field(None, description="By name.")
+    starters: list[Text] = Field(default_factory=list, description="Up to 6 sentences to begin with.")
+    temperature: float | None = None
+    max_tokens: int | None = None
+    max_turns: int | None = None
+    asks: Asks = Field(Asks.TOOLS, strict=False, description="What its conversations ask about at least.")
+    published: bool = False
+
+
+class NewPreset(PresetChange):
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "name": "Order desk",
+                    "instructions": "Look an order up before you change it.",
+                    "toolSet": "Orders",
+                    "starters": ["Where is order 42?"],
+                    "asks": "risky",
+                    "published": True,
+                }
+            ]
+        }
+    )
+
+    name: Text = Field(...)
+
+
+class Preset(Shape):
+    name: str
+    description: str
+    instructions: str
+    endpoint: str | None
+    model: str
+    tool_set: str | None
+    starters: list[str]
+    temperature: float | None
+    max_tokens: int | None
+    max_turns: int | None
+    asks: str
+    published: bool
+    created_at: datetime
+    updated_at: datetime
+
+
+router = Router(tags=["presets"], by_alias=True)
+
+
+@router.get("", response=list[Preset])
+def list_presets(request: ApiRequest) -> list[Preset]:
+    """The published presets; for administrators, all of them."""
+    return [_shape(row) for row in _seen(request)]
+
+
+@router.post("", response={201: Preset})
+def create_preset(request: ApiRequest, body: NewPreset) -> Preset:
+    """A new preset. For administrators: an `api` token may not."""
+    actor = _administrator(request)
+    return _shape(presets.create(Draft(**_fields(body)), actor))
+
+
+@router.get("/{name}", response=Preset)
+def read_preset(request: ApiRequest, name: str) -> Preset:
+    return _shape(get_object_or_404(_seen(request), name=name))
+
+
+@router.patch("/{name}", response=Preset)
+def change_preset(request: ApiRequest, name: str, body: PresetChange) -> Preset:
+    """Change what is sent. Conversations that began with it stay as they are."""
+    actor, row = _administrator(request), _named(name)
+    return _shape(presets.change(row.pk, replace(presets.draft_of(row), **_fields(body)), actor))
+
+
+@router.delete("/{name}", response={204: None})
+def delete_preset(request: ApiRequest, name: str) -> None:
+    """Delete the preset. Conversations that began with it stay as they are."""
+    presets.remove(_named(name).pk, _administrator(request))
+
+
+def _administrator(request: ApiRequest) -> Actor:
+    if not may_administer(request.auth.user):
+        raise AuthorizationError(message="Only an administrator may change presets.")
+    return request.auth.actor
+
+
+def _seen(request: ApiRequest) -> QuerySet[agent.Preset]:
+    return presets.rows() if may_administer(request.auth.user) else presets.published()
+
+
+def _named(name: str) -> agent.Preset:
+    return get_object_or_404(presets.rows(), name=name)
+
+
+def _fields(body: PresetChange) -> dict[str, Any]:
+    """Return a body's fields as a draft has them."""
+    given = body.model_dump(exclude_unset=True)
+    if "asks" in given:
+        given["asks"] = given["asks"].value
+    if "starters" in given:
+        given["starters"] = tuple(given["starters"])
+    # Another endpoint is asked for its usual model.
+    return {"model": ""} | given if "endpoint" in given else given
+
+
+def _shape(row: agent.Preset) -> Preset:
+    return Preset.of(row, **asdict(presets.draft_of(row)))

@@ -1,0 +1,328 @@
+"""One question and its answer: what a page's form gives, parsed strictly, its time left, and what came of it."""
+
+from dataclasses import replace
+from datetime import datetime
+from urllib.parse import urlsplit
+from uuid import UUID
+
+from django.contrib.auth.decorators import login_required
+from django.db.models import QuerySet
+from django.http import Http404, HttpRequest, HttpResponse, QueryDict
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.utils.dateparse import parse_datetime
+from django.utils.translation import gettext, gettext_noop
+from django.utils.translation import gettext_lazy as _
+from django.views.decorators.http import require_GET, require_POST
+
+from hitlchat.accounts.access import person
+from hitlchat.base import canonical
+from hitlchat.base.forms import BadAnswer, read
+from hitlchat.base.sentences import translatable, translated
+from hitlchat.gate import attention, batch, decide, deciders, editing, question
+from hitlchat.gate.actor import Actor, actor_of
+from hitlchat.gate.attention import Looked, claimed
+from hitlchat.gate.batch import MOST_TOGETHER
+from hitlchat.gate.card import Card, card, key
+from hitlchat.gate.decide import BadEdit
+from hitlchat.gate.grants import scope
+from hitlchat.gate.grants.scope import BadGrant, Scope
+from hitlchat.gate.models import Approval, CallerKind, Decision, Verdict
+from hitlchat.gate.question import Asking
+from hitlchat.gate.status import Status
+from hitlchat.gate.who import how, standing
+
+NEITHER = _("Nothing was decided: the answer was neither approve nor decline.")
+
+
+def read_answer(approval_id: UUID, actor: Actor, sent: QueryDict) -> str:
+    """Carry out an answer, and return why nothing was decided, or nothing.
+
+    Raises: what decide.py raises, BadReason, BadGrant
+    """
+    looked = Looked(claimed(sent.get("opened")))
+    # One verdict and one digest: of two, nobody can say which was meant (SR-13).
+    match sent.getlist("verdict"), sent.getlist("digest"), sent.getlist("edited"), sent.getlist("shown"):
+        case ["approve"], [str(digest)], [], []:
+            decide.approve(approval_id, actor, digest=digest, grant=_grant(sent.getlist("grant")), looked=looked)
+        case ["approve"], [str(digest)], [str(edited)], [str(shown)] if "grant" not in sent:
+            editing.approve(approval_id, actor, digest=digest, edited=edited, shown=shown, looked=looked)
+        case ["decline"], _, _, _:
+            decide.decline(approval_id, actor, reason=decide.checked_reason(sent.get("reason", "")), looked=looked)
+        case _:
+            return str(NEITHER)
+    return ""
+
+
+def _grant(sent: list[str]) -> Scope | None:
+    if len(sent) > 1:
+        raise BadGrant({"grant": "Expected one grant."})
+    return scope.read(sent[0]) if sent else None
+
+
+HEADINGS = {
+    Status.WAITING: _("A call needs your answer"),
+    Status.EXPIRED: _("Nobody answered this call in time"),
+    Status.WITHDRAWN: _("This call was withdrawn"),
+}
+
+OTHERS = _("This call waits for others")
+
+# What is told to whoever answered, as it stands there.
+DID_NOT_COUNT = (
+    decide.AlreadySettled,
+    decide.OtherDigest,
+    BadEdit,
+    deciders.NotEntitled,
+    deciders.AlreadyCounted,
+    BadGrant,
+    decide.BadReason,
+)
+
+
+@login_required
+@require_GET
+def approval(request: HttpRequest, approval_id: UUID) -> HttpResponse:
+    return _page(request, get_object_or_404(_mine(request, approval_id), pk=approval_id))
+
+
+@login_required
+@require_POST
+def answer(request: HttpRequest, approval_id: UUID) -> HttpResponse:
+    """Approve, with changed arguments or without, or decline. The fragment for htmx is the call as it stands now."""
+    note = ""
+    try:
+        note = read_answer(approval_id, actor_of(request), request.POST)
+    except decide.NoSuchApproval as error:
+        raise Http404(str(error)) from error
+    except DID_NOT_COUNT as error:
+        note = translatable(f"{error} Your answer did not count.")
+    return _told(request, approval_id, note)
+
+
+@login_required
+@require_POST
+def reply(request: HttpRequest, approval_id: UUID) -> HttpResponse:
+    """Answer the question that a call asks. What does not fit comes back with its errors, and nothing is decided."""
+    found = get_object_or_404(_mine(request, approval_id).select_related("call__tool"), pk=approval_id)
+    if not question.is_one(found.call):
+        raise Http404(str(decide.NOT_YOURS))
+    asked = found.disclosure["arguments"]
+    typed = [request.POST.getlist(name) for name in question.typed_names(asked)]
+    try:
+        given = {question.ANSWER: read(question.fields(asked), typed)}
+        looked = Looked(claimed(request.POST.get("opened")))
+        decide.approve(
+            approval_id, actor_of(request), digest=request.POST.get("digest", ""), edited=given, looked=looked
+        )
+    except BadAnswer as error:
+        return _form_again(request, found, question.asking_of(asked, typed, error.errors))
+    except decide.NoSuchApproval as error:
+        raise Http404(str(error)) from error
+    except DID_NOT_COUNT as error:
+        return _replied(request, found, f"{error} Your answer did not count.")
+    return _replied(request, found)
+
+
+def _form_again(request: HttpRequest, found: Approval, asks: Asking, note: str = "") -> HttpResponse:
+    shown = replace(card(found, actor_of(request)), asks=asks)
+    context = {"card": shown, "over": _over(request), "note": note}
+    if request.headers.get("HX-Request"):
+        return render(request, "approvals/_question_form.html", context)
+    page = card_context(request, found) | {"card": shown, "section": "approvals", "whole": True}
+    return render(request, "approvals/page.html", page, status=422)
+
+
+def _replied(request: HttpRequest, found: Approval, note: str = "") -> HttpResponse:
+    """Show the call as it stands now in place of its card; a conversation's pages hear of it over their own socket."""
+    if _over(request) == "ws":
+        asks = question.asking_of(found.disclosure["arguments"])
+        return _form_again(request, found, asks, note) if note else HttpResponse(status=204)
+    told = _told(request, found.pk, note)
+    if request.headers.get("HX-Request"):
+        told["HX-Retarget"], told["HX-Reswap"] = "closest [data-card-slot]", "innerHTML"
+    return told
+
+
+def _over(request: HttpRequest) -> str:
+    return "ws" if request.POST.get("over") == "ws" else "http"
+
+
+@login_required
+@require_POST
+def take_back(request: HttpRequest, approval_id: UUID) -> HttpResponse:
+    """Withdraw the call if it was approved and has not started."""
+    note = ""
+    try:
+        decide.take_back_approval(approval_id, actor_of(request))
+    except decide.NoSuchApproval as error:
+        raise Http404(str(error)) from error
+    except decide.TooLate as error:
+        note = str(error)
+    return _told(request, approval_id, note)
+
+
+@login_required
+@require_GET
+def outcome(request: HttpRequest, approval_id: UUID) -> HttpResponse:
+    """Show the fragment again to a page that waits for the call to settle."""
+    return _fragment(request, get_object_or_404(_mine(request, approval_id), pk=approval_id))
+
+
+@login_required
+@require_GET
+def who(request: HttpRequest, approval_id: UUID) -> HttpResponse:
+    """Show the fragment again once others have said yes or decided; 204 while it is as it was `seen`."""
+    found = get_object_or_404(_mine(request, approval_id), pk=approval_id)
+    seen = request.GET.get("seen", "")
+    if found.call.status != Status.WAITING:
+        return _fragment(request, found)
+    now = standing(found, actor_of(request))
+    if now.mark == seen:
+        return HttpResponse(status=204)
+    return _fragment(request, found, stays=now.stance == seen.partition(".")[0])
+
+
+def _told(request: HttpRequest, approval_id: UUID, note: str) -> HttpResponse:
+    found = get_object_or_404(_mine(request, approval_id), pk=approval_id)
+    if request.headers.get("HX-Request"):
+        return _fragment(request, found, note)
+    return redirect("approval", approval_id) if not note else _page(request, found, note)
+
+
+def _mine(request: HttpRequest, approval_id: UUID) -> QuerySet[Approval]:
+    return deciders.seen_by(person(request).pk, [approval_id])
+
+
+def _fragment(request: HttpRequest, found: Approval, note: str = "", *, stays: bool = False) -> HttpResponse:
+    """Return the card, for the Studio's page too, which has a heading of its own. `stays`: the page keeps the card."""
+    shown_on = urlsplit(request.headers.get("HX-Current-URL", "")).path
+    on_its_page = shown_on == reverse("approval", args=[found.pk])
+    context = card_context(request, found, note) | {"on_its_page": on_its_page, "whole": on_its_page, "who_anew": stays}
+    return render(request, "approvals/_answered.html", context)
+
+
+def _page(request: HttpRequest, found: Approval, note: str = "") -> HttpResponse:
+    context = {"section": "approvals", "whole": True, **card_context(request, found, note)}
+    return render(request, "approvals/page.html", context, status=409 if note else 200)
+
+
+def card_context(request: HttpRequest, found: Approval, note: str = "") -> dict[str, object]:
+    """Return the context of _answered.html."""
+    waiting = found.call.status == Status.WAITING
+    shown = card(found, actor_of(request)) if waiting else None
+    others = shown is not None and shown.who is not None and shown.who.stance != "may"
+    decisions = list(found.decisions.select_related("person"))
+    edited = [decision.edited_arguments for decision in decisions if decision.edited_arguments is not None]
+    return {
+        "approval": found,
+        "call": found.call,
+        "card": replace(shown, times=batch.times([found])[found.pk]) if shown else None,
+        "was": None if waiting else _as_shown(found),
+        "changed": canonical.pretty(edited[-1], indent=2) if edited else "",
+        "for_client": found.call.caller_kind == CallerKind.MCP,
+        "moving": found.call.status in (Status.APPROVED, Status.EXECUTING),
+        "note": note,
+        "grants": [(each, scope.sentence(each, translated)) for each in found.grants.all()],
+        "decisions": [_said(decision, found) for decision in decisions],
+        "heading": OTHERS if others else HEADINGS.get(Status(found.call.status), _("This call has been answered")),
+    }
+
+
+def _as_shown(found: Approval) -> Card | None:
+    """Return the card of a settled call; None where an older record lacks a part of it."""
+    try:
+        return card(found)
+    except KeyError:
+        return None
+
+
+def _said(decision: Decision, found: Approval) -> tuple[str, datetime, str]:
+    approved = decision.verdict == Verdict.APPROVE
+    if approved and question.is_one(found.call):
+        said = gettext("Answered by {name}, {how}.")
+        said = said.format(name=decision.person.get_username(), how=gettext(how(decision)))
+        return said, decision.decided_at, attention.words(decision, found.disclosure)
+    said = gettext("Approved by {name}, {how}.") if approved else gettext("Declined by {name}, {how}.")
+    said = said.format(name=decision.person.get_username(), how=translated(how(decision)))
+    return said, decision.decided_at, attention.words(decision, found.disclosure)
+
+
+@login_required
+@require_POST
+def shown(request: HttpRequest) -> HttpResponse:
+    """The `items`, each an approval's id and the digest of what stands on the page; 204 whatever comes of it.
+
+    What the person may not see, or what is another question by now, is passed over, as is what makes no sense.
+    """
+    items = dict(pair for item in request.POST.getlist("items")[:MOST_TOGETHER] if (pair := _item(item)))
+    actor = actor_of(request)
+    for found in deciders.seen_by(person(request).pk, items):
+        if found.digest == items[found.pk]:
+            attention.shown(found, actor)
+    return HttpResponse(status=204)
+
+
+def _item(text: str) -> tuple[UUID, str] | None:
+    approval, _, digest = text.partition(":")
+    try:
+        return UUID(approval), digest
+    except ValueError:
+        return None
+
+
+# Where a page shows the time: on a card, on the line of a call in a transcript, in the list.
+PLACES = ("card", "line", "list")
+
+
+@login_required
+@require_GET
+def left(request: HttpRequest, approval_id: UUID) -> HttpResponse:
+    """Show the time that is left; 204 if the page has it already (`was`), or if the question is over."""
+    found = get_object_or_404(deciders.seen_by(person(request).pk, [approval_id]), pk=approval_id)
+    is_known = _moment(request.GET.get("was", "")) == found.call.deadline
+    if is_known or found.call.status != Status.WAITING:
+        return HttpResponse(status=204)
+    return _piece(request, found, request.GET.get("place", ""))
+
+
+@login_required
+@require_POST
+def extend(request: HttpRequest, approval_id: UUID) -> HttpResponse:
+    """Put the deadline off if this is the question's last minute; the time as it is then, and why if it was not."""
+    note, user = "", person(request)
+    seen = _moment(request.POST.get("deadline", ""))
+    try:
+        if seen is None:
+            note = gettext_noop("The page sent no usable deadline. Reload it.")
+        else:
+            editing.extend(approval_id, actor_of(request), seen=seen)
+    except decide.NoSuchApproval as error:
+        raise Http404(str(error)) from error
+    except (decide.AlreadySettled, editing.NotNow) as error:
+        note = str(error)
+    if not request.headers.get("HX-Request"):
+        return redirect("approval", approval_id)
+    found = get_object_or_404(deciders.seen_by(user.pk, [approval_id]), pk=approval_id)
+    return _piece(request, found, request.POST.get("place", ""), note)
+
+
+def _moment(text: str) -> datetime | None:
+    """Return the moment with its time zone; None if the text is none."""
+    try:
+        found = parse_datetime(text)
+    except ValueError:
+        return None
+    return found if found and found.tzinfo else None
+
+
+def _piece(request: HttpRequest, found: Approval, place: str, note: str = "") -> HttpResponse:
+    shown = {
+        "id": found.pk,
+        "key": key(found.pk, found.call.round),
+        "deadline": found.call.deadline,
+        "place": place if place in PLACES else PLACES[0],
+        "note": note,
+        "added": request.method == "POST" and not note,
+    }
+    return render(request, "approvals/_left.html", shown)

@@ -1,0 +1,128 @@
+"""Giving a grant on a card, with its scope in words before the click; and the page of the grants."""
+
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.db.models import QuerySet
+from django.http import Http404, HttpRequest, HttpResponse, QueryDict
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.text import format_lazy
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+from django.views.decorators.http import require_GET, require_POST
+
+from hitlchat.accounts.access import person
+from hitlchat.accounts.roles import may_administer
+from hitlchat.base.sentences import translated
+from hitlchat.gate import deciders
+from hitlchat.gate.actor import Actor, actor_of
+from hitlchat.gate.card import card
+from hitlchat.gate.decide import AlreadySettled
+from hitlchat.gate.grants import giving
+from hitlchat.gate.grants.scope import BadGrant, Scope, ended_how, offer, sentence, used
+from hitlchat.gate.models import Approval, Grant
+from hitlchat.gate.status import Status
+
+OVER = {"ws", "http"}
+COUNTS = [("", _("Any number")), ("1", _("The next call"))]
+COUNTS += [(str(n), format_lazy(_("The next {many} calls"), many=n)) for n in (2, 3, 5, 10, 25, 50, 100)]
+TIMES = [
+    ("", _("No limit")),
+    ("15", _("15 minutes")),
+    ("60", _("1 hour")),
+    ("240", _("4 hours")),
+    ("1440", _("24 hours")),
+]
+# What the form begins with: narrow, and enough for the next few calls.
+CALLS, MINUTES = 5, 60
+
+
+@dataclass(frozen=True)
+class Row:
+    """A grant on the page."""
+
+    grant: Grant
+    sentence: str
+    used: str
+    state: str
+
+
+@login_required
+@require_GET
+def form(request: HttpRequest, approval_id: UUID) -> HttpResponse:
+    """Show the form, or (`part=offer`) its present state in words. Nothing is kept or decided here."""
+    user = person(request)
+    found = get_object_or_404(deciders.seen_by(user.pk, [approval_id]).select_related("call__tool"), pk=approval_id)
+    actor, over = actor_of(request), request.GET.get("over", "")
+    here = found.call.conversation_id is not None
+    context: dict[str, Any] = {"card": card(found), "over": over if over in OVER else "http"}
+    if request.GET.get("part") == "offer":
+        return render(request, "grants/_offer.html", context | _offer(found, actor, request.GET))
+    chosen = Scope(calls=CALLS, minutes=MINUTES, this_conversation=here)
+    context |= {"gone": _why_not(found, actor), "has_conversation": here, "counts": COUNTS, "times": TIMES}
+    context |= {"chosen": {"calls": str(CALLS), "minutes": str(MINUTES), "this_conversation": here}}
+    return render(request, "grants/_form.html", context | _told(found, actor, chosen))
+
+
+def _why_not(found: Approval, actor: Actor) -> str | None:
+    if found.call.status != Status.WAITING:
+        return str(AlreadySettled(found.call))
+    return giving.why_not(found, actor)
+
+
+def _offer(found: Approval, actor: Actor, typed: QueryDict) -> dict[str, Any]:
+    try:
+        calls, minutes = (int(str(typed[name])) if typed.get(name) else None for name in ("calls", "minutes"))
+    except ValueError:
+        return {"problems": [_("Expected whole numbers.")]}
+    ticked = {name: typed.get(name) == "on" for name in ("sameArguments", "thisConversation")}
+    condition = str(typed.get("condition", "")).replace("\r\n", "\n")
+    scope = Scope(ticked["sameArguments"], ticked["thisConversation"], calls, minutes, None, condition)
+    return _told(found, actor, scope)
+
+
+def _told(found: Approval, actor: Actor, scope: Scope) -> dict[str, Any]:
+    """Return the sentence and what it stands for, or what is wrong."""
+    try:
+        exactly = giving.meant(found, scope, actor, found.call.arguments)
+    except BadGrant as error:
+        return {"problems": [*error.errors.values()]}
+    return {"offer": offer(found.call.tool_name, exactly, translated), "scope": exactly.as_json}
+
+
+@login_required
+@require_GET
+def page(request: HttpRequest) -> HttpResponse:
+    """Show one's own grants, or those of everyone to administrators."""
+    user = person(request)
+    rows = giving.seen_by(user)
+    context = {
+        "section": "approvals",
+        "sees_all": may_administer(user),
+        "active": _rows(giving.active(rows), is_active=True),
+        "ended": _rows(giving.ended(rows)[: giving.MOST_ENDED], is_active=False),
+        "told": [str(each) for each in messages.get_messages(request)],
+    }
+    return render(request, "grants/page.html", context)
+
+
+def _rows(grants: QuerySet[Grant], *, is_active: bool) -> list[Row]:
+    states = giving.STATES
+    return [
+        Row(each, sentence(each, translated), used(each, gettext), states[giving.state(each, is_active=is_active)])
+        for each in grants
+    ]
+
+
+@login_required
+@require_POST
+def revoke(request: HttpRequest, grant_id: UUID) -> HttpResponse:
+    try:
+        ended = giving.revoke(grant_id, actor_of(request))
+    except giving.NoSuchGrant as error:
+        raise Http404(str(error)) from error
+    messages.success(request, ended_how(ended, gettext))
+    return redirect("grants")

@@ -1,0 +1,243 @@
+"""The fields of a form that somebody else made up, and the check of what a person answers."""
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+from hitlchat.base import expressions
+from hitlchat.base.canonical import storable
+from hitlchat.base.problems import Invalid
+
+Kind = Literal["text", "integer", "number", "boolean", "one", "many"]
+Value = str | int | float | bool | list[str]
+
+LONGEST_TEXT = 10_000
+# JavaScript's, which is what most servers can hold.
+LARGEST_INTEGER = 2**53 - 1
+_EMAIL = re.compile(r"[^@\s]{1,64}@[^@\s.]+(?:\.[^@\s.]+)+")
+
+
+class BadValue(ValueError):
+    """The value does not fit; what was expected, in a sentence."""
+
+
+@dataclass(frozen=True)
+class Option:
+    value: str
+    title: str
+
+
+@dataclass(frozen=True)
+class Field:
+    """`least` and `most` bound the length of a text, the size of a number, or how many are chosen."""
+
+    name: str
+    kind: Kind
+    title: str
+    description: str = ""
+    required: bool = False
+    format: str = ""
+    pattern: str = ""
+    least: float | None = None
+    most: float | None = None
+    options: tuple[Option, ...] = ()
+    default: Value | None = None
+
+    @property
+    def is_number(self) -> bool:
+        return self.kind in {"integer", "number"}
+
+    @property
+    def is_typed(self) -> bool:
+        """Return whether a person writes something there, and does not only choose."""
+        return self.kind == "text" or self.is_number
+
+    def check(self, value: Any) -> Value:
+        """The value, if it fits. BadValue."""
+        match self.kind:
+            case "text":
+                return self._text(value)
+            case "boolean":
+                if not isinstance(value, bool):
+                    raise BadValue("Choose yes or no.")
+                return value
+            case "one":
+                return self._chosen(value)
+            case "many":
+                return self._chosen_many(value)
+            case "integer" | "number":
+                return self._number(value)
+
+    def read(self, typed: Sequence[str]) -> Value | None:
+        """Return what a form sent for it; None if that is nothing. BadValue."""
+        if self.kind == "many":
+            chosen = [text for text in typed if text]
+            return self.check(chosen) if chosen or self.required else None
+        text = typed[-1].replace("\r\n", "\n") if typed else ""
+        if self.kind != "text":
+            text = text.strip()
+        if not text:
+            return None
+        return self.check(self._converted(text))
+
+    def _converted(self, text: str) -> Any:
+        if self.kind == "boolean":
+            return {"yes": True, "no": False}.get(text)
+        if self.kind not in {"integer", "number"}:
+            return text
+        try:
+            return int(text) if re.fullmatch(r"[+-]?\d{1,400}", text) else float(text)
+        except ValueError:
+            raise BadValue(self._expected_number()) from None
+
+    def _text(self, value: Any) -> str:
+        if not isinstance(value, str):
+            raise BadValue("Write a text.")
+        if storable(value) != value:
+            raise BadValue("It contains a character that cannot be kept, such as U+0000.")
+        least, most = self.least or 0, min(self.most if self.most is not None else LONGEST_TEXT, LONGEST_TEXT)
+        if not value and least == 1:
+            raise BadValue(missing(self))
+        if len(value) < least:
+            raise BadValue(f"Write at least {least:,.0f} characters.")
+        if len(value) > most:
+            raise BadValue(f"Write at most {most:,.0f} characters, not {len(value):,}.")
+        if said := _FORMATS.get(self.format, _any)(value):
+            raise BadValue(said)
+        if self.pattern and not _matches(self.pattern, value):
+            raise BadValue("It does not have the form that is asked for.")
+        return value
+
+    def _number(self, value: Any) -> int | float:
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise BadValue(self._expected_number())
+        number = self._whole(value) if isinstance(value, float) else value
+        if isinstance(number, int) and abs(number) > LARGEST_INTEGER:
+            raise BadValue(f"Give a number between -{LARGEST_INTEGER} and {LARGEST_INTEGER}.")
+        if self.least is not None and number < self.least:
+            raise BadValue(f"Give a number of at least {self.least:g}.")
+        if self.most is not None and number > self.most:
+            raise BadValue(f"Give a number of at most {self.most:g}.")
+        return number
+
+    def _whole(self, value: float) -> int | float:
+        """An integer if that is asked for: 2.0 is one."""
+        if not math.isfinite(value) or (self.kind == "integer" and not value.is_integer()):
+            raise BadValue(self._expected_number())
+        return int(value) if self.kind == "integer" else value
+
+    def _expected_number(self) -> str:
+        return "Give a whole number." if self.kind == "integer" else "Give a number."
+
+    def _chosen(self, value: Any) -> str:
+        if not isinstance(value, str) or value not in {option.value for option in self.options}:
+            raise BadValue("Choose one of them.")
+        return value
+
+    def _chosen_many(self, values: Any) -> list[str]:
+        if not isinstance(values, list):
+            raise BadValue("Choose among them.")
+        chosen = [self._chosen(value) for value in values]
+        if len(set(chosen)) != len(chosen):
+            raise BadValue("Choose each of them once.")
+        if self.least is not None and len(chosen) < self.least:
+            raise BadValue(f"Choose at least {self.least:g}.")
+        if self.most is not None and len(chosen) > self.most:
+            raise BadValue(f"Choose at most {self.most:g}.")
+        return chosen
+
+
+def _any(_text: str) -> str:
+    return ""
+
+
+def _email(text: str) -> str:
+    return "" if len(text) <= 254 and _EMAIL.fullmatch(text) else "Write an e-mail address, such as ann@shop.example."
+
+
+def _uri(text: str) -> str:
+    try:
+        parts = urlsplit(text)
+    except ValueError:
+        parts = urlsplit("")
+    fits = parts.scheme and (parts.netloc or parts.path) and not re.search(r"\s", text)
+    return "" if fits else "Write a whole address, such as https://shop.example/page."
+
+
+def _date(text: str) -> str:
+    try:
+        fits = len(text) == 10 and bool(date.fromisoformat(text))
+    except ValueError:
+        fits = False
+    return "" if fits else "Write a date as year, month and day, such as 2027-01-31."
+
+
+def _date_time(text: str) -> str:
+    try:
+        fits = datetime.fromisoformat(text).tzinfo is not None and text[10:11] in {"T", "t", " "}
+    except ValueError:
+        fits = False
+    return "" if fits else "Write date, time and zone, such as 2027-01-31T18:00:00Z."
+
+
+def _matches(pattern: str, text: str) -> bool:
+    """Match in an engine that takes linear time; nothing matches a pattern that is too costly or none."""
+    found = expressions.compiled(pattern)
+    return found is not None and found.isinstance_python(text)
+
+
+_FORMATS = {"email": _email, "uri": _uri, "date": _date, "date-time": _date_time}
+FORMATS = frozenset(_FORMATS)
+
+
+def missing(field: Field) -> str:
+    return "Fill this in." if field.kind in {"text", "integer", "number"} else "Choose one of them."
+
+
+class BadAnswer(Invalid):
+    """`errors`: what is wrong, by the names of fields."""
+
+    within = "content"
+
+
+def checked(fields: Iterable[Field], content: Mapping[str, Any]) -> dict[str, Value]:
+    """The values of an answer that fits, in the order of the fields. BadAnswer."""
+    known = {field.name: field for field in fields}
+    errors = {name: "There is no such field." for name in content if name not in known}
+    values: dict[str, Value] = {}
+    for name, field in known.items():
+        try:
+            if name in content:
+                values[name] = field.check(content[name])
+            elif field.required:
+                errors[name] = missing(field)
+        except BadValue as error:
+            errors[name] = str(error)
+    if errors:
+        raise BadAnswer(errors)
+    return values
+
+
+def read(fields: Sequence[Field], typed: Sequence[Sequence[str]]) -> dict[str, Value]:
+    """The same from the texts of a form, `typed` for each of the fields. BadAnswer."""
+    errors: dict[str, str] = {}
+    values: dict[str, Value] = {}
+    for field, texts in zip(fields, typed, strict=True):
+        try:
+            value = field.read(texts)
+        except BadValue as error:
+            errors[field.name] = str(error)
+            continue
+        if value is not None:
+            values[field.name] = value
+        elif field.required and not (field.kind == "text" and field.least == 0):
+            errors[field.name] = missing(field)
+        elif field.required:
+            values[field.name] = ""
+    if errors:
+        raise BadAnswer(errors)
+    return values

@@ -1,0 +1,218 @@
+"""Sentences that are made and kept in English, and shown in the language of a page.
+
+`tools/messages.py` finds f-strings within `translatable(…)`, and those of problems, and writes each as a template into
+the catalogues of languages: `Expected at most {most} characters.` A page that shows such a sentence finds the template
+that it was made of, and puts its values into the translation of that. What was made stays as it is, for the record,
+for programs and for models.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from string import Formatter
+from typing import Final
+
+from django.utils import translation
+from django.utils.translation import trans_real
+
+# The context of templates in catalogues: other texts with names in braces are no sentences of ours.
+CONTEXT: Final = "sentence"
+# That of what stands within sentences, several of it side by side.
+PART: Final = "part of a sentence"
+LONGEST: Final = 4_000
+# Values that are our own words though they are few; and those that are lists, such as `a, b and c`.
+OURS: Final = (
+    "because",
+    "does",
+    "duration",
+    "error",
+    "how_it_ran",
+    "kinds",
+    "kinds2",
+    "reason",
+    "which",
+    "why",
+    "words",
+)
+# Values that are made of parts alone.
+OF_PARTS: Final = ("bounds", "batches", "events", "receipts", "counted", "fault", "fact")
+# Values that are Python's for something of JSON, as libraries show them, behind the path of a field.
+INSTANCE: Final = "instance"
+_INSTANCE: Final = re.compile(
+    r"(?:[^\s'\"]+: )?(?:'.*'|\".*\"|\[.*\]|\{.*\}|-?[0-9][^ ]*|True|False|None|.*… \([0-9,]+ more characters\))",
+    re.DOTALL,
+)
+# Values that are a label, in the middle of a sentence.
+LABEL: Final = "label"
+LIST: Final = "listed"
+FEW: Final = 2
+# What stands between parts.
+_JOINT: Final = re.compile(",? ")
+_END: Final = re.compile(r"(?<=[.!?]) ")
+
+
+def translatable(text: str) -> str:
+    """Return the sentence as it is; pages show it in their language, with the values that stand in it."""
+    return text
+
+
+def part(text: str) -> str:
+    """Return a part of a sentence as it is: it is known on pages only as a value that is made of such."""
+    return text
+
+
+def said_elsewhere(*templates: str) -> tuple[str, ...]:
+    """Return templates of sentences that a library makes, which are known on pages like our own."""
+    return templates
+
+
+def translated(text: str) -> str:
+    """Return an English text in the language of the page: of one sentence, or of several that are all known."""
+    if not text or "\r" in text or len(text) > LONGEST:
+        # A lookup takes every end of a line for a plain one, also where there is no translation.
+        return text
+    return _translated(translation.get_language() or "", text)
+
+
+def translated_parts(text: str) -> str:
+    """Return parts side by side in the language of the page; as they are unless all of them are known."""
+    return _of_parts(translation.get_language() or "", text) or text
+
+
+@lru_cache(maxsize=2_048)
+def _translated(language: str, text: str) -> str:
+    whole = _known(language, text)
+    if whole is not None:
+        return whole
+    parts = _END.split(text)
+    known = [_known(language, part) for part in parts]
+    if len(parts) == 1 or None in known:
+        return _advised(language, text) or text
+    return " ".join(each for each in known if each is not None)
+
+
+def _advised(language: str, text: str) -> str | None:
+    """Return what a program says as it is, with the advice behind it, in brackets, translated."""
+    for found in re.finditer(r" \(", text) if text.endswith(")") else ():
+        advice = _of_parts(language, text[found.end() : -1])
+        if advice is not None:
+            return f"{text[: found.end()]}{advice})"
+    return None
+
+
+def _known(language: str, text: str) -> str | None:
+    """Return the translation of one sentence, if it has one."""
+    plain = translation.gettext(text)
+    if plain != text:
+        return plain
+    for template in _templates(language, CONTEXT):
+        values = template.values(text)
+        if values is not None and _INSTANCE.fullmatch(values.get(INSTANCE, "0")):
+            return template.translation.format_map({key: _value(language, key, each) for key, each in values.items()})
+    return None
+
+
+def _value(language: str, name: str, value: str) -> str:
+    """Return a value as it is, unless it says something too: a name that is also a word of ours stays a name."""
+    if name == LIST:
+        *most, last = value.split(" and ")
+        return translation.gettext("{most} and {last}").format(most=most[0], last=last) if len(most) == 1 else value
+    if name in OF_PARTS:
+        return _of_parts(language, value) or value
+    if name.rstrip("23") == LABEL:
+        found = translation.gettext(value[:1].upper() + value[1:])
+        return found[:1].lower() + found[1:]
+    return _translated(language, value) if value.count(" ") >= FEW or name in OURS else value
+
+
+@lru_cache(maxsize=2_048)
+def _of_parts(language: str, text: str) -> str | None:
+    """Return the translation of parts that stand side by side; None unless all of them are known."""
+    for template in _templates(language, PART):
+        if not text.startswith(template.between[0]):
+            continue
+        for joint in (*_JOINT.finditer(text), None):
+            own, rest = (text[: joint.start()], text[joint.end() :]) if joint else (text, "")
+            found = template.pattern.fullmatch(own)
+            known = found and (_of_parts(language, rest) if rest else "")
+            if found is not None and known is not None:
+                return template.translation.format_map(found.groupdict()) + (joint[0] if joint else "") + known
+    return None
+
+
+@dataclass(frozen=True)
+class Template:
+    """A sentence with names of values in braces. `between`: what stands before, between and after the values."""
+
+    between: tuple[str, ...]
+    names: tuple[str, ...]
+    translation: str
+
+    @cached_property
+    def pattern(self) -> re.Pattern[str]:
+        """Return the pattern of what it is made into."""
+        first, *others = map(re.escape, self.between)
+        values = (f"(?P<{name}>.+?){after}" for name, after in zip(self.names, others, strict=True))
+        return re.compile(f"{first}{''.join(values)}", re.DOTALL)
+
+    def values(self, text: str) -> dict[str, str] | None:
+        """Return the values with which the text was made of this template; None too if it could be with others."""
+        first, *middle, last = self.between
+        end = len(text) - len(last)
+        if len(first) > end or not (text.startswith(first) and text.endswith(last)):
+            return None
+        early, late = _from_left(text, middle, len(first), end), _from_right(text, middle, len(first), end)
+        if early is None or early != late:
+            return None
+        starts = [len(first), *(at + len(each) for at, each in zip(early, middle, strict=True))]
+        return {name: text[at:to] for name, at, to in zip(self.names, starts, [*early, end], strict=True)}
+
+
+def _from_left(text: str, parts: list[str], start: int, end: int) -> list[int] | None:
+    places = []
+    for part in parts:
+        at = text.find(part, start, end)
+        if at < 0:
+            return None
+        places.append(at)
+        start = at + len(part)
+    return places
+
+
+def _from_right(text: str, parts: list[str], start: int, end: int) -> list[int] | None:
+    places = []
+    for part in reversed(parts):
+        end = text.rfind(part, start, end)
+        if end < 0:
+            return None
+        places.append(end)
+    return places[::-1]
+
+
+@lru_cache(maxsize=8)
+def _templates(language: str, context: str) -> tuple[Template, ...]:
+    """Return the templates of a language, those with the most words of their own first."""
+    found = [read(key, str(said)) for key, said in _of_catalogue(language, context)]
+    return tuple(sorted(found, key=lambda each: (-sum(map(len, each.between)), each.between)))
+
+
+def _of_catalogue(language: str, context: str) -> Iterator[tuple[str, str]]:
+    head = f"{context}\x04"
+    # Django has no other way to list them.
+    catalogue = getattr(trans_real.translation(language), "_catalog") if language else {}  # noqa: B009
+    for key, said in catalogue.items():
+        if isinstance(key, str) and key.startswith(head):
+            yield key.removeprefix(head), said
+
+
+def read(template: str, translated: str) -> Template:
+    """Read a template with its translation."""
+    parts = [(literal, name) for literal, name, _, _ in Formatter().parse(template)]
+    between, names = [""], []
+    for literal, name in parts:
+        between[-1] += literal
+        if name is not None:
+            names.append(name)
+            between.append("")
+    return Template(tuple(between), tuple(names), translated)

@@ -1,0 +1,204 @@
+"""The page on which a person says what a conversation uses: instructions, tools and limits, and what it asks about."""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+from uuid import UUID
+
+from django import forms
+from django.contrib import messages as notes
+from django.contrib.auth.decorators import login_required
+from django.db import models
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+from django.views.decorators.http import require_http_methods
+
+from hitlchat.accounts.access import person
+from hitlchat.agent import conversations, limits, tool_sets
+from hitlchat.agent.conversations import LONGEST_INSTRUCTIONS, BadConversation
+from hitlchat.agent.limits import MOST_TEMPERATURE, MOST_TOKENS, MOST_TURNS, BadLimits
+from hitlchat.agent.models import Conversation
+from hitlchat.agent.tool_sets import LONGEST_TOOL_NAME, BadTools
+from hitlchat.base.sentences import translatable
+from hitlchat.gate.actor import Caller, actor_of
+from hitlchat.gate.models import Asks, Tool
+from hitlchat.gate.policies import strictness
+from hitlchat.gate.tools import tools_for
+
+FIELDS: Final = ("instructions", *limits.NAMES)
+SAVED: Final = gettext_noop("Saved. It holds from the next answer on.")
+SAVED_FOR_ALL: Final = gettext_noop("Saved. It holds from the next answer on, and new conversations begin so.")
+
+
+# Before the name of a tool set, among the choices of tools.
+SET: Final = "set/"
+
+
+class Which(models.TextChoices):
+    ALL = "all", gettext_noop("All tools, and those to come")
+    PICKED = "picked", gettext_noop("Picked one by one")
+    GONE = "gone", ""
+
+
+@dataclass(frozen=True)
+class Pick:
+    """A tool that can be ticked. Without a `risk` there is none of this name at the moment."""
+
+    name: str
+    is_ticked: bool
+    risk: int | None = None
+
+
+def picks(tools: Iterable[Tool], ticked: Collection[str]) -> list[Pick]:
+    """Return a line for each of `tools`, and for each that is ticked and not there."""
+    found = [Pick(tool.name, tool.name in ticked, tool.risk_level) for tool in tools]
+    known = {each.name for each in found}
+    return [*found, *(Pick(name, is_ticked=True) for name in sorted(set(ticked) - known))]
+
+
+def asks_labels(words: Iterable[str]) -> list[tuple[str, str]]:
+    """Return the words on what is asked about as choices, in the language of the page."""
+    return [(word, _(Asks(word).label)) for word in words]
+
+
+class LimitsForm(forms.Form):
+    """Limits as they are typed; empty fields leave them open."""
+
+    temperature = forms.FloatField(
+        required=False,
+        label="Temperature",
+        min_value=0,
+        max_value=MOST_TEMPERATURE,
+        widget=forms.NumberInput({"step": "any"}),
+        help_text="From 0, the most likely words, to 2. A model that reasons first is sent none.",
+    )
+    max_tokens = forms.IntegerField(
+        required=False,
+        label="Tokens of an answer",
+        min_value=1,
+        max_value=MOST_TOKENS,
+        help_text="At most so many. An answer that is cut short runs no calls.",
+    )
+    max_turns = forms.IntegerField(
+        required=False,
+        label="Turns of a run",
+        min_value=1,
+        max_value=MOST_TURNS,
+        help_text="After so many requests to the model without a final answer it is stopped.",
+    )
+
+
+class UsesForm(LimitsForm):
+    """Instructions, tools and limits as they are typed; empty fields leave them to the installation."""
+
+    asks = forms.ChoiceField(
+        required=False,
+        label="Asks",
+        help_text="What this conversation asks about before it runs. It never asks less than the tools do.",
+    )
+    instructions = forms.CharField(
+        required=False,
+        label="Instructions",
+        max_length=LONGEST_INSTRUCTIONS,
+        widget=forms.Textarea({"rows": 5, "class": "grows"}),
+        help_text="What the model is told in this conversation beforehand.",
+    )
+    which = forms.ChoiceField(required=False, label="Tools", help_text="It may use no others, and find no others.")
+    begin_so = forms.BooleanField(required=False, label="Begin new conversations of mine so")
+
+    def __init__(self, conversation: Conversation, data: Any = None) -> None:
+        word = strictness.of(conversation.pk)
+        # What is not known asks about every call.
+        asks = word if word in Asks.values else Asks.EVERY.value
+        initial = {"asks": asks, "which": _which(conversation)}
+        super().__init__(data, initial=initial | {name: getattr(conversation, name) for name in FIELDS})
+        held, told = self.fields["which"], self.fields["asks"]
+        assert isinstance(held, forms.ChoiceField)
+        assert isinstance(told, forms.ChoiceField)
+        held.choices = _choices(conversation)
+        told.choices = asks_labels(conversations.asks_choices(conversation))
+        # Those that are not there at the moment may stay.
+        self.before = tool_sets.names(conversation.tools) or []
+        self.tools = self.before if data is None else [*dict.fromkeys(data.getlist("tools"))]
+        owner = Caller("chat", conversation.owner_id, "")
+        self.offered = picks(tools_for(owner).order_by("name"), self.tools)
+
+    def clean(self) -> dict[str, Any]:
+        there = {each.name for each in self.offered if each.risk is not None}
+        missing = [name for name in self.tools if name not in there and name not in self.before]
+        if missing and self.cleaned_data.get("which") == Which.PICKED:
+            self.add_error("which", translatable(f"There is no tool named {missing[0][:LONGEST_TOOL_NAME]!r}."))
+        return self.cleaned_data
+
+    def wanted(self) -> dict[str, Any]:
+        return {name: self.cleaned_data[name] for name in FIELDS}
+
+    def tools_wanted(self) -> dict[str, Any]:
+        """Return `tools` or `tool_set` as they are chosen; nothing, where they are to stay as they are."""
+        match self.cleaned_data["which"]:
+            case "" | Which.GONE:
+                return {}
+            case Which.ALL:
+                return {"tools": None}
+            case Which.PICKED:
+                return {"tools": self.tools}
+            case chosen:
+                return {"tool_set": chosen.removeprefix(SET)}
+
+
+def _which(conversation: Conversation) -> str:
+    """Return the choice that stands for what the conversation has now."""
+    if (held := conversation.tool_set) is not None:
+        return Which.GONE if held.removed_at is not None else SET + held.name
+    return Which.ALL if conversation.tools is None else Which.PICKED
+
+
+def _choices(conversation: Conversation) -> list[tuple[str, str]]:
+    found = [(each.value, _(str(each.label))) for each in (Which.ALL, Which.PICKED)]
+    found += [(SET + row.name, row.name) for row in tool_sets.standing()]
+    if (held := conversation.tool_set) is not None and held.removed_at is not None:
+        found.append((Which.GONE.value, _("{name} (removed)").format(name=held.name)))
+    return found
+
+
+@login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def uses(request: HttpRequest, conversation_id: UUID) -> HttpResponse:
+    """Show what the conversation uses; then change it."""
+    own = get_object_or_404(conversations.own(person(request)).select_related("tool_set"), pk=conversation_id)
+    form = UsesForm(own, request.POST if request.method == "POST" else None)
+    if form.is_valid() and _saved(request, own, form):
+        notes.success(request, SAVED_FOR_ALL if form.cleaned_data["begin_so"] else SAVED)
+        return redirect("conversation-uses", own.pk)
+    told = [str(each) for each in notes.get_messages(request)]
+    context = {"section": "chat", "conversation": own, "form": form, "told": told, "usual": _usual()}
+    return render(request, "chat/uses.html", context, status=422 if form.errors else 200)
+
+
+def _saved(request: HttpRequest, own: Conversation, form: UsesForm) -> bool:
+    wanted, tools = form.wanted(), form.tools_wanted()
+    try:
+        asks = {"asks": form.cleaned_data["asks"]} if form.cleaned_data["asks"] else {}
+        conversations.change(own, actor=actor_of(request), **asks, **wanted, **tools)
+    except (BadConversation, BadLimits, BadTools) as error:
+        for name, said in error.errors.items():
+            form.add_error(name if name in form.fields else "which", said)
+        return False
+    if form.cleaned_data["begin_so"]:
+        conversations.begin_so(
+            person(request), **wanted, **({"all_tools": True} if tools == {"tools": None} else tools)
+        )
+    return True
+
+
+def _usual() -> list[str]:
+    """Say what holds where a field is empty."""
+    usual = limits.usual_ones()
+    temperature, tokens = _("no temperature"), _("as many tokens of an answer as the model server gives")
+    if usual.temperature is not None:
+        temperature = _("temperature {number}").format(number=f"{usual.temperature:g}")
+    if usual.max_tokens is not None:
+        tokens = _("{number} tokens of an answer").format(number=f"{usual.max_tokens:,}")
+    return [temperature, tokens, _("{turns} turns of a run").format(turns=usual.turns)]

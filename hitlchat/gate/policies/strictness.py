@@ -1,0 +1,87 @@
+"""The strictness of a conversation: it may ask about more calls than the tools and rules do, never about fewer.
+
+An agent's conversation asks at least as much as those above it.
+"""
+
+from collections.abc import Collection
+from typing import Final
+from uuid import UUID
+
+from django.db.models import Exists, OuterRef, Q
+from django.utils.translation import gettext_noop
+
+from hitlchat.gate.models import Asks, Strictness, ToolCall, delegation
+from hitlchat.gate.policies.rule import Ask, Unusable
+from hitlchat.gate.status import Status
+
+# Calls of tools up to this risk are those that `risky` leaves as they are.
+MILD: Final = 1
+# From the mildest; a word that is not known asks about everything.
+ORDER: Final = tuple(Asks.values)
+EVERY: Final = gettext_noop("Asked because this conversation asks about every call.")
+RISKY: Final = gettext_noop("Asked because this conversation asks about every call above L1.")
+UNKNOWN: Final = gettext_noop("Asked because what this conversation asks about is not a known word.")
+UNREADABLE: Final = gettext_noop("Asked because what this conversation asks about could not be read.")
+
+
+def of(conversation_id: UUID | None) -> str:
+    """Return the word that holds in the conversation; `tools` where there is none."""
+    if conversation_id is None:
+        return Asks.TOOLS.value
+    return words([conversation_id])[conversation_id]
+
+
+def words(conversation_ids: Collection[UUID]) -> dict[UUID, str]:
+    """Return the word that holds in each: the strictest of its own and of those above it."""
+    binding = delegation.with_those_above(conversation_ids)
+    wanted = {each for bound in binding.values() for each in bound}
+    found = dict(Strictness.objects.filter(pk__in=wanted).values_list("pk", "asks"))
+    said = {each: [found.get(one, Asks.TOOLS.value) for one in bound] for each, bound in binding.items()}
+    return {each: max(words, key=rank) for each, words in said.items()}
+
+
+def rank(word: str) -> int:
+    """Return how strict a word is; one that is not known is stricter than all."""
+    return ORDER.index(word) if word in ORDER else len(ORDER)
+
+
+def says(word: str, risk: int) -> Ask | None:
+    """Return why a call of this risk is asked about under `word`; None if the tools and rules alone decide."""
+    match word:
+        case Asks.TOOLS:
+            return None
+        case Asks.RISKY:
+            return Ask(RISKY) if risk > MILD else None
+        case Asks.EVERY:
+            return Ask(EVERY)
+        case _:
+            return Unusable(UNKNOWN)
+
+
+def about(conversation_id: UUID | None, risk: int) -> Ask | None:
+    """Return why a call of this risk is asked about in the conversation, if that asks about it by itself."""
+    return says(of(conversation_id), risk)
+
+
+def about_call(call: ToolCall) -> Ask | None:
+    """Return why a call that was to run unasked must be asked about after all. `call` is read with its tool."""
+    return about(call.conversation_id, _risk(call)) if call.status == Status.ALLOWED else None
+
+
+def lets_start(call: ToolCall) -> Q:
+    """Return the condition, in the moment that a call is moved, that no conversation that binds it asks about it.
+
+    What a person approved has been asked about. The word is read from another table, and so may be a moment old by the
+    time that the call is written: whoever changes it writes a mark, `owner`, on each call that has not started.
+    """
+    if call.status != Status.ALLOWED or call.conversation_id is None:
+        return Q()
+    lenient = [Asks.TOOLS, Asks.RISKY] if _risk(call) <= MILD else [Asks.TOOLS]
+    binding = Q(pk=OuterRef("conversation_id")) | delegation.binding(OuterRef(OuterRef("conversation_id")))
+    asking = Strictness.objects.filter(binding).exclude(asks__in=lenient)
+    return Q(owner=call.owner) & ~Q(Exists(asking))
+
+
+def _risk(call: ToolCall) -> int:
+    """Return the higher one of the risk when it was judged and that of its tool now."""
+    return max(call.risk_level, call.tool.risk_level if call.tool else 0)

@@ -1,0 +1,181 @@
+"""Authentication at /mcp: a known host, origin and token with every request; streams end when their token does."""
+
+import asyncio
+import json
+import logging
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, TypeAlias
+
+import django.db
+from django.conf import settings
+from django.http.request import split_domain_port, validate_host
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+from mcp.server.auth.provider import AccessToken
+
+from hitlchat.accounts.models import Token
+from hitlchat.base.database import in_db
+from hitlchat.mcp_server import tokens
+from hitlchat.mcp_server.tokens import Access
+
+logger = logging.getLogger(__name__)
+
+CHECK_SECONDS = 1.0
+DISCONNECT = {"type": "http.disconnect"}
+
+Asgi = Callable[[Any, Any, Any], Awaitable[None]]
+# Done once the token of a request opens nothing any more.
+Revoked: TypeAlias = "asyncio.Future[None]"
+
+
+class Streams:
+    """The requests that are being answered, by token. Those that last are looked at once a second, all in one go."""
+
+    def __init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._open: dict[int, set[Revoked]] = {}
+        self._watch: asyncio.Task[None] | None = None
+
+    async def serve(self, application: Asgi, token_id: int, scope: Any, receive: Any, send: Any) -> None:
+        """Serve a request; to `application` it looks as if the client left once the token is void."""
+        with self._entered(token_id) as void:
+            answer = _Answer(send)
+            await application(scope, _receive_until(void, receive), answer.send)
+            if void.done():
+                await answer.end()
+
+    @contextmanager
+    def _entered(self, token_id: int) -> Iterator[Revoked]:
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:
+            self._loop, self._open, self._watch = loop, {}, None
+        requests, void = self._open, loop.create_future()
+        requests.setdefault(token_id, set()).add(void)
+        if self._watch is None or self._watch.done():
+            self._watch = loop.create_task(self._check(requests))
+        try:
+            yield void
+        finally:
+            requests[token_id].discard(void)
+            if not requests[token_id]:
+                del requests[token_id]
+
+    async def _check(self, requests: dict[int, set[Revoked]]) -> None:
+        while True:
+            await asyncio.sleep(CHECK_SECONDS)
+            if not requests:
+                return
+            try:
+                voids = set(requests) - await in_db(_valid)(list(requests))
+            except django.db.Error:
+                logger.exception("Looking for revoked tokens failed; it is tried again")
+                continue
+            for token_id in voids:
+                for void in requests.get(token_id, ()):
+                    if not void.done():
+                        void.set_result(None)
+
+
+def is_stream(event: Any) -> bool:
+    """Return whether the response that begins with this event is one."""
+    headers = {name.lower(): value for name, value in event.get("headers", ())}
+    return bool(headers.get(b"content-type", b"").startswith(b"text/event-stream"))
+
+
+class _Answer:
+    """The part of an answer that was sent, so that a stream can be ended whose application has only left off."""
+
+    def __init__(self, send: Any) -> None:
+        self._send, self._begun, self._ended = send, False, False
+
+    async def send(self, event: Any) -> None:
+        self._begun = self._begun or event["type"] == "http.response.start"
+        self._ended = self._ended or (event["type"] == "http.response.body" and not event.get("more_body"))
+        await self._send(event)
+
+    async def end(self) -> None:
+        if self._begun and not self._ended:
+            await self.send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+def _receive_until(void: Revoked, receive: Any) -> Callable[[], Awaitable[Any]]:
+    async def received() -> Any:
+        if void.done():
+            return DISCONNECT
+        first = asyncio.ensure_future(receive())
+        try:
+            await asyncio.wait({first, void}, return_when=asyncio.FIRST_COMPLETED)
+            return DISCONNECT if void.done() else await first
+        finally:
+            first.cancel()
+            with suppress(asyncio.CancelledError):
+                await first
+
+    return received
+
+
+def _valid(token_ids: list[int]) -> set[int]:
+    return set(Token.valid().filter(pk__in=token_ids).values_list("pk", flat=True))
+
+
+# Where a request's Access stands in its scope.
+ACCESS = "hitlchat.access"
+# And an event that is set once its client is gone.
+GONE = "hitlchat.gone"
+CHALLENGE = b'Bearer realm="hitlchat", error="invalid_token"'
+
+
+class Authentication:
+    def __init__(self, application: Asgi) -> None:
+        self._application = application
+        self._streams = Streams()
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if refusal := _wrong_host_or_origin(scope):
+            await refuse(send, *refusal)
+            return
+        access = await _access(scope)
+        if access is None:
+            why = "Send a token of kind mcp as “Authorization: Bearer …”: there was none, or it is not valid here."
+            await refuse(send, 401, why)
+            return
+        # The SDK gives a session to whoever began it, and to nobody else: two tokens are two owners.
+        holder = AccessToken(token="", client_id=f"token:{access.token_id}", scopes=[], subject=str(access.user_id))
+        known = {**scope, "user": AuthenticatedUser(holder), ACCESS: access}
+        await self._streams.serve(self._application, access.token_id, known, receive, send)
+
+
+def _wrong_host_or_origin(scope: Any) -> tuple[int, str] | None:
+    """Return why the request is refused: a page elsewhere must not reach us through a browser (DNS rebinding)."""
+    hosts, origins = _values(scope, b"host"), _values(scope, b"origin")
+    if len(hosts) != 1 or not validate_host(split_domain_port(hosts[0])[0], settings.ALLOWED_HOSTS):
+        return 421, "The Host is not one of ALLOWED_HOSTS."
+    if any(not _is_own(origin, hosts[0]) for origin in origins):
+        return 403, "The Origin is not this server, and not one of CSRF_TRUSTED_ORIGINS."
+    return None
+
+
+def _is_own(origin: str, host: str) -> bool:
+    return origin.partition("://")[2] == host or origin in settings.CSRF_TRUSTED_ORIGINS
+
+
+async def _access(scope: Any) -> Access | None:
+    credentials = [value.split(" ", 1) for value in _values(scope, b"authorization", lower=False)]
+    if len(credentials) != 1 or len(credentials[0]) != 2 or credentials[0][0].lower() != "bearer":
+        return None
+    return await in_db(tokens.find)(credentials[0][1].strip())
+
+
+def _values(scope: Any, name: bytes, *, lower: bool = True) -> list[str]:
+    found = [value.decode("latin-1") for header, value in scope["headers"] if header.lower() == name]
+    return [value.lower() for value in found] if lower else found
+
+
+async def refuse(send: Any, status: int, error: Any, **more: Any) -> None:
+    """Answer with a JSON object that says why nothing was done."""
+    body = json.dumps({**more, "error": error}, ensure_ascii=False).encode()
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    if status == 401:
+        headers.append((b"www-authenticate", CHALLENGE))
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

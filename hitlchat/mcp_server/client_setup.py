@@ -1,0 +1,144 @@
+"""Set-up of MCP clients: what to copy where, and whether each can ask its user about a call."""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from django.utils.translation import gettext_noop
+from mcp_types.version import LATEST_MODERN_VERSION
+
+NAME_AT_CLIENT = "hitlchat"
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+@dataclass(frozen=True)
+class Snippet:
+    """A text to copy, and `where` it belongs."""
+
+    where: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Client:
+    """An MCP client. `asks`: whether it can ask its user about a call; `about`: what else to know."""
+
+    id: str
+    name: str
+    asks: str
+    about: str
+    snippets: tuple[Snippet, ...]
+
+
+def clients(url: str, token: str) -> tuple[Client, ...]:
+    """Return the set-up of each client. `token`: its text, or a placeholder."""
+    bearer = f"Bearer {token}"
+    return (
+        _claude_code(url, bearer),
+        _claude_desktop(url, bearer),
+        _vs_code(url, token),
+        _cursor(url, bearer),
+        _inspector(url, bearer),
+        _curl(url, bearer),
+    )
+
+
+def _claude_code(url: str, bearer: str) -> Client:
+    command = f'claude mcp add --transport http {NAME_AT_CLIENT} {url} \\\n  --header "Authorization: {bearer}"'
+    about = gettext_noop(
+        "Add --scope user in front of the name to have it in all projects. Calls that have to be approved are asked"
+        " about in a dialog in the terminal."
+    )
+    return Client(
+        "claude-code", "Claude Code", gettext_noop("Can ask"), about, (Snippet(gettext_noop("In a terminal"), command),)
+    )
+
+
+def _claude_desktop(url: str, bearer: str) -> Client:
+    # Spaces in arguments are mangled on Windows, so the one in the header stands in a variable.
+    arguments = ["-y", "mcp-remote", url, "--transport", "http-only", "--header", "Authorization:${AUTH_HEADER}"]
+    if urlsplit(url).scheme == "http" and urlsplit(url).hostname not in LOOPBACK:
+        arguments.append("--allow-http")
+    server = {"command": "npx", "args": arguments, "env": {"AUTH_HEADER": bearer}}
+    about = gettext_noop(
+        "Its file only knows programs, so mcp-remote (npm, needs Node.js) stands between. Under Settings, Developer,"
+        " Edit Config; then quit and start Claude Desktop again. What it adds as a connector signs in by OAuth, which"
+        " this server does not offer."
+    )
+    snippet = Snippet("claude_desktop_config.json", _json({"mcpServers": {NAME_AT_CLIENT: server}}))
+    return Client("claude-desktop", "Claude Desktop", gettext_noop("Not known to ask"), about, (snippet,))
+
+
+def _vs_code(url: str, token: str) -> Client:
+    incoming = {
+        "type": "promptString",
+        "id": f"{NAME_AT_CLIENT}-token",
+        "description": f"Token for {NAME_AT_CLIENT}",
+        "password": True,
+    }
+    headers = {"Authorization": f"Bearer ${{input:{NAME_AT_CLIENT}-token}}"}
+    server = {"type": "http", "url": url, "headers": headers}
+    about = gettext_noop(
+        "The file is often committed, so the token is not in it: VS Code asks for it once, and keeps it for you."
+    )
+    snippets = (
+        Snippet(
+            ".vscode/mcp.json, or MCP: Open User Configuration",
+            _json({"servers": {NAME_AT_CLIENT: server}, "inputs": [incoming]}),
+        ),
+        Snippet(gettext_noop("When it asks for the token"), token),
+    )
+    return Client("vs-code", "VS Code", gettext_noop("Can ask"), about, snippets)
+
+
+def _cursor(url: str, bearer: str) -> Client:
+    server = {"url": url, "headers": {"Authorization": bearer}}
+    snippet = Snippet("~/.cursor/mcp.json", _json({"mcpServers": {NAME_AT_CLIENT: server}}))
+    about = gettext_noop(
+        "In a project, .cursor/mcp.json; do not commit it with the token in it (${env:NAME} may stand for it)."
+    )
+    return Client("cursor", "Cursor", gettext_noop("Can ask"), about, (snippet,))
+
+
+def _inspector(url: str, bearer: str) -> Client:
+    program, server = (
+        "npx @modelcontextprotocol/inspector",
+        f'--transport http \\\n  --header "Authorization: {bearer}"',
+    )
+    snippets = (
+        Snippet(
+            gettext_noop("In a terminal; it prints the address of its page"), f"{program} --server-url {url} {server}"
+        ),
+        Snippet(gettext_noop("Without a page"), f"{program} --cli {url} {server} \\\n  --method tools/list"),
+    )
+    about = gettext_noop(
+        "Of the MCP project itself, to look at servers with; needs Node.js 22. With --cli it cannot ask."
+    )
+    return Client("inspector", "MCP Inspector", gettext_noop("Can ask on its page"), about, snippets)
+
+
+def _curl(url: str, bearer: str) -> Client:
+    prefix = "io.modelcontextprotocol"
+    meta = {f"{prefix}/protocolVersion": LATEST_MODERN_VERSION, f"{prefix}/clientCapabilities": {}}
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": meta}}
+    headers = {
+        "Authorization": bearer,
+        "Content-Type": "application/json",
+        "Accept": "application/json, text/event-stream",
+        "MCP-Protocol-Version": LATEST_MODERN_VERSION,
+        "Mcp-Method": "tools/list",
+    }
+    lines = [f"curl {url}", *(f"-H '{name}: {value}'" for name, value in headers.items()), f"-d '{json.dumps(body)}'"]
+    about = gettext_noop("Lists the tools, in the revision of MCP that needs no session.")
+    return Client(
+        "curl",
+        "curl",
+        gettext_noop("Cannot ask"),
+        about,
+        (Snippet(gettext_noop("In a terminal"), " \\\n  ".join(lines)),),
+    )
+
+
+def _json(value: dict[str, Any]) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False)

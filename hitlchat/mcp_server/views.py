@@ -1,0 +1,324 @@
+"""Pages about the built-in MCP server: a person's own tokens, and how to connect a client."""
+
+from dataclasses import dataclass
+from datetime import datetime, time, timedelta
+from typing import Any
+
+from django import forms
+from django.conf import settings
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.contrib.auth.models import User
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBadRequest
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, gettext_noop, ngettext
+from django.views.decorators.http import require_http_methods
+
+from hitlchat.accounts.access import administrators_only, person
+from hitlchat.accounts.models import TokenKind
+from hitlchat.accounts.roles import may_administer
+from hitlchat.gate.actor import Actor
+from hitlchat.gate.card import RISK_LABELS
+from hitlchat.mcp_server import client_setup, tokens
+from hitlchat.mcp_server.listing import visible
+from hitlchat.mcp_server.models import WithoutElicitation
+from hitlchat.mcp_server.server import PATH
+from hitlchat.mcp_server.tokens import Access
+from hitlchat.upstreams.models import Exposure
+
+
+@dataclass(frozen=True)
+class TokenRow(tokens.OwnToken):
+    """A token with the `count` of tools that it can use now; of those chosen, `works` are usable and `idle` not."""
+
+    count: int = 0
+    works: tuple[str, ...] = ()
+    idle: tuple[str, ...] = ()
+
+
+def token_rows(user: User) -> list[TokenRow]:
+    """Return the tokens of this person with what each can do now, the newest first."""
+    risks = dict(visible(Access(0, user.pk, user.get_username())).values_list("name", "risk_level"))
+    return [_token_row(each, risks) for each in tokens.tokens_of(user)]
+
+
+def _token_row(held: tokens.OwnToken, risks: dict[str, int]) -> TokenRow:
+    limits = held.limits
+    if limits is None:
+        return TokenRow(held.token, None)
+    able = {name for name, risk in risks.items() if risk <= limits.ceiling}
+    if limits.tools is None:
+        return TokenRow(held.token, limits, len(able))
+    works = tuple(name for name in limits.tools if name in able)
+    idle = tuple(name for name in limits.tools if name not in able)
+    return TokenRow(held.token, limits, len(works), works, idle)
+
+
+KINDS = (
+    (TokenKind.MCP.value, gettext_noop("MCP: for clients at /mcp")),
+    (TokenKind.API.value, gettext_noop("API: acts as you, cannot decide")),
+    (TokenKind.APPROVER.value, gettext_noop("Approver: may also decide")),
+)
+PERIODS = (
+    ("7", gettext_lazy("In 7 days")),
+    ("30", gettext_lazy("In 30 days")),
+    ("90", gettext_lazy("In 90 days")),
+    ("365", gettext_lazy("In a year")),
+    ("date", gettext_lazy("On a date of your choice")),
+    ("never", gettext_lazy("Never")),
+)
+USUAL_DAYS = 90
+LONGEST_DAYS = 3650
+MOST_NAMED = 5
+
+
+def _ceilings() -> list[tuple[int, str]]:
+    return [(level, f"L{level} {_(label)}") for level, label in enumerate(RISK_LABELS)]
+
+
+class TokenForm(forms.Form):
+    """The form of a new token. Once valid, `wanted`, `expires_at` and `limits` say what to make."""
+
+    name = forms.CharField(
+        max_length=80,
+        widget=forms.TextInput(attrs={"placeholder": "Claude on my laptop", "autocomplete": "off"}),
+        help_text="So that you know later which one to revoke.",
+    )
+    kind = forms.ChoiceField(choices=KINDS, widget=forms.RadioSelect, initial=TokenKind.MCP.value)
+    expires = forms.ChoiceField(choices=PERIODS, initial=str(USUAL_DAYS))
+    until = forms.DateField(
+        required=False,
+        label="Last day",
+        widget=forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d"),
+        help_text="It is valid until the end of that day.",
+        error_messages={"invalid": "Expected a date such as 2027-01-31."},
+    )
+    which = forms.ChoiceField(
+        required=False,
+        choices=(("all", gettext_noop("All tools, and those to come")), ("some", gettext_noop("Only these"))),
+        widget=forms.RadioSelect,
+        initial="all",
+        label="Tools",
+    )
+    tools = forms.MultipleChoiceField(required=False)
+    ceiling = forms.TypedChoiceField(
+        required=False,
+        choices=_ceilings,
+        coerce=int,
+        initial=5,
+        label="Highest risk",
+        help_text="Tools of a higher risk are neither listed nor run for this token.",
+    )
+    without_elicitation = forms.ChoiceField(
+        required=False,
+        choices=WithoutElicitation.choices,
+        widget=forms.RadioSelect,
+        initial=WithoutElicitation.DENY.value,
+        label="When a call has to be approved and its client cannot ask you",
+    )
+
+    attended_by_person = forms.BooleanField(
+        required=False,
+        label="A person sits at this client",
+        help_text="Never for a script, nor for an agent that runs without anybody.",
+    )
+
+    def __init__(self, user: User, data: Any = None, **more: Any) -> None:
+        super().__init__(data, **more)
+        if not may_administer(user):
+            del self.fields["attended_by_person"]
+        self.offered = list(visible(Access(0, user.pk, user.get_username())).order_by("name"))
+        chosen = self.fields["tools"]
+        assert isinstance(chosen, forms.MultipleChoiceField)
+        chosen.choices = [(tool.name, tool.name) for tool in self.offered]
+        chosen.error_messages["invalid_choice"] = "%(value)s is no longer offered. Choose again."
+
+    @property
+    def chosen(self) -> list[str]:
+        return self.data.getlist("tools") if self.is_bound else []  # type: ignore[attr-defined]
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or {}
+        if cleaned.get("expires") == "date" and "until" not in self.errors:
+            self._check_day(cleaned.get("until"))
+        if self.is_for_mcp and cleaned.get("which") == "some" and "tools" not in self.errors and not cleaned["tools"]:
+            self.add_error("tools", _("Choose at least one tool, or let it use all."))
+        if self.is_for_mcp and cleaned.get("which") == "some" and not {"tools", "ceiling"} & set(self.errors):
+            self._check_ceiling(set(cleaned["tools"]), 5 if cleaned["ceiling"] == "" else cleaned["ceiling"])
+        return cleaned
+
+    @property
+    def is_for_mcp(self) -> bool:
+        return self.cleaned_data.get("kind") == TokenKind.MCP
+
+    @property
+    def wanted(self) -> TokenKind:
+        return TokenKind(self.cleaned_data["kind"])
+
+    @property
+    def attended(self) -> bool:
+        """Return whether an administrator says so of it."""
+        return self.is_for_mcp and bool(self.cleaned_data.get("attended_by_person"))
+
+    @property
+    def expires_at(self) -> datetime | None:
+        period = self.cleaned_data["expires"]
+        if period == "never":
+            return None
+        if period != "date":
+            return timezone.now() + timedelta(days=int(period))
+        return timezone.make_aware(datetime.combine(self.cleaned_data["until"], time(23, 59, 59)))
+
+    @property
+    def limits(self) -> dict[str, Any]:
+        """Columns of McpToken; none for tokens of another kind."""
+        if not self.is_for_mcp:
+            return {}
+        cleaned = self.cleaned_data
+        return {
+            "tools": sorted(cleaned["tools"]) if cleaned["which"] == "some" else None,
+            "ceiling": 5 if cleaned["ceiling"] == "" else cleaned["ceiling"],
+            "without_elicitation": cleaned["without_elicitation"] or WithoutElicitation.DENY,
+        }
+
+    def _check_ceiling(self, chosen: set[str], ceiling: int) -> None:
+        above = [tool for tool in self.offered if tool.name in chosen and tool.risk_level > ceiling]
+        if above:
+            which = ", ".join(
+                _("{tool} is L{level}").format(tool=tool.name, level=tool.risk_level) for tool in above[:MOST_NAMED]
+            )
+            if len(above) > MOST_NAMED:
+                which += _(", and {count} more are").format(count=len(above) - MOST_NAMED)
+            said = _("{tools}, above the ceiling L{level}. Choose a higher one, or untick what is above it.")
+            self.add_error("tools", said.format(tools=which, level=ceiling))
+
+    def _check_day(self, day: Any) -> None:
+        today = timezone.localdate()
+        if day is None:
+            self.add_error("until", _("Give the last day on which it is valid."))
+        elif not today <= day <= today + timedelta(days=LONGEST_DAYS):
+            said = _("Expected a day from today to {years} years from now.")
+            self.add_error("until", said.format(years=LONGEST_DAYS // 365))
+
+
+@login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def tokens_page(request: HttpRequest) -> HttpResponse:
+    user = person(request)
+    form = TokenForm(user, request.POST if request.method == "POST" else None)
+    if not form.is_bound:
+        return _page(request, form)
+    if not form.is_valid():
+        return _page(request, form, status=422)
+    session, name = Actor(user.pk, "session"), form.cleaned_data["name"]
+    by = session if form.attended else None
+    secret = tokens.make(user, form.wanted, session, name, form.expires_at, attended_by=by, **form.limits)
+    url = address(request)
+    made = {
+        "secret": secret,
+        "name": name,
+        "is_for_mcp": form.wanted == TokenKind.MCP,
+        "clients": client_setup.clients(url, secret),
+        "url": url,
+    }
+    return render(request, "mcp/made.html", made)
+
+
+@login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def revoke(request: HttpRequest, token_id: int) -> HttpResponse:
+    user = person(request)
+    try:
+        found = tokens.token_of(user, token_id)
+        if request.method == "POST":
+            withdrawn = tokens.revoke(user, token_id, Actor(user.pk, "session"))
+            messages.success(
+                request, _revoked_message(found.token.name or _("Token {number}").format(number=token_id), withdrawn)
+            )
+            return redirect("mcp:tokens")
+    except tokens.NoSuchToken:
+        raise Http404("You have no such token.") from None
+    return render(request, "mcp/revoke.html", {"held": found, "waiting": tokens.waiting_calls(found.token)})
+
+
+@administrators_only("Whether a person sits at an MCP client is for administrators to say.")
+@require_http_methods(["POST"])
+def mark(request: HttpRequest, token_id: int) -> HttpResponse:
+    """Mark a token, or end its mark: `attended` is 1 or 0."""
+    said = request.POST.get("attended")
+    if said not in ("0", "1"):
+        return HttpResponseBadRequest("attended: expected 1 or 0.")
+    try:
+        token = tokens.mark(token_id, Actor(person(request).pk, "session"), attended=said == "1")
+    except tokens.NoSuchToken:
+        raise Http404("There is no such MCP token.") from None
+    except tokens.OnlyAdministrators as error:
+        raise PermissionDenied(str(error)) from error
+    name = token.name or _("Token {number}").format(number=token_id)
+    effect = (
+        _("The word of its client counts from now on.")
+        if token.attended
+        else _("The word of its client counts no more.")
+    )
+    messages.success(
+        request, _("{name} of {person}: {effect}").format(name=name, person=token.user.get_username(), effect=effect)
+    )
+    return redirect("mcp:tokens")
+
+
+def _revoked_message(name: str, withdrawn: int) -> str:
+    said = _("{name} is revoked.").format(name=name)
+    more = ngettext(" {count} call was withdrawn.", " {count} calls were withdrawn.", withdrawn)
+    return said + (more.format(count=withdrawn) if withdrawn else "")
+
+
+def _page(request: HttpRequest, form: TokenForm, status: int = 200) -> HttpResponse:
+    user = person(request)
+    context: dict[str, Any] = {
+        "form": form,
+        "held": token_rows(user),
+        "clients": list(tokens.client_tokens()) if may_administer(user) else None,
+        "highest_said": settings.HITL_ELICITATION_MAX_RISK,
+        "section": "tokens",
+        "told": [str(each) for each in messages.get_messages(request)],
+        "inbox_seconds": settings.MCP_INBOX_SECONDS,
+    }
+    return render(request, "mcp/tokens.html", context, status=status)
+
+
+NAME_ON_CONNECT = "Made on the Connect page"
+DAYS_ON_CONNECT = timedelta(days=90)
+UNKNOWN = "<token>"
+
+
+@login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def connect(request: HttpRequest) -> HttpResponse:
+    """Show how to connect. A POST makes a token, whose text is in this one answer."""
+    user = person(request)
+    secret = ""
+    if request.method == "POST":
+        until = timezone.now() + DAYS_ON_CONNECT
+        secret = tokens.make(user, TokenKind.MCP, Actor(user.pk, "session"), NAME_ON_CONNECT, until)
+    url = address(request)
+    context = {
+        "url": url,
+        "secret": secret,
+        "name": NAME_ON_CONNECT,
+        "days": DAYS_ON_CONNECT.days,
+        "clients": client_setup.clients(url, secret or UNKNOWN),
+        "count": visible(Access(0, user.pk, user.get_username())).count(),
+        "mode": Exposure.current().mode,
+        "highest_said": settings.HITL_ELICITATION_MAX_RISK,
+        "inbox_seconds": settings.MCP_INBOX_SECONDS,
+    }
+    return render(request, "mcp/connect.html", context)
+
+
+def address(request: HttpRequest) -> str:
+    """Return the address of the MCP server, under the name by which this browser knows it."""
+    scheme = "https" if settings.HTTPS else request.scheme
+    return f"{scheme}://{request.get_host()}{PATH}"

@@ -1,0 +1,420 @@
+"""Delivery of notices by one server process: as a mail or as a signed POST, and what follows from how that went."""
+
+import asyncio
+import base64
+import hmac
+import logging
+import random
+import secrets
+import smtplib
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
+from urllib.parse import urlsplit
+from uuid import UUID
+
+import httpcore2
+import httpx2
+from django.conf import settings
+from django.core.mail import EmailMessage
+from django.db import transaction
+from django.db.models import Q
+from django.utils import timezone
+from django.utils.translation import gettext_noop
+
+from hitlchat.base import database
+from hitlchat.base.background import Worker, me
+from hitlchat.base.database import in_db
+from hitlchat.base.sentences import translatable
+from hitlchat.base.visible import see
+from hitlchat.gate.actor import SYSTEM
+from hitlchat.gate.transition import note
+from hitlchat.notices import composing
+from hitlchat.notices.composing import Audience, Reading, mail_is_off
+from hitlchat.notices.models import Kind, Notice, NoticeKind, Receiver, State, keys_of, url_of
+from hitlchat.outbound.network import CheckedNetwork, NotReachable, as_sent, tls
+from hitlchat.secrets.masking import Mask
+from hitlchat.secrets.sealing import Unsealable
+
+
+@dataclass(frozen=True)
+class Result:
+    """`trouble`: why it was not delivered, in words without anything secret; empty: it was. `final`: trying again is no
+    use. `gone`: the receiver wants nothing more. `answer`: how its answer began.
+    """
+
+    trouble: str = ""
+    status: int | None = None
+    final: bool = False
+    gone: bool = False
+    answer: str = ""
+
+
+logger = logging.getLogger(__name__)
+
+# A mail takes several exchanges with its server, each of which may take its time-out.
+MAIL_EXCHANGES = 10
+FIRST_PAUSE = timedelta(seconds=5)
+LONGEST_PAUSE = timedelta(hours=6)
+GROWTH = 4
+JITTER = 0.2
+GIVEN_UP_AFTER = timedelta(hours=24)
+# To one place at the same time; all mail is one place.
+MOST_PER_PLACE = 2
+MAIL = "e-mail"
+
+
+def place_of(receiver: Receiver) -> str:
+    return MAIL if receiver.is_mail else receiver.place
+
+
+def claim(most: int, busy: Mapping[str, int]) -> list[Notice]:
+    """Claim at most so many due notices for this process to send.
+
+    No place gets more than it may have at once, counting those that are `busy`.
+    """
+    taken, full = Counter(busy), [place for place, count in busy.items() if count >= MOST_PER_PLACE]
+    now = database.now()
+    rows = Notice.objects.filter(_free(now), state=State.DUE, next_try_at__lte=now)
+    rows = rows.exclude(receiver__place__in=full)
+    if MAIL in full:
+        rows = rows.exclude(receiver__kind=Kind.EMAIL)
+    found: list[Notice] = []
+    for notice in rows.select_related("receiver__person").order_by("next_try_at", "pk")[: 2 * most]:
+        if _is_gone(notice.receiver):
+            drop(notice.receiver_id)
+            continue
+        place = place_of(notice.receiver)
+        if len(found) < most and taken[place] < MOST_PER_PLACE and _take(notice, now):
+            taken[place] += 1
+            found.append(notice)
+    return found
+
+
+def _is_gone(receiver: Receiver) -> bool:
+    """Return whether its person was deactivated since the notice was made."""
+    return receiver.person is not None and not receiver.person.is_active
+
+
+def _free(now: datetime) -> Q:
+    # Further ahead than any can be: the clock was set back since.
+    return Q(lease_until=None) | Q(lease_until__lt=now) | Q(lease_until__gt=now + _longest())
+
+
+def _longest() -> timedelta:
+    longest = max(MAIL_EXCHANGES * settings.EMAIL_TIMEOUT, settings.NOTICE_TIMEOUT_SECONDS)
+    return timedelta(seconds=longest + settings.LEASE_SECONDS)
+
+
+def lease(receiver: Receiver) -> timedelta:
+    """Return how long others leave a notice to the process that has it: longer than an attempt takes."""
+    longest = MAIL_EXCHANGES * settings.EMAIL_TIMEOUT if receiver.is_mail else settings.NOTICE_TIMEOUT_SECONDS
+    return timedelta(seconds=longest + settings.LEASE_SECONDS)
+
+
+def _take(notice: Notice, now: datetime) -> bool:
+    rows = Notice.objects.filter(_free(now), pk=notice.pk, state=State.DUE)
+    return rows.update(owner=me(), lease_until=now + lease(notice.receiver)) == 1
+
+
+def release(notice: Notice) -> None:
+    """Release a notice when this process ends before it knows how its delivery went; the next process sends it."""
+    Notice.objects.filter(pk=notice.pk, owner=me(), state=State.DUE).update(lease_until=None, owner="")
+
+
+def settle(notice: Notice, result: Result, begun: datetime) -> None:
+    """Note how a delivery went, unless another process has it by now."""
+    now = database.now()
+    columns = {
+        "tries": notice.tries + 1,
+        "tried_at": begun,
+        "took_ms": max(0, round((now - begun).total_seconds() * 1000)),
+        "status": result.status,
+        "trouble": result.trouble[:300],
+        "answer": result.answer[:300],
+        "lease_until": None,
+        "owner": "",
+    }
+    state, onward = _onward(notice, result, now)
+    columns |= {"state": state, **onward}
+    with transaction.atomic():
+        if Notice.objects.filter(pk=notice.pk, owner=me(), state=State.DUE).update(**columns) == 1 and result.gone:
+            _switch_off(notice.receiver_id)
+    logger.info("notice.%s %s", state.value, notice.pk)
+
+
+def _onward(notice: Notice, result: Result, now: datetime) -> tuple[State, dict[str, datetime]]:
+    if not result.trouble:
+        return State.SENT, {"done_at": now}
+    # Who presses “Test” looks at what comes back, and presses again.
+    if result.final or notice.kind == NoticeKind.TEST or now - notice.made_at >= GIVEN_UP_AFTER:
+        return State.GIVEN_UP, {"done_at": now}
+    return State.DUE, {"next_try_at": now + pause(notice.tries)}
+
+
+def pause(tries: int) -> timedelta:
+    """Return the time until the next attempt, after `tries` before: longer each time, and never for all the same."""
+    longest = min(LONGEST_PAUSE.total_seconds(), FIRST_PAUSE.total_seconds() * GROWTH ** min(tries, 20))
+    return timedelta(seconds=longest * random.uniform(1 - JITTER, 1 + JITTER))  # noqa: S311
+
+
+def drop(receiver_id: UUID) -> None:
+    """Drop the notices that are on their way to a receiver."""
+    rows = Notice.objects.filter(receiver_id=receiver_id, state=State.DUE)
+    rows.update(state=State.DROPPED, done_at=database.now(), lease_until=None, owner="")
+
+
+def _switch_off(receiver_id: UUID) -> None:
+    why = gettext_noop("It answered 410 Gone: it wants no more notices.")
+    if Receiver.objects.filter(pk=receiver_id, enabled=True).update(enabled=False, off_why=why):
+        drop(receiver_id)
+        note(None, "notice.webhook_gone", actor=SYSTEM, data={"receiver": str(receiver_id), "reason": why})
+
+
+# A mail server that hangs holds these and nothing else.
+AT_ONCE = 2
+_MAILING_THREADS = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="notice-mail")
+MAIL_OFF = "E-mail is off: EMAIL_HOST is not set for this server."
+
+
+async def mail(notice: Notice) -> Result:
+    """Send it once."""
+    if mail_is_off():
+        return Result(MAIL_OFF)
+    message = message_to(notice.receiver.place, notice.subject, notice.body, notice.message_id)
+    return await asyncio.get_running_loop().run_in_executor(_MAILING_THREADS, partial(sent, message))
+
+
+def message_to(address: str, subject: str, body: str, message_id: str) -> EmailMessage:
+    """Return a mail to one address, which tells mail servers and programs that no person wrote it."""
+    headers = {"Message-ID": f"<{message_id}@hitlchat>", "Auto-Submitted": "auto-generated"}
+    return EmailMessage(f"hitlchat: {' '.join(subject.split())}"[:200], body, to=[address], headers=headers)
+
+
+def sent(message: EmailMessage) -> Result:
+    """Send a mail, and return how that went, without the mail server's own words: they may tell of its insides."""
+    try:
+        message.send()
+    except smtplib.SMTPRecipientsRefused as refused:
+        codes = [code for code, _ in refused.recipients.values()]
+        return Result(gettext_noop("The mail server refused the address."), final=all(code >= 500 for code in codes))
+    except ValueError:
+        return Result(gettext_noop("The address or the subject cannot stand in a mail."), final=True)
+    except smtplib.SMTPAuthenticationError:
+        return Result(gettext_noop("The mail server refused our user name and password."))
+    except smtplib.SMTPResponseException as error:
+        return Result(translatable(f"The mail server did not take the mail (code {error.smtp_code})."))
+    except (smtplib.SMTPException, OSError) as error:
+        logger.warning("A notice could not be mailed: %s", type(error).__name__)
+        return Result(gettext_noop("The mail server could not be reached, or gave no answer in time."))
+    return Result()
+
+
+PREFIX = "whsec_"
+# The specification asks for 24 to 64 bytes.
+SECRET_BYTES = 32
+
+
+def new_secret() -> str:
+    return PREFIX + base64.b64encode(secrets.token_bytes(SECRET_BYTES)).decode("ascii")
+
+
+def signature_headers(message_id: str, at: datetime, body: bytes, keys: Iterable[str]) -> dict[str, str]:
+    """Return the headers of an attempt `at` this time, with a signature for each key that counts."""
+    timestamp = str(int(at.timestamp()))
+    signed = b".".join((message_id.encode(), timestamp.encode(), body))
+    signatures = [f"v1,{_signature(signed, key)}" for key in keys]
+    return {
+        "webhook-id": message_id,
+        "webhook-timestamp": timestamp,
+        "webhook-signature": " ".join(signatures),
+    }
+
+
+def _signature(signed: bytes, key: str) -> str:
+    digest = hmac.digest(base64.b64decode(key.removeprefix(PREFIX)), signed, "sha256")
+    return base64.b64encode(digest).decode("ascii")
+
+
+MOST_BYTES = 16 * 1024
+LONGEST_ANSWER = 200
+# Looking up a name cannot be stopped: those of webhooks must not fill the threads that upstream servers need.
+_POSTING_THREADS = ThreadPoolExecutor(8, thread_name_prefix="notice-lookup")
+
+
+@dataclass(frozen=True)
+class Sealed:
+    """The secrets of one webhook, opened for one attempt."""
+
+    url: str
+    keys: tuple[str, ...]
+
+    @property
+    def mask(self) -> Mask:
+        parts = urlsplit(self.url)
+        words = [word for word in (*parts.path.split("/"), parts.query, parts.path) if len(word) > 5]
+        return Mask([self.url, *words, *self.keys])
+
+
+async def post(notice: Notice) -> Result:
+    """Send it once."""
+    receiver = notice.receiver
+    try:
+        opened = Sealed(url_of(receiver), keys_of(receiver))
+    except Unsealable as error:
+        return Result(str(error), final=True)
+    try:
+        async with asyncio.timeout(settings.NOTICE_TIMEOUT_SECONDS), _pool(receiver) as pool:
+            return await _exchange(pool, notice, opened)
+    except TimeoutError:
+        return Result(translatable(f"It gave no whole answer within {settings.NOTICE_TIMEOUT_SECONDS} seconds."))
+    except NotReachable as error:
+        return Result(f"{error}.")
+    except httpcore2.ConnectError as error:
+        return Result(opened.mask.text(f"It could not be reached: {error}.")[:300])
+    except (httpcore2.TimeoutException, httpcore2.NetworkError):
+        return Result(gettext_noop("The connection broke."))
+    except httpx2.InvalidURL:
+        return Result(gettext_noop("Its address is none."), final=True)
+    except (httpcore2.ProtocolError, httpcore2.UnsupportedProtocol):
+        return Result(gettext_noop("What answers there does not speak HTTP."))
+
+
+def may_be_private(receiver: Receiver) -> bool:
+    return receiver.allow_private and settings.NOTICE_ALLOW_PRIVATE
+
+
+def _pool(receiver: Receiver) -> httpcore2.AsyncConnectionPool:
+    network = CheckedNetwork(allow_private=may_be_private(receiver), threads=_POSTING_THREADS)
+    return httpcore2.AsyncConnectionPool(ssl_context=tls(), max_connections=1, network_backend=network)
+
+
+async def _exchange(pool: httpcore2.AsyncConnectionPool, notice: Notice, opened: Sealed) -> Result:
+    body = notice.body.encode()
+    headers = {
+        **signature_headers(notice.message_id, timezone.now(), body, opened.keys),
+        "Content-Type": "application/json",
+        "User-Agent": "hitlchat",
+        "Accept-Encoding": "identity",
+    }
+    answer = await pool.handle_async_request(as_sent(httpx2.Request("POST", opened.url, headers=headers, content=body)))
+    try:
+        said = await _beginning(answer) if notice.kind == NoticeKind.TEST else ""
+    finally:
+        await answer.aclose()
+    shown = see(opened.mask.text(said)).plain[:LONGEST_ANSWER]
+    return _judged(answer.status, shown)
+
+
+def _judged(status: int, answer: str) -> Result:
+    if 200 <= status < 300:
+        return Result(status=status, answer=answer)
+    if 300 <= status < 400:
+        return Result(gettext_noop("It answered with a redirect, and none is followed."), status, answer=answer)
+    if status == 410:
+        return Result(
+            gettext_noop("It answered 410 Gone: it wants no more notices."),
+            status,
+            final=True,
+            gone=True,
+            answer=answer,
+        )
+    return Result(f"It answered {status}.", status, answer=answer)
+
+
+async def _beginning(answer: httpcore2.Response) -> str:
+    """Return the beginning, for who looks at a test. Of other answers only the status counts."""
+    content = b""
+    async for chunk in answer.aiter_stream():
+        content += chunk
+        if len(content) > MOST_BYTES:
+            break
+    return content[:MOST_BYTES].decode("utf-8", "replace").strip()
+
+
+LOOK_SECONDS = 2.0
+MOST_AT_ONCE = 100
+TIDY_EVERY = 1800
+
+
+class DeliveryWorker:
+    """Delivers the notices of one loop. Each delivery is a task of its own, so that none waits for another."""
+
+    def __init__(self) -> None:
+        self.worker = Worker("notices", self._take_turn, LOOK_SECONDS)
+        self._looks = 0
+        self._under_way: dict[asyncio.Task[None], Notice] = {}
+
+    async def work(self) -> None:
+        """Work until cancelled; what is under way is then left to the next process."""
+        try:
+            await self.worker.work()
+        finally:
+            for task in self._under_way:
+                task.cancel()
+
+    async def _take_turn(self) -> None:
+        looks, self._looks = self._looks, self._looks + 1
+        await self.look(tidy=looks % TIDY_EVERY == 0)
+
+    async def look(self, *, tidy: bool = False) -> None:
+        """Take in what happened, make the notices whose time has come, and begin to send what is due."""
+        audience = await in_db(Audience)()
+        reading = Reading(audience)
+        while await in_db(reading.go_on)():
+            # A batch at a time: others need the thread of the database too.
+            continue
+        await in_db(composing.compose)(audience)
+        if tidy:
+            await in_db(composing.tidy)()
+        await self.send()
+
+    async def send(self) -> None:
+        busy = Counter(place_of(notice.receiver) for notice in self._under_way.values())
+        for notice in await in_db(claim)(MOST_AT_ONCE - len(self._under_way), busy):
+            task = asyncio.create_task(self._deliver(notice))
+            self._under_way[task] = notice
+            task.add_done_callback(self._over)
+
+    async def settled(self) -> None:
+        """Wait until nothing is under way."""
+        while self._under_way:
+            await asyncio.wait(list(self._under_way))
+
+    def _over(self, task: asyncio.Task[None]) -> None:
+        del self._under_way[task]
+        self.worker.wake()
+        if not task.cancelled() and (error := task.exception()) is not None:
+            # Its lease runs out, and it is sent again.
+            logger.error("A notice could not be sent", exc_info=error)
+
+    async def _deliver(self, notice: Notice) -> None:
+        begun = timezone.now()
+        try:
+            result = await (mail if notice.receiver.is_mail else post)(notice)
+        except asyncio.CancelledError:
+            await asyncio.shield(in_db(release)(notice))
+            raise
+        await in_db(settle)(notice, result, begun)
+
+
+_workers: set[DeliveryWorker] = set()
+
+
+async def deliver() -> None:
+    """Deliver notices for this process; ends only by being cancelled."""
+    worker = DeliveryWorker()
+    _workers.add(worker)
+    try:
+        await worker.work()
+    finally:
+        _workers.discard(worker)
+
+
+def wake() -> None:
+    """Wake the workers of this process, from any thread: somebody waits for a notice."""
+    for each in tuple(_workers):
+        each.worker.wake()

@@ -1,0 +1,210 @@
+"""A person's role and whether they may come in: each change keeps its rules and is on record."""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.db.models import Q
+from django.http import HttpRequest
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+
+from hitlchat.accounts import roles, sign_in
+from hitlchat.accounts.models import Invitation, Role, Token
+from hitlchat.accounts.sign_in import address
+from hitlchat.agent import runner
+from hitlchat.agent.models import ACTIVE, Run
+from hitlchat.gate import stopping
+from hitlchat.gate.actor import SYSTEM, Actor
+from hitlchat.gate.models import CallerKind, ToolCall
+from hitlchat.gate.staleness import NO_AUTHOR
+from hitlchat.gate.transition import note
+
+CONSOLE = Actor(None, "console")
+
+
+class Refused(Exception):
+    """The change is not made; why, in words for whoever wanted it."""
+
+
+class Stale(Refused):
+    """The subject of the change is no longer what was seen."""
+
+
+class NoSuchPerson(Refused):
+    """The person does not exist."""
+
+
+def lock(actor: Actor) -> set[int]:
+    """Lock and return the active administrators, none of whom can change until the transaction ends.
+
+    Everyone who changes people locks these rows first, and so comes one after the other. Raises: Refused
+    """
+    rows = User.objects.select_for_update().filter(is_superuser=True, is_active=True).order_by("pk")
+    administrators = set(rows.values_list("pk", flat=True))
+    if actor != CONSOLE and not (actor.means == "session" and actor.user_id in administrators):
+        raise Refused("You are not an administrator any more.")
+    return administrators
+
+
+def lock_person(user_id: int) -> User:
+    """Return the row of a person, locked.
+
+    Raises: NoSuchPerson
+    """
+    found = User.objects.select_for_update().filter(pk=user_id).first()
+    if found is None:
+        raise NoSuchPerson("There is no such person.")
+    return found
+
+
+def state(user: User) -> str:
+    """Return what a page says it has shown, to be compared with what is."""
+    return f"{roles.role_of(user).value}, {'active' if user.is_active else 'deactivated'}"
+
+
+def check_seen(user: User, seen: str | None) -> None:
+    """Require that the person is as `seen`; None if nobody looked before.
+
+    Raises: Stale
+    """
+    now = state(user)
+    if seen is not None and seen != now:
+        said = _("Nothing was changed: somebody else was faster. {name} is now {state}. Look again.")
+        raise Stale(said.format(name=user.get_username(), state=now))
+
+
+def check_not_oneself(user: User, actor: Actor) -> None:
+    if actor.user_id == user.pk:
+        raise Refused("Nobody changes their own role or deactivates themselves. Ask another administrator.")
+
+
+def check_not_the_last(user: User, administrators: set[int], role: Role | None = None) -> None:
+    """Require another active administrator, unless this one stays one. `role`: None to deactivate."""
+    if role != Role.ADMINISTRATOR and administrators == {user.pk}:
+        raise Refused(f"{user.get_username()} is the only active administrator. Make somebody else one first.")
+
+
+DEACTIVATED = gettext_noop("the account it was called for was deactivated")
+NOT_STARTED = Q(status__in=stopping.NOT_STARTED)
+TESTS_NOT_STARTED = NOT_STARTED & Q(caller_kind=CallerKind.STUDIO)
+
+
+def change_role(user_id: int, role: Role, actor: Actor, seen: str | None = None) -> User:
+    """Give this person `role` from now on.
+
+    Raises: Refused, Stale if they are not as `seen` (`state`) any more.
+    """
+    with transaction.atomic():
+        administrators = lock(actor)
+        user = lock_person(user_id)
+        check_not_oneself(user, actor)
+        check_seen(user, seen)
+        check_not_the_last(user, administrators, role)
+        before = roles.role_of(user)
+        if before == role:
+            raise Refused(f"{user.get_username()} has this role already.")
+        roles.give(user, role)
+        void = _void_invitations(user) if role != Role.ADMINISTRATOR else 0
+        is_author = roles.AUTHORING in roles.PERMISSIONS[role]
+        # Tests are for authors, and what they run may never have been published.
+        tests = 0 if is_author else _withdraw(user.pk, actor, TESTS_NOT_STARTED, NO_AUTHOR)
+        ended = {"invitations_void": void, "calls_withdrawn": tests}
+        _note("person.role_changed", user, actor, {"from": before.value, "to": role.value, **ended})
+    return user
+
+
+def deactivate(user_id: int, actor: Actor, seen: str | None = None) -> User:
+    """Deactivate a person: nothing opens to them any more, and what they asked for does not start.
+
+    Their sessions and tokens are gone for good, also if they are active again later. What executes goes on.
+    Raises: Refused, Stale
+    """
+    with transaction.atomic():
+        administrators = lock(actor)
+        user = lock_person(user_id)
+        check_not_oneself(user, actor)
+        check_seen(user, seen)
+        if not user.is_active:
+            raise Refused(f"{user.get_username()} is deactivated already.")
+        check_not_the_last(user, administrators)
+        user.is_active = False
+        user.save(update_fields=["is_active"])
+        ended = {"sessions": sign_in.end_all(user.pk), "tokens": _end_tokens(user)}
+        ended |= {"invitations_void": _void_invitations(user)}
+        # Before the calls tell of their end, which would have their runs go on. Once more: a call that came in just
+        # now may not have shown yet.
+        transaction.on_commit(partial(_stop, user.pk, actor))
+        ended |= {"calls_withdrawn": _withdraw(user.pk, actor)}
+        _note("person.deactivated", user, actor, {"from": "active", "to": "deactivated", **ended})
+    return user
+
+
+def reactivate(user_id: int, actor: Actor, seen: str | None = None) -> User:
+    """Let them sign in again, with their password and role of before. Raises: Refused, Stale."""
+    with transaction.atomic():
+        lock(actor)
+        user = lock_person(user_id)
+        check_seen(user, seen)
+        if user.is_active:
+            raise Refused(f"{user.get_username()} is active already.")
+        # Of a sign-in that was under way while they were deactivated.
+        sign_in.end_all(user.pk)
+        _end_tokens(user)
+        user.is_active = True
+        user.save(update_fields=["is_active"])
+        _note("person.reactivated", user, actor, {"from": "deactivated", "to": "active"})
+    return user
+
+
+def not_started(user: User) -> int:
+    """Return how many calls would be withdrawn."""
+    return ToolCall.objects.filter(NOT_STARTED, caller=user).count()
+
+
+def _end_tokens(user: User) -> list[str]:
+    # A call that is just coming in with one of them comes before this, or fails.
+    tokens = list(Token.objects.select_for_update().filter(user=user))
+    Token.objects.filter(user=user).delete()
+    return [f"{token.kind} {token.name}".strip() for token in tokens]
+
+
+def _void_invitations(user: User) -> int:
+    return Invitation.objects.filter(invited_by=user).delete()[0]
+
+
+def _withdraw(user_id: int, actor: Actor, which: Q = NOT_STARTED, why: str = DEACTIVATED) -> int:
+    calls = ToolCall.objects.filter(which, caller_id=user_id)
+    ids = list(calls.values_list("pk", flat=True))
+    for call_id in ids:
+        stopping.withdraw_call(call_id, actor=actor, why=why)
+    return len(ids)
+
+
+def _stop(user_id: int, actor: Actor) -> None:
+    for run in Run.objects.filter(conversation__owner_id=user_id, status__in=ACTIVE):
+        runner.stop(run.pk, run.conversation_id, actor, why=DEACTIVATED)
+    _withdraw(user_id, actor)
+
+
+def _note(name: str, user: User, actor: Actor, data: dict[str, object]) -> None:
+    note(None, name, actor=actor, data={"person": user.get_username(), "person_id": user.pk, **data})
+
+
+def note_sign_in(*, request: HttpRequest | None, user: User, **_: Any) -> None:
+    """Put a sign-in from a browser on record."""
+    if request is not None and (where := address(request)) is not None:
+        data = {"person": user.get_username(), "person_id": user.pk, "from": where}
+        note(None, "person.signed_in", actor=Actor(user.pk, "session"), data=data)
+
+
+def note_failure(*, credentials: Mapping[str, Any], request: HttpRequest | None = None, **_: Any) -> None:
+    """Put a failed sign-in on record. An unknown name is left out: it may be a password typed into the wrong field."""
+    name = str(credentials.get("username") or "")
+    user = User.objects.filter(username=name).first()
+    if user is None or request is None or (where := address(request)) is None:
+        return
+    data = {"person": user.get_username(), "person_id": user.pk, "from": where}
+    note(None, "person.sign_in_failed", actor=SYSTEM, data=data)

@@ -1,0 +1,99 @@
+"""The report of a walk over the record: what was looked at, what is not as it was sealed, and both in words."""
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+from hitlchat.record.checking import plural
+
+MOST = 50
+
+Kind = Literal[
+    "edited",
+    "missing",
+    "inserted",
+    "reordered",
+    "seal edited",
+    "seal missing",
+    "seal unsigned",
+    "chain broken",
+    "key not vouched for",
+    "not what was shown",
+    "not what was called",
+    "not what happened",
+    "not what was decided",
+    "not what came back",
+    "not in order",
+    "not on record",
+    "not the name",
+    "not the definition",
+    "unreadable",
+    "not sealed",
+    "truncated",
+]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that is not as it was sealed; in which batch, and about which event."""
+
+    kind: Kind
+    words: str
+    batch: int | None = None
+    event: int | None = None
+
+
+@dataclass
+class Report:
+    """The sights of a walk over the record. `tail`: events that are not sealed yet; `late`: events whose ids are below
+    others of batches before their own; `uncovered`: calls whose events do not say everything that is kept of them,
+    since they are older than that, or were dropped; `notes`: what is no break but should be known.
+    """
+
+    batches: int = 0
+    events: int = 0
+    tail: int = 0
+    late: int = 0
+    calls: int = 0
+    uncovered: int = 0
+    uncovered_until: str = ""
+    dropped: list[dict[str, Any]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    last_seal: str = ""
+    key: str = ""
+
+    @property
+    def is_whole(self) -> bool:
+        return not self.findings
+
+    @property
+    def as_json(self) -> dict[str, Any]:
+        said = asdict(self)
+        names = {"last_seal": "lastSeal", "uncovered_until": "uncoveredUntil"}
+        return {"whole": self.is_whole, **{names.get(name, name): value for name, value in said.items()}}
+
+
+def words(report: Report) -> Iterator[str]:
+    """Yield what was found, a line each."""
+    counts = f"{plural(report.events, 'event')} in {plural(report.batches, 'batch', 'batches')}"
+    if report.is_whole:
+        yield f"Whole: {counts}, as they were sealed. {plural(report.calls, 'call')}, as their events say."
+    else:
+        first, *others = report.findings
+        yield f"Broken: {first.words}"
+        yield from (each.words for each in others[: MOST - 1])
+        if len(others) >= MOST:
+            yield f"… and {plural(len(others) - MOST + 1, 'thing')} more."
+        yield f"Looked at {counts}, and at {plural(report.calls, 'call')}."
+    yield from (f"Batch {each['batch']}: dropped by retention on {each['at']}, seal stands." for each in report.dropped)
+    if report.late:
+        yield f"{plural(report.late, 'event')} came late, and {'is' if report.late == 1 else 'are'} sealed as such."
+    if report.uncovered:
+        count = plural(report.uncovered, "call")
+        yield f"Not covered by the record: what is kept of {count}, made before {report.uncovered_until} or up to then."
+    if report.tail:
+        yield f"Not sealed yet: the last {plural(report.tail, 'event')}. Of these nothing can be told."
+    yield from report.notes
+    if report.last_seal:
+        yield f"The last seal is {report.last_seal}: note it elsewhere, and give it to --expect later."

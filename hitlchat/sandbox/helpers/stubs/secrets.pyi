@@ -1,0 +1,3 @@
+from typing import Any, Sequence
+
+def compare_digest(a: str | bytes, b: str | bytes) -> bool: ...

@@ -1,0 +1,333 @@
+"""The keepers: processes of ours that each drive one worker, one run at a time, and read what tools give back.
+
+Reading a value is work that a tool chooses (a key that takes for ever to hash is four lines of code), so it must happen
+where it can be killed. Keepers are started when they are needed and serve any event loop and any thread.
+"""
+
+import asyncio
+import atexit
+import json
+import logging
+import os
+import secrets
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections import deque
+from collections.abc import AsyncIterator
+from concurrent.futures import Future
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from django.conf import settings
+from pydantic_monty._binary import find_monty_binary
+
+from hitlchat.base import scratch
+from hitlchat.sandbox.shares import on_behalf, own, shares
+from hitlchat.sandbox.walls import JAIL, Walls, walls
+from hitlchat.sandbox.wire import Channel, Fault, Stopped
+
+# What starts the processes, as it was when this one started.
+PYTHON = sys.executable
+START_SECONDS = 30.0
+ENDING_SECONDS = 2.0
+ROOT = Path(__file__).parents[2]
+PROGRAM = (
+    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from hitlchat.sandbox.keeper import main; "
+    "main(int(sys.argv[2]), *sys.argv[3:])"
+)
+
+
+class KeeperFailed(Exception):
+    """A keeper did not start; the message says why."""
+
+
+@dataclass(eq=False)
+class Keeper:
+    """One process of ours that drives one worker."""
+
+    process: "subprocess.Popen[bytes]"
+    channel: Channel
+
+    @property
+    def usable(self) -> bool:
+        return self.channel.whole and self.process.poll() is None
+
+    def kill(self) -> None:
+        """End it and its worker at once. It may be busy with what no other signal interrupts."""
+        self.channel.whole = False
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        # the kernel may need a moment, and nobody here has to wait for it
+        threading.Thread(target=self._bury, name="sandbox-end", daemon=True).start()
+
+    def epitaph(self) -> Fault:
+        """Return why it ended, as the fault of the run that it had."""
+        with suppress(subprocess.TimeoutExpired):
+            self.process.wait(ENDING_SECONDS)
+        if self.process.returncode == -signal.SIGPROF:
+            return Fault("limit", "processor time: the values that the tool hands over take too long to read")
+        return Fault(
+            "crash", "the process that ran the tool ended unexpectedly; the tool may have done part of its work"
+        )
+
+    def _bury(self) -> None:
+        self.process.wait()
+        self.channel.close()
+
+
+def start(launcher: Path) -> Keeper:
+    """A new keeper with its worker, ready for a run. KeeperFailed, OSError: it could not start."""
+    ours, its = socket.socketpair()
+    mark = f"_{secrets.token_hex(16)}"
+    places = [str(ROOT), *(str(Path(place).resolve()) for place in sys.path)]
+    command = [PYTHON, "-I", "-X", "utf8", "-c", PROGRAM, json.dumps(places), str(its.fileno()), str(launcher), mark]
+    with its:
+        process = subprocess.Popen(  # noqa: S603
+            command,
+            env={},
+            cwd="/",
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            pass_fds=[its.fileno()],
+            # Ctrl-C in a terminal is for the server alone, and the worker can be killed along with its keeper
+            start_new_session=True,
+        )
+    ours.settimeout(START_SECONDS)
+    try:
+        ready = ours.recv(1)
+    except TimeoutError:
+        ready = b""
+    if not ready:
+        process.kill()
+        code = process.wait()
+        ours.close()
+        raise KeeperFailed(f"the process that drives the interpreter ended with code {code} before it was ready")
+    return Keeper(process, Channel(ours, mark))
+
+
+def launcher(folder: Path, found: Walls) -> Path:
+    """The file that a keeper starts as its worker: away from our folder, into the jail, then the interpreter."""
+    jail = [PYTHON, "-IS", str(JAIL), "exec", ",".join(found.names)] if found.names else []
+    script = folder / "worker"
+    command = shlex.join([*jail, find_monty_binary()])
+    script.write_text(f'#!/bin/sh\ncd / && exec {command} "$@"\n', encoding="utf-8")
+    script.chmod(0o700)
+    return script
+
+
+logger = logging.getLogger(__name__)
+
+# For a run that has no share of the workers yet.
+SHARE_SECONDS = 5.0
+# A worker is free for who has a share, but may have to be started first.
+TAKE_SECONDS = 60.0
+NO_START = "the sandbox could not start; the log says why"
+NOT_IN_TIME = f"no worker of the sandbox started within {TAKE_SECONDS:g} s"
+CLOSED = "the sandbox was closed just now"
+
+
+@dataclass
+class Pool:
+    """All keepers of this process: those that are free, those that are lent, and who waits for one."""
+
+    walls: Walls
+    pid: int = field(default_factory=os.getpid)
+    failure: str = ""
+    is_closed: bool = False
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _all: set[Keeper] = field(default_factory=set)
+    _free: list[Keeper] = field(default_factory=list)
+    _waiting: "deque[Future[Keeper]]" = field(default_factory=deque)
+    _starting: int = 0
+
+    def __post_init__(self) -> None:
+        self._folder = scratch.make("sandbox")
+        # once: a file that is being written cannot be executed
+        self._launcher = launcher(self._folder.path, self.walls)
+
+    @property
+    def size(self) -> int:
+        return len(self._all)
+
+    async def take(self) -> Keeper:
+        """A free keeper, a new one if there are fewer than TOOL_WORKERS. TimeoutError: none yet; KeeperFailed."""
+        promise: Future[Keeper] = Future()
+        with self._lock:
+            if self.is_closed:
+                raise KeeperFailed(CLOSED)
+            self._waiting.append(promise)
+            self._match()
+        try:
+            async with asyncio.timeout(TAKE_SECONDS):
+                return await asyncio.wrap_future(promise)
+        except (TimeoutError, asyncio.CancelledError):
+            if not promise.cancel() and not promise.cancelled() and promise.exception() is None:
+                self.give(promise.result())
+            raise
+
+    def give(self, keeper: Keeper) -> None:
+        """Take back what was lent, or take in what has started."""
+        with self._lock:
+            if keeper in self._all:
+                self._free.append(keeper)
+            self._match()
+
+    def close(self) -> None:
+        with self._lock:
+            self.is_closed = True
+            ended, self._all = self._all, set()
+            self._free.clear()
+            told = self._dismissed()
+        for keeper in ended:
+            keeper.kill()
+        self._folder.remove()
+        _tell(told, KeeperFailed(CLOSED))
+
+    def _match(self) -> None:
+        """Hand free keepers to those who wait, and start as many as are still lacking. Call with the lock held."""
+        while self._free and self._waiting:
+            keeper = self._free.pop()
+            if not keeper.usable:
+                self._all.discard(keeper)
+                keeper.kill()
+            elif (promise := self._waiting.popleft()).set_running_or_notify_cancel():
+                promise.set_result(keeper)
+            else:
+                self._free.append(keeper)
+        if self.is_closed:
+            return
+        lacking = min(len(self._waiting), settings.TOOL_WORKERS - len(self._all)) - self._starting
+        for _ in range(lacking):
+            self._starting += 1
+            # a thread of its own: whoever waits here may be cancelled, the start may not
+            threading.Thread(target=self._start, name="sandbox-start", daemon=True).start()
+
+    def _start(self) -> None:
+        try:
+            keeper = start(self._launcher)
+        except (OSError, KeeperFailed) as error:
+            if not self.is_closed:
+                logger.exception("the sandbox could not start")
+            self._failed(error)
+            return
+        with self._lock:
+            self._starting -= 1
+            self.failure = ""
+            if self.is_closed:
+                keeper.kill()
+            else:
+                self._all.add(keeper)
+        self.give(keeper)
+
+    def _failed(self, error: Exception) -> None:
+        with self._lock:
+            self._starting -= 1
+            self.failure = f"{type(error).__name__}: {error}"
+            # with none that could come free, nobody needs to wait any longer
+            told = [] if self._all else self._dismissed()
+        _tell(told, KeeperFailed(NO_START))
+
+    def _dismissed(self) -> "list[Future[Keeper]]":
+        told = list(self._waiting)
+        self._waiting.clear()
+        return told
+
+
+def _tell(promises: "list[Future[Keeper]]", error: KeeperFailed) -> None:
+    for promise in promises:
+        if promise.set_running_or_notify_cancel():
+            promise.set_exception(error)
+
+
+_lock = threading.Lock()
+_pool: Pool | None = None
+
+
+def current() -> Pool | None:
+    """The pool, if this process has used it."""
+    return _pool
+
+
+@asynccontextmanager
+async def lent() -> AsyncIterator[Keeper]:
+    """A keeper for one run, on the share of this context if it has one.
+
+    Stopped: none to be had. What ends in any other way than by itself costs the keeper.
+    """
+    keepers = await _opened()
+    async with _share(), _taken(keepers) as keeper:
+        yield keeper
+
+
+@asynccontextmanager
+async def _share() -> AsyncIterator[None]:
+    with own() as has_own:
+        if has_own:
+            yield
+            return
+    share = await shares.soon(on_behalf.get(), SHARE_SECONDS, is_run=False)
+    if share is None:
+        all_of_them = f"all {settings.TOOL_WORKERS} sandbox workers (TOOL_WORKERS) are busy"
+        raise Stopped(Fault("busy", f"{all_of_them}: try again in a moment"))
+    try:
+        yield
+    finally:
+        share.leave()
+
+
+@asynccontextmanager
+async def _taken(keepers: Pool) -> AsyncIterator[Keeper]:
+    try:
+        keeper = await keepers.take()
+    except TimeoutError:
+        raise Stopped(Fault("unavailable", NOT_IN_TIME)) from None
+    except KeeperFailed as failed:
+        raise Stopped(Fault("unavailable", str(failed))) from None
+    keeper.channel.begin()
+    try:
+        yield keeper
+    except BaseException:
+        keeper.kill()
+        raise
+    finally:
+        keepers.give(keeper)
+
+
+async def close() -> None:
+    """End the keepers and their workers; the next run starts new ones."""
+    await asyncio.to_thread(_stop)
+
+
+async def _opened() -> Pool:
+    global _pool  # noqa: PLW0603
+    found = await asyncio.to_thread(walls) if _pool is None else _pool.walls
+    if not found.interpreter:
+        raise Stopped(Fault("unavailable", found.reason))
+    if settings.TOOLS_REQUIRE_JAIL and not found.jailed:
+        missing = f"every wall is required (TOOLS_REQUIRE_JAIL), and this machine lacks some: {found.reason}"
+        raise Stopped(Fault("unavailable", missing))
+    with _lock:
+        if _pool is None:
+            if found.reason:
+                logger.warning("tools run with a wall missing: %s", found.reason)
+            _pool = Pool(found)
+        if _pool.pid != os.getpid():
+            logger.error("this process was forked after the sandbox had started")
+            raise Stopped(Fault("unavailable", NO_START))
+        return _pool
+
+
+def _stop() -> None:
+    global _pool
+    with _lock:
+        ended, _pool = _pool, None
+    if ended is not None and ended.pid == os.getpid():
+        ended.close()
+
+
+atexit.register(_stop)

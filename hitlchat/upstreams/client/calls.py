@@ -1,0 +1,383 @@
+"""Requests over an open connection: one call of a tool, with its progress, and the list of all tools, page by page."""
+
+import asyncio
+import json
+import logging
+import math
+from collections.abc import Awaitable, Callable, Coroutine
+from contextvars import copy_context
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import mcp_types as types
+from mcp.shared.dispatcher import ProgressFnT
+from mcp.shared.exceptions import MCPError
+from mcp_types import PaginatedRequestParams, Tool
+from pydantic import TypeAdapter, ValidationError
+
+from hitlchat.upstreams.client.link import CURRENT, UNREAD, Exchange, OnDeclined, OnQuestion, ask, masked_line, where
+from hitlchat.upstreams.client.opening import Live
+from hitlchat.upstreams.client.results import NeverRan, Outcome, Rejected, Unknown, Unreadable, answer
+from hitlchat.upstreams.client.spec import Masking
+
+GIVE_UP_SECONDS = 1.0
+
+Result = TypeVar("Result")
+
+
+async def give_up(working: "asyncio.Task[Any]") -> None:
+    """Cancel it, a second time if the SDK does not succeed in telling the server so."""
+    for _ in range(2):
+        if not working.done():
+            working.cancel()
+            await asyncio.wait({working}, timeout=GIVE_UP_SECONDS)
+    if working.done() and not working.cancelled():
+        # Looked at, so that asyncio does not complain: what counts is known already.
+        working.exception()
+
+
+async def within(request: Coroutine[Any, Any, Result], live: Live, seconds: float) -> Result:
+    """Return what the request returns or raises.
+
+    TimeoutError; RuntimeError: the connection had trouble, and says which.
+    """
+    exchange = Exchange(seconds)
+    live.link.open.add(exchange)
+    context = copy_context()
+    context.run(CURRENT.set, exchange)
+    working = asyncio.create_task(request, context=context)
+    try:
+        events: set[asyncio.Future[Any]] = {working, exchange.trouble}
+        await asyncio.wait(events, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        if exchange.trouble.done():
+            raise RuntimeError(exchange.trouble.result().reason)
+        if not working.done():
+            raise TimeoutError
+        return working.result()
+    finally:
+        await give_up(working)
+        exchange.close()
+        live.link.forget(exchange)
+
+
+logger = logging.getLogger(__name__)
+
+PAUSE_SECONDS = 0.1
+
+
+@dataclass(frozen=True)
+class Step:
+    """`total`: None if the server does not know. `message` is the server's word."""
+
+    progress: float
+    total: float | None = None
+    message: str = ""
+
+
+OnProgress = Callable[[Step], Awaitable[None]]
+
+
+class Progress:
+    """The newest step is passed on; older ones that nobody saw yet are left out. `hide`: takes secrets out."""
+
+    def __init__(self, on_progress: OnProgress | None, hide: Callable[[str], str]) -> None:
+        self._on_progress, self._hide = on_progress, hide
+        self._newest: Step | None = None
+        self._came = asyncio.Event()
+        self._passing: asyncio.Task[None] | None = None
+
+    @property
+    def callback(self) -> ProgressFnT | None:
+        return None if self._on_progress is None else self._noticed
+
+    async def _noticed(self, progress: float, total: float | None, message: str | None) -> None:
+        if math.isfinite(progress):
+            known = total if total is not None and math.isfinite(total) else None
+            self._newest = Step(progress, known, masked_line(message or "", self._hide))
+            self._came.set()
+
+    async def _pass_on(self, tell: OnProgress) -> None:
+        while await self._came.wait():
+            self._came.clear()
+            if self._newest is not None:
+                await tell(self._newest)
+            await asyncio.sleep(PAUSE_SECONDS)
+
+    async def __aenter__(self) -> Self:
+        if self._on_progress is not None:
+            self._passing = asyncio.create_task(self._pass_on(self._on_progress))
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._passing is not None:
+            self._passing.cancel()
+            await asyncio.wait({self._passing})
+            if not self._passing.cancelled() and (failure := self._passing.exception()):
+                logger.error("passing progress on failed", exc_info=failure)
+
+
+MOST_ROUNDS = 10
+# An answer may have come in the same moment as the trouble.
+LAST_CHANCE_SECONDS = 0.1
+WAIT_SECONDS = 0.25
+LONGEST_MESSAGE = 2000
+
+_RESULT: TypeAdapter[types.CallToolResult | types.InputRequiredResult] = TypeAdapter(
+    types.CallToolResult | types.InputRequiredResult
+)
+
+
+@dataclass(frozen=True)
+class ToolCall:
+    """`seconds`: how long it may take, None for what the server's spec says. Setting `cancel` gives it up. `check` is
+    asked over every connection, right before the call is sent, and returns a reason not to, or nothing.
+    """
+
+    name: str
+    arguments: dict[str, Any]
+    seconds: float | None = None
+    on_progress: OnProgress | None = None
+    on_question: OnQuestion | None = None
+    on_declined: OnDeclined | None = None
+    cancel: asyncio.Event | None = None
+    check: Callable[[], Awaitable[str]] | None = None
+
+
+class _TooManyRounds(Exception):
+    pass
+
+
+class _NotOffered(Exception):
+    pass
+
+
+def too_large(call: ToolCall, most: int) -> str:
+    """Return why the arguments cannot be sent; empty if they can."""
+    try:
+        size = len(json.dumps(call.arguments, ensure_ascii=False, allow_nan=False).encode())
+    except (TypeError, ValueError, RecursionError):
+        return "the arguments cannot be expressed in JSON"
+    return f"the arguments take {size:,} bytes; at most {most:,} may be sent" if size > most else ""
+
+
+async def attempt(live: Live, call: ToolCall) -> Outcome:
+    """Make the call over this connection, once. Cancelled, it tells the server so."""
+    link = live.link
+    if link.dropped.is_set():
+        return NeverRan(link.reason, retry=True)
+    seconds = call.seconds or link.spec.timeouts.call
+    waits = link.spec.timeouts.question
+    exchange = Exchange(
+        seconds,
+        is_call=True,
+        on_question=call.on_question,
+        question_seconds=waits,
+        on_declined=call.on_declined,
+    )
+    link.open.add(exchange)
+    context = copy_context()
+    context.run(CURRENT.set, exchange)
+    working = asyncio.create_task(_rounds(live, call), context=context)
+    cancelled = asyncio.create_task(call.cancel.wait()) if call.cancel else None
+    try:
+        why = await _until_settled(working, exchange, cancelled)
+        return await _outcome(live, working, exchange, why)
+    finally:
+        if cancelled is not None:
+            cancelled.cancel()
+        await give_up(working)
+        link.forget(exchange)
+        if exchange.sent and working.cancelled() and not live.forgets:
+            link.abandon()
+        exchange.close()
+        link.renew_if_worn()
+
+
+async def _until_settled(
+    working: "asyncio.Task[types.CallToolResult]", exchange: Exchange, cancelled: "asyncio.Task[bool] | None"
+) -> str:
+    """Wait for an answer, trouble, a change of mind, or the end of its time; which of the last two it was."""
+    events: set[asyncio.Future[Any]] = {working, exchange.trouble, *([cancelled] if cancelled else [])}
+    while True:
+        left = exchange.seconds_left()
+        if left is not None and left <= 0:
+            return "no answer came in time"
+        done, _ = await asyncio.wait(
+            events, timeout=WAIT_SECONDS if left is None else left, return_when=asyncio.FIRST_COMPLETED
+        )
+        if working in done or exchange.trouble in done:
+            return ""
+        if done:
+            return "the call was cancelled"
+
+
+async def _outcome(live: Live, working: "asyncio.Task[types.CallToolResult]", exchange: Exchange, why: str) -> Outcome:
+    if not working.done() and not why:
+        await asyncio.wait({working}, timeout=LAST_CHANCE_SECONDS)
+    await give_up(working)
+    if not working.cancelled() and working.done():
+        return await _ended(live, working, exchange)
+    if exchange.trouble.done():
+        return exchange.trouble.result()
+    if exchange.sent:
+        return Unknown(f"{why} after the request was sent")
+    return NeverRan(f"{why} before the request was sent")
+
+
+async def _ended(live: Live, working: "asyncio.Task[types.CallToolResult]", exchange: Exchange) -> Outcome:
+    hide = live.link.hide
+    try:
+        return await answer(working.result(), live.link.mask)
+    except MCPError as error:
+        if exchange.trouble.done():
+            return exchange.trouble.result()
+        return _refused(error.code, masked_line(error.message, hide, LONGEST_MESSAGE), exchange)
+    except ValidationError as error:
+        return Unreadable(hide(f"the answer breaks the protocol: {where(error)}"))
+    except _TooManyRounds:
+        return Rejected(types.INTERNAL_ERROR, f"the server asked back more than {MOST_ROUNDS} times")
+    except _NotOffered as error:
+        return Rejected(types.MISSING_REQUIRED_CLIENT_CAPABILITY, f"the server wanted {error}, which no server gets")
+    except Exception as error:
+        logger.exception("a call of %s ended in a way that nobody foresaw", live.link.spec.name)
+        return Unknown(f"{type(error).__name__}")
+
+
+def _refused(code: int, message: str, exchange: Exchange) -> Outcome:
+    """Return what the SDK made of an answer that may be the server's, or that it made up for want of one."""
+    status = exchange.http_status or 200
+    if code == types.CONNECTION_CLOSED:
+        return Unknown(message) if exchange.sent else NeverRan(message, retry=True)
+    if code == types.PARSE_ERROR and message.startswith("Failed to parse"):
+        return Unreadable("the answer is no message of the protocol")
+    if message.startswith("Unexpected content type"):
+        return Unreadable("the answer is no message of the protocol: it is neither JSON nor a stream of events")
+    if message.endswith("202 Accepted") and status == 202:
+        return Unknown("the server took the request in and will not answer it")
+    if 300 <= status < 400:
+        return NeverRan(f"the server redirects: {message}", status)
+    if message in {"Server returned an error response", "Not Found"} and status >= 400:
+        said = f"the server answered {status}"
+        return NeverRan(said, status) if status in UNREAD and not exchange.sent else Unknown(said)
+    return Rejected(code, message)
+
+
+async def _rounds(live: Live, call: ToolCall) -> types.CallToolResult:
+    """Ask, and answer what the server asks back, until it has an answer."""
+    responses: types.InputResponses | None = None
+    state: str | None = None
+    async with Progress(call.on_progress, live.link.hide) as progress:
+        for number in range(MOST_ROUNDS + 1):
+            params = types.CallToolRequestParams(
+                name=call.name, arguments=call.arguments, input_responses=responses, request_state=state
+            )
+            result = await live.session.send_request(
+                # Not `session.call_tool`: that checks the answer against the server's own schema, whatever it takes.
+                types.CallToolRequest(params=params),
+                _RESULT,
+                request_read_timeout_seconds=None,
+                progress_callback=progress.callback,
+            )
+            if isinstance(result, types.CallToolResult):
+                return result
+            state = result.request_state
+            responses = await _responses(live, result)
+            if responses is None:
+                await asyncio.sleep(min(0.05 * 2**number, 1.0))
+    raise _TooManyRounds
+
+
+async def _responses(live: Live, result: types.InputRequiredResult) -> types.InputResponses | None:
+    responses: types.InputResponses = {}
+    for key, request in list((result.input_requests or {}).items())[:MOST_ROUNDS]:
+        if not isinstance(request, types.ElicitRequest):
+            raise _NotOffered(request.method)
+        responses[key] = await ask(live.link, request.params)
+    return responses or None
+
+
+MOST_PAGES = 1000
+# The SDK forgets no tool that it saw on one of several pages: after so many lists of other tools, it has to start anew.
+MOST_LISTS = 4
+
+
+@dataclass(frozen=True)
+class UpstreamTool:
+    """One tool as its server describes it; all of it is the server's word. `definition`: the whole JSON object."""
+
+    name: str
+    definition: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Listing:
+    """The tools of a server, in its order.
+
+    `cut`: why some are missing, empty if none are; of a name that comes twice only the first
+    is there, and `repeated` names it.
+    """
+
+    tools: tuple[UpstreamTool, ...]
+    cut: str = ""
+    repeated: tuple[str, ...] = ()
+
+
+class ListingFailed(Exception):
+    """The list could not be read; in words for the administrator."""
+
+
+async def listing(live: Live) -> Listing:
+    """Read all pages. ListingFailed."""
+    try:
+        found = await within(_pages(live), live, live.link.spec.timeouts.listing)
+    except (MCPError, RuntimeError) as error:
+        raise ListingFailed(masked_line(str(error), live.link.hide)) from error
+    except ValidationError as error:
+        raise ListingFailed(live.link.hide(f"the list of tools breaks the protocol: {where(error)}")) from error
+    except TimeoutError as error:
+        seconds = live.link.spec.timeouts.listing
+        raise ListingFailed(f"the list of tools did not come within {seconds:g} seconds") from error
+    live.names.update(tool.name for tool in found.tools)
+    if len(live.names) > MOST_LISTS * live.link.spec.limits.tools:
+        live.link.retire("the server offers other tools all the time")
+    return found
+
+
+async def _pages(live: Live) -> Listing:
+    limits = live.link.spec.limits
+    found: dict[str, UpstreamTool] = {}
+    repeated: dict[str, None] = {}
+    size, cursor, seen = 0, None, set[str]()
+    for _ in range(MOST_PAGES):
+        page = await live.session.list_tools(params=PaginatedRequestParams(cursor=cursor) if cursor else None)
+        for tool in page.tools:
+            read = _read(tool, live.link.mask)
+            if read.name in found:
+                repeated[read.name] = None
+                continue
+            size += len(json.dumps(read.definition, ensure_ascii=False).encode(errors="replace"))
+            if len(found) == limits.tools:
+                return _cut(found, repeated, f"the server offers more than {limits.tools:,} tools")
+            if size > limits.listing_bytes:
+                return _cut(found, repeated, f"the tools take more than {limits.listing_bytes:,} bytes")
+            found[read.name] = read
+        cursor = page.next_cursor
+        if not cursor:
+            return _cut(found, repeated, "")
+        if cursor in seen:
+            return _cut(found, repeated, "the server's pages run in a circle")
+        seen.add(cursor)
+    return _cut(found, repeated, f"the list has more than {MOST_PAGES:,} pages")
+
+
+def _cut(found: dict[str, UpstreamTool], repeated: dict[str, None], why: str) -> Listing:
+    return Listing(tuple(found.values()), why, tuple(repeated))
+
+
+def _read(tool: Tool, mask: Masking) -> UpstreamTool:
+    """Return a tool without what is secret in it: a server may write down what it was given."""
+    definition = mask.value(tool.model_dump(by_alias=True, mode="json", exclude_unset=True))
+    return UpstreamTool(definition["name"], definition)

@@ -1,0 +1,386 @@
+"""A server that runs as a program of this machine: its process, and bounded lines over standard input and output."""
+
+import asyncio
+import os
+import re
+import shutil
+import signal
+import time
+from asyncio.subprocess import PIPE, Process, SubprocessStreamProtocol
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import anyio
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.client._transport import TransportStreams
+from mcp.shared.message import SessionMessage
+from mcp_types import INTERNAL_ERROR, ErrorData, JSONRPCError, JSONRPCRequest, RequestId, jsonrpc_message_adapter
+from pydantic import ValidationError
+
+from hitlchat.base import scratch
+from hitlchat.upstreams.client.link import Link, Pace
+from hitlchat.upstreams.client.results import Unreadable, openings
+from hitlchat.upstreams.client.spec import ServerSpec
+
+# What programs need to run at all; everything else of our own environment is kept from them.
+INHERITED = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "SSL_CERT_FILE", "SSL_CERT_DIR")
+BUFFER_BYTES = 256 * 1024
+POLITE_SECONDS = 2.0
+TERM_SECONDS = 1.0
+KILL_SECONDS = 1.0
+
+
+class NotStarted(Exception):
+    """The program could not be started; in words for the administrator."""
+
+
+class _Protocol(SubprocessStreamProtocol):
+    def __init__(self, limit: int, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(limit, loop)
+        self.exited = asyncio.Event()
+
+    def process_exited(self) -> None:
+        super().process_exited()
+        self.exited.set()
+
+
+@dataclass(frozen=True)
+class Child:
+    process: Process
+    transport: asyncio.SubprocessTransport
+    exited: asyncio.Event
+
+
+@asynccontextmanager
+async def child(spec: ServerSpec) -> AsyncIterator[Child]:
+    """The running program; at the end nothing of its process group is left, within 4 seconds. NotStarted."""
+    folder = scratch.make("upstream")
+    try:
+        with anyio.CancelScope(shield=True):
+            # Cancelled in the middle of it, nobody would know of the program.
+            started = await _started(spec, folder.path)
+        try:
+            yield started
+        finally:
+            # Cancelled or not: a program left running is nobody's.
+            with anyio.CancelScope(shield=True):
+                await _end(started)
+    finally:
+        folder.remove()
+
+
+def environment(given: Mapping[str, str], folder: Path) -> dict[str, str]:
+    own = {name: value for name in INHERITED if (value := os.environ.get(name))}
+    return {"HOME": str(folder), "TMPDIR": str(folder), **own, **given}
+
+
+def can_be_found_with(command: str, given: Mapping[str, str]) -> bool:
+    """Return whether there is such a program, where one that gets the variables `given` is looked for.
+
+    In an empty folder, and so not by a relative path.
+    """
+    if "/" in command:
+        return command.startswith("/") and shutil.which(command) is not None
+    return shutil.which(command, path=given.get("PATH") or os.environ.get("PATH") or os.defpath) is not None
+
+
+async def _started(spec: ServerSpec, folder: Path) -> Child:
+    loop = asyncio.get_running_loop()
+    variables = environment(spec.env, folder)
+    try:
+        transport, protocol = await loop.subprocess_exec(
+            lambda: _Protocol(BUFFER_BYTES, loop),
+            spec.command,
+            *spec.args,
+            stdin=PIPE,
+            stdout=PIPE,
+            stderr=PIPE,
+            env=variables,
+            cwd=str(folder),
+            # A group of its own, so that all of it can be ended at once.
+            start_new_session=True,
+        )
+    except FileNotFoundError as error:
+        # Python tells the two apart by the file that the error names.
+        missing = "the folder" if error.filename == str(folder) else "the program"
+        raise NotStarted(f"{missing} {error.filename!r} was not found") from error
+    except (OSError, ValueError) as error:
+        raise NotStarted(f"{spec.command!r} could not be started: {error}") from error
+    return Child(Process(transport, protocol, loop), transport, protocol.exited)
+
+
+async def _end(started: Child) -> None:
+    group = started.process.pid
+    stdin = started.process.stdin
+    if stdin is not None:
+        with suppress(OSError, RuntimeError):
+            stdin.close()
+    if not await _gone(started, POLITE_SECONDS):
+        _signal(group, signal.SIGTERM)
+        await _gone(started, TERM_SECONDS)
+    # Also after a polite end: what it started itself may not have followed.
+    _signal(group, signal.SIGKILL)
+    await _gone(started, KILL_SECONDS)
+    with suppress(ProcessLookupError, PermissionError):
+        started.transport.close()
+    # One turn of the loop for the pipes to close.
+    await asyncio.sleep(0)
+
+
+async def _gone(started: Child, seconds: float) -> bool:
+    with anyio.move_on_after(seconds):
+        # Not `wait`: that also waits for whoever else holds the pipes.
+        await started.exited.wait()
+    return started.exited.is_set()
+
+
+def _signal(group: int, number: signal.Signals) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(group, number)
+
+
+# Of a line that is too long, so much is kept of both ends.
+KEPT_ENDS = 512
+
+
+@dataclass(frozen=True)
+class TooLong:
+    """A line that was let go, without its middle."""
+
+    head: bytes
+    tail: bytes
+
+    @property
+    def beginning(self) -> str:
+        """Return the beginning for a note; its end says how it was cut, so that half a secret there is found."""
+        return f"{self.head.decode(errors='replace')}… ({len(self.tail)} more)"
+
+
+class Lines:
+    """Holds `most` bytes at any time, however much is fed. `let_go`: bytes of the line that goes on, lost so far."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._parts: list[bytes] = []
+        self._size = 0
+        self._head: bytes | None = None
+        self.let_go = 0
+
+    def feed(self, chunk: bytes) -> list[bytes | TooLong]:
+        """The lines that end in this chunk."""
+        *ended, rest = chunk.split(b"\n")
+        found = [line for part in ended if (line := self._end(part)) is not None]
+        self._add(rest)
+        return found
+
+    def _end(self, part: bytes) -> bytes | TooLong | None:
+        self._add(part)
+        line = b"".join(self._parts)
+        head, self._head, self._parts, self._size, self.let_go = self._head, None, [], 0, 0
+        if head is not None:
+            return TooLong(head, line[-KEPT_ENDS:])
+        return line.strip() or None
+
+    def _add(self, part: bytes) -> None:
+        if not part:
+            return
+        self._parts.append(part)
+        self._size += len(part)
+        if self._head is not None or self._size > self._most:
+            self._let_go()
+
+    def _let_go(self) -> None:
+        joined = b"".join(self._parts)
+        if self._head is None:
+            self._head = joined[:KEPT_ENDS]
+        self._parts = [joined[-KEPT_ENDS:]]
+        self.let_go += len(joined) - len(self._parts[0])
+        self._size = len(self._parts[0])
+
+
+CHUNK_BYTES = 64 * 1024
+# Steady, and at once; a program that writes faster is read more slowly, and so has to wait.
+OUTPUT_BYTES_A_SECOND = 32.0 * 1024 * 1024
+ERROR_BYTES_A_SECOND = 256.0 * 1024
+GARBAGE_A_SECOND = 20_000.0
+# A chunk may hold thousands of lines, and to look at all of them would keep everyone else waiting.
+GARBAGE_AT_ONCE = 50
+MOST_GARBAGE_NOTES = 10
+LONGEST_NOTE = 4096
+# A message that is let go since it is too large ends somewhere, or the connection does.
+MOST_LET_GO_BYTES = 32 * 1024 * 1024
+# What is still in the pipe when the program ends.
+LAST_WORDS_SECONDS = 0.5
+
+_ID = rb'"id"\s*:\s*(?:(\d{1,9})|"([A-Za-z0-9_.-]{1,64})")'
+_ID_FIRST = re.compile(rb'\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?' + _ID + rb"\s*,")
+_ID_LAST = re.compile(_ID + rb'\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$')
+
+Incoming = MemoryObjectSendStream[SessionMessage | Exception]
+
+
+@asynccontextmanager
+async def stdio(link: Link) -> AsyncIterator[TransportStreams]:
+    """The streams that the SDK speaks over. NotStarted."""
+    tasks: list[asyncio.Task[None]] = []
+    try:
+        async with child(link.spec) as started:
+            pipes = _Pipes(link, started)
+            incoming, to_sdk = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+            from_sdk, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
+            # Until the program has ended: one that cannot write does not end.
+            tasks += map(asyncio.create_task, (pipes.read(incoming), pipes.write(outgoing), pipes.listen()))
+            async with incoming, to_sdk, from_sdk, outgoing:
+                try:
+                    yield to_sdk, from_sdk
+                finally:
+                    pipes.leaving = True
+    finally:
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            with anyio.CancelScope(shield=True):
+                await asyncio.wait(tasks, timeout=1.0)
+
+
+class _Pipes:
+    def __init__(self, link: Link, started: Child) -> None:
+        self._link, self._started = link, started
+        self._garbage = Pace(GARBAGE_A_SECOND, GARBAGE_A_SECOND)
+        self._garbage_lines = 0
+        self.leaving = False
+        self._ended_at: float | None = None
+        self._heard, self._last_words = asyncio.Event(), ""
+
+    async def read(self, incoming: Incoming) -> None:
+        """Read what the program says, until it ends; once nobody listens, it is let go."""
+        lines = Lines(self._link.spec.limits.message_bytes)
+        pace = Pace(OUTPUT_BYTES_A_SECOND, OUTPUT_BYTES_A_SECOND)
+        with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
+            async with incoming:
+                while chunk := await self._chunk():
+                    for line in lines.feed(chunk):
+                        if (item := self._message(line)) is not None:
+                            await incoming.send(item)
+                        elif (early := self._garbage.take()) > 0 or self._garbage_lines % GARBAGE_AT_ONCE == 0:
+                            await asyncio.sleep(early)
+                    if lines.let_go > MOST_LET_GO_BYTES:
+                        self._link.drop("a message of the server does not end")
+                        break
+                    if (early := pace.take(len(chunk))) > 0:
+                        await asyncio.sleep(early)
+                await self._explain("the server closed its output")
+        while await self._chunk():
+            pass
+
+    async def _explain(self, otherwise: str) -> None:
+        """Say why there is no more to read or write, if it was not our doing; `otherwise`: the program still runs."""
+        if self.leaving:
+            return
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._started.exited.wait(), LAST_WORDS_SECONDS)
+        code = self._started.process.returncode
+        if code is None:
+            self._link.drop(otherwise)
+            return
+        with suppress(TimeoutError):
+            # What it started may still hold the pipe.
+            await asyncio.wait_for(self._heard.wait(), LAST_WORDS_SECONDS)
+        self._link.drop(f"the program ended with code {code}", self._last_words)
+
+    async def _chunk(self) -> bytes:
+        """The next bytes; none when the program has ended, even if what it started still holds the pipe."""
+        stdout, exited = self._started.process.stdout, self._started.exited
+        assert stdout is not None
+        reading, leaving = asyncio.create_task(stdout.read(CHUNK_BYTES)), asyncio.create_task(exited.wait())
+        try:
+            await asyncio.wait({reading, leaving}, return_when=asyncio.FIRST_COMPLETED)
+            if exited.is_set():
+                self._ended_at = self._ended_at or time.monotonic()
+                left = self._ended_at + LAST_WORDS_SECONDS - time.monotonic()
+                await asyncio.wait({reading}, timeout=max(left, 0))
+            return reading.result() if reading.done() else b""
+        except OSError:
+            return b""
+        finally:
+            reading.cancel()
+            leaving.cancel()
+
+    def _message(self, line: bytes | TooLong) -> SessionMessage | None:
+        if isinstance(line, TooLong):
+            return self._answered(line, f"is larger than {self._link.spec.limits.message_bytes:,} bytes")
+        if openings(line) > self._link.spec.limits.nodes:
+            return self._answered(line, f"has more than {self._link.spec.limits.nodes:,} parts")
+        try:
+            # Anything else is cheaper to reject than to parse.
+            message = jsonrpc_message_adapter.validate_json(line, by_name=False) if line[:1] == b"{" else None
+        except ValidationError:
+            return self._answered(line, "is no message of the protocol")
+        if message is None:
+            self._note_garbage(line)
+            return None
+        return SessionMessage(message)
+
+    def _note_garbage(self, line: bytes | TooLong) -> None:
+        self._garbage_lines += 1
+        if self._garbage_lines <= MOST_GARBAGE_NOTES:
+            said = line.beginning if isinstance(line, TooLong) else line[:LONGEST_NOTE].decode(errors="replace")
+            self._link.note(f"wrote what is no message: {said}")
+
+    def _answered(self, line: bytes | TooLong, complaint: str) -> SessionMessage | None:
+        """Tell whoever waited for this message, which can only be this server's."""
+        head, tail = (line.head, line.tail) if isinstance(line, TooLong) else (line, line)
+        request_id = _named(head, tail)
+        if request_id is None or not self._link.is_waiting(request_id):
+            self._note_garbage(line)
+            if isinstance(line, TooLong) and head.lstrip().startswith(b"{"):
+                self._link.too_large(f"a message of the server {complaint}")
+            return None
+        if (exchange := self._link.waiting.get(request_id)) is not None:
+            exchange.fail(Unreadable(f"the answer {complaint}"))
+        error = ErrorData(code=INTERNAL_ERROR, message=f"the answer {complaint}")
+        return SessionMessage(JSONRPCError(jsonrpc="2.0", id=request_id, error=error))
+
+    async def write(self, outgoing: MemoryObjectReceiveStream[SessionMessage]) -> None:
+        stdin = self._started.process.stdin
+        assert stdin is not None
+        try:
+            async with outgoing:
+                async for item in outgoing:
+                    message = item.message
+                    line = message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
+                    if isinstance(message, JSONRPCRequest) and (exchange := self._link.waiting.get(message.id)):
+                        exchange.sent = True
+                    stdin.write(line)
+                    await stdin.drain()
+        except anyio.ClosedResourceError:
+            pass
+        except OSError:
+            await self._explain("the server closed its input")
+
+    async def listen(self) -> None:
+        """Listen to the program's standard error: the last lines are kept, the rest is let go."""
+        stderr = self._started.process.stderr
+        assert stderr is not None
+        lines = Lines(LONGEST_NOTE)
+        pace = Pace(ERROR_BYTES_A_SECOND, 4 * ERROR_BYTES_A_SECOND)
+        while chunk := await stderr.read(CHUNK_BYTES):
+            for line in lines.feed(chunk)[-50:]:
+                self._note(line.beginning if isinstance(line, TooLong) else line.decode(errors="replace"))
+            if (early := pace.take(len(chunk))) > 0:
+                await asyncio.sleep(early)
+        self._heard.set()
+
+    def _note(self, line: str) -> None:
+        self._link.note(line)
+        self._last_words = line if line.strip() else self._last_words
+
+
+def _named(head: bytes, tail: bytes) -> RequestId | None:
+    """The id of a message that cannot be parsed, where programs usually put it."""
+    found = _ID_FIRST.match(head) or _ID_LAST.search(tail[-KEPT_ENDS:])
+    if found is None:
+        return None
+    return int(found[1]) if found[1] else str(found[2], "ascii")

@@ -1,0 +1,260 @@
+"""Discovery: what a server lists, judged and compared with what was accepted. Nothing new or changed is called."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.db import transaction
+from django.utils import timezone
+
+from hitlchat.base import canonical
+from hitlchat.base.canonical import storable
+from hitlchat.base.database import in_db
+from hitlchat.base.sentences import translatable
+from hitlchat.gate.actor import SYSTEM
+from hitlchat.upstreams import catalog, endpoint
+from hitlchat.upstreams.client import Listing, UpstreamTool
+from hitlchat.upstreams.models import ComposedTool, Exposure, UpstreamServer
+from hitlchat.upstreams.risk import fingerprint, limits
+from hitlchat.upstreams.risk.fingerprint import Connection, Offered, Pinned, Unusable, difference, pin
+from hitlchat.upstreams.risk.limits import left_to_the_server
+from hitlchat.upstreams.risk.rubric import Assessment, ServerFacts, assess_tool, says_it_writes
+from hitlchat.upstreams.risk.scan import Finding, Known, as_json, scan
+
+MOST_NAMED = 5
+
+
+@dataclass(frozen=True)
+class Judged:
+    """One tool of a list: its fingerprint, why it cannot be offered, what looks suspicious, and how risky it is."""
+
+    name: str
+    pinned: Pinned
+    problems: tuple[str, ...]
+    findings: tuple[Finding, ...]
+    own: Assessment
+    writes: bool
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """A whole list. `note`: what of it was left out, in words."""
+
+    tools: dict[str, Judged]
+    note: str
+
+    @property
+    def writes(self) -> bool:
+        return any(judged.writes for judged in self.tools.values())
+
+
+def judge(listing: Listing, connection: Connection, facts: ServerFacts, known: Known) -> Judgement:
+    """Judge all tools of a list, in up to a millisecond each.
+
+    Raises: ValueError if the connection's URL cannot be understood
+    """
+    tools: dict[str, Judged] = {}
+    odd: list[str] = []
+    for tool in listing.tools:
+        judged = _judged(tool, connection, facts, known)
+        if judged is None:
+            odd.append(tool.name)
+        else:
+            tools[tool.name] = judged
+    return Judgement(tools, _note(listing, odd))
+
+
+def offered_of(tool: UpstreamTool) -> Offered:
+    """Return the tool as it is judged.
+
+    Raises: Unusable if a member of its definition has the wrong type
+    """
+    return Offered.from_json(tool.definition)
+
+
+def _judged(tool: UpstreamTool, connection: Connection, facts: ServerFacts, known: Known) -> Judged | None:
+    """Judge one tool; None if it cannot even be stored as a row."""
+    if len(tool.name) > limits.LONGEST_NAME or storable(tool.name) != tool.name or not tool.name.strip():
+        return None
+    try:
+        offered = offered_of(tool)
+        pinned = pin(offered, connection)
+    except (Unusable, canonical.NotJson):
+        return None
+    problems = tuple(f"{each.where}: {each.sentence}" for each in limits.problems(offered))
+    if not problems:
+        _prepare(offered)
+    return Judged(
+        name=tool.name,
+        pinned=pinned,
+        problems=problems,
+        findings=scan(offered, known),
+        own=assess_tool(offered, facts),
+        writes=says_it_writes(offered),
+    )
+
+
+def _prepare(offered: Offered) -> None:
+    """Compile its patterns here, in a thread that holds no lock, and not in the transaction that exposes it."""
+    for schema in (offered.input_schema, offered.output_schema):
+        if schema is not None:
+            left_to_the_server(schema)
+
+
+def _note(listing: Listing, odd: list[str]) -> str:
+    said = [listing.cut] if listing.cut else []
+    if listing.repeated:
+        said.append(translatable(f"names that come twice, of which only the first is used: {_named(listing.repeated)}"))
+    if odd:
+        said.append(translatable(f"tools whose name or definition cannot be kept: {_named(odd)}"))
+    return "; ".join(said)
+
+
+def _named(names: Iterable[str]) -> str:
+    given = list(names)
+    shown = ", ".join(ascii(name[:40])[1:-1] for name in given[:MOST_NAMED])
+    return f"{shown} and {len(given) - MOST_NAMED:,} more" if len(given) > MOST_NAMED else shown
+
+
+@dataclass(frozen=True)
+class Listed:
+    listing: Listing
+    connection: Connection
+    at: float = field(default_factory=time.monotonic)
+    _tools: dict[str, UpstreamTool] = field(default_factory=dict)
+    _digests: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def is_stale(self) -> bool:
+        return time.monotonic() - self.at > settings.MCP_LIST_SECONDS
+
+    def digest(self, name: str) -> str:
+        """Return the fingerprint of the tool as listed; empty if it is not listed, or cannot have one."""
+        if name not in self._digests:
+            self._digests[name] = self._digest(name)
+        return self._digests[name]
+
+    def _digest(self, name: str) -> str:
+        if not self._tools:
+            self._tools.update({tool.name: tool for tool in self.listing.tools})
+        tool = self._tools.get(name)
+        try:
+            return fingerprint.pin(offered_of(tool), self.connection).digest if tool else ""
+        except (Unusable, canonical.NotJson):
+            return ""
+
+
+logger = logging.getLogger(__name__)
+
+ATTEMPTS = 3
+# Servers that offer thousands of tools, and others all the time, must not fill the threads that everything else needs.
+_THREADS = ThreadPoolExecutor(2, thread_name_prefix="upstream-judge")
+_SEEN = ["seen", "seen_digest", "seen_profile", "seen_at", "problems", "warnings", "listed", "held"]
+_PINNED = ["pinned", "pinned_digest", "pinned_profile"]
+WRITTEN = [*_SEEN, *_PINNED, "state", "reason", *catalog.RISK_COLUMNS]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The facts that judging a list takes from the database."""
+
+    connection: Connection
+    facts: ServerFacts
+    known: Known
+
+
+async def take_in(server_id: UUID, revision: int, listing: Listing) -> bool:
+    """Record what the server lists over the connection of this revision; False if it is not the present one."""
+    for _ in range(ATTEMPTS):
+        asked = await in_db(_asked)(server_id, revision)
+        if asked is None:
+            return False
+        # In a thread that nobody else waits for: thousands of tools take seconds.
+        judging_it = partial(judge, listing, asked.connection, asked.facts, asked.known)
+        judgement = await asyncio.get_running_loop().run_in_executor(_THREADS, judging_it)
+        if await in_db(record)(server_id, revision, judgement, asked.facts):
+            return True
+    logger.warning("What an upstream server lists was not recorded: it is being changed all the time")
+    return False
+
+
+def _asked(server_id: UUID, revision: int) -> Asked | None:
+    server = UpstreamServer.objects.filter(pk=server_id, revision=revision, enabled=True).first()
+    if server is None:
+        return None
+    facts = endpoint.facts_of(server, writes=True)
+    return Asked(endpoint.connection_of(server), facts, catalog.known_to(server))
+
+
+def record(server_id: UUID, revision: int, judgement: Judgement, facts: ServerFacts) -> bool:
+    """Store a judgement, all or nothing; False if the server has changed since it was judged."""
+    with transaction.atomic():
+        found = UpstreamServer.objects.select_for_update().filter(pk=server_id, revision=revision, enabled=True)
+        server = found.first()
+        if server is None or endpoint.facts_of(server, writes=True) != facts:
+            return False
+        _record(server, judgement)
+    return True
+
+
+def _record(server: UpstreamServer, judgement: Judgement) -> None:
+    rows = {row.name: row for row in server.tools.select_related("tool").select_for_update(of=("self",))}
+    before = {row.pk: _columns(row) for row in rows.values()}
+    server.writes, server.present = judgement.writes, True
+    fresh = [_new(server, judged) for name, judged in judgement.tools.items() if name not in rows]
+    update = catalog.Update(server, Exposure.current().ceiling, SYSTEM)
+    for row in (*rows.values(), *fresh):
+        judged = judgement.tools.get(row.name)
+        if judged is None:
+            row.listed = False
+        else:
+            _see(row, judged, update)
+        update.follow(row, judged.own if judged else None)
+    _store(list(rows.values()), fresh, before)
+    columns = {"writes": server.writes, "present": True, "tool_count": len(judgement.tools)}
+    noted = {"listing_note": storable(judgement.note), "listed_at": timezone.now()}
+    UpstreamServer.objects.filter(pk=server.pk).update(**columns, **noted)
+    update.finish()
+
+
+def _new(server: UpstreamServer, judged: Judged) -> ComposedTool:
+    pinned = judged.pinned
+    seen = {"seen": pinned.record, "seen_digest": pinned.digest, "seen_profile": pinned.profile}
+    return ComposedTool(server=server, name=judged.name, **seen)
+
+
+def _see(row: ComposedTool, judged: Judged, update: catalog.Update) -> None:
+    pinned = judged.pinned
+    if row.pinned_digest and pinned.profile != row.pinned_profile and not difference(row.pinned, pinned.record):
+        # The same by newer rules.
+        row.pinned, row.pinned_digest, row.pinned_profile = pinned.record, pinned.digest, pinned.profile
+        update.add(row, "tool.pinned_anew", pinned=True)
+    # Once held, it is held until someone looked: also if it is changed back.
+    row.held = row.held or bool(row.pinned_digest and pinned.digest != row.pinned_digest)
+    if pinned.digest != row.seen_digest or pinned.profile != row.seen_profile:
+        row.seen, row.seen_digest, row.seen_profile = pinned.record, pinned.digest, pinned.profile
+        row.seen_at = timezone.now()
+    row.listed = True
+    row.problems = [storable(problem) for problem in judged.problems]
+    row.warnings = as_json(judged.findings)
+
+
+def _store(rows: list[ComposedTool], fresh: list[ComposedTool], before: dict[UUID, Any]) -> None:
+    # What nobody ever took an interest in leaves no trace: a server may have other names every time.
+    forgotten = [row.pk for row in rows if not row.listed and row.tool_id is None]
+    ComposedTool.objects.filter(pk__in=forgotten).delete()
+    changed = [row for row in rows if row.pk not in set(forgotten) and _columns(row) != before[row.pk]]
+    catalog.store(changed, WRITTEN)
+    ComposedTool.objects.bulk_create(fresh, batch_size=catalog.AT_A_TIME)
+
+
+def _columns(row: ComposedTool) -> tuple[Any, ...]:
+    """Return what might be written, without the records: their hashes say as much."""
+    return tuple(getattr(row, name) for name in WRITTEN if name not in {"seen", "pinned", "seen_at"})

@@ -1,0 +1,296 @@
+"""Discovery of who gives tokens for a server (RFC 9728, RFC 8414), over requests to checked addresses."""
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import httpcore2
+import httpx2
+from mcp.client.auth.utils import (
+    build_oauth_authorization_server_metadata_discovery_urls,
+    build_protected_resource_metadata_discovery_urls,
+    create_oauth_metadata_request,
+    extract_resource_metadata_from_www_auth,
+    extract_scope_from_www_auth,
+    handle_auth_metadata_response,
+    handle_protected_resource_response,
+    issuers_match,
+)
+from mcp.shared.auth import OAuthMetadata, ProtectedResourceMetadata
+from mcp.shared.auth_utils import check_resource_allowed
+from mcp_types import LATEST_PROTOCOL_VERSION
+
+from hitlchat.outbound.network import CONNECT_SECONDS, CheckedNetwork, NotReachable, as_sent, in_words, tls
+from hitlchat.upstreams import endpoint
+from hitlchat.upstreams.client import ServerSpec
+from hitlchat.upstreams.models import UpstreamServer
+from hitlchat.upstreams.risk.rubric import reach
+
+SECONDS = 15.0
+MOST_BYTES = 256 * 1024
+LONGEST_URL = 2000
+
+
+class NotPossible(Exception):
+    """Signing in there is not possible; why, in a sentence for the administrator."""
+
+
+class NoAnswer(NotPossible):
+    """The authority did not answer; it may at another time."""
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Bounds of requests on behalf of one server. A server on this machine may name others on it; one of a private
+    network, others of private networks, but nothing that listens on this machine alone.
+    """
+
+    allow_private: bool
+    here: bool
+
+    def checked(self, url: str, what: str) -> str:
+        """The address `what` names, unless nobody may go there. NotPossible."""
+        try:
+            parts = urlsplit(url)
+            port = parts.port
+        except ValueError:
+            raise NotPossible(f"{what} is no usable address.") from None
+        if len(url) > LONGEST_URL or not parts.hostname or port == 0 or not url.isascii() or not url.isprintable():
+            raise NotPossible(f"{what} is no usable address.")
+        if parts.username is not None or parts.password is not None or parts.fragment:
+            raise NotPossible(f"{what} contains a user name, a password or a fragment, which it must not.")
+        where = reach(parts.hostname)
+        if parts.scheme != "https" and not (parts.scheme == "http" and where == "local" and self.here):
+            raise NotPossible(f"{what} does not begin with https://: what is secret would travel openly.")
+        if (where == "local" and not self.here) or (where == "private" and not self.allow_private):
+            raise NotPossible(f"{what} leads to {parts.hostname}, where nobody may ask on this server's behalf.")
+        return url
+
+
+def bounds_of(server: UpstreamServer) -> Bounds:
+    """NotPossible: over this connection nobody could be signed in."""
+    private = endpoint.may_be_private(server)
+    bounds = Bounds(private, private and reach(urlsplit(server.url).hostname or "") == "local")
+    bounds.checked(server.url.partition("?")[0], "The server's own address")
+    return bounds
+
+
+async def fetched(request: httpx2.Request, bounds: Bounds, what: str, *, body: bool = True) -> httpx2.Response:
+    """The answer as it comes first: redirects are not followed. NotPossible, NoAnswer."""
+    bounds.checked(str(request.url), what)
+    request.headers["Accept-Encoding"] = "identity"
+    request.headers["User-Agent"] = "hitlchat"
+    try:
+        async with asyncio.timeout(SECONDS), _pool(bounds) as pool:
+            return await _answered(pool, request, what, body=body)
+    except TimeoutError:
+        raise NoAnswer(f"{what}: there was no answer within {SECONDS:g} seconds.") from None
+    except (httpcore2.TimeoutException, httpcore2.NetworkError, httpcore2.ProtocolError) as error:
+        raise NoAnswer(f"{what}: {in_words(error)}.") from error
+    except NotReachable as error:
+        raise NoAnswer(f"{what}: {error}.") from error
+
+
+def _pool(bounds: Bounds) -> httpcore2.AsyncConnectionPool:
+    network = CheckedNetwork(allow_private=bounds.allow_private, loopback=bounds.here)
+    return httpcore2.AsyncConnectionPool(ssl_context=tls(), max_connections=1, network_backend=network)
+
+
+async def _answered(
+    pool: httpcore2.AsyncConnectionPool, request: httpx2.Request, what: str, *, body: bool
+) -> httpx2.Response:
+    sent = as_sent(request)
+    sent.extensions = {"timeout": dict.fromkeys(("connect", "read", "write", "pool"), CONNECT_SECONDS)}
+    answer = await pool.handle_async_request(sent)
+    try:
+        content = await _read(answer, what) if body else b""
+    finally:
+        await answer.aclose()
+    headers: Any = [(name, value) for name, value in answer.headers if name.lower() != b"content-encoding"]
+    return httpx2.Response(answer.status, headers=headers, content=content, request=request)
+
+
+async def _read(answer: httpcore2.Response, what: str) -> bytes:
+    for name, value in answer.headers:
+        if name.lower() == b"content-encoding" and value.lower() != b"identity":
+            raise NotPossible(f"{what}: the answer came in a compressed form that nobody asked for.")
+    content = b""
+    async for chunk in answer.aiter_stream():
+        content += chunk
+        if len(content) > MOST_BYTES:
+            raise NotPossible(f"{what}: the answer has more than {MOST_BYTES:,} bytes.")
+    return content
+
+
+MOST_SCOPES = 100
+LONGEST_SCOPES = 4000
+# What the address of the sign-in page must not already say.
+_OURS = {"client_id", "redirect_uri", "state", "scope", "code_challenge", "response_type", "resource"}
+
+
+@dataclass(frozen=True)
+class Authority:
+    """`scopes`: the rights that the server itself asks for; `resource`: what the tokens are to be for."""
+
+    metadata: OAuthMetadata
+    resource: str
+    scopes: tuple[str, ...]
+
+    @property
+    def issuer(self) -> str:
+        return str(self.metadata.issuer)
+
+    @property
+    def host(self) -> str:
+        return urlsplit(self.issuer).netloc
+
+    @property
+    def sign_in_host(self) -> str:
+        """Return where the person is sent."""
+        return urlsplit(str(self.metadata.authorization_endpoint)).netloc
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        return tuple(self.metadata.token_endpoint_auth_methods_supported or ("client_secret_basic",))
+
+    @property
+    def takes_documents(self) -> bool:
+        return self.metadata.client_id_metadata_document_supported is True
+
+    @property
+    def names_itself(self) -> bool:
+        """Return whether its answers say whose they are (RFC 9207)."""
+        return self.metadata.authorization_response_iss_parameter_supported is True
+
+
+async def discover(
+    server: UpstreamServer, bounds: Bounds, *, issuer: str = "", before: str = "", wanted: str = ""
+) -> Authority:
+    """`issuer`: the authority an administrator names; `before`: the one they named the last time; `wanted`: the rights
+    instead of those that the server asks for.
+
+    NotPossible, NoAnswer.
+    """
+    spec = endpoint.spec_of(server)
+    challenge = await _challenge(spec, bounds)
+    resource = await _resource(server, challenge, bounds)
+    metadata = await _metadata(_issuer(server, resource, issuer, before), bounds)
+    return Authority(
+        metadata=_checked(metadata, bounds),
+        resource=str(resource.resource) if resource else address_of(server),
+        scopes=scopes_in(wanted) or _scopes(extract_scope_from_www_auth(challenge), resource, metadata),
+    )
+
+
+def address_of(server: UpstreamServer) -> str:
+    """The server as a resource that tokens are for: without query, which may be secret."""
+    address = str(endpoint.connection_of(server).identity()["url"])
+    return address[:-1] if urlsplit(address).path == "/" else address
+
+
+def scopes_in(text: str) -> tuple[str, ...]:
+    """Rights as they are written in OAuth, with spaces between. NotPossible."""
+    names = tuple(dict.fromkeys(text.split()))
+    if len(names) > MOST_SCOPES or len(text) > LONGEST_SCOPES or not all(map(_is_scope, names)):
+        raise NotPossible("The rights (scopes) are expected to be words with spaces between, without quotation marks.")
+    return names
+
+
+def _is_scope(name: str) -> bool:
+    return name.isascii() and name.isprintable() and not set(name) & {'"', "\\"}
+
+
+async def _challenge(spec: ServerSpec, bounds: Bounds) -> httpx2.Response:
+    """Return what the server says to whoever comes without a token."""
+    headers = {**spec.headers, "Accept": "application/json, text/event-stream"}
+    if spec.transport == "sse":
+        request = httpx2.Request("GET", spec.url, headers=headers)
+    else:
+        told = {
+            "protocolVersion": LATEST_PROTOCOL_VERSION,
+            "capabilities": {},
+            "clientInfo": {"name": "hitlchat", "version": "0"},
+        }
+        message = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": told}
+        request = httpx2.Request("POST", spec.url, headers=headers, json=message)
+    return await fetched(request, bounds, "The server", body=False)
+
+
+async def _resource(
+    server: UpstreamServer, challenge: httpx2.Response, bounds: Bounds
+) -> ProtectedResourceMetadata | None:
+    address = address_of(server)
+    named = extract_resource_metadata_from_www_auth(challenge)
+    for url in build_protected_resource_metadata_discovery_urls(named, address):
+        response = await fetched(
+            create_oauth_metadata_request(url), bounds, "What the server says of itself as a resource"
+        )
+        if (told := await handle_protected_resource_response(response)) is None:
+            continue
+        if not check_resource_allowed(requested_resource=address, configured_resource=str(told.resource)):
+            raise NotPossible(
+                "The server says that it is another resource: a token for that would be of use elsewhere."
+            )
+        return told
+    return None
+
+
+def _issuer(server: UpstreamServer, resource: ProtectedResourceMetadata | None, wanted: str, before: str) -> str:
+    if resource is None:
+        # Servers of before June 2025 are their own authorities.
+        parts = urlsplit(server.url)
+        return wanted or before or f"{parts.scheme}://{parts.netloc}"
+    named = [str(each) for each in resource.authorization_servers]
+    chosen = next((each for each in named if issuers_match(each, wanted or before)), None)
+    if chosen is None and wanted:
+        raise NotPossible("The issuer is none of those that the server names.")
+    return chosen or named[0]
+
+
+async def _metadata(issuer: str, bounds: Bounds) -> OAuthMetadata:
+    bounds.checked(issuer, "The issuer")
+    for url in build_oauth_authorization_server_metadata_discovery_urls(issuer, issuer):
+        response = await fetched(
+            create_oauth_metadata_request(url), bounds, "What the authorization server says of itself"
+        )
+        _, told = await handle_auth_metadata_response(response)
+        if told is None:
+            continue
+        if not issuers_match(str(told.issuer), issuer):
+            raise NotPossible("The authorization server says that it is another one than the server named.")
+        return told
+    raise NotPossible(f"{urlsplit(issuer).netloc} does not say how to sign in there (no metadata by RFC 8414).")
+
+
+def _checked(metadata: OAuthMetadata, bounds: Bounds) -> OAuthMetadata:
+    named = (
+        (metadata.authorization_endpoint, "The sign-in page"),
+        (metadata.token_endpoint, "The token endpoint"),
+        (metadata.registration_endpoint, "The registration endpoint"),
+        (metadata.revocation_endpoint, "The revocation endpoint"),
+    )
+    for url, what in named:
+        if url is not None:
+            bounds.checked(str(url), what)
+    if "S256" not in (metadata.code_challenge_methods_supported or ()):
+        raise NotPossible(
+            "The authorization server does not support PKCE with S256, without which a code can be stolen."
+        )
+    if _OURS & parse_qs(urlsplit(str(metadata.authorization_endpoint)).query).keys():
+        raise NotPossible("The address of the sign-in page already says what only we may say there.")
+    return metadata
+
+
+def _scopes(
+    challenged: str | None, resource: ProtectedResourceMetadata | None, metadata: OAuthMetadata
+) -> tuple[str, ...]:
+    """Return what the server asked for just now, else what it says it knows.
+
+    Never all that its authority has to give.
+    """
+    listed = " ".join(resource.scopes_supported or ()) if resource else ""
+    scopes = scopes_in(challenged or listed)
+    if scopes and "offline_access" in (metadata.scopes_supported or ()):
+        scopes = tuple(dict.fromkeys((*scopes, "offline_access")))
+    return scopes

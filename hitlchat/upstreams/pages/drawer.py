@@ -1,0 +1,385 @@
+"""The Composed Tools drawer: what of all servers is offered here, on which terms, and one form to change each."""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.core.exceptions import BadRequest
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop, ngettext
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from hitlchat.gate import deciders
+from hitlchat.gate.actor import Actor, actor_of
+from hitlchat.gate.models import DEFAULT_PROMPT, HitlMode
+from hitlchat.upstreams import exposure
+from hitlchat.upstreams.changes import USUAL, Change, NotConfirmed, Refused, field_of
+from hitlchat.upstreams.exposure import BadExposure
+from hitlchat.upstreams.models import ComposedTool, Exposure, UpstreamServer
+from hitlchat.upstreams.pages import drawer_list
+from hitlchat.upstreams.pages import server as page
+from hitlchat.upstreams.pages.drawer_list import (
+    MOST_CHIPS,
+    PIECE,
+    SHOWN,
+    Line,
+    Rest,
+    Wanted,
+    chips,
+    lines_of,
+    number,
+    rest_of,
+    summary,
+)
+from hitlchat.upstreams.pages.summary import administrator_only, server_named, tell
+
+_LINE = re.compile(r"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.([a-z_]+)")
+_STAMP = re.compile(r"[0-9a-f]{64}\.[0-9a-f]{64}")
+_DETAILS = ("description", "prompt_template", "deadline_seconds")
+_TEXTS = ("alias", "hitl_mode", "condition", *_DETAILS)
+_FIELDS = {"stamp", "exposed", "warnings_read", "signed_in_only", *_TEXTS}
+# What is no number of seconds, for what checks the change to say so.
+_NO_NUMBER = -1
+CRITICAL = 5
+REST = ("select", "deselect")
+MOST_TOLD = 50
+_TAKEN_BACK = gettext_noop("Your changes of it were taken back.")
+_CHANGED = gettext_noop("The tools that are not shown have changed since you looked. Look at them once more.")
+
+
+@dataclass(frozen=True)
+class Sent:
+    """The form of one server as it came. `rest_seen`: the stamp of the tools after those that were shown."""
+
+    lines: dict[UUID, Line]
+    stamps: dict[UUID, str]
+    missing: list[UUID]
+    confirmed: str = ""
+    rest: str = ""
+    rest_now: Rest | None = None
+    rest_seen: str = ""
+
+    def changes(self) -> list[Change]:
+        """Return what is wished for; other settings of a tool that is and stays hidden are nobody's wish."""
+        found = [_change(line, self.stamps[pk]) for pk, line in self.lines.items() if _is_wish(line)]
+        if not self.rest or self.rest_now is None:
+            return found
+        others = self.rest_now.free if self.rest == "select" else self.rest_now.exposed
+        wished = {each.tool for each in found}
+        return [*found, *(Change(pk, exposed=self.rest == "select") for pk in others if pk not in wished)]
+
+
+def read_form(data: Mapping[str, str], server: UpstreamServer) -> Sent:
+    """Read the form of a server.
+
+    Raises: BadRequest if no page of ours sends this
+    """
+    fields = _by_tool(data)
+    rows = server.tools.select_related("tool").filter(pk__in=list(fields))
+    for row in (found := list(rows)):
+        row.server = server
+    lines = {line.row.pk: _bound(line, fields[line.row.pk]) for line in lines_of(found)}
+    stamps = {pk: each["stamp"] for pk, each in fields.items()}
+    more: dict[str, Any] = {}
+    if rest := data.get("rest", ""):
+        if rest not in REST:
+            raise BadRequest(f"rest: expected one of {', '.join(REST)}")
+        now = rest_of(server, Wanted.of(data), number(data.get("from", "")), Exposure.current().ceiling)
+        more = {"rest": rest, "rest_now": now, "rest_seen": data.get("rest_stamp", "")}
+    missing = [pk for pk in fields if pk not in lines]
+    return Sent(lines, stamps, missing, data.get("confirmed", ""), **more)
+
+
+def _by_tool(data: Mapping[str, str]) -> dict[UUID, dict[str, str]]:
+    found: dict[UUID, dict[str, str]] = {}
+    for key, value in data.items():
+        if "." not in key:
+            continue
+        match = _LINE.fullmatch(key)
+        if not match or match[2] not in _FIELDS:
+            raise BadRequest(f"{key[:100]}: expected the id of a tool, and one of {', '.join(sorted(_FIELDS))}")
+        found.setdefault(UUID(match[1]), {})[match[2]] = value
+    for tool, fields in found.items():
+        if not _STAMP.fullmatch(fields.get("stamp", "")):
+            raise BadRequest(f"{tool}.stamp: expected two digests, as the page has them")
+    return found
+
+
+def _bound(line: Line, fields: dict[str, str]) -> Line:
+    """Return the line with what was filled in otherwise than the tool has it."""
+    is_open = "description" in fields
+    filled: dict[str, Any] = {name: fields[name].replace("\r\n", "\n") for name in _TEXTS if name in fields}
+    ticks = ("exposed", "warnings_read", *(("signed_in_only",) if is_open else ()))
+    filled |= {name: name in fields for name in ticks}
+    typed = {name: value for name, value in filled.items() if _plain(name, value) != _plain(name, line.settings[name])}
+    return replace(line, typed=typed, is_open=is_open)
+
+
+def _plain(name: str, value: str | bool) -> str | bool:
+    """Return a text as browsers send it: fields of one line have lost their line breaks."""
+    if isinstance(value, bool):
+        return value
+    text = value.replace("\r\n", "\n")
+    return text if name == "description" else text.replace("\r", "").replace("\n", "")
+
+
+def _is_wish(line: Line) -> bool:
+    return bool(line.typed.keys() - {"warnings_read"}) and (line.row.exposed or line.ticked)
+
+
+def _change(line: Line, seen: str) -> Change:
+    digest, _, settled = seen.partition(".")
+    typed = dict(line.typed)
+    if "deadline_seconds" in typed:
+        typed["deadline_seconds"] = _seconds(typed["deadline_seconds"])
+    return Change(line.row.pk, digest=digest, settled=settled, **typed)
+
+
+def _seconds(text: str) -> int:
+    """Return the seconds as typed; empty is the usual time."""
+    if not text.strip():
+        return USUAL
+    return int(text) or _NO_NUMBER if text.strip().isdecimal() and len(text) <= 20 else _NO_NUMBER
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The outcome of a form: all of it was applied unless there are `problems`, a `conflict`, or a `question`."""
+
+    applied: int | None = None
+    problems: tuple[Line, ...] = ()
+    unmentioned: int = 0
+    conflict: str = ""
+    question: NotConfirmed | None = None
+
+    @property
+    def has_critical(self) -> bool:
+        return self.question is not None and any(each.risk >= CRITICAL for each in self.question.loosenings)
+
+    @property
+    def refused(self) -> int:
+        return len(self.problems) + self.unmentioned
+
+
+def carry_out(sent: Sent, actor: Actor) -> Outcome:
+    """Apply what was sent.
+
+    Raises: OnlyAdministrators
+    """
+    if sent.rest_now and sent.rest_now.stamp != sent.rest_seen:
+        return Outcome(conflict=_(_CHANGED))
+    if sent.missing:
+        return Outcome(unmentioned=len(sent.missing))
+    try:
+        return Outcome(applied=len(exposure.apply(sent.changes(), actor, confirmed=sent.confirmed)))
+    except Refused as refused:
+        return refusal(sent, refused.problems)
+    except NotConfirmed as question:
+        return Outcome(question=question)
+
+
+def refusal(sent: Sent, problems: Mapping[UUID, list[str]]) -> Outcome:
+    """Return the lines that something speaks against, each with its problems beside its fields."""
+    unsent = [pk for pk in problems if pk not in sent.lines][:MOST_TOLD]
+    rows = ComposedTool.objects.select_related("tool", "server").filter(pk__in=unsent)
+    lines = sent.lines | {line.row.pk: line for line in lines_of(rows)}
+    told = [_told(line, problems[pk]) for pk, line in lines.items() if pk in problems]
+    return Outcome(problems=tuple(told), unmentioned=len(problems) - len(told))
+
+
+def _told(line: Line, said: list[str]) -> Line:
+    """Return the line with its problems; what was chosen for another tool than it is now is taken back."""
+    if any(field_of(each) in {"digest", "settled"} for each in said):
+        return Line(line.row, line.default, problems={"whole": [*said, _TAKEN_BACK]}, is_stale=True)
+    problems: dict[str, list[str]] = {}
+    for each in said:
+        place = field_of(each)
+        problems.setdefault(place if place in line.places else "whole", []).append(each)
+    return replace(line, problems=problems)
+
+
+# What a page that was opened long ago may have loaded piece by piece.
+MOST_AT_ONCE = 1000
+
+
+@administrator_only
+@require_http_methods(["GET", "POST"])
+def drawer(request: HttpRequest) -> HttpResponse:
+    """Show the drawer over the servers page, alone where that is there already; or change mode and ceiling."""
+    if request.method == "POST":
+        return _offer(request)
+    context = _everything(request)
+    if _is_on_page(request):
+        answer = render(request, "servers/drawer/_drawer.html", context)
+        answer.headers["HX-Replace-Url"] = reverse("servers:drawer")
+        return answer
+    return _page(request, context)
+
+
+@administrator_only
+@require_GET
+def filtered(request: HttpRequest) -> HttpResponse:
+    """Show the servers, as far as they have tools that fit the filter."""
+    return render(request, "servers/drawer/_servers.html", _servers(request))
+
+
+@administrator_only
+@require_http_methods(["GET", "POST"])
+def lines(request: HttpRequest, name: str) -> HttpResponse:
+    """Show the next tools of one server, or apply its form."""
+    server = server_named(name)
+    if request.method == "POST":
+        return _apply(request, server)
+    start, most = (number(request.GET.get(key, "")) for key in ("from", "most"))
+    wanted, ceiling = Wanted.of(request.GET.dict()), Exposure.current().ceiling
+    shown = slice(start, start + min(max(most, PIECE), MOST_AT_ONCE))
+    piece = drawer_list.piece_of(server, wanted, shown, ceiling)
+    return render(request, "servers/drawer/_lines.html", {"piece": piece, "filter": wanted, "ceiling": ceiling})
+
+
+@administrator_only
+@require_GET
+def details(request: HttpRequest, tool_id: UUID) -> HttpResponse:
+    """Show what most people need not see of one tool: all of its texts, its schema, and what is seldom changed."""
+    row = get_object_or_404(ComposedTool.objects.select_related("server", "tool"), pk=tool_id)
+    return render(request, "servers/drawer/_details.html", {"line": lines_of([row])[0], **_words()})
+
+
+@administrator_only
+@require_POST
+def check(request: HttpRequest, name: str) -> HttpResponse:
+    """Show what would speak against a form that is being filled in; nothing is changed."""
+    sent = read_form(request.POST.dict(), server_named(name))
+    ceiling = Exposure.current().ceiling
+    outcome = refusal(sent, exposure.problems(sent.changes(), ceiling, actor_of(request)))
+    found = sent.lines | {line.row.pk: line for line in outcome.problems}
+    context = {"lines": found.values(), "ceiling": ceiling, "filter": Wanted(), **_words()}
+    return render(request, "servers/drawer/_checked.html", context)
+
+
+@administrator_only
+@require_POST
+def require(request: HttpRequest) -> HttpResponse:
+    """Let all exposed tools ask every time. That only adds to what people see, so nothing is asked back."""
+    lenient = ComposedTool.objects.filter(exposed=True).exclude(tool__hitl_mode=HitlMode.REQUIRED)
+    wishes = [Change(pk, hitl_mode=HitlMode.REQUIRED.value) for pk in lenient.values_list("pk", flat=True)]
+    try:
+        many = len(exposure.apply(wishes, actor_of(request)))
+    except Refused as refused:
+        words = str(refused)
+    else:
+        said = ngettext("{many} tool asks every time now.", "{many} tools ask every time now.", many)
+        words = said.format(many=many) if many else _("All exposed tools ask every time already.")
+    if not _is_on_page(request):
+        tell(request, words)
+        return redirect("servers:drawer")
+    answer = render(request, "servers/drawer/_required.html", {"words": words, **_totals(), "is_oob": True})
+    return _announce(answer, "drawer-changed")
+
+
+def _offer(request: HttpRequest) -> HttpResponse:
+    """Change mode and ceiling. The answer is always 200, which htmx shows; the form says what became of it."""
+    sent = {name: request.POST.get(name, "")[:20] for name in ("mode", "ceiling", "was_mode", "was_ceiling")}
+    if not all(sent[name].isdecimal() for name in ("ceiling", "was_ceiling")):
+        raise BadRequest("ceiling, was_ceiling: expected a level from 1 to 5")
+    outcome = _offered(sent, request)
+    if outcome.applied is not None and not _is_on_page(request):
+        return redirect("servers:drawer")
+    context: dict[str, Any] = {"offered": outcome}
+    if outcome.question:
+        context["chosen"] = {"mode": sent["mode"], "ceiling": int(sent["ceiling"])}
+    if not _is_on_page(request):
+        return _page(request, _everything(request) | context)
+    answer = render(request, "servers/drawer/_exposure.html", _totals() | context | {"is_oob": True})
+    return _announce(answer, "servers-changed", "drawer-changed") if outcome.applied else answer
+
+
+def _offered(sent: dict[str, str], request: HttpRequest) -> Outcome:
+    now, ceiling = Exposure.current(), int(sent["ceiling"])
+    if (now.mode, str(now.ceiling)) != (sent["was_mode"], sent["was_ceiling"]):
+        words = _("Somebody else changed what is offered meanwhile: {mode}, up to L{ceiling}.")
+        return Outcome(conflict=words.format(mode=_(now.get_mode_display()), ceiling=now.ceiling))
+    try:
+        exposure.change(sent["mode"], ceiling, actor_of(request), confirmed=request.POST.get("confirmed", ""))
+    except BadExposure as error:
+        return Outcome(conflict=str(error))
+    except NotConfirmed as question:
+        return Outcome(question=question)
+    return Outcome(applied=(sent["mode"] != now.mode) + (ceiling != now.ceiling))
+
+
+def _apply(request: HttpRequest, server: UpstreamServer) -> HttpResponse:
+    """Apply the form of a server, and show its section again: as it is now, or as it was filled in."""
+    sent = read_form(request.POST.dict(), server)
+    outcome = carry_out(sent, actor_of(request))
+    if outcome.applied is not None and not _is_on_page(request):
+        return redirect(f"{reverse('servers:drawer')}?server={server.name}")
+    section = _section(request, server, sent, outcome)
+    if not _is_on_page(request):
+        context = _everything(request)
+        context["sections"] = [section if each.server == server else each for each in context["sections"]]
+        return _page(request, context | {"outcome": outcome, "sent": sent})
+    context = {"section": section, "outcome": outcome, "sent": sent, **_totals(), **_filter(request.POST.dict())}
+    answer = render(request, "servers/drawer/_applied.html", context | {"is_oob": True, **_words()})
+    return _announce(answer, "servers-changed") if outcome.applied else answer
+
+
+def _section(request: HttpRequest, server: UpstreamServer, sent: Sent, outcome: Outcome) -> drawer_list.Section:
+    ceiling, wanted = Exposure.current().ceiling, Wanted.of(request.POST.dict())
+    told = {line.row.pk: line for line in outcome.problems if line.row.pk in sent.lines}
+    filled = {} if outcome.applied is not None else {pk: line for pk, line in sent.lines.items() if line.typed} | told
+    most = min(max(number(request.POST.get("most", "")), PIECE), MOST_AT_ONCE)
+    piece = drawer_list.piece_of(server, wanted, slice(0, most), ceiling, filled)
+    return drawer_list.section(wanted, piece, ceiling)
+
+
+def _announce(answer: HttpResponse, *events: str) -> HttpResponse:
+    answer.headers["HX-Trigger"] = json.dumps(dict.fromkeys(events, ""))
+    return answer
+
+
+def _page(request: HttpRequest, context: dict[str, Any]) -> HttpResponse:
+    return render(request, "servers/drawer/page.html", page.context(request) | context | {"is_page": True})
+
+
+def _everything(request: HttpRequest) -> dict[str, Any]:
+    return {"section": "servers", **_totals(), **_servers(request)}
+
+
+def _totals() -> dict[str, Any]:
+    found = summary()
+    chosen = {"mode": found.exposure.mode, "ceiling": found.exposure.ceiling}
+    unseen = max(0, found.exposed - MOST_CHIPS)
+    return {"summary": found, "chips": chips(), "unseen_chips": unseen, "chosen": chosen, "ceiling": chosen["ceiling"]}
+
+
+def _servers(request: HttpRequest) -> dict[str, Any]:
+    wanted, ceiling = Wanted.of(request.GET.dict()), Exposure.current().ceiling
+    most = min(max(number(request.GET.get("most", "")), PIECE), MOST_AT_ONCE)
+    found = drawer_list.sections(wanted, dict.fromkeys(request.GET.getlist("server"), most), ceiling)
+    many = sum(each.found for each in found)
+    return {"sections": found, "ceiling": ceiling, "found": many, **_filter(request.GET.dict()), **_words()}
+
+
+def _filter(query: dict[str, str]) -> dict[str, Any]:
+    return {"filter": Wanted.of(query), "shown": [(key, label) for key, (label, _) in SHOWN.items()]}
+
+
+def _words() -> dict[str, Any]:
+    return {
+        "default_prompt": DEFAULT_PROMPT,
+        "signed_in_only_help": deciders.what_signed_in_only_means(),
+        "usual_seconds": settings.HITL_TIMEOUT_SECONDS,
+    }
+
+
+def _is_on_page(request: HttpRequest) -> bool:
+    """Return whether a script of the servers page asks, not a browser that restores a page."""
+    return "HX-Request" in request.headers and "HX-History-Restore-Request" not in request.headers

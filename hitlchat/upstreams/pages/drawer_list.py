@@ -1,0 +1,463 @@
+"""The servers of the drawer with the lines of their tools, filtered and in pieces."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any
+from urllib.parse import urlencode
+from uuid import UUID
+
+from django.db.models import Case, Count, F, Q, QuerySet, TextField, When
+from django.db.models.functions import Cast
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+
+from hitlchat.base import canonical
+from hitlchat.base.sentences import translated
+from hitlchat.gate.card import RISK_LABELS
+from hitlchat.gate.models import HitlMode, ToolCall
+from hitlchat.gate.stopping import NOT_STARTED
+from hitlchat.upstreams import endpoint, exposure
+from hitlchat.upstreams.changes import stamp
+from hitlchat.upstreams.models import AWAY, ComposedTool, Exposure, ToolState, UpstreamServer
+from hitlchat.upstreams.pages.summary import risk_reason
+from hitlchat.upstreams.risk.rubric import CREDIT, Assessment, assess_server, effective
+from hitlchat.upstreams.risk.scan import Finding, blocks, findings_of, trips
+
+SHORT = 160
+MOST_ARGUMENTS = 30
+# The fields of a line that are loaded with its details.
+DETAILS = ("description", "prompt_template", "deadline_seconds")
+
+
+@dataclass(frozen=True)
+class Line:
+    """One tool. `default`: the alias that it gets unless somebody chooses one. `typed`: what a form has otherwise than
+    the tool, and `problems`: what speaks against that, by field or of the whole. `is_open`: its details are shown too;
+    `is_stale`: it has changed since it was shown.
+    """
+
+    row: ComposedTool
+    default: str
+    typed: Mapping[str, Any] = field(default_factory=dict)
+    problems: Mapping[str, list[str]] = field(default_factory=dict)
+    is_open: bool = False
+    is_stale: bool = False
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """Return what models are told of it, as far as they are: as it was accepted, and else as it is listed."""
+        record: dict[str, Any] = (self.row.pinned if self.row.exposed else None) or self.row.seen
+        return record
+
+    @property
+    def title(self) -> str:
+        return str(self.record.get("title") or (self.record.get("annotations") or {}).get("title") or "")
+
+    @property
+    def said(self) -> str:
+        """Return its description in one short line; `unsaid` has how many characters there are beyond it."""
+        return " ".join(self.description[:SHORT].split())
+
+    @property
+    def unsaid(self) -> int:
+        return max(0, len(self.description) - SHORT)
+
+    @property
+    def description(self) -> str:
+        return str(self.record.get("description") or "")
+
+    @property
+    def stamp(self) -> str:
+        return stamp(self.row)
+
+    @cached_property
+    def settings(self) -> dict[str, Any]:
+        """Return its settings by the names of their fields; the alias is the one that it has or would get."""
+        tool = self.row.tool
+        return {
+            "exposed": self.row.exposed,
+            "alias": tool.name if tool else self.default,
+            "description": self.row.description,
+            "hitl_mode": tool.hitl_mode if tool else HitlMode.REQUIRED.value,
+            "prompt_template": tool.prompt_template if tool else "",
+            "condition": tool.condition if tool else "",
+            "deadline_seconds": str((tool and tool.deadline_seconds) or ""),
+            "signed_in_only": tool is not None and tool.signed_in_only,
+            "warnings_read": False,
+        }
+
+    @cached_property
+    def now(self) -> dict[str, Any]:
+        """Return what its fields show: its settings, and what was typed in their place."""
+        return self.settings | dict(self.typed)
+
+    @property
+    def ticked(self) -> bool:
+        return bool(self.now["exposed"])
+
+    @property
+    def places(self) -> list[str]:
+        """Return the fields that have a place of their own for what speaks against them."""
+        condition = ["condition"] if self.now["hitl_mode"] == HitlMode.CONDITIONAL else []
+        return ["alias", *condition, *(DETAILS if self.is_open else ())]
+
+    @property
+    def objections(self) -> list[tuple[str, list[str]]]:
+        """Return what speaks against each field that has a place for it, if anything."""
+        fields = ["alias", "condition", *(DETAILS if self.is_open else ())]
+        return [(name, self.problems.get(name, [])) for name in fields]
+
+    @property
+    def arguments(self) -> list[str]:
+        """Return the names of its arguments, as far as the schema has them."""
+        properties = (self.record.get("inputSchema") or {}).get("properties")
+        return list(properties)[:MOST_ARGUMENTS] if isinstance(properties, dict) else []
+
+    @property
+    def asked(self) -> int:
+        """Return its risk if every call is asked about."""
+        poisoned, floored = trips(self.findings), bool(self.row.risk_floor)
+        return effective(self.row.risk_inherent, floored=floored, gated=True, poisoned=poisoned)
+
+    @property
+    def reasons(self) -> list[str]:
+        """Return reasons for its risk by itself; `credit` is the one for asking.
+
+        Which the page may be about to change.
+        """
+        return [risk_reason(each) for each in self.row.risk_reasons if each != CREDIT]
+
+    @property
+    def credit(self) -> str:
+        return CREDIT
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        return findings_of(self.row.warnings)
+
+    @property
+    def blocking(self) -> list[Finding]:
+        """Return what has to be read before it is exposed."""
+        return [] if self.row.exposed else [found for found in self.findings if found.severity == "block"]
+
+    @property
+    def is_new(self) -> bool:
+        return self.row.state == ToolState.NEW
+
+    @property
+    def changed(self) -> bool:
+        """Return whether somebody has to look at the difference before anything else."""
+        return self.row.held and self.row.listed
+
+    @property
+    def obstacle(self) -> str:
+        """Return why nobody can expose it, whatever its risk; the ceiling is the page's to compare with."""
+        if self.row.exposed:
+            return ""
+        if self.row.state in {ToolState.GONE, ToolState.UNFIT}:
+            return _("Cannot be exposed.") + f" {translated(self.row.reason)}"
+        return _("Cannot be exposed before its change is accepted.") if self.row.held else ""
+
+    @property
+    def trouble(self) -> str:
+        """Return why somebody's wish to have it exposed is not met.
+
+        A change and the ceiling are told apart from this.
+        """
+        if self.row.exposed and self.row.state in {ToolState.GONE, ToolState.UNFIT}:
+            return _("Not in the catalog.") + f" {translated(self.row.reason)}"
+        return ""
+
+
+def lines_of(rows: Iterable[ComposedTool]) -> list[Line]:
+    """Return the lines of tools, whose servers are loaded."""
+    found = list(rows)
+    defaults = exposure.aliases([(row, "") for row in found]).given
+    return [Line(row, defaults[row.pk]) for row in found]
+
+
+MOST_CHIPS = 60
+_EXPOSED = Q(state=ToolState.EXPOSED)
+_CHANGED = Q(held=True) | ~Q(seen_digest=F("pinned_digest")) | ~Q(seen_profile=F("pinned_profile"))
+
+
+@dataclass(frozen=True)
+class Level:
+    """One choice of the ceiling, and what it would keep out. `calls`: those it would withdraw."""
+
+    number: int
+    above: int
+    above_exposed: int
+    calls: int
+
+    @property
+    def label(self) -> str:
+        return f"L{self.number} {_(RISK_LABELS[self.number])}"
+
+
+@dataclass(frozen=True)
+class Summary:
+    offered: int
+    exposed: int
+    asks: int
+    policies: int
+    never: int
+    changed: int
+    above: int
+    silent: int
+    levels: tuple[Level, ...]
+    exposure: Exposure
+
+
+@dataclass(frozen=True)
+class Chip:
+    """An exposed tool. `there`: it is in the catalog, since its server answers."""
+
+    tool: str
+    alias: str
+    mode: str
+    there: bool
+
+
+def above(ceiling: int) -> Q:
+    """Return the condition of ticked tools that this ceiling alone keeps out."""
+    return Q(state=ToolState.WITHHELD, risk_inherent__gt=ceiling) & ~_CHANGED
+
+
+def summary() -> Summary:
+    standing = Exposure.current()
+    tools = ComposedTool.objects.exclude(state=ToolState.GONE)
+    counts = tools.aggregate(
+        offered=Count("pk"),
+        exposed=Count("pk", filter=_EXPOSED),
+        asks=Count("pk", filter=_EXPOSED & Q(tool__hitl_mode=HitlMode.REQUIRED)),
+        policies=Count("pk", filter=_EXPOSED & Q(tool__hitl_mode=HitlMode.CONDITIONAL)),
+        never=Count("pk", filter=_EXPOSED & Q(tool__hitl_mode=HitlMode.DISABLED)),
+        changed=Count("pk", filter=Q(state=ToolState.WITHHELD) & _CHANGED),
+        above=Count("pk", filter=above(standing.ceiling)),
+    )
+    silent = UpstreamServer.objects.filter(enabled=True, state__in=AWAY).count()
+    return Summary(silent=silent, levels=_levels(), exposure=standing, **counts)
+
+
+def chips(most: int | None = MOST_CHIPS) -> list[Chip]:
+    """Return chips of all that is exposed, by alias; at most so many."""
+    found = ComposedTool.objects.filter(_EXPOSED).order_by("tool__name")
+    columns = ("pk", "tool__name", "tool__hitl_mode", "tool__published")
+    return [Chip(str(pk), *rest) for pk, *rest in found.values_list(*columns)[:most]]
+
+
+def _levels() -> tuple[Level, ...]:
+    """Return the levels of what could be exposed otherwise."""
+    fit = ComposedTool.objects.exclude(state__in=[ToolState.GONE, ToolState.UNFIT])
+    counted = (
+        fit.order_by().values("risk_inherent").annotate(many=Count("pk"), wanted=Count("pk", filter=Q(exposed=True)))
+    )
+    found = {each["risk_inherent"]: (each["many"], each["wanted"]) for each in counted}
+    open_calls = ToolCall.objects.filter(status__in=NOT_STARTED, tool__composed__state=ToolState.EXPOSED)
+    risks = open_calls.order_by().values_list("tool__composed__risk_inherent").annotate(many=Count("pk"))
+    waiting = dict(risks.values_list("tool__composed__risk_inherent", "many"))
+    return tuple(
+        Level(
+            number,
+            above=sum(many for level, (many, _) in found.items() if level > number),
+            above_exposed=sum(wanted for level, (_, wanted) in found.items() if level > number),
+            calls=sum(many for level, many in waiting.items() if level > number),
+        )
+        for number in range(1, 6)
+    )
+
+
+PIECE = 100
+NONE: Mapping[UUID, Line] = MappingProxyType({})
+# So many tools of all servers together are shown at once where somebody filters.
+MOST_FOUND = 200
+LONGEST_WORDS = 200
+# Could be exposed, whatever the ceiling: it is listed, it fits, and no change of it waits for anyone.
+FREE = Q(state__in=[ToolState.NEW, ToolState.HIDDEN], held=False)
+SHOWN: dict[str, tuple[str, Q]] = {
+    "": (gettext_noop("All tools"), Q()),
+    "exposed": (gettext_noop("Exposed"), Q(exposed=True)),
+    "free": (gettext_noop("Not exposed"), Q(exposed=False)),
+    "new": (gettext_noop("New"), Q(state=ToolState.NEW)),
+    "withheld": (gettext_noop("Withheld or changed"), Q(state=ToolState.WITHHELD) | Q(held=True, listed=True)),
+    "warned": (gettext_noop("With warnings"), ~Q(warnings=[])),
+    "lenient": (gettext_noop("Not asking every time"), Q(tool__isnull=False) & ~Q(tool__hitl_mode=HitlMode.REQUIRED)),
+}
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The filters; an unknown value narrows nothing."""
+
+    words: str = ""
+    show: str = ""
+
+    @classmethod
+    def of(cls, query: Mapping[str, str]) -> "Wanted":
+        show = query.get("show", "")
+        words = query.get("find", "").replace("\x00", "").strip()[:LONGEST_WORDS]
+        return cls(words, show if show in SHOWN else "")
+
+    @property
+    def any(self) -> bool:
+        return bool(self.words or self.show)
+
+    @property
+    def query(self) -> str:
+        return urlencode({"find": self.words, "show": self.show})
+
+    def of_all(self, tools: QuerySet[ComposedTool]) -> QuerySet[ComposedTool]:
+        tools = tools.filter(SHOWN[self.show][1])
+        if self.words:
+            # As the record stands in its column: with everything but ASCII escaped.
+            written = json.dumps(self.words)[1:-1]
+            tools = tools.annotate(definition=Cast("seen", TextField())).filter(
+                Q(name__icontains=self.words) | Q(tool__name__icontains=self.words) | Q(definition__icontains=written)
+            )
+        return tools
+
+
+@dataclass(frozen=True)
+class Rest:
+    """The tools of a server after those that are shown: which can be selected without a look, and which are."""
+
+    many: int
+    free: list[UUID]
+    exposed: list[UUID]
+    warned: int
+    stamp: str
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Some lines of one server, from `start` on, and the rest after them; `kept` are those that a form has besides."""
+
+    server: UpstreamServer
+    lines: list[Line]
+    start: int
+    rest: Rest
+    kept: Sequence[Line]
+
+    @property
+    def next(self) -> int:
+        return self.start + len(self.lines)
+
+    @property
+    def many(self) -> int:
+        return self.next + self.rest.many
+
+    @property
+    def more(self) -> int:
+        return min(PIECE, self.rest.many)
+
+
+@dataclass(frozen=True)
+class Section:
+    """A server with its tools, of which `piece` are shown; `free` could be exposed under the present ceiling."""
+
+    server: UpstreamServer
+    offered: int
+    exposed: int
+    wanted: int
+    above: int
+    free: int
+    found: int
+    risk: Assessment
+    piece: Piece | None = field(default=None)
+
+    @property
+    def most(self) -> int:
+        """Return how many can be chosen at all."""
+        return self.wanted + self.free
+
+    @property
+    def left_out(self) -> int:
+        """Return how many cannot be."""
+        return max(0, self.offered - self.most)
+
+    @property
+    def silent(self) -> bool:
+        return self.server.enabled and self.server.state in AWAY
+
+
+def sections(wanted: Wanted, opened: Mapping[str, int], ceiling: int) -> list[Section]:
+    """Return all servers, or those with something that fits, and those of `opened`: how many tools of each to show."""
+    found = []
+    left = MOST_FOUND
+    counts = _counts(wanted, ceiling)
+    for server in UpstreamServer.objects.all():
+        fits = counts[server.pk]["found"] if server.pk in counts else 0
+        if wanted.any and not fits and server.name not in opened:
+            continue
+        most = opened.get(server.name) or (PIECE if wanted.any and left > 0 else 0)
+        piece = piece_of(server, wanted, slice(0, most), ceiling) if most else None
+        left -= len(piece.lines) if piece else 0
+        found.append(_section(server, counts, piece))
+    return found
+
+
+def section(wanted: Wanted, piece: Piece, ceiling: int) -> Section:
+    """Return the section of one server with this piece of its tools."""
+    return _section(piece.server, _counts(wanted, ceiling), piece)
+
+
+def _section(server: UpstreamServer, counts: Mapping[UUID, dict[str, int]], piece: Piece | None) -> Section:
+    counted = counts.get(server.pk, dict.fromkeys((*_COUNTED, "above", "free", "found"), 0))
+    facts = endpoint.facts_of(server, writes=server.writes)
+    return Section(server, risk=assess_server(facts), piece=piece, **counted)
+
+
+def piece_of(
+    server: UpstreamServer, wanted: Wanted, shown: slice, ceiling: int, filled: Mapping[UUID, Line] = NONE
+) -> Piece:
+    """Return some tools of a server. `filled`: lines as a form has them; those of other pieces are kept besides."""
+    tools = wanted.of_all(server.tools.all())
+    rows = list(tools.select_related("tool").order_by("name")[shown])
+    rest = rest_of(server, wanted, shown.start + len(rows), ceiling)
+    for row in rows:
+        row.server = server
+    lines = [filled.get(line.row.pk, line) for line in lines_of(rows)]
+    there = {row.pk for row in rows}
+    return Piece(server, lines, shown.start, rest, [line for pk, line in filled.items() if pk not in there])
+
+
+def rest_of(server: UpstreamServer, wanted: Wanted, start: int, ceiling: int) -> Rest:
+    """Return the rest from `start` on. What has suspicious texts is left for somebody to look at, and only counted."""
+    tools = wanted.of_all(server.tools.all()).order_by("name")
+    fits = Case(When(FREE & Q(exposed=False, risk_inherent__lte=ceiling), then=True), default=False)
+    rows = list(tools.annotate(fits=fits).values_list("pk", "seen_digest", "exposed", "fits", "warnings")[start:])
+    suspicious = {pk for pk, _, _, _, warnings in rows if warnings and blocks(findings_of(warnings))}
+    return Rest(
+        many=len(rows),
+        free=[pk for pk, _, _, is_free, _ in rows if is_free and pk not in suspicious],
+        exposed=[pk for pk, _, exposed, _, _ in rows if exposed],
+        warned=sum(is_free and pk in suspicious for pk, _, _, is_free, _ in rows),
+        stamp=canonical.sha256([[str(pk), digest, exposed, free] for pk, digest, exposed, free, _ in rows]),
+    )
+
+
+_COUNTED = {
+    "offered": ~Q(state=ToolState.GONE),
+    "exposed": Q(state=ToolState.EXPOSED),
+    "wanted": Q(exposed=True),
+}
+
+
+def _counts(wanted: Wanted, ceiling: int) -> dict[UUID, dict[str, int]]:
+    tools = ComposedTool.objects.order_by()
+    filters = {**_COUNTED, "above": above(ceiling), "free": FREE & Q(exposed=False, risk_inherent__lte=ceiling)}
+    # Under names of their own: a condition on the column `exposed` would be taken for one on the count.
+    numbers = {f"many_{name}": Count("pk", filter=condition) for name, condition in filters.items()}
+    rows = tools.values("server").annotate(**numbers).values_list("server", *numbers)
+    found = wanted.of_all(tools).values_list("server").annotate(many=Count("pk")).values_list("server", "many")
+    fits = dict(found) if wanted.any else {}
+    return {row[0]: {**dict(zip(filters, row[1:], strict=True)), "found": fits.get(row[0], 0)} for row in rows}
+
+
+def number(text: str) -> int:
+    """Return a small number as a query has it; 0 for anything else."""
+    return int(text) if text.isdecimal() and len(text) < 7 else 0

@@ -1,0 +1,217 @@
+"""A server's question as pages show it: its words in boxes of their own, and what the person may fill in.
+
+Nothing here changes anything on GET. The fragment for htmx is the question as it stands now.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from urllib.parse import urlsplit
+from uuid import UUID
+
+from django.contrib.auth.decorators import login_required
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils.translation import gettext_noop
+from django.views.decorators.http import require_GET, require_POST
+
+from hitlchat.accounts.access import person
+from hitlchat.base import database, form_views
+from hitlchat.base.form_views import FieldView, field_name
+from hitlchat.base.forms import BadAnswer, read
+from hitlchat.base.sentences import translatable
+from hitlchat.base.visible import Seen, see
+from hitlchat.gate.actor import actor_of
+from hitlchat.gate.status import Status
+from hitlchat.upstreams.elicitation import questions
+from hitlchat.upstreams.elicitation.screening import Link, fields_of, link
+from hitlchat.upstreams.models import QuestionState, UpstreamQuestion
+
+SHOWN_OF_RECORD = 300
+
+
+@dataclass(frozen=True)
+class QuestionCard:
+    id: str
+    call_id: str
+    conversation_id: str
+    tool_name: Seen
+    server: Seen
+    message: Seen
+    fields: tuple[FieldView, ...]
+    link: Link | None
+    link_warnings: tuple[str, ...]
+    asked_at: datetime
+    deadline: datetime
+    is_open: bool
+    state: str
+    # What became of it, once it is no longer open.
+    outcome: str
+    agreed_error: str = ""
+
+    @property
+    def errors(self) -> int:
+        return sum(bool(field.error) for field in self.fields) + bool(self.agreed_error)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Return the warnings about the message and all that the fields say, each sentence once."""
+        texts = [self.message, *(field.title for field in self.fields)]
+        texts += [field.description for field in self.fields if field.description]
+        return tuple(dict.fromkeys(warning for seen in texts for warning in seen.warnings))
+
+
+def card(
+    question: UpstreamQuestion,
+    typed: Sequence[Sequence[str]] | None = None,
+    errors: Mapping[str, str] | None = None,
+    agreed_error: str = "",
+) -> QuestionCard:
+    """`question` with its call. `typed`: what stood in the form, with what is wrong with it by the fields' names."""
+    call, is_open = question.call, is_answerable(question)
+    fields = fields_of(question.schema) if is_open and not question.url else ()
+    texts = typed if typed is not None else [form_views.prefilled(field) for field in fields]
+    views = [
+        form_views.view(index, field, given, (errors or {}).get(field.name, ""))
+        for index, (field, given) in enumerate(zip(fields, texts, strict=True))
+    ]
+    leads = link(question.url) if is_open and question.url else None
+    return QuestionCard(
+        id=str(question.pk),
+        call_id=str(call.pk),
+        conversation_id=str(call.conversation_id or ""),
+        tool_name=see(call.tool_name),
+        server=see(question.server_name),
+        message=see(question.message if is_open else _cut(question.message)),
+        fields=tuple(views),
+        link=leads,
+        link_warnings=see(leads.address).warnings if leads else (),
+        asked_at=question.asked_at,
+        deadline=question.deadline,
+        is_open=is_open,
+        state=question.state,
+        outcome="" if is_open else _outcome(question),
+        agreed_error=agreed_error,
+    )
+
+
+def is_answerable(question: UpstreamQuestion) -> bool:
+    """Return whether a question is open in its row, and a process still waits for its answer."""
+    open_now = question.state == QuestionState.OPEN and question.deadline > database.now()
+    return open_now and question.call.status == Status.EXECUTING
+
+
+def _outcome(question: UpstreamQuestion) -> str:
+    who = question.answered_by.get_username() if question.answered_by else ""
+    match QuestionState(question.state):
+        case QuestionState.ANSWERED if question.url:
+            return translatable(f"{who} agreed to go to {urlsplit(question.url).netloc}.")
+        case QuestionState.ANSWERED:
+            named = ", ".join(question.fields)
+            if not named:
+                return translatable(f"Answered by {who}. The values are not kept.")
+            return translatable(f"Answered by {who}: {_cut(named)}. The values are not kept.")
+        case QuestionState.DECLINED if who:
+            return translatable(f"{who} did not answer it, and the server was told so.")
+        case QuestionState.DECLINED:
+            why = question.note
+            return translatable(f"Declined by itself. {why}")
+        case QuestionState.EXPIRED:
+            return gettext_noop("Nobody answered in time, and the server was told so.")
+        case QuestionState.GONE | QuestionState.OPEN:
+            return question.note or gettext_noop("It was taken back: nobody waits for the answer any more.")
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= SHOWN_OF_RECORD else f"{text[: SHOWN_OF_RECORD - 1]}…"
+
+
+MOST_CLOSED = 20
+AGREE = "Tick this once you have opened the address, or choose “Don't answer”."
+
+
+@login_required
+@require_GET
+def listed(request: HttpRequest) -> HttpResponse:
+    """Every question that waits for the person, and how the last ones ended."""
+    return render(request, "servers/questions/page.html", _all(request))
+
+
+@login_required
+@require_GET
+def waiting(request: HttpRequest) -> HttpResponse:
+    """Show the waiting questions as a fragment, for the page that has them open."""
+    return render(request, "servers/questions/_all.html", _all(request))
+
+
+@login_required
+@require_GET
+def question(request: HttpRequest, question_id: UUID) -> HttpResponse:
+    return _page(request, card(_find(request, question_id)))
+
+
+@login_required
+@require_POST
+def answer(request: HttpRequest, question_id: UUID) -> HttpResponse:
+    found = _find(request, question_id)
+    if not is_answerable(found):
+        return _late(request, found)
+    if found.url and request.POST.getlist("agreed") != ["yes"]:
+        return _answered(request, card(found, agreed_error=AGREE))
+    fields = () if found.url else fields_of(found.schema)
+    typed = [request.POST.getlist(field_name(index)) for index, _ in enumerate(fields)]
+    try:
+        return _closed(request, questions.answer(found.pk, actor_of(request), read(fields, typed)))
+    except BadAnswer as refused:
+        return _answered(request, card(found, typed, refused.errors))
+    except questions.NotOpen as late:
+        return _late(request, late.question)
+
+
+@login_required
+@require_POST
+def decline(request: HttpRequest, question_id: UUID) -> HttpResponse:
+    found = _find(request, question_id)
+    try:
+        return _closed(request, questions.decline(found.pk, actor_of(request)))
+    except questions.NotOpen as late:
+        return _late(request, late.question)
+
+
+def _find(request: HttpRequest, question_id: UUID) -> UpstreamQuestion:
+    try:
+        return questions.find(question_id, actor_of(request))
+    except questions.NoSuchQuestion as error:
+        raise Http404(str(error)) from error
+
+
+def _closed(request: HttpRequest, found: UpstreamQuestion) -> HttpResponse:
+    if request.headers.get("HX-Request"):
+        return _answered(request, card(found))
+    return redirect("servers:question", found.pk)
+
+
+def _late(request: HttpRequest, found: UpstreamQuestion) -> HttpResponse:
+    return _answered(request, card(found), "This question is no longer open. Your answer was not sent.")
+
+
+def _answered(request: HttpRequest, shown: QuestionCard, note: str = "") -> HttpResponse:
+    if request.headers.get("HX-Request"):
+        return render(request, "servers/questions/_question.html", {"question": shown, "note": note})
+    return _page(request, shown, note, status=409 if note else 422 if shown.errors else 200)
+
+
+def _page(request: HttpRequest, shown: QuestionCard, note: str = "", status: int = 200) -> HttpResponse:
+    context = {"question": shown, "note": note, "section": "questions"}
+    return render(request, "servers/questions/question.html", context, status=status)
+
+
+def _all(request: HttpRequest) -> dict[str, object]:
+    user_id = person(request).pk
+    still_open = list(questions.open_for(user_id))
+    closed = questions.asked_of(user_id).exclude(pk__in=[each.pk for each in still_open]).order_by("-asked_at", "-pk")
+    return {
+        "section": "questions",
+        "open": [card(each) for each in still_open],
+        "closed": [card(each) for each in closed[:MOST_CLOSED]],
+    }

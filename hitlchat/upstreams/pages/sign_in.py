@@ -1,0 +1,244 @@
+"""The pages of signing in: what a server's page says of it, where the person is sent, the way back, signing out."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django import forms
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.views.decorators.debug import sensitive_post_parameters
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from hitlchat.accounts.access import person
+from hitlchat.accounts.roles import may_administer
+from hitlchat.gate.actor import actor_of
+from hitlchat.upstreams import server_draft
+from hitlchat.upstreams.models import Registration, ServerState, SignIn, Transport, UpstreamServer, origin_of
+from hitlchat.upstreams.oauth import clients, flow
+from hitlchat.upstreams.oauth.authority import NotPossible
+from hitlchat.upstreams.oauth.clients import NoClient
+from hitlchat.upstreams.oauth.flow import Asking, Brought, Typed
+from hitlchat.upstreams.pages.summary import administrator_only, server_named, tell
+from hitlchat.upstreams.risk.rubric import is_privileged
+
+
+@dataclass(frozen=True)
+class Scope:
+    """One right. `privileged`: it reaches far beyond a single task."""
+
+    name: str
+    privileged: bool
+
+
+@dataclass(frozen=True)
+class Shown:
+    """`state`: none (nobody is signed in), fine, or broken; `why` says why it is broken."""
+
+    state: str
+    why: str = ""
+    who: str = ""
+    at: datetime | None = None
+    host: str = ""
+    scopes: tuple[Scope, ...] = ()
+    lacking: tuple[Scope, ...] = ()
+    expires_at: datetime | None = None
+    renews: bool = False
+    registration: str = ""
+    last_error: str = ""
+
+
+def block(server: UpstreamServer) -> dict[str, Any]:
+    """The context of servers/sign_in/_block.html, beside `server`; `sign_in` is None where nobody could sign in."""
+    return {"asks": server.state == ServerState.SIGN_IN, "sign_in": _shown(server)}
+
+
+def scopes_of(names: str) -> tuple[Scope, ...]:
+    """Return the rights that OAuth writes with spaces between."""
+    return tuple(Scope(name, is_privileged(name)) for name in dict.fromkeys(names.split()))
+
+
+def _shown(server: UpstreamServer) -> Shown | None:
+    if server.transport == Transport.STDIO:
+        return None
+    if any(each.name.lower() == "authorization" for each in server_draft.read_values(server.headers)):
+        return None
+    kept = SignIn.objects.select_related("signed_in_by").filter(pk=server.pk).first()
+    if kept is None:
+        return Shown("none")
+    if not kept.mark:
+        return Shown("none", last_error=kept.last_error, host=kept.issuer_host)
+    return _signed_in(kept, server)
+
+
+def _signed_in(kept: SignIn, server: UpstreamServer) -> Shown:
+    moved = kept.origin != origin_of(server.url)
+    who = kept.signed_in_by
+    return Shown(
+        "broken" if kept.problem or moved else "fine",
+        why=_("It was for {origin}, and the server has another address now.").format(origin=kept.origin)
+        if moved
+        else kept.problem,
+        who=(who.get_full_name() or who.get_username()) if who else "someone who has no account here any more",
+        at=kept.signed_in_at,
+        host=kept.issuer_host,
+        scopes=scopes_of(kept.scopes_granted),
+        lacking=scopes_of(kept.lacking),
+        expires_at=kept.expires_at,
+        renews=kept.renews,
+        registration=kept.get_registration_display(),
+        last_error=kept.last_error,
+    )
+
+
+class ClientForm(forms.Form):
+    """Form of what is typed in instead of what is found out.
+
+    `changed`: it was seen, so that an empty field means so.
+    """
+
+    client_id = forms.CharField(
+        label="Client ID",
+        required=False,
+        max_length=clients.LONGEST,
+        help_text="Empty: this installation registers itself, where that is possible.",
+    )
+    client_secret = forms.CharField(
+        label="Client secret",
+        required=False,
+        max_length=clients.LONGEST,
+        widget=forms.PasswordInput(attrs={"autocomplete": "off"}),
+        help_text="Only if you were given one. It is kept sealed and never shown again; empty, the one there is stays.",
+    )
+    scopes = forms.CharField(
+        label="Rights to ask for (scopes)",
+        required=False,
+        max_length=4000,
+        help_text="With spaces between. Empty: those that the server asks for.",
+    )
+    issuer = forms.CharField(
+        label="Issuer",
+        required=False,
+        max_length=2000,
+        help_text="The address of the authorization server. Empty: the one that the server names.",
+    )
+
+    def typed(self, *, seen: bool) -> Typed:
+        found = self.cleaned_data
+        scopes = found["scopes"] if seen else None
+        return Typed(found["client_id"], found["client_secret"], scopes, found["issuer"])
+
+
+@sensitive_post_parameters("client_secret")
+@administrator_only
+@require_http_methods(["GET", "POST"])
+def begin(request: HttpRequest, name: str) -> HttpResponse:
+    """A page that says where the person goes now; going there is a link, so that they see it first."""
+    server = server_named(name)
+    if request.method != "POST":
+        return redirect("servers:server", name)
+    form = ClientForm(request.POST)
+    if not form.is_valid():
+        return _page(request, server, form, status=422)
+    try:
+        begun = flow.begin(server, _asking(request, server), form.typed(seen="changed" in request.POST))
+    except NoClient as error:
+        return _page(request, server, form, why=str(error), wants_client=True, status=422)
+    except NotPossible as error:
+        return _page(request, server, form, why=str(error), status=422)
+    typed_id = begun.client.id if begun.client.registration == Registration.TYPED else ""
+    fresh = ClientForm(initial={"client_id": typed_id, "scopes": begun.plan.wanted})
+    return _page(request, server, fresh, begun=begun, scopes=scopes_of(begun.plan.scopes))
+
+
+@require_GET
+def callback(request: HttpRequest, server_id: UUID) -> HttpResponse:
+    """Return where authorization servers send people back. Nothing of its address is kept or shown."""
+    if not request.user.is_authenticated or not may_administer(person(request)):
+        # Not through the sign-in page: what stands in this address is for nobody else.
+        raise PermissionDenied("Sign in as the administrator who began this, and begin again.")
+    server = get_object_or_404(UpstreamServer, pk=server_id)
+    try:
+        flow.finish(server_id, _brought(request), actor_of(request))
+    except NotPossible as error:
+        return _page(request, server, _form_of(server), why=str(error), status=422)
+    except LookupError as error:
+        raise Http404 from error
+    tell(request, _("You are signed in at {server}.").format(server=server.name))
+    return redirect("servers:server", server.name)
+
+
+@administrator_only
+@require_POST
+def forget(request: HttpRequest, name: str) -> HttpResponse:
+    server = server_named(name)
+    try:
+        trouble = flow.forget(server.pk, actor_of(request))
+    except LookupError as error:
+        tell(request, str(error), caution=True)
+    else:
+        said = _("Signed out of {server}: its tokens are gone from here.").format(server=server.name)
+        tell(request, f"{said} {trouble}".strip(), caution=bool(trouble))
+    return redirect("servers:server", name)
+
+
+@require_GET
+def client(request: HttpRequest, server_id: UUID) -> JsonResponse:
+    """Return how this installation describes itself to authorization servers that look it up.
+
+    Nothing in it is secret.
+    """
+    described = clients.wanted_metadata(_absolute(request, "servers:callback", server_id))
+    shown = described.model_dump(by_alias=True, mode="json", exclude_none=True)
+    return JsonResponse({"client_id": _absolute(request, "servers:client", server_id), **shown})
+
+
+def _form_of(server: UpstreamServer) -> ClientForm:
+    """Return the form with what an administrator entered the last time."""
+    kept = SignIn.objects.filter(pk=server.pk).first()
+    if kept is None:
+        return ClientForm()
+    typed_id = kept.client_id if kept.registration == Registration.TYPED else ""
+    return ClientForm(initial={"client_id": typed_id, "scopes": kept.wanted_scopes})
+
+
+def _asking(request: HttpRequest, server: UpstreamServer) -> Asking:
+    return Asking(
+        actor_of(request),
+        person(request).pk,
+        _session(request),
+        _absolute(request, "servers:callback", server.pk),
+        _absolute(request, "servers:client", server.pk),
+    )
+
+
+def _brought(request: HttpRequest) -> Brought:
+    told = request.GET
+    return Brought(
+        person(request).pk,
+        _session(request),
+        told.get("state", ""),
+        told.get("code", ""),
+        told.get("iss"),
+        told.get("error", ""),
+    )
+
+
+def _session(request: HttpRequest) -> str:
+    return request.session.session_key or ""
+
+
+def _absolute(request: HttpRequest, view: str, server_id: UUID) -> str:
+    return request.build_absolute_uri(reverse(view, args=[server_id]))
+
+
+def _page(
+    request: HttpRequest, server: UpstreamServer, form: ClientForm, *, status: int = 200, **shown: Any
+) -> HttpResponse:
+    here = {"redirect_uri": _absolute(request, "servers:callback", server.pk)}
+    context = {"section": "servers", "server": server, "form": form, **here, **shown}
+    return render(request, "servers/sign_in/page.html", context, status=status)

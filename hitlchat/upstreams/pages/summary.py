@@ -1,0 +1,244 @@
+"""The shared parts of server pages: who may see them, and a server in words, with its tools, risk and open calls."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.contrib import messages
+from django.db.models import Count, Q, QuerySet
+from django.db.models.functions import Lower
+from django.http import HttpRequest
+from django.shortcuts import get_object_or_404
+from django.utils import timezone
+from django.utils.formats import number_format
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop, ngettext
+
+from hitlchat.accounts.access import administrators_only
+from hitlchat.base import canonical
+from hitlchat.base.sentences import translated
+from hitlchat.gate.models import ToolCall
+from hitlchat.gate.status import Status
+from hitlchat.gate.stopping import NOT_STARTED
+from hitlchat.upstreams import endpoint
+from hitlchat.upstreams.connections import COUNTS_FOR
+from hitlchat.upstreams.models import AWAY, ComposedTool, ServerState, ToolState, UpstreamServer
+from hitlchat.upstreams.risk.rubric import OF_SERVER, OF_TOOL, Assessment, assess_server
+
+administrator_only = administrators_only("Only administrators may see and change upstream servers.")
+
+
+def server_named(name: str) -> UpstreamServer:
+    """The server of this name, or the page that says there is none."""
+    return get_object_or_404(UpstreamServer, name=name)
+
+
+def count() -> int:
+    """Withheld tools, and servers that don't answer: one query."""
+    away = UpstreamServer.objects.filter(enabled=True, state__in=AWAY).order_by().values_list("pk")
+    withheld = ComposedTool.objects.filter(state=ToolState.WITHHELD).order_by().values_list("pk")
+    return withheld.union(away, all=True).count()
+
+
+@dataclass(frozen=True)
+class Told:
+    """A sentence, and whether it is a caution."""
+
+    text: str
+    caution: bool
+
+
+def tell(request: HttpRequest, text: str, *, caution: bool = False) -> None:
+    messages.add_message(request, messages.WARNING if caution else messages.SUCCESS, text)
+
+
+def take(request: HttpRequest) -> list[Told]:
+    """Return all that was not told yet, and mark it as told."""
+    return [Told(str(each), each.level == messages.WARNING) for each in messages.get_messages(request)]
+
+
+def calls(count: int, words: str) -> str:
+    """“1 call was withdrawn.”; empty if there was none."""
+    if not count:
+        return ""
+    said = ngettext(" {count} call was {words}.", " {count} calls were {words}.", count)
+    return said.format(count=number_format(count, force_grouping=True), words=_(words))
+
+
+SHORT_TRANSPORT = {
+    "http": gettext_noop("Streamable HTTP"),
+    "stdio": gettext_noop("Program (stdio)"),
+    "sse": gettext_noop("HTTP with SSE"),
+}
+NO_NEWS = gettext_noop("No news")
+SILENT = gettext_noop("No process has reported on it for a while.")
+# What a connection that is open is silent for at most, and then some.
+SILENT_FOR = COUNTS_FOR + timedelta(seconds=15)
+# So many milliseconds, and they are told in seconds.
+MS_SHOWN = 1000
+MOVING = {ServerState.NEW, ServerState.CONNECTING}
+_LOOKS = {
+    ServerState.NEW: ("executing", "clock"),
+    ServerState.CONNECTING: ("executing", "clock"),
+    ServerState.UP: ("succeeded", "check"),
+    ServerState.DOWN: ("failed", "x"),
+    ServerState.SIGN_IN: ("waiting", "ask"),
+    ServerState.UNUSABLE: ("unknown", "alert"),
+    ServerState.DISABLED: ("", "ban"),
+}
+
+
+@dataclass(frozen=True)
+class Connection:
+    """The mark of a server: its words and its look."""
+
+    label: str
+    look: str
+    icon: str
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class ServerSummary:
+    """One server with what is to be said of it; `server` has the counts of `counted`."""
+
+    server: UpstreamServer
+    connection: Connection
+    risk: Assessment
+    exposed: int
+    withheld: int
+    listed: int
+
+    @property
+    def address(self) -> str:
+        return endpoint.place_of(self.server)
+
+    @property
+    def latency(self) -> str:
+        return duration(self.server.latency_ms if self.server.state == ServerState.UP else None)
+
+    @property
+    def notes(self) -> "list[Note]":
+        return notes(self.server.notes)
+
+    @property
+    def transport(self) -> str:
+        return SHORT_TRANSPORT[self.server.transport]
+
+    @property
+    def is_moving(self) -> bool:
+        return self.server.state in MOVING
+
+
+@dataclass(frozen=True)
+class OpenCalls:
+    """Calls of a server's tools: `waiting` for an answer, `cleared` but not started, `executing`."""
+
+    waiting: int
+    cleared: int
+    executing: int
+
+    @property
+    def not_started(self) -> int:
+        return self.waiting + self.cleared
+
+
+@dataclass(frozen=True)
+class Note:
+    """A line that a server wrote; `at` None: kept without its time."""
+
+    text: str
+    at: datetime | None = None
+
+
+def notes(lines: Iterable[str]) -> list[Note]:
+    return [_note(line) for line in lines]
+
+
+def _note(line: str) -> Note:
+    at, _, text = line.partition(" ")
+    try:
+        return Note(text, datetime.fromisoformat(at))
+    except ValueError:
+        return Note(line)
+
+
+def duration(milliseconds: float | None) -> str:
+    """Return a duration such as “12 ms” or “1.3 s”; empty if it is not known."""
+    if milliseconds is None:
+        return ""
+    return f"{milliseconds:.0f} ms" if milliseconds < MS_SHOWN else f"{milliseconds / 1000:.1f} s"
+
+
+def counted(servers: QuerySet[UpstreamServer]) -> QuerySet[Any]:
+    """Return servers by name, with how many of their tools are listed, exposed and withheld."""
+    return servers.annotate(
+        listed_tools=Count("tools", filter=Q(tools__listed=True)),
+        exposed_tools=Count("tools", filter=Q(tools__state=ToolState.EXPOSED)),
+        withheld_tools=Count("tools", filter=Q(tools__state=ToolState.WITHHELD)),
+    ).order_by(Lower("name"))
+
+
+def summaries(servers: QuerySet[UpstreamServer]) -> list[ServerSummary]:
+    return [
+        ServerSummary(
+            server,
+            connection_of(server),
+            risk_of(server),
+            exposed=server.exposed_tools,
+            withheld=server.withheld_tools,
+            listed=server.listed_tools,
+        )
+        for server in counted(servers)
+    ]
+
+
+def summary_of(server: UpstreamServer) -> ServerSummary:
+    (found,) = summaries(UpstreamServer.objects.filter(pk=server.pk))
+    return found
+
+
+def connection_of(server: UpstreamServer) -> Connection:
+    state = ServerState(server.state)
+    if state == ServerState.UP and _is_silent(server):
+        return Connection(NO_NEWS, "unknown", "alert", SILENT)
+    look, icon = _LOOKS[state]
+    reason = "" if state in {ServerState.UP, ServerState.DISABLED} else server.reason
+    return Connection(state.label, look, icon, reason)
+
+
+def risk_of(server: UpstreamServer) -> Assessment:
+    return assess_server(endpoint.facts_of(server, writes=server.writes))
+
+
+def risk_reason(reason: str) -> str:
+    """Return a stored reason in the language of the page, with whose it is."""
+    whose = next((each for each in (OF_SERVER, OF_TOOL) if reason.startswith(each)), "")
+    return translated(whose) + translated(reason.removeprefix(whose))
+
+
+def open_calls(server: UpstreamServer) -> OpenCalls:
+    wanted = (*NOT_STARTED, Status.EXECUTING)
+    statuses = list(
+        ToolCall.objects.filter(tool__composed__server=server, status__in=wanted).values_list("status", flat=True)
+    )
+    waiting, executing = statuses.count(Status.WAITING), statuses.count(Status.EXECUTING)
+    return OpenCalls(waiting, len(statuses) - waiting - executing, executing)
+
+
+def mark(found: Iterable[ServerSummary]) -> str:
+    """Return a mark that changes when a page about these servers has to be drawn again."""
+    told = [
+        [
+            str(each.server.pk), each.server.name, each.address, each.connection.label, each.connection.reason,
+            each.server.last_error, each.risk.level, [each.exposed, each.withheld, each.listed],
+            [each.server.listing_note, each.server.told_name, each.server.told_version, each.server.notes],
+        ]
+        for each in found
+    ]  # fmt: skip
+    return canonical.sha256(told)[:16]
+
+
+def _is_silent(server: UpstreamServer) -> bool:
+    return server.reported_at is None or timezone.now() - server.reported_at > SILENT_FOR

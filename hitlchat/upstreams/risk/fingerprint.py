@@ -1,0 +1,234 @@
+r"""A tool as it is judged: as its server describes it, with its connection and fingerprint; and two records compared.
+
+The fingerprint of an upstream's tool: one SHA-256 over everything that a later version could quietly change.
+
+What is hashed is the *record* of a tool, a JSON object of these members:
+
+- `profile`: the name of these rules, `hitlchat-canonical-1`;
+- `name`, `title`, `description`, `inputSchema`, `outputSchema`, `annotations`: as the upstream sent them;
+- `connection`: `transport`, and `url` (origin and path) or `command`, `args` and `env` (the names, sorted).
+
+Members that are absent or null are left out, likewise null members of `annotations` and `annotations` without members.
+Secret values (headers, values of environment variables, user, query and fragment of the URL) are never part of it.
+
+The text that is hashed is `base.canonical`'s: no white space; keys sorted by code point; strings in ASCII, with
+`\uXXXX` in lower case for everything else (UTF-16 surrogates beyond U+FFFF) and `\"`, `\\`, `\b`, `\f`, `\n`,
+`\r` and `\t` in their short form; whole numbers, when they came without fraction and exponent, with all of their
+digits; other numbers as the shortest decimal that reads back as the same double, in Python's notation; no Unicode
+normalisation. Not RFC 8785, whose numbers are doubles: there 9007199254740992 and 9007199254740993 have the same hash.
+`docs/fingerprint.md` says the same with a worked example.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+from urllib.parse import urlsplit
+
+from django.utils.translation import gettext_noop
+
+from hitlchat.base import canonical
+from hitlchat.base.visible import Seen, see
+from hitlchat.outbound.addresses import DEFAULT_PORTS
+
+Transport = Literal["http", "sse", "stdio"]
+
+
+class Unusable(ValueError):
+    """The upstream's description of a tool is none; the message names the field and what was expected."""
+
+
+@dataclass(frozen=True)
+class Offered:
+    """One entry of an upstream's `tools/list`; what the upstream left out is None."""
+
+    name: str
+    title: str | None = None
+    description: str | None = None
+    input_schema: Mapping[str, Any] = field(default_factory=dict)
+    output_schema: Mapping[str, Any] | None = None
+    annotations: Mapping[str, Any] | None = None
+
+    @classmethod
+    def from_json(cls, entry: object) -> "Offered":
+        """Read an entry as it stands in the protocol (`inputSchema`, …); members with other names are left out.
+
+        Unusable: a member has the wrong type.
+        """
+        if not isinstance(entry, Mapping):
+            raise Unusable("the tool: expected an object")
+        return cls(
+            name=_text(entry, "name") or "",
+            title=_text(entry, "title"),
+            description=_text(entry, "description"),
+            input_schema=_object(entry, "inputSchema") or {},
+            output_schema=_object(entry, "outputSchema"),
+            annotations=_object(entry, "annotations"),
+        )
+
+
+@dataclass(frozen=True)
+class Connection:
+    """The way to a server as configured: `${VAR}` stays unreplaced, so that no secret value is part of it."""
+
+    transport: Transport
+    url: str = ""
+    command: str = ""
+    args: tuple[str, ...] = ()
+    env_names: tuple[str, ...] = ()
+
+    def identity(self) -> dict[str, Any]:
+        """Return where it leads, as JSON: what decides which program answers, and nothing that may be secret.
+
+        ValueError: the URL cannot be understood.
+        """
+        if self.transport == "stdio":
+            env = sorted(set(self.env_names))
+            return {"transport": "stdio", "command": self.command, "args": list(self.args), "env": env}
+        return {"transport": self.transport, "url": _address(self.url)}
+
+
+def _address(url: str) -> str:
+    """Origin and path: scheme and host in lower case, no default port, no user, query or fragment."""
+    parts = urlsplit(url)
+    if not parts.scheme or not parts.hostname:
+        raise ValueError("url: expected an address such as https://example.com/mcp")
+    host = parts.hostname.lower()
+    host = f"[{host}]" if ":" in host else host
+    port = f":{parts.port}" if parts.port not in {None, DEFAULT_PORTS.get(parts.scheme)} else ""
+    return f"{parts.scheme.lower()}://{host}{port}{parts.path or '/'}"
+
+
+def _text(entry: Mapping[str, Any], key: str) -> str | None:
+    value = entry.get(key)
+    if value is not None and not isinstance(value, str):
+        raise Unusable(f"{key}: expected text, not {type(value).__name__}")
+    return value
+
+
+def _object(entry: Mapping[str, Any], key: str) -> Mapping[str, Any] | None:
+    value = entry.get(key)
+    if value is not None and not isinstance(value, Mapping):
+        raise Unusable(f"{key}: expected an object, not {type(value).__name__}")
+    return value
+
+
+PROFILE = "hitlchat-canonical-1"
+
+
+@dataclass(frozen=True)
+class Pinned:
+    """The record that a person accepted and its hash (64 hexadecimal digits), made by the rules named `profile`."""
+
+    profile: str
+    digest: str
+    record: dict[str, Any]
+
+
+def pin(tool: Offered, connection: Connection) -> Pinned:
+    """The fingerprint of `tool` as offered over `connection`.
+
+    canonical.NotJson: a schema is no JSON value. ValueError: the connection's URL cannot be understood.
+    """
+    annotations = {key: value for key, value in (tool.annotations or {}).items() if value is not None}
+    members = {
+        "name": tool.name,
+        "title": tool.title,
+        "description": tool.description,
+        "inputSchema": tool.input_schema,
+        "outputSchema": tool.output_schema,
+        "annotations": annotations or None,
+        "connection": connection.identity(),
+    }
+    record = {"profile": PROFILE} | {key: value for key, value in members.items() if value is not None}
+    return Pinned(PROFILE, canonical.sha256(record), canonical.loads(canonical.dumps(record)))
+
+
+def step(where: str, key: str | int) -> str:
+    """The place of the member or element `key` of what stands at `where`."""
+    return f"{where}/{str(key).replace('~', '~0').replace('/', '~1')}"
+
+
+FIELDS = {
+    "name": gettext_noop("Name"),
+    "title": gettext_noop("Title"),
+    "description": gettext_noop("Description"),
+    "inputSchema": gettext_noop("Input schema"),
+    "outputSchema": gettext_noop("Output schema"),
+    "annotations": gettext_noop("Hints"),
+    "connection": gettext_noop("Connection"),
+}
+
+
+class _Absent:
+    """Marks what is not even null."""
+
+
+_ABSENT: Final = _Absent()
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One place, as a JSON pointer into the record, with what stood and what stands there; None where nothing does."""
+
+    where: str
+    before: Seen | None
+    after: Seen | None
+
+    @property
+    def kind(self) -> Literal["added", "removed", "changed"]:
+        if self.before is None:
+            return "added"
+        return "removed" if self.after is None else "changed"
+
+    @property
+    def field(self) -> str:
+        """The part of the tool, in words."""
+        first = self.where.split("/")[1]
+        return FIELDS.get(first, first)
+
+
+def difference(before: dict[str, Any], after: dict[str, Any]) -> tuple[Difference, ...]:
+    """Return where two records differ, in the order of their fields.
+
+    Empty if they say the same, whatever their profiles.
+
+    Lists of plain values are compared whole, lists of objects element by element. NotJson: a record is none.
+    """
+    members = (before.keys() | after.keys()) - {"profile"}
+    ordered = [*(key for key in FIELDS if key in members), *sorted(members - FIELDS.keys())]
+    return tuple(
+        found for key in ordered for found in _walk(step("", key), before.get(key, _ABSENT), after.get(key, _ABSENT))
+    )
+
+
+def _walk(where: str, before: Any, after: Any) -> Iterator[Difference]:
+    # Texts are compared, not values: for Python, 1 and True and 1.0 are equal.
+    match before, after:
+        case _Absent(), _:
+            yield Difference(where, None, _shown(after, isinstance(after, str)))
+        case _, _Absent():
+            yield Difference(where, _shown(before, isinstance(before, str)), None)
+        case _ if canonical.dumps(before) == canonical.dumps(after):
+            return
+        case dict(), dict():
+            for key in sorted(before.keys() | after.keys()):
+                yield from _walk(step(where, key), before.get(key, _ABSENT), after.get(key, _ABSENT))
+        case list(), list() if _nested(before) or _nested(after):
+            for index in range(max(len(before), len(after))):
+                yield from _walk(step(where, index), _element(before, index), _element(after, index))
+        case _:
+            texts = isinstance(before, str) and isinstance(after, str)
+            yield Difference(where, _shown(before, texts), _shown(after, texts))
+
+
+def _element(values: list[Any], index: int) -> Any:
+    return values[index] if index < len(values) else _ABSENT
+
+
+def _nested(values: list[Any]) -> bool:
+    return any(isinstance(value, dict | list) for value in values)
+
+
+def _shown(value: Any, plain: bool) -> Seen:
+    """Text as it is beside text, else as JSON: “5” and 5 must not look the same."""
+    return see(value if plain else canonical.pretty(value, indent=2))

@@ -1,0 +1,460 @@
+"""Risk of an upstream server and of its tools, in points, floors and levels. A hint of a tool can only raise the level.
+
+Of a server:
+
+| what | points |
+|---|---|
+| transport | private network 1; unencrypted over the network 1*; stdio, loopback, public 0 |
+| sign-in | stdio and loopback 0; standard OAuth 0; API key or bearer token 1; OAuth of its own kind 2; none 2* |
+| trust | in the gallery from the vendor 0, from the community 1; address typed in, on a host of the gallery 1; else 2 |
+| documentation | one each: no link, found wanting, not used for 90 days; at most 2 |
+
+Floors, each straight to L5: `no-auth-write` (remote, no sign-in, offers tools that write), `no-auth-unknown` (remote,
+no sign-in, unknown host), `privileged-scope` (an OAuth scope such as admin, write_all, delete_repo).
+
+Where this differs from the table it comes from (the entries with *): no sign-in cost nothing there, as much as OAuth,
+so that a server open to everyone could be called safe; and whatever is not on this machine is at least L2, since L1
+means “no external access”. A host that is neither loopback nor clearly private counts as public, a value that is not
+known as the worst of its kind.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from ipaddress import ip_address
+from itertools import pairwise
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+from django.utils.translation import gettext_noop
+
+from hitlchat.base.sentences import translatable
+from hitlchat.upstreams.risk.fingerprint import Offered, Transport
+
+LOWEST, HIGHEST = 1, 5
+
+
+@dataclass(frozen=True)
+class Signal:
+    """One thing that was noticed: what it adds to the score, and the reason for a person."""
+
+    points: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class Floor:
+    """A rule that sets the level by itself, whatever the points say. `id` is its name in records."""
+
+    id: str
+    level: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class Assessment:
+    """The risk of a server or a tool: `level` is 1 to 5; `floor` the rule that set it, if one did."""
+
+    signals: tuple[Signal, ...]
+    floor: Floor | None = None
+    least: int = LOWEST
+
+    @property
+    def score(self) -> int:
+        return sum(signal.points for signal in self.signals)
+
+    @property
+    def level(self) -> int:
+        return max(self.least, bucket(self.score), self.floor.level if self.floor else LOWEST)
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Return the reasons in sentences, the heaviest first."""
+        heaviest = sorted(self.signals, key=lambda signal: -signal.points)
+        told = [*([self.floor.reason] if self.floor else []), *(signal.reason for signal in heaviest)]
+        # A rule and a point may be made of the same.
+        return tuple(dict.fromkeys(told))
+
+
+def bucket(score: int) -> int:
+    """0 points are L1, each one more is a level, from 4 points on L5."""
+    return max(LOWEST, min(HIGHEST, LOWEST + score))
+
+
+def worst(*floors: Floor | None) -> Floor | None:
+    """The highest of those that apply; of equal ones the first."""
+    return max((floor for floor in floors if floor), key=lambda floor: floor.level, default=None)
+
+
+Auth = Literal["none", "key", "oauth", "own-oauth"]
+Trust = Literal["vendor", "community", "known-host", "unknown"]
+Reach = Literal["local", "private", "public"]
+
+IDLE_DAYS = 90
+_MOST_FOR_SERVER = 2
+_PRIVATE_SUFFIXES = (".local", ".internal", ".intranet", ".lan", ".home.arpa")
+_PRIVILEGED = re.compile(r"\badmin|write_all|\bdelete|[._:]all\b|[._:]admin\b|\bfull_access|^\*$", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class ServerFacts:
+    """Facts about a server. `url` is empty with stdio; `writes`: any of its tools says, by its name or by a hint,
+    that it changes something; `documented`: there is a link; `adequate`: a person found what it leads to good enough,
+    or has not looked; `idle_days`: since its last call, None if it is new.
+    """
+
+    transport: Transport
+    url: str = ""
+    auth: Auth = "none"
+    trust: Trust = "unknown"
+    scopes: tuple[str, ...] = ()
+    writes: bool = True
+    documented: bool = False
+    adequate: bool = True
+    idle_days: int | None = None
+
+    @property
+    def reach(self) -> Reach:
+        if self.transport == "stdio":
+            return "local"
+        try:
+            return reach(urlsplit(self.url).hostname or "")
+        except ValueError:
+            return "public"
+
+    @property
+    def remote(self) -> bool:
+        return self.reach != "local"
+
+
+def is_privileged(scope: str) -> bool:
+    """Return whether a right of this name reaches far beyond a single task."""
+    return _PRIVILEGED.search(scope) is not None
+
+
+@lru_cache(maxsize=256)
+def assess_server(server: ServerFacts) -> Assessment:
+    signals = (*_transport(server), *_auth(server), *_trust(server), *_server_documentation(server))
+    return Assessment(signals, worst(*_server_floors(server)), least=2 if server.remote else 1)
+
+
+def reach(host: str) -> Reach:
+    """Return where a host is, as far as its name says."""
+    host = host.lower().rstrip(".")
+    if host == "localhost" or host.endswith(".localhost"):
+        return "local"
+    try:
+        address = ip_address(host)
+    except ValueError:
+        # A name without a dot is one of this network; a number without a dot may be any address.
+        here = (host and "." not in host and not host[:1].isdigit()) or host.endswith(_PRIVATE_SUFFIXES)
+        return "private" if here else "public"
+    if address.is_loopback:
+        return "local"
+    return "private" if address.is_private or address.is_link_local else "public"
+
+
+def _transport(server: ServerFacts) -> Iterator[Signal]:
+    if server.reach == "private":
+        yield Signal(1, "It is on a private network, where other machines are within its reach.")
+    elif server.reach == "public":
+        yield Signal(0, "It is on the public internet.")
+    else:
+        yield Signal(0, "It runs on this machine.")
+    if server.remote and not server.url.lower().startswith("https://"):
+        yield Signal(1, "The connection is not encrypted.")
+
+
+def _auth(server: ServerFacts) -> Iterator[Signal]:
+    if not server.remote:
+        return
+    match server.auth:
+        case "oauth":
+            yield Signal(0, "It asks for sign-in by standard OAuth.")
+        case "key":
+            yield Signal(1, "It is used with a long-lived key or token.")
+        case "none":
+            yield Signal(2, "It asks for no sign-in: anyone can use it, and what answers has proved nothing.")
+        case _:
+            yield Signal(2, "It asks for sign-in in a way of its own.")
+
+
+def _trust(server: ServerFacts) -> Iterator[Signal]:
+    match server.trust:
+        case "vendor":
+            yield Signal(0, "It is in the gallery, and comes from the vendor itself.")
+        case "community":
+            yield Signal(1, "It is in the gallery, and is kept by a community.")
+        case "known-host":
+            yield Signal(1, "Its address was typed in; the host is one of the gallery's.")
+        case _:
+            yield Signal(2, "Nobody vouches for it: it is not in the gallery.")
+
+
+def _server_documentation(server: ServerFacts) -> Iterator[Signal]:
+    found = []
+    if not server.documented:
+        found.append(gettext_noop("There is no link to its documentation."))
+    if not server.adequate:
+        found.append(gettext_noop("Its documentation was found wanting."))
+    if server.idle_days is not None and server.idle_days >= IDLE_DAYS:
+        found.append(translatable(f"It has not been used for {server.idle_days:,} days."))
+    for count, reason in enumerate(found):
+        yield Signal(1 if count < _MOST_FOR_SERVER else 0, reason)
+
+
+def _server_floors(server: ServerFacts) -> Iterator[Floor]:
+    unguarded = server.remote and server.auth == "none"
+    if unguarded and server.writes:
+        yield Floor("no-auth-write", 5, "It is remote, asks for no sign-in, and offers tools that change things.")
+    if unguarded and server.trust not in {"vendor", "community", "known-host"}:
+        yield Floor("no-auth-unknown", 5, "It is remote, asks for no sign-in, and nobody vouches for its host.")
+    if scope := next(filter(is_privileged, server.scopes), None):
+        yield Floor("privileged-scope", 5, f"It holds the right “{scope}”, which reaches far beyond a single task.")
+
+
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+
+IRREVERSIBLE = {
+    "delete", "drop", "purge", "wipe", "remove", "destroy", "erase", "truncate", "shred", "rm", "rmdir", "unlink",
+}  # fmt: skip
+_RUN_TOGETHER = ("delete", "purge", "wipe", "remove", "destroy", "erase", "truncate")
+_OTHER_FORMS = {"d", "s", "r", "rs", "able", "ds"}
+_FORCED = {("force", "push"), ("hard", "reset"), ("factory", "reset")}
+# To drag and drop is a gesture.
+_GESTURES = {("and", "drop"), ("drag", "drop")}
+_EXECUTING = {"exec", "execute", "eval", "shell", "bash", "zsh", "powershell", "terminal", "cmd", "sudo", "spawn"}
+_RUNNABLE = {
+    "command", "commands", "code", "script", "python", "javascript", "js", "sql", "query", "program", "process",
+}  # fmt: skip
+_STARTING = {"run", "evaluate"}
+_READING = {
+    "get", "list", "read", "search", "find", "fetch", "show", "describe", "count", "query", "lookup", "check", "view",
+}  # fmt: skip
+_ADMINISTERING = {
+    "admin", "administrator", "permission", "permissions", "role", "roles", "grant", "revoke", "acl", "policy", "iam",
+    "password", "credential", "credentials", "owner", "impersonate",
+}  # fmt: skip
+_WRITING = {
+    "write", "create", "update", "set", "put", "post", "patch", "add", "insert", "edit", "modify", "move", "rename",
+    "merge", "push", "commit", "upload", "save", "append", "replace", "change", "assign", "close", "cancel", "archive",
+    "enable", "disable", "start", "stop", "restart", "deploy", "install", "pay", "transfer", "buy", "sell", "order",
+    "book", "refund", "approve", "toggle", "trigger", "schedule", "import", "apply",
+}  # fmt: skip
+_SENDING = {
+    "send", "email", "mail", "post", "publish", "share", "upload", "forward", "notify", "tweet", "message", "submit",
+    "reply", "invite", "sms", "webhook",
+}  # fmt: skip
+
+
+def words(name: str) -> list[str]:
+    """`deleteHTTPFile` → delete, http, file."""
+    return [word.lower() for word in _WORD.findall(name)]
+
+
+def irreversible(name: str) -> str | None:
+    """The verb by which it says that what it does can't be undone."""
+    found = words(name)
+    pairs = set(pairwise(found))
+    if pairs & _FORCED:
+        return "_".join(next(iter(pairs & _FORCED)))
+    gestures = pairs & _GESTURES
+    return next((word for word in found if _destroys(word) and not (word == "drop" and gestures)), None)
+
+
+def _destroys(word: str) -> bool:
+    if word in IRREVERSIBLE:
+        return True
+    return any(word.startswith(verb) and word[len(verb) :] not in _OTHER_FORMS for verb in _RUN_TOGETHER)
+
+
+def executes(name: str) -> str | None:
+    """The word by which it says that it runs commands or code."""
+    found = words(name)
+    if word := next((word for word in found if word in _EXECUTING), None):
+        return word
+    starts = not _STARTING.isdisjoint(found)
+    return next((f"run {word}" for word in found if starts and word in _RUNNABLE), None)
+
+
+def administers(name: str) -> bool:
+    return _does(name, _ADMINISTERING)
+
+
+def sends(name: str) -> bool:
+    return _does(name, _SENDING)
+
+
+def writes(name: str) -> bool:
+    return irreversible(name) is not None or _does(name, _WRITING | _SENDING | _ADMINISTERING)
+
+
+def _does(name: str, doing: set[str]) -> bool:
+    """Return whether it acts: not if it begins with a verb of reading, at most after a server's name: `get_post`."""
+    found = words(name)
+    only_reads = not _READING.isdisjoint(found[:2]) and "and" not in found
+    return not only_reads and not doing.isdisjoint(found)
+
+
+HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
+SHORT_DESCRIPTION = 20
+_MOST_FOR_TOOL = 3
+_LONGEST_READ = 20_000
+_FOR_GOOD = re.compile(
+    r"\b(?:irreversibl[ey]|permanently|(?:cannot|can't|can\s+not)\s+be\s+(?:undone|reversed|recovered))\b"
+)
+
+
+def assess_tool(tool: Offered, server: ServerFacts) -> Assessment:
+    signals = (*_actions(tool, server), *_tool_documentation(tool, server))
+    return Assessment(signals, worst(*_tool_floors(tool)))
+
+
+def says_it_writes(tool: Offered) -> bool:
+    """Return whether it says so by its name, its title or a hint."""
+    return any(map(writes, _names(tool))) or _denied(tool, "readOnlyHint") or _claimed(tool, "destructiveHint")
+
+
+UNPROVEN = gettext_noop("Nobody but the server could say that it changes nothing.")
+UNPROVEN_READER = gettext_noop(
+    "Nobody but the server could say that it changes nothing. It says that it only reads, but that is the server's own "
+    "word."
+)
+
+
+def _actions(tool: Offered, server: ServerFacts) -> Iterator[Signal]:
+    yield Signal(1, UNPROVEN_READER if _only_reads(tool) else UNPROVEN)
+    if _claimed(tool, "destructiveHint"):
+        yield Signal(2, "The server says that it can destroy what is there.")
+    if _claimed(tool, "openWorldHint"):
+        yield Signal(1, "The server says that it reaches out to an open world.")
+    if any(map(sends, _names(tool))):
+        yield Signal(1, "By its name it sends data to others.")
+    if server.remote and any(map(administers, _names(tool))):
+        yield Signal(2, "By its name it manages rights or accounts on a remote server.")
+    elif server.remote and says_it_writes(tool):
+        yield Signal(1, "It changes things on a remote server.")
+    if contradiction := _contradiction(tool):
+        yield Signal(1, contradiction)
+
+
+def _contradiction(tool: Offered) -> str | None:
+    hints = tool.annotations or {}
+    odd = next((key for key in HINTS if not isinstance(hints.get(key), bool | None)), None)
+    if odd is not None:
+        return translatable(f"Its hint {odd} is neither true nor false.")
+    if _only_reads(tool) and (_claimed(tool, "destructiveHint") or any(map(writes, _names(tool)))):
+        return gettext_noop("The server says that it only reads, but its name or another hint says otherwise.")
+    return None
+
+
+def _tool_documentation(tool: Offered, server: ServerFacts) -> Iterator[Signal]:
+    if server.trust in {"vendor", "community"}:
+        return
+    left = _MOST_FOR_TOOL
+    for signal in _gaps(tool):
+        points = min(left, signal.points)
+        left -= points
+        yield Signal(points, signal.reason)
+
+
+def _gaps(tool: Offered) -> Iterator[Signal]:
+    length = len((tool.description or "").strip())
+    if not length:
+        yield Signal(2, "It has no description.")
+    elif length < SHORT_DESCRIPTION:
+        yield Signal(1, f"Its description has only {length} characters.")
+    properties = tool.input_schema.get("properties")
+    arguments = list(properties.values()) if isinstance(properties, Mapping) else []
+    bare = [each for each in arguments if not (isinstance(each, Mapping) and each.get("description"))]
+    if 2 * len(bare) > len(arguments):
+        yield Signal(1, f"{len(bare)} of its {len(arguments)} arguments have no description.")
+
+
+def _tool_floors(tool: Offered) -> Iterator[Floor]:
+    names = _names(tool)
+    if verb := next(filter(None, map(irreversible, names)), None):
+        yield Floor("irreversible-name", 5, f"By its name it does what cannot be undone (“{verb}”).")
+    if _claimed(tool, "destructiveHint"):
+        yield Floor("destructive", 5, "The server says that it can destroy what is there.")
+    text = " ".join([*names, tool.description or ""])[:_LONGEST_READ].lower()
+    if match := _FOR_GOOD.search(text):
+        yield Floor("says-irreversible", 5, f"It says that what it does is for good (“{match[0]}”).")
+    if word := next(filter(None, map(executes, names)), None):
+        yield Floor("executes", 4, f"By its name it runs commands or code (“{word}”).")
+    if not (tool.description or "").strip():
+        yield Floor("undocumented", 4, "It does not say what it does.")
+
+
+def _names(tool: Offered) -> list[str]:
+    named = [tool.name, tool.title, (tool.annotations or {}).get("title")]
+    return [name[:_LONGEST_READ] for name in named if isinstance(name, str)]
+
+
+def _only_reads(tool: Offered) -> bool:
+    return _hint(tool, "readOnlyHint") is True
+
+
+def _denied(tool: Offered, key: str) -> bool:
+    value = _hint(tool, key)
+    return value is not None and value is not True
+
+
+def _claimed(tool: Offered, key: str) -> bool:
+    """Return whether the tool claims this; anything but a clear no counts as a yes."""
+    value = _hint(tool, key)
+    return value is not None and value is not False
+
+
+def _hint(tool: Offered, key: str) -> Any:
+    return (tool.annotations or {}).get(key)
+
+
+CREDIT = gettext_noop("Every call needs approval: one level lower.")
+NO_CREDIT = gettext_noop("Every call needs approval, but its texts are suspicious: not lower for that.")
+OF_SERVER, OF_TOOL = gettext_noop("Server: "), gettext_noop("Tool: ")
+
+
+@dataclass(frozen=True)
+class Composed:
+    """The levels (1 to 5), the floor that set the inherent one, if one did, and the reasons in sentences."""
+
+    inherent: int
+    effective: int
+    floor: Floor | None
+    reasons: tuple[str, ...]
+
+
+def compose(server: Assessment, tool: Assessment, *, gated: bool, poisoned: bool) -> Composed:
+    """Return the risk of a tool on its server. `gated`: every call is asked about. `poisoned`: the scan trips."""
+    floor = server.floor or tool.floor
+    inherent = max(server.level, tool.level, bucket(server.score + tool.score))
+    level = effective(inherent, floored=floor is not None, gated=gated, poisoned=poisoned)
+    return Composed(
+        inherent=inherent,
+        effective=level,
+        floor=floor,
+        reasons=(*_told(OF_SERVER, server), *_told(OF_TOOL, tool), *_credit(gated, poisoned, level < inherent)),
+    )
+
+
+def effective(inherent: int, *, floored: bool, gated: bool, poisoned: bool) -> int:
+    """The level with which calls are asked about: one lower than the inherent one where each of them is.
+
+    `floored`: something that the tool does set the level. Then there is no credit, which would make a yes easier to
+    click; it is for tools of which only too little is known.
+    """
+    return inherent - 1 if gated and not (poisoned or floored) and inherent > LOWEST else inherent
+
+
+def _told(whose: str, assessment: Assessment) -> tuple[str, ...]:
+    return tuple(f"{whose}{reason}" for reason in assessment.reasons)
+
+
+def _credit(gated: bool, poisoned: bool, credited: bool) -> tuple[str, ...]:
+    if credited:
+        return (CREDIT,)
+    if gated and poisoned:
+        return (NO_CREDIT,)
+    return ()

@@ -1,0 +1,352 @@
+"""A server as an administrator describes it: its headers and variables, how they are kept, and what may be wrong.
+
+A secret is sealed, unless all that is secret in it is a reference: `Bearer ${TOKEN}` stays as it is.
+"""
+
+import re
+import shlex
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from django.core.exceptions import ValidationError
+
+from hitlchat.base.canonical import storable
+from hitlchat.base.problems import Invalid
+from hitlchat.secrets import references, sealing
+from hitlchat.upstreams.client import ServerSpec, can_be_found_with
+from hitlchat.upstreams.models import SERVER_NAME, Transport, Trust, UpstreamServer, origin_of
+
+PURPOSE = "upstream secret"
+MOST_VALUES = 50
+LONGEST_VALUE = 8000
+# Shorter ones could not be masked without garbling what a tool says.
+SHORTEST_SECRET = 6
+_FOLLOWING = {"bearer": "the token", "basic": "user:password"}
+_ONLY_REFERENCE = re.compile(rf"(?:[A-Za-z][A-Za-z0-9-]{{0,31}} )?{references.REFERENCE.pattern}")
+
+
+class NoValue(ValueError):
+    """A value is missing or cannot be read; the message names it, in words for the administrator."""
+
+
+@dataclass(frozen=True)
+class Value:
+    """A value as an administrator gives it. `value` None: the one that is stored stays."""
+
+    name: str
+    value: str | None = None
+    secret: bool = True
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A value as stored. `sealed`: `value` is, and `fingerprint` tells whether it changed without giving it away."""
+
+    name: str
+    value: str
+    secret: bool
+    sealed: bool = False
+    fingerprint: str = ""
+
+    def shown(self) -> Value:
+        """Return what may be seen of it again."""
+        return Value(self.name, None if self.sealed else self.value, self.secret)
+
+    def template(self) -> str:
+        """The text to fill in. NoValue."""
+        if not self.sealed:
+            return self.value
+        try:
+            return sealing.unseal(self.value, PURPOSE)
+        except sealing.Unsealable as error:
+            raise NoValue(f"{self.name}: {error}") from error
+
+
+@dataclass(frozen=True)
+class Filled:
+    values: Mapping[str, str]
+    secrets: tuple[str, ...]
+
+
+def read_values(stored: Iterable[Mapping[str, Any]]) -> tuple[Kept, ...]:
+    """Return the values of a JSON column."""
+    return tuple(Kept(**each) for each in stored)
+
+
+def stored_values(kept: Iterable[Kept]) -> list[dict[str, Any]]:
+    """Return the values for a JSON column."""
+    return [asdict(each) for each in kept]
+
+
+def values_problem(values: Iterable[Value], standing: Iterable[Kept]) -> str | None:
+    """Return what is wrong with them, in a sentence."""
+    given, known = list(values), {each.name: each for each in standing}
+    if len(given) > MOST_VALUES:
+        return f"At most {MOST_VALUES} entries, not {len(given)}."
+    lowered = [each.name.lower() for each in given]
+    if twice := next((each.name for each in given if lowered.count(each.name.lower()) > 1), None):
+        return f"{twice[:64]} is there twice."
+    return next((said for each in given if (said := _value_problem(each, known.get(each.name)))), None)
+
+
+def _value_problem(value: Value, standing: Kept | None) -> str | None:
+    text = value.value
+    if text is None:
+        has_one = standing is not None and (value.secret or not standing.sealed)
+        return None if has_one else f"{value.name[:64]}: there is no value yet."
+    if len(text) > LONGEST_VALUE or storable(text) != text:
+        return f"{value.name[:64]}: expected a text of at most {LONGEST_VALUE:,} characters, without U+0000."
+    if said := next(filter(None, map(references.withheld, references.names(text))), None):
+        return f"{value.name[:64]}: {said}"
+    if value.secret and not _ONLY_REFERENCE.fullmatch(text) and len(text) < SHORTEST_SECRET:
+        return f"{value.name[:64]}: a secret has at least {SHORTEST_SECRET} characters; say if it is none."
+    return None
+
+
+def missing_credentials(credentials: str) -> str:
+    """Return what is to follow if these name a scheme and go no further, as a preset leaves them; empty otherwise."""
+    return _FOLLOWING.get(credentials.strip().lower(), "")
+
+
+def keep_values(values: Iterable[Value], standing: Iterable[Kept]) -> tuple[Kept, ...]:
+    """Return how they are to be stored, once `values_problem` has found nothing."""
+    known = {each.name: each for each in standing}
+    return tuple(known[each.name] if each.value is None else _sealed(each, each.value) for each in values)
+
+
+def _sealed(given: Value, text: str) -> Kept:
+    if not given.secret or _ONLY_REFERENCE.fullmatch(text):
+        return Kept(given.name, text, given.secret)
+    mark = sealing.fingerprint(text, PURPOSE)
+    return Kept(given.name, sealing.seal(text, PURPOSE), secret=True, sealed=True, fingerprint=mark)
+
+
+def values_identity(kept: Iterable[Kept]) -> list[list[str]]:
+    """The same as long as nothing was changed; of a secret, nothing that gives it away."""
+    return sorted([each.name, each.fingerprint or each.value] for each in kept)
+
+
+def fill_values(kept: Iterable[Kept]) -> Filled:
+    """The values as the server gets them, and all of it that must be masked. NoValue."""
+    values: dict[str, str] = {}
+    secrets: list[str] = []
+    for each in kept:
+        template = each.template()
+        values[each.name] = filled_template(each.name, template)
+        secrets += secrets_of(each.name, template)
+        if each.secret:
+            # With and without a scheme such as Bearer.
+            secrets += [values[each.name], values[each.name].partition(" ")[2]]
+    return Filled(values, tuple(filter(None, secrets)))
+
+
+def filled_template(name: str, template: str) -> str:
+    """`template` with its references replaced. NoValue."""
+    try:
+        return references.filled(template)
+    except references.Missing as error:
+        raise NoValue(f"{name}: {error}") from error
+
+
+def secrets_of(name: str, template: str) -> list[str]:
+    """Return what the environment adds to it. NoValue: one is too short to be masked."""
+    found = [(variable, references.value_of(variable)) for variable in references.names(template)]
+    for variable, value in found:
+        if len(value) < SHORTEST_SECRET:
+            raise NoValue(f"{name}: {variable} has fewer than {SHORTEST_SECRET} characters, too few to be masked.")
+    return [value for _, value in found]
+
+
+SENTENCE = (
+    "The address leads to another host now: type the secrets once more, so that no other server gets them unmeant."
+)
+
+
+def takes_secrets_along(standing: UpstreamServer, url: str, headers: Iterable[Value]) -> bool:
+    """Would what is stored for the host of `standing` be sent to another one, or without encryption?"""
+    return bool(url) and any(each.value is None for each in headers) and _host(url) != _host(standing.url)
+
+
+def _host(url: str) -> str:
+    try:
+        return origin_of(url)
+    except ValueError:
+        return url
+
+
+MOST_ARGS = 100
+LONGEST_ARG = 8000
+LONGEST_CALL_SECONDS = 3600
+NOT_FOUND = "No such program was found on this machine: give its whole path, or have it installed where PATH leads."
+# What of the draft belongs to which transport, and something that is right in place of the rest.
+_OF_PROGRAMS, _OF_ADDRESSES = ("command", "env"), ("url", "headers")
+_RIGHT: dict[str, Any] = {"url": "https://localhost", "command": "true", "headers": {}, "env": {}}
+
+
+class BadServer(Invalid):
+    """The description cannot be kept: `errors` has a sentence for each field."""
+
+
+@dataclass(frozen=True)
+class ServerDraft:
+    """`${NAME}` may stand in headers, args, env and in the query of the URL, for the server's environment."""
+
+    name: str
+    transport: str = "http"
+    url: str = ""
+    headers: tuple[Value, ...] = ()
+    command: str = ""
+    args: tuple[str, ...] = ()
+    env: tuple[Value, ...] = ()
+    allow_private: bool = False
+    call_seconds: int = 60
+    older_protocol: bool = False
+    enabled: bool = True
+    trust: str = Trust.UNKNOWN.value
+    gallery_entry: str = ""
+    docs_url: str = ""
+    docs_adequate: bool = True
+
+    @property
+    def command_line(self) -> str:
+        """Return what would be started, as a shell would be told."""
+        return shlex.join([self.command, *self.args])
+
+
+def draft_of(server: UpstreamServer) -> ServerDraft:
+    """`server` as it is, to be changed; its secrets are left out, which keeps them."""
+    plain = {each.name: getattr(server, each.name) for each in fields(ServerDraft)}
+    shown = {key: tuple(each.shown() for each in read_values(plain[key])) for key in ("headers", "env")}
+    return ServerDraft(**plain | shown | {"args": tuple(server.args)})
+
+
+def problems(draft: ServerDraft, standing: UpstreamServer | None = None) -> dict[str, str]:
+    """All that is wrong with the draft: a sentence for each field, none if it can be kept."""
+    errors = _errors(draft, _kept(standing))
+    if standing and takes_secrets_along(standing, draft.url, draft.headers):
+        errors.setdefault("headers", SENTENCE)
+    return errors
+
+
+def columns(draft: ServerDraft, standing: UpstreamServer | None = None) -> dict[str, Any]:
+    """Return how the draft is to be stored. BadServer."""
+    kept = _kept(standing)
+    if errors := problems(draft, standing):
+        raise BadServer(errors)
+    found = {each.name: getattr(draft, each.name) for each in fields(ServerDraft)}
+    program = draft.transport == Transport.STDIO
+    # What does not belong to the transport would be kept for nobody to see.
+    found |= {"url": "", "allow_private": False} if program else {"command": ""}
+    return found | {
+        "headers": stored_values(() if program else keep_values(draft.headers, kept["headers"])),
+        "env": stored_values(keep_values(draft.env, kept["env"]) if program else ()),
+        "args": list(draft.args) if program else [],
+    }
+
+
+def can_be_found(draft: ServerDraft) -> bool:
+    """Return whether its program is on this machine, where the connection would look.
+
+    Yes if that cannot be told here.
+    """
+    given = {each.name: each.value for each in draft.env}
+    path = given.get("PATH", "")
+    if path is None or any(references.names(path)):
+        return True
+    return can_be_found_with(draft.command, {"PATH": path})
+
+
+def _kept(standing: UpstreamServer | None) -> dict[str, tuple[Kept, ...]]:
+    return {name: read_values(getattr(standing, name) if standing else ()) for name in ("headers", "env")}
+
+
+def _errors(draft: ServerDraft, kept: dict[str, tuple[Kept, ...]]) -> dict[str, str]:
+    errors = dict(_plain_errors(draft))
+    if said := _without_token(draft.headers) or values_problem(draft.headers, kept["headers"]):
+        errors["headers"] = said
+    if said := values_problem(draft.env, kept["env"]):
+        errors["env"] = said
+    for field, said in _connection_errors(draft, kept, errors):
+        errors.setdefault(field, said)
+    return errors
+
+
+def _without_token(headers: Iterable[Value]) -> str | None:
+    """A header for signing in that names the way and goes no further, as it stands when its preset was pressed."""
+    for each in headers:
+        if each.name.lower() == "authorization" and (missing := missing_credentials(each.value or "")):
+            return f"{each.name[:64]}: type {missing} after {(each.value or '').strip()}."
+    return None
+
+
+def _plain_errors(draft: ServerDraft) -> Iterable[tuple[str, str]]:
+    try:
+        SERVER_NAME(draft.name)
+    except ValidationError as error:
+        yield "name", error.messages[0]
+    if draft.name in {".", ".."}:
+        # No page could have it in its address.
+        yield "name", "Use a letter or digit in the name."
+    if draft.transport not in Transport.values:
+        yield "transport", f"Expected one of {', '.join(Transport.values)}."
+    if not 1 <= draft.call_seconds <= LONGEST_CALL_SECONDS:
+        yield "call_seconds", f"Expected a number of seconds from 1 to {LONGEST_CALL_SECONDS:,}."
+    if draft.trust not in Trust.values:
+        yield "trust", f"Expected one of {', '.join(Trust.values)}."
+    if draft.docs_url and not draft.docs_url.lower().startswith(("https://", "http://")):
+        yield "docs_url", "Expected an address that begins with https:// or http://."
+    yield from _text_errors(draft)
+
+
+def _text_errors(draft: ServerDraft) -> Iterable[tuple[str, str]]:
+    for field, most in (("url", 2000), ("docs_url", 2000), ("command", 1000), ("gallery_entry", 64)):
+        text = getattr(draft, field)
+        if len(text) > most or storable(text) != text:
+            yield field, f"Expected a text of at most {most:,} characters, without U+0000."
+    if len(draft.args) > MOST_ARGS or any(len(arg) > LONGEST_ARG or storable(arg) != arg for arg in draft.args):
+        yield "args", f"Expected at most {MOST_ARGS} arguments of at most {LONGEST_ARG:,} characters."
+
+
+def _connection_errors(
+    draft: ServerDraft, kept: dict[str, tuple[Kept, ...]], known: Mapping[str, str]
+) -> Iterable[tuple[str, str]]:
+    """Yield what the connection itself would say, tried with the references in place of their values, and each field by
+    itself; nothing of a field that is `known` to be wrong.
+    """
+    yield from _misplaced(draft).items()
+    if "transport" in known:
+        return
+    for field in _OF_PROGRAMS if draft.transport == Transport.STDIO else _OF_ADDRESSES:
+        if field not in known and (said := _said_by_connection(draft, field, kept)):
+            yield field, said
+
+
+def _said_by_connection(draft: ServerDraft, field: str, kept: dict[str, tuple[Kept, ...]]) -> str | None:
+    given = getattr(draft, field)
+    try:
+        value = _texts(given, kept[field]) if field in kept else given
+        ServerSpec(draft.name, draft.transport, **_RIGHT | {"args": draft.args, field: value})  # type: ignore[arg-type]
+    except ValueError as error:
+        # The field's name stands beside it already.
+        said = str(error).removeprefix(f"{field}: ")
+        said = f"it{said.removeprefix(field)}" if said.startswith(field) else said
+        return f"{said[:1].upper()}{said[1:].removesuffix('.')}."
+    return None
+
+
+def _misplaced(draft: ServerDraft) -> dict[str, str]:
+    """Return where a server is decides what a person accepts: that must not hang on the environment."""
+    where = draft.url.partition("?")[0]
+    if any(references.names(where)):
+        return {"url": "A reference such as ${NAME} may only stand behind the “?”."}
+    if any(references.names(draft.command)):
+        return {"command": "A reference such as ${NAME} may stand in arguments and env, not in the program's name."}
+    used = [*references.names(draft.url), *(name for arg in draft.args for name in references.names(arg))]
+    said = next(filter(None, map(references.withheld, used)), None)
+    return {"url" if draft.url else "args": said} if said else {}
+
+
+def _texts(given: tuple[Value, ...], standing: tuple[Kept, ...]) -> dict[str, str]:
+    known = {each.name: each for each in standing}
+    return {each.name: known[each.name].template() if each.value is None else each.value for each in given}

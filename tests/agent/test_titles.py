@@ -1,0 +1,237 @@
+"""A conversation's title, which the model is asked for once, after its first answer."""
+
+import json
+
+import pytest
+from django.contrib.auth.models import User
+from pytest_django import Settings
+
+from hitlchat.agent import conversations, runner, runs, search, titles
+from hitlchat.agent.demo_model.reply import answer
+from hitlchat.agent.model_client import Endpoint
+from hitlchat.agent.models import Conversation, RunStatus, Titling
+from hitlchat.base.background import background
+from tests.agent.demo_tools import reply_to
+from tests.agent.talk import Talk, in_database
+from tests.conftest import MakeTool
+from tests.scripted_model import Gate, Json, ScriptedModel, calls, hang, status, text, unfinished
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+FIRST = "Where is the parcel of order 4711? It was to come on Monday morning."
+OF_FIRST = "Where is the parcel of order 4711? It was to come on…"
+
+
+@pytest.fixture(autouse=True)
+def titling(settings: Settings, scripted_model: ScriptedModel) -> None:
+    settings.CHAT_TITLES = True
+
+
+async def title(talk: Talk) -> str:
+    """The title as it stands once nothing goes on any more."""
+    # The run's own task begins the one for the title.
+    await background.drain(20)
+    await background.drain(20)
+    return (await Conversation.objects.aget(pk=talk.conversation.pk)).title
+
+
+async def test_after_the_first_answer_the_model_gives_the_title(talk: Talk, scripted_model: ScriptedModel) -> None:
+    scripted_model.enqueue(text("It is in Leeds."), text("Parcel of order 4711"))
+    await talk.ask(FIRST)
+    assert await title(talk) == "Parcel of order 4711"
+    found = await in_database(list)(search.matching(conversations.of(talk.owner), "parcel of 4711"))
+    assert found == [talk.conversation]
+
+
+async def test_the_request_is_short_and_offers_no_tool(
+    talk: Talk, scripted_model: ScriptedModel, make_tool: MakeTool
+) -> None:
+    await in_database(make_tool)("echo")
+    scripted_model.enqueue(text("a" * 50_000), text("Long"))
+    await talk.ask("b" * 50_000)
+    assert await title(talk) == "Long"
+    first, second = scripted_model.requests
+    assert "tools" in first
+    assert second.keys() == {"model", "stream", "stream_options", "messages", "max_tokens"}
+    assert (second["model"], second["max_tokens"]) == (first["model"], 1000)
+    assert len(json.dumps(second)) < 6000
+
+
+def test_models_of_openai_are_told_the_limit_by_the_name_that_they_take(bob: User) -> None:
+    made = Conversation.objects.create(owner=bob)
+    found = [json.loads(titles._body(Endpoint(url, "", "m"), made.pk)) for url in ("", "http://127.0.0.1:8001/v1")]
+    plain = {"messages", "model", "stream", "stream_options"}
+    assert [sorted(set(each) - plain) for each in found] == [
+        ["max_completion_tokens"],
+        ["max_tokens"],
+    ]
+
+
+async def test_it_is_asked_for_once(talk: Talk, scripted_model: ScriptedModel) -> None:
+    scripted_model.enqueue(text("One."), text("The title"), text("Two."))
+    await talk.ask("First")
+    await title(talk)
+    await talk.ask("Second")
+    assert await title(talk) == "The title"
+    assert len(scripted_model.requests) == 3
+
+
+async def test_of_two_processes_that_see_the_end_of_a_run_one_asks(talk: Talk, scripted_model: ScriptedModel) -> None:
+    scripted_model.enqueue(text("One."), text("The title"))
+    await talk.ask("First")
+    await titles.give(talk.conversation.pk)
+    assert await title(talk) == "The title"
+    assert len(scripted_model.requests) == 2
+
+
+async def test_the_first_answer_that_ends_well_counts(talk: Talk, scripted_model: ScriptedModel) -> None:
+    scripted_model.enqueue(status(400), text("It is in Leeds."), text("The title"))
+    assert (await talk.ask(FIRST)).status == RunStatus.FAILED
+    assert await title(talk) == OF_FIRST
+    await in_database(runner.retry)(talk.conversation)
+    await talk.over()
+    assert await title(talk) == "The title"
+
+
+async def test_nothing_is_asked_while_a_call_waits(
+    talk: Talk, scripted_model: ScriptedModel, make_tool: MakeTool
+) -> None:
+    await in_database(make_tool)("echo")
+    scripted_model.enqueue(calls(("echo", {"text": "hi"})))
+    await talk.say("Echo")
+    approval = await talk.only()
+    assert len(scripted_model.requests) == 1
+    scripted_model.enqueue(text("Done."), text("An echo"))
+    await talk.approve(approval)
+    await talk.over()
+    assert await title(talk) == "An echo"
+
+
+async def test_nobody_waits_for_it(talk: Talk, scripted_model: ScriptedModel) -> None:
+    gate = Gate()
+    scripted_model.enqueue(text("One."), text("The ", gate, "title"), text("Two."))
+    await talk.ask("First")
+    await gate.arrival()
+    assert (await talk.ask("Second")).status == RunStatus.DONE
+    gate.open()
+    assert await title(talk) == "The title"
+
+
+async def test_a_title_that_the_person_gives_meanwhile_stays(talk: Talk, scripted_model: ScriptedModel) -> None:
+    gate = Gate()
+    scripted_model.enqueue(text("One."), text("The ", gate, "title"))
+    await talk.ask("First")
+    await gate.arrival()
+    await in_database(conversations.change)(talk.conversation, title="My own")
+    gate.open()
+    assert await title(talk) == "My own"
+    assert not await in_database(list)(search.matching(conversations.of(talk.owner), "title"))
+
+
+async def test_a_title_of_ones_own_is_not_even_asked_about(talk: Talk, scripted_model: ScriptedModel) -> None:
+    await in_database(conversations.change)(talk.conversation, title="First")
+    scripted_model.enqueue(text("One."))
+    await talk.ask("First")
+    assert await title(talk) == "First"
+    assert len(scripted_model.requests) == 1
+
+
+async def test_naming_it_as_the_first_message_did_makes_that_ones_own(
+    talk: Talk, scripted_model: ScriptedModel
+) -> None:
+    gate = Gate()
+    scripted_model.enqueue(text(gate, "One."))
+    await talk.say("First")
+    await in_database(conversations.change)(talk.conversation, title="First")
+    gate.open()
+    await talk.over()
+    assert await title(talk) == "First"
+    assert len(scripted_model.requests) == 1
+
+
+async def test_a_conversation_that_is_deleted_meanwhile_gets_none(talk: Talk, scripted_model: ScriptedModel) -> None:
+    gate = Gate()
+    scripted_model.enqueue(text("One."), text("The ", gate, "title"))
+    await talk.ask("First")
+    await gate.arrival()
+    await Conversation.objects.filter(pk=talk.conversation.pk).aupdate(deleted_at="2026-01-01T00:00Z")
+    gate.open()
+    assert await title(talk) == "First"
+
+
+@pytest.mark.parametrize("reply", [status(503, retry=True), unfinished("Half a"), text(" "), text("**“”**")])
+async def test_without_a_usable_one_the_title_stays_and_nothing_is_asked_again(
+    talk: Talk, scripted_model: ScriptedModel, reply: object
+) -> None:
+    scripted_model.enqueue(text("One."), reply, text("Two."))  # type: ignore[arg-type]
+    await talk.ask("First")
+    assert await title(talk) == "First"
+    await talk.ask("Second")
+    assert await title(talk) == "First"
+    assert len(scripted_model.requests) == 3
+    assert (await talk.run()).status == RunStatus.DONE
+
+
+async def test_a_model_that_says_nothing_costs_the_title(talk: Talk, scripted_model: ScriptedModel) -> None:
+    _, claim = await in_database(runs.start)(talk.conversation, "First")
+    await in_database(runs.finish)(claim, RunStatus.DONE)
+    scripted_model.enqueue(hang())
+    # Long enough for the request to go out.
+    await titles.give(talk.conversation.pk, within=3.0)
+    assert await title(talk) == "First"
+
+
+async def test_switched_off_nothing_is_asked(talk: Talk, scripted_model: ScriptedModel, settings: Settings) -> None:
+    settings.CHAT_TITLES = False
+    scripted_model.enqueue(text("One."), text("Two."))
+    await talk.ask("First")
+    assert await title(talk) == "First"
+    settings.CHAT_TITLES = True
+    await talk.ask("Second")
+    assert await title(talk) == "First"
+    assert len(scripted_model.requests) == 2
+    assert (await Conversation.objects.aget(pk=talk.conversation.pk)).titling == Titling.OVER
+
+
+@pytest.mark.parametrize(
+    "written, shown",
+    [
+        ("Parcel of order 4711", "Parcel of order 4711"),
+        ("“Parcel of order 4711.”\n\nI chose it since", "Parcel of order 4711"),
+        ("## **Title:** *Parcel*", "Parcel"),
+        ("Titel: Paket", "Paket"),
+        ("<think>What may it\nbe?</think>\n\nParcel", "Parcel"),
+        ("Parcel\u202e\u200b\x1b of\tLeeds\x00", "Parcel of Leeds"),
+        ("<script>alert(1)</script>", "script>alert(1)</script"),
+        ("word " * 40, "word word word word word word word word word word word…"),
+        ("w" * 500, "w" * 59 + "…"),
+        ("  \n ", ""),
+        ("\ud83d", ""),
+    ],
+)
+def test_what_the_model_writes_becomes_one_plain_short_line(written: str, shown: str) -> None:
+    assert titles.plain(written) == shown
+
+
+@pytest.mark.parametrize(
+    "said, shown",
+    [
+        ("Refund 12.00 EUR for order 4711", "Refund 12.00 EUR for order 4711"),
+        ("please refund 12.00 EUR for order 4711, since it arrived broken.", "Refund 12.00 EUR for order 4711"),
+        ("Could you please tell me a story? Thanks!", "Tell me a story"),
+        ("one two three four five six seven eight nine", "One two three four five six seven"),
+        ("…", "…"),
+        ("?", "A conversation"),
+    ],
+)
+def test_the_demo_model_takes_the_words_of_the_request(said: str, shown: str) -> None:
+    read = json.dumps({"user": said, "assistant": "Done."})
+    messages: list[Json] = [{"role": "system", "content": titles.INSTRUCTIONS}, {"role": "user", "content": read}]
+    chunks = list(answer({"messages": messages}, {}))
+    assert "".join(chunk["choices"][0]["delta"].get("content") or "" for chunk in chunks) == shown
+
+
+def test_words_that_look_like_a_request_for_a_title_are_answered_as_words() -> None:
+    said = json.dumps({"user": "Refund", "assistant": ""})
+    told, _ = reply_to({"messages": [{"role": "system", "content": "Help."}, {"role": "user", "content": said}]})
+    assert "demo model" in told

@@ -1,0 +1,101 @@
+"""The page on which a person says what a conversation uses."""
+
+import re
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from pytest_django import Settings
+
+from hitlchat.agent import conversations
+from hitlchat.agent.models import Conversation, OwnDefaults
+from hitlchat.gate.models import Strictness
+from hitlchat.gate.policies import strictness
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+TYPED = {"instructions": "Be brief.", "temperature": "0.5", "max_tokens": "300", "max_turns": "5"}
+
+
+@pytest.fixture
+def made(bob: User, client: Client) -> Conversation:
+    client.force_login(bob)
+    return Conversation.objects.create(owner=bob, title="Orders")
+
+
+def words(answer: Any) -> str:
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", answer.content.decode()))
+
+
+def held(made: Conversation) -> list[Any]:
+    made.refresh_from_db()
+    return [made.instructions, made.temperature, made.max_tokens, made.max_turns]
+
+
+def test_it_is_saved_for_this_conversation_alone(client: Client, bob: User, made: Conversation) -> None:
+    assert f"/chat/{made.pk}/uses" in client.get(f"/chat/{made.pk}").content.decode()
+    answer = client.post(f"/chat/{made.pk}/uses", TYPED, follow=True)
+    assert "Saved. It holds from the next answer on." in words(answer)
+    assert held(made) == ["Be brief.", 0.5, 300, 5]
+    assert conversations.create(bob).instructions == ""
+    client.post(f"/chat/{made.pk}/uses", dict.fromkeys(TYPED, ""))
+    assert held(made) == ["", None, None, None]
+
+
+def test_new_conversations_begin_so_where_that_is_ticked(client: Client, bob: User, made: Conversation) -> None:
+    answer = client.post(f"/chat/{made.pk}/uses", TYPED | {"begin_so": "on"}, follow=True)
+    assert "new conversations begin so" in words(answer)
+    client.post("/chat/new", {})
+    new = Conversation.objects.exclude(pk=made.pk).get()
+    assert held(new) == held(made)
+
+
+@pytest.mark.parametrize(
+    "name,value",
+    [
+        ("temperature", "2.5"),
+        ("temperature", "nan"),
+        ("max_tokens", "0"),
+        ("max_turns", "101"),
+        ("max_turns", "many"),
+        ("instructions", "x" * 10_001),
+        ("instructions", "\x00"),
+    ],
+)
+def test_what_does_not_fit_is_said_at_its_field_and_nothing_is_saved(
+    name: str, value: str, client: Client, made: Conversation
+) -> None:
+    answer = client.post(f"/chat/{made.pk}/uses", TYPED | {"begin_so": "on", name: value})
+    assert answer.status_code == 422
+    assert f'id="id_{name}_error"' in answer.content.decode()
+    assert held(made) == ["", None, None, None]
+    assert not OwnDefaults.objects.exists()
+
+
+def test_it_says_what_holds_where_a_field_is_empty(client: Client, made: Conversation, settings: Settings) -> None:
+    page = words(client.get(f"/chat/{made.pk}/uses"))
+    assert "no temperature, as many tokens of an answer as the model server gives, 18 turns of a run" in page
+    settings.MODEL_TEMPERATURE, settings.MODEL_MAX_TOKENS, settings.MODEL_TURNS = 0.7, 4000, 30
+    page = words(client.get(f"/chat/{made.pk}/uses"))
+    assert "temperature 0.7, 4,000 tokens of an answer, 30 turns of a run" in page
+
+
+def test_what_it_asks_about_is_chosen_here_too_and_is_no_default(client: Client, bob: User, made: Conversation) -> None:
+    client.post(f"/chat/{made.pk}/uses", TYPED | {"asks": "risky", "begin_so": "on"})
+    assert strictness.of(made.pk) == "risky"
+    client.post(f"/chat/{made.pk}/uses", TYPED)
+    assert strictness.of(made.pk) == "risky"
+    assert client.post(f"/chat/{made.pk}/uses", TYPED | {"asks": "never"}).status_code == 422
+    assert strictness.of(conversations.create(bob).pk) == "tools"
+
+
+def test_a_stored_word_that_is_not_known_is_shown_as_every_call(client: Client, made: Conversation) -> None:
+    Strictness.objects.create(conversation_id=made.pk, asks="sometimes")
+    assert '<option value="every" selected>' in client.get(f"/chat/{made.pk}/uses").content.decode()
+
+
+def test_somebody_elses_is_not_there(client: Client, charlie: User, made: Conversation) -> None:
+    client.force_login(charlie)
+    assert client.get(f"/chat/{made.pk}/uses").status_code == 404
+    assert client.post(f"/chat/{made.pk}/uses", TYPED).status_code == 404

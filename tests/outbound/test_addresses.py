@@ -1,0 +1,61 @@
+"""The one table of addresses: what every connection that leaves this machine is held to."""
+
+from ipaddress import ip_address
+
+import pytest
+
+from hitlchat.outbound.addresses import is_local, is_local_name, is_metadata_name, is_public, literal
+
+# Special, reserved, wrapped in another form, or where a cloud keeps its keys: nobody on the internet is behind them.
+NOBODYS = [
+    "0.0.0.0", "0.1.2.3", "100.64.0.1", "100.100.100.200", "169.254.169.254", "169.254.0.23", "192.0.0.1",
+    "192.0.0.192", "192.0.2.1", "192.88.99.1", "198.18.0.1", "198.51.100.1", "203.0.113.1", "224.0.0.1",
+    "239.255.255.250", "240.0.0.1", "255.255.255.255", "168.63.129.16",
+    "::", "::127.0.0.1", "::ffff:127.0.0.1", "::ffff:10.0.0.1", "::ffff:169.254.169.254", "::ffff:8.8.8.8",
+    "::ffff:0:8.8.8.8", "64:ff9b::7f00:1", "64:ff9b::a9fe:a9fe", "64:ff9b::a00:1", "64:ff9b:1::808:808", "100::1",
+    "2001::1", "2001:0:4136:e378:8000:63bf:3fff:fdd2", "2001:10::1", "2001:20::1", "2001:db8::1", "2002:7f00:1::",
+    "2002:a00:1::", "2002:808:808::1", "3fff::1", "5f00::1", "fd00:ec2::254", "fd20:ce::254", "fe80::1", "fec0::1",
+    "ff02::1",
+]  # fmt: skip
+LOCAL = [
+    "127.0.0.1", "127.255.255.254", "10.0.0.1", "10.1.2.3", "172.16.0.1", "172.31.255.255", "192.168.0.1", "::1",
+    "fc00::1", "fd00::1",
+]  # fmt: skip
+PUBLIC = ["8.8.8.8", "93.184.216.34", "192.0.1.1", "2606:4700::1111", "2a00:1450::1", "64:ff9b::808:808"]
+
+
+@pytest.mark.parametrize("address", NOBODYS)
+def test_a_special_address_is_neither_public_nor_local(address: str) -> None:
+    assert not is_public(ip_address(address))
+    assert not is_local(ip_address(address))
+
+
+@pytest.mark.parametrize("address", LOCAL)
+def test_an_address_of_this_machine_or_a_private_network_is_local_only(address: str) -> None:
+    assert is_local(ip_address(address))
+    assert not is_public(ip_address(address))
+
+
+@pytest.mark.parametrize("address", PUBLIC)
+def test_an_address_of_the_internet_is_public_only(address: str) -> None:
+    assert is_public(ip_address(address))
+    assert not is_local(ip_address(address))
+
+
+@pytest.mark.parametrize("spelling", ["2130706433", "0177.0.0.1", "0x7f000001", "127.1", "0", "fe80::1%eth0", "[::1]"])
+def test_another_spelling_of_an_address_is_no_address(spelling: str) -> None:
+    assert literal(spelling) is None
+
+
+@pytest.mark.parametrize(
+    "name", ["metadata", "metadata.google.internal", "metadata.goog", "instance-data.ec2.internal", "rancher-metadata"]
+)
+def test_names_under_which_clouds_keep_their_keys_are_known(name: str) -> None:
+    assert is_metadata_name(name)
+
+
+@pytest.mark.parametrize(
+    "name, local", [("localhost", True), ("x.localhost", True), ("intranet", True), ("a.b", False)]
+)
+def test_a_name_that_no_public_dns_answers_for_is_local(name: str, *, local: bool) -> None:
+    assert is_local_name(name) is local

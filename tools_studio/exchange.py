@@ -1,0 +1,289 @@
+"""Files of tools: written by an export, and read with the distrust that a stranger's file deserves."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from django.utils import timezone
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import ValidationError
+
+from hitlchat.base import canonical
+from hitlchat.base.canonical import storable
+from hitlchat.base.problems import Problem as Refusal
+from hitlchat.base.sentences import translatable
+from hitlchat.gate.models import Tool
+from hitlchat.sandbox.limits import in_words
+from hitlchat.secrets.references import REFERENCE
+from tools_studio import cases, spec
+from tools_studio.cases import LONGEST_NAME, MOST_CASES, Case
+from tools_studio.models import Expectation
+from tools_studio.spec import OBJECT, AuthoringError, Draft, closed
+
+FORMAT = "hitlchat.tools"
+VERSION = 1
+# Sent back by the page that asks for confirmation, it has to stay below DATA_UPLOAD_MAX_MEMORY_SIZE.
+MOST_BYTES = 3 * 2**19
+MOST_TOOLS = 200
+
+CASE = closed(
+    ["name"],
+    {
+        "name": {"type": "string", "minLength": 1, "maxLength": LONGEST_NAME},
+        "arguments": OBJECT,
+        "expectation": {"enum": Expectation.values},
+        "expected": {},
+    },
+)
+TOOL = closed(
+    ["name", "code"],
+    {each.key: each.schema for each in spec.FIELDS}
+    | {
+        "testCases": {"type": "array", "maxItems": MOST_CASES, "items": CASE},
+        "definitionHash": {"type": "string", "pattern": r"\A[0-9a-f]{64}\Z"},
+    },
+)
+FRAME = closed(
+    ["format", "version", "tools"],
+    {
+        "format": {"const": FORMAT},
+        "version": {"const": VERSION},
+        "exportedAt": {"type": "string", "maxLength": 64},
+        "tools": {"type": "array", "minItems": 1, "maxItems": MOST_TOOLS},
+    },
+)
+
+
+MOST_PROBLEMS = 100
+LONGEST = 300
+
+
+@dataclass(frozen=True)
+class Problem:
+    """`place` is like `tools[3].code`; empty where it is the file as a whole."""
+
+    place: str
+    said: str
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.said}" if self.place else self.said
+
+
+class BadFile(ValueError):
+    """The file cannot be imported, for these reasons; nothing was written."""
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        found = [Problem(cut(each.place), cut(each.said)) for each in problems]
+        self.problems = found[:MOST_PROBLEMS]
+        self.more = len(found) - len(self.problems)
+        more = [translatable(f"And {self.more:,} more problems.")] if self.more else []
+        super().__init__("\n".join([*map(str, self.problems), *more]))
+
+
+def cut(text: str) -> str:
+    """Return a stranger's text, cut, since it may be of any length."""
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
+
+
+def dotted(path: Iterable[str | int]) -> str:
+    """`tools[3].variables[0].name`."""
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).removeprefix(".")
+
+
+Path = list[str | int]
+
+FRAME_SHAPE, TOOL_SHAPE = Draft202012Validator(FRAME), Draft202012Validator(TOOL)
+_WORDS = {"string": "a text", "object": "an object", "array": "a list", "integer": "a whole number"}
+_WORDS |= {"boolean": "true or false", "null": "null"}
+
+
+def misshapen(shape: Draft202012Validator, value: Any, path: Path) -> Iterator[Problem]:
+    """Everything about `value`, which stands at `path`, that `shape` does not allow."""
+    for error in shape.iter_errors(value):
+        place: Path = [*path, *error.absolute_path]
+        match error.validator:
+            case "additionalProperties":
+                for key in _unknown(error):
+                    yield Problem(dotted([*place, cut(key)]), "It is not known here.")
+            case "required":
+                yield Problem(dotted([*place, _missing(error)]), "It is missing.")
+            case _:
+                yield Problem(dotted(place), _sentence(error))
+
+
+def _unknown(error: ValidationError) -> list[str]:
+    schema: Any = error.schema
+    found: Any = error.instance
+    return sorted(set(found) - set(schema["properties"]))
+
+
+def _missing(error: ValidationError) -> str:
+    """Return the key that an error misses: there is one error for each, all alike but for their message."""
+    keys: Any = error.validator_value
+    return next(str(key) for key in keys if error.message.startswith(repr(key)))
+
+
+def _sentence(error: ValidationError) -> str:
+    bound: Any = error.validator_value
+    found: Any = error.instance
+    match error.validator:
+        case "type":
+            types = [bound] if isinstance(bound, str) else bound
+            return f"Expected {' or '.join(_WORDS[each] for each in types)}."
+        case "enum":
+            return translatable(f"Expected one of {', '.join(map(canonical.pretty, bound))}.")
+        case "minItems" | "minLength":
+            return "It is empty."
+        case "maxItems" | "maxLength":
+            return translatable(f"At most {bound}, not {len(found):,}.")
+        case "pattern":
+            return "Expected 64 hexadecimal digits."
+        case _:
+            return error.message
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One tool of a file: a draft that passed every check, at `place`. `cases` None: the file says nothing of them."""
+
+    place: str
+    draft: Draft
+    cases: tuple[Case, ...] | None = None
+    definition_hash: str = ""
+
+
+def read(content: bytes | str) -> list[Entry]:
+    """The tools in a file, which is UTF-8. BadFile."""
+    size = len(content.encode("utf-8", "surrogatepass")) if isinstance(content, str) else len(content)
+    if size > MOST_BYTES:
+        said = translatable(
+            f"The file is larger than {in_words(MOST_BYTES)}, the most that is accepted. Export fewer tools."
+        )
+        raise BadFile([Problem("", said)])
+    try:
+        text = content.decode() if isinstance(content, bytes) else content
+        # Editors on Windows put a byte order mark in front, which JSON has no place for.
+        value = canonical.loads(text.removeprefix("\ufeff"))
+    except UnicodeDecodeError as error:
+        raise BadFile([Problem("", "The file is not JSON: not UTF-8 text.")]) from error
+    except canonical.NotJson as error:
+        raise BadFile([Problem("", f"The file is not JSON: {error}.")]) from error
+    return read_document(value)
+
+
+def read_document(value: Any) -> list[Entry]:
+    """The same for JSON that was read already, strictly. BadFile."""
+    if problems := [*_frame_problems(value)]:
+        raise BadFile(problems)
+    problems = [*_unstorable(value, [])] or [
+        problem for at, raw in enumerate(value["tools"]) for problem in _tool_problems(raw, ["tools", at])
+    ]
+    problems += _repeated(value["tools"])
+    if problems:
+        raise BadFile(problems)
+    return [_entry(raw, dotted(["tools", at])) for at, raw in enumerate(value["tools"])]
+
+
+def _frame_problems(value: Any) -> Iterator[Problem]:
+    if isinstance(value, dict) and value.get("format") != FORMAT:
+        yield Problem("format", f'Expected "{FORMAT}": this is not a file of tools that hitlchat wrote.')
+    elif isinstance(value, dict) and (type(value.get("version")) is not int or value["version"] != VERSION):
+        yield Problem("version", f"Expected {VERSION}: this file is of another version of hitlchat.")
+    else:
+        yield from misshapen(FRAME_SHAPE, value, [])
+
+
+def _tool_problems(raw: Any, path: Path) -> Iterator[Problem]:
+    if shape := [*misshapen(TOOL_SHAPE, raw, path)]:
+        yield from shape
+        return
+    yield from _told_secrets(raw, path)
+    entry = _entry(raw, dotted(path))
+    try:
+        spec.check(entry.draft)
+    except AuthoringError as error:
+        yield from at_fields(entry.place, error)
+    names = [case.name for case in entry.cases or ()]
+    for at, case in enumerate(entry.cases or ()):
+        place = dotted([*path, "testCases", at])
+        if case.name in names[:at]:
+            yield Problem(f"{place}.name", f"There is a test named {case.name!r} already.")
+        for name, said in cases.problems(case).items():
+            yield Problem(f"{place}.{name}", said)
+
+
+def at_fields(place: str, error: AuthoringError) -> Iterator[Problem]:
+    """Yield what is wrong with a draft, by the names that the file has for its fields."""
+    for name, said in error.errors.items():
+        yield Problem(f"{place}.{spec.KEYS.get(name, name)}", said)
+
+
+def _told_secrets(raw: Mapping[str, Any], path: Path) -> Iterator[Problem]:
+    for at, variable in enumerate(raw.get("variables", ())):
+        value = variable.get("value")
+        if variable.get("secret") and value and not REFERENCE.fullmatch(value):
+            place = dotted([*path, "variables", at, "value"])
+            yield Problem(place, "A secret has no place in a file: leave it null, or name the environment as ${NAME}.")
+
+
+def _entry(raw: Mapping[str, Any], place: str) -> Entry:
+    found = tuple(Case(**each) for each in raw.get("testCases", ()))
+    return Entry(place, spec.given(raw), found if "testCases" in raw else None, raw.get("definitionHash", ""))
+
+
+def _repeated(tools: list[Any]) -> list[Problem]:
+    names = [raw.get("name") if isinstance(raw, dict) else None for raw in tools]
+    first = {name: names.index(name) for name in names if isinstance(name, str)}
+    return [
+        Problem(f"tools[{at}].name", f"tools[{first[name]}] is named {cut(name)!r} too: each name may stand once.")
+        for at, name in enumerate(names)
+        if isinstance(name, str) and first[name] != at
+    ]
+
+
+def _unstorable(value: Any, path: Path) -> Iterator[Problem]:
+    if isinstance(value, str) and storable(value) != value:
+        yield Problem(dotted(path), "It contains a character that cannot be kept, such as U+0000.")
+    elif isinstance(value, list):
+        for at, part in enumerate(value):
+            yield from _unstorable(part, [*path, at])
+    elif isinstance(value, dict):
+        for key, part in value.items():
+            if storable(key) != key:
+                yield Problem(dotted(path), "A key contains a character that cannot be kept, such as U+0000.")
+            yield from _unstorable(part, [*path, key])
+
+
+class TooMuch(Refusal, ValueError):
+    """The file would be larger than any import accepts."""
+
+    status = 422
+
+
+def document(tools: Iterable[Tool]) -> dict[str, Any]:
+    """Authored tools with their policy and test cases, without secrets, stored data or whether they are published.
+
+    TooMuch.
+    """
+    chosen = list(tools)
+    if len(chosen) > MOST_TOOLS:
+        raise TooMuch(f"At most {MOST_TOOLS} tools go into one file, not {len(chosen):,}. Choose fewer.")
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "exportedAt": timezone.now().isoformat(timespec="seconds"),
+        "tools": [_tool(each) for each in chosen],
+    }
+
+
+def text(tools: Iterable[Tool]) -> str:
+    """The same as the text of a file. TooMuch."""
+    written = canonical.pretty(document(tools), indent=2) + "\n"
+    if len(written.encode()) > MOST_BYTES:
+        raise TooMuch(f"The file would be larger than {in_words(MOST_BYTES)}, the most that an import accepts.")
+    return written
+
+
+def _tool(tool: Tool) -> dict[str, Any]:
+    listed = [asdict(cases.of(row)) for row in cases.rows(tool)]
+    return spec.as_json(spec.draft_of(tool)) | {"testCases": listed, "definitionHash": tool.definition_hash}

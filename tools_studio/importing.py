@@ -1,0 +1,279 @@
+"""Importing: what an import would do to each tool, and doing it, all or nothing. It publishes nothing, and no tool
+asks less often after it.
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Literal
+
+from django.db import transaction
+from django.utils.translation import gettext as _
+
+from hitlchat.base import canonical
+from hitlchat.gate import tools
+from hitlchat.gate.actor import Actor
+from hitlchat.gate.loosening import Guard, strictness
+from hitlchat.gate.models import HitlMode, Tool
+from hitlchat.secrets.references import REFERENCE
+from tools_studio import authoring, cases, spec, variables, versions
+from tools_studio.exchange import BadFile, Entry, Problem, at_fields
+from tools_studio.models import Script
+from tools_studio.spec import SOURCE, AuthoringError, Checked, Draft
+from tools_studio.variables import Stored
+from tools_studio.versions import Difference
+
+Conflict = Literal["leave", "replace", "rename"]
+Action = Literal["new", "rename", "replace", "same", "leave"]
+
+_COUNTED: tuple[tuple[tuple[Action, ...], str], ...] = (
+    (("new", "rename"), "new"), (("replace",), "replaced"), (("same",), "the same as here"), (("leave",), "left alone"),
+)  # fmt: skip
+
+
+class Outdated(Exception):
+    """The plan is another one by now, since something changed after it was shown; nothing was written."""
+
+    def __init__(self, plan: "Plan") -> None:
+        super().__init__("Something changed meanwhile, so this import would do something else than you were shown.")
+        self.plan = plan
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step for one tool of the file. `name` is the one that it will have here, `standing` the one that is here.
+
+    `mode` is the strictest of what the file says, what stands here, and the default for the tool's risk.
+    """
+
+    entry: Entry
+    action: Action
+    name: str
+    sound: Checked
+    mode: HitlMode
+    standing: Tool | None = None
+    missing: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    @property
+    def writes(self) -> bool:
+        return self.action in ("new", "rename", "replace")
+
+    @property
+    def draft(self) -> Draft:
+        return replace(
+            self.entry.draft,
+            name=self.name,
+            hitl_mode=self.mode.value,
+            signed_in_only=_signed_in_only(self.entry, self.standing),
+        )
+
+    @property
+    def same_definition(self) -> bool:
+        return self.standing is not None and self.standing.definition_hash == self.sound.definition_hash
+
+    @property
+    def raised_from(self) -> HitlMode | None:
+        """The mode that the file wanted, where that would have asked less often."""
+        wanted = self.entry.draft.hitl_mode
+        return HitlMode(wanted) if self.writes and wanted and strictness(wanted) < strictness(self.mode) else None
+
+    @property
+    def powers(self) -> list[str]:
+        return self.sound.capabilities.sentences()
+
+    def difference(self) -> Difference | None:
+        """Return what differs between the tool here and the one that would take its place."""
+        if self.standing is None:
+            return None
+        draft = replace(self.draft, capabilities=self.sound.capabilities.as_json())
+        return versions.compare(spec.as_json(spec.draft_of(self.standing)), spec.as_json(draft))
+
+    @property
+    def identity(self) -> list[Any]:
+        """Return what must be the same when it is carried out as when it was shown."""
+        here = self.standing
+        stands = [here.definition_hash, here.hitl_mode, here.signed_in_only] if here else []
+        return [self.name, self.action, self.mode.value, self.sound.definition_hash, *stands]
+
+
+@dataclass(frozen=True)
+class Plan:
+    steps: tuple[Step, ...]
+
+    @property
+    def digest(self) -> str:
+        return canonical.sha256([step.identity for step in self.steps])
+
+    @property
+    def writes(self) -> bool:
+        return any(step.writes for step in self.steps)
+
+    @property
+    def writing(self) -> int:
+        """Return how many tools it adds or replaces."""
+        return sum(step.writes for step in self.steps)
+
+    @property
+    def told(self) -> list[Step]:
+        """Return what is written first, then what is left alone."""
+        return sorted((step for step in self.steps if step.action != "same"), key=lambda step: not step.writes)
+
+    @property
+    def same(self) -> list[Step]:
+        return [step for step in self.steps if step.action == "same"]
+
+    @property
+    def words(self) -> str:
+        """`2 new, 1 replaced, 1 left alone`."""
+        actions = [step.action for step in self.steps]
+        counted = [(sum(action in kinds for action in actions), word) for kinds, word in _COUNTED]
+        return ", ".join(f"{count} {_(word)}" for count, word in counted if count)
+
+
+def plan(entries: Collection[Entry], on_conflict: Conflict) -> Plan:
+    """Return what importing `entries` would do now.
+
+    BadFile: one of them cannot take the place of the tool that is here.
+    """
+    names = [each.draft.name for each in entries]
+    standing = {tool.name: tool for tool in Tool.objects.filter(name__in=names).select_related("script")}
+    taken = {*Tool.objects.values_list("name", flat=True), *names}
+    problems: list[Problem] = []
+    steps: list[Step] = []
+    for entry in entries:
+        try:
+            step = _step(entry, standing.get(entry.draft.name), on_conflict, taken)
+        except AuthoringError as error:
+            problems += at_fields(entry.place, error)
+        else:
+            taken.add(step.name)
+            steps.append(step)
+    if problems:
+        raise BadFile(problems)
+    return Plan(tuple(steps))
+
+
+def carry_out(entries: Collection[Entry], on_conflict: Conflict, actor: Actor, shown: str | None = None) -> Plan:
+    """Import `entries` and tell what was done. `shown` is the digest of the plan that a person was shown.
+
+    Outdated: the plan is another one now. BadFile. OnlyPeople: a program's credential would let a tool do more unasked.
+    """
+    with transaction.atomic():
+        names = [each.draft.name for each in entries]
+        list(Tool.objects.select_for_update().filter(name__in=names).order_by("name"))
+        made = plan(entries, on_conflict)
+        if shown is not None and made.digest != shown:
+            raise Outdated(made)
+        # By name, so that two imports at once take the same names in the same order and cannot wait for each other.
+        for step in sorted(made.steps, key=lambda step: step.name):
+            try:
+                _write(step, actor)
+            except AuthoringError as error:
+                raise BadFile(at_fields(step.entry.place, error)) from error
+    return made
+
+
+def _write(step: Step, actor: Actor) -> None:
+    if not step.writes:
+        return
+    if step.action == "replace":
+        assert step.standing is not None
+        tool = authoring.change(step.standing, step.draft, actor)
+        if tool.published and not step.same_definition:
+            authoring.unpublish(tool, actor)
+    else:
+        tool = authoring.create(step.draft, actor)
+    cases.put(tool, step.entry.cases or ())
+
+
+def _step(entry: Entry, standing: Tool | None, on_conflict: Conflict, taken: Collection[str]) -> Step:
+    """AuthoringError."""
+    if standing is None:
+        return _added(entry, "new", entry.draft.name)
+    if on_conflict == "rename":
+        return _added(entry, "rename", authoring.free_name(entry.draft.name, taken))
+    if standing.source == SOURCE:
+        return _beside(entry, standing, on_conflict)
+    note = "The tool of this name here was not written in the Studio: an import cannot replace it."
+    return Step(entry, "leave", standing.name, _check(entry.draft), HitlMode(standing.hitl_mode), notes=(note,))
+
+
+def _added(entry: Entry, action: Literal["new", "rename"], name: str) -> Step:
+    sound = _check(replace(entry.draft, name=name))
+    mode = _strictest(_wanted(entry, sound.hitl_mode), sound.hitl_mode)
+    # A tool made again under a name asks as much as the one before.
+    own = Guard(mode.value, entry.draft.condition, entry.draft.signed_in_only)
+    return Step(
+        entry, action, name, sound, HitlMode(tools.inherited(name, own).mode),
+        missing=_missing(sound), notes=tuple(_notes(entry, sound, None)),
+    )  # fmt: skip
+
+
+def _beside(entry: Entry, standing: Tool, on_conflict: Conflict) -> Step:
+    script: Script = standing.script
+    sound = _check(entry.draft, spec.stored_variables(script))
+    mode = _mode_beside(entry, sound, standing)
+    action: Action = "replace" if on_conflict == "replace" else "leave"
+    if sound.definition_hash == standing.definition_hash and _is_there(entry, sound, mode, standing):
+        action = "same"
+    return Step(
+        entry, action, standing.name, sound, mode,
+        standing=standing, missing=_missing(sound), notes=tuple(_notes(entry, sound, standing)),
+    )  # fmt: skip
+
+
+def _is_there(entry: Entry, sound: Checked, mode: HitlMode, standing: Tool) -> bool:
+    """Would replacing the tool here change nothing about it?"""
+    merged = replace(entry.draft, hitl_mode=mode.value, signed_in_only=_signed_in_only(entry, standing))
+    here = spec.as_json(replace(merged, capabilities=sound.capabilities.as_json()))
+    known = {canonical.dumps(asdict(cases.of(row))) for row in cases.rows(standing)}
+    wanted = {canonical.dumps(asdict(case)) for case in entry.cases or ()}
+    return here == spec.as_json(spec.draft_of(standing)) and wanted <= known
+
+
+def _signed_in_only(entry: Entry, standing: Tool | None) -> bool:
+    """The stricter of what the file says and what stands here."""
+    return entry.draft.signed_in_only or (standing is not None and standing.signed_in_only)
+
+
+def _mode_beside(entry: Entry, sound: Checked, standing: Tool) -> HitlMode:
+    there = HitlMode(standing.hitl_mode)
+    mode = _strictest(_wanted(entry, there), there)
+    if sound.definition_hash != standing.definition_hash:
+        mode = _strictest(mode, sound.hitl_mode)
+    # A condition that is not the one here counts for nothing: it might let everything through.
+    is_foreign = there == HitlMode.CONDITIONAL and entry.draft.condition != standing.condition
+    return HitlMode.REQUIRED if mode == HitlMode.CONDITIONAL and is_foreign else mode
+
+
+def _check(draft: Draft, standing: Mapping[str, Stored] | None = None) -> Checked:
+    """Return what follows from `draft`, with the mode that is the default for its risk, whatever mode it asks for."""
+    return spec.check(replace(draft, hitl_mode=None), standing)
+
+
+def _wanted(entry: Entry, default: HitlMode) -> HitlMode:
+    return HitlMode(entry.draft.hitl_mode) if entry.draft.hitl_mode else default
+
+
+def _missing(sound: Checked) -> Mapping[str, str]:
+    return variables.resolve(sound.variables).missing
+
+
+def _strictest(*modes: HitlMode) -> HitlMode:
+    return max(modes, key=strictness)
+
+
+def _notes(entry: Entry, sound: Checked, standing: Tool | None) -> Iterator[str]:
+    named = [each for each in entry.draft.variables if REFERENCE.fullmatch(each.value or "")]
+    if references := [_("{name} from {place}").format(name=each.name, place=each.value) for each in named]:
+        yield _("It reads the environment of this server: {names}.").format(names=", ".join(references))
+    if standing and (kept := [each.name for each in sound.variables if each.secret and each.fingerprint]):
+        said = _("It keeps the secrets that are stored here: {names}. The imported code can use them.")
+        yield said.format(names=", ".join(kept))
+    if standing and standing.published and standing.definition_hash != sound.definition_hash:
+        yield _("The tool here is published. It becomes a draft until it was tested and published again.")
+    has_secrets = any(each.secret for each in entry.draft.variables)
+    # Without secrets nothing but its name makes what was judged another tool than the one in the file.
+    original = sound if sound.draft.name == entry.draft.name else _check(entry.draft)
+    if entry.definition_hash and not has_secrets and entry.definition_hash != original.definition_hash:
+        yield _("It was changed after its export, or exported by another version of hitlchat.")

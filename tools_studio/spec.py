@@ -1,0 +1,348 @@
+"""A tool as its author has it: its fields, declared once, what must be right about them, and its rows and JSON."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+from django.core.exceptions import ValidationError
+from django.utils.translation import gettext_noop
+
+from hitlchat.base import canonical
+from hitlchat.base.canonical import storable
+from hitlchat.base.problems import Conflict, Invalid
+from hitlchat.base.sentences import translatable
+from hitlchat.gate import prompt, schema
+from hitlchat.gate.models import LONGEST_DEADLINE, TOOL_NAME, HitlMode, Tool
+from tools_studio import capabilities, risk, variables
+from tools_studio.capabilities import Capabilities, CapabilityError, listed
+from tools_studio.language import signature
+from tools_studio.language.signature import Signature
+from tools_studio.language.snippet import SignatureError
+from tools_studio.models import GROUP, Category, Script, StoredVariable
+from tools_studio.variables import Stored, Variable
+
+SOURCE = "studio"
+MOST_TAGS = 10
+TAG = re.compile(r"[a-z0-9][a-z0-9 +#.-]{0,31}")
+
+
+class AuthoringError(Invalid):
+    """Problems of a draft, by field; nothing was saved."""
+
+    def __str__(self) -> str:
+        return "; ".join(f"{name}: {said}" for name, said in self.errors.items())
+
+
+Schema = dict[str, Any]
+TEXT: Schema = {"type": "string"}
+OBJECT: Schema = {"type": "object"}
+
+
+def closed(required: list[str], properties: Schema) -> Schema:
+    """Return the schema of an object with these properties and no others."""
+    return {"type": "object", "additionalProperties": False, "required": required, "properties": properties}
+
+
+VARIABLE = closed(["name"], {"name": TEXT, "secret": {"type": "boolean"}, "value": {"type": ["string", "null"]}})
+
+
+@dataclass(frozen=True)
+class Field:
+    """A field of a tool: its words for people, its JSON Schema, the row with its column, its most characters."""
+
+    name: str
+    words: str
+    schema: Schema
+    row: Literal["tool", "script"] = "tool"
+    longest: int | None = None
+
+    @property
+    def key(self) -> str:
+        """The name in JSON."""
+        first, *others = self.name.split("_")
+        return first + "".join(map(str.capitalize, others))
+
+
+# All that an author decides about a tool, in the order in which people think of it.
+FIELDS = (
+    Field("name", gettext_noop("name"), TEXT),
+    Field("title", gettext_noop("title"), TEXT, longest=120),
+    Field("description", gettext_noop("description"), TEXT, "script", longest=4000),
+    Field("group", gettext_noop("group"), TEXT, "script"),
+    Field("category", gettext_noop("category"), TEXT, "script"),
+    Field("code", gettext_noop("code"), TEXT, "script"),
+    Field("capabilities", gettext_noop("capabilities"), OBJECT, "script"),
+    Field("hitl_mode", gettext_noop("HITL mode"), {"enum": [*HitlMode.values, None]}),
+    Field("prompt_template", gettext_noop("approval prompt"), TEXT, longest=500),
+    Field("condition", gettext_noop("condition"), TEXT, longest=2000),
+    Field("deadline_seconds", gettext_noop("time to answer"), {"type": ["integer", "null"]}),
+    Field("signed_in_only", gettext_noop("signed-in person decides"), {"type": "boolean"}),
+    Field("example", gettext_noop("example"), {"type": ["object", "null"]}),
+    Field("tags", gettext_noop("tags"), {"type": "array", "maxItems": MOST_TAGS, "items": TEXT}, "script"),
+    Field(
+        "variables",
+        gettext_noop("variables"),
+        {"type": "array", "maxItems": variables.MOST, "items": VARIABLE},
+        "script",
+    ),
+)
+KEYS = {each.name: each.key for each in FIELDS}
+WORDS = {each.key: each.words for each in FIELDS}
+LONGEST = {each.name: each.longest for each in FIELDS if each.longest}
+# What a JSON may lack that was made before there were these.
+LATER: dict[str, Any] = {"signedInOnly": False}
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A tool as its author has it. `hitl_mode` None: the default for its risk."""
+
+    name: str
+    code: str
+    title: str = ""
+    description: str = ""
+    group: str = "tools"
+    category: str = Category.CUSTOM.value
+    tags: tuple[str, ...] = ()
+    capabilities: dict[str, Any] = field(default_factory=dict)
+    hitl_mode: str | None = None
+    prompt_template: str = ""
+    condition: str = ""
+    deadline_seconds: int | None = None
+    signed_in_only: bool = False
+    example: dict[str, Any] | None = None
+    variables: tuple[Variable, ...] = ()
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A draft that is sound, with all that follows from it."""
+
+    draft: Draft
+    signature: Signature
+    capabilities: Capabilities
+    variables: tuple[Stored, ...]
+    risk_level: int
+    hitl_mode: HitlMode
+
+    @property
+    def description(self) -> str:
+        return self.draft.description or self.signature.description
+
+    @property
+    def facts(self) -> list[str]:
+        """Return what the tool can do, for the person who decides.
+
+        Also that the server adds secrets to what it sends.
+        """
+        secrets = tuple(kept.name for kept in self.variables if kept.secret)
+        return self.capabilities.sentences() + (
+            [translatable(f"It uses {listed(secrets)}, kept secret on this server.")] if secrets else []
+        )
+
+    @property
+    def definition_hash(self) -> str:
+        """Hash everything that makes the tool do what it does, or that a model or a person is told of it."""
+        return canonical.sha256(
+            {
+                "source": SOURCE,
+                "name": self.draft.name,
+                "description": self.description,
+                "input": self.signature.input_schema,
+                "output": self.signature.output_schema,
+                "code": self.draft.code,
+                "group": self.draft.group,
+                "capabilities": self.capabilities.as_json(),
+                "variables": [kept.identity for kept in self.variables],
+            }
+        )
+
+
+def check(draft: Draft, standing: Mapping[str, Stored] | None = None) -> Checked:
+    """`standing` has the secrets that are stored, by name. AuthoringError with every field that is wrong."""
+    problems: dict[str, str] = {}
+    found = _signature(draft.code, problems)
+    granted = _capabilities(draft.capabilities, problems)
+    _check_words(draft, problems)
+    _check_variables(draft, granted, problems)
+    if found is not None:
+        _check_against(found, draft, problems)
+    if problems or found is None or granted is None:
+        raise AuthoringError(problems)
+    level = risk.assess(granted.as_json()).level
+    default = HitlMode.DISABLED if level == 0 else HitlMode.REQUIRED
+    kept = variables.to_store(draft.variables, standing or {})
+    return Checked(draft, found, granted, kept, level, HitlMode(draft.hitl_mode) if draft.hitl_mode else default)
+
+
+def _signature(code: str, problems: dict[str, str]) -> Signature | None:
+    try:
+        found = signature.read(code)
+        signature.check_preview(code, found)
+    except SignatureError as error:
+        problems["code"] = f"Line {error.line}: {error}" if error.line else str(error)
+        return None
+    return found
+
+
+def _capabilities(raw: dict[str, Any], problems: dict[str, str]) -> Capabilities | None:
+    try:
+        return capabilities.parse(raw)
+    except CapabilityError as error:
+        problems["capabilities"] = str(error)
+        return None
+
+
+def _check_words(draft: Draft, problems: dict[str, str]) -> None:
+    for name, validator in (("name", TOOL_NAME), ("group", GROUP)):
+        try:
+            validator(getattr(draft, name))
+        except ValidationError as error:
+            problems[name] = error.messages[0]
+    for name, most in LONGEST.items():
+        text = getattr(draft, name)
+        if len(text) > most:
+            problems[name] = translatable(f"At most {most:,} characters, not {len(text):,}.")
+        elif storable(text) != text:
+            problems[name] = "It contains a character that cannot be kept, such as U+0000."
+    _check_choices(draft, problems)
+
+
+def _check_choices(draft: Draft, problems: dict[str, str]) -> None:
+    if draft.hitl_mode is not None and draft.hitl_mode not in HitlMode.values:
+        problems["hitl_mode"] = translatable(f"Expected REQUIRED, CONDITIONAL or DISABLED, not {draft.hitl_mode!r}.")
+    if draft.category not in Category.values:
+        problems["category"] = translatable(f"Expected one of {', '.join(Category.values)}.")
+    if len(draft.tags) > MOST_TAGS or not all(TAG.fullmatch(tag) for tag in draft.tags):
+        problems["tags"] = translatable(
+            f"Expected at most {MOST_TAGS} tags of small letters, digits and . + # -, such as invoices."
+        )
+    if draft.deadline_seconds is not None and not 1 <= draft.deadline_seconds <= LONGEST_DEADLINE:
+        problems["deadline_seconds"] = "Expected 1 second to 30 days."
+
+
+def _check_variables(draft: Draft, granted: Capabilities | None, problems: dict[str, str]) -> None:
+    if said := variables.problem(draft.variables):
+        problems["variables"] = said
+    missing = [name for name in (granted.webhook if granted else ()) if name not in {v.name for v in draft.variables}]
+    if missing:
+        problems["capabilities"] = translatable(
+            f"webhook.targets: there is no variable {missing[0]}; add it with the URL as its value"
+        )
+
+
+def _check_against(found: Signature, draft: Draft, problems: dict[str, str]) -> None:
+    try:
+        prompt.check(draft.prompt_template, found.input_schema.get("properties", {}))
+        schema.check_schema(found.input_schema)
+        schema.check_patterns(found.input_schema)
+    except prompt.BadTemplate as error:
+        problems["prompt_template"] = str(error)
+    except schema.BadSchema as error:
+        problems["code"] = translatable(f"The signature gives no valid schema: {error}")
+    if draft.example is not None:
+        try:
+            schema.validate(found.input_schema, draft.example)
+        except schema.BadArguments as error:
+            problems["example"] = str(error)
+
+
+def columns(sound: Checked, version: int) -> dict[str, Any]:
+    """Return the columns of the gate's row."""
+    return _fields(sound, "tool") | {
+        "description": sound.description,
+        "input_schema": sound.signature.input_schema,
+        "output_schema": sound.signature.output_schema,
+        "origin": translatable(f"Tool Studio, version {version}"),
+        "hitl_mode": sound.hitl_mode,
+        "risk_level": sound.risk_level,
+        "facts": sound.facts,
+        "definition_hash": sound.definition_hash,
+    }
+
+
+def script_columns(sound: Checked, version: int) -> dict[str, Any]:
+    """Return the columns of the Studio's row."""
+    found = _fields(sound, "script")
+    del found["variables"]  # rows of their own
+    return found | {
+        "tags": list(sound.draft.tags),
+        "capabilities": sound.capabilities.as_json(),
+        "version": version,
+    }
+
+
+def _fields(sound: Checked, row: str) -> dict[str, Any]:
+    return {each.name: getattr(sound.draft, each.name) for each in FIELDS if each.row == row}
+
+
+def store_variables(script: Script, variables: tuple[Stored, ...]) -> None:
+    """Make the stored variables these."""
+    if stored_variables(script) == {each.name: each for each in variables}:
+        return
+    script.variables.all().delete()
+    StoredVariable.objects.bulk_create(StoredVariable(script=script, **asdict(each)) for each in variables)
+
+
+def stored_variables(script: Script) -> dict[str, Stored]:
+    """Return the variables by name, as they are stored."""
+    return {
+        row.name: Stored(row.name, row.secret, row.value, row.fingerprint)
+        for row in StoredVariable.objects.filter(script=script)
+    }
+
+
+def draft_of(tool: Tool) -> Draft:
+    """Return the tool as its author has it; the values of secrets are left out."""
+    script: Script = tool.script
+    given = {
+        each.name: getattr(tool if each.row == "tool" else script, each.name)
+        for each in FIELDS
+        if each.name != "variables"
+    }
+    shown = tuple(each.shown() for each in stored_variables(script).values())
+    return Draft(**given | {"tags": tuple(script.tags)}, variables=shown)
+
+
+class Unreadable(Conflict):
+    """The JSON was not made by this version of hitlchat, nor in its form."""
+
+    def __init__(self) -> None:
+        super().__init__("It was kept in a form that this version of hitlchat does not understand.")
+
+
+def as_json(draft: Draft) -> dict[str, Any]:
+    """Return every field of `draft`, JSON all the way down; the value of a secret is null."""
+    return {each.key: getattr(draft, each.name) for each in FIELDS} | {
+        "tags": list(draft.tags),
+        "variables": [asdict(each) for each in draft.variables],
+    }
+
+
+def complete(snapshot: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the JSON of a draft with every field that there is now. Raises: Unreadable."""
+    if not isinstance(snapshot, Mapping):
+        raise Unreadable
+    found = LATER | {**snapshot}
+    if found.keys() != WORDS.keys():
+        raise Unreadable
+    return found
+
+
+def from_json(snapshot: Mapping[str, Any]) -> Draft:
+    """Return the draft that `as_json` made it from. Raises: Unreadable."""
+    snapshot = complete(snapshot)
+    try:
+        if any({*each} != {*VARIABLE["properties"]} for each in snapshot["variables"]):
+            raise Unreadable
+        return given(snapshot)
+    except (KeyError, TypeError) as error:
+        raise Unreadable from error
+
+
+def given(document: Mapping[str, Any]) -> Draft:
+    """Return the draft of a JSON that has at least a name and code. Raises: KeyError, TypeError."""
+    fields = {name: document[key] for name, key in KEYS.items() if key in document}
+    named = tuple(Variable(**each) for each in document.get("variables", ()))
+    return Draft(**fields | {"tags": tuple(document.get("tags", ())), "variables": named})
