@@ -1,5 +1,5 @@
-"""What `make test`, `make test-quick` and `make test-all` run: passes of pytest at the same time, each with workers,
-data, ports and databases of its own. tests/selecting.py says which test belongs to which pass. Arguments go to pytest.
+"""What `make test`, `make test-quick` and `make test-all` run: passes of pytest, one after the other, each with as many
+workers as there are processors. tests/selecting.py says which test belongs to which pass. Arguments go to pytest.
 """
 
 import os
@@ -11,19 +11,19 @@ import tempfile
 import time
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Final
 from xml.etree import ElementTree as ET
 
 import pytest
 
-from tests import costs, forks
+from tests import costs, forks, second_look
 from tests.selecting import IN_BROWSER, touched
 from tests.services import ServiceMissing, postgres_url, redis_url
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 NOTHING_SELECTED: Final = int(pytest.ExitCode.NO_TESTS_COLLECTED)
-LOOK_EVERY: Final = 0.2
 REASONS, PRINTED = 12, 12  # lines shown once more of each test that failed
 ROOM: Final = 8 * 2**30  # bytes, of which a whole run needs about a quarter
 # The last one would have each program of a test compile all modules anew.
@@ -47,53 +47,30 @@ class Pass:
     environment: dict[str, str] = field(default_factory=dict)
     folder: str = ""
 
-    def start(self, folder: Path, arguments: list[str], output: Path | None) -> subprocess.Popen[bytes]:
-        """Begin it, with data of its own, so that a run leaves ./var alone and two runs leave each other alone."""
+    def run(self, folder: Path, arguments: list[str]) -> int:
+        """Run it on data of its own, so that it leaves ./var alone; pytest's exit code. Its report is in `folder`."""
+        print(f"\n--- {TITLES[self.name]}\n", flush=True)
         (folder / "tmp").mkdir(parents=True)
         kept = {key: value for key, value in os.environ.items() if key not in OF_A_PASS}
         places = {"HITLCHAT_DATA": str(folder / "var"), "TMPDIR": str(folder / "tmp")}
         own = {"TEST_PASS": self.name, forks.SHARED: forks.server(), **places, **self.environment}
-        workers = [f"--numprocesses={self.workers}", "--dist=worksteal"] if self.workers > 1 else []
-        command = [sys.executable, "-m", "pytest", f"--junitxml={folder / 'report.xml'}", *workers, *arguments]
-        if self.folder and not named(arguments):
-            command.append(self.folder)
-        if output is None:
-            return subprocess.Popen(command, env=kept | own)
-        # Only one of them can have the terminal.
-        with output.open("wb") as file:
-            return subprocess.Popen(command, env=kept | own, stdin=subprocess.DEVNULL, stdout=file, stderr=file)
+        options = [*second_look.OPTIONS, f"--junitxml={folder / 'report.xml'}", *same_order()]
+        if self.workers > 1:
+            options += [f"--numprocesses={self.workers}", "--dist=worksteal"]
+        where = [self.folder] if self.folder and not named(arguments) else []
+        command = [sys.executable, "-m", "pytest", *options, *arguments, *where]
+        return subprocess.run(command, env=kept | own, check=False).returncode
 
 
-def run(passes: list[Pass], arguments: list[str], folder: Path) -> list[int]:
-    """Run all `passes` at once: most tests wait more than they work. What they print comes one after the other.
-
-    The exit code of each; each leaves a report below `folder`.
-    """
-    outputs = [None, *(folder / f"{each.name}.txt" for each in passes[1:])]
-    started: list[subprocess.Popen[bytes]] = []
+@cache
+def same_order() -> list[str]:
+    """Return what has pytest-randomly, which prints the seed, give every run of a commit the same order."""
+    asked = ["git", "-C", str(ROOT), "rev-parse", "--short=8", "HEAD"]
     try:
-        for each, output in zip(passes, outputs, strict=True):
-            started.append(each.start(folder / each.name, arguments, output))
-        return [show(*one) for one in zip(passes, started, outputs, strict=True)]
-    finally:
-        for process in started:
-            process.terminate()
-            process.wait()
-
-
-def show(which: Pass, process: subprocess.Popen[bytes], output: Path | None) -> int:
-    """Print what it printed so far and goes on to print; its exit code."""
-    print(f"\n--- {TITLES[which.name]}\n", flush=True)
-    if output is None:
-        return process.wait()
-    with output.open("rb") as file:
-        while (ended := process.poll()) is None:
-            sys.stdout.buffer.write(file.read())
-            sys.stdout.buffer.flush()
-            time.sleep(LOOK_EVERY)
-        sys.stdout.buffer.write(file.read())
-    sys.stdout.buffer.flush()
-    return ended
+        commit = subprocess.run(asked, check=True, capture_output=True, text=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):  # a checkout without its history
+        return []
+    return [f"--randomly-seed={int(commit[:8], 16)}"]
 
 
 def count(report: Path) -> Counter[str]:
@@ -121,15 +98,11 @@ def failures(report: Path) -> list[str]:
 
 
 def planned(kind: str, paths: list[Path]) -> list[Pass]:
-    """Plan the passes of this kind of run, and how many workers each gets.
-
-    Most tests wait more than they work. The first pass takes longest, and has the processors to itself at the end; a
-    few named files need no workers. Raises: ServiceMissing.
-    """
+    """Plan the passes of this kind of run. A few named files need no workers. Raises: ServiceMissing."""
     cores = 1 if paths else os.cpu_count() or 1
     if kind == "quick":
-        return [Pass("quick", 2 * cores)]
-    passes = [Pass("embedded", 2 * cores if cores > 1 else 1), Pass("browser", cores, folder=IN_BROWSER)]
+        return [Pass("quick", cores)]
+    passes = [Pass("embedded", cores), Pass("browser", cores, folder=IN_BROWSER)]
     database, channel = postgres_url(), redis_url()
     if database is not None and channel is not None:
         addresses = {"DATABASE_URL": database, "REDIS_URL": channel}
@@ -167,8 +140,10 @@ def main(arguments: list[str]) -> int:
         print(error, file=sys.stderr)
         return 1
     with tempfile.TemporaryDirectory(prefix="hitlchat-", dir=scratch()) as folder:
-        codes = run(passes, arguments, Path(folder))
-        reports = [Path(folder) / each.name / "report.xml" for each in passes]
+        places = [Path(folder) / each.name for each in passes]
+        codes = [each.run(place, arguments) for each, place in zip(passes, places, strict=True)]
+        reports = [place / "report.xml" for place in places]
+        unsteady = [name for place in places for name in second_look.unsteady(place)]
         counts = sum((count(report) for report in reports), Counter[str]())
         spent = costs.read(reports)
         failed = [told for report in reports for told in failures(report)]
@@ -181,6 +156,11 @@ def main(arguments: list[str]) -> int:
     if failed:
         print(*("", *failed), "", sep="\n\n")
     print(f"{counts['passed']} passed, {counts['failed']} failed, {counts['skipped']} skipped")
+    if unsteady:
+        print("Unsteady (failed, and passed at a second look):", *unsteady, sep="\n  ")
+    if len(unsteady) > second_look.MOST:
+        print(f"{len(unsteady)} unsteady tests are a failure; {second_look.MOST} are the most.")
+        codes.append(1)
     # A selection by name may leave nothing for one of the passes, but not for all. A killed one's code is below 0.
     codes = [code for code in codes if code != NOTHING_SELECTED] or codes
     return next(filter(None, codes), 0)

@@ -261,7 +261,7 @@ def _path(item: pytest.Item) -> str:
 def touched(paths: list[Path], root: Path) -> set[str]:
     """Return the passes of `make test` that may have a test in one of these files or folders."""
     places = {"browser": (IN_BROWSER,), "servers": tuple(ON_SERVERS)}
-    below = [path.resolve().relative_to(root).as_posix().removeprefix(".") for path in paths]
+    below = [os.path.relpath(path.resolve(), root).removeprefix(".") for path in paths]
     passes = {
         name
         for name, known in places.items()

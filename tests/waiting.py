@@ -14,11 +14,16 @@ SECONDS = 40.0
 PAUSE, LONGEST_PAUSE, GROWTH = 0.01, 0.1, 1.2
 
 
+class RanOut(AssertionError):
+    """What was waited for did not come in time, which on a busy machine says little."""
+
+
 def until(look: Callable[[], T], what: str = "", *, seconds: float = SECONDS) -> T:
-    """What `look` returns once that is true; AssertionError after `seconds`."""
+    """What `look` returns once that is true. Raises: RanOut, after `seconds`."""
     end, pauses = time.monotonic() + seconds, _pauses()
     while not (found := look()):
-        assert time.monotonic() < end, f"not within {seconds:g} s: {what or look}"
+        if time.monotonic() > end:
+            raise RanOut(f"not within {seconds:g} s: {what or look}")
         time.sleep(next(pauses))
     return found
 
@@ -41,7 +46,8 @@ async def found(look: Callable[[], Awaitable[Any]], what: str, *, seconds: float
     """The same for a `look` that itself waits for something."""
     end, pauses = time.monotonic() + seconds, _pauses()
     while not (seen := await look()):
-        assert time.monotonic() < end, f"not within {seconds:g} s: {what}"
+        if time.monotonic() > end:
+            raise RanOut(f"not within {seconds:g} s: {what}")
         await asyncio.sleep(next(pauses))
     return seen
 

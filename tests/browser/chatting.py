@@ -6,9 +6,12 @@ from typing import Any, Final
 from playwright.sync_api import Locator, Page, expect
 
 from tests.processes import Server
+from tests.waiting import until
 
 # The product ignores keys and clicks on a card this young; a person is slower, a test has to wait.
 GRACE_MS: Final = 600
+# The way around leads past the list of conversations, as long as the tests before have made it.
+MOST_STEPS: Final = 400
 
 
 class Chat:
@@ -112,13 +115,14 @@ def look_through(card: Locator, button: Locator | None = None) -> None:
     why = (
         (button or approve_button(card)).locator("xpath=ancestor::*[contains(@class, 'ask-foot')]").locator(".why-not")
     )
-    for _ in range(60):
-        if not UNSEEN.search(why.inner_text()):
-            return
-        if not card.evaluate(NEXT_PART):
-            card.page.wait_for_timeout(100)
-        card.page.wait_for_timeout(50)
-    raise AssertionError(f"Not all of it came in view: {why.inner_text()}")
+
+    def seen() -> bool:
+        if UNSEEN.search(why.inner_text()):
+            card.evaluate(NEXT_PART)
+            return False
+        return True
+
+    until(seen, "all of it has been in view")
 
 
 # In short steps of the page's own clock, which a busy machine holds up: it has looked since whether the button moved.
@@ -126,15 +130,16 @@ STOOD_STILL: Final = """async pause => {
   for (let waited = 0; waited < pause; waited += 100) await new Promise(done => setTimeout(done, 100));
 }"""
 UNSEEN: Final = re.compile("in view yet|not seen yet")
-# Brings the next stretch of the card to view; false where a stretch is as before.
-NEXT_PART: Final = """card => {
+# Brings the next stretch of the card to view, from its end the first one again, and waits until that was painted.
+NEXT_PART: Final = """async card => {
   const places = [card.closest(".modal-body"), card.closest(".log"), document.scrollingElement];
   const scroller = places.find(each => each && each.scrollHeight > each.clientHeight + 1);
-  if (!scroller) return false;
-  const before = scroller.scrollTop;
-  scroller.scrollTop += scroller.clientHeight / 3;
-  if (scroller.scrollTop === before) scroller.scrollTop = 0;
-  return scroller.scrollTop !== before;
+  if (scroller) {
+    const before = scroller.scrollTop;
+    scroller.scrollTop += scroller.clientHeight / 3;
+    if (scroller.scrollTop === before) scroller.scrollTop = 0;
+  }
+  for (const frame of [1, 2]) await new Promise(requestAnimationFrame);
 }"""
 
 
@@ -149,6 +154,16 @@ def decline_button(card: Locator) -> Locator:
 def focused(page: Page) -> Any:
     """The focused element's text, or its name."""
     return page.evaluate("(document.activeElement.innerText || document.activeElement.name || '').trim()")
+
+
+def tab_to(page: Page, target: Locator, key: str = "Tab") -> None:
+    """Press Tab, or Shift+Tab to go back, until the target, once it is there, has the focus."""
+    expect(target).to_be_visible()
+    for _ in range(MOST_STEPS):
+        if is_focused(target):
+            return
+        page.keyboard.press(key)
+    raise AssertionError(f"not reached in {MOST_STEPS} steps: {target}")
 
 
 def is_focused(locator: Locator) -> bool:

@@ -4,9 +4,9 @@ import re
 from collections.abc import Callable
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, expect
 
-from tests.browser.chatting import Chat, approve, approve_button, decline, decline_button, press, settle
+from tests.browser.chatting import Chat, approve, approve_button, decline, decline_button, press, settle, tab_to
 from tests.browser.conftest import House, SharedModel, Visit
 from tests.browser.looking import check
 from tests.scripted_model import calls, text
@@ -109,34 +109,26 @@ def test_what_is_being_typed_outlasts_the_answer_to_another_call(
     assert house.calls(chat.conversation)[0]["result"] == "one"
 
 
-def press_to(page: Page, target: Locator) -> None:
-    for _ in range(60):
-        page.keyboard.press("Tab")
-        if target.evaluate("element => element === document.activeElement"):
-            return
-    raise AssertionError(f"Tab never came to {target}")
-
-
 def test_by_keyboard_alone_arguments_are_changed_and_approved(
     chat: Chat, ask: Ask, model: SharedModel, house: House
 ) -> None:
     ask(("echo", {"text": "helo"}))
     page, card = chat.page, chat.cards.first
     chat.go_to_card()
-    press_to(page, card.locator("summary", has_text="More"))
+    tab_to(page, card.locator("summary", has_text="More"))
     page.keyboard.press("Enter")
-    press_to(page, card.get_by_role("button", name="Change the arguments"))
+    tab_to(page, card.get_by_role("button", name="Change the arguments"))
     page.keyboard.press("Enter")
     expect(card.get_by_role("heading", name="Change the arguments")).to_be_focused()
     page.keyboard.press("Tab")
     page.keyboard.press("ControlOrMeta+A")
     page.keyboard.type("hello")
     settle(page)
-    press_to(page, card.get_by_role("button", name="See the changes"))
+    tab_to(page, card.get_by_role("button", name="See the changes"))
     page.keyboard.press("Enter")
     expect(card.get_by_role("heading", name="Your changes")).to_be_focused()
     settle(page)
-    press_to(page, approve_changed(card))
+    tab_to(page, approve_changed(card))
     model.enqueue(text("It said hello."))
     page.keyboard.press("Enter")
     chat.said("It said hello.")
@@ -184,12 +176,12 @@ def test_a_reason_is_picked_beside_decline_with_two_keys(chat: Chat, ask: Ask, m
     ask(("echo", {"text": "one"}))
     page, card = chat.page, chat.cards.first
     chat.go_to_card()
-    press_to(page, decline_button(card))
+    tab_to(page, decline_button(card))
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     check(page)
     expect(card.get_by_role("button", name="Not now")).to_be_visible()
-    press_to(page, card.get_by_role("button", name="Wrong arguments"))
+    tab_to(page, card.get_by_role("button", name="Wrong arguments"))
     model.enqueue(text("Understood."))
     page.keyboard.press("Enter")
     chat.said("Understood.")

@@ -10,8 +10,8 @@ import pytest
 from playwright.sync_api import Locator, Page, Route, expect
 
 from tests.browser import looking
+from tests.browser.chatting import tab_to
 from tests.browser.conftest import NARROW, Visit
-from tests.browser.test_keyboard import tab_to
 from tests.processes import STEADY, Installation, Person, Server, Servers, copy_of
 from tests.upstreams.client.upstreams import HOSTILE, starting
 from tests.upstreams.shops import Shop, shop_in
@@ -321,7 +321,7 @@ def test_a_late_answer_does_not_hide_that_changes_were_taken_back(page: Page, ho
     page.route("**/servers/tools/check/shop", hold)
     # The look at another choice is on its way while one applies.
     line(drawer, "fail", "shop").locator("[data-field=hitl_mode][value=CONDITIONAL]").check(force=True)
-    until(lambda: bool(arrived(page, held)), "the look is on its way", seconds=30)
+    until(lambda: page.title() and held, "the look is on its way")
     apply(drawer, "shop")
     whole = line(drawer, "fail", "shop").locator('[data-problem=""]')
     expect(drawer.get_by_role("alert")).to_contain_text("It has changed since you looked at it.")
@@ -332,12 +332,6 @@ def test_a_late_answer_does_not_hide_that_changes_were_taken_back(page: Page, ho
     expect(line(drawer, "fail", "shop").locator("pre").first).to_be_visible()
     expect(whole).to_contain_text("Your changes of it were taken back")
     expect(tick(drawer, "fail", "shop")).not_to_be_checked()
-
-
-def arrived(page: Page, held: list[Route]) -> list[Route]:
-    """Return what is held, once the browser has been waited for: routes are told of only then."""
-    page.wait_for_timeout(50)
-    return held
 
 
 def test_what_is_not_applied_is_kept_while_searching_and_asked_about_before_it_is_lost(

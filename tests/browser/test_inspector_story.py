@@ -8,8 +8,8 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser import looking
+from tests.browser.chatting import tab_to
 from tests.browser.conftest import NARROW, House, Visit
-from tests.browser.test_keyboard import tab_to
 from tests.browser.tools import ECHO
 
 # The pages do many things one after the other, each of which takes a second until it shows.

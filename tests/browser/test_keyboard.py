@@ -3,27 +3,15 @@
 import re
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Page, expect
 
 from tests.browser import looking
-from tests.browser.chatting import Chat, approve_button, decline_button, is_focused, settle
+from tests.browser.chatting import Chat, approve_button, decline_button, settle, tab_to
 from tests.browser.conftest import House, SharedModel, Visit
 from tests.conftest import PASSWORD
 from tests.scripted_model import calls, text
 
 pytestmark = pytest.mark.browser
-
-# The way around leads past the list of conversations, as long as the tests before have made it.
-MOST_STEPS = 400
-
-
-def tab_to(page: Page, target: Locator, key: str = "Tab") -> None:
-    """Press Tab, or Shift+Tab to go back, until the target has the focus."""
-    for _ in range(MOST_STEPS):
-        if is_focused(target):
-            return
-        page.keyboard.press(key)
-    raise AssertionError(f"not reached in {MOST_STEPS} steps: {target}")
 
 
 def test_signing_in_writing_and_deciding_need_no_mouse(house: House, model: SharedModel, visit: Visit) -> None:

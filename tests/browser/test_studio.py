@@ -7,9 +7,8 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser import looking
-from tests.browser.chatting import Chat, approve, is_focused
+from tests.browser.chatting import Chat, approve, tab_to
 from tests.browser.conftest import House, SharedModel, Visit
-from tests.browser.test_keyboard import tab_to
 from tests.processes import Server
 from tests.scripted_model import calls, text
 
@@ -23,7 +22,6 @@ MISTAKE: Final = '''def run(name: str) -> str:
     return "Hello, " + nam
 '''
 MENDED: Final = MISTAKE.replace("+ nam\n", "+ name\n")
-MORE_STEPS: Final = 80
 
 
 @pytest.fixture
@@ -226,13 +224,13 @@ def test_what_someone_else_saved_meanwhile_is_not_overwritten_unseen(
 def test_the_tool_is_written_tested_and_published_without_a_mouse(studio: Page, server: Server) -> None:
     studio.goto(f"{server.url}/studio/new?template=function")
     skip_to_content(studio)
-    far_tab(studio, studio.get_by_label("Name", exact=True))
+    tab_to(studio, studio.get_by_label("Name", exact=True))
     studio.keyboard.type("by_keys")
     studio.keyboard.press("Enter")
     expect(studio.get_by_role("heading", level=1)).to_have_text("by_keys")
     skip_to_content(studio)
     # Past the editor, which lets go of the Tab key.
-    far_tab(studio, studio.get_by_role("button", name="Run test"))
+    tab_to(studio, studio.get_by_role("button", name="Run test"))
     studio.keyboard.press("Enter")
     publish = studio.get_by_role("button", name="Publish version 1")
     expect(publish).to_be_visible()
@@ -244,13 +242,3 @@ def test_the_tool_is_written_tested_and_published_without_a_mouse(studio: Page, 
 def skip_to_content(page: Page) -> None:
     tab_to(page, page.get_by_role("link", name="Skip to content"))
     page.keyboard.press("Enter")
-
-
-def far_tab(page: Page, target: Locator) -> None:
-    """The form is long."""
-    expect(target).to_be_visible()
-    for _ in range(MORE_STEPS):
-        if is_focused(target):
-            return
-        page.keyboard.press("Tab")
-    raise AssertionError(f"not reached in {MORE_STEPS} steps: {target}")

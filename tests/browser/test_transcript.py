@@ -165,7 +165,8 @@ def test_a_screen_reader_is_told_of_an_answer_once_and_of_a_card_once(chat: Chat
     chat.asked()
     expect(page.locator("[data-announce]")).to_have_text("A call needs your answer")
     # Its time goes on, and what has been seen is counted.
-    page.wait_for_timeout(2500)
+    left = page.locator("[data-ask] [data-deadline]")
+    expect(left).not_to_have_text(left.inner_text())
     chat.approve()
     chat.said("Short.")
     expect(page.locator("[data-announce]")).to_have_text("The answer is complete: Short.")

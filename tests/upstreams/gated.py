@@ -23,12 +23,11 @@ from tests.conftest import caller, signed_in
 from tests.gate.asking import approval_of, fresh
 from tests.upstreams.client.upstreams import HOSTILE
 from tests.upstreams.hostile_http import HostileHttp
-from tests.waiting import soon, stored
+from tests.waiting import found, soon, stored
 
 # Nothing here has to be fast: how long a wait may take before it counts as in vain, in seconds.
 PATIENCE: Final = 60.0
 # So often a call may meet the moment in which its tool is out of the catalog.
-ATTEMPTS: Final = 10
 # The pause between two calls of somebody who is not to notice anything.
 BETWEEN_CALLS: Final = 0.25
 
@@ -137,12 +136,15 @@ async def reached(person: User, tool: Tool, **arguments: Any) -> ToolCall:
     That a connection broke may be noted in the catalog a little later. What is turned away because of it was never
     anywhere, and is called again.
     """
-    for _ in range(ATTEMPTS):
+
+    async def taken() -> ToolCall | None:
         await offered(tool)
         await _connected(tool)
-        if (call := await called(person, tool, **arguments)).status != Status.REJECTED:
-            return call
-    raise AssertionError(f"{tool.name} was turned away {ATTEMPTS} times")
+        call = await called(person, tool, **arguments)
+        return None if call.status == Status.REJECTED else call
+
+    call: ToolCall = await found(taken, f"{tool.name} is not turned away", seconds=PATIENCE)
+    return call
 
 
 async def _connected(tool: Tool) -> None:
