@@ -1,7 +1,7 @@
 """The model client: which server answers, its bytes counted before anything parses them, its errors in words."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final
@@ -56,8 +56,13 @@ class _Counted(httpx2.AsyncByteStream):
         self._stream, self._packed, self._is_error, self._as_it_is = stream, packed, is_error, as_it_is
         self._all, self._event, self._end = 0, 0, b""
         self._is_whole: bool | None = None
+        self._read: AsyncGenerator[bytes, None] | None = None
 
-    async def __aiter__(self) -> AsyncIterator[bytes]:
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        self._read = self._bounded()
+        return self._read
+
+    async def _bounded(self) -> AsyncGenerator[bytes, None]:
         if self._packed:
             raise OutOfBounds("The model server packs its answers although it was asked not to. Switch that off there.")
         async for chunk in self._stream:
@@ -91,6 +96,9 @@ class _Counted(httpx2.AsyncByteStream):
             raise OutOfBounds(f"The model server's answer has more than {LARGEST_ANSWER:,} bytes.")
 
     async def aclose(self) -> None:
+        # Whoever reads no further leaves it to the garbage collector, which may find it while it is being closed.
+        if self._read is not None:
+            await self._read.aclose()
         await self._stream.aclose()
 
 

@@ -100,10 +100,11 @@ async def ask(
             if opening.without_temperature:
                 yield LeftOut()
             chunks = _chunks(endpoint, opened)
-            async for event in _in_time(opened, until):
-                for chunk in chunks(event):
-                    if text := reading.feed(chunk):
-                        yield text
+            async with aclosing(_in_time(opened, until)) as events:
+                async for event in events:
+                    for chunk in chunks(event):
+                        if text := reading.feed(chunk):
+                            yield text
     # Nothing checks the types: JSON of another shape shows when it is read; so does how deep it is.
     except (
         openai.OpenAIError,

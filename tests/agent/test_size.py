@@ -1,5 +1,11 @@
 """What one answer of a model may hold."""
 
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import AsyncGeneratorType
+from typing import Any
+
 import pytest
 
 from hitlchat.agent.answer import MOST_CALLS
@@ -9,6 +15,8 @@ from tests.recorder import Recorder
 from tests.scripted_model import ScriptedModel, calls, text
 
 pytestmark = pytest.mark.django_db(transaction=True)
+
+Begun = list[AsyncGeneratorType[Any, Any]]
 
 
 async def test_an_answer_with_too_many_calls_makes_none_of_them(
@@ -29,3 +37,29 @@ async def test_an_endless_answer_is_cut_off_and_the_conversation_goes_on(
     assert "1,000,000 characters" in (await talk.ask()).error
     await talk.ask("Shorter.")
     assert (await talk.messages(Role.ASSISTANT))[-1].content == "Better."
+
+
+@contextmanager
+def noted() -> Iterator[Begun]:
+    """Our own asynchronous generators, from their first step on."""
+    found, hooks = Begun(), sys.get_asyncgen_hooks()
+
+    def note(generator: Any) -> None:
+        if "/hitlchat/agent/" in generator.ag_code.co_filename:
+            found.append(generator)
+        assert hooks.firstiter is not None
+        hooks.firstiter(generator)
+
+    sys.set_asyncgen_hooks(firstiter=note)
+    yield found
+    sys.set_asyncgen_hooks(*hooks)
+
+
+async def test_what_reads_an_answer_that_is_cut_off_is_ended_with_it_and_not_by_the_garbage_collector(
+    talk: Talk, scripted_model: ScriptedModel
+) -> None:
+    scripted_model.enqueue(text(*("x" * 100_000 for _ in range(11))))
+    with noted() as begun:
+        assert "1,000,000 characters" in (await talk.ask()).error
+    assert begun
+    assert [generator for generator in begun if generator.ag_frame is not None] == []

