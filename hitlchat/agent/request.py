@@ -29,6 +29,8 @@ logger = logging.getLogger(__name__)
 REASONS = frozenset({"content_filter", "function_call", "length", "stop", "tool_calls"})
 
 
+# Nothing checks the types: JSON of another shape shows when it is read; so does how deep it is.
+OF_ANOTHER_SHAPE: Final = (ValueError, TypeError, AttributeError, RecursionError)
 USAGE: Final = ',"stream_options":{"include_usage":true}'
 
 
@@ -105,16 +107,7 @@ async def ask(
                     for chunk in chunks(event):
                         if text := reading.feed(chunk):
                             yield text
-    # Nothing checks the types: JSON of another shape shows when it is read; so does how deep it is.
-    except (
-        openai.OpenAIError,
-        OutOfBounds,
-        TimeoutError,
-        ValueError,
-        TypeError,
-        AttributeError,
-        RecursionError,
-    ) as error:
+    except (openai.OpenAIError, OutOfBounds, TimeoutError, *OF_ANOTHER_SHAPE) as error:
         raise explain(error, endpoint, has_images=has_images) from error
     yield reading.answer()
 
