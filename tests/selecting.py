@@ -125,6 +125,7 @@ ON_SERVERS: Final = {
     "tests/telemetry/test_logs.py": LASTS,
     "tests/telemetry/test_metrics.py": LOCKS,
     "tests/telemetry/test_traces.py": LASTS,
+    "tests/test_emptying.py": POOL,
     "tests/test_health.py": LASTS,
     "tests/test_threads.py": POOL,
     "tests/tools_studio/test_cases.py": LOCKS,
