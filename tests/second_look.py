@@ -5,6 +5,8 @@ guarantee gets one only if a wait ran out: whatever else it says of the product 
 """
 
 from pathlib import Path
+from traceback import walk_tb
+from types import FrameType
 from typing import Final
 
 import pytest
@@ -16,7 +18,6 @@ PAUSE: Final = 2  # seconds
 OPTIONS: Final = ("-p", "tests.second_look", "--reruns=1", f"--reruns-delay={PAUSE}", "--rerun-show-tracebacks")
 MOST: Final = 5  # unsteady tests of one run; more are a failure
 NAMES: Final = "unsteady.txt"
-LIBRARIES_THAT_WAIT: Final = {"playwright", "pytest_timeout"}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -27,18 +28,34 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def ran_out(error: BaseException | None) -> bool:
-    """Return whether it is a wait that took too long: raised by tests/waiting.py, Playwright or pytest-timeout."""
-    if isinstance(error, PlaywrightTimeout | waiting.RanOut):
-        return True
-    # Playwright's expectations and pytest-timeout raise what a statement of a test would, so it counts who did.
-    return error is not None and _raised_by(error).partition(".")[0] in LIBRARIES_THAT_WAIT
+    """Return whether it is a wait that took too long: one of tests/waiting.py, Playwright or pytest-timeout."""
+    match error:
+        case waiting.RanOut() | PlaywrightTimeout():
+            return True
+        # The others are raised as a statement of a test is: only who raised them tells them apart.
+        case pytest.fail.Exception():
+            return any(_module(frame) == "pytest_timeout" for frame in _frames(error))
+        case AssertionError():
+            return any(_expected_in_vain(frame) for frame in _frames(error))
+    return False
 
 
-def _raised_by(error: BaseException) -> str:
-    at = error.__traceback__
-    while at is not None and at.tb_next is not None:
-        at = at.tb_next
-    return "" if at is None else str(at.tb_frame.f_globals.get("__name__", ""))
+def _frames(error: BaseException) -> list[FrameType]:
+    return [frame for frame, _ in walk_tb(error.__traceback__)]
+
+
+def _expected_in_vain(frame: FrameType) -> bool:
+    """Return whether it is that of a Playwright expectation that was told that its time is over.
+
+    One that could not be asked (a selector that fits two elements or is none, a page that is closed) was told no such
+    thing.
+    """
+    told = frame.f_locals.get("result")
+    return _module(frame).startswith("playwright.") and isinstance(told, dict) and told.get("timedOut") is True
+
+
+def _module(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__", ""))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

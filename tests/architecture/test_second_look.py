@@ -11,6 +11,7 @@ import pytest
 
 from tests.architecture.source import ROOT
 from tests.second_look import MOST
+from tests.services import chromium_path
 
 # Each test fails the first time that it runs, and says so in a file of its own.
 HEAD = """
@@ -34,6 +35,55 @@ A_WAIT = """
 {marks}
 def test_{name}():
     until(lambda: not first("{name}"), "the second look", seconds=0)
+"""
+IN_A_BROWSER = """
+from playwright.sync_api import expect, sync_playwright
+from tests.services import CHROMIUM_ARGS, chromium_path
+
+@pytest.fixture(scope="module")
+def browser():
+    with sync_playwright() as playwright:
+        yield playwright.chromium.launch(executable_path=chromium_path(), args=[*CHROMIUM_ARGS])
+
+@pytest.fixture
+def page(browser):
+    page = browser.new_page()
+    page.set_content("<p>One</p><p>Two</p>")
+    page.set_default_timeout(50)
+    expect.set_options(timeout=50)
+    return page
+"""
+ONCE = """
+{marks}
+def test_{name}(page):
+    if first("{name}"):
+        {fails}
+"""
+WAITS = {
+    "nothing_to_click": "page.locator('#none').click()",
+    "another_number": "expect(page.locator('p')).to_have_count(3)",
+    "still_there": "expect(page.locator('p').first).not_to_be_visible()",
+    "no_window": "page.wait_for_event('popup')",
+}
+NO_WAITS = {
+    "two_to_click": "page.locator('p').click()",
+    "no_selector": "page.locator('[[').click()",
+    "two_that_have_a_text": "expect(page.locator('p')).to_have_text('One')",
+    "no_selector_expected": "expect(page.locator('[[')).to_be_visible()",
+    "no_box_to_tick": "expect(page.locator('p').first).to_be_checked()",
+    "closed": "page.close(); page.locator('p').first.click()",
+    "closed_and_expected": "page.close(); expect(page.locator('p')).to_have_count(2)",
+    "an_error_of_the_page": "page.evaluate('throw new Error(`Timeout 50ms exceeded.`)')",
+    "words_of_the_test": "pytest.fail('Timeout (>240.0s) from pytest-timeout.')",
+}
+TOO_LONG = """
+import threading
+
+@pytest.mark.timeout(1, func_only=True)
+{marks}
+def test_too_long():
+    if first("too_long"):
+        threading.Event().wait(60)
 """
 GUARANTEE = '@pytest.mark.guarantee("gate:no-yes-no-run")'
 
@@ -96,3 +146,17 @@ def test_what_cannot_be_collected_gets_no_second_look(run: Run) -> None:
     code, printed, _ = run("import nothing_of_this_name")
     assert code != 0
     assert "RERUN" not in printed
+
+
+def test_a_test_that_took_too_long_gets_a_second_look_whatever_it_holds(run: Run) -> None:
+    code, printed, end = run(TOO_LONG.format(marks=GUARANTEE))
+    assert (code, [line.rpartition("::")[2] for line in end.splitlines()[2:]]) == (0, ["test_too_long"]), printed
+
+
+@pytest.mark.skipif(chromium_path() is None, reason="needs Chromium")
+def test_of_what_a_browser_says_only_waits_that_ran_out_get_a_second_look(run: Run) -> None:
+    made = [ONCE.format(name=name, fails=fails, marks=GUARANTEE) for name, fails in (WAITS | NO_WAITS).items()]
+    code, printed, end = run(IN_A_BROWSER, *made)
+    names = [line.rpartition("::test_")[2] for line in end.splitlines()[2:]]
+    assert sorted(names) == sorted(WAITS), printed
+    assert (code, end.splitlines()[0]) == (1, f"{len(WAITS)} passed, {len(NO_WAITS)} failed, 0 skipped")
