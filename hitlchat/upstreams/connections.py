@@ -251,7 +251,7 @@ class Upkeep:
         if self._known.get(name) is not known or known.revision != target.server.revision:
             return "its server was changed just now"
         listed, lost = known.listed, known.lost
-        if listed is None or listed.is_stale or self._pool.has_news(name):
+        if listed is None or listed.is_stale or self._pool.has_news(name) or listed.lacks(target.name):
             try:
                 listed = known.listed = Listed(await self._read(known, name), known.connection)
             except ListingFailed as error:
@@ -262,7 +262,7 @@ class Upkeep:
         if listed.digest(target.name) == target.digest:
             return ""
         await self._record(known)
-        return CHANGED[:1].lower() + CHANGED[1:].rstrip(".")
+        return listed.why_missing(target.name) or CHANGED[:1].lower() + CHANGED[1:].rstrip(".")
 
     async def _read(self, known: Known, name: str) -> Listing:
         """Return what the server lists now, read once for all who ask at the same time. ListingFailed."""

@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import time
-from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -20,7 +19,7 @@ from hitlchat.base.database import in_db
 from hitlchat.base.sentences import translatable
 from hitlchat.gate.actor import SYSTEM
 from hitlchat.upstreams import catalog, endpoint
-from hitlchat.upstreams.client import Listing, UpstreamTool
+from hitlchat.upstreams.client import Listing, UpstreamTool, named
 from hitlchat.upstreams.models import ComposedTool, Exposure, UpstreamServer
 from hitlchat.upstreams.risk import fingerprint, limits
 from hitlchat.upstreams.risk.fingerprint import Connection, Offered, Pinned, Unusable, difference, pin
@@ -28,7 +27,7 @@ from hitlchat.upstreams.risk.limits import left_to_the_server
 from hitlchat.upstreams.risk.rubric import Assessment, ServerFacts, assess_tool, says_it_writes
 from hitlchat.upstreams.risk.scan import Finding, Known, as_json, scan
 
-MOST_NAMED = 5
+LONGEST_NAMED = 40
 
 
 @dataclass(frozen=True)
@@ -45,10 +44,14 @@ class Judged:
 
 @dataclass(frozen=True)
 class Judgement:
-    """A whole list. `note`: what of it was left out, in words."""
+    """A whole list. `note`: what of it was left out, in words; `unread`: why, by the names of entries;
+    `is_whole`: nothing is missing for want of reading on, so a tool that is not there is gone.
+    """
 
     tools: dict[str, Judged]
     note: str
+    unread: dict[str, str] = field(default_factory=dict)
+    is_whole: bool = True
 
     @property
     def writes(self) -> bool:
@@ -68,7 +71,8 @@ def judge(listing: Listing, connection: Connection, facts: ServerFacts, known: K
             odd.append(tool.name)
         else:
             tools[tool.name] = judged
-    return Judgement(tools, _note(listing, odd))
+    unread = {each.name: each.why for each in listing.unread} | dict.fromkeys(odd, "it cannot be kept")
+    return Judgement(tools, _note(listing, odd), unread, is_whole=not listing.cut)
 
 
 def offered_of(tool: UpstreamTool) -> Offered:
@@ -82,6 +86,9 @@ def offered_of(tool: UpstreamTool) -> Offered:
 def _judged(tool: UpstreamTool, connection: Connection, facts: ServerFacts, known: Known) -> Judged | None:
     """Judge one tool; None if it cannot even be stored as a row."""
     if len(tool.name) > limits.LONGEST_NAME or storable(tool.name) != tool.name or not tool.name.strip():
+        return None
+    if "\ufffd" in tool.name:
+        # Stands for what could not be read: under this name its server does not know it.
         return None
     try:
         offered = offered_of(tool)
@@ -109,18 +116,13 @@ def _prepare(offered: Offered) -> None:
 
 
 def _note(listing: Listing, odd: list[str]) -> str:
-    said = [listing.cut] if listing.cut else []
+    said = [listing.trouble] if listing.trouble else []
     if listing.repeated:
-        said.append(translatable(f"names that come twice, of which only the first is used: {_named(listing.repeated)}"))
+        repeated = named(listing.repeated, LONGEST_NAMED)
+        said.append(translatable(f"names that come twice, of which only the first is used: {repeated}"))
     if odd:
-        said.append(translatable(f"tools whose name or definition cannot be kept: {_named(odd)}"))
+        said.append(translatable(f"tools whose name or definition cannot be kept: {named(odd, LONGEST_NAMED)}"))
     return "; ".join(said)
-
-
-def _named(names: Iterable[str]) -> str:
-    given = list(names)
-    shown = ", ".join(ascii(name[:40])[1:-1] for name in given[:MOST_NAMED])
-    return f"{shown} and {len(given) - MOST_NAMED:,} more" if len(given) > MOST_NAMED else shown
 
 
 @dataclass(frozen=True)
@@ -141,10 +143,28 @@ class Listed:
             self._digests[name] = self._digest(name)
         return self._digests[name]
 
-    def _digest(self, name: str) -> str:
+    def tool(self, name: str) -> UpstreamTool | None:
         if not self._tools:
             self._tools.update({tool.name: tool for tool in self.listing.tools})
-        tool = self._tools.get(name)
+        return self._tools.get(name)
+
+    def lacks(self, name: str) -> bool:
+        """Return whether the tool may just not have been read."""
+        return bool(self.listing.cut) and self.tool(name) is None
+
+    def why_missing(self, name: str) -> str:
+        """Return why the tool is not in the list, as the end of a sentence; empty if it is there."""
+        if self.tool(name) is not None:
+            return ""
+        for each in self.listing.unread:
+            if each.name == name:
+                return translatable(f"what its server lists for it cannot be read: {each.why}")
+        if self.listing.cut:
+            return translatable(f"its server's list is incomplete, and the tool is not in it ({self.listing.cut})")
+        return "its server does not list it any more"
+
+    def _digest(self, name: str) -> str:
+        tool = self.tool(name)
         try:
             return fingerprint.pin(offered_of(tool), self.connection).digest if tool else ""
         except (Unusable, canonical.NotJson):
@@ -207,15 +227,20 @@ def record(server_id: UUID, revision: int, judgement: Judgement, facts: ServerFa
 def _record(server: UpstreamServer, judgement: Judgement) -> None:
     rows = {row.name: row for row in server.tools.select_related("tool").select_for_update(of=("self",))}
     before = {row.pk: _columns(row) for row in rows.values()}
-    server.writes, server.present = judgement.writes, True
+    # What is missing may be what writes.
+    unseen = server.writes and not (judgement.is_whole and not judgement.unread)
+    server.writes, server.present = bool(judgement.writes or unseen), True
     fresh = [_new(server, judged) for name, judged in judgement.tools.items() if name not in rows]
     update = catalog.Update(server, Exposure.current().ceiling, SYSTEM)
     for row in (*rows.values(), *fresh):
         judged = judgement.tools.get(row.name)
-        if judged is None:
-            row.listed = False
-        else:
+        if judged is not None:
             _see(row, judged, update)
+        elif why := judgement.unread.get(row.name):
+            row.listed = True
+            row.problems = [storable(translatable(f"What its server lists for it cannot be read: {why}."))]
+        elif judgement.is_whole:
+            row.listed = False
         update.follow(row, judged.own if judged else None)
     _store(list(rows.values()), fresh, before)
     columns = {"writes": server.writes, "present": True, "tool_count": len(judgement.tools)}

@@ -48,7 +48,8 @@ class HostileHttp:
     """`seen`: every request that came, as method, path and name of the tool; `asked`: the protocol's methods.
 
     `offered`: what its tools are, by name, beyond the name; `extra`: tools beyond those that it has; `hidden`: those
-    that it does not list; `told`: what `tell` said last.
+    that it does not list; `told`: what `tell` said last. `pages`: what it lists instead, by cursor; what is no result
+    is the HTTP status to refuse with.
     """
 
     port: int = 0
@@ -58,6 +59,7 @@ class HostileHttp:
     offered: dict[str, dict[str, Any]] = field(default_factory=dict)
     extra: dict[str, dict[str, Any]] = field(default_factory=dict)
     hidden: set[str] = field(default_factory=set)
+    pages: dict[str | None, dict[str, Any] | int] = field(default_factory=dict)
     told: str = ""
     forgotten: bool = False
     released: asyncio.Event = field(default_factory=asyncio.Event)
@@ -91,6 +93,9 @@ class HostileHttp:
             request.send(404, b"")
         elif method == "tools/call":
             await TOOLS[request.name](self, request)
+        elif method == "tools/list" and self.pages:
+            page = self.pages[request.message.get("params", {}).get("cursor")]
+            request.send(page, b"") if isinstance(page, int) else request.result(page)
         elif method == "tools/list":
             names = [name for name in (*TOOLS, *self.extra) if name not in self.hidden]
             request.result(

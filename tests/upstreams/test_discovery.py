@@ -11,7 +11,7 @@ from django.db import connections
 from hitlchat.gate.models import Tool
 from hitlchat.gate.status import Status
 from hitlchat.upstreams import discovery, exposure, servers
-from hitlchat.upstreams.client import Listing
+from hitlchat.upstreams.client import Listing, Unread
 from hitlchat.upstreams.models import ComposedTool, ToolEvent, ToolState, UpstreamServer
 from hitlchat.upstreams.server_draft import ServerDraft, draft_of
 from tests.conftest import signed_in
@@ -106,6 +106,30 @@ def test_a_tool_that_flips_back_and_forth_fills_no_history(alice: User, server: 
     for number in range(5):
         take_in(server, listing(echo=f"Description number {number} of the tool."))
     assert history(row(server)).count("tool.changed") == 1
+
+
+def test_a_list_that_is_incomplete_makes_no_tool_gone_and_withdraws_nothing(
+    alice: User, bob: User, server: UpstreamServer
+) -> None:
+    tool = expose(alice, server)
+    call = ask(bob, tool)
+    take_in(server, Listing((listed("other"),), cut="the server's pages run in a circle"))
+    assert (row(server).state, published(), status(call)) == (ToolState.EXPOSED, {"shop_echo"}, Status.WAITING)
+    present = UpstreamServer.objects.get(pk=server.pk)
+    assert present.listing_note == "the server's pages run in a circle"
+
+
+def test_a_known_tool_whose_entry_cannot_be_read_is_not_offered_until_it_can(
+    alice: User, bob: User, server: UpstreamServer
+) -> None:
+    tool = expose(alice, server)
+    call = ask(bob, tool)
+    take_in(server, Listing((listed("other"),), unread=(Unread("echo", "inputSchema: Field required"),)))
+    found = row(server)
+    assert (found.state, published(), status(call)) == (ToolState.UNFIT, set(), Status.WITHDRAWN)
+    assert found.reason == "What its server lists for it cannot be read: inputSchema: Field required."
+    take_in(server, ECHO)
+    assert (row(server).state, published()) == (ToolState.EXPOSED, {"shop_echo"})
 
 
 def test_a_tool_that_is_gone_leaves_the_catalog_and_comes_back_unchanged_by_itself(

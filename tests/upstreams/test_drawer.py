@@ -7,7 +7,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from hitlchat.upstreams import exposure, servers
-from hitlchat.upstreams.client import Listing
+from hitlchat.upstreams.client import Listing, Unread
 from hitlchat.upstreams.models import ComposedTool, UpstreamServer
 from hitlchat.upstreams.pages.drawer_list import Wanted, rest_of
 from tests.conftest import signed_in
@@ -52,6 +52,16 @@ def test_nobody_but_administrators_sees_or_changes_anything_of_it(alice: User, b
     for path in (DRAWER, LINES, f"{DRAWER}/check/shop", f"{DRAWER}/require"):
         assert of(bob).post(path, ceiling).status_code == 403
         assert of(alice).post(path, ceiling).status_code in {200, 302}
+
+
+def test_what_of_a_list_could_not_be_read_is_named(alice: User, shop: UpstreamServer) -> None:
+    unread = (Unread("broken", "inputSchema: Field required"),)
+    take_in(shop, Listing((listed("echo"),), cut="the server's pages run in a circle", unread=unread))
+    page = of(alice).get(DRAWER).content.decode()
+    assert (
+        "Its list is incomplete: the server&#x27;s pages run in a circle; entries that cannot be read: broken" in page
+    )
+    assert "other" in lines(of(alice).get(LINES).content.decode())
 
 
 def test_its_address_shows_the_servers_page_with_the_drawer_over_it(alice: User, shop: UpstreamServer) -> None:

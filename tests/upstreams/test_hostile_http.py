@@ -17,7 +17,7 @@ from hitlchat.upstreams.server_draft import ServerDraft
 from tests.conftest import signed_in
 from tests.ports import free_port
 from tests.upstreams.gated import called, exposed, is_in, reached, read, unharmed, web
-from tests.upstreams.hostile_http import HostileHttp, hostile_http
+from tests.upstreams.hostile_http import HostileHttp, hostile_http, tool
 
 pytestmark = [pytest.mark.embedded, pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("serving")]
 
@@ -191,3 +191,33 @@ async def test_nobody_there_is_said_at_once(alice: User, bob: User, neighbour: T
     async with unharmed(bob, neighbour):
         server = await is_in(ServerState.DOWN, await in_db(servers.create)(draft, signed_in(alice)))
     assert "could not connect" in server.reason
+
+
+CIRCLE: dict[str | None, dict[str, Any] | int] = {
+    None: {"tools": [tool("fine")], "nextCursor": "2"},
+    "2": {"tools": [], "nextCursor": "2"},
+}
+NOT_LISTED = {
+    "gone": ({None: {"tools": [tool("fine")]}}, "its server does not list it any more"),
+    "incomplete": (CIRCLE, "its server's list is incomplete, and the tool is not in it"),
+    "unreadable": ({None: {"tools": [{"name": "tell"}]}}, "what its server lists for it cannot be read"),
+    "changed": ({None: {"tools": [tool("tell") | {"title": "Another"}]}}, "its server changed its definition"),
+}
+
+
+@pytest.mark.guarantee("gate:truth", "gate:same-call")
+@pytest.mark.parametrize("pages, words", NOT_LISTED.values(), ids=NOT_LISTED)
+async def test_a_call_of_a_tool_that_is_not_listed_as_accepted_says_which_it_is(
+    pages: dict[str | None, dict[str, Any] | int],
+    words: str,
+    alice: User,
+    bob: User,
+    hostile: HostileHttp,
+    settings: Settings,
+) -> None:
+    settings.MCP_LIST_SECONDS = 0
+    tools = await exposed(alice, await in_db(web)(alice, hostile), "tell")
+    hostile.pages = pages
+    call = await called(bob, tools["tell"])
+    assert (call.status, words in call.error["message"], hostile.called("tell")) == (Status.FAILED, True, 0)
+    assert '"executed": false' in await read(call)

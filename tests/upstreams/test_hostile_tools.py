@@ -80,15 +80,16 @@ async def test_schemas_that_cannot_be_checked_are_not_offered_and_say_why(
         assert (rows[name].state, words in rows[name].reason) == (ToolState.UNFIT, True), rows[name].reason
 
 
-async def test_a_list_that_breaks_the_protocol_is_not_taken_in_and_its_row_says_where(
+async def test_an_entry_that_breaks_the_protocol_is_left_out_and_its_row_says_where(
     alice: User, bob: User, neighbour: Tool, tmp_path: Path
 ) -> None:
     definitions = [tool("good"), tool("bad", inputSchema={"type": "string"})]
     async with unharmed(bob, neighbour):
         server = await in_db(offering)(alice, tmp_path, definitions)
-        await stored(lambda: "tools.1.inputSchema.type" in now(server).last_error, "it is told where")
-    assert (await in_db(now)(server)).state == ServerState.UP
-    assert not await in_db(server.tools.exists)()
+        await stored(lambda: "bad (inputSchema.type" in now(server).last_error, "it is told where")
+        assert list(await known(server)) == ["good"]
+    found = await in_db(now)(server)
+    assert (found.state, "bad (inputSchema.type" in found.listing_note) == (ServerState.UP, True)
 
 
 async def test_arguments_are_checked_in_no_time_whatever_the_schema_says(

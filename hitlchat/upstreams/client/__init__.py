@@ -3,7 +3,7 @@
 Knows nothing of tools that are re-exposed, of approvals, or of the database.
 """
 
-from hitlchat.upstreams.client.calls import Listing, ListingFailed, OnProgress, Step, UpstreamTool
+from hitlchat.upstreams.client.calls import Listing, ListingFailed, OnProgress, Step, Unread, UpstreamTool, named
 from hitlchat.upstreams.client.connection import Pool, Status, Trial, try_connect
 from hitlchat.upstreams.client.http import Bearer, NoToken
 from hitlchat.upstreams.client.link import Question, Reply, unasked
@@ -33,9 +33,11 @@ __all__ = [
     "TransportKind",
     "Trial",
     "Unknown",
+    "Unread",
     "Unreadable",
     "UpstreamTool",
     "can_be_found_with",
+    "named",
     "try_connect",
     "unasked",
 ]

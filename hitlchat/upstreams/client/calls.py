@@ -4,7 +4,7 @@ import asyncio
 import json
 import logging
 import math
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from contextvars import copy_context
 from dataclasses import dataclass
 from types import TracebackType
@@ -14,12 +14,24 @@ import mcp_types as types
 from mcp.shared.dispatcher import ProgressFnT
 from mcp.shared.exceptions import MCPError
 from mcp_types import PaginatedRequestParams, Tool
+from mcp_types.methods import validate_server_result
 from pydantic import TypeAdapter, ValidationError
 
-from hitlchat.upstreams.client.link import CURRENT, UNREAD, Exchange, OnDeclined, OnQuestion, ask, masked_line, where
+from hitlchat.base.sentences import translatable
+from hitlchat.upstreams.client.link import (
+    CURRENT,
+    UNREAD,
+    Exchange,
+    OnDeclined,
+    OnQuestion,
+    Tidy,
+    ask,
+    masked_line,
+    where,
+)
 from hitlchat.upstreams.client.opening import Live
-from hitlchat.upstreams.client.results import NeverRan, Outcome, Rejected, Unknown, Unreadable, answer
-from hitlchat.upstreams.client.spec import Masking
+from hitlchat.upstreams.client.results import NeverRan, Outcome, Rejected, Unknown, Unreadable, answer, complaint
+from hitlchat.upstreams.client.spec import Limits, Masking
 
 GIVE_UP_SECONDS = 1.0
 
@@ -37,12 +49,14 @@ async def give_up(working: "asyncio.Task[Any]") -> None:
         working.exception()
 
 
-async def within(request: Coroutine[Any, Any, Result], live: Live, seconds: float) -> Result:
-    """Return what the request returns or raises.
+async def within(
+    request: Coroutine[Any, Any, Result], live: Live, seconds: float, *, tidy: Tidy | None = None
+) -> Result:
+    """Return what the request returns or raises; `tidy` sees its answers before anything else does.
 
     TimeoutError; RuntimeError: the connection had trouble, and says which.
     """
-    exchange = Exchange(seconds)
+    exchange = Exchange(seconds, tidy=tidy)
     live.link.open.add(exchange)
     context = copy_context()
     context.run(CURRENT.set, exchange)
@@ -302,6 +316,7 @@ async def _responses(live: Live, result: types.InputRequiredResult) -> types.Inp
 MOST_PAGES = 1000
 # The SDK forgets no tool that it saw on one of several pages: after so many lists of other tools, it has to start anew.
 MOST_LISTS = 4
+MOST_NAMED = 5
 
 
 @dataclass(frozen=True)
@@ -313,16 +328,41 @@ class UpstreamTool:
 
 
 @dataclass(frozen=True)
+class Unread:
+    """An entry of a list that cannot be read, and why not; without a name of its own it is called after its place."""
+
+    name: str
+    why: str
+
+
+@dataclass(frozen=True)
 class Listing:
     """The tools of a server, in its order.
 
-    `cut`: why some are missing, empty if none are; of a name that comes twice only the first
-    is there, and `repeated` names it.
+    `cut`: why the list is incomplete, empty if it is whole; of a name that comes twice only the first
+    is there, and `repeated` names it; `unread`: the entries that were left out.
     """
 
     tools: tuple[UpstreamTool, ...]
     cut: str = ""
     repeated: tuple[str, ...] = ()
+    unread: tuple[Unread, ...] = ()
+
+    @property
+    def trouble(self) -> str:
+        """Return what is missing and why, in words; empty if nothing is."""
+        said = [self.cut] if self.cut else []
+        if self.unread:
+            entries = named(f"{each.name} ({each.why})" for each in self.unread)
+            said.append(translatable(f"entries that cannot be read: {entries}"))
+        return "; ".join(said)
+
+
+def named(names: Iterable[str], longest: int = 120) -> str:
+    """Return the first of these names, and how many more there are."""
+    given = list(names)
+    shown = ", ".join(ascii(name[:longest])[1:-1] for name in given[:MOST_NAMED])
+    return f"{shown} and {len(given) - MOST_NAMED:,} more" if len(given) > MOST_NAMED else shown
 
 
 class ListingFailed(Exception):
@@ -330,51 +370,133 @@ class ListingFailed(Exception):
 
 
 async def listing(live: Live) -> Listing:
-    """Read all pages. ListingFailed."""
+    """Read all pages. ListingFailed, if not even the first can be read; what comes of the others is told in `cut`."""
+    reading = _Reading(live)
     try:
-        found = await within(_pages(live), live, live.link.spec.timeouts.listing)
-    except (MCPError, RuntimeError) as error:
-        raise ListingFailed(masked_line(str(error), live.link.hide)) from error
-    except ValidationError as error:
-        raise ListingFailed(live.link.hide(f"the list of tools breaks the protocol: {where(error)}")) from error
-    except TimeoutError as error:
-        seconds = live.link.spec.timeouts.listing
-        raise ListingFailed(f"the list of tools did not come within {seconds:g} seconds") from error
+        await within(reading.read(), live, live.link.spec.timeouts.listing, tidy=reading.tidy)
+    except (MCPError, RuntimeError, ValidationError, TimeoutError) as error:
+        said = _why_unlisted(error, live)
+        # Whether the server takes any request over this connection is another question, and asked soon.
+        live.link.doubted.set()
+        if not reading.pages or live.link.dropped.is_set():
+            raise ListingFailed(said) from error
+        reading.cut = translatable(f"the list is incomplete, since a later page could not be read: {said}")
+    found = reading.listing()
     live.names.update(tool.name for tool in found.tools)
     if len(live.names) > MOST_LISTS * live.link.spec.limits.tools:
         live.link.retire("the server offers other tools all the time")
     return found
 
 
-async def _pages(live: Live) -> Listing:
-    limits = live.link.spec.limits
-    found: dict[str, UpstreamTool] = {}
-    repeated: dict[str, None] = {}
-    size, cursor, seen = 0, None, set[str]()
-    for _ in range(MOST_PAGES):
-        page = await live.session.list_tools(params=PaginatedRequestParams(cursor=cursor) if cursor else None)
-        for tool in page.tools:
-            read = _read(tool, live.link.mask)
-            if read.name in found:
-                repeated[read.name] = None
+def _why_unlisted(error: Exception, live: Live) -> str:
+    match error:
+        case ValidationError():
+            return live.link.hide(f"the list of tools breaks the protocol: {where(error)}")
+        case TimeoutError():
+            return f"the list of tools did not come within {live.link.spec.timeouts.listing:g} seconds"
+        case _:
+            return masked_line(str(error), live.link.hide)
+
+
+class _Reading:
+    """A list of tools as far as it was read: entries by themselves, page by page."""
+
+    def __init__(self, live: Live) -> None:
+        self._live, self._limits = live, live.link.spec.limits
+        self._found: dict[str, UpstreamTool] = {}
+        self._repeated: dict[str, None] = {}
+        self._unread: dict[str, str] = {}
+        self._size = self._entries = 0
+        self._listed: list[str] = []
+        self.pages, self.cut = 0, ""
+
+    def listing(self) -> Listing:
+        unread = tuple(Unread(name, why) for name, why in self._unread.items() if name not in self._found)
+        return Listing(tuple(self._found.values()), self.cut, tuple(self._repeated), unread)
+
+    async def read(self) -> None:
+        cursor, seen, first = None, set[str](), None
+        for _ in range(MOST_PAGES):
+            # An empty cursor is one like any other.
+            params = None if cursor is None else PaginatedRequestParams(cursor=cursor)
+            page = await self._live.session.list_tools(params=params)
+            if cursor == "" and first is not None and page.tools == first.tools:
+                # The server took it for none, and began again: there is no more.
+                return
+            first = first or page
+            self._take(page.tools)
+            self.pages += 1
+            cursor = page.next_cursor
+            if self.cut or cursor is None:
+                return
+            if cursor in seen:
+                self.cut = "the server's pages run in a circle"
+                return
+            seen.add(cursor)
+        self.cut = f"the list has more than {MOST_PAGES:,} pages"
+
+    def tidy(self, result: dict[str, Any]) -> dict[str, Any]:
+        """Return a page, as it came, without what cannot be read; that is noted."""
+        entries, cursor = result.get("tools"), result.get("nextCursor")
+        if not isinstance(entries, list):
+            return result
+        if cursor is not None and not isinstance(cursor, str):
+            self.cut = "what the server says of the next page cannot be read"
+            result = {key: value for key, value in result.items() if key != "nextCursor"}
+        kept = [entry for entry in entries if self._is_readable(entry)]
+        self._listed = [entry["name"] for entry in kept]
+        return {**result, "tools": kept}
+
+    def _is_readable(self, entry: Any) -> bool:
+        self._entries += 1
+        why = _fault(entry, self._live, self._limits)
+        if why:
+            name = entry.get("name") if isinstance(entry, dict) else None
+            given = isinstance(name, str) and name.strip()
+            self._leave_out(str(name) if given else f"entry {self._entries:,}", why)
+        return not why
+
+    def _leave_out(self, name: str, why: str) -> None:
+        if len(self._unread) < self._limits.tools:
+            self._unread.setdefault(self._live.link.hide(name), self._live.link.hide(why))
+
+    def _take(self, tools: list[Tool]) -> None:
+        taken = {tool.name for tool in tools}
+        for name in self._listed:
+            if name not in taken:
+                # The SDK leaves it out, as the protocol has it.
+                self._leave_out(name, "its x-mcp-header cannot be used")
+        for tool in tools:
+            read = _read(tool, self._live.link.mask)
+            if read.name in self._found:
+                self._repeated[read.name] = None
                 continue
-            size += len(json.dumps(read.definition, ensure_ascii=False).encode(errors="replace"))
-            if len(found) == limits.tools:
-                return _cut(found, repeated, f"the server offers more than {limits.tools:,} tools")
-            if size > limits.listing_bytes:
-                return _cut(found, repeated, f"the tools take more than {limits.listing_bytes:,} bytes")
-            found[read.name] = read
-        cursor = page.next_cursor
-        if not cursor:
-            return _cut(found, repeated, "")
-        if cursor in seen:
-            return _cut(found, repeated, "the server's pages run in a circle")
-        seen.add(cursor)
-    return _cut(found, repeated, f"the list has more than {MOST_PAGES:,} pages")
+            self._size += len(json.dumps(read.definition, ensure_ascii=False).encode(errors="replace"))
+            if len(self._found) == self._limits.tools:
+                self.cut = f"the server offers more than {self._limits.tools:,} tools"
+                return
+            if self._size > self._limits.listing_bytes:
+                self.cut = f"the tools take more than {self._limits.listing_bytes:,} bytes"
+                return
+            self._found[read.name] = read
 
 
-def _cut(found: dict[str, UpstreamTool], repeated: dict[str, None], why: str) -> Listing:
-    return Listing(tuple(found.values()), why, tuple(repeated))
+def _fault(entry: Any, live: Live, limits: Limits) -> str:
+    """Return why an entry of a list cannot be read; empty if it can."""
+    if not isinstance(entry, dict):
+        return "it is no object"
+    if said := complaint(entry, limits):
+        return f"it {said}"
+    page = {"tools": [entry], "ttlMs": 0, "cacheScope": "private", "resultType": "complete"}
+    try:
+        validate_server_result("tools/list", live.protocol_version, page)
+        Tool.model_validate(entry, by_name=False)
+    except ValidationError as error:
+        return where(error).removeprefix("tools.0.")
+    except (KeyError, ValueError):
+        # Of a revision that is not known here the SDK checks as much itself.
+        return ""
+    return ""
 
 
 def _read(tool: Tool, mask: Masking) -> UpstreamTool:

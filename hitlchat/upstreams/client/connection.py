@@ -238,7 +238,7 @@ class Connection(Keeper):
         )
 
     async def has_tools(self, found: Listing) -> None:
-        self._move(tool_count=len(found.tools), last_error=found.cut)
+        self._move(tool_count=len(found.tools), last_error=found.trouble)
         if self._on_tools is None:
             return
         try:

@@ -24,7 +24,7 @@ from hitlchat.outbound.network import (
 )
 from hitlchat.secrets.masking import Mask
 from hitlchat.upstreams.client.link import CURRENT, Link, short
-from hitlchat.upstreams.client.results import Unreadable, openings
+from hitlchat.upstreams.client.results import Unreadable, openings, whole_characters
 from hitlchat.upstreams.client.spec import VERSION, ServerSpec
 
 # Of a request that must not be sent: why.
@@ -274,10 +274,17 @@ class _Bounded(httpx2.AsyncByteStream):
         self._size, self._openings, self._end = 0, 0, b""
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
+        held: list[bytes] = []
         with self._cut_short():
             async for chunk in self._response.aiter_stream():
                 self._count(chunk)
-                yield chunk
+                held.append(chunk)
+                # A character of an event does not go on behind the end of a line; of a body it may, up to its end.
+                if self._is_events and (end := max(chunk.rfind(b"\n"), chunk.rfind(b"\r")) + 1):
+                    held[-1] = chunk[:end]
+                    yield whole_characters(b"".join(held))
+                    held = [chunk[end:]]
+        yield whole_characters(b"".join(held))
 
     def _count(self, chunk: bytes) -> None:
         self._size += len(chunk)

@@ -54,6 +54,8 @@ class Reply:
 OnQuestion = Callable[[Question], Coroutine[Any, Any, Reply]]
 # Told why, when a question was declined without anybody having been asked.
 OnDeclined = Callable[[str], None]
+# Takes out of a result, as it came, what would keep all of it from being read.
+Tidy = Callable[[dict[str, Any]], dict[str, Any]]
 
 
 def unasked() -> Reply:
@@ -120,8 +122,9 @@ class Exchange:
         on_question: OnQuestion | None = None,
         question_seconds: float = 300.0,
         on_declined: OnDeclined | None = None,
+        tidy: Tidy | None = None,
     ) -> None:
-        self.is_call = is_call
+        self.is_call, self.tidy = is_call, tidy
         self.sent = False
         self.posts = 0
         self.http_status: int | None = None

@@ -98,6 +98,8 @@ class TapReader(_Tap):
         message = item.message
         if isinstance(message, JSONRPCResponse | JSONRPCError) and self._link.is_waiting(message.id):
             exchange = self._link.answered(message.id)
+            if isinstance(message, JSONRPCResponse) and exchange is not None and exchange.tidy is not None:
+                message.result = exchange.tidy(message.result)
             if isinstance(message, JSONRPCResponse) and (said := complaint(message.result, self._link.spec.limits)):
                 if exchange is not None:
                     exchange.fail(Unreadable(f"the answer {said}"))

@@ -5,6 +5,7 @@ import base64
 import binascii
 import hashlib
 import math
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -73,6 +74,25 @@ LONGEST_NUMBER = 400  # digits; more than any double has
 def openings(data: bytes) -> int:
     """Return about how many lists and objects there are to parse, which costs far more than the bytes."""
     return data.count(b"[") + data.count(b"{")
+
+
+# Half of a pair of surrogates, perhaps: most such escapes are halves of a whole pair.
+_HALF = re.compile(rb"\\u[dD][89a-fA-F]")
+_ESCAPE = re.compile(
+    rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[dD][89a-fA-F][0-9a-fA-F]{2}|.)", re.DOTALL
+)
+_LONE_ESCAPE = len(rb"\ud800")
+
+
+def whole_characters(text: bytes) -> bytes:
+    """Return a JSON text with U+FFFD for every half of a character, which no parser takes and nothing can keep."""
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        text = text.decode(errors="replace").encode()
+    if _HALF.search(text) is None:
+        return text
+    return _ESCAPE.sub(lambda found: rb"\ufffd" if len(found[0]) == _LONE_ESCAPE else found[0], text)
 
 
 def complaint(value: Any, limits: Limits) -> str:

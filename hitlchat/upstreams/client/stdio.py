@@ -21,7 +21,7 @@ from pydantic import ValidationError
 
 from hitlchat.base import scratch
 from hitlchat.upstreams.client.link import Link, Pace
-from hitlchat.upstreams.client.results import Unreadable, openings
+from hitlchat.upstreams.client.results import Unreadable, openings, whole_characters
 from hitlchat.upstreams.client.spec import ServerSpec
 
 # What programs need to run at all; everything else of our own environment is kept from them.
@@ -315,7 +315,10 @@ class _Pipes:
             return self._answered(line, f"has more than {self._link.spec.limits.nodes:,} parts")
         try:
             # Anything else is cheaper to reject than to parse.
-            message = jsonrpc_message_adapter.validate_json(line, by_name=False) if line[:1] == b"{" else None
+            is_message = line[:1] == b"{"
+            message = (
+                jsonrpc_message_adapter.validate_json(whole_characters(line), by_name=False) if is_message else None
+            )
         except ValidationError:
             return self._answered(line, "is no message of the protocol")
         if message is None:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -19,7 +20,7 @@ from hitlchat.upstreams.client import (
     try_connect,
 )
 from tests.upstreams.client.upstreams import AT_MOST, SURROUNDINGS, at, up
-from tests.upstreams.hostile_http import HostileHttp, hostile_http
+from tests.upstreams.hostile_http import HostileHttp, hostile_http, tool
 from tests.waiting import soon
 
 BRIEF = Timeouts(connect=2, listing=2, call=3, health=1, close=1)
@@ -36,6 +37,10 @@ async def upstream(pool: Pool) -> AsyncIterator[HostileHttp]:
 
 def memory() -> int:
     return int(Path("/proc/self/statm").read_text(encoding="utf-8").split()[1]) * 4096
+
+
+def nested(levels: int) -> Any:
+    return [nested(levels - 1)] if levels else 1
 
 
 async def call(pool: Pool, name: str, seconds: float = 5.0) -> Outcome:
@@ -176,3 +181,66 @@ async def test_the_status_follows_what_happens(pool: Pool, upstream: HostileHttp
     await up(pool, "hostile")
     assert isinstance(await call(pool, "reset"), Unknown)
     await soon(lambda: pool.status("hostile").state == "up", "it is up, since it answers when asked")
+
+
+SPOILT = [
+    {"name": "b"},
+    {"name": "b", "inputSchema": None},
+    {"name": "b", "inputSchema": {"type": "string"}},
+    {"name": "b", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": "maybe"}},
+    {"name": "b", "inputSchema": {"type": "object"}, "outputSchema": []},
+    {"name": "b", "inputSchema": {"type": "object"}, "title": 7},
+    {"name": "b", "inputSchema": {"type": "object", "x": nested(70)}},
+]
+
+
+@pytest.mark.parametrize("entry", SPOILT, ids=range(len(SPOILT)))
+async def test_an_entry_that_cannot_be_read_is_named_and_costs_no_other(
+    entry: dict[str, Any], pool: Pool, upstream: HostileHttp
+) -> None:
+    upstream.pages = {None: {"tools": [tool("fine"), entry, tool("tell")]}}
+    found = await pool.list_tools("hostile")
+    assert [each.name for each in found.tools] == ["fine", "tell"]
+    assert [(each.name, bool(each.why), found.cut) for each in found.unread] == [("b", True, "")]
+    assert "b (" in pool.status("hostile").last_error
+
+
+@pytest.mark.parametrize("entry", [7, None, "b", [], {}, {"name": 7, "inputSchema": {"type": "object"}}])
+async def test_an_entry_without_a_name_is_named_by_its_place(entry: Any, pool: Pool, upstream: HostileHttp) -> None:
+    upstream.pages = {None: {"tools": [tool("fine"), entry]}}
+    found = await pool.list_tools("hostile")
+    assert ([each.name for each in found.tools], [each.name for each in found.unread]) == (["fine"], ["entry 2"])
+
+
+async def test_half_a_character_in_one_entry_costs_no_other(pool: Pool, upstream: HostileHttp) -> None:
+    upstream.pages = {None: {"tools": [tool("fine"), {**tool("tell"), "description": "half \ud83d of it"}]}}
+    found = await pool.list_tools("hostile")
+    assert [each.definition["description"] for each in found.tools] == ["Does fine.", "half \ufffd of it"]
+
+
+async def test_an_empty_cursor_is_followed(pool: Pool, upstream: HostileHttp) -> None:
+    upstream.pages = {None: {"tools": [tool("fine")], "nextCursor": ""}, "": {"tools": [tool("tell")]}}
+    found = await pool.list_tools("hostile")
+    assert ([each.name for each in found.tools], found.cut) == (["fine", "tell"], "")
+
+
+async def test_an_empty_cursor_that_leads_to_the_beginning_is_the_end(pool: Pool, upstream: HostileHttp) -> None:
+    first = {"tools": [tool("fine")], "nextCursor": ""}
+    upstream.pages = {None: first, "": first}
+    found = await pool.list_tools("hostile")
+    assert ([each.name for each in found.tools], found.trouble) == (["fine"], "")
+
+
+@pytest.mark.parametrize(
+    "second",
+    [500, 400, {"tools": "none"}, {"tools": [tool("tell")], "nextCursor": 7}, {"tools": [], "nextCursor": "2"}],
+    ids=["an error", "a refusal", "no list", "no cursor", "a circle"],
+)
+async def test_a_list_that_breaks_off_is_incomplete_and_keeps_what_was_read(
+    second: Any, pool: Pool, upstream: HostileHttp
+) -> None:
+    upstream.pages = {None: {"tools": [tool("fine")], "nextCursor": "2"}, "2": second}
+    found = await pool.list_tools("hostile")
+    assert found.tools[0].name == "fine"
+    assert found.cut
+    assert found.cut in pool.status("hostile").last_error
