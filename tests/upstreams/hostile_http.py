@@ -29,6 +29,13 @@ class Request:
         head = f"HTTP/1.1 {status} X\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n{headers}\r\n"
         self.out.write(head.encode("latin-1") + body)
 
+    def refuse(self, status: int, said: str | dict[str, Any]) -> None:
+        """With a text, or with an error of the protocol."""
+        if isinstance(said, str):
+            self.send(status, said.encode(), kind="text/plain")
+        else:
+            self.send(status, json.dumps({"jsonrpc": "2.0", "id": self.message.get("id"), "error": said}).encode())
+
     def answer(self, text: str) -> dict[str, Any]:
         return {"id": self.message["id"], "result": {"content": [{"type": "text", "text": text}]}}
 
@@ -49,7 +56,8 @@ class HostileHttp:
 
     `offered`: what its tools are, by name, beyond the name; `extra`: tools beyond those that it has; `hidden`: those
     that it does not list; `told`: what `tell` said last. `pages`: what it lists instead, by cursor; what is no result
-    is the HTTP status to refuse with.
+    is the HTTP status to refuse with. `refused`: how it answers everything, status and body, but a handshake, which is
+    the end of that unless it is `stubborn`; `refused_tool`, `refused_ping`: the errors that these are answered with.
     """
 
     port: int = 0
@@ -60,6 +68,10 @@ class HostileHttp:
     extra: dict[str, dict[str, Any]] = field(default_factory=dict)
     hidden: set[str] = field(default_factory=set)
     pages: dict[str | None, dict[str, Any] | int] = field(default_factory=dict)
+    refused: tuple[int, str | dict[str, Any]] | None = None
+    stubborn: bool = False
+    refused_tool: dict[str, Any] = field(default_factory=dict)
+    refused_ping: dict[str, Any] = field(default_factory=dict)
     told: str = ""
     forgotten: bool = False
     released: asyncio.Event = field(default_factory=asyncio.Event)
@@ -89,7 +101,15 @@ class HostileHttp:
         method = request.message.get("method")
         if request.method != "POST":
             request.send(405 if request.method == "GET" else 200, b"")
-        elif self.forgotten and method == "tools/call" and "mcp-session-id" in request.headers:
+        elif self.refused and method != "initialize":
+            request.refuse(*self.refused)
+        elif method == "ping" and self.refused_ping:
+            request.refuse(200, self.refused_ping)
+        else:
+            await self.obey(request, method)
+
+    async def obey(self, request: Request, method: str | None) -> None:
+        if self.forgotten and method == "tools/call" and "mcp-session-id" in request.headers:
             request.send(404, b"")
         elif method == "tools/call":
             await TOOLS[request.name](self, request)
@@ -103,6 +123,8 @@ class HostileHttp:
             )
         elif method in RESULTS:
             self.forgotten = False
+            if method == "initialize" and not self.stubborn:
+                self.refused = None
             request.result(RESULTS[method], SESSION if method == "initialize" else "")
         else:
             request.send(400 if "id" in request.message else 202, b"")
@@ -147,6 +169,9 @@ class HostileHttp:
 
     async def huge_header(self, request: Request) -> None:
         request.send(200, b"{}", f"X-Filler: {'y' * 5_000_000}\r\n")
+
+    async def refuse(self, request: Request) -> None:
+        request.refuse(200, self.refused_tool)
 
     async def forget(self, request: Request) -> None:
         """Forgets the session before the next call."""
@@ -244,7 +269,7 @@ TOOLS: dict[str, Doing] = {
         *(HostileHttp.hang, HostileHttp.drip, HostileHttp.cut, HostileHttp.reset, HostileHttp.noise),
         *(HostileHttp.headers_without_end, HostileHttp.server_error, HostileHttp.unauthorised, HostileHttp.accepted),
         *(HostileHttp.tell, HostileHttp.announce, HostileHttp.two_answers, HostileHttp.other_ids, HostileHttp.wrong_id),
-        *(HostileHttp.no_id, HostileHttp.text_id, HostileHttp.huge_header),
+        *(HostileHttp.refuse, HostileHttp.no_id, HostileHttp.text_id, HostileHttp.huge_header),
         *(HostileHttp.flood, HostileHttp.redirect, HostileHttp.redirect_elsewhere),
     )
 }

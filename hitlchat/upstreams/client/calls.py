@@ -4,6 +4,7 @@ import asyncio
 import json
 import logging
 import math
+import re
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from contextvars import copy_context
 from dataclasses import dataclass
@@ -15,22 +16,22 @@ from mcp.shared.dispatcher import ProgressFnT
 from mcp.shared.exceptions import MCPError
 from mcp_types import PaginatedRequestParams, Tool
 from mcp_types.methods import validate_server_result
+from mcp_types.version import LATEST_MODERN_VERSION
 from pydantic import TypeAdapter, ValidationError
 
 from hitlchat.base.sentences import translatable
-from hitlchat.upstreams.client.link import (
-    CURRENT,
-    UNREAD,
-    Exchange,
-    OnDeclined,
-    OnQuestion,
-    Tidy,
-    ask,
-    masked_line,
-    where,
-)
+from hitlchat.upstreams.client.link import CURRENT, UNREAD, Exchange, OnDeclined, OnQuestion, ask, masked_line, where
 from hitlchat.upstreams.client.opening import Live
-from hitlchat.upstreams.client.results import NeverRan, Outcome, Rejected, Unknown, Unreadable, answer, complaint
+from hitlchat.upstreams.client.results import (
+    Answer,
+    NeverRan,
+    Outcome,
+    Rejected,
+    Unknown,
+    Unreadable,
+    answer,
+    complaint,
+)
 from hitlchat.upstreams.client.spec import Limits, Masking
 
 GIVE_UP_SECONDS = 1.0
@@ -50,13 +51,13 @@ async def give_up(working: "asyncio.Task[Any]") -> None:
 
 
 async def within(
-    request: Coroutine[Any, Any, Result], live: Live, seconds: float, *, tidy: Tidy | None = None
+    request: Coroutine[Any, Any, Result], live: Live, seconds: float, exchange: Exchange | None = None
 ) -> Result:
-    """Return what the request returns or raises; `tidy` sees its answers before anything else does.
+    """Return what the request returns or raises.
 
     TimeoutError; RuntimeError: the connection had trouble, and says which.
     """
-    exchange = Exchange(seconds, tidy=tidy)
+    exchange = exchange or Exchange(seconds)
     live.link.open.add(exchange)
     context = copy_context()
     context.run(CURRENT.set, exchange)
@@ -133,6 +134,19 @@ class Progress:
                 logger.error("passing progress on failed", exc_info=failure)
 
 
+# What the SDK says for an HTTP status without a message of the protocol.
+_OF_THE_SDK = frozenset({"Server returned an error response", "Not Found", "Session terminated"})
+_ANSWERED = 200
+# Refused for what the request is, or how often one comes, and not for its session.
+_OF_THE_REQUEST = frozenset({408, 411, 413, 414, 415, 429, 431})
+# Not provably unread by themselves.
+_ODDLY_UNREAD = frozenset({409, 419, 422, 440})
+# The codes that servers give a meaning of their own.
+_OF_SERVERS = range(-32099, -31999)
+_SESSION = re.compile(r"session|initiali[sz]", re.IGNORECASE)
+_ENDED = re.compile(r"terminat|clos|disconnect|lost|abort|cancel|time", re.IGNORECASE)
+REFUSED = "the server refuses everything over this connection"
+
 MOST_ROUNDS = 10
 # An answer may have come in the same moment as the trouble.
 LAST_CHANCE_SECONDS = 0.1
@@ -177,11 +191,112 @@ def too_large(call: ToolCall, most: int) -> str:
     return f"the arguments take {size:,} bytes; at most {most:,} may be sent" if size > most else ""
 
 
+@dataclass(frozen=True)
+class _Refusal:
+    """An error instead of a result: the server's own, or what the SDK made of an HTTP status."""
+
+    code: int
+    message: str
+    http_status: int
+
+    @classmethod
+    def of(cls, error: MCPError, exchange: Exchange) -> Self:
+        return cls(error.code, error.message, exchange.http_status or _ANSWERED)
+
+    @property
+    def is_of_http(self) -> bool:
+        return self.http_status >= 400
+
+    @property
+    def may_be_of_the_session(self) -> bool:
+        """Return whether it may say, in whatever words, that the server does not know the session."""
+        if self.is_of_http:
+            return self.http_status < 500 and self.http_status not in _OF_THE_REQUEST
+        if self.http_status != _ANSWERED:
+            return False
+        is_of_the_protocol = self.code == types.INVALID_REQUEST or self.code in _OF_SERVERS
+        return is_of_the_protocol or _SESSION.search(self.message) is not None
+
+    @property
+    def came_before_the_tool(self) -> bool:
+        """Return whether nothing can have run, if the server refuses everything else likewise."""
+        if self.is_of_http:
+            return self.http_status in UNREAD | _ODDLY_UNREAD
+        is_unread = self.code == types.INVALID_REQUEST or _SESSION.search(self.message) is not None
+        # What ended may have ended in the middle of the call.
+        return is_unread and _ENDED.search(self.message) is None
+
+    def is_like(self, other: Self) -> bool:
+        if self.is_of_http:
+            return (self.http_status, self.code) == (other.http_status, other.code)
+        return not other.is_of_http and (self.code, self.message) == (other.code, other.message)
+
+    def in_words(self, hide: Callable[[str], str]) -> str:
+        if self.message in _OF_THE_SDK:
+            return f"the server answered {self.http_status}"
+        return masked_line(self.message, hide)
+
+
+async def refusal(live: Live) -> str:
+    """Ask for nothing; return how the server refuses even that, in words, or nothing if it answers.
+
+    TimeoutError; RuntimeError: the connection had trouble, and says which.
+    """
+    if (refused := await _refusal_to(_probe(live), live)) is None:
+        return ""
+    if not refused.is_of_http and refused.code != types.CONNECTION_CLOSED:
+        # Some do not know this request, and say so in their own way.
+        refused = await _refusal_to(live.session.list_tools(), live)
+    return refused.in_words(live.link.hide) if refused is not None else ""
+
+
+async def _refusal_to(request: Coroutine[Any, Any, Any], live: Live) -> _Refusal | None:
+    seconds = live.link.spec.timeouts.health
+    exchange = Exchange(seconds)
+    try:
+        await within(request, live, seconds, exchange)
+    except ValidationError:
+        return None
+    except MCPError as error:
+        is_answer = error.code == types.METHOD_NOT_FOUND and error.message not in _OF_THE_SDK
+        return None if is_answer else _Refusal.of(error, exchange)
+    return None
+
+
+async def _probe(live: Live) -> None:
+    if live.is_modern:
+        await live.session.send_discover(LATEST_MODERN_VERSION)
+    else:
+        await live.session.send_ping()
+
+
 async def attempt(live: Live, call: ToolCall) -> Outcome:
-    """Make the call over this connection, once. Cancelled, it tells the server so."""
+    """Make the call over this connection, once. Cancelled, it tells the server so.
+
+    If the server refuses the call, and likewise to list its tools, the connection is at fault, and is given up. Over
+    another one the call may be made again if the refusal came before the tool.
+    """
+    outcome, refused = await _attempted(live, call)
+    if refused is None or not refused.may_be_of_the_session:
+        if refused is not None and refused.is_of_http:
+            live.link.doubted.set()
+        return outcome
+    try:
+        also = await _refusal_to(live.session.list_tools(), live)
+    except (TimeoutError, RuntimeError):
+        also = None
+    if also is not None and refused.is_like(also):
+        live.link.retire(f"{REFUSED}: {refused.in_words(live.link.hide)}")
+    if not live.link.reason or not refused.came_before_the_tool:
+        return outcome
+    return NeverRan(live.link.reason, refused.http_status if refused.is_of_http else None, retry=True)
+
+
+async def _attempted(live: Live, call: ToolCall) -> tuple[Outcome, _Refusal | None]:
+    """Make the call; with how the server refused it, if it did."""
     link = live.link
     if link.dropped.is_set():
-        return NeverRan(link.reason, retry=True)
+        return NeverRan(link.reason, retry=True), None
     seconds = call.seconds or link.spec.timeouts.call
     waits = link.spec.timeouts.question
     exchange = Exchange(
@@ -198,7 +313,10 @@ async def attempt(live: Live, call: ToolCall) -> Outcome:
     cancelled = asyncio.create_task(call.cancel.wait()) if call.cancel else None
     try:
         why = await _until_settled(working, exchange, cancelled)
-        return await _outcome(live, working, exchange, why)
+        outcome = await _outcome(live, working, exchange, why)
+        # An answer that cannot be read is one, and no refusal.
+        is_refusal = not isinstance(outcome, Answer | Unreadable)
+        return outcome, _refusal_of(working, exchange) if is_refusal else None
     finally:
         if cancelled is not None:
             cancelled.cancel()
@@ -208,6 +326,14 @@ async def attempt(live: Live, call: ToolCall) -> Outcome:
             link.abandon()
         exchange.close()
         link.renew_if_worn()
+
+
+def _refusal_of(working: "asyncio.Task[types.CallToolResult]", exchange: Exchange) -> _Refusal | None:
+    """Return how the server refused the call, unless it may have begun with it."""
+    if exchange.trouble.done() or exchange.has_begun or not working.done() or working.cancelled():
+        return None
+    error = working.exception()
+    return _Refusal.of(error, exchange) if isinstance(error, MCPError) else None
 
 
 async def _until_settled(
@@ -273,7 +399,7 @@ def _refused(code: int, message: str, exchange: Exchange) -> Outcome:
         return Unknown("the server took the request in and will not answer it")
     if 300 <= status < 400:
         return NeverRan(f"the server redirects: {message}", status)
-    if message in {"Server returned an error response", "Not Found"} and status >= 400:
+    if message in _OF_THE_SDK and status >= 400:
         said = f"the server answered {status}"
         return NeverRan(said, status) if status in UNREAD and not exchange.sent else Unknown(said)
     return Rejected(code, message)
@@ -285,6 +411,8 @@ async def _rounds(live: Live, call: ToolCall) -> types.CallToolResult:
     state: str | None = None
     async with Progress(call.on_progress, live.link.hide) as progress:
         for number in range(MOST_ROUNDS + 1):
+            if number and (exchange := CURRENT.get()):
+                exchange.has_begun = True
             params = types.CallToolRequestParams(
                 name=call.name, arguments=call.arguments, input_responses=responses, request_state=state
             )
@@ -366,20 +494,26 @@ def named(names: Iterable[str], longest: int = 120) -> str:
 
 
 class ListingFailed(Exception):
-    """The list could not be read; in words for the administrator."""
+    """The list could not be read; in words for the administrator. `is_refusal`: over a new connection it might be."""
+
+    def __init__(self, said: str, *, is_refusal: bool = False) -> None:
+        super().__init__(said)
+        self.is_refusal = is_refusal
 
 
 async def listing(live: Live) -> Listing:
     """Read all pages. ListingFailed, if not even the first can be read; what comes of the others is told in `cut`."""
-    reading = _Reading(live)
+    reading, seconds = _Reading(live), live.link.spec.timeouts.listing
+    exchange = Exchange(seconds, tidy=reading.tidy)
     try:
-        await within(reading.read(), live, live.link.spec.timeouts.listing, tidy=reading.tidy)
+        await within(reading.read(), live, seconds, exchange)
     except (MCPError, RuntimeError, ValidationError, TimeoutError) as error:
         said = _why_unlisted(error, live)
         # Whether the server takes any request over this connection is another question, and asked soon.
         live.link.doubted.set()
         if not reading.pages or live.link.dropped.is_set():
-            raise ListingFailed(said) from error
+            is_refusal = isinstance(error, MCPError) and _Refusal.of(error, exchange).may_be_of_the_session
+            raise ListingFailed(said, is_refusal=is_refusal) from error
         reading.cut = translatable(f"the list is incomplete, since a later page could not be read: {said}")
     found = reading.listing()
     live.names.update(tool.name for tool in found.tools)

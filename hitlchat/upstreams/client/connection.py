@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import httpx2
 
-from hitlchat.upstreams.client.calls import Listing, ListingFailed, ToolCall, attempt, listing, too_large
+from hitlchat.upstreams.client.calls import REFUSED, Listing, ListingFailed, ToolCall, attempt, listing, too_large
 from hitlchat.upstreams.client.http import ConnectionMask
 from hitlchat.upstreams.client.link import Link, Notes
 from hitlchat.upstreams.client.opening import Live
@@ -142,7 +142,15 @@ class Connection(Keeper):
         live = await self._ready(self.spec.timeouts.connect)
         if isinstance(live, NeverRan):
             raise ListingFailed(live.reason)
-        found = await listing(live)
+        try:
+            found = await listing(live)
+        except ListingFailed as error:
+            if not (error.is_refusal or live.link.reason):
+                raise
+            live.link.retire(f"{REFUSED}: {error}")
+            if isinstance(live := await self._ready(self.spec.timeouts.connect), NeverRan):
+                raise ListingFailed(live.reason) from error
+            found = await listing(live)
         self._move(tool_count=len(found.tools))
         return found
 
@@ -168,7 +176,7 @@ class Connection(Keeper):
         if call.cancel is not None and call.cancel.is_set():
             return NeverRan("the call was cancelled before it was sent")
         if call.check is not None and (said := await call.check()):
-            return NeverRan(said)
+            return NeverRan(said, retry=self._live is not live)
         return await attempt(live, call)
 
     async def _ready(self, seconds: float, cancel: asyncio.Event | None = None) -> Live | NeverRan:

@@ -105,13 +105,13 @@ logger = logging.getLogger(__name__)
 MOST_QUESTIONS = 10
 TAKE_BACK_SECONDS = 2.0
 # With these a request is refused before anyone looks at what it asks for.
-UNREAD = frozenset({400, 401, 403, 404, 405, 406, 411, 413, 415, 421, 426, 429, 431})
+UNREAD = frozenset({400, 401, 403, 404, 405, 406, 410, 411, 412, 413, 415, 421, 426, 429, 431})
 
 
 class Exchange:
     """A request of one loop. The first trouble counts; the time in which a question waits does not.
 
-    `is_call`: it is the call of a tool, to which a question of the server may belong.
+    `is_call`: it is the call of a tool, to which a question of the server may belong; `has_begun`: one came.
     """
 
     def __init__(
@@ -125,7 +125,7 @@ class Exchange:
         tidy: Tidy | None = None,
     ) -> None:
         self.is_call, self.tidy = is_call, tidy
-        self.sent = False
+        self.sent = self.has_begun = False
         self.posts = 0
         self.http_status: int | None = None
         self.trouble: asyncio.Future[Trouble] = asyncio.get_running_loop().create_future()
@@ -174,7 +174,7 @@ class Exchange:
 
         Declined when nobody is there to answer it, cancelled when nobody does in time.
         """
-        self._asked += 1
+        self._asked, self.has_begun = self._asked + 1, True
         if self._asked > MOST_QUESTIONS:
             self.has_declined(f"it is more than the {MOST_QUESTIONS} that a call may ask")
         if self._on_question is None or self._asked > MOST_QUESTIONS or self._over.done():

@@ -11,11 +11,10 @@ import anyio
 import httpx2
 from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
 from mcp.shared.exceptions import MCPError
-from mcp_types import CONNECTION_CLOSED, METHOD_NOT_FOUND
-from mcp_types.version import LATEST_MODERN_VERSION
+from mcp_types import METHOD_NOT_FOUND
 from pydantic import ValidationError
 
-from hitlchat.upstreams.client.calls import Listing, ListingFailed, listing, within
+from hitlchat.upstreams.client.calls import Listing, ListingFailed, listing, refusal
 from hitlchat.upstreams.client.link import CURRENT, Exchange, Link, masked_line, where
 from hitlchat.upstreams.client.opening import Live, NotAllowed, opened
 from hitlchat.upstreams.client.spec import Surroundings
@@ -64,7 +63,9 @@ BUSY_SECONDS = 0.2
 
 
 class Keeper(ABC):
-    """Whoever keeps a connection open, and is told how it is."""
+    """Whoever keeps a connection open, and is told how it is. `refused`: how the last look at its health was."""
+
+    refused = ""
 
     @abstractmethod
     def is_open(self, live: Live) -> None: ...
@@ -82,20 +83,16 @@ class Keeper(ABC):
         """Ask for nothing, and see whether an answer comes; a server that is busy with a call may take its time."""
         began = time.monotonic()
         try:
-            await within(_probe(live), live, live.link.spec.timeouts.health)
-        except MCPError as error:
-            # An error is an answer, too.
-            if error.code == CONNECTION_CLOSED:
-                live.link.drop(error.message)
-                return
-        except ValidationError:
-            pass
+            self.refused = await refusal(live)
         except (TimeoutError, RuntimeError) as error:
             if live.link.is_calling():
                 return
             live.link.drop(str(error) or "the server does not answer any more")
             return
-        self.is_healthy((time.monotonic() - began) * 1000)
+        if self.refused:
+            live.link.retire(self.refused)
+        else:
+            self.is_healthy((time.monotonic() - began) * 1000)
 
 
 async def maintain(link: Link, surroundings: Surroundings, auth: httpx2.Auth | None, keeper: Keeper) -> str:
@@ -130,6 +127,11 @@ async def _opened_and_kept(link: Link, surroundings: Surroundings, auth: httpx2.
     with anyio.CancelScope(deadline=anyio.current_time() + timeouts.connect) as scope:
         link.stop = scope.cancel
         async with opened(link, surroundings, auth) as live:
+            if keeper.refused and (said := await refusal(live)):
+                # A handshake alone does not make it healthy again.
+                link.drop(said)
+                return
+            keeper.refused = ""
             scope.deadline, link.stop = float("inf"), None
             keeper.is_open(live)
             await _stay(live, keeper)
@@ -221,10 +223,3 @@ async def _subscribed(live: Live, is_told: asyncio.Event) -> None:
         pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
         # What changed in the meantime was told to nobody.
         live.link.changed.set()
-
-
-async def _probe(live: Live) -> None:
-    if live.is_modern:
-        await live.session.send_discover(LATEST_MODERN_VERSION)
-    else:
-        await live.session.send_ping()

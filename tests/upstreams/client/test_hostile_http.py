@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +14,14 @@ from hitlchat.upstreams.client import (
     NeverRan,
     Outcome,
     Pool,
+    Rejected,
     ServerSpec,
     Timeouts,
     Unknown,
     Unreadable,
     try_connect,
 )
-from tests.upstreams.client.upstreams import AT_MOST, SURROUNDINGS, at, up
+from tests.upstreams.client.upstreams import AT_MOST, QUICK, SURROUNDINGS, at, up
 from tests.upstreams.hostile_http import HostileHttp, hostile_http, tool
 from tests.waiting import soon
 
@@ -100,6 +102,115 @@ async def test_a_session_that_the_server_forgot_is_renewed_and_the_call_made_onc
     found = await call(pool, "fine")
     assert isinstance(found, Answer), found
     assert upstream.called("fine") == 2  # the first of them was answered with 404
+
+
+UNKNOWN_SESSION: list[tuple[int, str | dict[str, Any]]] = [
+    (400, "Invalid session ID"),
+    (400, {"code": -32000, "message": "Bad Request: No valid session ID provided"}),
+    (400, {"code": -32600, "message": "Invalid Request"}),
+    (401, "Session expired"),
+    (403, "unknown client"),
+    (404, {"code": -32001, "message": "Session not found"}),
+    (410, "Gone"),
+    (422, {"code": -32603, "message": "no such session"}),
+    (200, {"code": -32600, "message": "Session not found"}),
+    (200, {"code": -32001, "message": "Unknown session"}),
+    (200, {"code": -32002, "message": "Server not initialized"}),
+    (200, {"code": -32603, "message": "The session ID is invalid"}),
+]
+REFUSALS = [f"{status} {said}" for status, said in UNKNOWN_SESSION]
+
+
+@pytest.mark.parametrize("status, said", UNKNOWN_SESSION, ids=REFUSALS)
+async def test_a_session_that_is_refused_in_any_words_is_renewed_and_the_call_made_once_more(
+    status: int, said: str | dict[str, Any], pool: Pool, upstream: HostileHttp
+) -> None:
+    assert isinstance(await call(pool, "fine"), Answer)
+    before = upstream.called("fine"), upstream.asked.count("initialize")
+    upstream.refused = (status, said)
+    found = await call(pool, "fine")
+    assert isinstance(found, Answer), found
+    assert (upstream.called("fine"), upstream.asked.count("initialize")) == (before[0] + 2, before[1] + 1)
+
+
+@pytest.mark.parametrize("status, said", UNKNOWN_SESSION, ids=REFUSALS)
+async def test_a_list_that_is_refused_for_its_session_is_read_over_another_one(
+    status: int, said: str | dict[str, Any], pool: Pool, upstream: HostileHttp
+) -> None:
+    await up(pool, "hostile")
+    upstream.refused = (status, said)
+    assert (await pool.list_tools("hostile")).tools
+
+
+@pytest.mark.parametrize(
+    "status, said",
+    [
+        (500, "Session not found"),
+        (503, {"code": -32001, "message": "Session not found"}),
+        (200, {"code": -32000, "message": "Connection closed"}),
+        (200, {"code": -32001, "message": "Request timed out"}),
+        (200, {"code": -32001, "message": "Session terminated"}),
+    ],
+)
+async def test_a_refusal_that_may_have_come_after_the_tool_is_not_followed_by_another_try(
+    status: int, said: str | dict[str, Any], pool: Pool, upstream: HostileHttp
+) -> None:
+    assert isinstance(await call(pool, "fine"), Answer)
+    before = upstream.called("fine")
+    upstream.refused = (status, said)
+    assert not isinstance(await call(pool, "fine"), Answer | NeverRan)
+    await soon(lambda: upstream.asked.count("initialize") == 2, "it is connected anew")
+    assert upstream.called("fine") == before + 1
+    assert isinstance(await call(pool, "fine"), Answer)
+
+
+@pytest.mark.parametrize(
+    "said", [{"code": -32600, "message": "Session not found: 7"}, {"code": -32001, "message": "not now"}]
+)
+async def test_what_a_tool_says_of_sessions_is_its_own_answer(
+    said: dict[str, Any], pool: Pool, upstream: HostileHttp
+) -> None:
+    await up(pool, "hostile")
+    upstream.refused_tool = said
+    assert await call(pool, "refuse") == Rejected(said["code"], said["message"])
+    assert (upstream.called("refuse"), upstream.asked.count("initialize")) == (1, 1)
+
+
+async def test_a_server_that_knows_no_session_gets_a_call_twice_at_most(pool: Pool, upstream: HostileHttp) -> None:
+    await up(pool, "hostile")
+    upstream.refused, upstream.stubborn = (400, "Invalid session ID"), True
+    found = await call(pool, "fine")
+    assert isinstance(found, NeverRan), found
+    assert "the server answered 400" in found.reason
+    assert upstream.called("fine") == 2
+
+
+@pytest.mark.parametrize("status, said", UNKNOWN_SESSION, ids=REFUSALS)
+async def test_a_health_check_that_is_refused_is_no_health(
+    status: int, said: str | dict[str, Any], pool: Pool, upstream: HostileHttp
+) -> None:
+    await pool.remove("hostile")
+    await pool.put(at(upstream.url(), "hostile", timeouts=replace(QUICK, health_every=0.1)))
+    await up(pool, "hostile")
+    upstream.refused, upstream.stubborn = (status, said), True
+    await soon(lambda: upstream.asked.count("initialize") > 2, "it is connected anew")
+    await soon(lambda: pool.status("hostile").state == "down", "it is down")
+    upstream.stubborn = False
+    await up(pool, "hostile")
+
+
+@pytest.mark.parametrize(
+    "said", [{"code": -32601, "message": "Method not found"}, {"code": -32603, "message": "no ping here"}]
+)
+async def test_a_server_that_has_no_ping_is_up_as_long_as_it_answers(
+    said: dict[str, Any], pool: Pool, upstream: HostileHttp
+) -> None:
+    await pool.remove("hostile")
+    await pool.put(at(upstream.url(), "hostile", timeouts=replace(QUICK, health_every=0.1)))
+    await up(pool, "hostile")
+    upstream.refused_ping = said
+    await soon(lambda: upstream.asked.count("ping") > 3, "its health is looked at")
+    assert (pool.status("hostile").state, upstream.asked.count("initialize")) == ("up", 1)
 
 
 async def test_a_flood_of_notices_does_not_keep_the_answer_away(pool: Pool, upstream: HostileHttp) -> None:
