@@ -17,7 +17,11 @@ from hitlchat.gate.models import Attachment, ToolCall
 
 Block = dict[str, Any]
 
-KINDS: Final = frozenset({"audio", "image", "resource", "resource_link", "text"})
+# One that is of no known kind, or not as its kind has it; its text says so, with what came.
+UNREADABLE: Final = "unreadable"
+KINDS: Final = frozenset({"audio", "image", "resource", "resource_link", "text", UNREADABLE})
+# Between texts and what is structured, where both are one text.
+_BESIDE: Final = "\n\n"
 
 PICTURES: Final = frozenset({"image/avif", "image/gif", "image/jpeg", "image/png", "image/webp"})
 SOUNDS: Final = frozenset(
@@ -34,9 +38,11 @@ def digest(data: bytes) -> str:
 def value(blocks: list[Block], structured: Any) -> Any:
     """Return the result of a call that gave `blocks` and `structured`, which None is not.
 
-    What is structured, else the text of the blocks; all of it where there is more than text in them.
+    What is structured, else the text of the blocks; all of it where there is more than text in them, or the text says
+    something else than what is structured.
     """
-    if any(block["type"] != "text" for block in blocks) or _has_blocks(structured):
+    is_more = any(block["type"] != "text" for block in blocks) or _has_blocks(structured)
+    if is_more or (structured is not None and not _is_said_by(structured, _texts(blocks))):
         return {**({} if structured is None else {"structured": structured}), "content": blocks}
     if structured is not None:
         return structured
@@ -71,10 +77,46 @@ def in_words(block: Block) -> str:
 def text(call: ToolCall) -> str:
     """Return what `call` gave, for people: a text as it is, else JSON; of content blocks what can be read."""
     found = blocks(call)
-    value = call.result if found is None else call.result.get("structured")
-    if found is not None and value is None:
-        return "\n".join(str(block["text"]) for block in found if "text" in block)
-    return value if isinstance(value, str) else canonical.pretty(value, indent=2)
+    return _spelled(call.result) if found is None else in_one_text(found, call.result.get("structured"), indent=2)
+
+
+def in_one_text(blocks: list[Block], structured: Any, indent: int | None = None) -> str:
+    """Return all that can be read of `blocks`, and of `structured` where that says more."""
+    texts = _texts(blocks)
+    said = "\n".join(texts)
+    if structured is None or (said.strip() and _is_said_by(structured, texts)):
+        return said
+    return _BESIDE.join(filter(str.strip, (said, _spelled(structured, indent))))
+
+
+def _texts(blocks: list[Block]) -> list[str]:
+    return [str(block["text"]) for block in blocks if "text" in block]
+
+
+def _spelled(value: Any, indent: int | None = 2) -> str:
+    return value if isinstance(value, str) else canonical.pretty(value, indent=indent)
+
+
+def _is_said_by(structured: Any, texts: list[str]) -> bool:
+    """Return whether the texts say nothing else: they are the JSON of it, or of its only part, called `result`."""
+    if not any(map(str.strip, texts)):
+        return True
+    inner = [structured["result"]] if isinstance(structured, dict) and structured.keys() == {"result"} else []
+    for value in (structured, *inner):
+        items = value if isinstance(value, list) and len(value) == len(texts) else [value]
+        spellings = texts if len(items) == len(texts) else ["\n".join(texts)]
+        if all(_spells(text, item) for text, item in zip(spellings, items, strict=True)):
+            return True
+    return "\n".join(texts) == _spelled(structured)
+
+
+def _spells(text: str, value: Any) -> bool:
+    if text == value:
+        return True
+    try:
+        return canonical.dumps(canonical.loads(text)) == canonical.dumps(value)
+    except canonical.NotJson:
+        return False
 
 
 @contextmanager

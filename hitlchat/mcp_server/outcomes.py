@@ -66,6 +66,8 @@ def most_text() -> results.Bound:
 
 def content_block(kept: contents.Block, data: Mapping[str, bytes]) -> types.ContentBlock:
     """The block as it came, or in words where its bytes are not there."""
+    if kept["type"] == contents.UNREADABLE:
+        return types.TextContent(type="text", text=most_text().cut(str(kept["text"])))
     whole = dict(kept)
     is_resource = kept["type"] == "resource"
     if "text" in kept:
@@ -218,9 +220,10 @@ def _content(call: ToolCall, text: str, data: dict[str, bytes]) -> list[types.Co
     blocks = contents.blocks(call)
     if blocks is None:
         return [_text(text)]
-    is_edited = _is_edited(call)
-    others = [content_block(block, data) for block in blocks if not (is_edited and block["type"] == "text")]
-    return [_text(text), *others] if is_edited else others
+    if not _is_edited(call):
+        return [content_block(block, data) for block in blocks]
+    in_text = {"text", contents.UNREADABLE}
+    return [_text(text), *(content_block(block, data) for block in blocks if block["type"] not in in_text)]
 
 
 def _fits(declared: dict[str, Any], value: dict[str, Any] | None) -> bool:

@@ -87,7 +87,7 @@ def outlook(call: ToolCall) -> str:
 @register.inclusion_tag("history/_attached.html")
 def attachments(call: ToolCall) -> dict[str, Any]:
     """The content blocks of what a call gave that are more than text."""
-    blocks = [block for block in contents.blocks(call) or () if block["type"] != "text"]
+    blocks = [block for block in contents.blocks(call) or () if block["type"] not in {"text", contents.UNREADABLE}]
     return {"call": call, "parts": [_part(block) for block in blocks]}
 
 

@@ -40,7 +40,8 @@ def result_of(outcome: Outcome, server: str) -> ToolResult:
 
 def _answered(answer: Answer) -> ToolResult:
     if answer.is_error:
-        return _failure("tool", answer.text or "It failed, and its server did not say why.")
+        said = contents.in_one_text(answer.content, answer.structured)
+        return _failure("tool", said if said.strip() else "It failed, and its server did not say why.")
     value = contents.value(answer.content, answer.structured)
     try:
         size = len(canonical.dumps(value))

@@ -57,7 +57,8 @@ class HostileHttp:
     `offered`: what its tools are, by name, beyond the name; `extra`: tools beyond those that it has; `hidden`: those
     that it does not list; `told`: what `tell` said last. `pages`: what it lists instead, by cursor; what is no result
     is the HTTP status to refuse with. `refused`: how it answers everything, status and body, but a handshake, which is
-    the end of that unless it is `stubborn`; `refused_tool`, `refused_ping`: the errors that these are answered with.
+    the end of that unless it is `stubborn`. `given`: what `give` gives; `refused_tool`, `refused_ping`: the errors that
+    these are answered with.
     """
 
     port: int = 0
@@ -70,6 +71,7 @@ class HostileHttp:
     pages: dict[str | None, dict[str, Any] | int] = field(default_factory=dict)
     refused: tuple[int, str | dict[str, Any]] | None = None
     stubborn: bool = False
+    given: Any = None
     refused_tool: dict[str, Any] = field(default_factory=dict)
     refused_ping: dict[str, Any] = field(default_factory=dict)
     told: str = ""
@@ -170,6 +172,14 @@ class HostileHttp:
     async def huge_header(self, request: Request) -> None:
         request.send(200, b"{}", f"X-Filler: {'y' * 5_000_000}\r\n")
 
+    async def give(self, request: Request) -> None:
+        """As JSON, or as the bytes that stand in for it."""
+        if isinstance(self.given, bytes):
+            head = json.dumps({"jsonrpc": "2.0", "id": request.message["id"]}).encode()[:-1]
+            request.send(200, head + b', "result": ' + self.given + b"}")
+        else:
+            request.result(self.given)
+
     async def refuse(self, request: Request) -> None:
         request.refuse(200, self.refused_tool)
 
@@ -269,7 +279,7 @@ TOOLS: dict[str, Doing] = {
         *(HostileHttp.hang, HostileHttp.drip, HostileHttp.cut, HostileHttp.reset, HostileHttp.noise),
         *(HostileHttp.headers_without_end, HostileHttp.server_error, HostileHttp.unauthorised, HostileHttp.accepted),
         *(HostileHttp.tell, HostileHttp.announce, HostileHttp.two_answers, HostileHttp.other_ids, HostileHttp.wrong_id),
-        *(HostileHttp.refuse, HostileHttp.no_id, HostileHttp.text_id, HostileHttp.huge_header),
+        *(HostileHttp.give, HostileHttp.refuse, HostileHttp.no_id, HostileHttp.text_id, HostileHttp.huge_header),
         *(HostileHttp.flood, HostileHttp.redirect, HostileHttp.redirect_elsewhere),
     )
 }

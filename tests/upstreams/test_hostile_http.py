@@ -9,8 +9,10 @@ from django.contrib.auth.models import User
 from pytest_django import Settings
 
 from hitlchat.base.database import in_db
+from hitlchat.gate import contents
 from hitlchat.gate.models import Tool
 from hitlchat.gate.status import Status
+from hitlchat.mcp_server import outcomes
 from hitlchat.upstreams import servers
 from hitlchat.upstreams.models import ServerState
 from hitlchat.upstreams.server_draft import ServerDraft
@@ -221,3 +223,28 @@ async def test_a_call_of_a_tool_that_is_not_listed_as_accepted_says_which_it_is(
     call = await called(bob, tools["tell"])
     assert (call.status, words in call.error["message"], hostile.called("tell")) == (Status.FAILED, True, 0)
     assert '"executed": false' in await read(call)
+
+
+async def test_a_text_beside_what_is_structured_reaches_models_and_people(
+    alice: User, bob: User, hostile: HostileHttp
+) -> None:
+    block, odd = {"type": "text", "text": "closed 3 cases"}, {"type": "hologram"}
+    hostile.given = {"content": [block, odd], "structuredContent": {"closed": 2}}
+    tools = await exposed(alice, await in_db(web)(alice, hostile), "give")
+    call = await called(bob, tools["give"])
+    assert call.status == Status.SUCCEEDED
+    assert call.result["structured"] == {"closed": 2}
+    for told in (await read(call), await in_db(contents.text)(call)):
+        for words in ("closed 3 cases", '"closed": 2', "hologram: a part of the result that cannot be read"):
+            assert words in told
+    given = await outcomes.outcome_of(call)
+    assert given.structured_content == {"closed": 2}
+    assert [getattr(each, "text", "")[:14] for each in given.content] == ["closed 3 cases", "[hologram: a p"]
+
+
+async def test_an_error_that_is_only_structured_tells_its_reason(alice: User, bob: User, hostile: HostileHttp) -> None:
+    hostile.given = {"content": [], "structuredContent": {"error": "locked until Friday"}, "isError": True}
+    tools = await exposed(alice, await in_db(web)(alice, hostile), "give")
+    call = await called(bob, tools["give"])
+    assert (call.status, "locked until Friday" in call.error["message"]) == (Status.FAILED, True)
+    assert "locked until Friday" in await read(call)

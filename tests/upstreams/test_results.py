@@ -9,6 +9,12 @@ from hitlchat.upstreams.client import Answer, NeverRan, Outcome, Rejected, Unkno
 from hitlchat.upstreams.source import LARGEST_RESULT, LONGEST_MESSAGE, result_of
 
 TEXT = {"type": "text", "text": "hello"}
+
+
+def of(text: str) -> dict[str, str]:
+    return {"type": "text", "text": text}
+
+
 PICTURE = {"type": "image", "mimeType": "image/png", "bytes": 108}
 
 
@@ -17,22 +23,18 @@ PICTURE = {"type": "image", "mimeType": "image/png", "bytes": 108}
     [
         (Answer([TEXT]), "hello"),
         (Answer([TEXT, TEXT]), "hello\nhello"),
-        (Answer([TEXT], {"result": 5}), {"result": 5}),
+        (Answer([of("5")], {"result": 5}), {"result": 5}),
+        (Answer([of('{"closed": 2}')], {"closed": 2}), {"closed": 2}),
+        (Answer([of("[1,\n 2]")], [1, 2]), [1, 2]),
+        (Answer([of("a"), of("b")], {"result": ["a", "b"]}), {"result": ["a", "b"]}),
+        (Answer([of(" \n")], {"closed": 2}), {"closed": 2}),
+        (Answer([TEXT], {"closed": 2}), {"structured": {"closed": 2}, "content": [TEXT]}),
+        (Answer([of("{}"), TEXT], {}), {"structured": {}, "content": [of("{}"), TEXT]}),
         (Answer([]), None),
         (Answer([PICTURE, TEXT]), {"content": [PICTURE, TEXT]}),
         (Answer([PICTURE], [1]), {"structured": [1], "content": [PICTURE]}),
         (Answer([TEXT], {"content": [TEXT]}), {"structured": {"content": [TEXT]}, "content": [TEXT]}),
-        (Answer([TEXT], {"content": "hello"}), {"content": "hello"}),
-    ],
-    ids=[
-        "text",
-        "texts",
-        "structured",
-        "nothing",
-        "a picture",
-        "a picture and structured",
-        "like blocks",
-        "unlike them",
+        (Answer([of("2")], {"content": 2}), {"structured": {"content": 2}, "content": [of("2")]}),
     ],
 )
 def test_an_answer_is_a_result(answer: Answer, value: Any) -> None:
@@ -45,13 +47,16 @@ def test_an_answer_is_a_result(answer: Answer, value: Any) -> None:
     [
         (Answer([TEXT], is_error=True), "tool", "hello"),
         (Answer([], is_error=True), "tool", "did not say why"),
+        (Answer([of(" ")], is_error=True), "tool", "did not say why"),
+        (Answer([], {"error": "locked until Friday"}, is_error=True), "tool", '{"error": "locked until Friday"}'),
+        (Answer([TEXT], {"code": 7}, is_error=True), "tool", 'hello\n\n{"code": 7}'),
+        (Answer([of('{"code":7}')], {"code": 7}, is_error=True), "tool", '{"code":7}'),
         (Rejected(-32602, "bad"), "rejected", "The server shop answered with an error instead (-32602): bad"),
         (NeverRan("it is down"), "unreachable", "It was not run: it is down."),
         (Unreadable("too large"), "result", "It was run, but what came back cannot be used: too large."),
         (Answer([{"type": "text", "text": "x" * LARGEST_RESULT}]), "result", "at most 1,048,576 are kept"),
         (Answer([], float("nan")), "result", "cannot be kept"),
     ],
-    ids=["failed", "failed silently", "rejected", "never ran", "unreadable", "too large", "not JSON"],
 )
 def test_each_way_to_fail_has_its_own_words(outcome: Outcome, kind: str, said: str) -> None:
     error = result_of(outcome, "shop").error

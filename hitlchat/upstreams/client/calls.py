@@ -27,6 +27,7 @@ from hitlchat.upstreams.client.results import (
     NeverRan,
     Outcome,
     Rejected,
+    Tidied,
     Unknown,
     Unreadable,
     answer,
@@ -299,12 +300,14 @@ async def _attempted(live: Live, call: ToolCall) -> tuple[Outcome, _Refusal | No
         return NeverRan(link.reason, retry=True), None
     seconds = call.seconds or link.spec.timeouts.call
     waits = link.spec.timeouts.question
+    tidied = Tidied(live.protocol_version, link.spec.limits)
     exchange = Exchange(
         seconds,
         is_call=True,
         on_question=call.on_question,
         question_seconds=waits,
         on_declined=call.on_declined,
+        tidy=tidied.tidy,
     )
     link.open.add(exchange)
     context = copy_context()
@@ -313,7 +316,7 @@ async def _attempted(live: Live, call: ToolCall) -> tuple[Outcome, _Refusal | No
     cancelled = asyncio.create_task(call.cancel.wait()) if call.cancel else None
     try:
         why = await _until_settled(working, exchange, cancelled)
-        outcome = await _outcome(live, working, exchange, why)
+        outcome = await _outcome(live, working, exchange, tidied, why)
         # An answer that cannot be read is one, and no refusal.
         is_refusal = not isinstance(outcome, Answer | Unreadable)
         return outcome, _refusal_of(working, exchange) if is_refusal else None
@@ -354,12 +357,14 @@ async def _until_settled(
             return "the call was cancelled"
 
 
-async def _outcome(live: Live, working: "asyncio.Task[types.CallToolResult]", exchange: Exchange, why: str) -> Outcome:
+async def _outcome(
+    live: Live, working: "asyncio.Task[types.CallToolResult]", exchange: Exchange, tidied: Tidied, why: str
+) -> Outcome:
     if not working.done() and not why:
         await asyncio.wait({working}, timeout=LAST_CHANCE_SECONDS)
     await give_up(working)
     if not working.cancelled() and working.done():
-        return await _ended(live, working, exchange)
+        return await _ended(live, working, exchange, tidied)
     if exchange.trouble.done():
         return exchange.trouble.result()
     if exchange.sent:
@@ -367,10 +372,12 @@ async def _outcome(live: Live, working: "asyncio.Task[types.CallToolResult]", ex
     return NeverRan(f"{why} before the request was sent")
 
 
-async def _ended(live: Live, working: "asyncio.Task[types.CallToolResult]", exchange: Exchange) -> Outcome:
+async def _ended(
+    live: Live, working: "asyncio.Task[types.CallToolResult]", exchange: Exchange, tidied: Tidied
+) -> Outcome:
     hide = live.link.hide
     try:
-        return await answer(working.result(), live.link.mask)
+        return await answer(working.result(), live.link.mask, tidied)
     except MCPError as error:
         if exchange.trouble.done():
             return exchange.trouble.result()
@@ -549,7 +556,9 @@ class _Reading:
         return Listing(tuple(self._found.values()), self.cut, tuple(self._repeated), unread)
 
     async def read(self) -> None:
-        cursor, seen, first = None, set[str](), None
+        cursor: str | None = None
+        first: types.ListToolsResult | None = None
+        seen = set[str]()
         for _ in range(MOST_PAGES):
             # An empty cursor is one like any other.
             params = None if cursor is None else PaginatedRequestParams(cursor=cursor)

@@ -4,13 +4,17 @@ import asyncio
 import base64
 import binascii
 import hashlib
+import json
 import math
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import mcp_types as types
+from mcp_types.methods import validate_server_result
+from pydantic import TypeAdapter, ValidationError
 
+from hitlchat.base import canonical
 from hitlchat.upstreams.client.spec import Limits, Masking
 
 
@@ -126,23 +130,122 @@ def _is_no_number(value: Any) -> bool:
 # Characters and values that are looked through at once; more of them must not keep the others waiting.
 FEW = 16 * 1024
 
+_BLOCK: TypeAdapter[types.ContentBlock] = TypeAdapter(types.ContentBlock)
+# Of a block that cannot be read: so much of what came is kept, in characters.
+LONGEST_UNREADABLE = 2000
+# What a block may lack.
+_EXTRAS = ("annotations", "_meta", "icons")
+_NOTHING: dict[str, Any] = {"type": "text", "text": ""}
 
-async def answer(result: types.CallToolResult, mask: Masking) -> Answer:
-    """Return the whole answer without secrets."""
-    if _is_short(result):
-        return _masked(result, mask)
-    return await asyncio.to_thread(_masked, result, mask)
+
+class Tidied:
+    """The answers to one call as they can be read: what cannot is taken out, and kept in words, by its place."""
+
+    def __init__(self, version: str, limits: Limits) -> None:
+        self._version, self._limits = version, limits
+        self._unreadable: dict[int, dict[str, Any]] = {}
+        self._structured: Any = None
+
+    def tidy(self, result: dict[str, Any]) -> dict[str, Any]:
+        """Return a result, as it came, without what would keep all of it from being read."""
+        self._unreadable, self._structured = {}, None
+        if not result.keys() & {"content", "structuredContent"}:
+            return result
+        content = result.get("content")
+        blocks = content if isinstance(content, list) else [] if content is None else [content]
+        kept = [self._tidied(place, block) for place, block in enumerate(blocks)]
+        result = {**result, "content": kept}
+        if not isinstance(result.get("_meta"), dict):
+            result.pop("_meta", None)
+        if result.get("isError") is None:
+            result.pop("isError", None)
+        return self._without_structured(result)
+
+    def _tidied(self, place: int, block: Any) -> Any:
+        if (why := complaint(block, self._limits)) == "":
+            plain = (
+                {key: value for key, value in block.items() if key not in _EXTRAS} if isinstance(block, dict) else {}
+            )
+            for whole in (block, plain):
+                if (why := self._fault(whole)) == "":
+                    return whole
+        kind = str(block.get("type", "none")) if isinstance(block, dict) else type(block).__name__
+        self._unreadable[place] = {"kind": kind, "why": why, "block": block}
+        return _NOTHING
+
+    def _fault(self, block: Any) -> str:
+        try:
+            validate_server_result("tools/call", self._version, {"content": [block], "resultType": "complete"})
+            _BLOCK.validate_python(block, by_name=False)
+        except ValidationError:
+            return "is of no kind that is known here, or not as its kind has it"
+        except KeyError:
+            pass
+        return ""
+
+    def _without_structured(self, result: dict[str, Any]) -> dict[str, Any]:
+        """Return it without what may stand there but not in this revision, or cannot be kept beside what can."""
+        structured = result.get("structuredContent")
+        said = complaint(structured, self._limits)
+        if said and len(result["content"]) > len(self._unreadable):
+            self._unreadable[len(result["content"])] = {"kind": "structuredContent", "why": said, "block": None}
+            result["content"] = [*result["content"], _NOTHING]
+        elif said or structured is None or isinstance(structured, dict):
+            return result
+        else:
+            self._structured = structured
+        return {key: value for key, value in result.items() if key != "structuredContent"}
+
+    @property
+    def is_short(self) -> bool:
+        return canonical.is_short([self._structured, [*self._unreadable.values()]], FEW)
+
+    def readable(self, result: types.CallToolResult) -> list[types.ContentBlock]:
+        return [block for place, block in enumerate(result.content) if place not in self._unreadable]
+
+    def completed(self, found: Answer, mask: Masking) -> Answer:
+        """Return it with what was taken out of the result, each at its place."""
+        for place, odd in sorted(self._unreadable.items()):
+            found.content.insert(place, _in_words(odd, mask))
+        return found if self._structured is None else replace(found, structured=mask.value(self._structured))
 
 
-def _masked(result: types.CallToolResult, mask: Masking) -> Answer:
+async def answer(result: types.CallToolResult, mask: Masking, tidied: Tidied | None = None) -> Answer:
+    """Return the whole answer without secrets; `tidied`: what it was before that."""
+    tidied = tidied or Tidied("", Limits())
+    if _is_short(result) and tidied.is_short:
+        return _masked(result, mask, tidied)
+    return await asyncio.to_thread(_masked, result, mask, tidied)
+
+
+def _plainest(block: Any) -> Any:
+    return {key: value for key, value in block.items() if key not in _EXTRAS} if isinstance(block, dict) else block
+
+
+def _in_words(odd: dict[str, Any], mask: Masking) -> dict[str, Any]:
+    kind = mask.text(odd["kind"])[:100]
+    said = f"[{kind}: a part of the result that cannot be read, since it {odd['why']}]"
+    came = "" if odd["block"] is None else mask.text(_as_json(odd["block"]))[:LONGEST_UNREADABLE]
+    return {"type": "unreadable", "kind": kind, "text": f"{said} {came}".strip()}
+
+
+def _as_json(value: Any) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError):
+        return ""
+
+
+def _masked(result: types.CallToolResult, mask: Masking, tidied: Tidied) -> Answer:
     attachments: dict[str, bytes] = {}
     content = []
-    for block in result.content:
+    for block in tidied.readable(result):
         kept = mask.value(_plain(block))
         if (packed := _packed(block)) is not None:
             kept |= _attached(packed, mask, attachments)
         content.append(kept)
-    return Answer(content, mask.value(result.structured_content), bool(result.is_error), attachments)
+    found = Answer(content, mask.value(result.structured_content), bool(result.is_error), attachments)
+    return tidied.completed(found, mask)
 
 
 def _is_short(result: types.CallToolResult) -> bool:

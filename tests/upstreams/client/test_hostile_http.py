@@ -355,3 +355,60 @@ async def test_a_list_that_breaks_off_is_incomplete_and_keeps_what_was_read(
     assert found.tools[0].name == "fine"
     assert found.cut
     assert found.cut in pool.status("hostile").last_error
+
+
+OK = {"type": "text", "text": "ok"}
+ODD: list[Any] = [
+    {"type": "hologram", "data": "x"},
+    {"type": "text", "text": 7},
+    {"type": "text"},
+    {"type": "image", "mimeType": "image/png"},
+    {"type": "resource", "resource": {"uri": "file:///x"}},
+    {},
+    None,
+    "just a text",
+    {"type": "text", "text": "deep", "x": nested(70)},
+]
+
+
+@pytest.mark.parametrize("odd", ODD, ids=range(len(ODD)))
+async def test_an_odd_block_is_named_and_loses_no_other(odd: Any, pool: Pool, upstream: HostileHttp) -> None:
+    upstream.given = {"content": [OK, odd, OK], "structuredContent": {"closed": 2}}
+    found = await call(pool, "give")
+    assert isinstance(found, Answer), found
+    assert ([found.content[0], found.content[2]], found.structured) == ([OK, OK], {"closed": 2})
+    block = found.content[1]
+    assert (block["type"], "cannot be read" in block["text"]) == ("unreadable", True)
+    if isinstance(odd, dict) and "type" in odd:
+        assert block["kind"] == odd["type"]
+
+
+@pytest.mark.parametrize(
+    "given, expected",
+    [
+        ({"content": [{**OK, "annotations": {"priority": 7}}]}, Answer([OK])),
+        ({"content": [{**OK, "_meta": 7}], "_meta": 7, "isError": None}, Answer([OK])),
+        ({"structuredContent": {"a": 1}}, Answer([], {"a": 1})),
+        ({"content": None, "structuredContent": {"a": 1}, "isError": True}, Answer([], {"a": 1}, is_error=True)),
+        ({"content": [OK], "structuredContent": [1, 2]}, Answer([OK], [1, 2])),
+        ({"content": [OK], "structuredContent": None}, Answer([OK])),
+        (b'{"content": [{"type": "text", "text": "half \\ud83d of it, \\ud83d\\ude00 and \\\\ud83d"}]}',
+         Answer([{"type": "text", "text": "half \ufffd of it, \U0001f600 and \\ud83d"}])),
+        (b'{"content": [{"type": "text", "text": "caf\xe9 and \xf0\x9f\x98"}]}',
+         Answer([{"type": "text", "text": "caf\ufffd and \ufffd"}])),
+        (b'{"content": [], "structuredContent": {"\\udc00": "\\uDFFF\\uD800"}}',
+         Answer([], {"\ufffd": "\ufffd\ufffd"})),
+    ],
+)  # fmt: skip
+async def test_what_can_be_read_of_an_answer_is_kept(
+    given: Any, expected: Answer, pool: Pool, upstream: HostileHttp
+) -> None:
+    upstream.given = given
+    assert await call(pool, "give") == expected
+
+
+async def test_a_structure_that_cannot_be_kept_loses_no_text(pool: Pool, upstream: HostileHttp) -> None:
+    upstream.given = {"content": [OK], "structuredContent": {"deep": nested(70)}}
+    found = await call(pool, "give")
+    assert isinstance(found, Answer)
+    assert (found.content[0], found.content[1]["kind"]) == (OK, "structuredContent")
