@@ -7,16 +7,27 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, Final
 
+from hitlchat.agent.call_pieces import MOST_CALLS, Calls, Entangled, Pieces, object_in
 from hitlchat.agent.model_client import ModelTrouble
 from hitlchat.base import canonical
 from hitlchat.base.canonical import storable
 
 LONGEST_ID: Final = 200
 # What one answer may hold; beyond it, it is cut off: a model server must not be able to fill this one.
-MOST_CALLS: Final = 32
 LONGEST_ANSWER: Final = 1_000_000
-# An answer that ended so may lack the end of a call, or what would have taken it back.
-CUT_SHORT: Final = frozenset({"content_filter", "error", "length"})
+# How servers say that an answer is whole. One that ended otherwise may lack the end of a call, or what would have taken
+# it back.
+WHOLE: Final = frozenset(
+    {
+        *("stop", "stop_sequence", "stop_string", "stop_token"),
+        *("tool_call", "tool_calls", "tool_use", "function_call", "function_calls"),
+        *("end", "end_of_turn", "end_turn", "eos", "eos_token", "eot"),
+        *("complete", "completed", "done", "finish", "finished"),
+    }
+)
+# How some say that it goes on.
+NO_REASON: Final = frozenset({"", "none", "null"})
+LONGEST_REASON: Final = 40
 # Some servers take no other ids.
 ID_LENGTH, ID_CHARACTERS = 9, string.ascii_letters + string.digits
 # What Chat Completions have in a message and in a call. Whatever else a server adds, it may want back.
@@ -27,6 +38,10 @@ REASONING: Final = ("reasoning_content", "reasoning", "reasoning_details", "thin
 # Texts that say what an entry of a list is, and so never go on.
 _NAMES: Final = frozenset({"format", "id", "type"})
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
+_NOT_IN_WORDS = re.compile(r"[^a-z]+")
+# The id of the call that has none, and the reason of an answer that has none.
+OLD: Final = "function_call"
+NO_WORD: Final = "stop"
 # How models write calls, which most servers read out of the text.
 _WRITTEN_CALL = re.compile(
     r"<tool_call>.*</tool_call>\s*\Z|\A\s*(?:\[TOOL_CALLS\]|<function=|<\|python_tag\|>)", re.DOTALL
@@ -38,7 +53,7 @@ WRITTEN = (
 
 
 # The pieces of fields, by their names.
-Pieces = dict[str, list[Any]]
+Kept = dict[str, list[Any]]
 
 
 @dataclass
@@ -48,17 +63,7 @@ class ModelCall:
     id: str = ""
     name: str = ""
     arguments: str = ""
-    extra: Pieces = field(default_factory=dict)
-    # What follows in the arguments: a text that grows with every piece takes time with its square.
-    more: list[str] = field(default_factory=list)
-
-    def ends_with(self, end: str) -> bool:
-        return (self.more[-1] if self.more else self.arguments).endswith(end)
-
-    def settle(self) -> None:
-        """Put the pieces of the arguments together."""
-        self.arguments += "".join(self.more)
-        self.more.clear()
+    extra: Kept = field(default_factory=dict)
 
     def wire(self, *, with_extra: bool = False) -> dict[str, Any]:
         # Servers refuse a history with names or arguments that can't be; the tool message says what was wrong.
@@ -71,7 +76,10 @@ class ModelCall:
             parsed = canonical.loads(self.arguments or "{}")
         except canonical.NotJson:
             return "{}"
-        return storable(self.arguments) if self.arguments and isinstance(parsed, dict) else "{}"
+        if not self.arguments or not isinstance(parsed, dict):
+            return "{}"
+        # A reader of JSON may take no half of a character, however it is spelled.
+        return self.arguments if (whole := canonical.whole(parsed)) == parsed else canonical.pretty(whole)
 
 
 @dataclass(frozen=True)
@@ -91,7 +99,7 @@ class Answer:
     text: str = ""
     calls: list[ModelCall] = field(default_factory=list)
     finish_reason: str = ""
-    extra: Pieces = field(default_factory=dict)
+    extra: Kept = field(default_factory=dict)
     tokens: Tokens | None = None
 
     @property
@@ -102,6 +110,11 @@ class Answer:
         if isinstance(joined, list):
             joined = "\n\n".join(_thought(entry) for entry in joined if isinstance(entry, dict))
         return joined.strip() if isinstance(joined, str) else ""
+
+    @property
+    def is_whole(self) -> bool:
+        """Return whether its server says so, in a word that is known: what is not whole is not acted upon."""
+        return _NOT_IN_WORDS.sub("_", self.finish_reason.lower()).strip("_") in WHOLE
 
     @property
     def has_extra(self) -> bool:
@@ -122,34 +135,50 @@ class Reading:
 
     def __init__(self) -> None:
         self._text: list[str] = []
-        self._calls = _Calls()
-        self._extra: Pieces = {}
+        self._calls = Calls()
+        # The one call that servers had before there were several.
+        self._function = Calls()
+        self._extra: Kept = {}
         self._reason = ""
+        self._is_over = False
+        # The first half of a character whose other half is still to come.
+        self._half = ""
         self._size = 0
         # None: the server has told none so far.
         self.tokens: Tokens | None = None
+        # What the server says beside the answer: why there is none, if none comes.
+        self.said: dict[str, Any] | None = None
 
     def feed(self, chunk: dict[str, Any]) -> str:
         """Return the text in `chunk`. ModelTrouble: the answer is too large."""
         self.tokens = _tokens(chunk) or self.tokens
+        if not chunk.get("choices") and isinstance(chunk.get("message"), str):
+            self.said = chunk
         # Pings, token counts and reports of filters come as chunks that carry nothing.
         for choice in (chunk.get("choices") or [])[:1]:
-            self._reason = choice.get("finish_reason") or self._reason
+            self._note_reason(choice.get("finish_reason"))
             return self._read(choice["delta"] if "delta" in choice else self._unless_begun(choice.get("message")))
         return ""
 
+    def end(self) -> None:
+        """Note that the server says that the stream is over, which some do without a reason."""
+        self._is_over = True
+
+    @property
+    def has_ended(self) -> bool:
+        return bool(self._reason) or self._is_over
+
     def answer(self) -> Answer:
         """ModelTrouble: it is not whole, or says nothing."""
-        text, calls = "".join(self._text), self._calls.found
-        for call in calls:
-            call.settle()
-        if not self._reason:
+        text, calls = storable("".join(self._text) + self._half), _named(self._found())
+        reason = self._reason or (NO_WORD if self._is_over and all(map(_is_readable, calls)) else "")
+        if not reason:
             raise ModelTrouble("The model server ended its answer before it was complete. Try again.")
         if not calls and not text.strip():
-            raise ModelTrouble(f"The model's answer was empty ({storable(str(self._reason))[:40]}). Try again.")
+            raise ModelTrouble(f"The model's answer was empty ({reason}). Try again.")
         if not calls and _is_written_call(text):
             raise ModelTrouble(WRITTEN)
-        return Answer(text, _named(calls), self._reason, self._extra, self.tokens)
+        return Answer(text, calls, reason, self._extra, self.tokens)
 
     def so_far(self) -> Answer:
         """Return what has come without its calls, which may lack their end."""
@@ -157,79 +186,53 @@ class Reading:
 
     def _unless_begun(self, message: dict[str, Any] | None) -> dict[str, Any] | None:
         """Some servers do not stream; of those that do, some send at the end once more what they have streamed."""
-        return None if self._text or self._calls.found else message
+        return None if self._text or self._found() else message
+
+    def _found(self) -> list[Pieces]:
+        """Return the calls. Some servers tell the first of them in the old way, too."""
+        return self._calls.found or self._function.found
+
+    def _note_reason(self, told: Any) -> None:
+        """Note how the answer ended. One that is not whole does not become so."""
+        reason = _reason(told)
+        if reason and (not self._reason or Answer(finish_reason=self._reason).is_whole):
+            self._reason = reason
 
     def _read(self, delta: dict[str, Any] | None) -> str:
         delta = delta or {}
         self._size += _keep(self._extra, delta, OF_A_MESSAGE) + _keep(self._extra, _thinking(delta), frozenset())
-        for part in delta.get("tool_calls") or ():
-            function = part.get("function") or {}
-            arguments = _arguments(function.get("arguments"))
-            call = self._calls.feed(part.get("index"), part.get("id"), function.get("name"), arguments)
-            self._size += len(arguments) + _keep(call.extra, part, OF_A_CALL)
-        text = storable(_content(delta))
+        self._read_calls(delta)
+        text = self._without_half(_content(delta))
         self._size += len(text)
         self._check_size()
         if text:
             self._text.append(text)
         return text
 
+    def _read_calls(self, delta: dict[str, Any]) -> None:
+        told = delta.get("tool_calls") or ()
+        try:
+            for place, part in enumerate([told] if isinstance(told, dict) else told):
+                call, size = self._calls.feed(part, is_next=place > 0)
+                self._size += size + _keep(call.extra, part, OF_A_CALL)
+            if function := delta.get("function_call"):
+                self._size += self._function.feed({"id": OLD, "function": function})[1]
+        except Entangled:
+            said = "The calls of the model's answer cannot be told apart; none of them was made."
+            raise ModelTrouble(said) from None
+
+    def _without_half(self, piece: str) -> str:
+        """Return what has come of the text, but for half a character at its end."""
+        text, self._half = self._half + piece, ""
+        if "\ud800" <= text[-1:] <= "\udbff":
+            text, self._half = text[:-1], text[-1]
+        return storable(text)
+
     def _check_size(self) -> None:
         if len(self._calls.found) > MOST_CALLS:
             raise ModelTrouble(f"The model asked for more than {MOST_CALLS} calls at once; none of them was made.")
         if self._size > LONGEST_ANSWER:
             raise ModelTrouble(f"The model's answer grew beyond {LONGEST_ANSWER:,} characters and was cut off.")
-
-
-class _Calls:
-    """Puts streamed tool calls together: repeated ids and names, missing or equal indexes, interleaved deltas. No two
-    calls ever become one that the model did not make.
-    """
-
-    def __init__(self) -> None:
-        self.found: list[ModelCall] = []
-        self._by_index: dict[int, ModelCall] = {}
-        self._looked = 0
-
-    def feed(self, index: int | None, id: str | None, name: str | None, arguments: str) -> ModelCall:
-        """Return the call that the fragment belongs to."""
-        call = self._current(index, id)
-        if call is None or self._begins_another(call, id, name):
-            call = ModelCall()
-            self.found.append(call)
-            if index is not None:
-                self._by_index[index] = call
-        call.id = call.id or id or ""
-        call.name = name or call.name
-        if arguments:
-            call.more.append(arguments)
-        return call
-
-    def _current(self, index: int | None, id: str | None) -> ModelCall | None:
-        """Return the call that the fragment goes on with, as far as index and id say; an index counts for more."""
-        if index is not None:
-            return self._by_index.get(index)
-        if id:
-            return next((call for call in self.found if call.id == id), None)
-        return self.found[-1] if self.found else None
-
-    def _begins_another(self, call: ModelCall, id: str | None, name: str | None) -> bool:
-        if not name or not call.name:
-            return False
-        if id and call.id:
-            return id != call.id
-        return name != call.name or self._is_whole(call)
-
-    def _is_whole(self, call: ModelCall) -> bool:
-        """Tell a second call of the same tool from a name that each fragment repeats, where no id does."""
-        if not call.ends_with("}"):
-            return False
-        call.settle()
-        self._looked += 1
-        # Each look reads the arguments again.
-        if self._looked > 2 * MOST_CALLS:
-            raise ModelTrouble("The calls of the model's answer cannot be told apart; none of them was made.")
-        return _object(call.arguments) is not None
 
 
 def _content(delta: dict[str, Any]) -> str:
@@ -249,35 +252,33 @@ def _thinking(delta: dict[str, Any]) -> dict[str, str]:
     return {REASONING[0]: said} if said else {}
 
 
-def _arguments(written: str | dict[str, Any] | None) -> str:
-    """Return the arguments as text; some servers send the object itself."""
-    if not isinstance(written, dict | str | None):
-        raise TypeError(f"expected arguments as text, not {type(written).__name__}")
-    return canonical.pretty(written) if isinstance(written, dict) else written or ""
-
-
-def _named(calls: list[ModelCall]) -> list[ModelCall]:
-    """Every call needs an id of its own, since its result is matched by it."""
+def _named(found: list[Pieces]) -> list[ModelCall]:
+    """Return the calls, each with an id of its own in this answer, since its result is matched by it."""
     seen: set[str] = set()
-    for call in calls:
-        if not 0 < len(call.id) <= LONGEST_ID or call.id in seen:
-            call.id = "".join(secrets.choice(ID_CHARACTERS) for _ in range(ID_LENGTH))
-        seen.add(call.id)
-        call.id, call.name = storable(call.id), storable(call.name)
+    calls = []
+    for each in found:
+        call_id = storable(each.id)
+        if not 0 < len(call_id) <= LONGEST_ID or call_id in seen or call_id == OLD:
+            call_id = "".join(secrets.choice(ID_CHARACTERS) for _ in range(ID_LENGTH))
+        seen.add(call_id)
+        calls.append(ModelCall(call_id, storable(each.name), each.whole, each.extra))
     return calls
 
 
+def _is_readable(call: ModelCall) -> bool:
+    return object_in(call.arguments or "{}") is not None
+
+
+def _reason(told: Any) -> str:
+    """Return why an answer ended, of any shape, or nothing while it goes on."""
+    told = told.get("type") if isinstance(told, dict) else told
+    reason = storable(str(told or ""))[:LONGEST_REASON]
+    return "" if reason.lower() in NO_REASON else reason
+
+
 def _is_written_call(text: str) -> bool:
-    found = _object(text) or {}
+    found = object_in(text) or {}
     return bool(_WRITTEN_CALL.search(text)) or found.keys() in ({"name", "arguments"}, {"name", "parameters"})
-
-
-def _object(text: str) -> dict[str, Any] | None:
-    try:
-        found = canonical.loads(text)
-    except canonical.NotJson:
-        return None
-    return found if isinstance(found, dict) else None
 
 
 MOST_TOKENS: Final = 2_000_000_000
@@ -306,7 +307,7 @@ def _count(counts: Any, name: str) -> int:
 # -- What a server adds ------------------------------------------------------------------------------------------------
 
 
-def _keep(kept: Pieces, added: dict[str, Any], known: frozenset[str]) -> int:
+def _keep(kept: Kept, added: dict[str, Any], known: frozenset[str]) -> int:
     """Put what is in `added` and not `known` with what came before of it. Return roughly how many characters it is."""
     size = 0
     for name in added.keys() - known:
@@ -316,7 +317,7 @@ def _keep(kept: Pieces, added: dict[str, Any], known: frozenset[str]) -> int:
     return size
 
 
-def _whole(kept: Pieces) -> dict[str, Any]:
+def _whole(kept: Kept) -> dict[str, Any]:
     return {name: _joined(pieces) for name, pieces in kept.items()}
 
 
@@ -364,7 +365,7 @@ def _goes_on(before: Any, entry: Any) -> bool:
 
 
 def _entry(fragments: list[dict[str, Any]]) -> dict[str, Any]:
-    named: Pieces = {}
+    named: Kept = {}
     for name, value in chain.from_iterable(fragment.items() for fragment in fragments):
         if value is not None:
             named.setdefault(name, []).append(value)

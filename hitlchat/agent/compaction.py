@@ -15,7 +15,7 @@ from django.db import transaction
 from django.utils.translation import gettext_noop
 
 from hitlchat.agent import request, runs, transcript, usage
-from hitlchat.agent.answer import CUT_SHORT, Answer
+from hitlchat.agent.answer import Answer
 from hitlchat.agent.model_client import Endpoint, ModelTrouble
 from hitlchat.agent.models import ACTIVE, Conversation, Message, Role, Run
 from hitlchat.agent.runs import Claim, RunActive
@@ -133,7 +133,7 @@ async def written(plan: Plan) -> Answer:
     """Ask the model for the summary. Raises: ModelTrouble, also if it is not whole."""
     async with aclosing(request.ask(plan.endpoint, plan.body, retries=request.RETRIES)) as pieces:
         async for piece in pieces:
-            if isinstance(piece, Answer) and piece.finish_reason not in CUT_SHORT and piece.text.strip():
+            if isinstance(piece, Answer) and piece.is_whole and piece.text.strip():
                 return piece
     raise ModelTrouble("The summary was not complete.")
 

@@ -24,7 +24,7 @@ def as_markdown(conversation: Conversation) -> Iterator[str]:
     last = 0
     while batch := list(rows.filter(seq__gt=last)[:AT_A_TIME]):
         calls = _calls([message.pk for message in batch])
-        yield "".join(_message(message, calls.get(message.pk, [])) for message in batch)
+        yield canonical.whole("".join(_message(message, calls.get(message.pk, [])) for message in batch))
         last = batch[-1].seq
 
 

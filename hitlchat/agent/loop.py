@@ -23,7 +23,7 @@ from hitlchat.agent import (
     transcript,
     usage,
 )
-from hitlchat.agent.answer import CUT_SHORT, Answer, Reading, Tokens
+from hitlchat.agent.answer import Answer, Reading, Tokens
 from hitlchat.agent.attachments import reading
 from hitlchat.agent.attachments.reading import Sight
 from hitlchat.agent.compaction import Full, Plan, Room
@@ -59,6 +59,13 @@ REPEATED = translatable(f"The assistant was stopped because it asked for the sam
 INCOMPLETE = (
     "The answer ended before it was complete ({reason}): its calls may not be what was meant. None was executed."
 )
+
+
+def not_whole(reason: str) -> str:
+    return translatable(
+        f"The model's answer ended before it was complete ({reason}). Try again, or ask for less at once."
+    )
+
 
 OFFERED = "run.offered"
 WRAPPED_UP, HARD_STOP, STUCK = "run.wrapped_up", "run.hard_stop", "run.repeated"
@@ -281,6 +288,7 @@ async def _listen(claim: Claim, turn: Turn) -> Answer:
                 async for piece in pieces:
                     if isinstance(piece, Answer):
                         span.attributes |= request.ends(piece)
+                        await _require_whole(claim, piece)
                         return piece
                     writing.feed(piece)
                     if flusher.done():
@@ -292,6 +300,15 @@ async def _listen(claim: Claim, turn: Turn) -> Answer:
         flusher.cancel()
         await asyncio.wait([flusher])
     raise ModelTrouble("The model server sent no answer.")
+
+
+async def _require_whole(claim: Claim, answer: Answer) -> None:
+    """Let pass an answer that is whole, or the first of a run whose calls are not: the model is told so once.
+
+    Raises: ModelTrouble.
+    """
+    if not answer.is_whole and (not answer.calls or await in_db(transcript.was_cut)(claim.run_id)):
+        raise ModelTrouble(not_whole(answer.finish_reason))
 
 
 async def _pieces(claim: Claim, turn: Turn, body: bytes, stream: Reading) -> AsyncGenerator[str | Answer, None]:
@@ -340,7 +357,7 @@ def _requests(turn: Turn, answer: Answer) -> list[CallRequest]:
 
 
 async def _prepared(requests: list[CallRequest], answer: Answer) -> list[Prepared]:
-    if answer.finish_reason not in CUT_SHORT:
+    if answer.is_whole:
         return await prepare_all(requests)
     why = INCOMPLETE.format(reason=answer.finish_reason)
     return [Prepared(request, Status.REJECTED, why) for request in requests]

@@ -13,6 +13,7 @@ from django.conf import settings
 from django.utils.crypto import salted_hmac
 from django.utils.translation import gettext_noop
 
+from hitlchat.base.canonical import storable
 from hitlchat.base.sentences import translatable
 from hitlchat.outbound.network import CheckedTransport, NotReachable, tls
 
@@ -306,7 +307,7 @@ class ModelTrouble(Exception):
     """
 
     def __init__(self, said: str, *, refused_images: bool = False) -> None:
-        super().__init__(said)
+        super().__init__(storable(said))
         self.refused_images = refused_images
         self.too_long = False
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from django.conf import settings
 
-from hitlchat.agent import responses
+from hitlchat.agent import responses, stream
 from hitlchat.agent.answer import Answer, Reading
 from hitlchat.agent.model_client import CHAT, RESPONSES, Endpoint, OutOfBounds, client, explain, refused_address
 
@@ -101,15 +101,34 @@ async def ask(
         async with opening.opened as opened:
             if opening.without_temperature:
                 yield LeftOut()
-            chunks = _chunks(endpoint, opened)
-            async with aclosing(_in_time(opened, until)) as events:
-                async for event in events:
-                    for chunk in chunks(event):
-                        if text := reading.feed(chunk):
-                            yield text
+            async with aclosing(_texts(endpoint, opened, until, reading)) as texts:
+                async for text in texts:
+                    yield text
+        answer = reading.answer()
     except (openai.OpenAIError, OutOfBounds, TimeoutError, *OF_ANOTHER_SHAPE) as error:
         raise explain(error, endpoint, has_images=has_images) from error
-    yield reading.answer()
+    yield answer
+
+
+async def _texts(
+    endpoint: Endpoint, opened: "AsyncStream[Any]", until: float, reading: Reading
+) -> AsyncGenerator[str, None]:
+    """Feed `reading` with all that comes, and yield the texts in it."""
+    import openai  # noqa: PLC0415 - loading it takes a third of a second
+
+    chunks = _chunks(endpoint, opened)
+    async with aclosing(_in_time(stream.events(opened), until)) as events:
+        async for event in events:
+            if event is stream.DONE:
+                # Of the other API the last event says how the answer ended.
+                if endpoint.api == CHAT:
+                    reading.end()
+                continue
+            for chunk in chunks(event):
+                if text := reading.feed(chunk):
+                    yield text
+    if reading.said and not reading.has_ended:
+        raise openai.APIError("The answer is not complete.", opened.response.request, body=reading.said)
 
 
 def _chunks(endpoint: Endpoint, opened: "AsyncStream[Any]") -> Callable[[Any], Iterable[Any]]:
@@ -129,16 +148,17 @@ def _of_response(events: responses.Events, asked: "httpx2.Request", event: Any) 
         raise openai.APIError(str(failed), asked, body=failed.body) from failed
 
 
-async def _in_time(stream: "AsyncStream[Any]", until: float) -> AsyncGenerator[Any, None]:
-    """The chunks of `stream`. TimeoutError: it has not ended by `until`, however often it says something."""
-    chunks, end = aiter(stream), object()
-    while True:
-        # Not around what is done with a chunk, which takes its own time.
-        async with asyncio.timeout_at(until):
-            chunk = await anext(chunks, end)
-        if chunk is end:
-            return
-        yield chunk
+async def _in_time(events: AsyncGenerator[Any, None], until: float) -> AsyncGenerator[Any, None]:
+    """The same `events`. TimeoutError: they have not ended by `until`, however often something comes."""
+    end = object()
+    async with aclosing(events):
+        while True:
+            # Not around what is done with an event, which takes its own time.
+            async with asyncio.timeout_at(until):
+                event = await anext(events, end)
+            if event is end:
+                return
+            yield event
 
 
 async def models(endpoint: Endpoint, server: "AsyncOpenAI") -> Any:

@@ -22,6 +22,7 @@ from hitlchat.agent.attachments import keeping
 from hitlchat.agent.models import ACTIVE, Attachment, Conversation, Message, Run, RunStatus, SentMessage, Titling
 from hitlchat.base import canonical, database, lease
 from hitlchat.base.background import background
+from hitlchat.base.database import attempt
 from hitlchat.base.problems import Conflict, Invalid, NotFound
 from hitlchat.gate import queue, stopping
 from hitlchat.gate.actor import Actor
@@ -63,7 +64,7 @@ def _room(run: Run) -> int:
 
 def _left(turn_id: UUID | None) -> list[tuple[int, dict[str, Any]]]:
     wire = Message.objects.filter(pk=turn_id).values_list("wire", flat=True).first() if turn_id else None
-    calls = canonical.loads(wire).get("tool_calls", []) if wire else []
+    calls = transcript.calls_in(wire) if wire else []
     known = set(ToolCall.objects.filter(turn_id=turn_id).values_list("position", flat=True)) if calls else set()
     return [(position, call) for position, call in enumerate(calls) if position not in known]
 
@@ -385,7 +386,10 @@ def finish(claim: Claim, status: RunStatus, error: str = "", *, refused_images: 
     over = {"owner": "", "lease_until": None, "turn_id": None, "retrying": "", "refused_images": refused_images}
     with transaction.atomic():
         _update(claim, status=status, error=error, finished_at=timezone.now(), **over)
-        subagents.conclude(claim.run_id)
+        if status == RunStatus.DONE:
+            subagents.conclude(claim.run_id)
+        else:
+            attempt(subagents.conclude, claim.run_id)
 
 
 def stop(run_id: UUID, actor: Actor, *, written: Answer | None = None, why: str = BY_THE_PERSON) -> bool:
@@ -406,20 +410,22 @@ def stop(run_id: UUID, actor: Actor, *, written: Answer | None = None, why: str 
         run = Run.objects.select_related("conversation__owner").get(pk=run_id)
         transcript.keep_partial(run, written or Answer())
         leave_turn(run, actor, why)
-        subagents.conclude(run_id)
+        attempt(subagents.conclude, run_id)
     return True
 
 
 def leave_turn(run: Run, actor: Actor, why: str) -> None:
     """Withdraw what waits of the open turn, stop what executes, and answer the model every call:
     else no model server would take the conversation again. `run` is read with its conversation and its owner.
+
+    Each is done whatever becomes of the others: what made a run fail must not keep it from ending.
     """
     if run.turn_id is None:
         return
     stopping.withdraw_turn(run.turn_id, actor=actor, why=why)
-    stopping.request_turn(run.turn_id, actor)
-    give_up(run)
-    transcript.answer_calls(run.conversation, run, run.turn_id)
+    attempt(stopping.request_turn, run.turn_id, actor)
+    attempt(give_up, run)
+    attempt(transcript.answer_calls, run.conversation, run, run.turn_id)
     Run.objects.filter(pk=run.pk).update(turn_id=None)
 
 

@@ -17,7 +17,7 @@ from django.conf import settings
 from django.db import transaction
 
 from hitlchat.agent import request, routes, runs, search, usage
-from hitlchat.agent.answer import CUT_SHORT, Answer
+from hitlchat.agent.answer import Answer
 from hitlchat.agent.model_client import Endpoint, ModelTrouble
 from hitlchat.agent.models import Conversation, Message, Role, RunStatus, Titling
 from hitlchat.agent.writing import tell
@@ -107,7 +107,7 @@ async def _answer(due: Due) -> str:
             if isinstance(piece, Answer):
                 if piece.tokens is not None:
                     await in_db(usage.add)(due.conversation, due.endpoint, piece.tokens)
-                return "" if piece.finish_reason in CUT_SHORT else piece.text
+                return piece.text if piece.is_whole else ""
     return ""
 
 

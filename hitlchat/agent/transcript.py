@@ -5,16 +5,17 @@ from typing import Any, Final
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Max, Value
+from django.db.models import Max, QuerySet, Value
 from django.db.models.functions import Concat
 
-from hitlchat.agent import search
+from hitlchat.agent import pairing, search
 from hitlchat.agent.answer import Answer
 from hitlchat.agent.attachments import keeping, reading
 from hitlchat.agent.attachments.reading import Sight
 from hitlchat.agent.models import ACTIVE, Attachment, Conversation, Message, MessageState, Role, Run
 from hitlchat.base import canonical
 from hitlchat.base.canonical import storable
+from hitlchat.base.database import attempt
 from hitlchat.gate import decide, question, results
 from hitlchat.gate.actor import SYSTEM
 from hitlchat.gate.models import ToolCall
@@ -34,7 +35,7 @@ def add_user(conversation: Conversation, run: Run, content: str, attached: Seque
 
 def add_notice(conversation_id: UUID, run_id: UUID, content: str) -> Message:
     """A message of hitlchat itself, which the model does not read."""
-    return _add(conversation_id, run_id, Role.NOTICE, content=content)
+    return _add(conversation_id, run_id, Role.NOTICE, content=storable(content))
 
 
 SUMMARISED: Final = (
@@ -85,7 +86,7 @@ def close_answer(message_id: UUID, answer: Answer, *, by: str = "") -> None:
         wire=canonical.pretty(answer.wire()),
         echo=echo,
         echo_to=by if echo else "",
-        state=MessageState.COMPLETE,
+        state=MessageState.COMPLETE if answer.is_whole else MessageState.CUT,
     )
     search.note_message(message_id, answer.text)
 
@@ -97,7 +98,14 @@ def drop_unfinished(run_id: UUID) -> None:
 
 def keep_partial(run: Run, written: Answer) -> None:
     """Keep what was written of a stopped answer, or as much of it as is stored, marked as cut off."""
-    for message in Message.objects.filter(run=run, state=MessageState.STREAMING):
+    rows = Message.objects.filter(run=run, state=MessageState.STREAMING)
+    attempt(_keep_partial, rows, written)
+    # What could not be kept otherwise stays as it is stored.
+    rows.update(state=MessageState.CUT)
+
+
+def _keep_partial(rows: QuerySet[Message], written: Answer) -> None:
+    for message in rows:
         cut_answer(message.pk, written.text or message.content, written.reasoning or message.reasoning)
 
 
@@ -113,6 +121,11 @@ def cut_answer(message_id: UUID, text: str, thoughts: str) -> None:
     search.note_message(message_id, text)
 
 
+def was_cut(run_id: UUID) -> bool:
+    """Return whether an answer of the run ended before it was complete, and the model was told so."""
+    return Message.objects.filter(run_id=run_id, role=Role.ASSISTANT, state=MessageState.CUT).exists()
+
+
 def forget_added(conversation_id: UUID, to: str) -> None:
     """Send nothing more of what that endpoint added to its answers: it cannot read it any more."""
     Message.objects.filter(conversation_id=conversation_id, echo_to=to).update(echo="", echo_to="")
@@ -120,19 +133,45 @@ def forget_added(conversation_id: UUID, to: str) -> None:
 
 def forget_cut(run: Run) -> None:
     """Have the model not read an answer of this run that was cut off: it is asked to answer anew."""
-    Message.objects.filter(run=run, state=MessageState.CUT).update(wire="", echo="", echo_to="")
+    # Not one with calls, whose results it reads.
+    with_calls = ToolCall.objects.filter(conversation_id=run.conversation_id, turn_id__isnull=False).values("turn_id")
+    cut = Message.objects.filter(run=run, state=MessageState.CUT).exclude(pk__in=with_calls)
+    cut.update(wire="", echo="", echo_to="")
 
 
 def answer_calls(conversation: Conversation, run: Run, turn_id: UUID) -> None:
     """Write a tool message for every call of the turn, in the model's order: a model server insists on all of them."""
-    calls = ToolCall.objects.filter(turn_id=turn_id).select_related("approval").prefetch_related("approval__decisions")
-    # One that a person ran again has a second row; the model is told of the last.
-    last = {call.position: call for call in calls.order_by("position", "created_at")}
-    seq = _last_seq(conversation.pk)
+    wires, seq = _tool_wires(turn_id), _last_seq(conversation.pk)
     Message.objects.bulk_create(
-        Message(conversation=conversation, run=run, seq=seq + offset, role=Role.TOOL, wire=_tool_wire(call))
-        for offset, call in enumerate(last.values(), 1)
+        Message(conversation=conversation, run=run, seq=seq + offset, role=Role.TOOL, wire=wire)
+        for offset, wire in enumerate(wires, 1)
     )
+
+
+def calls_in(wire: str) -> list[dict[str, Any]]:
+    """Return the calls of an answer as it is stored; none, if that cannot be read."""
+    try:
+        found = canonical.loads(wire)
+    except canonical.NotJson:
+        return []
+    return found.get("tool_calls", []) if isinstance(found, dict) else []
+
+
+def _tool_wires(turn_id: UUID) -> list[str]:
+    """Return what the model reads of each call; of one that cannot be read, just that, so that the run can end."""
+    rows = ToolCall.objects.filter(turn_id=turn_id).order_by("position", "created_at")
+    if (wires := attempt(_wires_of, rows)) is not None:
+        return wires
+    # One after the other, without what may be what cannot be read.
+    last = {position: (pk, model_id) for position, pk, model_id in rows.values_list("position", "pk", "model_call_id")}
+    found = [(model_id, attempt(_wires_of, rows.filter(pk=pk))) for pk, model_id in last.values()]
+    return [wires[0] if wires else pairing.message(model_id, pairing.UNREADABLE) for model_id, wires in found]
+
+
+def _wires_of(calls: QuerySet[ToolCall]) -> list[str]:
+    found = calls.select_related("approval").prefetch_related("approval__decisions")
+    # One that a person ran again has a second row; the model is told of the last.
+    return [_tool_wire(call) for call in {call.position: call for call in found}.values()]
 
 
 def correct(call_id: UUID) -> Message | None:
@@ -144,7 +183,8 @@ def correct(call_id: UUID) -> Message | None:
     if told is None or told.wire == _tool_wire(call) or call.events.latest("id").means != SYSTEM.means:
         return None
     status = Status(call.status).label.lower()
-    for_model = f"The call {call.model_call_id} of {call.tool_name} has ended since: {status}. {_text(call)}"
+    told_now = canonical.whole(_text(call))
+    for_model = f"The call {call.model_call_id} of {call.tool_name} has ended since: {status}. {told_now}"
     said = f"{call.tool_name} has ended since: {status}."
     return add_note(told.conversation_id, said, for_model=for_model, turn_id=call.turn_id)
 
@@ -186,13 +226,14 @@ NULL_WITH_CALLS = '{"role": "assistant", "content": null, "tool_calls"'
 
 
 def acceptable(messages: Iterable[tuple[str, str]]) -> list[str]:
-    """Return serialised messages that the strictest server takes: no empty text, people and model in turns.
+    """Return serialised messages that the strictest server takes: no empty text, people and model in turns, each call
+    with its result.
 
     `messages`: role and text of each, with tool messages right behind the turn they answer.
     """
     found: list[str] = []
     before = ""
-    for role, wire in messages:
+    for role, wire in pairing.paired(messages):
         if wire == EMPTY:
             continue
         speaker = Role.USER if role in (Role.NOTICE, Role.SUMMARY) else role
@@ -223,7 +264,7 @@ def _tool_message(call: ToolCall) -> Message | None:
 
 
 def _tool_wire(call: ToolCall) -> str:
-    return canonical.pretty({"role": "tool", "tool_call_id": call.model_call_id, "content": _text(call)})
+    return pairing.message(call.model_call_id, _text(call))
 
 
 def _text(call: ToolCall) -> str:

@@ -14,7 +14,16 @@ _NO_NUL = {0: "\ufffd"}
 
 def storable(text: str) -> str:
     """`text` without NUL and lone surrogates, which PostgreSQL and UTF-8 have no way to keep; each becomes U+FFFD."""
-    return text.translate(_NO_NUL).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return _whole(text.translate(_NO_NUL))
+
+
+def _whole(text: str) -> str:
+    """Return the text with halves of characters put together where both are there, and U+FFFD for each lone one."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
 
 
 if TYPE_CHECKING:
@@ -64,6 +73,22 @@ def loads(text: str | bytes) -> Json:
 def pretty(value: Json, indent: int | None = None) -> str:
     """Return JSON for people and models: in the order given, letters of every alphabet as themselves."""
     return json.dumps(value, ensure_ascii=False, indent=indent)
+
+
+def whole(value: Json) -> Json:
+    """Return a value that UTF-8 has a way to write, with U+FFFD for each lone surrogate in its texts and keys.
+
+    NUL stays, since JSON has a way to write that.
+    """
+    match value:
+        case str():
+            return _whole(value)
+        case dict():
+            return {whole(name): whole(part) for name, part in value.items()}
+        case list():
+            return [whole(part) for part in value]
+        case _:
+            return value
 
 
 def sha256(value: Json) -> str:

@@ -55,6 +55,7 @@ SAID: Final = said_elsewhere(
     "{field}: Additional properties are not allowed ({names} was unexpected).",
     "{field}: Additional properties are not allowed ({names} were unexpected).",
     "{value}… ({count} more characters).",
+    "{field}: Expected whole characters, and not half of one (a lone surrogate).",
     "And more problems.",
 )
 # So that what was expected still fits into the sentence.
@@ -179,6 +180,9 @@ def validate(schema: dict[str, Any], arguments: dict[str, Any]) -> None:
         raise BadArguments(f"The arguments are not valid JSON: {_cut(str(error))}.") from error
     if size > (most := canonical.most_argument_bytes()):
         raise BadArguments(f"The arguments are {size:,} bytes long; at most {most:,} are accepted.")
+    if (where := next(_halves(arguments), None)) is not None:
+        field = _cut(canonical.whole(".".join(where)))
+        raise BadArguments(f"{field}: Expected whole characters, and not half of one (a lone surrogate).")
     try:
         errors = _validator(canonical.dumps(schema)).iter_errors(arguments)
         problems = [_sentence(error) for error in islice(errors, MOST_PROBLEMS + 1)]
@@ -189,6 +193,21 @@ def validate(schema: dict[str, Any], arguments: dict[str, Any]) -> None:
     if problems:
         more = " And more problems." if len(problems) > MOST_PROBLEMS else ""
         raise BadArguments(" ".join(problems[:MOST_PROBLEMS]) + more)
+
+
+def _halves(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Yield where half of a character stands (a lone surrogate), which neither tools nor databases can take."""
+    if isinstance(value, str):
+        if canonical.whole(value) != value:
+            yield path
+    elif isinstance(value, dict):
+        for name, part in value.items():
+            if canonical.whole(name) != name:
+                yield (*path, name)
+            yield from _halves(part, (*path, name))
+    elif isinstance(value, list):
+        for place, part in enumerate(value):
+            yield from _halves(part, (*path, str(place)))
 
 
 async def accepted(schema: dict[str, Any], given: str | dict[str, Any]) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from django.dispatch import Signal
 from django.utils.translation import gettext_noop
 
 from hitlchat.base.background import Waker
+from hitlchat.base.database import attempt
 from hitlchat.base.problems import NotFound
 from hitlchat.base.sentences import translatable
 from hitlchat.gate import oversight, reach
@@ -163,12 +164,12 @@ NOT_STARTED = (Status.WAITING, Status.ALLOWED, Status.APPROVED)
 
 def withdraw_turn(turn_id: UUID, *, actor: Actor, why: str) -> None:
     """Withdraw what has not started of one turn."""
-    _withdraw(ToolCall.objects.filter(turn_id=turn_id), actor, why)
+    _withdraw_each(ToolCall.objects.filter(turn_id=turn_id), actor, why)
 
 
 def withdraw_conversation(conversation_id: UUID, *, actor: Actor, why: str) -> None:
     """Withdraw what has not started of one conversation, because it was deleted."""
-    _withdraw(ToolCall.objects.filter(conversation_id=conversation_id), actor, why)
+    _withdraw_each(ToolCall.objects.filter(conversation_id=conversation_id), actor, why)
 
 
 def withdraw_tool(tool_id: UUID, *, actor: Actor, why: str) -> None:
@@ -205,6 +206,12 @@ def withdraw_question(call_id: UUID, round: int, *, actor: Actor, why: str) -> N
     if call is not None:
         with suppress(StaleCall):
             move(call, Status.WITHDRAWN, actor=actor, data={"reason": why}, reason=translatable(f"Not run: {why}."))
+
+
+def _withdraw_each(calls: QuerySet[ToolCall], actor: Actor, why: str) -> None:
+    """Withdraw each, whatever becomes of the others: whoever ends a run or a conversation must be able to."""
+    for pk in list(calls.filter(status__in=NOT_STARTED).values_list("pk", flat=True)):
+        attempt(withdraw_call, pk, actor=actor, why=why)
 
 
 def _withdraw(calls: QuerySet[ToolCall], actor: Actor, why: str) -> None:

@@ -53,7 +53,7 @@ def output_schema(tool: Tool) -> dict[str, Any] | None:
 def structured(call: ToolCall) -> dict[str, Any] | None:
     """The result of a call that succeeded, as an object; None if it is none and nobody was told that it would be."""
     schema = call.tool.output_schema if call.tool is not None else None
-    value = contents.structured(call)
+    value = canonical.whole(contents.structured(call))
     if isinstance(schema, dict) and not _is_object(schema):
         return {"result": value}
     return value if isinstance(value, dict) else None
@@ -67,11 +67,11 @@ def most_text() -> results.Bound:
 def content_block(kept: contents.Block, data: Mapping[str, bytes]) -> types.ContentBlock:
     """The block as it came, or in words where its bytes are not there."""
     if kept["type"] == contents.UNREADABLE:
-        return types.TextContent(type="text", text=most_text().cut(str(kept["text"])))
-    whole = dict(kept)
+        return types.TextContent(type="text", text=most_text().cut(canonical.whole(str(kept["text"]))))
+    whole = dict(canonical.whole(kept))
     is_resource = kept["type"] == "resource"
     if "text" in kept:
-        whole["text"] = most_text().cut(str(kept["text"]))
+        whole["text"] = most_text().cut(str(whole["text"]))
     if "bytes" in kept:
         if (found := data.get(kept.get("sha256", ""))) is None:
             return types.TextContent(type="text", text=f"[{contents.in_words(kept)}]")
@@ -246,4 +246,4 @@ def _meta(call: ToolCall) -> dict[str, Any]:
 
 
 def _text(text: str) -> types.TextContent:
-    return types.TextContent(type="text", text=text)
+    return types.TextContent(type="text", text=canonical.whole(text))

@@ -12,6 +12,7 @@ import pytest
 
 from hitlchat.asgi import LARGEST_BODY, http
 from tests.processes import ROOT, Server, Servers
+from tests.waiting import until
 
 pytestmark = pytest.mark.embedded
 
@@ -35,6 +36,21 @@ def test_a_body_that_does_not_say_its_length_is_refused_once_it_is_too_large(ser
     server = servers.start()
     assert is_refused(server, (b"x" * 2**20 for _ in range(LARGEST_BODY // 2**20 + 2)))
     assert httpx2.get(f"{server.url}/healthz", verify=False).status_code == 200
+
+
+def test_a_download_that_fails_while_it_is_made_is_broken_off_and_the_server_lives_on(servers: Servers) -> None:
+    server = servers.start()
+    bob = server.sign_in("bob")
+    conversation = bob.begin("hello")
+    until(server.home.is_quiet, "the demo model has answered")
+    server.home.manage(
+        "shell", "-v", "0", "-c", "from hitlchat.agent.models import Message as m; m.objects.update(role='?')"
+    )
+    for _ in range(2):
+        with pytest.raises((httpx2.ReadError, httpx2.RemoteProtocolError)):
+            bob.get(f"/api/conversations/{conversation}/export")
+    assert bob.get("/api/conversations").status_code == 200
+    assert "has already been started" not in server.log
 
 
 def peak_mebibytes(server: Server) -> int:

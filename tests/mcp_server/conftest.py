@@ -52,9 +52,24 @@ class SteppingSource:
         return ToolResult(value="done")
 
 
+class HalvingSource:
+    """Gives half a character, in a text and in a key, or fails with one, as the call wants it."""
+
+    async def execute(self, call: ToolCall) -> ToolResult:
+        half = "caf\udce9.txt"
+        match call.arguments["text"]:
+            case "fails":
+                return ToolResult.failure("tool", half)
+            case "object":
+                return ToolResult({half: [half]})
+            case _:
+                return ToolResult(half)
+
+
 @pytest.fixture(autouse=True)
 def more_sources(entered: list[ToolCall], settings: Settings) -> None:
-    more = {"stopping": f"{__name__}.StoppingSource", "stepping": f"{__name__}.SteppingSource"}
+    names = {"stopping": "StoppingSource", "stepping": "SteppingSource", "halving": "HalvingSource"}
+    more = {name: f"{__name__}.{class_name}" for name, class_name in names.items()}
     settings.TOOL_SOURCES = {**settings.TOOL_SOURCES, **more}
 
 

@@ -159,6 +159,28 @@ async def test_what_a_tool_returns_is_structured_as_its_schema_says(
     assert (result.is_error, text(result), result.structured_content) == (False, "done", structured)
 
 
+WHOLE = "caf\N{REPLACEMENT CHARACTER}.txt"
+HALVES: dict[str, tuple[Any, bool, Any]] = {
+    "text": ({"type": "string"}, False, {"result": WHOLE}),
+    "object": ({"type": "object"}, False, {WHOLE: [WHOLE]}),
+    "fails": (None, True, None),
+}
+
+
+@both_eras
+@pytest.mark.parametrize("what", HALVES)
+async def test_half_a_character_in_a_result_is_told_as_one_that_is_missing(
+    what: str, era: str, url: str, token: str, db: None
+) -> None:
+    schema, is_error, structured = HALVES[what]
+    await in_thread(recording)(mode="DISABLED", source="halving", output_schema=schema)
+    async with connected(url, token, era) as client:
+        await client.list_tools()
+        result = await client.call_tool("refund", {"text": what})
+    assert (result.is_error, result.structured_content) == (is_error, structured)
+    assert WHOLE in text(result)
+
+
 @both_eras
 async def test_a_result_that_is_not_as_declared_is_told_as_text_and_not_to_be_repeated(
     era: str, url: str, token: str, db: None, entered: list[ToolCall]

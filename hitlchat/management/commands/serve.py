@@ -125,6 +125,13 @@ class BoundedRequest(Patient, WebRequest):  # type: ignore[misc]
     def process(self) -> Any:
         return None if self._is_refused else super().process()
 
+    def handle_exception(self, exception: BaseException) -> None:
+        """Break off an answer that fails after it began: its client must not wait for more, nor take it for whole."""
+        if not self._response_started:
+            super().handle_exception(exception)
+        elif self.channel is not None:
+            self.channel.forceAbortClient()
+
     def _refuse(self) -> None:
         self._is_refused = True
         self.channel.transport.write(TOO_LARGE)

@@ -1,0 +1,122 @@
+"""Server-sent events as model servers really send them: what carries nothing is passed over, and no failure is."""
+
+import asyncio
+import json
+import re
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from contextlib import aclosing, suppress
+from typing import TYPE_CHECKING, Any, Final
+
+import httpx2
+
+if TYPE_CHECKING:
+    from openai import AsyncStream
+
+# The last event: the server says that there are no more.
+DONE: Final = object()
+_SAYS_DONE: Final = "[DONE]"
+_LINE_ENDS: Final = re.compile(rb"\r\n|\n|\r")
+_BYTE_ORDER_MARK: Final = "\ufeff"
+# How long the end of a connection is waited for, so that it can be used again.
+DRAIN_SECONDS: Final = 0.1
+
+
+async def events(opened: "AsyncStream[Any]") -> AsyncGenerator[Any, None]:
+    """Yield what the events hold, and DONE at the end if the server says that.
+
+    Raises: openai.APIError, of a failure that the server tells of, and of the connection; what Python raises of text or
+    JSON that is none.
+    """
+    import openai  # noqa: PLC0415 - loading it takes a third of a second
+
+    request = opened.response.request
+    try:
+        async with aclosing(opened.response.aiter_bytes()) as read, aclosing(_told(read)) as told:
+            async for name, data, is_closed in told:
+                for held in _held(data, is_closed=is_closed):
+                    if held is DONE:
+                        yield DONE
+                        await _drain(read)
+                        return
+                    if (failure := _failure(name, held)) is not None:
+                        raise openai.APIError("The server told of a failure.", request, body=failure)
+                    if isinstance(held, dict | list):
+                        yield held
+    except httpx2.TimeoutException as error:
+        raise openai.APITimeoutError(request=request) from error
+    except httpx2.RequestError as error:
+        raise openai.APIConnectionError(request=request) from error
+
+
+async def _drain(read: AsyncIterator[bytes]) -> None:
+    with suppress(TimeoutError, httpx2.RequestError):
+        async with asyncio.timeout(DRAIN_SECONDS):
+            async for _ in read:
+                pass
+
+
+async def _told(read: AsyncIterator[bytes]) -> AsyncGenerator[tuple[str, list[str], bool], None]:
+    """Yield the name and the lines of data of each event, and whether its end came: some servers leave it out."""
+    name, data = "", list[str]()
+    async with aclosing(_lines(read)) as lines:
+        async for line in lines:
+            if not line:
+                if data or name:
+                    yield name, data, True
+                name, data = "", []
+                continue
+            field, _, value = line.partition(":")
+            if field == "data":
+                data.append(value)
+            elif field == "event":
+                name = value.strip()
+    if data:
+        yield name, data, False
+
+
+async def _lines(read: AsyncIterator[bytes]) -> AsyncGenerator[str, None]:
+    parts, ends_with_cr, is_first = list[bytes](), False, True
+    async for piece in read:
+        here = piece[1:] if ends_with_cr and piece.startswith(b"\n") else piece
+        ends_with_cr = piece.endswith(b"\r")
+        begun, *others = _LINE_ENDS.split(here)
+        parts.append(begun)
+        for each in others:
+            line = b"".join(parts).decode()
+            yield line.removeprefix(_BYTE_ORDER_MARK) if is_first else line
+            parts, is_first = [each], False
+    if last := b"".join(parts):
+        yield last.decode()
+
+
+def _held(data: list[str], *, is_closed: bool) -> Iterator[Any]:
+    """Yield what the data of one event is, as JSON; of a server that leaves no line between events there is more."""
+    text = "\n".join(data).strip()
+    if text.startswith(_SAYS_DONE):
+        yield DONE
+        return
+    if not text.startswith(("{", "[")):
+        # Nothing, or a word that only keeps the connection open, or in which the server tells of a failure.
+        yield text
+        return
+    try:
+        found = json.loads(text)
+    except ValueError:
+        if len(data) > 1:
+            for each in data:
+                yield from _held([each], is_closed=is_closed)
+            return
+        if is_closed:
+            raise
+        # The connection ended within it: so the answer is not complete.
+        return
+    is_several = isinstance(found, list) and all(isinstance(each, dict) for each in found)
+    yield from found if is_several else [found]
+
+
+def _failure(name: str, held: Any) -> Any:
+    """Return what the server says of a failure; None if this is none."""
+    if isinstance(held, dict) and held.get("error"):
+        return held if isinstance(held["error"], bool) else held["error"]
+    is_said = isinstance(held, dict) and "choices" not in held and (held.get("object") == "error" or "detail" in held)
+    return held if held and (is_said or name == "error") else None
