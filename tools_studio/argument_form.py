@@ -1,15 +1,26 @@
 """A form made from a tool's schema, and the JSON arguments made from what was typed into it."""
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
 from django.http import QueryDict
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
 
 from hitlchat.base import canonical
+from hitlchat.base.schema_words import type_word
+from hitlchat.base.schemas import Plain, plain
 from hitlchat.base.visible import see
 
 PREFIX = "arg-"
+# What an empty field means, where that can be more than one thing.
+EMPTY = "empty-"
+OUT, NULL, TEXT = "out", "null", "text"
+_MEANINGS: Final = {OUT: _("leave it out"), NULL: _("send null"), TEXT: _("send an empty text")}
 DEEPEST_SAMPLE = 3
+
+Schema = dict[str, Any]
+Arguments = dict[str, Any]
 
 
 class BadInput(ValueError):
@@ -22,80 +33,143 @@ class BadInput(ValueError):
 
 @dataclass(frozen=True)
 class Field:
+    """A field for one argument. `meanings`: what it can mean when it is empty; `empty`: which of them it does."""
+
     name: str
     kind: str
     word: str
     description: str
     required: bool
     value: str
-    choices: tuple[str, ...] = ()
+    choices: tuple[tuple[str, str], ...] = ()
     sample: str = ""
+    meanings: tuple[str, ...] = ()
+    empty: str = ""
 
     @property
     def html_name(self) -> str:
         return PREFIX + self.name
 
     @property
+    def empty_name(self) -> str:
+        return EMPTY + self.name
+
+    @property
     def options(self) -> list[tuple[str, str]]:
         """Return the choices of a list, each with its label, which has nothing that cannot be seen."""
-        return [(choice, see(choice).plain) for choice in self.choices]
+        return [(choice, see(label).plain) for choice, label in self.choices]
+
+    @property
+    def can_be_left_out(self) -> bool:
+        return OUT in self.meanings
+
+    @property
+    def when_empty(self) -> list[tuple[str, str | Promise]]:
+        """Return what an empty text can mean, each with its label; none if that is one thing."""
+        return (
+            [(each, _MEANINGS[each]) for each in self.meanings] if self.kind != "choice" and self.meanings[1:] else []
+        )
+
+    def typed(self, typed: QueryDict) -> "Field":
+        """Return the field as it was typed."""
+        empty = str(typed.get(self.empty_name, ""))
+        value = str(typed.get(self.html_name, ""))
+        return replace(self, value=value, empty=empty if empty in self.meanings else self.empty)
 
 
-def fields(schema: dict[str, Any], example: dict[str, Any] | None) -> list[Field]:
-    """Return one field for each argument, filled with the example or the default."""
+def fields(schema: Schema, given: Arguments | None) -> list[Field]:
+    """Return one field for each argument, filled with what is given, or with the default."""
     required = set(schema.get("required", []))
-    return [_field(name, part, name in required, example or {}) for name, part in schema.get("properties", {}).items()]
+    parts = schema.get("properties", {}).items()
+    return [_field(name, part, schema, given, is_required=name in required) for name, part in parts]
 
 
-def arguments(schema: dict[str, Any], typed: QueryDict) -> dict[str, Any]:
-    """The arguments as typed. An empty field that isn't required is left out. BadInput."""
-    required = set(schema.get("required", []))
-    found: dict[str, Any] = {}
-    for name, part in schema.get("properties", {}).items():
+def arguments(schema: Schema, typed: QueryDict, given: Arguments | None = None) -> Arguments:
+    """The arguments as typed. BadInput.
+
+    `given`: what the fields were filled with, which says what an empty one means where the form does not.
+    """
+    found: Arguments = {}
+    for field in fields(schema, given):
         # A browser sends each line's end as two characters.
-        text = str(typed.get(PREFIX + name, "")).replace("\r\n", "\n")
-        if text == "" and (name not in required or _kind(part) != "text"):
-            if name in required:
-                raise BadInput(name, "it is required.")
+        text = str(typed.get(field.html_name, "")).replace("\r\n", "\n")
+        if text:
+            found[field.name] = _value(field, text)
             continue
-        found[name] = _value(name, _kind(part), text)
+        is_there = field.html_name in typed or field.required
+        match field.typed(typed).empty if is_there else OUT:
+            case "":
+                raise BadInput(field.name, "it is required.")
+            case meaning if meaning != OUT:
+                found[field.name] = "" if meaning == TEXT else None
     return found
 
 
-def _field(name: str, part: dict[str, Any], required: bool, example: dict[str, Any]) -> Field:
-    kind = _kind(part)
-    given = example.get(name, part.get("default"))
-    choices = tuple(canonical.pretty(choice) for choice in part.get("enum", ())) if kind == "choice" else ()
-    choices = ("true", "false") if kind == "choice-boolean" else choices
-    text = "" if given is None else given if isinstance(given, str) and kind == "text" else canonical.pretty(given)
-    word = str(part.get("format") or part.get("type") or ("one of" if choices else "JSON"))
-    return Field(name, kind, word, part.get("description", ""), required, text, choices, _sample(part))
+def _field(name: str, part: Any, schema: Schema, given: Arguments | None, *, is_required: bool) -> Field:
+    says = plain(part, schema)
+    kind, choices = _kind(says), _choices(says)
+    is_null_by_default = not is_required and "default" in says.schema and says.schema["default"] is None
+    meanings = (
+        *([] if is_required else [OUT]),
+        *([NULL] if says.nullable and not is_null_by_default else []),
+        *([TEXT] if kind == "text" else []),
+    )
+    value = (given or {}).get(name, says.schema.get("default"))
+    is_given = name in given if given is not None else value is not None
+    text = value if isinstance(value, str) and kind == "text" else canonical.pretty(value)
+    if value is None and (not is_given or NULL in meanings or is_null_by_default):
+        text = ""
+    if kind == "choice" and NULL in meanings:
+        choices = (*choices, ("null", "null"))
+        text = "null" if value is None and is_given else text
+    return Field(
+        name=name,
+        kind=kind,
+        word=type_word(says.schema, schema) + (" or null" if says.nullable else ""),
+        description=str(says.schema.get("description", "")),
+        required=is_required,
+        value=text,
+        choices=choices,
+        sample=_sample(says, schema),
+        meanings=meanings,
+        empty=_meaning(meanings, value, is_given=is_given),
+    )
 
 
-def _kind(part: dict[str, Any]) -> str:
-    if "enum" in part or "const" in part:
-        return "choice" if "enum" in part else "json"
-    match part.get("type"):
+def _meaning(meanings: tuple[str, ...], value: Any, *, is_given: bool) -> str:
+    """Return what it means when the field of this value is emptied: that of an argument that was there is empty."""
+    wanted = OUT if not is_given else NULL if value is None else TEXT
+    return wanted if wanted in meanings else next(iter(meanings), "")
+
+
+def _kind(says: Plain) -> str:
+    if says.choices:
+        return "choice"
+    match says.schema.get("type"):
         case "string":
             return "text"
-        case "integer":
-            return "integer"
-        case "number":
-            return "number"
+        case "integer" | "number" as kind:
+            return str(kind)
         case "boolean":
-            return "choice-boolean"
+            return "choice"
         case _:
             return "json"
 
 
-def _value(name: str, kind: str, text: str) -> Any:
-    if kind == "text":
+def _choices(says: Plain) -> tuple[tuple[str, str], ...]:
+    values = says.choices or (((True, ""), (False, "")) if says.schema.get("type") == "boolean" else ())
+    return tuple((canonical.pretty(value), title or canonical.pretty(value)) for value, title in values)
+
+
+def _value(field: Field, text: str) -> Any:
+    if field.kind == "text":
         return text
     try:
         return canonical.loads(text)
     except canonical.NotJson as error:
-        expected = {"integer": "a whole number", "number": "a number"}.get(kind, 'JSON, such as [1, 2] or {"a": 1}')
-        raise BadInput(name, f"expected {expected}.") from error
+        numbers = {"integer": "a whole number", "number": "a number"}
+        expected = numbers.get(field.kind, 'JSON, such as [1, 2] or {"a": 1}')
+        raise BadInput(field.name, f"expected {expected}.") from error
 
 
 _SAMPLES = {
@@ -109,23 +183,26 @@ _SAMPLES = {
 }
 
 
-def _sample(part: dict[str, Any]) -> str:
+def _sample(says: Plain, root: Schema) -> str:
     """Return what a value looks like, for a field in which that is not plain."""
-    if _kind(part) == "text" and part.get("format") not in _SAMPLES:
+    if _kind(says) == "text" and says.schema.get("format") not in _SAMPLES:
         return ""
-    made = _sample_value(part, DEEPEST_SAMPLE)
+    made = _sample_value(says.schema, root, DEEPEST_SAMPLE)
     return made if isinstance(made, str) else canonical.pretty(made)
 
 
-def _sample_value(part: Any, depth: int) -> Any:
+def _sample_value(part: Any, root: Schema, depth: int) -> Any:
     if not isinstance(part, dict) or depth == 0:
         return "…"
-    if part.get("enum"):
-        return part["enum"][0]
-    match part.get("type"):
+    says = plain(part, root)
+    if says.choices:
+        return says.choices[0][0]
+    match says.schema.get("type"):
         case "array":
-            return [_sample_value(part.get("items", {}), depth - 1)] if "items" in part else []
+            items = says.schema.get("items")
+            return [_sample_value(items, root, depth - 1)] if items is not None else []
         case "object":
-            return {name: _sample_value(each, depth - 1) for name, each in part.get("properties", {}).items()}
-    kind = part.get("format") if part.get("format") in _SAMPLES else part.get("type")
-    return _SAMPLES.get(str(kind), "…")
+            parts = says.schema.get("properties", {})
+            return {name: _sample_value(each, root, depth - 1) for name, each in parts.items()}
+    form = says.schema.get("format")
+    return _SAMPLES.get(str(form if form in _SAMPLES else says.schema.get("type")), "…")

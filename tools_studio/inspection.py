@@ -11,6 +11,7 @@ from asgiref.sync import async_to_sync
 
 from hitlchat import sandbox
 from hitlchat.base import canonical
+from hitlchat.base.schema_words import type_word
 from hitlchat.sandbox import Problem
 from tools_studio import capabilities, risk
 from tools_studio.capabilities import Capabilities, CapabilityError
@@ -94,7 +95,7 @@ class Inspection:
     @property
     def returns(self) -> str:
         schema = self.signature.output_schema if self.signature else None
-        return str(schema.get("type", "any")) if schema else "anything"
+        return type_word(schema, schema) if schema else "anything"
 
 
 def inspect(name: str, code: str, declared: dict[str, Any], description: str = "") -> Inspection:

@@ -1,8 +1,7 @@
 """Changing the arguments of a call that waits, step by step. Nothing is kept or decided here."""
 
 import json
-import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
@@ -20,6 +19,7 @@ from hitlchat.gate.actor import actor_of
 from hitlchat.gate.card import card
 from hitlchat.gate.decide import AlreadySettled, BadEdit
 from hitlchat.gate.models import Approval
+from hitlchat.gate.schema import with_defaults
 from hitlchat.gate.status import Status
 from tools_studio import argument_form
 from tools_studio.argument_form import BadInput, Field
@@ -27,8 +27,6 @@ from tools_studio.argument_form import BadInput, Field
 Schema = dict[str, Any]
 Arguments = dict[str, Any]
 
-# How a text that does not fit its pattern is spoken of, where that is all that is wrong.
-PATTERN = re.compile(r" does not match '([^']*)'\.\Z")
 UNFIT = _("These arguments can only be changed as JSON text.")
 
 
@@ -54,26 +52,18 @@ def filled(schema: Schema, arguments: Arguments, *, as_json: bool = False) -> Fo
 
 
 def read(schema: Schema, typed: QueryDict, asked: Arguments) -> Arguments:
-    """Return what was typed into it.
-
-    A field that stays empty is the empty text if that was `asked`. BadInput, BadEdit.
-    """
+    """Return what was typed into it, which was filled with what was `asked`. BadInput, BadEdit."""
     if "json" in typed:
         return editing.read(str(typed["json"]).replace("\r\n", "\n"))
-    return _still_empty(schema, typed, asked) | argument_form.arguments(schema, typed)
+    return argument_form.arguments(schema, typed, asked)
 
 
-def _still_empty(schema: Schema, typed: QueryDict, asked: Arguments) -> Arguments:
-    texts = [field for field in argument_form.fields(schema, {}) if field.kind == "text"]
-    return {field.name: "" for field in texts if asked.get(field.name) == "" == typed.get(field.html_name)}
-
-
-def again(schema: Schema, typed: QueryDict, error: BadInput | BadEdit) -> Form:
+def again(schema: Schema, typed: QueryDict, asked: Arguments, error: BadInput | BadEdit) -> Form:
     """Return the form as it was typed, with its problem."""
     if "json" in typed:
         text = str(typed["json"]).replace("\r\n", "\n")
-        return Form(None, text, _plain(str(error)), "json", can_be_fields=_has_fields(schema))
-    fields = [_as_typed(field, typed) for field in argument_form.fields(schema, {})]
+        return Form(None, text, str(error), "json", can_be_fields=_has_fields(schema))
+    fields = [field.typed(typed) for field in argument_form.fields(schema, asked)]
     return Form(fields, "", *_placed(error, fields))
 
 
@@ -86,18 +76,9 @@ def as_text(arguments: Arguments) -> str:
 def _placed(error: BadInput | BadEdit, fields: list[Field]) -> tuple[str, str]:
     if isinstance(error, BadInput):
         return str(error), error.html_name
-    said = _plain(str(error))
+    said = str(error)
     at = (field.html_name for field in fields if said.startswith((f"{field.name}: ", f"{field.name}.")))
     return said, next(at, "")
-
-
-def _plain(said: str) -> str:
-    """Return the sentence without the language of patterns, which few read."""
-    return PATTERN.sub(r" does not have the form that is asked for (pattern \1).", said)
-
-
-def _as_typed(field: Field, typed: QueryDict) -> Field:
-    return replace(field, value=str(typed.get(field.html_name, "")))
 
 
 def _fits(schema: Schema, arguments: Arguments) -> bool:
@@ -105,12 +86,18 @@ def _fits(schema: Schema, arguments: Arguments) -> bool:
     if not _has_fields(schema) or any(map(is_hidden, canonical.pretty([arguments, list(schema["properties"])]))):
         return False
     typed = QueryDict(mutable=True)
-    typed.update({field.html_name: field.value for field in argument_form.fields(schema, arguments)})
+    for field in argument_form.fields(schema, arguments):
+        typed.update({field.html_name: field.value, field.empty_name: field.empty})
     try:
-        # As text: to Python, `1`, `1.0` and `True` would be equal.
-        return canonical.dumps(read(schema, typed, arguments)) == canonical.dumps(arguments)
+        made = read(schema, typed, arguments)
     except BadInput:
         return False
+    # As text: to Python, `1`, `1.0` and `True` would be equal.
+    return _spelled(schema, made) == _spelled(schema, arguments)
+
+
+def _spelled(schema: Schema, arguments: Arguments) -> str:
+    return canonical.dumps(with_defaults(schema, arguments))
 
 
 def _has_fields(schema: Schema) -> bool:
@@ -142,7 +129,7 @@ def edit(request: HttpRequest, approval_id: UUID) -> HttpResponse:
             return _shown(request, found, {"form": _other(schema, arguments, request.POST.get("step", ""))})
         return _shown(request, found, {"review": editing.review(found, arguments), "back": _back(request)})
     except (BadInput, BadEdit) as error:
-        return _shown(request, found, {"form": again(schema, request.POST, error)})
+        return _shown(request, found, {"form": again(schema, request.POST, asked, error)})
 
 
 def _back(request: HttpRequest) -> str:

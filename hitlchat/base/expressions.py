@@ -50,6 +50,18 @@ def compiled(pattern: str) -> SchemaValidator | None:
         return None
 
 
+def matches(pattern: str, text: str) -> bool | None:
+    """Return whether a pattern matches a text; None if it is costly, or in a dialect that nothing here reads."""
+    if is_costly(pattern):
+        return None
+    if (linear := compiled(pattern)) is not None:
+        return linear.isinstance_python(text)
+    try:
+        return re.search(pattern, text) is not None
+    except (re.error, OverflowError, RecursionError):
+        return None
+
+
 def steps(pattern: str) -> int:
     """A bound for the work of compiling it, in time linear in its length."""
     if _IGNORES_SPACES.search(pattern):

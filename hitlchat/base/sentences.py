@@ -36,11 +36,11 @@ OURS: Final = (
     "words",
 )
 # Values that are made of parts alone.
-OF_PARTS: Final = ("bounds", "batches", "events", "receipts", "counted", "fault", "fact")
-# Values that are Python's for something of JSON, as libraries show them, behind the path of a field.
+OF_PARTS: Final = ("json_types", "bounds", "batches", "events", "receipts", "counted", "fault", "fact")
+# Values that are JSON, behind the path of a field.
 INSTANCE: Final = "instance"
 _INSTANCE: Final = re.compile(
-    r"(?:[^\s'\"]+: )?(?:'.*'|\".*\"|\[.*\]|\{.*\}|-?[0-9][^ ]*|True|False|None|.*… \([0-9,]+ more characters\))",
+    r"(?:[^\s'\"]+: )?(?:\".*\"|\[.*\]|\{.*\}|-?[0-9][^ ]*|true|false|null|.*… \([0-9,]+ more characters\))",
     re.DOTALL,
 )
 # Values that are a label, in the middle of a sentence.

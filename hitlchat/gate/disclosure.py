@@ -8,6 +8,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_noop
 
 from hitlchat.base import canonical, database
+from hitlchat.base.schema_words import type_word
 from hitlchat.base.sentences import translatable
 from hitlchat.gate import deciders, oversight
 from hitlchat.gate.actor import Caller
@@ -179,9 +180,4 @@ def _comparisons(shown: Disclosure, call: ToolCall, tool: Tool) -> list[tuple[st
 def _fields(schema: dict[str, Any]) -> list[list[str]]:
     """Return each argument's name and type in one word, in the order of the signature."""
     properties: dict[str, Any] = schema.get("properties", {})
-    return [[name, type_word(part)] for name, part in properties.items() if isinstance(part, dict)]
-
-
-def type_word(part: dict[str, Any]) -> str:
-    word = part.get("format") or part.get("type") or ("one of" if "enum" in part else "any")
-    return " or ".join(map(str, word)) if isinstance(word, list) else str(word)
+    return [[name, type_word(part, schema)] for name, part in properties.items() if isinstance(part, dict)]

@@ -8,7 +8,6 @@ each other, and of what is wrong below `anyOf` and `oneOf` only the first thing 
 
 import asyncio
 import copy
-import re
 from collections.abc import Iterator
 from functools import lru_cache
 from itertools import islice
@@ -20,70 +19,80 @@ from jsonschema.validators import extend
 from referencing import Registry
 from referencing.exceptions import Unresolvable
 
-from hitlchat.base import canonical, expressions
+from hitlchat.base import canonical, expressions, schema_words
+from hitlchat.base.schema_words import shortened, shown, unexpected
+from hitlchat.base.schemas import subschemas
 from hitlchat.base.sentences import said_elsewhere
 
-# What jsonschema and the keywords below say, which a page shows in its language.
 SAID: Final = said_elsewhere(
-    "{instance} is not of type {kind}.",
-    "{instance} is a required property.",
-    "{instance} is not one of {values}.",
-    "{instance} was expected.",
-    "{instance} is less than the minimum of {least}.",
-    "{instance} is less than or equal to the minimum of {least}.",
-    "{instance} is greater than the maximum of {most}.",
-    "{instance} is greater than or equal to the maximum of {most}.",
-    "{instance} is not a multiple of {step}.",
-    "{instance} is too short.",
-    "{instance} should be non-empty.",
-    "{instance} is too long.",
-    "{instance} is expected to be empty.",
-    "{instance} does not have enough properties.",
-    "{instance} has too many properties.",
-    "{instance} has non-unique elements.",
-    "{instance} does not match {pattern}.",
     "the pattern {pattern} is too costly to be checked, so nothing fits it.",
     "{field}: the pattern {pattern} is too costly to be checked, so nothing fits it.",
-    "{instance} is not a {format}.",
-    "{instance} is a dependency of {name}.",
-    "{instance} is not valid under any of the given schemas.",
-    "{instance} is valid under each of {schemas}.",
-    "{instance} should not be valid under {schema}.",
-    "{instance} does not contain items matching the given schema.",
-    "Additional properties are not allowed ({names} was unexpected).",
-    "Additional properties are not allowed ({names} were unexpected).",
-    "{field}: Additional properties are not allowed ({names} was unexpected).",
-    "{field}: Additional properties are not allowed ({names} were unexpected).",
     "{value}… ({count} more characters).",
     "{field}: Expected whole characters, and not half of one (a lone surrogate).",
     "And more problems.",
 )
-# So that what was expected still fits into the sentence.
-LONGEST_VALUE = 150
 
 Errors = Iterator[ValidationError]
-
-
-def _matches(pattern: str, text: str) -> bool:
-    if (linear := expressions.compiled(pattern)) is not None:
-        return linear.isinstance_python(text)
-    return re.search(pattern, text) is not None
+_TOO_COSTLY: Final = "too costly"
 
 
 def _pattern(_validator: Any, pattern: str, instance: Any, _schema: Any) -> Errors:
     if not isinstance(instance, str):
         return
     if expressions.is_costly(pattern):
-        yield ValidationError(f"the pattern {_shortened(pattern)} is too costly to be checked, so nothing fits it")
-    elif not _matches(pattern, instance):
-        yield ValidationError(f"{_shortened(instance)} does not match {pattern!r}")
+        too_costly = f"the pattern {shortened(pattern)} is too costly to be checked, so nothing fits it"
+        yield ValidationError(too_costly, validator=_TOO_COSTLY)
+    elif expressions.matches(pattern, instance) is False:
+        yield ValidationError("")
+
+
+def _pattern_properties(validator: Any, named: dict[str, Any], instance: Any, _schema: Any) -> Errors:
+    if not isinstance(instance, dict):
+        return
+    for pattern, part in named.items():
+        for name in instance:
+            if expressions.matches(pattern, name):
+                yield from validator.descend(instance[name], part, path=name, schema_path=pattern)
+
+
+def _additional_properties(validator: Any, part: Any, instance: Any, schema: Any) -> Errors:
+    if not isinstance(instance, dict):
+        return
+    known, patterns = schema.get("properties", {}), schema.get("patternProperties", {})
+    # A name may be one of a pattern that is not checked here.
+    others = [
+        name
+        for name in instance
+        if name not in known and all(expressions.matches(pattern, name) is False for pattern in patterns)
+    ]
+    if part is False and others:
+        yield ValidationError(unexpected(others), validator="additionalProperties: false")
+    elif part is not False:
+        for name in others:
+            yield from validator.descend(instance[name], part, path=name)
+
+
+def _required(_validator: Any, names: list[str], instance: Any, _schema: Any) -> Errors:
+    if isinstance(instance, dict):
+        for name in names:
+            if name not in instance:
+                yield ValidationError("it is required", validator="required: name", path=(name,))
+
+
+def _dependent_required(_validator: Any, named: dict[str, list[str]], instance: Any, _schema: Any) -> Errors:
+    if isinstance(instance, dict):
+        for given, names in named.items():
+            for name in names if given in instance else ():
+                if name not in instance:
+                    said = f"it is required when {shown(given)} is given"
+                    yield ValidationError(said, validator="dependentRequired: name", path=(name,))
 
 
 def _unique_items(_validator: Any, wanted: bool, instance: Any, _schema: Any) -> Errors:
     if wanted and isinstance(instance, list):
         spellings = {canonical.dumps(_as_number(item)) for item in instance}
         if len(spellings) < len(instance):
-            yield ValidationError(f"{_shortened(instance)} has non-unique elements")
+            yield ValidationError("")
 
 
 def _as_number(value: Any) -> Any:
@@ -96,32 +105,56 @@ def _as_number(value: Any) -> Any:
 
 
 def _any_of(validator: Any, choices: list[Any], instance: Any, _schema: Any) -> Errors:
-    if not any(_fits(validator, choice, instance) for choice in choices):
-        yield ValidationError(f"{_shortened(instance)} is not valid under any of the given schemas")
+    problems = []
+    for choice in choices:
+        if (found := _first(validator, choice, instance)) is None:
+            return
+        problems.append(found)
+    yield _of_none(problems)
 
 
 def _one_of(validator: Any, choices: list[Any], instance: Any, _schema: Any) -> Errors:
-    fitting = [choice for choice in choices if _fits(validator, choice, instance)]
-    if not fitting:
-        yield ValidationError(f"{_shortened(instance)} is not valid under any of the given schemas")
-    elif len(fitting) > 1:
-        yield ValidationError(f"{_shortened(instance)} is valid under each of {', '.join(map(repr, fitting))}")
+    problems = [_first(validator, choice, instance) for choice in choices]
+    wrong = [found for found in problems if found is not None]
+    if len(wrong) == len(problems):
+        yield _of_none(wrong)
+    elif len(wrong) < len(problems) - 1:
+        yield ValidationError("more than one")
 
 
-def _fits(validator: Any, schema: Any, instance: Any) -> bool:
-    return next(iter(validator.descend(instance, schema)), None) is None
+def _first(validator: Any, schema: Any, instance: Any) -> ValidationError | None:
+    found: ValidationError | None = next(iter(validator.descend(instance, schema)), None)
+    return found
 
 
-def _shortened(instance: Any) -> str:
-    said = repr(instance)
-    if len(said) <= LONGEST_VALUE:
-        return said
-    return f"{said[:LONGEST_VALUE]}… ({len(said) - LONGEST_VALUE:,} more characters)"
+def _of_none(problems: list[ValidationError]) -> ValidationError:
+    """Return the problem of a value that fits none of several forms: that of the form that is meant, if one is."""
+    other = [found for found in problems if found.validator == "type" and not found.path]
+    meant = [found for found in problems if found not in other]
+    if len(meant) == 1:
+        return meant[0]
+    if meant:
+        return ValidationError("")
+    kinds = [kind for found in other for kind in _as_list(found.validator_value)]
+    return ValidationError("", validator="type", validator_value=[*dict.fromkeys(kinds)])
+
+
+def _as_list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
 
 
 Validator: type[Draft202012Validator] = extend(  # type: ignore[no-untyped-call]
     Draft202012Validator,
-    {"pattern": _pattern, "uniqueItems": _unique_items, "anyOf": _any_of, "oneOf": _one_of},
+    {
+        "pattern": _pattern,
+        "patternProperties": _pattern_properties,
+        "additionalProperties": _additional_properties,
+        "required": _required,
+        "dependentRequired": _dependent_required,
+        "uniqueItems": _unique_items,
+        "anyOf": _any_of,
+        "oneOf": _one_of,
+    },
 )
 
 
@@ -152,7 +185,7 @@ def parse_arguments(text: str) -> dict[str, Any]:
     except canonical.NotJson as error:
         raise BadArguments(f"The arguments are not valid JSON: {error}.") from error
     if not isinstance(value, dict):
-        raise BadArguments(f"The arguments must be a JSON object, not {type(value).__name__}.")
+        raise BadArguments(f"The arguments must be a JSON object, not {schema_words.kind_of(value)}.")
     return value
 
 
@@ -258,23 +291,31 @@ def _validator(schema_text: str) -> Draft202012Validator:
     # An empty registry: by default a `$ref` to another host is fetched from there.
     nowhere: Registry[Any] = Registry()
     return Validator(
-        _without_dialects(canonical.loads(schema_text)),
+        _prepared(canonical.loads(schema_text)),
         format_checker=Draft202012Validator.FORMAT_CHECKER,
         registry=nowhere,
     )
 
 
-def _without_dialects(schema: Any) -> Any:
-    """Return the schema without names of dialects, for which jsonschema would take its own keywords, not ours."""
-    if isinstance(schema, dict):
-        rest = (item for item in schema.items() if not (item[0] == "$schema" and isinstance(item[1], str)))
-        return {key: _without_dialects(value) for key, value in rest}
-    return [_without_dialects(item) for item in schema] if isinstance(schema, list) else schema
+def _prepared(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema as jsonschema is to read it.
+
+    Without names of dialects, for which it would take its own keywords, not ours; and with what takes no value spelled
+    so that a problem has its place.
+    """
+    for part in subschemas(schema):
+        inner = schema if part.where == "" else part.schema
+        if isinstance(inner.get("$schema"), str):
+            del inner["$schema"]
+        for keyword in ("properties", "patternProperties"):
+            if isinstance(named := inner.get(keyword), dict):
+                named.update({name: {"not": {}} for name, each in named.items() if each is False})
+    return schema
 
 
 def _sentence(error: ValidationError) -> str:
-    path = ".".join(str(part) for part in error.absolute_path)
-    return f"{_cut(path)}: {_cut(error.message)}." if path else f"{_cut(error.message)}."
+    path, said = ".".join(str(part) for part in error.absolute_path), _cut(schema_words.problem(error))
+    return f"{_cut(path)}: {said}." if path else f"{said}."
 
 
 def _cut(text: str) -> str:

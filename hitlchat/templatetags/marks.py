@@ -13,9 +13,9 @@ from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext, gettext_noop
 
-from hitlchat.base import canonical, sentences
+from hitlchat.base import canonical, schema_words, sentences
 from hitlchat.base.visible import Seen, see
-from hitlchat.gate import contents, decide, disclosure, placing, question
+from hitlchat.gate import contents, decide, placing, question
 from hitlchat.gate.card import RISK_LABELS
 from hitlchat.gate.models import ToolCall
 from hitlchat.gate.status import Status
@@ -165,4 +165,4 @@ def pretty(value: Any) -> str:
 @register.filter
 def type_word(part: dict[str, Any]) -> str:
     """An argument's type in one word, as on the approval card."""
-    return disclosure.type_word(part)
+    return schema_words.type_word(part, part)

@@ -171,7 +171,7 @@ UNASKABLE: list[tuple[dict[str, Any], str]] = [
     ({"question": "Which?", "fields": [COLOUR | {"choices": ["red"]}]}, "needs at least two choices"),
     ({"question": "Which?", "fields": [COLOUR | {"choices": ["red", "red"]}]}, "the same choice twice"),
     ({"question": "Which?", "fields": [LITRES | {"choices": ["1", "2"]}]}, "which only the kind choice has"),
-    ({"question": "Which?", "fields": [LITRES | {"kind": "date"}]}, "fields.0.kind: 'date' is not one of"),
+    ({"question": "Which?", "fields": [LITRES | {"kind": "date"}]}, 'fields.0.kind: "date" is not one of'),
     ({"question": "Which?", "fields": [LITRES | {"name": f"n{i}"} for i in range(6)]}, "at most 5 are shown, not 6"),
     ({"question": "Which?", "colour": "red"}, "colour: there is no such argument"),
 ]

@@ -1,6 +1,7 @@
 """Changing the arguments of a call that waits: the form, what is wrong with it, what a yes would mean, and that yes."""
 
 import html
+import json
 import re
 from typing import Any
 
@@ -122,10 +123,10 @@ def test_a_yes_to_other_changes_than_were_shown_decides_nothing(
 
 WRONG: dict[str, tuple[dict[str, str], str]] = {
     "no number": ({"amount": "five"}, "amount: expected a whole number."),
-    "another type": ({"amount": "5.5"}, "amount: 5.5 is not of type 'integer'."),
+    "another type": ({"amount": "5.5"}, "amount: 5.5 is not a whole number."),
     "missing": ({"amount": ""}, "amount: it is required."),
     "no JSON": ({"how": "{"}, 'how: expected JSON, such as [1, 2] or {"a": 1}.'),
-    "a list for an object": ({"how": "[]"}, "how: [] is not of type 'object'."),
+    "a list for an object": ({"how": "[]"}, "how: [] is not an object."),
 }
 
 
@@ -143,8 +144,165 @@ def test_what_is_wrong_is_said_at_its_field_and_what_was_typed_stays(
     assert undecided(approval)
 
 
+# As FastMCP, pydantic and zod write what may be left out, and what is one of a few.
+FORMS: dict[str, Any] = {
+    "type": "object",
+    "$defs": {"Tone": {"type": "string", "enum": ["warm", "cold"], "description": "How it sounds."}},
+    "definitions": {"Size": {"enum": [1, 2]}},
+    "properties": {
+        "q": {"type": "string"},
+        "limit": {"anyOf": [{"type": "integer"}, {"type": "null"}], "default": None, "title": "Limit"},
+        "note": {"anyOf": [{"type": "string"}, {"type": "null"}], "default": None},
+        "day": {"type": ["string", "null"], "format": "date", "default": None},
+        "tags": {"anyOf": [{"type": "array", "items": {"type": "string"}}, {"type": "null"}], "default": None},
+        "tone": {"$ref": "#/$defs/Tone", "default": "warm"},
+        "size": {"allOf": [{"$ref": "#/definitions/Size"}]},
+        "mood": {"anyOf": [{"$ref": "#/$defs/Tone"}, {"type": "null"}], "default": None},
+        "unit": {"oneOf": [{"const": "kg", "title": "Kilograms"}, {"const": "lb", "title": "Pounds"}]},
+        "flag": {"anyOf": [{"type": "boolean"}, {"type": "null"}], "default": None},
+        "d": {"type": "string", "default": "dd"},
+        "plain": {"type": "string"},
+    },
+    "required": ["q"],
+}
+# What a call is that gives the first argument alone.
+LEFT_OUT = {"q": "hi", "limit": None, "note": None, "day": None, "tags": None, "tone": "warm", "mood": None}
+LEFT_OUT |= {"flag": None, "d": "dd"}
+
+
+@pytest.fixture
+def forms(make_tool: MakeTool, bob: User) -> Approval:
+    make_tool("pay", code="def run(q: str) -> str:\n    return q\n")
+    Tool.objects.update(input_schema=FORMS)
+    found = asked(bob, {"q": "hi"})
+    assert found.disclosure["arguments"] == LEFT_OUT
+    return found
+
+
+def form_of(page: Client, approval: Approval) -> str:
+    return html.unescape(page.get(f"/approvals/{approval.pk}/edit", headers=HTMX).content.decode())
+
+
+def typed_in(shown: str) -> dict[str, str]:
+    """What a browser would send of a form, untouched."""
+    texts = re.findall(r'<textarea [^>]*name="([^"]*)"[^>]*>\n(.*?)</textarea>', shown, re.DOTALL)
+    chosen = {}
+    for name, options in re.findall(r'<select[^>]* name="([^"]*)"[^>]*>(.*?)</select>', shown, re.DOTALL):
+        values = re.findall(r'<option value="(.*?)"( selected)?>', options)
+        chosen[name] = next((value for value, is_selected in values if is_selected), values[0][0])
+    return dict(texts) | chosen
+
+
+def edited(page: Client, approval: Approval, **typed: str) -> dict[str, Any]:
+    """What would run after these fields were changed."""
+    review = step(page, approval, **typed_in(form_of(page, approval)) | {f"arg-{name}": typed[name] for name in typed})
+    found: dict[str, Any] = json.loads(hidden(review, "edited"))
+    return found
+
+
+def test_what_a_call_left_out_has_fields_all_the_same(page: Client, forms: Approval) -> None:
+    shown = form_of(page, forms)
+    assert "All arguments, as JSON" not in shown
+    assert all(f'name="arg-{name}"' in shown for name in FORMS["properties"])
+    assert not {"None", "True", "['", "anyOf"} & set(re.findall(r"None|True|\['|anyOf", shown))
+    for label in ("integer or null, optional", "date or null, optional", "array or null, optional"):
+        assert label in re.sub(r"<[^>]*>", "", shown)
+    assert "Nothing is different" in step(page, forms, **typed_in(shown))
+
+
+def test_from_json_back_to_fields_with_what_may_be_left_out(page: Client, forms: Approval) -> None:
+    shown = step(page, forms, "fields", json='{"q": "hi"}')
+    assert 'name="arg-limit"' in shown
+    assert 'name="arg-limit"' in step(page, forms, "fields", json='{"q": "hi", "limit": 3, "mood": "cold"}')
+
+
+def test_a_reference_to_a_list_of_values_gives_a_choice(page: Client, forms: Approval) -> None:
+    shown = form_of(page, forms)
+    for name in ("tone", "size", "mood", "unit", "flag"):
+        assert re.search(rf'<select [^>]*name="arg-{name}"', shown), name
+    assert '<option value=""kg"">Kilograms</option>' in shown
+    changed = {"tone": '"cold"', "size": "2", "mood": '"warm"', "unit": '"lb"', "flag": "false"}
+    now = {"tone": "cold", "size": 2, "mood": "warm", "unit": "lb", "flag": False}
+    assert edited(page, forms, **changed) == LEFT_OUT | now
+
+
+@pytest.mark.parametrize(
+    "typed, now",
+    [
+        ({"limit": "5"}, {"limit": 5}),
+        ({"note": "a"}, {"note": "a"}),
+        ({"tags": '["a"]'}, {"tags": ["a"]}),
+        ({"q": ""}, {"q": ""}),
+        ({"d": ""}, {"d": ""}),
+    ],
+    ids=str,
+)
+def test_what_was_typed_is_what_runs(typed: dict[str, str], now: dict[str, Any], page: Client, forms: Approval) -> None:
+    assert edited(page, forms, **typed) == LEFT_OUT | now
+
+
+@pytest.mark.usefixtures("forms")
+def test_a_text_is_emptied_or_left_out_as_was_chosen(page: Client, bob: User) -> None:
+    found = asked(bob, {"q": "hi", "note": "a", "d": "b", "plain": "c"})
+    typed = typed_in(form_of(page, found)) | {"arg-note": "", "arg-d": "", "arg-plain": ""}
+    chosen = {
+        "text": LEFT_OUT | {"note": "", "d": "", "plain": ""},
+        "out": LEFT_OUT,
+    }
+    for meaning, now in chosen.items():
+        review = step(page, found, **typed | {f"empty-{name}": meaning for name in ("note", "d", "plain")})
+        assert json.loads(hidden(review, "edited")) == now
+    kept = step(page, found, **typed | {"empty-plain": "out", "arg-limit": "no number"})
+    at = kept.index('name="empty-plain"')
+    assert 'value="out" selected' in kept[at : kept.index("</select>", at)]
+
+
+NULLS: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "needed": {"type": ["integer", "null"]},
+        "text": {"type": ["string", "null"]},
+        "kind": {"enum": ["a", None]},
+        "any": {},
+        "other": {"type": ["integer", "null"], "default": 5},
+    },
+    "required": ["needed", "text", "kind", "any"],
+}
+
+
+@pytest.mark.parametrize("text", [None, ""])
+def test_null_stays_null_where_it_is_more_than_left_out(
+    text: str | None, page: Client, make_tool: MakeTool, bob: User
+) -> None:
+    make_tool("pay", code="def run(q: str) -> str:\n    return q\n")
+    Tool.objects.update(input_schema=NULLS)
+    found = asked(bob, {"needed": None, "text": text, "kind": None, "any": None, "other": None})
+    assert "Nothing is different" in step(page, found, **typed_in(form_of(page, found)))
+    assert edited(page, found, needed="1", kind='"a"', other="2") == {
+        "needed": 1, "text": text, "kind": "a", "any": None, "other": 2,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "typed, said",
+    [
+        ({"limit": "true"}, "limit: true is not a whole number or null."),
+        ({"limit": "1.5"}, "limit: 1.5 is not a whole number or null."),
+        ({"tags": "[null]"}, "tags.0: null is not a text."),
+    ],
+    ids=str,
+)
+def test_what_is_wrong_is_said_in_words_at_its_field(
+    typed: dict[str, str], said: str, page: Client, forms: Approval
+) -> None:
+    fields = {f"arg-{name}": value for name, value in typed.items()}
+    shown = step(page, forms, **typed_in(form_of(page, forms)) | fields)
+    at = shown.index(f'name="{next(iter(fields))}"')
+    assert said in shown[at : shown.index("</div>", at)]
+
+
 NOT_JSON: dict[str, tuple[str, str]] = {
-    "an unknown key": ('{"to": "ann", "amount": 5, "tool": "other"}', "'tool' was unexpected"),
+    "an unknown key": ('{"to": "ann", "amount": 5, "tool": "other"}', '"tool" was unexpected'),
     "a key twice": ('{"to": "ann", "to": "eve", "amount": 5}', "stands twice"),
     "NaN": ('{"to": "ann", "amount": NaN}', "NaN is not JSON"),
     "no object": ("[1]", "must be a JSON object"),

@@ -61,7 +61,7 @@ def test_changed_arguments_are_shown_approved_run_and_told_to_the_model(
     check(chat.page)
     json.fill('{"note": 5, "data": {"a": 1}}')
     press(edit.get_by_role("button", name="See the changes"))
-    expect(edit.get_by_role("alert")).to_contain_text("note: 5 is not of type 'string'.")
+    expect(edit.get_by_role("alert")).to_contain_text("note: 5 is not a text.")
     expect(json).to_be_focused()
     settle(chat.page)
     json.fill('{"note": "Call Ann at six", "data": {"a": 1}}')

@@ -48,6 +48,56 @@ def test_a_thousand_unknown_keys_make_a_short_message() -> None:
     assert len(problem({"text": "a"} | {f"key{number}": number for number in range(1000)})) < 1000
 
 
+TEXT_OR_NULL = {"anyOf": [{"type": "string"}, {"type": "null"}]}
+WORDED: dict[str, tuple[Any, Any, str]] = {
+    "type": ({"type": "string"}, True, "a: true is not a text."),
+    "null": ({"type": "integer"}, None, "a: null is not a whole number."),
+    "types": ({"type": ["string", "null"]}, 5, "a: 5 is not a text or null."),
+    "three types": ({"type": ["boolean", "array", "null"]}, 5, "a: 5 is not true or false or a list or null."),
+    "types by choice": (TEXT_OR_NULL, False, "a: false is not a text or null."),
+    "the form that is meant": (
+        {"anyOf": [{"type": "integer", "minimum": 10}, {"type": "null"}]},
+        5,
+        "a: 5 is less than the minimum of 10.",
+    ),
+    "neither form": (
+        {"oneOf": [{"minimum": 10}, {"multipleOf": 7}]},
+        5,
+        "a: 5 fits none of the forms that are allowed.",
+    ),
+    "enum": ({"enum": [None, True, "it's"]}, False, 'a: false is not one of null, true, "it\'s".'),
+    "const": ({"const": None}, True, "a: null was expected."),
+    "nothing": (False, None, "a: null is not allowed here."),
+    "not": ({"not": {"const": None}}, None, "a: null is not allowed here."),
+    "a list too long": (
+        {"prefixItems": [True], "items": False},
+        [1, None],
+        "a: [1, null] is too long.",
+    ),
+    "unique": ({"uniqueItems": True}, [None, None], "a: [null, null] has non-unique elements."),
+    "required": ({"required": ["it's"]}, {}, "a.it's: it is required."),
+    "dependent": ({"dependentRequired": {"b": ["c"]}}, {"b": 1}, 'a.c: it is required when "b" is given.'),
+    "unexpected": ({"additionalProperties": False}, {"it's": None}, 'a: "it\'s" was unexpected.'),
+    "named otherwise": (
+        {"patternProperties": {"^x": True}, "additionalProperties": False},
+        {"b": 1, "c": 1},
+        'a: "b", "c" were unexpected.',
+    ),
+    "unevaluated": ({"unevaluatedProperties": False}, {"b": None}, 'a: "b" was unexpected.'),
+    "unevaluated items": ({"unevaluatedItems": False}, [None], "a: null was unexpected."),
+    "contains": ({"contains": {"const": None}}, [True], "a: [true] does not contain what it should."),
+    "a name": ({"propertyNames": {"maxLength": 1}}, {"it's": 1}, 'a: "it\'s" is too long.'),
+    "half a character": ({"type": "integer"}, "\ud83d", 'a: "\\ud83d" is not a whole number.'),
+    "hidden": ({"type": "integer"}, "a\u202eb", 'a: "a\\u202eb" is not a whole number.'),
+    "format": ({"format": "date"}, "it's", 'a: "it\'s" is not a date.'),
+}
+
+
+@pytest.mark.parametrize("rule, value, said", WORDED.values(), ids=WORDED)
+def test_what_is_wrong_is_said_in_words_and_json_and_never_in_python(rule: Any, value: Any, said: str) -> None:
+    assert problem({"a": value}, {"properties": {"a": rule}}) == said
+
+
 class Seen(dict[str, Any]):
     """Arguments that count which of their values were looked at."""
 
@@ -62,7 +112,7 @@ def test_of_very_many_wrong_values_only_the_first_are_looked_for() -> None:
     arguments = Seen({str(number): "no" for number in range(10_000)})
     said = problem(arguments, {"additionalProperties": {"type": "integer"}})
     assert said.endswith("And more problems.")
-    assert said.count("is not of type") == schema.MOST_PROBLEMS
+    assert said.count("is not a whole number") == schema.MOST_PROBLEMS
     assert len(said) < LONGEST
     assert arguments.looked_at <= schema.MOST_PROBLEMS + 1
 
@@ -71,14 +121,14 @@ def test_of_very_many_wrong_values_only_the_first_are_looked_for() -> None:
 def test_below_a_choice_only_the_first_wrong_value_is_looked_for(choice: str) -> None:
     arguments = Seen({str(number): "no" for number in range(10_000)})
     integers = {"additionalProperties": {"type": "integer"}}
-    assert "is not valid under any of the given schemas" in problem(arguments, {choice: [integers, {"type": "null"}]})
+    assert problem(arguments, {choice: [integers, {"type": "null"}]}) == '0: "no" is not a whole number.'
     assert arguments.looked_at <= 1
 
 
 def test_a_choice_takes_what_fits_any_or_exactly_one_of_its_parts() -> None:
     parts = [{"type": "integer"}, {"minimum": 5}]
     schema.validate({"properties": {"a": {"anyOf": parts}, "b": {"oneOf": parts}}}, {"a": 7, "b": 5.5})
-    assert "b: 7 is valid under each of" in problem({"b": 7}, {"properties": {"b": {"oneOf": parts}}})
+    assert "b: 7 fits more than one of the forms" in problem({"b": 7}, {"properties": {"b": {"oneOf": parts}}})
 
 
 @pytest.mark.parametrize(
@@ -100,7 +150,7 @@ def test_a_pattern_says_which_texts_fit(pattern: str) -> None:
     given = {"properties": {"text": {"pattern": pattern}}}
     schema.validate(given, {"text": "abc"})
     schema.validate(given, {"text": 5})
-    assert problem({"text": "A"}, given).startswith("text: 'A' does not match")
+    assert problem({"text": "A"}, given).startswith('text: "A" does not match')
 
 
 def test_very_many_items_of_different_kinds_are_told_apart() -> None:
@@ -170,6 +220,12 @@ def test_how_large_arguments_may_be_is_a_setting(kib: int, settings: Any) -> Non
 def test_what_is_no_json_object_is_rejected(text: str) -> None:
     with pytest.raises(BadArguments, match=r"The arguments (are not valid JSON|must be a JSON object)"):
         schema.parse_arguments(text)
+
+
+def test_what_was_given_for_an_object_is_named_in_words() -> None:
+    for text, words in {"null": "null", "[]": "a list", "true": "true or false", "1.5": "a number"}.items():
+        with pytest.raises(BadArguments, match=f"must be a JSON object, not {words}"):
+            schema.parse_arguments(text)
 
 
 def test_no_text_means_no_arguments() -> None:

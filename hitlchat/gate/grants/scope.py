@@ -84,8 +84,12 @@ def read(text: str) -> Scope:
 
 
 def _typed(found: dict[str, Any], until: datetime | None) -> Scope:
-    kinds = {"sameArguments": bool, "thisConversation": bool, "condition": str}
-    wrong = {name: f"Expected {kind.__name__}." for name, kind in kinds.items() if type(found[name]) is not kind}
+    wrong = {
+        name: "Expected true or false."
+        for name in ("sameArguments", "thisConversation")
+        if not isinstance(found[name], bool)
+    }
+    wrong |= {} if isinstance(found["condition"], str) else {"condition": "Expected a text."}
     numbers = ("calls", "minutes")
     wrong |= {name: "Expected a whole number." for name in numbers if type(found[name]) not in (int, type(None))}
     if wrong:

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import timedelta
 from functools import partial, wraps
 from typing import Any, Final
@@ -293,7 +292,7 @@ def _pane(session: Session, name: str, typed: QueryDict | None) -> dict[str, Any
     if typed is not None and "json" in typed:
         json = typed.get("json", "")
     elif typed is not None and fields is not None:
-        fields = [replace(field, value=typed.get(field.html_name, "")) for field in fields]
+        fields = [field.typed(typed) for field in fields]
     return {"tool": _facts(found), "fields": fields, "json": json}
 
 

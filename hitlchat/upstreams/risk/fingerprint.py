@@ -27,6 +27,8 @@ from urllib.parse import urlsplit
 from django.utils.translation import gettext_noop
 
 from hitlchat.base import canonical
+from hitlchat.base.schema_words import kind_of
+from hitlchat.base.schemas import step
 from hitlchat.base.visible import Seen, see
 from hitlchat.outbound.addresses import DEFAULT_PORTS
 
@@ -101,14 +103,14 @@ def _address(url: str) -> str:
 def _text(entry: Mapping[str, Any], key: str) -> str | None:
     value = entry.get(key)
     if value is not None and not isinstance(value, str):
-        raise Unusable(f"{key}: expected text, not {type(value).__name__}")
+        raise Unusable(f"{key}: expected text, not {kind_of(value)}")
     return value
 
 
 def _object(entry: Mapping[str, Any], key: str) -> Mapping[str, Any] | None:
     value = entry.get(key)
     if value is not None and not isinstance(value, Mapping):
-        raise Unusable(f"{key}: expected an object, not {type(value).__name__}")
+        raise Unusable(f"{key}: expected an object, not {kind_of(value)}")
     return value
 
 
@@ -141,11 +143,6 @@ def pin(tool: Offered, connection: Connection) -> Pinned:
     }
     record = {"profile": PROFILE} | {key: value for key, value in members.items() if value is not None}
     return Pinned(PROFILE, canonical.sha256(record), canonical.loads(canonical.dumps(record)))
-
-
-def step(where: str, key: str | int) -> str:
-    """The place of the member or element `key` of what stands at `where`."""
-    return f"{where}/{str(key).replace('~', '~0').replace('/', '~1')}"
 
 
 FIELDS = {

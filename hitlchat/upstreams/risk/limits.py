@@ -7,74 +7,15 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
-from typing import Any, Literal, NamedTuple
-from urllib.parse import unquote
+from typing import Any, NamedTuple
 
 from hitlchat.base import canonical, expressions
 from hitlchat.base.expressions import MOST_PATTERNS, MOST_STEPS_IN_SCHEMA, is_costly, steps
+from hitlchat.base.schemas import Subschema, children, fragment, step, subschemas
 from hitlchat.base.sentences import translatable
 from hitlchat.base.visible import see
 from hitlchat.gate.schema import BadSchema, check_schema
-from hitlchat.upstreams.risk.fingerprint import Offered, step
-
-
-def fragment(reference: str) -> str | None:
-    """The pointer in a reference such as `#/$defs/node`; None if it leads elsewhere or is a plain name."""
-    if not reference.startswith("#"):
-        return None
-    found = unquote(reference[1:])
-    return found if found == "" or found.startswith("/") else None
-
-
-Role = Literal["same", "below", "kept"]
-"""`same`: checks the same value; `below`: a member or an element of it; `kept`: only when referred to."""
-
-_ROLES: dict[str, Role] = {
-    **dict.fromkeys(("allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas"), "same"),
-    **dict.fromkeys(("properties", "patternProperties", "additionalProperties", "unevaluatedProperties"), "below"),
-    **dict.fromkeys(("propertyNames", "items", "prefixItems", "contains", "unevaluatedItems"), "below"),
-    **dict.fromkeys(("$defs", "definitions", "contentSchema"), "kept"),
-}
-_MAPS = {"properties", "patternProperties", "dependentSchemas", "$defs", "definitions"}
-_LISTS = {"allOf", "anyOf", "oneOf", "prefixItems"}
-
-
-@dataclass(frozen=True)
-class Subschema:
-    """A schema inside another: its place, itself (true and false as {}), and how its parent came to it."""
-
-    where: str
-    schema: dict[str, Any]
-    role: Role = "kept"
-    keyword: str = ""
-    key: str = ""
-
-
-def subschemas(schema: Mapping[str, Any]) -> Iterator[Subschema]:
-    """`schema` itself and every schema in it, the outer ones first. What stands in `const` or `default` is none."""
-    waiting = [Subschema("", dict(schema))]
-    while waiting:
-        part = waiting.pop()
-        yield part
-        waiting.extend(children(part))
-
-
-def children(part: Subschema) -> Iterator[Subschema]:
-    for keyword, role in _ROLES.items():
-        value, where = part.schema.get(keyword), step(part.where, keyword)
-        if keyword in _MAPS and isinstance(value, dict):
-            for key, each in value.items():
-                yield _child(step(where, key), each, role, keyword, key)
-        elif keyword in _LISTS and isinstance(value, list):
-            for index, each in enumerate(value):
-                yield _child(step(where, index), each, role, keyword, str(index))
-        elif isinstance(value, dict | bool):
-            yield _child(where, value, role, keyword, "")
-
-
-def _child(where: str, value: object, role: Role, keyword: str, key: str) -> Subschema:
-    return Subschema(where, value if isinstance(value, dict) else {}, role, keyword, key)
-
+from hitlchat.upstreams.risk.fingerprint import Offered
 
 _CLASS = r"(?:\.|\[[A-Za-z0-9_ .-]{1,40}\])"
 # Letters, or after a leading ^ letters and one repetition: nothing to go back to.

@@ -10,10 +10,11 @@ from typing import Any, Literal
 
 from hitlchat.base.canonical import storable
 from hitlchat.base.folding import fold, words
+from hitlchat.base.schemas import step
 from hitlchat.base.sentences import translatable
 from hitlchat.base.visible import BLANKS, HIDDEN_CATEGORIES, see
 from hitlchat.upstreams.risk.aliases import mentions
-from hitlchat.upstreams.risk.fingerprint import Offered, step
+from hitlchat.upstreams.risk.fingerprint import Offered
 
 Severity = Literal["warn", "block"]
 
