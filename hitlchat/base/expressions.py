@@ -5,14 +5,19 @@ a dozen characters can take it a second. A step stands for about a microsecond o
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
 from pydantic_core import SchemaError, SchemaValidator, core_schema
 
+from hitlchat.base.schemas import dotted, subschemas
+from hitlchat.base.sentences import part
+
 LONGEST = 500
 MOST_STEPS = 20_000
+# Of groups within groups.
+MOST_LEVELS = 100
 # Of all patterns of one schema together.
 MOST_PATTERNS = 50
 MOST_STEPS_IN_SCHEMA = 20_000
@@ -70,7 +75,7 @@ def steps(pattern: str) -> int:
     return _Estimate(_PIECE.finditer(pattern), spellings).total()
 
 
-def costly_patterns(schema: Any) -> Iterator[tuple[str, str]]:
+def costly_patterns(schema: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield where (`properties.code`) and why, for each pattern with which `schema` takes too long to be compiled."""
     spent, count = 0, 0
     for where, pattern in _patterns(schema):
@@ -83,14 +88,44 @@ def costly_patterns(schema: Any) -> Iterator[tuple[str, str]]:
             return
 
 
-def _patterns(schema: Any, where: str = "") -> Iterator[tuple[str, str]]:
-    children = schema.items() if isinstance(schema, dict) else enumerate(schema) if isinstance(schema, list) else ()
-    for key, value in children:
-        place = f"{where}.{key}" if where else str(key)
-        if key == "pattern" and isinstance(value, str):
-            yield where, value
+def _patterns(schema: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for inner in subschemas(schema):
+        if isinstance(pattern := inner.schema.get("pattern"), str):
+            yield dotted(inner.where), pattern
+
+
+def broken(pattern: str) -> str:
+    """Return why a text is a pattern in no dialect; empty if it is one in some, whether it is read here or not."""
+    depth, is_in_class = 0, False
+    for piece in _PIECE.finditer(pattern):
+        one = "" if piece["escape"] else piece[0]
+        if is_in_class:
+            is_in_class = one != "]"
+        elif one == "[":
+            is_in_class = True
         else:
-            yield from _patterns(value, place)
+            depth += (one == "(") - (one == ")")
+        if depth < 0:
+            return part("has a closing parenthesis without an opening one")
+        if depth > MOST_LEVELS:
+            return part("is nested too deeply")
+        if one == "\\":
+            return part("ends in a backslash")
+    if is_in_class:
+        return part("has a bracket that is not closed")
+    return part("has a parenthesis that is not closed") if depth else ""
+
+
+def is_ambiguous(pattern: str) -> bool:
+    """Return whether its classes have what one dialect takes for characters, and another one for sets of them."""
+    is_in_class, before = False, ""
+    for piece in _PIECE.finditer(pattern):
+        one = "" if piece["escape"] else piece[0]
+        if is_in_class and (one == "[" or (one in {"&", "-", "~"} and one == before)):
+            return True
+        is_in_class = one != "]" if is_in_class else one == "["
+        before = one
+    return False
 
 
 class _Estimate:

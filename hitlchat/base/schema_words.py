@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from jsonschema.exceptions import ValidationError
+from jsonschema.exceptions import SchemaError, ValidationError
 
 from hitlchat.base import canonical
 from hitlchat.base.schemas import plain
@@ -156,7 +156,7 @@ def unexpected(names: Sequence[Any]) -> str:
     return f"{listed(names)} {'was' if len(names) == 1 else 'were'} unexpected"
 
 
-def problem(error: ValidationError) -> str:
+def problem(error: ValidationError | SchemaError) -> str:
     """Return why a value does not fit, in a sentence without its full stop, and without the place of the value."""
     value: Any = error.validator_value
     instance: Any = error.instance
@@ -167,7 +167,7 @@ def problem(error: ValidationError) -> str:
             return f"{shown(instance)} is not {types(value)}"
         case "enum":
             return f"{shown(instance)} is not one of {listed(value)}"
-        case "anyOf" | "oneOf" if not error.message:
+        case "anyOf" | "oneOf" if keyword == "anyOf" or not error.message:
             return f"{shown(instance)} fits none of the forms that are allowed"
         case "unevaluatedProperties" | "unevaluatedItems":
             # The names, as the library has them in its message.

@@ -11,6 +11,16 @@ def step(where: str, key: str | int) -> str:
     return f"{where}/{str(key).replace('~', '~0').replace('/', '~1')}"
 
 
+def dotted(where: str) -> str:
+    """Return a place as a path for people: `properties.code` for `/properties/code`."""
+    return ".".join(keys(where))
+
+
+def keys(where: str) -> list[str]:
+    """Return the keys that lead to a place."""
+    return [key.replace("~1", "/").replace("~0", "~") for key in where.split("/")[1:]]
+
+
 def fragment(reference: str) -> str | None:
     """The pointer in a reference such as `#/$defs/node`; None if it leads elsewhere or is a plain name."""
     if not reference.startswith("#"):
@@ -49,7 +59,7 @@ def subschemas(schema: Mapping[str, Any]) -> Iterator[Subschema]:
     while waiting:
         part = waiting.pop()
         yield part
-        waiting.extend(children(part))
+        waiting.extend(reversed([*children(part)]))
 
 
 def children(part: Subschema) -> Iterator[Subschema]:
@@ -125,8 +135,8 @@ def _at(root: Mapping[str, Any], pointer: str | None) -> dict[str, Any] | None:
     if pointer is None:
         return None
     found: Any = root
-    for key in pointer.split("/")[1:]:
-        found = found.get(key.replace("~1", "/").replace("~0", "~")) if isinstance(found, Mapping) else None
+    for key in keys(pointer):
+        found = found.get(key) if isinstance(found, Mapping) else None
     return dict(found) if isinstance(found, Mapping) else None
 
 

@@ -13,7 +13,7 @@ from functools import lru_cache
 from itertools import islice
 from typing import Any, Final
 
-from jsonschema import Draft202012Validator
+from jsonschema import Draft202012Validator, FormatChecker
 from jsonschema.exceptions import SchemaError, ValidationError
 from jsonschema.validators import extend
 from referencing import Registry
@@ -21,7 +21,7 @@ from referencing.exceptions import Unresolvable
 
 from hitlchat.base import canonical, expressions, schema_words
 from hitlchat.base.schema_words import shortened, shown, unexpected
-from hitlchat.base.schemas import subschemas
+from hitlchat.base.schemas import Subschema, dotted, step, subschemas
 from hitlchat.base.sentences import said_elsewhere
 
 SAID: Final = said_elsewhere(
@@ -164,6 +164,16 @@ LONGEST_PROBLEM = 300
 SMALL = 16 * 1024
 
 
+def _without(checker: FormatChecker, name: str) -> FormatChecker:
+    found = FormatChecker(())
+    found.checkers = {each: how for each, how in checker.checkers.items() if each != name}
+    return found
+
+
+# Not of regular expressions: those of Python are another dialect.
+FORMATS: Final = _without(Draft202012Validator.FORMAT_CHECKER, "regex")
+
+
 class BadArguments(ValueError):
     """The arguments don't fit; the message names each field and what was expected."""
 
@@ -190,13 +200,27 @@ def parse_arguments(text: str) -> dict[str, Any]:
 
 
 def check_schema(schema: dict[str, Any]) -> None:
-    """BadSchema if `schema` is no JSON Schema (draft 2020-12)."""
+    """BadSchema if `schema` is no JSON Schema (draft 2020-12); it names the place.
+
+    A pattern may be in any dialect: JSON Schema's is that of ECMAScript, which nothing here reads whole.
+    """
     try:
-        Draft202012Validator.check_schema(schema)
+        Draft202012Validator.check_schema(schema, format_checker=FORMATS)
     except SchemaError as error:
-        raise BadSchema(_cut(error.message)) from error
+        raise BadSchema(_sentence(error).removesuffix(".")) from error
     except RecursionError as error:
-        raise BadSchema("it, or one of its patterns, is nested too deeply") from error
+        raise BadSchema("it is nested too deeply") from error
+    for part in subschemas(schema):
+        for place, pattern in _patterns(part):
+            if why := expressions.broken(pattern):
+                raise BadSchema(f"{_cut(dotted(place))}: it is no regular expression, since it {why}")
+
+
+def _patterns(part: Subschema) -> Iterator[tuple[str, str]]:
+    if isinstance(pattern := part.schema.get("pattern"), str):
+        yield step(part.where, "pattern"), pattern
+    for pattern in part.schema.get("patternProperties", {}):
+        yield step(step(part.where, "patternProperties"), pattern), pattern
 
 
 def check_patterns(schema: dict[str, Any]) -> None:
@@ -292,7 +316,7 @@ def _validator(schema_text: str) -> Draft202012Validator:
     nowhere: Registry[Any] = Registry()
     return Validator(
         _prepared(canonical.loads(schema_text)),
-        format_checker=Draft202012Validator.FORMAT_CHECKER,
+        format_checker=FORMATS,
         registry=nowhere,
     )
 
@@ -313,7 +337,7 @@ def _prepared(schema: dict[str, Any]) -> dict[str, Any]:
     return schema
 
 
-def _sentence(error: ValidationError) -> str:
+def _sentence(error: ValidationError | SchemaError) -> str:
     path, said = ".".join(str(part) for part in error.absolute_path), _cut(schema_words.problem(error))
     return f"{_cut(path)}: {said}." if path else f"{said}."
 

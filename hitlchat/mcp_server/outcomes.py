@@ -13,6 +13,7 @@ from pydantic import TypeAdapter
 
 from hitlchat.base import canonical
 from hitlchat.base.database import in_db
+from hitlchat.base.schemas import subschemas
 from hitlchat.gate import contents, decide, results, schema
 from hitlchat.gate.models import Decision, Tool, ToolCall
 from hitlchat.gate.status import Status
@@ -96,16 +97,11 @@ def _is_object(schema: dict[str, Any]) -> bool:
     return schema.get("type") == "object"
 
 
-def _references(part: Any) -> Iterator[str]:
-    if isinstance(part, dict):
-        for key, value in part.items():
-            if key in ("$ref", "$dynamicRef") and isinstance(value, str):
-                yield value
-            else:
-                yield from _references(value)
-    elif isinstance(part, list):
-        for item in part:
-            yield from _references(item)
+def _references(schema: dict[str, Any]) -> Iterator[str]:
+    for part in subschemas(schema):
+        for key in ("$ref", "$dynamicRef"):
+            if isinstance(reference := part.schema.get(key), str):
+                yield reference
 
 
 CALL, STATUS, APPROVAL = "hitlchat/call", "hitlchat/status", "hitlchat/approval"

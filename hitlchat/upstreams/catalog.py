@@ -18,7 +18,7 @@ from hitlchat.gate.transition import note
 from hitlchat.upstreams import endpoint
 from hitlchat.upstreams.models import ComposedTool, ToolEvent, ToolState, UpstreamServer
 from hitlchat.upstreams.risk.fingerprint import Offered
-from hitlchat.upstreams.risk.limits import checkable
+from hitlchat.upstreams.risk.limits import checkable, unchecked
 from hitlchat.upstreams.risk.rubric import Assessment, assess_server, assess_tool, compose
 from hitlchat.upstreams.risk.scan import Known, findings_of, trips
 
@@ -211,7 +211,9 @@ class Update:
                 f"Its risk is L{row.risk_inherent}; since every call is asked about it counts as L{row.risk_effective}."
             )
         added = self._added
-        return [storable(said) for said in (where, *added, level, *row.risk_reasons[:MOST_REASONS])]
+        alone = unchecked((row.pinned or row.seen).get("inputSchema") or {})
+        told = (where, *added, *([alone] if alone else []), level, *row.risk_reasons[:MOST_REASONS])
+        return [storable(said) for said in told]
 
     def _refresh(self, row: ComposedTool, tool: Tool) -> bool:
         """Bring its row in the gate up to date; whether that makes it another tool than was approved."""

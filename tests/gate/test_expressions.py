@@ -91,3 +91,102 @@ def test_a_property_that_is_named_pattern_is_none() -> None:
 def test_a_pattern_that_is_nested_too_deeply_makes_a_schema_invalid(pattern: str) -> None:
     with pytest.raises(BadSchema):
         schema.check_schema({"properties": {"a": {"pattern": pattern}}})
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        r"^[\p{L}\p{N}_-]{1,20}$",
+        r"(?<=a+)b",
+        r"(?<n>a)\k<n>",
+        r"a\/b",
+        r"^\cA$",
+        r"^\u{1F600}$",
+        r"^[^]$",
+        r"\ud83d\ude00",
+    ],
+)
+def test_a_pattern_in_the_dialect_of_json_schema_is_valid(pattern: str) -> None:
+    given = {"properties": {"a": {"pattern": pattern}, "b": {"patternProperties": {pattern: True}}}}
+    schema.check_schema(given)
+    schema.validate(given, {"a": 5, "b": {"": 1}})
+
+
+@pytest.mark.parametrize(
+    "pattern, said",
+    {
+        "(": "has a parenthesis that is not closed",
+        "a)": "has a closing parenthesis without an opening one",
+        "[a": "has a bracket that is not closed",
+        "a\\": "ends in a backslash",
+        "(" * 101 + ")" * 101: "is nested too deeply",
+    }.items(),
+)
+def test_a_text_that_is_no_pattern_is_named_with_its_place_and_the_reason(pattern: str, said: str) -> None:
+    inside = {"properties": {"a/b": {"items": {"pattern": pattern}}}}
+    with pytest.raises(BadSchema) as caught:
+        schema.check_schema(inside)
+    assert str(caught.value) == f"properties.a/b.items.pattern: it is no regular expression, since it {said}"
+    with pytest.raises(BadSchema, match=r"^patternProperties"):
+        schema.check_schema({"patternProperties": {pattern: True}})
+
+
+def test_a_pattern_that_nothing_here_reads_lets_every_text_through() -> None:
+    given = {"properties": {"a": {"pattern": r"(?<=a+)b"}, "b": {"format": "regex"}}}
+    schema.validate(given, {"a": "anything", "b": r"^\p{L}$"})
+    names = {
+        "patternProperties": {r"(?<=a+)b": {"type": "null"}, "^x": {"type": "null"}},
+        "additionalProperties": False,
+    }
+    schema.validate(names, {"any": 1, "x": None})
+    with pytest.raises(BadArguments, match=r"^x: 1 is not null\.$"):
+        schema.validate(names, {"x": 1})
+
+
+DATA: tuple[Any, ...] = (
+    {"$schema": "http://json-schema.org/draft-07/schema#"},
+    {"pattern": "("},
+    {"$ref": "#/nowhere"},
+)
+
+
+@pytest.mark.parametrize("value", DATA, ids=str)
+@pytest.mark.parametrize("keyword", ["const", "enum", "default", "examples"])
+def test_data_is_not_taken_for_a_schema(keyword: str, value: Any) -> None:
+    given = {"properties": {"a": {keyword: value if keyword in {"const", "default"} else [value]}}}
+    schema.check_schema(given)
+    schema.check_patterns(given)
+    schema.validate(given, {"a": value})
+    if keyword in {"const", "enum"}:
+        with pytest.raises(BadArguments):
+            schema.validate(given, {"a": {}})
+
+
+@pytest.mark.parametrize("name", ["const", "enum", "default", "examples", "$schema", "pattern", "properties", "$ref"])
+def test_an_argument_with_the_name_of_a_keyword_is_an_argument(name: str) -> None:
+    given = {"properties": {name: {"type": "string", "pattern": "^a+$"}}}
+    schema.check_schema(given)
+    with pytest.raises(BadArguments, match="does not match the pattern"):
+        schema.validate(given, {name: "b"})
+    with pytest.raises(BadSchema, match="costly"):
+        schema.check_patterns({"properties": {name: {"pattern": r"\w{500}"}}})
+
+
+@pytest.mark.parametrize(
+    "given, said",
+    [
+        (
+            {"properties": {"pair": {"type": "array", "items": [{"type": "string"}]}}},
+            'properties.pair.items: [{"type": "string"}] is not an object or true or false',
+        ),
+        ({"properties": {"a": {"type": "date"}}}, 'properties.a.type: "date" fits none of the forms'),
+        ({"properties": {"a": {"required": True}}}, "properties.a.required: true is not a list"),
+        ({"properties": {"a": {"minLength": -1}}}, "properties.a.minLength: -1 is less than the minimum of 0"),
+        ({"properties": {"a": None}}, "properties.a: null is not an object or true or false"),
+    ],
+    ids=str,
+)
+def test_what_is_wrong_with_a_schema_is_said_with_its_place(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(BadSchema) as caught:
+        schema.check_schema(given)
+    assert str(caught.value).startswith(said)

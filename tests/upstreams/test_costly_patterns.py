@@ -3,8 +3,10 @@
 import pytest
 from asgiref.sync import async_to_sync
 from django.contrib.auth.models import User
+from django.test import Client
 
 from hitlchat.base.expressions import MOST_PATTERNS, compiled
+from hitlchat.gate.card import card
 from hitlchat.gate.status import Status
 from hitlchat.upstreams import discovery
 from hitlchat.upstreams.client import Listing
@@ -58,3 +60,24 @@ def test_arguments_are_checked_against_the_patterns_that_were_kept(
     assert ask(bob, tool, {"p0": "left to the server", "q0": "no"}).status == Status.REJECTED
     assert ask(bob, tool, {"p0": "left to the server", "q0": "costly-0"}).status == Status.WAITING
     assert compiled.cache_info().misses - before <= MOST_PATTERNS
+
+
+NAMES = {"type": "object", "properties": {"name": {"pattern": r"^[\p{L}_-]{1,20}$"}, "code": {"pattern": r"(?<=a+)b"}}}
+ALONE = "Only its server checks the form of “code”: the patterns cannot be checked here."
+
+
+def test_what_only_the_server_checks_is_said_on_the_card_and_on_its_pages(
+    alice: User, bob: User, client: Client
+) -> None:
+    made = somewhere(alice)
+    found = Listing((listed("echo", inputSchema=NAMES),))
+    assert async_to_sync(discovery.take_in)(made.pk, made.revision, found)
+    tool = expose(alice, made)
+    assert ask(bob, tool, {"name": "no blanks"}).status == Status.REJECTED
+    waits = ask(bob, tool, {"name": "Zoë", "code": "anything"})
+    assert waits.status == Status.WAITING
+    assert ALONE in [fact.plain for fact in card(waits.approval).facts]
+    client.force_login(alice)
+    of_tool = row(made)
+    for path in (f"/servers/s/{made.name}/tools/{of_tool.pk}", f"/servers/tools/details/{of_tool.pk}"):
+        assert ALONE in client.get(path).content.decode(), path

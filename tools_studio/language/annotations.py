@@ -9,7 +9,7 @@ from typing import Any
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError
 
-from hitlchat.base import expressions
+from hitlchat.base import expressions, schema_words
 from hitlchat.base.sentences import translatable
 from tools_studio.language.coercion import DECIMAL_PATTERN, Schema, problem
 from tools_studio.language.snippet import Record, SignatureError
@@ -51,7 +51,9 @@ def _check_values(bounds: dict[str, Any]) -> None:
     try:
         Draft202012Validator.check_schema(bounds)
     except SchemaError as error:
-        raise ValueError(f"the bound {'.'.join(map(str, error.path))!r} does not fit: {error.message}") from error
+        raise ValueError(
+            f"the bound {'.'.join(map(str, error.path))!r} does not fit: {schema_words.problem(error)}"
+        ) from error
     except (RecursionError, OverflowError) as error:
         raise ValueError(translatable(f"expected a valid regular expression: {error}")) from error
     pattern = bounds.get("pattern", "")

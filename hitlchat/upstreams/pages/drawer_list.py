@@ -23,6 +23,7 @@ from hitlchat.upstreams import endpoint, exposure
 from hitlchat.upstreams.changes import stamp
 from hitlchat.upstreams.models import AWAY, ComposedTool, Exposure, ToolState, UpstreamServer
 from hitlchat.upstreams.pages.summary import risk_reason
+from hitlchat.upstreams.risk.limits import unchecked
 from hitlchat.upstreams.risk.rubric import CREDIT, Assessment, assess_server, effective
 from hitlchat.upstreams.risk.scan import Finding, blocks, findings_of, trips
 
@@ -115,6 +116,11 @@ class Line:
         """Return the names of its arguments, as far as the schema has them."""
         properties = (self.record.get("inputSchema") or {}).get("properties")
         return list(properties)[:MOST_ARGUMENTS] if isinstance(properties, dict) else []
+
+    @property
+    def unchecked(self) -> str:
+        """Return a sentence about what only its server checks; empty if there is nothing, or it cannot be offered."""
+        return "" if self.row.problems else unchecked(self.record.get("inputSchema") or {})
 
     @property
     def asked(self) -> int:

@@ -21,6 +21,7 @@ from hitlchat.upstreams.models import ComposedTool, ToolEvent, ToolState
 from hitlchat.upstreams.pages import comparison, summary
 from hitlchat.upstreams.pages.comparison import becoming, fields, has_changed, is_intact
 from hitlchat.upstreams.pages.summary import administrator_only
+from hitlchat.upstreams.risk.limits import unchecked
 from hitlchat.upstreams.risk.scan import findings_of
 
 PINNING = ("tool.exposed", "tool.accepted", "tool.pinned_anew")
@@ -183,6 +184,7 @@ def of(request: HttpRequest, row: ComposedTool, problems: list[str]) -> dict[str
         "reasons": list(dict.fromkeys(map(summary.risk_reason, row.risk_reasons))),
         "accepted": accepted is not None, "intact": accepted is None or is_intact(accepted, row.pinned_digest),
         "fields": fields(accepted or row.seen),
+        "unchecked": "" if row.problems else unchecked((accepted or row.seen).get("inputSchema") or {}),
         "listed_fields": fields(row.seen) if changed else (),
         "warnings": [each for each in findings_of(row.warnings) if not found or each not in found.new_warnings],
         "history": page_of(of_tool(row), request.GET),

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from hitlchat.base import canonical, expressions
 from hitlchat.base.expressions import MOST_PATTERNS, MOST_STEPS_IN_SCHEMA, is_costly, steps
-from hitlchat.base.schemas import Subschema, children, fragment, step, subschemas
+from hitlchat.base.schemas import Subschema, children, fragment, keys, step, subschemas
 from hitlchat.base.sentences import translatable
 from hitlchat.base.visible import see
 from hitlchat.gate.schema import BadSchema, check_schema
@@ -22,12 +22,14 @@ _CLASS = r"(?:\.|\[[A-Za-z0-9_ .-]{1,40}\])"
 _PLAIN = re.compile(rf"\^?[A-Za-z0-9_-]{{0,100}}\$?|\.[*+]?|\^[A-Za-z0-9_-]{{0,100}}{_CLASS}[*+]\$?")
 # Of schemas, by their hash: what was judged once needs no compiling inside a transaction.
 MOST_REMEMBERED = 20_000
+# In a sentence.
+MOST_NAMED = 5
 _left: dict[str, tuple[str, ...]] = {}
 
 
 def linear(pattern: str) -> bool:
-    """Return whether the linear engine takes it, and without much work."""
-    return expressions.compiled(pattern) is not None
+    """Return whether the linear engine takes it as its server does, and without much work."""
+    return not expressions.is_ambiguous(pattern) and expressions.compiled(pattern) is not None
 
 
 def left_to_the_server(schema: Mapping[str, Any]) -> tuple[str, ...]:
@@ -42,6 +44,23 @@ def left_to_the_server(schema: Mapping[str, Any]) -> tuple[str, ...]:
         _left.clear()
     found = _left[key] = tuple(_places(schema))
     return found
+
+
+def unchecked(schema: Mapping[str, Any]) -> str:
+    """Return a sentence about the patterns that are left to the server; empty if there are none. canonical.NotJson."""
+    places = dict.fromkeys(_about(keys(place)) for place in left_to_the_server(schema))
+    if not places:
+        return ""
+    more = [f"{len(places) - MOST_NAMED} more"] if len(places) > MOST_NAMED else []
+    names = ", ".join([*list(places)[:MOST_NAMED], *more])
+    return translatable(f"Only its server checks the form of {names}: the patterns cannot be checked here.")
+
+
+def _about(path: list[str]) -> str:
+    """Return what a pattern is about: an argument by its name, or the part of the schema that it stands in."""
+    if path[0] == "properties":
+        return f"“{path[1]}”"
+    return "the names of arguments" if path[0] == "patternProperties" else f"“{'.'.join(path[:-1])}”"
 
 
 def checkable(schema: Mapping[str, Any]) -> dict[str, Any]:

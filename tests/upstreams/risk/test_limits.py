@@ -12,7 +12,7 @@ from hitlchat.base.expressions import LONGEST, MOST_PATTERNS, compiled
 from hitlchat.gate.schema import BadArguments, validate
 from hitlchat.upstreams.risk import limits
 from hitlchat.upstreams.risk.fingerprint import Offered
-from hitlchat.upstreams.risk.limits import checkable, left_to_the_server, linear, problems
+from hitlchat.upstreams.risk.limits import checkable, left_to_the_server, linear, problems, unchecked
 from tests.upstreams.risk.catalogues import REAL, name
 
 Schema = dict[str, Any]
@@ -296,3 +296,55 @@ def test_the_same_schema_is_compiled_once() -> None:
     before = compiled.cache_info()
     assert checkable(schema) == schema
     assert compiled.cache_info() == before
+
+
+# Valid for JSON Schema, whose patterns are ECMAScript's; each with whether it is checked here.
+DIALECT = {
+    r"^[\p{L}\p{N}_-]{1,20}$": True,
+    r"^\p{Script=Greek}$": True,
+    r"(?<n>a)": True,
+    r"^a\/b$": True,
+    r"^\u{1F600}$": True,
+    r"^\u0041$": True,
+    r"(?<=a+)b": False,
+    r"(?<!a|bc)b": False,
+    r"(?<n>a)\k<n>": False,
+    r"^\cA$": False,
+    r"^[^]*$": False,
+    r"\ud83d\ude00": False,
+    r"^[\w-.]$": False,
+    "^[a[b]$": False,
+    "^[a&&b]$": False,
+}
+
+
+@pytest.mark.parametrize("pattern, is_checked", DIALECT.items())
+def test_every_pattern_of_json_schema_leaves_a_tool_usable(pattern: str, is_checked: bool) -> None:
+    inside = {"type": "string", "pattern": pattern}
+    schema = an_object(properties={"list": {"type": "array", "items": inside}})
+    assert problems(Offered("n", input_schema=schema, output_schema=schema)) == ()
+    said = "Only its server checks the form of “list”: the patterns cannot be checked here."
+    assert unchecked(schema) == ("" if is_checked else said)
+    assert problems(Offered("n", input_schema=an_object(patternProperties={pattern: {"type": "string"}}))) == ()
+
+
+def test_patterns_elsewhere_and_of_names_are_named_too_and_not_all_of_them() -> None:
+    inside = {"pattern": r"(?<=a+)b"}
+    found = unchecked(an_object(**{"$defs": {"Code": inside}}, patternProperties={"(?<=a+)b": {}}))
+    assert "the names of arguments, “$defs.Code”:" in found
+    assert "“p4”, 3 more:" in unchecked(an_object(properties={f"p{n}": inside for n in range(8)}))
+
+
+@pytest.mark.parametrize("keyword", ["const", "enum", "default", "examples"])
+def test_data_that_looks_like_a_schema_makes_no_problem(keyword: str) -> None:
+    looks = {"$schema": "http://", "$ref": "#/nowhere", "pattern": "(", "$id": "x", "items": [1], "type": 5}
+    value = looks if keyword in {"const", "default"} else [looks]
+    schema = an_object(properties={"a": {keyword: value}})
+    assert problems(Offered("n", input_schema=schema)) == ()
+    assert checkable(schema) == schema
+
+
+def test_a_tuple_of_an_older_draft_is_named_with_its_place() -> None:
+    schema = an_object(properties={"pair": {"type": "array", "items": [{"type": "string"}, {"type": "number"}]}})
+    (found,) = problems(Offered("n", input_schema={**schema, "$schema": "http://json-schema.org/draft-07/schema#"}))
+    assert "properties.pair.items: [" in found.sentence
