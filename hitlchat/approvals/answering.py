@@ -172,14 +172,21 @@ def outcome(request: HttpRequest, approval_id: UUID) -> HttpResponse:
 @login_required
 @require_GET
 def who(request: HttpRequest, approval_id: UUID) -> HttpResponse:
-    """Show the fragment again once others have said yes or decided; 204 while it is as it was `seen`."""
+    """Show the fragment again once others have said yes or decided; 204 while it is as it was `seen`.
+
+    With `alone` the part of a card that says who decides, for as long as it waits.
+    """
     found = get_object_or_404(_mine(request, approval_id), pk=approval_id)
-    seen = request.GET.get("seen", "")
+    seen, alone = request.GET.get("seen", ""), "alone" in request.GET
+    if alone and found.call.status != Status.WAITING:
+        return HttpResponse(status=204)
     if found.call.status != Status.WAITING:
         return _fragment(request, found)
     now = standing(found, actor_of(request))
     if now.mark == seen:
         return HttpResponse(status=204)
+    if alone:
+        return render(request, "approvals/_who.html", {"card": card(found, actor_of(request)), "oob": False})
     return _fragment(request, found, stays=now.stance == seen.partition(".")[0])
 
 

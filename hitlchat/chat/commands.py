@@ -22,7 +22,7 @@ from hitlchat.base.canonical import storable
 from hitlchat.base.sentences import translatable
 from hitlchat.chat import fragments
 from hitlchat.gate import batch, decide, editing, stopping
-from hitlchat.gate.actor import Actor
+from hitlchat.gate.actor import Actor, actor_in
 from hitlchat.gate.attention import Looked, claimed
 from hitlchat.gate.batch import Item
 from hitlchat.gate.decide import BadEdit
@@ -291,8 +291,7 @@ def act(session: Any, conversation_id: UUID, command: Command) -> str:
     conversation = conversations.own(user).filter(pk=conversation_id).first()
     if conversation is None:
         return fragments.flash(_("This conversation was deleted."))
-    signed_in_at = sign_in.signed_in_at(sign_in.stored(session.session_key))
-    actor = Actor(user.pk, "session", signed_in_at=signed_in_at, name=user.get_username())
+    actor = actor_in(sign_in.stored(session.session_key), user)
     match command:
         case Say() | SendQueued() | Unqueue() | Stop() | Retry() | Instead() | Switch() | Undo():
             return _lead(conversation, command, actor)
@@ -423,9 +422,9 @@ def _decide(conversation_id: UUID, command: Decide, actor: Actor) -> str:
             yes = {"digest": command.digest, "edited": command.edited, "shown": command.shown}
             editing.approve(command.approval, actor, **yes, looked=looked)
     except decide.AlreadySettled as late:
-        return fragments.too_late(conversation_id, late.call)
+        return fragments.too_late(conversation_id, actor, late.call)
     except decide.OtherDigest as error:
-        return fragments.asks(conversation_id) + fragments.flash(str(error))
+        return fragments.asks(conversation_id, actor) + fragments.flash(str(error))
     except (decide.NoSuchApproval, BadEdit, BadGrant, NotEntitled, AlreadyCounted) as error:
         return fragments.flash(str(error))
     return ""
@@ -435,8 +434,8 @@ def _decide_all(conversation_id: UUID, command: DecideAll, actor: Actor) -> str:
     try:
         outcomes = batch.answer(command.items, command.verdict, actor, opened=command.opened)
     except (batch.NotTogether, decide.NoSuchApproval, NotEntitled) as error:
-        return fragments.asks(conversation_id) + fragments.flash(str(error))
-    return fragments.asks(conversation_id) + fragments.outcomes(outcomes)
+        return fragments.asks(conversation_id, actor) + fragments.flash(str(error))
+    return fragments.asks(conversation_id, actor) + fragments.outcomes(outcomes)
 
 
 def _take_back(call_id: UUID, actor: Actor) -> str:

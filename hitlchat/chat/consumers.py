@@ -20,7 +20,7 @@ from django.utils import translation
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
-from hitlchat.accounts import preferences
+from hitlchat.accounts import preferences, sign_in
 from hitlchat.accounts.sign_in import is_still_active, signed_in_user
 from hitlchat.agent.models import Message
 from hitlchat.agent.writing import group
@@ -28,6 +28,7 @@ from hitlchat.base import database
 from hitlchat.base.database import in_db
 from hitlchat.chat import commands, fragments
 from hitlchat.chat.markdown import OpenTail
+from hitlchat.gate.actor import Actor, actor_in
 from hitlchat.gate.status import SETTLED, STARTED, Status
 
 logger = logging.getLogger(__name__)
@@ -128,6 +129,10 @@ def _stored(message_id: str) -> str:
     return Message.objects.filter(pk=message_id).values_list("content", flat=True).first() or ""
 
 
+def _actor(session_key: str, user: User) -> Actor:
+    return actor_in(sign_in.stored(session_key), user)
+
+
 # Accepted first and then closed with a code of our own: a refused handshake would be tried again for ever.
 CLOSE_SIGNED_OUT = 4401
 CLOSE_DEACTIVATED = 4403
@@ -212,7 +217,7 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
     async def conversation_call(self, event: dict[str, Any]) -> None:
         if event["status"] not in STARTED:
             # By itself and before the rest, since people wait for it.
-            await self._show(fragments.asks)
+            await self._show(fragments.asks, await self._viewer())
             await self._show(fragments.run)
         if event["status"] == Status.EXECUTING:
             self.executing.add(event["call"])
@@ -263,7 +268,7 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         await self.close(CLOSE_SIGNED_OUT if is_active else CLOSE_DEACTIVATED)
 
     async def _show_everything(self) -> None:
-        state = await in_db(fragments.everything)(self.conversation_id)
+        state = await in_db(fragments.everything)(self.conversation_id, await self._viewer())
         self.known = state.shown
         self.drawn = state.shown - set(state.streaming)
         self.executing = state.executing
@@ -277,6 +282,10 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             done = self.sent.get(message, 0)
             self.sent[message] = len(tail.blocks)
             await self.send(fragments.growing(message, tail.blocks[done:], tail.tail))
+
+    async def _viewer(self) -> Actor:
+        """Return the person as their session is stored now: they may have signed in again since the page was opened."""
+        return await in_db(_actor)(self.scope["session"].session_key, self.scope["user"])
 
     async def _show(self, render: Any, *arguments: Any) -> str:
         html: str = await in_db(render)(self.conversation_id, *arguments)

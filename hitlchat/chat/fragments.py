@@ -12,6 +12,7 @@ from hitlchat.base import canonical
 from hitlchat.base.sentences import translated
 from hitlchat.base.visible import see
 from hitlchat.chat import transcript_view
+from hitlchat.gate.actor import Actor
 from hitlchat.gate.batch import Outcome
 from hitlchat.gate.models import ToolCall
 from hitlchat.gate.status import Status
@@ -29,12 +30,12 @@ class Everything:
     executing: set[str]
 
 
-def everything(conversation_id: UUID) -> Everything:
+def everything(conversation_id: UUID, viewer: Actor) -> Everything:
     """Return the whole page, at each connect and whenever it may have missed something."""
     messages, earlier = transcript_view.messages(conversation_id)
     turns = render_to_string("chat/_turns.html", {"messages": messages, "earlier": earlier})
     return Everything(
-        f'<ol id="turns" hx-swap-oob="innerHTML">{turns}</ol>{asks(conversation_id)}{run(conversation_id)}'
+        f'<ol id="turns" hx-swap-oob="innerHTML">{turns}</ol>{asks(conversation_id, viewer)}{run(conversation_id)}'
         f"{grants(conversation_id)}{queued(conversation_id)}",
         {str(view.message.pk) for view in messages},
         [str(view.message.pk) for view in messages if view.streaming],
@@ -42,11 +43,11 @@ def everything(conversation_id: UUID) -> Everything:
     )
 
 
-def asks(conversation_id: UUID) -> str:
-    asked = transcript_view.asked(conversation_id)
+def asks(conversation_id: UUID, viewer: Actor) -> str:
+    asked = transcript_view.asked(conversation_id, viewer)
     cards = render_to_string("chat/_asks.html", {"asked": asked})
     # Cards stay as they are while they are on the page, whatever was typed into them.
-    moving = [card for card in asked.cards if card.who is not None and card.who.moves]
+    moving = [card for card in asked.cards if card.who is not None and (card.who.moves or card.who.ages)]
     anew = "".join(render_to_string("approvals/_who.html", {"card": card, "oob": True}) for card in moving)
     return f'<div id="asks" hx-swap-oob="innerHTML">{cards}</div>{anew}'
 
@@ -123,8 +124,8 @@ def outcomes(told: list[Outcome]) -> str:
     return f'<div id="flash" hx-swap-oob="innerHTML">{html}</div>'
 
 
-def too_late(conversation_id: UUID, settled: ToolCall) -> str:
+def too_late(conversation_id: UUID, viewer: Actor, settled: ToolCall) -> str:
     """The other person, tab or deadline was first: say so, and take the card away."""
     status = _(Status(settled.status).label).lower()
     words = _("This call was already answered: {status}. Your answer did not count.").format(status=status)
-    return asks(conversation_id) + flash(words)
+    return asks(conversation_id, viewer) + flash(words)

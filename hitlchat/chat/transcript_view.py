@@ -207,14 +207,13 @@ def call(conversation_id: UUID, call_id: UUID) -> CallView | None:
     return next((view for views in found.values() for view in views), None)
 
 
-def asked(conversation_id: UUID) -> Asked:
+def asked(conversation_id: UUID, viewer: Actor) -> Asked:
     """Return what waits for an answer in this conversation and of its agents, in the order in which it was asked."""
     family = delegation.family(conversation_id)
     waiting = Approval.objects.filter(call__conversation_id__in=family, call__status=Status.WAITING)
     found = waiting.select_related("call__tool").defer("call__arguments", "call__tool__input_schema")
     leads = batch.leads(found.order_by("call__created_at", "call__position"))
-    # A conversation is its owner's, for whom all its calls are. When they signed in, each of their pages knows.
-    cards = [replace(card(row, Actor(row.call.caller_id, "session")), times=times) for row, times in leads]
+    cards = [replace(card(row, viewer), times=times) for row, times in leads]
     # Those that were asked more than once are answered by themselves: their yes is for one of them.
     once = [(row, each) for (row, times), each in zip(leads, cards, strict=True) if times == 1]
     groups = batch.groups([row for row, _ in once], [each for _, each in once])

@@ -119,7 +119,7 @@ def conversation(request: HttpRequest, conversation_id: UUID) -> HttpResponse:
         **_threads_beside(user, shown.pk, Wanted()),
         "messages": messages,
         "earlier": earlier,
-        "asked": transcript_view.asked(shown.pk),
+        "asked": transcript_view.asked(shown.pk, actor_of(request)),
         "run": transcript_view.run(shown.pk),
         **transcript_view.grants(shown.pk),
         "queued": transcript_view.queued(shown.pk),

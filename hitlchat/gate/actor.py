@@ -4,10 +4,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
+from django.contrib.auth.models import User
+from django.contrib.sessions.backends.base import SessionBase
 from django.http import HttpRequest
 
+from hitlchat.accounts import sign_in
 from hitlchat.accounts.access import person
-from hitlchat.accounts.sign_in import signed_in_at
 
 # `elicitation`: the person's MCP client said so.
 Means = Literal["session", "token", "console", "elicitation", "system"]
@@ -58,5 +60,9 @@ class Caller:
 
 def actor_of(request: HttpRequest) -> Actor:
     """Known by their session, with when they gave their password for it last."""
-    user = person(request)
-    return Actor(user.pk, "session", signed_in_at=signed_in_at(request.session), name=user.get_username())
+    return actor_in(request.session, person(request))
+
+
+def actor_in(session: SessionBase, user: User) -> Actor:
+    """Known by `session`, which a long-lived connection reads anew from where it is stored."""
+    return Actor(user.pk, "session", signed_in_at=sign_in.signed_in_at(session), name=user.get_username())

@@ -67,7 +67,8 @@ class Standing:
 
     `said`: who decides, where there is something to say of it. `stance`: they may
     decide, have said yes, or others decide. `yes`: who said yes so far. `stuck`: why it cannot be approved as people
-    and rules are. `sign_in`: why not before they sign in again. `moves`: others can change it.
+    and rules are. `sign_in`: why not before they sign in again. `moves`: others can change it. `ages`: time can, and
+    signing in.
     """
 
     said: Seen | None
@@ -77,6 +78,7 @@ class Standing:
     stuck: str = ""
     sign_in: str = ""
     moves: bool = False
+    ages: bool = False
 
     @property
     def several(self) -> bool:
@@ -85,7 +87,7 @@ class Standing:
     @property
     def mark(self) -> str:
         """Changes with what is shown of it."""
-        return f"{self.stance}.{len(self.yes)}.{'stuck' if self.stuck else ''}"
+        return f"{self.stance}.{len(self.yes)}.{'stuck' if self.stuck else ''}.{'again' if self.sign_in else ''}"
 
 
 def standing(approval: Approval, viewer: Actor) -> Standing:
@@ -93,14 +95,15 @@ def standing(approval: Approval, viewer: Actor) -> Standing:
     call = approval.call
     may, said = deciders.may_decide(viewer, call), told(approval)
     sign_in = _sign_in(approval, viewer) if may else ""
+    ages = may and deciders.is_asked_of(approval)
     if call.oversight_digest == "":
-        return Standing(said, "may" if may else "others", sign_in=sign_in)
+        return Standing(said, "may" if may else "others", sign_in=sign_in, ages=ages)
     yes = [each.person for each in deciders.counted(approval=approval).select_related("person")]
     # Where enough have said yes and it waits all the same, since one of them was away, one more click is all it needs.
     has_said = viewer.user_id in [each.pk for each in yes] and len(yes) < call.quorum
     stance: Stance = "others" if not may else "said" if has_said else "may"
     names = tuple(see(each.get_username()) for each in yes)
-    return Standing(said, stance, call.quorum, names, _stuck(approval), sign_in, moves=True)
+    return Standing(said, stance, call.quorum, names, _stuck(approval), sign_in, moves=True, ages=ages)
 
 
 def told(approval: Approval) -> Seen | None:

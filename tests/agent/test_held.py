@@ -16,6 +16,7 @@ from hitlchat.gate.actor import SYSTEM
 from hitlchat.gate.models import Tool, ToolCall
 from hitlchat.gate.status import Status
 from tests.agent.talk import Talk, in_database
+from tests.conftest import signed_in
 from tests.recorder import Recorder, recorded_tool
 from tests.scripted_model import ScriptedModel, calls, text
 
@@ -163,10 +164,10 @@ async def test_the_page_and_rest_say_that_more_is_to_come(
     talk: Talk, recorder: Recorder, scripted_model: ScriptedModel
 ) -> None:
     await begin(talk, scripted_model)
-    shown = await in_database(fragments.asks)(talk.conversation.pk)
+    shown = await in_database(fragments.asks)(talk.conversation.pk, signed_in(talk.owner))
     assert "2 questions are open; 3 more calls come up as answers are given." in shown
     await talk.stop()
-    assert "more calls come up" not in await in_database(fragments.asks)(talk.conversation.pk)
+    assert "more calls come up" not in await in_database(fragments.asks)(talk.conversation.pk, signed_in(talk.owner))
 
 
 async def test_the_line_of_a_call_that_came_up_stands_in_the_transcript(

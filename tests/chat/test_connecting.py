@@ -10,6 +10,7 @@ from hitlchat.chat import fragments
 from tests.agent.talk import Talk, in_database
 from tests.chat.conftest import OpenTab, SignIn
 from tests.chat.tab import Tab, cookie_of
+from tests.conftest import signed_in
 from tests.recorder import recorded_tool
 from tests.scripted_model import Gate, ScriptedModel, calls, text
 
@@ -33,7 +34,7 @@ async def test_a_page_gets_the_whole_state_at_once(
     await talk.say("Send it")
     await talk.asked()
     whole = await (await open_tab()).next()
-    assert whole == (await in_database(fragments.everything)(talk.conversation.pk)).html
+    assert whole == (await in_database(fragments.everything)(talk.conversation.pk, signed_in(talk.owner))).html
     for part in ("Hello Bob.", "data-approve", "Waiting for your answer"):
         assert part in whole
 

@@ -20,6 +20,7 @@ from hitlchat.gate.transition import move
 from tests.agent.talk import Talk, in_database
 from tests.chat.conftest import OpenTab
 from tests.chat.tab import Tab, cookie_of
+from tests.conftest import signed_in
 from tests.recorder import Recorder, recorded_tool
 from tests.scripted_model import Gate, ScriptedModel, calls, text
 from tests.waiting import soon, stored
@@ -69,7 +70,7 @@ async def test_a_burst_that_overruns_the_channel_layer_is_healed_by_the_next_con
     again = await open_tab()
     whole = await again.next()
     assert "Seen by nobody." in whole
-    assert whole == (await in_database(fragments.everything)(talk.conversation.pk)).html
+    assert whole == (await in_database(fragments.everything)(talk.conversation.pk, signed_in(talk.owner))).html
 
 
 async def test_a_resync_makes_an_open_page_equal_to_the_database(
@@ -79,7 +80,7 @@ async def test_a_resync_makes_an_open_page_equal_to_the_database(
     await talk.ask()
     await writing.tell(talk.conversation.pk, "resync")
     whole = await tab.until('<ol id="turns" hx-swap-oob="innerHTML">')
-    assert whole == (await in_database(fragments.everything)(talk.conversation.pk)).html
+    assert whole == (await in_database(fragments.everything)(talk.conversation.pk, signed_in(talk.owner))).html
 
 
 async def test_streamed_text_that_was_lost_is_made_good_by_the_next_event(

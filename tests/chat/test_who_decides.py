@@ -1,6 +1,8 @@
 """A call that others decide, on the open page of whom it is called for."""
 
-from typing import Any
+import re
+from html import unescape
+from typing import Any, Final
 
 import pytest
 from django.contrib.auth.models import User
@@ -12,11 +14,14 @@ from hitlchat.accounts.models import Role
 from hitlchat.gate import decide
 from hitlchat.gate.models import Approval, Decision
 from tests.agent.talk import Talk, in_database
+from tests.chat.conftest import OpenTab
 from tests.chat.tab import Tab
 from tests.conftest import signed_in
 from tests.gate.deciding_people import approver, rule
 from tests.recorder import Recorder, recorded_tool
 from tests.scripted_model import ScriptedModel, calls, text
+
+SIGN_IN_AGAIN: Final = "/sign-in/again?next="
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -84,7 +89,7 @@ async def test_the_highest_risk_needs_a_fresh_sign_in_on_the_page_too(
     scripted_model.enqueue(calls(("wipe", {"text": "hi"})), text("Done."))
     await tab.send(type="say", content="Wipe it")
     approval = await talk.only()
-    assert "/sign-in/again?next=" in await tab.until("data-approve")
+    assert SIGN_IN_AGAIN not in await tab.until("data-approve")
     await in_database(_long_ago)(bobs_client)
     await tab.send(**frame(approval))
     await tab.until("within the last 15 minutes")
@@ -93,6 +98,35 @@ async def test_the_highest_risk_needs_a_fresh_sign_in_on_the_page_too(
     await tab.send(**frame(approval))
     await talk.over()
     assert await Decision.objects.acount() == 1
+
+
+async def test_the_card_says_that_a_sign_in_is_too_old_as_soon_as_and_as_long_as_it_is(
+    tab: Tab, open_tab: OpenTab, talk: Talk, scripted_model: ScriptedModel, bobs_client: Client
+) -> None:
+    await in_database(recorded_tool)("wipe", risk_level=5)
+    scripted_model.enqueue(calls(("wipe", {"text": "hi"})), text("Done."))
+    await tab.send(type="say", content="Wipe it")
+    approval = await talk.only()
+    card = await tab.until("data-approve")
+    page = f"/chat/{talk.conversation.pk}"
+    assert SIGN_IN_AGAIN not in card + await in_database(_get)(bobs_client, page)
+    look = re.compile(r'hx-get="(/approvals/[^"]+/who[^"]+)"')
+    fresh, *_ = look.findall(card)
+    assert await in_database(_get)(bobs_client, unescape(fresh)) == ""
+    await in_database(_long_ago)(bobs_client)
+    old = await in_database(_get)(bobs_client, unescape(fresh))
+    assert SIGN_IN_AGAIN in old
+    assert SIGN_IN_AGAIN in await in_database(_get)(bobs_client, page)
+    assert SIGN_IN_AGAIN in await (await open_tab()).until("data-approve")
+    await in_database(_long_ago)(bobs_client, None)
+    (stale,) = look.findall(old)
+    assert SIGN_IN_AGAIN not in await in_database(_get)(bobs_client, unescape(stale))
+    await tab.send(**frame(approval, "decline"))
+    await talk.over()
+
+
+def _get(client: Client, address: str) -> str:
+    return client.get(address).content.decode()
 
 
 def _let_decide(user: User) -> None:

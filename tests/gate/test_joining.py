@@ -58,7 +58,7 @@ def test_a_yes_with_changes_runs_one_changed_call(bob: User, twins: list[ToolCal
 def test_they_are_one_card_and_one_line_that_say_how_often_it_was_asked(bob: User, twins: list[ToolCall]) -> None:
     here = twins[0].conversation_id
     assert here is not None
-    shown = fragments.asks(here)
+    shown = fragments.asks(here, signed_in(bob))
     assert shown.count("data-ask ") == 1
     assert "Asked 2 times" in shown
     # Not the card of the first alone, which a page would keep as it is.

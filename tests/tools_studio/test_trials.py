@@ -65,6 +65,22 @@ def test_a_test_that_waits_is_there_again_after_a_reload(author: Client, make_to
     assert "call" not in author.get("/studio/tools/echo").context
 
 
+def test_wherever_a_card_of_the_highest_risk_stands_it_asks_for_another_sign_in_only_if_the_last_is_too_old(
+    author: Client, make_tool: MakeTool
+) -> None:
+    make_tool("echo", capabilities={"destructive": True})
+    Tool.objects.update(risk_level=5)
+    shown = test(author, **{"arg-text": "hi"})
+    places = ("/studio/tools/echo", f"/approvals/{ToolCall.objects.get().approval.pk}", "/approvals/")
+    seen = [shown, *(author.get(place).content.decode() for place in places)]
+    assert [("data-approve" in each, "/sign-in/again" in each) for each in seen] == [(True, False)] * 4
+    session = author.session
+    session["signed_in_at"] = "2020-01-01T00:00:00+00:00"
+    session.save()
+    seen = [author.get(place).content.decode() for place in places]
+    assert [("data-approve" in each, "/sign-in/again" in each) for each in seen] == [(True, True)] * 3
+
+
 def test_the_console_of_a_gated_test_says_nothing_until_it_is_settled(
     author: Client, make_tool: MakeTool, alice: User
 ) -> None:

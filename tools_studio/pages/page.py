@@ -11,7 +11,7 @@ from django.utils.translation import gettext_noop
 from hitlchat.accounts.access import only, person
 from hitlchat.accounts.roles import may_administer, may_author
 from hitlchat.gate import prompt
-from hitlchat.gate.actor import Actor
+from hitlchat.gate.actor import Actor, actor_of
 from hitlchat.gate.card import card
 from hitlchat.gate.models import CallerKind, Tool, ToolCall
 from hitlchat.gate.status import SETTLED, Status
@@ -117,10 +117,10 @@ def of(request: HttpRequest, form: ToolForm, result: dict[str, Any] | None = Non
     return context | _of_saved(request, tool) | (_still_open(request, tool) if result is None else result)
 
 
-def console(call: ToolCall) -> dict[str, Any]:
+def console(call: ToolCall, viewer: Actor) -> dict[str, Any]:
     """Return what is shown of a test: its card while it waits for an answer, then what came of it."""
     if call.status == Status.WAITING:
-        return {"call": call, "card": card(call.approval, Actor(call.caller_id, "session"))}
+        return {"call": call, "card": card(call.approval, viewer)}
     return {"call": call, "expectations": Expectation.choices, "failed": call.status == Status.FAILED}
 
 
@@ -128,7 +128,7 @@ def _still_open(request: HttpRequest, tool: Tool) -> dict[str, Any]:
     """The person's newest test of the tool that is not settled, so that a reload does not lose it."""
     tests = ToolCall.objects.filter(tool=tool, caller=person(request), caller_kind=CallerKind.STUDIO)
     newest = tests.exclude(status__in=SETTLED).select_related("approval").order_by("-created_at").first()
-    return console(newest) if newest else {}
+    return console(newest, actor_of(request)) if newest else {}
 
 
 def _of_saved(request: HttpRequest, tool: Tool) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from django.views.decorators.http import require_GET, require_POST
 from hitlchat.accounts.access import person
 from hitlchat.base import canonical
 from hitlchat.gate import card
-from hitlchat.gate.actor import Actor, Caller
+from hitlchat.gate.actor import Actor, Caller, actor_of
 from hitlchat.gate.models import CallerKind, Tool, ToolCall
 from hitlchat.gate.schema import BadArguments
 from hitlchat.gate.status import Status
@@ -45,7 +45,7 @@ def test(request: HttpRequest, name: str) -> HttpResponse:
     call = async_to_sync(cases.attempt)(found.name, arguments, _caller(request), TEST_SECONDS)
     if request.POST.get("keep") and call.status not in NOT_TRIED:
         cases.keep(found, arguments)
-    return _answer(request, found, page.console(call))
+    return _answer(request, found, page.console(call, actor_of(request)))
 
 
 @author_only
@@ -55,7 +55,7 @@ def console(request: HttpRequest, name: str, call_id: UUID) -> HttpResponse:
     found = authored(name)
     tests = ToolCall.objects.filter(tool=found, caller=person(request), caller_kind=CallerKind.STUDIO)
     call = get_object_or_404(tests.select_related("approval"), pk=call_id)
-    return _answer(request, found, page.console(call)) if call.settled else HttpResponse(status=204)
+    return _answer(request, found, page.console(call, actor_of(request))) if call.settled else HttpResponse(status=204)
 
 
 @author_only
@@ -251,7 +251,7 @@ def _shown(request: HttpRequest, tool: Tool) -> list[dict[str, Any]]:
     for row in cases.rows(tool):
         outcome = cases.outcome_of(row, tool)
         is_mine = row.last_call is not None and row.last_call.caller_id == user_id
-        asked = _card(row) if outcome.state == "waiting" and is_mine else None
+        asked = _card(row, actor_of(request)) if outcome.state == "waiting" and is_mine else None
         shown.append({"row": row, "outcome": outcome, "arguments": _short(row.arguments), "card": asked})
     return shown
 
@@ -268,6 +268,6 @@ def _short(arguments: dict[str, Any]) -> str:
     return line if len(line) <= ONE_LINE else canonical.pretty(arguments, indent=2)
 
 
-def _card(row: TestCase) -> card.Card:
+def _card(row: TestCase, viewer: Actor) -> card.Card:
     assert row.last_call is not None
-    return card.card(row.last_call.approval, Actor(row.last_call.caller_id, "session"))
+    return card.card(row.last_call.approval, viewer)
