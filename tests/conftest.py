@@ -69,7 +69,7 @@ def make_tool(alice: User) -> MakeTool:
     def make(name: str = "echo", *, published: bool = True, **fields: Any) -> Tool:
         fields.setdefault("code", ECHO)
         fields.setdefault("hitl_mode", "REQUIRED")
-        tool = authoring.create(Draft(name=name, **fields), signed_in(alice))
+        tool = authoring.create(Draft(name=name, **fields), signed_in(alice), confirmed=True)
         if published:
             tool.published = True
             tool.save(update_fields=["published"])

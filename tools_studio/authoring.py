@@ -56,13 +56,17 @@ class NotTested(AuthoringError):
         super().__init__({"test": "Run a test first: none has passed since the tool's last edit."})
 
 
-def create(draft: Draft, actor: Actor) -> Tool:
+def create(draft: Draft, actor: Actor, *, confirmed: bool = False) -> Tool:
     """A new tool, not published; under a name that another tool had it asks at least as much as that one did.
 
-    AuthoringError, OnlyPeople.
+    `confirmed`: a person said that it may run unseen, and may have its name. AuthoringError, OnlyPeople, NotConfirmed.
     """
     sound = check(draft)
     _check_new(sound, actor)
+    weaker = loosening.weaker_from_start(draft.name, tools.inherited(draft.name, _guard(sound)))
+    if weaker and _is_program(actor):
+        raise OnlyPeople(NEEDS_PERSON)
+    loosening.require(draft.name, weaker, confirmed=confirmed)
     try:
         with transaction.atomic():
             tool = tools.add(Tool(source=SOURCE, **spec.columns(sound, version=1)), actor)
@@ -209,7 +213,11 @@ def restore(version: ScriptVersion, actor: Actor, *, confirmed: bool = False) ->
 
 def weaker(version: ScriptVersion, tool: Tool) -> tuple[str, ...]:
     """Say what restoring it would weaken, in plain words. Unreadable."""
-    return loosening.weaker(guard_of(tool), _guard(versions.draft_of(version, tool), tool.hitl_mode))
+    try:
+        return _weaker(tool, check(versions.draft_of(version, tool), spec.stored_variables(tool.script)))
+    except AuthoringError:
+        # Nor can it be restored.
+        return ()
 
 
 def _check_new(sound: Checked, actor: Actor) -> None:
@@ -219,16 +227,31 @@ def _check_new(sound: Checked, actor: Actor) -> None:
     _check_critical(sound, actor)
 
 
-def _guard(draft: Draft, mode: str | None = None) -> Guard:
-    """Return what has people asked by `draft`; `mode` where it leaves its own open."""
-    return Guard(draft.hitl_mode or mode or HitlMode.REQUIRED.value, draft.condition, draft.signed_in_only)
+def _guard(sound: Checked) -> Guard:
+    draft = sound.draft
+    return Guard(
+        sound.hitl_mode.value,
+        draft.condition,
+        draft.signed_in_only,
+        draft.title,
+        draft.prompt_template,
+        draft.deadline_seconds,
+        sound.risk_level,
+    )
+
+
+def _weaker(tool: Tool, sound: Checked) -> tuple[str, ...]:
+    """Say in plain words what `tool` would do with less oversight as `sound`, its name included."""
+    name = sound.draft.name
+    by_name = loosening.weaker_name(name, tool.pk) if name != tool.name else ()
+    return loosening.weaker(guard_of(tool), _guard(sound)) + by_name
 
 
 def _check_change(tool: Tool, sound: Checked, actor: Actor, *, confirmed: bool) -> None:
     """OnlyPeople, AuthoringError: `actor` may not make `tool` what `sound` is. NotConfirmed: it would ask less."""
     if _is_program(actor) and _loosens(tool, sound):
         raise OnlyPeople(NEEDS_PERSON)
-    loosening.check(tool.name, guard_of(tool), _guard(sound.draft, sound.hitl_mode.value), confirmed=confirmed)
+    loosening.require(tool.name, _weaker(tool, sound), confirmed=confirmed)
     standing = (tool.definition_hash, tool.hitl_mode, tool.condition)
     if standing != (sound.definition_hash, sound.hitl_mode, sound.draft.condition):
         _check_critical(sound, actor)
@@ -261,7 +284,7 @@ def _is_program(actor: Actor) -> bool:
 
 def _loosens(tool: Tool, sound: Checked) -> bool:
     """Could the tool do, without anyone being asked, what it could not do before, or tell the approver otherwise?"""
-    if loosening.weaker(guard_of(tool), _guard(sound.draft, sound.hitl_mode.value)):
+    if _weaker(tool, sound):
         return True
     is_other = sound.definition_hash != tool.definition_hash
     words = (sound.draft.prompt_template, sound.draft.title) != (tool.prompt_template, tool.title)

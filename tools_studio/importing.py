@@ -153,10 +153,18 @@ def plan(entries: Collection[Entry], on_conflict: Conflict) -> Plan:
     return Plan(tuple(steps))
 
 
-def carry_out(entries: Collection[Entry], on_conflict: Conflict, actor: Actor, shown: str | None = None) -> Plan:
+def carry_out(
+    entries: Collection[Entry],
+    on_conflict: Conflict,
+    actor: Actor,
+    shown: str | None = None,
+    *,
+    confirmed: bool = False,
+) -> Plan:
     """Import `entries` and tell what was done. `shown` is the digest of the plan that a person was shown.
 
-    Outdated: the plan is another one now. BadFile. OnlyPeople: a program's credential would let a tool do more unasked.
+    `confirmed`: a person said that tools may run with less oversight. Outdated: the plan is another one now. BadFile.
+    NotConfirmed. OnlyPeople: a program's credential would let a tool do more unasked.
     """
     with transaction.atomic():
         names = [each.draft.name for each in entries]
@@ -167,22 +175,22 @@ def carry_out(entries: Collection[Entry], on_conflict: Conflict, actor: Actor, s
         # By name, so that two imports at once take the same names in the same order and cannot wait for each other.
         for step in sorted(made.steps, key=lambda step: step.name):
             try:
-                _write(step, actor)
+                _write(step, actor, confirmed=confirmed)
             except AuthoringError as error:
                 raise BadFile(at_fields(step.entry.place, error)) from error
     return made
 
 
-def _write(step: Step, actor: Actor) -> None:
+def _write(step: Step, actor: Actor, *, confirmed: bool) -> None:
     if not step.writes:
         return
     if step.action == "replace":
         assert step.standing is not None
-        tool = authoring.change(step.standing, step.draft, actor)
+        tool = authoring.change(step.standing, step.draft, actor, confirmed=confirmed)
         if tool.published and not step.same_definition:
             authoring.unpublish(tool, actor)
     else:
-        tool = authoring.create(step.draft, actor)
+        tool = authoring.create(step.draft, actor, confirmed=confirmed)
     cases.put(tool, step.entry.cases or ())
 
 

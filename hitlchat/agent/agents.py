@@ -24,7 +24,6 @@ from hitlchat.base.problems import Forbidden, Invalid, NotFound
 from hitlchat.base.sentences import translatable
 from hitlchat.gate import loosening, prompt, stopping, tools
 from hitlchat.gate.actor import Actor
-from hitlchat.gate.loosening import Guard
 from hitlchat.gate.models import LONGEST_DEADLINE, TOOL_NAME, HitlMode, Tool
 from hitlchat.gate.oversight import HIGHEST_RISK
 from hitlchat.gate.tools import AGENT
@@ -233,13 +232,15 @@ def _of_limits(draft: Draft) -> Iterator[tuple[str, str]]:
 # -- Changes -----------------------------------------------------------------------------------------------------------
 
 
-def create(draft: Draft, actor: Actor) -> AgentTool:
+def create(draft: Draft, actor: Actor, *, confirmed: bool = False) -> AgentTool:
     """Add an agent tool; on record. Under a name that another tool had it asks at least as much as that one.
 
-    Raises: BadAgent, NameTaken, OnlyAuthors.
+    `confirmed`: a person said that it may run unseen. Raises: BadAgent, NameTaken, OnlyAuthors, NotConfirmed.
     """
     _require(actor)
     agent = _made(draft, Tool(), actor)
+    guard = tools.inherited(draft.name, loosening.guard_of(agent.tool))
+    loosening.require(draft.name, loosening.weaker_from_start(draft.name, guard), confirmed=confirmed)
     try:
         with transaction.atomic():
             tools.add(agent.tool, actor)
@@ -258,9 +259,11 @@ def change(name: str, draft: Draft, actor: Actor, *, confirmed: bool = False) ->
     try:
         with transaction.atomic():
             before = _locked(name)
+            name, guard = before.tool.name, loosening.guard_of(before.tool)
             agent = _made(draft, before.tool, actor)
-            guard = Guard(draft.hitl_mode, draft.condition, draft.signed_in_only)
-            loosening.check(before.tool.name, loosening.guard_of(before.tool), guard, confirmed=confirmed)
+            weaker = loosening.weaker(guard, loosening.guard_of(agent.tool))
+            weaker += loosening.weaker_name(draft.name, before.pk) if draft.name != name else ()
+            loosening.require(name, weaker, confirmed=confirmed)
             tools.change(before.pk, _columns(agent.tool), actor)
             agent.save(force_update=True)
             _withdraw(before.tool, agent.tool, actor)

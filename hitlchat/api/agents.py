@@ -45,7 +45,7 @@ class AgentPatch(AgentChange):
     confirm_lowering: bool = False
 
 
-class NewAgent(AgentChange):
+class NewAgent(AgentPatch):
     model_config = ConfigDict(
         json_schema_extra={
             "examples": [
@@ -112,10 +112,11 @@ def list_agents(request: ApiRequest) -> list[Agent]:
 def create_agent(request: ApiRequest, body: NewAgent) -> Agent:
     """A new agent tool; under a name that another tool had it asks at least as much as that one.
 
-    For people: an `api` token may not.
+    409: its risk is L4 or more and it would not ask every time, or its name is another tool's but for capital letters
+    (`confirmLowering`). For people: an `api` token may not.
     """
     author(request)
-    made = agents.create(Draft(**_fields(body)), request.auth.actor)
+    made = agents.create(Draft(**_fields(body)), request.auth.actor, confirmed=body.confirm_lowering)
     return agent(agents.standing().get(pk=made.pk))
 
 

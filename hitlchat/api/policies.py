@@ -84,6 +84,9 @@ class ToolRules(Body):
     not_the_requester: Annotated[bool, Field(strict=True)] = False
     escalate_to: Annotated[Line | None, Field(description="A group that may decide too, by name.")] = None
     escalate_after_seconds: Annotated[int | None, Field(strict=True)] = None
+    confirm_lowering: Annotated[bool, Field(strict=True, description="Also where fewer or other people decide.")] = (
+        False
+    )
 
 
 class RulesInForce(Shape):
@@ -106,7 +109,10 @@ def read_rules(request: ApiRequest, name: str) -> RulesInForce:
 
 @rules_router.put("/{name}/rules", response=RulesInForce)
 def set_rules(request: ApiRequest, name: str, body: ToolRules) -> RulesInForce:
-    """Set the rules from now on. Calls asked under others that have not started are withdrawn, approved ones too."""
+    """Set the rules from now on. Calls asked under others that have not started are withdrawn, approved ones too.
+
+    409: fewer or other people would decide (`confirmLowering`).
+    """
     ruling.require_administrator(request.auth.actor)
     tool = get_object_or_404(Tool, name=name)
     rules = Rules(
@@ -117,7 +123,7 @@ def set_rules(request: ApiRequest, name: str, body: ToolRules) -> RulesInForce:
         escalate_to=_group("escalate_to", body.escalate_to),
         escalate_after_seconds=body.escalate_after_seconds,
     )
-    ruling.change(tool, rules, request.auth.actor)
+    ruling.change(tool, rules, request.auth.actor, confirmed=body.confirm_lowering)
     return _shape(tool)
 
 

@@ -31,6 +31,7 @@ class TextChanges(Body):
     edited: Text | None = None
     expired: Text | None = None
     refused: Text | None = None
+    confirm_lowering: bool = Field(default=False, description="Also where models read other words than now.")
 
 
 @router.get("/texts", response=list[ModelText])
@@ -42,7 +43,10 @@ def read_texts(request: ApiRequest) -> list[ModelText]:
 
 @router.put("/texts", response=list[ModelText])
 def change_texts(request: ApiRequest, body: TextChanges) -> list[ModelText]:
-    """All of them or none. Only a person's session or a token of kind “approver” may."""
+    """All of them or none. Only a person's session or a token of kind “approver” may.
+
+    409: models would read other words (`confirmLowering`).
+    """
     return _change(request, None, body)
 
 
@@ -64,7 +68,8 @@ def _change(request: ApiRequest, tool: Tool | None, body: TextChanges) -> list[M
     actor = _administrator(request)
     if not actor.is_person:
         raise AuthorizationError(message="Only a person may change these texts: sign in, or use an approver token.")
-    results.save(tool, body.model_dump(include=body.model_fields_set), actor)
+    wanted = body.model_dump(include=body.model_fields_set - {"confirm_lowering"})
+    results.save(tool, wanted, actor, confirmed=body.confirm_lowering)
     return _shapes(tool)
 
 

@@ -72,7 +72,7 @@ class ToolPatch(ToolChange):
     confirm_lowering: bool = False
 
 
-class NewTool(ToolChange):
+class NewTool(ToolPatch):
     name: str = Field(...)
     code: str = Field(...)
 
@@ -154,7 +154,6 @@ class Version(VersionSummary):
 
 class Restore(Body):
     confirm_lowering: bool = Field(default=False, description="Also where it asks less than the tool does now.")
-    lower_anyway: bool = Field(default=False, description="The former name of `confirmLowering`.")
 
 
 class NewCase(Body):
@@ -193,6 +192,7 @@ class Import(Body):
     document: Any
     on_conflict: Literal["leave", "replace", "rename"] = "leave"
     dry_run: bool = False
+    confirm_lowering: bool = Field(default=False, description="Also where a tool would run with less oversight.")
 
 
 class ImportedTool(Shape):
@@ -315,10 +315,13 @@ def list_tools(request: ApiRequest) -> list[Tool]:
 def create_tool(request: ApiRequest, body: NewTool) -> Tool:
     """A new tool, not published yet; under a name that another tool had it asks at least as much as that one.
 
-    Its schema, risk level and source follow from its code and capabilities.
+    Its schema, risk level and source follow from its code and capabilities. 409: its risk is L4 or more and it would
+    not ask every time, or its name is another tool's but for capital letters (`confirmLowering`).
     """
     author(request)
-    return _again(request, authoring.create(Draft(**_fields(body.model_dump())), request.auth.actor))
+    fields = _fields(body.model_dump(exclude={"confirm_lowering"}))
+    made = authoring.create(Draft(**fields), request.auth.actor, confirmed=body.confirm_lowering)
+    return _again(request, made)
 
 
 @router.get("/{name}", response=Tool)
@@ -330,7 +333,8 @@ def read_tool(request: ApiRequest, name: str) -> Tool:
 def change_tool(request: ApiRequest, name: str, body: ToolPatch) -> Tool:
     """Change the fields that are given. What waits for an answer about the old definition is withdrawn.
 
-    409: it would ask less (`confirmLowering`). Only a person's session or a token of kind “approver” may have it so.
+    409: it would ask less, or approvers would read other texts (`confirmLowering`). Only a person's session or a token
+    of kind “approver” may have it so.
     """
     author(request)
     fields = _fields(body.model_dump(exclude_unset=True))
@@ -451,13 +455,16 @@ def export_tools(request: ApiRequest, name: Annotated[list[str], Query()] = []) 
 
 @files_router.post("/tools-import", response=Imported)
 def import_tools(request: ApiRequest, body: Import) -> Imported:
-    """All of the file or nothing. No tool is published by it, and none asks less often than before."""
+    """All of the file or nothing. No tool is published by it, and none asks less often than before.
+
+    409: approvers would read other texts of a tool, or it is new, risky and does not ask (`confirmLowering`).
+    """
     author(request)
     entries = exchange.read_document(body.document)
     if body.dry_run:
         plan = importing.plan(entries, body.on_conflict)
     else:
-        plan = importing.carry_out(entries, body.on_conflict, request.auth.actor)
+        plan = importing.carry_out(entries, body.on_conflict, request.auth.actor, confirmed=body.confirm_lowering)
     return Imported(dry_run=body.dry_run, tools=[imported(step) for step in plan.steps])
 
 
@@ -484,7 +491,7 @@ def restore_version(request: ApiRequest, name: str, number: int, body: Restore |
     """Save this version's content again, as the newest. 409: it asks less; send `confirmLowering`."""
     author(request)
     saved = get_object_or_404(_versions(authored(name)), number=number)
-    confirmed = body is not None and (body.confirm_lowering or body.lower_anyway)
+    confirmed = body is not None and body.confirm_lowering
     return _again(request, authoring.restore(saved, request.auth.actor, confirmed=confirmed))
 
 

@@ -22,6 +22,7 @@ from hitlchat.base.sentences import translatable
 from hitlchat.base.visible import see
 from hitlchat.gate import oversight, ruling, simulation, who
 from hitlchat.gate.actor import actor_of
+from hitlchat.gate.loosening import NotConfirmed
 from hitlchat.gate.models import DecidedBy, Tool
 from hitlchat.gate.models.tools import MOST_PEOPLE
 from hitlchat.gate.oversight import Rules
@@ -178,6 +179,10 @@ class RulesForm(forms.Form):
         label=_("After how many seconds"), min_value=1, required=False, help_text=_("Counted from when it is asked.")
     )
 
+    confirm_lowering = forms.BooleanField(required=False, label=_("Yes, fewer or other people may decide"))
+    # What a person has not confirmed yet, in words.
+    weaker: tuple[str, ...] = ()
+
     def __init__(self, rules: Rules, data: Any = None) -> None:
         names = ("decided_by", "group", "quorum", "not_the_requester", "escalate_to", "escalate_after_seconds")
         super().__init__(data, initial={name: getattr(rules, name) for name in names})
@@ -217,7 +222,11 @@ def rules(request: HttpRequest, name: str) -> HttpResponse:
         return _page(request, tool, form, status=422 if form.is_bound else 200)
     actor = actor_of(request)
     try:
-        ruling.change(tool, form.rules, actor, seen=request.POST.get("seen", ""))
+        confirmed = form.cleaned_data["confirm_lowering"]
+        ruling.change(tool, form.rules, actor, seen=request.POST.get("seen", ""), confirmed=confirmed)
+    except NotConfirmed as error:
+        form.weaker = error.weaker
+        return _page(request, tool, form, status=422)
     except ruling.BadRules as bad:
         form.refuse(bad)
         return _page(request, tool, form, status=422)

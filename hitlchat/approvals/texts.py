@@ -10,6 +10,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from hitlchat.accounts.access import administrators_only
 from hitlchat.gate import results
 from hitlchat.gate.actor import actor_of
+from hitlchat.gate.loosening import NotConfirmed
 from hitlchat.gate.models import ModelText, Outcome, Tool
 from hitlchat.gate.models.tools import LONGEST_TEXT
 
@@ -26,7 +27,11 @@ def page(request: HttpRequest, name: str = "") -> HttpResponse:
     if request.method == "POST":
         typed = _typed(request.POST)
         try:
-            results.save(tool, typed, actor_of(request))
+            confirmed = request.POST.get("confirm_lowering") == "on"
+            results.save(tool, typed, actor_of(request), confirmed=confirmed)
+        except NotConfirmed as error:
+            context = _context(request, tool, typed) | {"refused": False, "weaker": error.weaker}
+            return render(request, "texts/page.html", context, status=422)
         except results.BadTexts:
             # Each field says itself what is wrong with it.
             return render(request, "texts/page.html", _context(request, tool, typed), status=422)

@@ -162,7 +162,7 @@ def _save(request: HttpRequest, form: AgentForm) -> AgentTool | None:
     actor, confirmed = actor_of(request), form.cleaned_data["confirm"]
     try:
         if form.row is None:
-            return agents.create(form.draft(), actor)
+            return agents.create(form.draft(), actor, confirmed=confirmed)
         return agents.change(form.row.tool.name, form.draft(), actor, confirmed=confirmed)
     except NotConfirmed as error:
         form.weaker = error.weaker

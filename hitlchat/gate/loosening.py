@@ -1,40 +1,75 @@
-"""The one rule for what makes a tool ask less, whoever changes it; and settings of that kind, on record."""
+"""The one rule for what makes the gate weaker, whoever changes it; and settings of that kind, on record.
 
+Weaker is: fewer calls ask, others or fewer people decide, a question stays open longer, or approvers or models read
+other texts.
+"""
+
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
+from uuid import UUID
 
 from django.conf import settings
 from django.contrib.contenttypes.models import ContentType
 from django.db import transaction
+from django.db.models.functions import Lower
 
 from hitlchat.base.sentences import translatable
 from hitlchat.gate.actor import SYSTEM
-from hitlchat.gate.models import AuditEvent, HitlMode, Tool
+from hitlchat.gate.models import AuditEvent, DecidedBy, FormerTool, HitlMode, Tool
+from hitlchat.gate.oversight import Rules
 from hitlchat.gate.transition import note
 
 STRICTNESS = (HitlMode.DISABLED, HitlMode.CONDITIONAL, HitlMode.REQUIRED)
+# From this risk level on, a person confirms that a tool does not ask every time.
+RISKY: Final = 4
 
 
 @dataclass(frozen=True)
 class Guard:
-    """The guard of a tool: what has people asked about its calls."""
+    """The guard of a tool: what has people asked about its calls, what they read of it, and how long they have."""
 
     mode: str
     condition: str = ""
     signed_in_only: bool = False
+    title: str = ""
+    prompt_template: str = ""
+    deadline_seconds: int | None = None
+    risk_level: int = 0
+
+    @property
+    def open_seconds(self) -> int:
+        return self.deadline_seconds or int(settings.HITL_TIMEOUT_SECONDS)
+
+    @property
+    def runs_unseen(self) -> bool:
+        """Can calls of a high risk run without anyone being asked?"""
+        return self.risk_level >= RISKY and self.mode != HitlMode.REQUIRED
 
 
 class NotConfirmed(Exception):
-    """Nothing was changed: the tool would ask less, and nobody confirmed that. `weaker` says how, in words."""
+    """Nothing was changed: the gate would be weaker, and nobody confirmed that. `weaker` says how, in words."""
 
     def __init__(self, tool: str, weaker: tuple[str, ...]) -> None:
-        super().__init__(f"{tool!r} would run with less oversight. {' '.join(weaker)}")
+        which = repr(tool) if tool else "Every tool"
+        super().__init__(f"{which} would run with less oversight. {' '.join(weaker)}")
         self.tool, self.weaker = tool, weaker
 
 
 def guard_of(tool: Tool) -> Guard:
     """Return what has people asked about `tool` now."""
-    return Guard(tool.hitl_mode, tool.condition, tool.signed_in_only)
+    return guard_in({name: getattr(tool, name) for name in COLUMNS})
+
+
+# The columns of a tool that are its guard, in the order of Guard's fields.
+COLUMNS: Final = (
+    *("hitl_mode", "condition", "signed_in_only", "title", "prompt_template", "deadline_seconds", "risk_level"),
+)
+
+
+def guard_in(columns: Mapping[str, Any]) -> Guard:
+    """Return the guard that a tool with these columns has."""
+    return Guard(*(columns[name] for name in COLUMNS))
 
 
 def strictness(mode: str) -> int:
@@ -70,12 +105,94 @@ def weaker(before: Guard, after: Guard) -> tuple[str, ...]:
         said.append("Another condition decides which calls ask: calls that ask now may run unseen.")
     if trusts(before, after):
         said.append("A signed-in person must decide now; then the word of an MCP client is enough.")
+    if after.runs_unseen and not before.runs_unseen and not lowers(before, after):
+        said.append(_unseen(after))
+    return (*said, *told_otherwise(before, after))
+
+
+def told_otherwise(before: Guard, after: Guard) -> tuple[str, ...]:
+    """Say what approvers would read otherwise, and whether they could answer later."""
+    said: list[str] = []
+    if before.mode == HitlMode.DISABLED:
+        # Nobody reads anything of a tool that never asks.
+        return ()
+    if before.title != after.title:
+        said.append("Approvers read another title.")
+    if before.prompt_template != after.prompt_template:
+        said.append("Approvers read another sentence about its calls.")
+    if before.open_seconds < after.open_seconds:
+        said.append(
+            translatable(f"A question stays open for {after.open_seconds} seconds instead of {before.open_seconds}.")
+        )
+    return tuple(said)
+
+
+def _unseen(guard: Guard) -> str:
+    return translatable(f"Its risk is L{guard.risk_level}, and with {_label(guard)} its calls can run unseen.")
+
+
+def weaker_from_start(name: str, guard: Guard) -> tuple[str, ...]:
+    """Say in plain words what of a new tool a person should confirm; empty if nothing."""
+    return (*weaker_mode(guard), *weaker_name(name))
+
+
+def weaker_mode(guard: Guard) -> tuple[str, ...]:
+    """Say whether a new tool of this guard could run unseen and do harm."""
+    return (_unseen(guard),) if guard.runs_unseen else ()
+
+
+def weaker_name(name: str, *own: UUID) -> tuple[str, ...]:
+    """Say whether a new `name`, of the tool with this `own` id, is that of another tool but for capital letters."""
+    return weaker_names([name], own)[name]
+
+
+def weaker_names(names: Collection[str], own: Collection[UUID] = ()) -> dict[str, tuple[str, ...]]:
+    """Return what `weaker_name` says of each of many new names."""
+    lowered = {name.lower() for name in names}
+    known = {*names}
+    for rows in (Tool.objects.exclude(pk__in=own), FormerTool.objects.all()):
+        known |= {*rows.annotate(low=Lower("name")).filter(low__in=lowered).values_list("name", flat=True)}
+    found: dict[str, tuple[str, ...]] = {}
+    for name in names:
+        alike = sorted(other for other in known if other != name and other.lower() == name.lower())
+        found[name] = (_alike(alike[0]),) if alike else ()
+    return found
+
+
+def _alike(name: str) -> str:
+    return translatable(f"Its name is that of {name!r} but for capital letters: one can be taken for the other.")
+
+
+def weaker_rules(before: Rules, after: Rules) -> tuple[str, ...]:
+    """Say in plain words how `after` has fewer or other people decide than `before`; empty if it does not."""
+    said = []
+    if after.quorum < before.quorum:
+        said.append(translatable(f"{before.quorum} different people have to approve now; then {after.quorum}."))
+    if before.not_the_requester and not after.not_the_requester:
+        said.append("The person it is called for may not decide now; then they may.")
+    # Nobody can tell which of two groups looks closer.
+    if before.decided_by != DecidedBy.REQUESTER and (before.decided_by, before.group) != (
+        after.decided_by,
+        after.group,
+    ):
+        alone = after.decided_by == DecidedBy.REQUESTER
+        said.append("The person it is called for decides alone." if alone else "Other people decide.")
+    if after.escalate_to is not None and (
+        after.escalate_to != before.escalate_to
+        or (after.escalate_after_seconds or 0) < (before.escalate_after_seconds or 0)
+    ):
+        said.append("Others may decide after a time, or sooner than now.")
     return tuple(said)
 
 
 def check(name: str, before: Guard, after: Guard, *, confirmed: bool) -> None:
     """Raise unless nothing gets weaker or a person confirmed it. Raises: NotConfirmed."""
-    if not confirmed and (said := weaker(before, after)):
+    require(name, weaker(before, after), confirmed=confirmed)
+
+
+def require(name: str, said: tuple[str, ...], *, confirmed: bool) -> None:
+    """Raise if something is said to get weaker and no person confirmed it. Raises: NotConfirmed."""
+    if said and not confirmed:
         raise NotConfirmed(name, said)
 
 

@@ -6,16 +6,17 @@ In our or an operator's words.
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from django.db import transaction
 from django.db.models import Q
+from django.utils.translation import gettext_noop
 
 from hitlchat.base import canonical
 from hitlchat.base.canonical import storable
 from hitlchat.base.problems import Invalid
 from hitlchat.base.sentences import translatable
-from hitlchat.gate import queue
+from hitlchat.gate import loosening, queue
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import ModelText, Outcome, Tool, ToolCall
 from hitlchat.gate.models.tools import LONGEST_TEXT
@@ -117,8 +118,16 @@ def fill(template: str, call: Told, *, feedback: str = "") -> str:
     return _short(_BRACES.sub(one, template), LONGEST_FILLED)
 
 
-def save(tool: Tool | None, wanted: Mapping[str, str | None], actor: Actor) -> dict[str, str]:
-    """Set templates, of the tool or for all; None or an empty one takes it away. Those that stand now. BadTexts."""
+OTHER_WORDS: Final = gettext_noop("Models read other words about calls that came to nothing.")
+
+
+def save(
+    tool: Tool | None, wanted: Mapping[str, str | None], actor: Actor, *, confirmed: bool = False
+) -> dict[str, str]:
+    """Set templates, of the tool or for all; None or an empty one takes it away. Return those that hold now.
+
+    `confirmed`: a person said that models may read other words. BadTexts, NotConfirmed.
+    """
     clean = {outcome: tidy(text or "") for outcome, text in wanted.items()}
     if problems := {outcome: said for outcome, text in clean.items() if (said := problem(outcome, text))}:
         raise BadTexts(problems)
@@ -130,7 +139,9 @@ def save(tool: Tool | None, wanted: Mapping[str, str | None], actor: Actor) -> d
             else:
                 ModelText.objects.filter(tool=tool, outcome=outcome).delete()
         if (after := own_words(tool)) != before:
+            loosening.require(tool.name if tool else "", (OTHER_WORDS,), confirmed=confirmed)
             data: dict[str, Any] = {"tool": tool.name if tool else None, "before": before, "after": after}
+            data["weaker"] = [OTHER_WORDS]
             note(None, "texts.changed", actor=actor, data=data)
     return after
 

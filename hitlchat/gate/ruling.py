@@ -1,14 +1,17 @@
 """Changing who decides about a tool: checked, recorded, and void is what was asked about under the rules before."""
 
+from typing import Any, Final
+
 from django.conf import settings
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Group, User
 from django.db.models import Q, QuerySet
+from django.utils.translation import gettext_noop
 
 from hitlchat.accounts import roles
 from hitlchat.base.database import durable
 from hitlchat.base.problems import Forbidden, Invalid
 from hitlchat.base.sentences import translatable
-from hitlchat.gate import oversight, question, stopping
+from hitlchat.gate import loosening, oversight, question, stopping
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import DecidedBy, Oversight, Tool
 from hitlchat.gate.models.tools import MOST_PEOPLE
@@ -37,10 +40,11 @@ class Stale(Exception):
         super().__init__("Nothing was changed: somebody else changed these rules meanwhile. Look at them again.")
 
 
-def change(tool: Tool, rules: Rules, actor: Actor, *, seen: str | None = None) -> Rules:
+def change(tool: Tool, rules: Rules, actor: Actor, *, seen: str | None = None, confirmed: bool = False) -> Rules:
     """Change the rules of `tool` from now on, and return those before. `seen`: the digest of those that were looked at.
 
-    OnlyAdministrators, BadRules, Stale; Tool.DoesNotExist: it was deleted meanwhile.
+    `confirmed`: a person said that fewer or other people may decide. OnlyAdministrators, BadRules, Stale, NotConfirmed;
+    Tool.DoesNotExist: it was deleted meanwhile.
     """
     require_administrator(actor)
     check(tool, rules)
@@ -51,11 +55,17 @@ def change(tool: Tool, rules: Rules, actor: Actor, *, seen: str | None = None) -
         if seen is not None and seen != before.digest:
             raise Stale
         if rules != before:
+            weaker = loosening.weaker_rules(before, rules)
+            loosening.require(tool.name, weaker, confirmed=confirmed)
             _keep(tool, rules)
             stopping.withdraw_asked_otherwise(tool.pk, actor=actor)
-            said = {"tool": tool.name, "before": before.as_json, "after": rules.as_json}
-            note(None, CHANGED, actor=actor, data=said)
+            _note(tool, before, rules, actor, weaker)
     return before
+
+
+def _note(tool: Tool, before: Rules, after: Rules, actor: Actor, weaker: tuple[str, ...]) -> None:
+    said: dict[str, Any] = {"tool": tool.name, "before": before.as_json, "after": after.as_json}
+    note(None, CHANGED, actor=actor, data=said | ({"weaker": list(weaker)} if weaker else {}))
 
 
 def require_administrator(actor: Actor) -> None:
@@ -66,9 +76,17 @@ def require_administrator(actor: Actor) -> None:
         raise OnlyAdministrators
 
 
-def group_is_gone(tools: list[Tool], actor: Actor) -> None:
-    """Void what was asked of a deleted group's people, where the rules of these tools name it."""
-    for tool in tools:
+GROUP_GONE: Final = gettext_noop("The people of a group that is deleted decide now.")
+
+
+def delete_group(group: Group, actor: Actor, *, confirmed: bool = False) -> None:
+    """Delete a group, and void what was asked of its people. NotConfirmed: the rules of a tool name it."""
+    before = [(tool, oversight.of(tool)) for tool in naming(group.pk)]
+    if before:
+        loosening.require(before[0][0].name, (GROUP_GONE,), confirmed=confirmed)
+    group.delete()
+    for tool, rules in before:
+        _note(tool, rules, oversight.of(tool), actor, (GROUP_GONE,))
         stopping.withdraw_asked_otherwise(tool.pk, actor=actor)
 
 

@@ -4,7 +4,7 @@ Whatever changes a tool (pages, REST, import, restore, the library, commands, pr
 through here, so none can forget the event; tests/architecture/test_tool_writes.py holds that.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, Final
 from uuid import UUID
 
@@ -17,7 +17,7 @@ from django.utils import timezone
 from hitlchat.base.database import only
 from hitlchat.gate import loosening, oversight, question
 from hitlchat.gate.actor import SYSTEM, Actor, Caller
-from hitlchat.gate.loosening import Guard, guard_of
+from hitlchat.gate.loosening import Guard, guard_in, guard_of
 from hitlchat.gate.models import FormerTool, Oversight, Tool
 from hitlchat.gate.reach import SEARCH
 from hitlchat.gate.transition import note, note_all
@@ -109,8 +109,15 @@ def add_all(tools: list[Tool], actor: Actor, *, inherits: bool = True) -> list[T
             Tool.objects.bulk_create(tools, batch_size=AT_A_TIME)
         for tool in tools:
             _inherit_rules(tool, former.get(tool.name))
-        note_all("tool.created", ({"tool": tool.name, "after": watched(tool)} for tool in tools), actor=actor)
+        note_all("tool.created", _created(tools), actor=actor)
     return tools
+
+
+def _created(tools: list[Tool]) -> Iterator[dict[str, Any]]:
+    by_name = loosening.weaker_names([tool.name for tool in tools])
+    for tool in tools:
+        weaker = loosening.weaker_mode(guard_of(tool)) + by_name[tool.name]
+        yield {"tool": tool.name, "after": watched(tool)} | ({"weaker": list(weaker)} if weaker else {})
 
 
 def change(tool_id: UUID, columns: Columns, actor: Actor, *, only_if: Q | None = None) -> bool:
@@ -182,13 +189,15 @@ def _note_change(before: dict[str, Any], after: dict[str, Any], actor: Actor) ->
     if not differing:
         return
     name = _offering(published=after["published"]) if differing == ["published"] else "tool.changed"
-    guards = [Guard(row["hitl_mode"], row["condition"], row["signed_in_only"]) for row in (before, after)]
     data: dict[str, Any] = {
         "tool": after["name"],
         "before": {field: before[field] for field in differing},
         "after": {field: after[field] for field in differing},
     }
-    if weaker := loosening.weaker(*guards):
+    weaker = loosening.weaker(guard_in(before), guard_in(after))
+    if "name" in differing:
+        weaker += loosening.weaker_name(after["name"])
+    if weaker:
         data["weaker"] = list(weaker)
     note(None, name, actor=actor, data=data)
 

@@ -65,14 +65,13 @@ def rename(group_id: int, name: str, actor: Actor, seen: str) -> Group:
     return group
 
 
-def delete(group_id: int, actor: Actor, seen: str) -> Group:
+def delete(group_id: int, actor: Actor, seen: str, *, confirmed: bool = False) -> Group:
+    """Delete a group. NotConfirmed: the rules of a tool name it."""
     with transaction.atomic():
         group = _locked(group_id, actor, seen)
         people = list(group.user_set.order_by("username").values_list("username", flat=True))
         note(None, "group.deleted", actor=actor, data={"group": seen, "group_id": group.pk, "people": people})
-        decided = ruling.naming(group.pk)
-        group.delete()
-        ruling.group_is_gone(decided, actor)
+        ruling.delete_group(group, actor, confirmed=confirmed)
     return group
 
 

@@ -32,6 +32,7 @@ from hitlchat.accounts.sign_in import FirstAdministratorForm
 from hitlchat.base.sentences import translated
 from hitlchat.gate import ruling
 from hitlchat.gate.actor import Actor, actor_of
+from hitlchat.gate.loosening import NotConfirmed
 from hitlchat.gate.transition import note
 from hitlchat.people import groups, invitations, membership
 from hitlchat.people.groups import LONGEST_NAME
@@ -298,8 +299,9 @@ def delete_view(request: HttpRequest, group_id: int) -> HttpResponse:
         context |= {"named_by_a_rule": groups.is_named_by_a_rule(found), "decides_about": ruling.naming(found.pk)}
         return render(request, "people/delete_group.html", context)
     try:
-        gone = groups.delete(group_id, actor_of(request), request.POST.get("seen", ""))
-    except Refused as refused:
+        confirmed = request.POST.get("confirm_lowering") == "on"
+        gone = groups.delete(group_id, actor_of(request), request.POST.get("seen", ""), confirmed=confirmed)
+    except (NotConfirmed, Refused) as refused:
         return _group_page(request, group_id, str(refused))
     messages.success(request, _("The group {name} is deleted.").format(name=gone.name))
     return redirect("people:list")

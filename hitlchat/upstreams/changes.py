@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 from uuid import UUID
 
 from hitlchat.base import canonical
@@ -76,6 +77,8 @@ class Loosening:
     rule: bool
     condition: str
     trusts: bool = False
+    # Texts and times, in words.
+    words: tuple[str, ...] = ()
 
     @property
     def unseen(self) -> bool:
@@ -95,7 +98,7 @@ class NotConfirmed(Exception):
     @property
     def digest(self) -> str:
         told = [
-            [str(each.tool), each.before, each.after, each.exposes, each.condition, each.trusts]
+            [str(each.tool), each.before, each.after, each.exposes, each.condition, each.trusts, *each.words]
             for each in self.loosenings
         ]
         return canonical.sha256(sorted(told))
@@ -126,9 +129,14 @@ def guard(row: ComposedTool) -> Guard:
 def guard_after(row: ComposedTool, change: Change) -> Guard:
     """Return what has people asked once `change` is made."""
     now = guard(row)
-    wanted = (change.hitl_mode, change.condition, change.signed_in_only)
-    old = (now.mode, now.condition, now.signed_in_only)
-    return Guard(*(standing if new is None else new for new, standing in zip(wanted, old, strict=True)))  # type: ignore[arg-type]
+    given = {"mode": change.hitl_mode, "condition": change.condition, "signed_in_only": change.signed_in_only}
+    if row.tool:
+        # Nobody has read anything of one that was never exposed.
+        given["prompt_template"] = change.prompt_template
+    wanted: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    if row.tool and change.deadline_seconds is not None:
+        wanted["deadline_seconds"] = change.settings["deadline_seconds"]
+    return replace(now, **wanted)
 
 
 def lowers(row: ComposedTool, mode: str | None) -> bool:
@@ -142,9 +150,12 @@ def loosens(row: ComposedTool, change: Change) -> bool:
     return bool(gate.weaker(guard(row), after)) or (after.mode != HitlMode.REQUIRED and change.exposes(row))
 
 
-def loosening(row: ComposedTool, change: Change) -> Loosening | None:
-    """Return what somebody should be asked about before `change`, if it loosens anything."""
-    if not loosens(row, change):
+def loosening(row: ComposedTool, change: Change, by_name: tuple[str, ...] = ()) -> Loosening | None:
+    """Return what somebody should be asked about before `change`, if it loosens anything.
+
+    `by_name`: what the gate says of the name that it gets.
+    """
+    if not loosens(row, change) and not by_name:
         return None
     back = loosening_back(row)
     condition = back.condition if change.condition is None else change.condition
@@ -155,6 +166,7 @@ def loosening(row: ComposedTool, change: Change) -> Loosening | None:
         rule=condition != back.condition,
         condition=condition,
         trusts=gate.trusts(guard(row), guard_after(row, change)),
+        words=gate.told_otherwise(guard(row), guard_after(row, change)) + by_name,
     )
 
 

@@ -13,6 +13,7 @@ from django.utils.translation import gettext_noop
 from hitlchat.base.sentences import translatable
 from hitlchat.gate import stopping, tools
 from hitlchat.gate.actor import Actor
+from hitlchat.gate.loosening import weaker_names
 from hitlchat.gate.models import HitlMode, Tool
 from hitlchat.gate.transition import note
 from hitlchat.upstreams import catalog
@@ -106,9 +107,12 @@ def apply(
             rows = _locked(wanted)
             if missing := wanted.keys() - rows.keys():
                 raise Refused({tool: [MISSING] for tool in missing})
-            if not actor.is_person and any(_needs_person(rows[pk], change) for pk, change in wanted.items()):
+            by_name = _by_name(rows, wanted)
+            if not actor.is_person and any(
+                by_name.get(pk) or _needs_person(rows[pk], change) for pk, change in wanted.items()
+            ):
                 raise OnlyPeople
-            asked = _asked(rows, wanted, returning)
+            asked = _asked(rows, wanted, returning, by_name)
             _apply(rows, wanted, actor, asked if asked.loosenings and confirmed not in {None, asked.digest} else None)
     except IntegrityError as error:
         raise Refused({tool: ["Another tool took a name just now. Try again."] for tool in wanted}) from error
@@ -181,9 +185,22 @@ def _locked(ids: Iterable[UUID]) -> dict[UUID, ComposedTool]:
     return rows
 
 
-def _asked(rows: dict[UUID, ComposedTool], wanted: dict[UUID, Change], returning: Sequence[Loosening]) -> NotConfirmed:
+def _by_name(rows: dict[UUID, ComposedTool], wanted: dict[UUID, Change]) -> dict[UUID, tuple[str, ...]]:
+    """Map tools that get another name to what the gate says of it."""
+    given = aliases([(rows[pk], change.alias) for pk, change in wanted.items()]).given
+    names = {pk: name for pk, name in given.items() if (tool := rows[pk].tool) is None or tool.name != name}
+    said = weaker_names(set(names.values()), [pk for pk in names if rows[pk].tool])
+    return {pk: said[name] for pk, name in names.items()}
+
+
+def _asked(
+    rows: dict[UUID, ComposedTool],
+    wanted: dict[UUID, Change],
+    returning: Sequence[Loosening],
+    by_name: dict[UUID, tuple[str, ...]],
+) -> NotConfirmed:
     """Return the loosenings to confirm, each tool once and as it is to be."""
-    chosen = [each for pk, change in wanted.items() if (each := loosening(rows[pk], change))]
+    chosen = [each for pk, change in wanted.items() if (each := loosening(rows[pk], change, by_name.get(pk, ())))]
     known = {each.tool for each in chosen}
     others = (_back(each, wanted.get(each.tool)) for each in returning if each.tool not in known)
     return NotConfirmed([*chosen, *(each for each in others if each)])

@@ -224,7 +224,7 @@ def test_two_questions_cannot_be_answered_together(bob: User, asks: Tool) -> Non
 
 def test_who_else_decides_cannot_be_set_for_it(alice: User, asks: Tool) -> None:
     with pytest.raises(ruling.BadRules, match="who alone can answer"):
-        ruling.change(asks, Rules(decided_by=DecidedBy.APPROVERS), signed_in(alice))
+        ruling.change(asks, Rules(decided_by=DecidedBy.APPROVERS), signed_in(alice), confirmed=True)
 
 
 def test_a_call_that_got_here_without_an_answer_fails_and_says_so(bob: User, asks: Tool) -> None:

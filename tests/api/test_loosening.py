@@ -13,15 +13,23 @@ from hitlchat.gate.models import AuditEvent, DecidedBy, Tool
 from hitlchat.gate.tools import watched
 from tests.api.conftest import Program, ProgramOf, problem
 from tests.conftest import ECHO, PASSWORD, MakeTool, signed_in
+from tests.gate.deciding_people import approver
 from tools_studio import authoring
 from tools_studio.library.install import install
 
+OPEN_FETCH: dict[str, Any] = {"fetch": {"mode": "open"}}
 LESS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "never ask": ({"hitl_mode": "REQUIRED"}, {"hitlMode": "DISABLED"}),
     "policies decide": ({"hitl_mode": "REQUIRED"}, {"hitlMode": "CONDITIONAL", "condition": "False"}),
     "the usual mode, which never asks": ({"hitl_mode": "REQUIRED"}, {"hitlMode": None}),
     "another condition": ({"hitl_mode": "CONDITIONAL", "condition": "True"}, {"condition": "False"}),
     "a client's word": ({"hitl_mode": "REQUIRED", "signed_in_only": True}, {"signedInOnly": False}),
+    "another title": ({"hitl_mode": "REQUIRED", "title": "Delete all"}, {"title": "Tidy up"}),
+    "another sentence": ({"hitl_mode": "REQUIRED"}, {"promptTemplate": "Say hello?"}),
+    "more time": ({"hitl_mode": "REQUIRED", "deadline_seconds": 60}, {"deadlineSeconds": 3600}),
+    "the usual time, which is more": ({"hitl_mode": "REQUIRED", "deadline_seconds": 60}, {"deadlineSeconds": None}),
+    "more powers, unasked": ({"hitl_mode": "DISABLED"}, {"capabilities": OPEN_FETCH}),
+    "capital letters": ({"hitl_mode": "REQUIRED", "name": "echo"}, {"name": "KEEP"}),
 }
 
 
@@ -44,14 +52,87 @@ def last(name: str) -> AuditEvent:
 def test_a_patch_that_asks_less_is_made_only_when_a_person_confirms_it(
     alices: Program, machine: Program, make_tool: MakeTool, standing: dict[str, Any], change: dict[str, Any]
 ) -> None:
-    before = watched(make_tool("echo", **standing))
+    make_tool("keep")
+    before = watched(make_tool(**{"name": "echo"} | standing))
     assert "confirmLowering" in problem(alices.patch("/tools/echo", change), 409)["errors"]
     problem(machine.patch("/tools/echo", change | {"confirmLowering": True}), 403)
-    assert watched(Tool.objects.get()) == before
+    assert watched(Tool.objects.get(name="echo")) == before
     assert alices.patch("/tools/echo", change | {"confirmLowering": True}).status_code == 200
     event = last("tool.changed")
     assert event.data["weaker"]
     assert event.data["before"] == {name: before[name] for name in event.data["before"]}
+
+
+NEW: dict[str, dict[str, Any]] = {
+    "never asks": {"capabilities": OPEN_FETCH, "hitlMode": "DISABLED"},
+    "leaves it to policies": {"capabilities": OPEN_FETCH, "hitlMode": "CONDITIONAL", "condition": "False"},
+    "looks like another": {"name": "Keep", "hitlMode": "DISABLED"},
+    "looks like another that asks": {"name": "KEEP", "hitlMode": "REQUIRED"},
+}
+
+
+@pytest.mark.parametrize("fields", NEW.values(), ids=NEW)
+def test_a_new_tool_that_could_run_unseen_or_be_taken_for_another_is_made_only_when_a_person_confirms_it(
+    alices: Program, machine: Program, make_tool: MakeTool, fields: dict[str, Any]
+) -> None:
+    make_tool("keep")
+    body = {"name": "new", "code": ECHO} | fields
+    assert "confirmLowering" in problem(alices.post("/tools", body), 409)["errors"]
+    problem(machine.post("/tools", body | {"confirmLowering": True}), 403)
+    assert Tool.objects.count() == 1
+    assert alices.post("/tools", body | {"confirmLowering": True}).status_code == 201
+    assert last("tool.created").data["weaker"]
+
+
+def test_an_import_that_has_approvers_read_other_texts_is_made_only_when_a_person_confirms_it(
+    alices: Program, make_tool: MakeTool
+) -> None:
+    make_tool("echo", hitl_mode="REQUIRED", title="Delete all")
+    document = alices.get("/tools-export").json()
+    document["tools"][0]["title"] = "Tidy up"
+    body = {"document": document, "onConflict": "replace"}
+    assert "confirmLowering" in problem(alices.post("/tools-import", body), 409)["errors"]
+    assert Tool.objects.get().title == "Delete all"
+    assert alices.post("/tools-import", body | {"confirmLowering": True}).status_code == 200
+    assert last("tool.changed").data["weaker"]
+
+
+def test_the_texts_and_times_of_a_tool_that_never_asks_need_no_confirmation(
+    alices: Program, make_tool: MakeTool
+) -> None:
+    make_tool("echo", hitl_mode="DISABLED", title="Echo")
+    assert alices.patch("/tools/echo", {"title": "Say", "deadlineSeconds": 3600}).status_code == 200
+
+
+ADMIN_RULES: dict[str, dict[str, Any]] = {
+    "the requester alone": {},
+    "one of them": {"decidedBy": "approvers", "quorum": 1, "notTheRequester": True},
+    "also the requester": {"decidedBy": "approvers", "quorum": 2},
+    "another group": {"decidedBy": "group", "group": "Finance", "quorum": 2, "notTheRequester": True},
+    "others after a time": {
+        "decidedBy": "approvers",
+        "quorum": 2,
+        "notTheRequester": True,
+        "escalateTo": "Finance",
+        "escalateAfterSeconds": 60,
+    },
+}
+
+
+@pytest.mark.parametrize("rules", ADMIN_RULES.values(), ids=ADMIN_RULES)
+def test_rules_by_which_fewer_or_others_decide_are_set_only_when_a_person_confirms_it(
+    alices: Program, alice: User, make_tool: MakeTool, rules: dict[str, Any]
+) -> None:
+    group = Group.objects.create(name="Finance")
+    group.user_set.add(approver("dora"), approver("emil"))
+    before = oversight.Rules(decided_by=DecidedBy.APPROVERS, quorum=2, not_the_requester=True)
+    tool = make_tool("echo")
+    ruling.change(tool, before, signed_in(alice))
+    assert "weaker" not in last("tool.rules_changed").data
+    assert "confirmLowering" in problem(alices.put("/tools/echo/rules", rules), 409)["errors"]
+    assert oversight.of(tool) == before
+    assert alices.put("/tools/echo/rules", rules | {"confirmLowering": True}).status_code == 200
+    assert last("tool.rules_changed").data["weaker"]
 
 
 def test_confirming_what_asks_more_is_not_needed(alices: Program, make_tool: MakeTool) -> None:
@@ -86,7 +167,7 @@ def test_a_name_keeps_the_people_who_decide(alices: Program, alice: User, bob: U
     group = Group.objects.create(name="Finance")
     group.user_set.add(bob)
     rules = oversight.Rules(decided_by=DecidedBy.GROUP, group=group, not_the_requester=True)
-    ruling.change(make_tool("echo"), rules, signed_in(alice))
+    ruling.change(make_tool("echo"), rules, signed_in(alice), confirmed=True)
     alices.delete("/tools/echo")
     alices.post("/tools", {"name": "echo", "code": ECHO})
     assert oversight.of(Tool.objects.get()) == rules

@@ -19,7 +19,7 @@ def alices(alice: User, program_of: ProgramOf) -> Program:
 
 def test_every_save_is_listed_and_can_be_read(alices: Program, make_tool: MakeTool) -> None:
     make_tool("echo")
-    alices.patch("/tools/echo", {"title": "Echo", "tags": ["a"]})
+    alices.patch("/tools/echo", {"title": "Echo", "tags": ["a"], "confirmLowering": True})
     listed = alices.get("/tools/echo/versions").json()
     assert [(each["number"], each["author"], each["changed"]) for each in listed] == [
         (2, "alice", ["title", "tags"]), (1, "alice", None),
@@ -33,8 +33,8 @@ def test_every_save_is_listed_and_can_be_read(alices: Program, make_tool: MakeTo
 
 def test_a_version_is_restored(alices: Program, make_tool: MakeTool) -> None:
     make_tool("echo", title="First")
-    alices.patch("/tools/echo", {"title": "Second"})
-    restored = alices.post("/tools/echo/versions/1/restore")
+    alices.patch("/tools/echo", {"title": "Second", "confirmLowering": True})
+    restored = alices.post("/tools/echo/versions/1/restore", {"confirmLowering": True})
     assert restored.status_code == 200
     assert (restored.json()["title"], restored.json()["version"]) == ("First", 3)
 
@@ -46,7 +46,7 @@ def test_a_version_that_asked_less_often_is_restored_only_when_that_is_said(
     alices.patch("/tools/echo", {"hitlMode": "REQUIRED"})
     assert "confirmLowering" in problem(alices.post("/tools/echo/versions/1/restore"), 409)["detail"]
     assert Tool.objects.get().hitl_mode == "REQUIRED"
-    assert alices.post("/tools/echo/versions/1/restore", {"lowerAnyway": True}).json()["hitlMode"] == "DISABLED"
+    assert alices.post("/tools/echo/versions/1/restore", {"confirmLowering": True}).json()["hitlMode"] == "DISABLED"
 
 
 @pytest.mark.guarantee("gate:only-people")
@@ -55,7 +55,7 @@ def test_no_api_token_restores_a_version_that_asked_less_often(
 ) -> None:
     make_tool("echo", hitl_mode="DISABLED")
     alices.patch("/tools/echo", {"hitlMode": "REQUIRED"})
-    problem(program_of(alice, TokenKind.API).post("/tools/echo/versions/1/restore", {"lowerAnyway": True}), 403)
+    problem(program_of(alice, TokenKind.API).post("/tools/echo/versions/1/restore", {"confirmLowering": True}), 403)
     assert Tool.objects.get().hitl_mode == "REQUIRED"
 
 

@@ -84,7 +84,7 @@ def test_what_is_derived_cannot_be_written(field: str, alices: Program, make_too
 def test_a_change_leaves_alone_what_it_does_not_name(alices: Program, make_tool: MakeTool) -> None:
     make_tool("echo", title="Echo", group="basics", example={"text": "hi"}, deadline_seconds=60)
     before = alices.get("/tools/echo").json()
-    changed = alices.patch("/tools/echo", {"title": "Louder"})
+    changed = alices.patch("/tools/echo", {"title": "Louder", "confirmLowering": True})
     assert changed.status_code == 200
     assert changed.json() == {**before, "title": "Louder", "version": 2}
     assert alices.patch("/tools/echo", {}).json() == changed.json()
@@ -92,7 +92,7 @@ def test_a_change_leaves_alone_what_it_does_not_name(alices: Program, make_tool:
 
 def test_null_takes_away_what_may_be_missing(alices: Program, make_tool: MakeTool) -> None:
     make_tool("echo", example={"text": "hi"}, deadline_seconds=60)
-    changed = alices.patch("/tools/echo", {"example": None, "deadlineSeconds": None}).json()
+    changed = alices.patch("/tools/echo", {"example": None, "deadlineSeconds": None, "confirmLowering": True}).json()
     assert (changed["example"], changed["deadlineSeconds"]) == (None, None)
     assert problem(alices.patch("/tools/echo", {"title": None}), 422)["errors"].keys() == {"title"}
 
@@ -119,7 +119,7 @@ def test_a_tool_is_deleted_and_its_calls_stay(alices: Program, bob: User, ask: A
 def test_no_program_sheds_what_people_put_over_a_tool_by_deleting_it(
     alice: User, alices: Program, program_of: ProgramOf, make_tool: MakeTool
 ) -> None:
-    ruling.change(make_tool("echo"), Rules(decided_by=DecidedBy.APPROVERS), signed_in(alice))
+    ruling.change(make_tool("echo"), Rules(decided_by=DecidedBy.APPROVERS), signed_in(alice), confirmed=True)
     make_tool("close", signed_in_only=True)
     make_tool("plain")
     program = program_of(alice, TokenKind.API)

@@ -7,7 +7,7 @@ from django.contrib.auth.models import Group, User
 
 from hitlchat.accounts.models import TokenKind
 from hitlchat.gate.models import AuditEvent, Decision, Oversight, Tool, new_id
-from tests.api.conftest import Ask, ProgramOf, called
+from tests.api.conftest import Ask, ProgramOf, called, problem
 from tests.conftest import MakeTool
 from tests.gate.deciding_people import approver, members, rule
 
@@ -107,8 +107,11 @@ def test_an_administrator_reads_and_sets_the_rules(
         "escalateAfterSeconds": None,
         "whoDecides": "2 different people of the group “finance” have to approve. Never the person it is called for.",
     }
-    assert alices.put("/tools/echo/rules", {}).json()["decidedBy"] == "requester"
-    assert AuditEvent.objects.filter(name="tool.rules_changed").count() == 2
+    assert "confirmLowering" in problem(alices.put("/tools/echo/rules", {}), 409)["errors"]
+    assert alices.get("/tools/echo/rules").json() == told
+    assert alices.put("/tools/echo/rules", {"confirmLowering": True}).json()["decidedBy"] == "requester"
+    first, second = AuditEvent.objects.filter(name="tool.rules_changed").order_by("pk")
+    assert ("weaker" in first.data, len(second.data["weaker"])) == (False, 3)
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,9 @@ def page(alice: User, client: Client) -> Client:
 
 @pytest.mark.parametrize("path", ["/texts", "/tools/echo/texts"])
 def test_an_administrator_saves_words_and_sees_what_a_model_reads(page: Client, tool: Tool, path: str) -> None:
-    shown = page.post(path, {"declined": "No {toolName}.", "expired": ""}, follow=True).content.decode()
+    shown = page.post(
+        path, {"declined": "No {toolName}.", "expired": "", "confirm_lowering": "on"}, follow=True
+    ).content.decode()
     assert "Models read these words from now on." in shown
     assert "No {toolName}." in shown
     assert "message&quot;: &quot;No " in shown
@@ -79,10 +81,16 @@ def test_over_rest_they_are_read_and_changed(alice: User, tool: Tool, program_of
     assert found.keys() == {"declined", "feedback", "edited", "expired", "refused"}
     assert found["refused"]["placeholders"] == ["{toolName}", "{args}", "{reason}"]
     assert json.loads(found["declined"]["example"])["executed"] is False
-    alices.put("/texts", {"declined": "No.", "expired": "Late."})
-    own = {each["outcome"]: each for each in alices.put("/tools/echo/texts", {"declined": "No echo."}).json()}
+    words = {"declined": "No.", "expired": "Late."}
+    assert "confirmLowering" in problem(alices.put("/texts", words), 409)["errors"]
+    assert results.own_words(None) == {}
+    alices.put("/texts", words | {"confirmLowering": True})
+    own = {
+        each["outcome"]: each
+        for each in alices.put("/tools/echo/texts", {"declined": "No echo.", "confirmLowering": True}).json()
+    }
     assert (own["declined"]["text"], own["expired"]["text"], own["expired"]["instead"]) == ("No echo.", "", "Late.")
-    alices.put("/texts", {"declined": None})
+    alices.put("/texts", {"declined": None, "confirmLowering": True})
     assert results.own_words(None) == {"expired": "Late."}
     assert AuditEvent.objects.filter(name="texts.changed", means="token").count() == 3
     refused = problem(alices.put("/texts", {"declined": "{x}", "expired": "y"}), 422)
@@ -103,7 +111,7 @@ def test_over_rest_no_program_and_nobody_else_changes_them(
 
 @pytest.mark.guarantee("gate:truth")
 def test_over_mcp_the_words_are_read_with_the_facts(alice: User, bob: User, tool: Tool) -> None:
-    results.save(tool, {"declined": "All went well with {toolName}!"}, signed_in(alice))
+    results.save(tool, {"declined": "All went well with {toolName}!"}, signed_in(alice), confirmed=True)
     call = ask(bob, tool, kind="mcp", conversation_id=None)
     decide.decline(approval_of(call).pk, signed_in(bob))
     result: Any = async_to_sync(outcomes.outcome_of)(fresh(call))

@@ -218,7 +218,10 @@ def test_a_group_that_decides_is_deleted_with_a_warning_and_what_waits_is_withdr
     client, address = of(alice), f"/people/groups/{finance.pk}"
     assert "decide about <code>echo</code>" in client.get(address).content.decode()
     assert "decide about <code>echo</code>" in client.get(f"{address}/delete").content.decode()
-    assert client.post(f"{address}/delete", {"seen": "finance"}).status_code == 302
+    client.post(f"{address}/delete", {"seen": "finance"})
+    assert Group.objects.filter(pk=finance.pk).exists()
+    assert client.post(f"{address}/delete", {"seen": "finance", "confirm_lowering": "on"}).status_code == 302
+    assert AuditEvent.objects.get(name="tool.rules_changed", data__contains="deleted").data["weaker"]
     assert status(call) == Status.WITHDRAWN
     later = ask(bob, tool)
     assert "Nobody may decide it as things are" in page(bob, later)

@@ -31,7 +31,7 @@ def rule(tool: Tool, alice: User, **rules: Any) -> None:
     if "group" in rules:
         rules.setdefault("decided_by", DecidedBy.GROUP)
     rules.setdefault("decided_by", DecidedBy.APPROVERS)
-    ruling.change(tool, Rules(**rules), signed_in(alice))
+    ruling.change(tool, Rules(**rules), signed_in(alice), confirmed=True)
 
 
 def escalated(call: ToolCall) -> None:

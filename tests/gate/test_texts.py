@@ -34,7 +34,7 @@ def read(status: Status, templates: dict[str, str], **more: Any) -> dict[str, An
 
 def refusal(wanted: dict[str, str | None], user: User) -> dict[str, str]:
     with pytest.raises(results.BadTexts) as caught:
-        results.save(None, wanted, signed_in(user))
+        results.save(None, wanted, signed_in(user), confirmed=True)
     return caught.value.errors
 
 
@@ -122,21 +122,27 @@ def test_changed_arguments_are_told_with_the_template_and_the_fact() -> None:
 
 def test_a_tools_own_text_counts_before_the_one_for_all(alice: User, tool: Tool) -> None:
     other = recording("other")
-    results.save(None, {"declined": "Of all.", "expired": "Late."}, signed_in(alice))
-    results.save(tool, {"declined": "Of this one."}, signed_in(alice))
+    results.save(None, {"declined": "Of all.", "expired": "Late."}, signed_in(alice), confirmed=True)
+    results.save(tool, {"declined": "Of this one."}, signed_in(alice), confirmed=True)
     assert results.in_force(tool.pk) == {"declined": "Of this one.", "expired": "Late."}
     assert results.in_force(other.pk) == {"declined": "Of all.", "expired": "Late."}
-    assert results.save(tool, {"declined": None}, signed_in(alice)) == {}
+    assert results.save(tool, {"declined": None}, signed_in(alice), confirmed=True) == {}
     assert results.in_force(tool.pk)["declined"] == "Of all."
 
 
 def test_every_change_is_on_record_and_saving_the_same_is_none(alice: User, tool: Tool) -> None:
     for _ in range(2):
-        results.save(tool, {"expired": " Late. "}, signed_in(alice))
+        results.save(tool, {"expired": " Late. "}, signed_in(alice), confirmed=True)
     event = AuditEvent.objects.get(name="texts.changed")
     assert (event.actor, event.data) == (
         alice,
-        {"tool": "refund", "before": {}, "after": {"expired": "Late."}, "by": {"id": alice.pk, "name": "alice"}},
+        {
+            "tool": "refund",
+            "before": {},
+            "after": {"expired": "Late."},
+            "weaker": [results.OTHER_WORDS],
+            "by": {"id": alice.pk, "name": "alice"},
+        },
     )
 
 

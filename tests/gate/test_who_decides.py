@@ -306,11 +306,11 @@ def test_other_rules_void_what_waits_and_what_was_approved_before(
     waits, yes = ask(bob, tool), ask(bob, tool)
     say_yes(bob if change == "set" else dora, yes)
     if change == "group deleted":
-        named = ruling.naming(finance.pk)
-        finance.delete()
-        ruling.group_is_gone(named, signed_in(alice))
+        ruling.delete_group(finance, signed_in(alice), confirmed=True)
     else:
-        ruling.change(tool, Rules() if change == "dropped" else Rules(DecidedBy.APPROVERS), signed_in(alice))
+        ruling.change(
+            tool, Rules() if change == "dropped" else Rules(DecidedBy.APPROVERS), signed_in(alice), confirmed=True
+        )
     for call in (waits, yes):
         assert not run(call)
         assert (status(call), "who decides about this tool was changed" in fresh(call).reason) == (
@@ -357,7 +357,7 @@ def test_people_who_come_and_go_change_no_rule(alice: User, bob: User, finance: 
 
 
 def test_rules_of_no_effect_are_no_rules(alice: User, tool: Tool) -> None:
-    ruling.change(tool, Rules(), signed_in(alice))
+    ruling.change(tool, Rules(), signed_in(alice), confirmed=True)
     assert (Oversight.objects.count(), AuditEvent.objects.filter(name=ruling.CHANGED).count()) == (0, 0)
 
 
@@ -390,7 +390,7 @@ def test_rules_that_cannot_hold_are_refused_with_the_field_named(
 ) -> None:
     given: dict[str, Any] = {name: finance if value == "finance" else value for name, value in rules.items()}
     with pytest.raises(ruling.BadRules) as refused:
-        ruling.change(tool, Rules(**given), signed_in(alice))
+        ruling.change(tool, Rules(**given), signed_in(alice), confirmed=True)
     assert list(refused.value.errors) == [field]
     assert not Oversight.objects.exists()
 
@@ -399,7 +399,7 @@ def test_rules_that_cannot_hold_are_refused_with_the_field_named(
 def test_only_administrators_set_rules_and_only_as_people(alice: User, bob: User, dora: User, tool: Tool) -> None:
     for actor in (signed_in(bob), signed_in(dora), Actor(alice.pk, "system"), Actor(alice.pk, "elicitation")):
         with pytest.raises(ruling.OnlyAdministrators):
-            ruling.change(tool, Rules(DecidedBy.APPROVERS), actor)
+            ruling.change(tool, Rules(DecidedBy.APPROVERS), actor, confirmed=True)
 
 
 def test_a_group_that_shrank_below_the_quorum_is_said_on_the_card(

@@ -89,8 +89,8 @@ def test_saving_other_code_is_a_new_version_with_another_definition(make_tool: M
 
 def test_every_save_that_changes_something_is_a_version_with_its_author(make_tool: MakeTool, alice: User) -> None:
     tool = make_tool("echo")
-    authoring.amend(tool, {"title": "Echo"}, signed_in(alice))
-    authoring.amend(tool, {"title": "Echo"}, signed_in(alice))
+    authoring.amend(tool, {"title": "Echo"}, signed_in(alice), confirmed=True)
+    authoring.amend(tool, {"title": "Echo"}, signed_in(alice), confirmed=True)
     kept = ScriptVersion.objects.order_by("number")
     assert [(row.number, row.draft["title"], row.author) for row in kept] == [(1, "", alice), (2, "Echo", alice)]
 
@@ -98,14 +98,14 @@ def test_every_save_that_changes_something_is_a_version_with_its_author(make_too
 def test_a_tool_from_before_versions_were_kept_loses_nothing(make_tool: MakeTool, alice: User) -> None:
     tool = make_tool("echo", title="First")
     ScriptVersion.objects.all().delete()
-    authoring.amend(tool, {"title": "Second"}, signed_in(alice))
+    authoring.amend(tool, {"title": "Second"}, signed_in(alice), confirmed=True)
     assert [row.draft["title"] for row in ScriptVersion.objects.all()] == ["Second", "First"]
 
 
 def test_saving_the_same_definition_keeps_what_waits(make_tool: MakeTool, alice: User) -> None:
     tool = make_tool("echo")
     call = waiting_call(alice, tool)
-    authoring.change(tool, Draft("echo", ECHO, title="Echo", hitl_mode="REQUIRED"), signed_in(alice))
+    authoring.change(tool, Draft("echo", ECHO, title="Echo", hitl_mode="REQUIRED"), signed_in(alice), confirmed=True)
     assert ToolCall.objects.get(pk=call.pk).status == Status.WAITING
 
 
@@ -180,8 +180,8 @@ def test_only_an_administrator_lets_a_critical_tool_run_unasked(make_tool: MakeT
     with pytest.raises(AuthoringError) as caught:
         authoring.create(Draft("drop", ECHO, **DESTROYS), signed_in(bob))
     assert "administrator" in caught.value.errors["hitl_mode"]
-    tool = authoring.create(Draft("drop", ECHO, **DESTROYS), signed_in(alice))
-    assert authoring.amend(tool, {"title": "Drop"}, signed_in(bob)).title == "Drop"
+    tool = authoring.create(Draft("drop", ECHO, **DESTROYS), signed_in(alice), confirmed=True)
+    assert authoring.amend(tool, {"title": "Drop"}, signed_in(bob), confirmed=True).title == "Drop"
     with pytest.raises(AuthoringError, match="administrator"):
         authoring.amend(tool, {"code": ECHO + "# other\n"}, signed_in(bob))
     asks_never = DESTROYS | {"hitl_mode": "CONDITIONAL", "condition": "False"}
@@ -193,7 +193,7 @@ def test_whoever_edits_a_tool_that_shipped_makes_it_their_own(make_tool: MakeToo
     tool = make_tool("echo")
     Script.objects.update(shipped="0" * 64)
     given = {"title": "Echo", "variables": (Variable("NOTE", value="theirs"),)}
-    authoring.amend(tool, given, signed_in(alice))
+    authoring.amend(tool, given, signed_in(alice), confirmed=True)
     assert Script.objects.get().shipped == "0" * 64
     authoring.amend(tool, {"code": ECHO + "# mine\n"}, signed_in(alice))
     assert Script.objects.get().shipped == ""
@@ -307,7 +307,7 @@ def test_a_value_that_becomes_secret_is_blanked_in_earlier_versions(make_tool: M
 def test_the_oldest_versions_go_when_there_are_very_many(make_tool: MakeTool, alice: User) -> None:
     tool = make_tool("echo")
     Script.objects.update(version=versions.MOST)
-    authoring.amend(tool, {"title": "Newest"}, signed_in(alice))
+    authoring.amend(tool, {"title": "Newest"}, signed_in(alice), confirmed=True)
     assert list(ScriptVersion.objects.values_list("number", flat=True)) == [versions.MOST + 1]
 
 

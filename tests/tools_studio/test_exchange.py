@@ -35,7 +35,7 @@ def file(*tools: dict[str, Any], **frame: Any) -> str:
 
 
 def imported(content: str | bytes, alice: User, on_conflict: Conflict = "leave") -> importing.Plan:
-    return importing.carry_out(exchange.read(content), on_conflict, signed_in(alice))
+    return importing.carry_out(exchange.read(content), on_conflict, signed_in(alice), confirmed=True)
 
 
 def refusal(content: str | bytes) -> list[str]:

@@ -115,7 +115,7 @@ def test_only_an_administrator_lets_a_critical_tool_run_unasked_and_the_field_sa
     page = writer.post("/studio/new", critical)
     assert page.status_code == 422
     assert "administrator" in page.context["form"].errors["hitl_mode"][0]
-    assert author.post("/studio/new", critical).status_code == 302
+    assert author.post("/studio/new", critical | {"lower_anyway": "on"}).status_code == 302
 
 
 def test_publishing_takes_a_test_that_passed(author: Client, make_tool: MakeTool, alice: User) -> None:
@@ -228,8 +228,8 @@ def test_the_answer_of_fetch_taken_for_an_object_is_explained(author: Client) ->
 
 def test_a_newer_version_is_not_overwritten_unseen(author: Client, make_tool: MakeTool, bob: User) -> None:
     tool = make_tool("echo")
-    authoring.amend(tool, {"title": "Theirs"}, signed_in(bob))
-    page = save(author, title="Mine", made_from="1")
+    authoring.amend(tool, {"title": "Theirs"}, signed_in(bob), confirmed=True)
+    page = save(author, title="Mine", made_from="1", lower_anyway="on")
     assert page.status_code == 409
     shown = page.content.decode()
     assert "bob saved version 2" in shown
@@ -237,14 +237,14 @@ def test_a_newer_version_is_not_overwritten_unseen(author: Client, make_tool: Ma
     assert 'value="Mine"' in shown
     assert Tool.objects.get().title == "Theirs"
     assert page.context["form"]["made_from"].value() == "2"
-    assert save(author, title="Mine", made_from="2").status_code == 302
+    assert save(author, title="Mine", made_from="2", lower_anyway="on").status_code == 302
     assert Tool.objects.get().title == "Mine"
 
 
 def test_a_page_that_is_up_to_date_saves(author: Client, make_tool: MakeTool) -> None:
     make_tool("echo")
     assert author.get("/studio/tools/echo").context["form"]["made_from"].value() == 1
-    assert save(author, title="Mine", made_from="1").status_code == 302
+    assert save(author, title="Mine", made_from="1", lower_anyway="on").status_code == 302
     assert ScriptVersion.objects.count() == 2
 
 

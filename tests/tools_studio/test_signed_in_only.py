@@ -83,23 +83,23 @@ def test_an_import_never_turns_it_off(here: bool, wanted: bool | None, alice: Us
     if wanted is None:
         # An export from before there was the setting.
         del document["tools"][0]["signedInOnly"]
-    importing.carry_out(exchange.read_document(document), "replace", signed_in(alice))
+    importing.carry_out(exchange.read_document(document), "replace", signed_in(alice), confirmed=True)
     assert (Tool.objects.get().title, stands()) == ("Another", here or bool(wanted))
 
 
 def test_what_differs_from_a_file_in_nothing_but_being_stricter_is_the_same(alice: User, strict: Tool) -> None:
     document = exchange.document(Tool.objects.all())
     document["tools"][0]["signedInOnly"] = False
-    made = importing.carry_out(exchange.read_document(document), "replace", signed_in(alice))
+    made = importing.carry_out(exchange.read_document(document), "replace", signed_in(alice), confirmed=True)
     assert [step.action for step in made.steps] == ["same"]
 
 
 def test_an_earlier_version_does_not_turn_it_off(alice: User, make_tool: MakeTool) -> None:
     tool = make_tool("echo", hitl_mode="REQUIRED")
-    authoring.amend(tool, {"signed_in_only": True, "title": "Another"}, signed_in(alice))
+    authoring.amend(tool, {"signed_in_only": True, "title": "Another"}, signed_in(alice), confirmed=True)
     (save_of_it, _) = versions.saves(ScriptVersion.objects.all())
     assert save_of_it.words == "title, signed-in person decides"
-    restored = authoring.restore(ScriptVersion.objects.get(number=1), signed_in(alice))
+    restored = authoring.restore(ScriptVersion.objects.get(number=1), signed_in(alice), confirmed=True)
     assert (restored.title, restored.signed_in_only) == ("", True)
 
 
@@ -110,10 +110,10 @@ def test_a_version_from_before_there_was_the_setting_can_be_read_compared_and_re
     old = ScriptVersion.objects.get()
     del old.draft["signedInOnly"]
     old.save(update_fields=["draft"])
-    authoring.change(tool, replace(spec.draft_of(tool), title="Another"), signed_in(alice))
+    authoring.change(tool, replace(spec.draft_of(tool), title="Another"), signed_in(alice), confirmed=True)
     old, new = ScriptVersion.objects.order_by("number")
     assert [change.field for change in versions.difference(old, new).changes] == ["title"]
-    assert authoring.restore(old, signed_in(alice)).title == ""
+    assert authoring.restore(old, signed_in(alice), confirmed=True).title == ""
 
 
 def test_a_shipped_tool_that_is_brought_up_to_date_keeps_it(db: None) -> None:

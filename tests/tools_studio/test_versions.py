@@ -34,7 +34,7 @@ def saved(make_tool: MakeTool, alice: User) -> Tool:
     """Three versions: as it was made, with other code, with a title and a tag."""
     tool = make_tool("echo", hitl_mode="REQUIRED")
     authoring.amend(tool, {"code": ECHO.replace("return text", "return text * 2")}, signed_in(alice))
-    authoring.amend(tool, {"title": "Echo", "tags": ("loud",)}, signed_in(alice))
+    authoring.amend(tool, {"title": "Echo", "tags": ("loud",)}, signed_in(alice), confirmed=True)
     Tool.objects.update(published=True)
     return Tool.objects.get()
 
@@ -89,7 +89,7 @@ def test_a_hidden_character_in_a_difference_is_seen(make_tool: MakeTool, alice: 
 
 
 def test_a_restored_version_is_a_new_one_with_the_old_content(saved: Tool, alice: User, author: Client) -> None:
-    response = author.post(f"{PAGE}/1/restore")
+    response = author.post(f"{PAGE}/1/restore", {"confirm_lowering": "on"})
     assert response["Location"] == f"{PAGE}?restored=1&anew=1"
     tool = Tool.objects.select_related("script").get()
     assert (tool.script.code, tool.title, tool.script.version) == (ECHO, "", 4)
@@ -107,7 +107,7 @@ def test_restoring_what_stands_makes_no_new_version(saved: Tool, alice: User, au
 def test_restoring_another_definition_withdraws_what_waits(saved: Tool, alice: User, author: Client) -> None:
     call = async_to_sync(submit)(CallRequest("echo", {}, caller(alice)))
     assert "1 call of this tool waits for an answer" in text(author.get(PAGE))
-    author.post(f"{PAGE}/1/restore")
+    author.post(f"{PAGE}/1/restore", {"confirm_lowering": "on"})
     assert ToolCall.objects.get(pk=call.pk).status == Status.WITHDRAWN
 
 
@@ -121,16 +121,16 @@ def test_restoring_a_version_that_asked_less_often_asks_first(make_tool: MakeToo
     assert "Reduce human oversight?" in text(page)
     assert "asks less than the tool does now" in text(author.get(f"{PAGE}/1..2"))
     assert Tool.objects.get().hitl_mode == "REQUIRED"
-    assert author.post(f"{PAGE}/1/restore", {"lower_anyway": "on"}).status_code == 302
+    assert author.post(f"{PAGE}/1/restore", {"confirm_lowering": "on"}).status_code == 302
     assert Tool.objects.get().hitl_mode == "DISABLED"
 
 
 def test_restoring_keeps_the_secrets_and_the_name_that_it_has_now(make_tool: MakeTool, alice: User) -> None:
     tool = make_tool("echo", variables=(Variable("KEY", True, "sk-live-1234567"),))
     draft = spec.draft_of(tool)
-    authoring.change(tool, replace(draft, name="louder", title="Louder"), signed_in(alice))
+    authoring.change(tool, replace(draft, name="louder", title="Louder"), signed_in(alice), confirmed=True)
     before = spec.stored_variables(Tool.objects.select_related("script").get().script)
-    restored = authoring.restore(version(1), signed_in(alice))
+    restored = authoring.restore(version(1), signed_in(alice), confirmed=True)
     assert (restored.name, restored.title) == ("louder", "")
     assert spec.stored_variables(restored.script) == before
 
@@ -158,7 +158,7 @@ def test_a_version_that_is_no_longer_sound_is_not_restored_and_the_reason_is_tol
 def test_long_lists_come_in_pages(make_tool: MakeTool, alice: User, author: Client) -> None:
     tool = make_tool("echo")
     for n in range(52):
-        authoring.amend(tool, {"title": f"Echo {n}"}, signed_in(alice))
+        authoring.amend(tool, {"title": f"Echo {n}"}, signed_in(alice), confirmed=True)
     page = text(author.get(PAGE))
     assert "?before=4" in page
     older = text(author.get(f"{PAGE}?before=4"))

@@ -61,7 +61,7 @@ def test_rest_reads_sets_and_clears_it(alices: Program) -> None:
     assert alices.put(ECHO, {"hitlMode": "REQUIRED"}).json()["deadlineSeconds"] == 60
     for wrong in (0, 30 * 86_400 + 1, "60", True):
         assert problem(alices.put(ECHO, {"deadlineSeconds": wrong}), 422)["errors"].keys() == {"deadlineSeconds"}
-    assert alices.put(ECHO, {"deadlineSeconds": None}).json()["deadlineSeconds"] is None
+    assert alices.put(ECHO, {"deadlineSeconds": None, "confirmLowering": True}).json()["deadlineSeconds"] is None
 
 
 def test_another_time_holds_for_the_next_question_and_not_for_those_that_wait(alices: Program, alice: User) -> None:

@@ -64,7 +64,8 @@ def test_all_changes_are_applied_at_once_and_the_totals_follow(alice: User, shop
 
 def test_what_is_not_sent_stays_as_it_is(alice: User, shop: UpstreamServer) -> None:
     expose(alice, shop, alias="say", description="Says it.")
-    send(alice, wish(row(shop), prompt_template="Really?"))
+    line = wish(row(shop), prompt_template="Really?")
+    send(alice, line, confirmed=confirms(asked(alice, line)))
     tool = Tool.objects.get(composed__name="echo")
     assert (tool.name, tool.description, tool.prompt_template, tool.published) == ("say", "Says it.", "Really?", True)
     send(alice, wish(row(shop), alias="", description=""))

@@ -106,7 +106,7 @@ def _add(shipped: ShippedTool, fingerprint: str) -> bool:
         if Tool.objects.filter(name=shipped.name).exists():
             logger.warning("The shipped tool %s was not installed: its name is taken", shipped.name)
             return False
-        tool = authoring.create(_draft(shipped), SYSTEM)
+        tool = authoring.create(_draft(shipped), SYSTEM, confirmed=True)
         Script.objects.filter(tool=tool).update(shipped=fingerprint)
         if shipped.set_up:
             logger.info("The shipped tool %s is a draft: %s", shipped.name, shipped.set_up)
@@ -124,7 +124,7 @@ def _renew(shipped: ShippedTool, script: Script, fingerprint: str) -> None:
         Script.objects.filter(pk=script.pk).update(revoked="")
     if not _is_current(shipped, script, fingerprint):
         try:
-            authoring.change(script.tool, _update(shipped, script), SYSTEM)
+            authoring.change(script.tool, _update(shipped, script), SYSTEM, confirmed=True)
         except AuthoringError:
             logger.exception("The shipped tool %s could not be updated and stays as it was", shipped.name)
             return

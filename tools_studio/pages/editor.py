@@ -59,7 +59,10 @@ def new(request: HttpRequest) -> HttpResponse:
     form = ToolForm(request.POST if request.method == "POST" else None, draft=draft)
     if request.method == "POST" and form.is_valid():
         try:
-            tool = authoring.create(form.draft(), actor_of(request))
+            confirmed = bool(form.cleaned_data["lower_anyway"])
+            tool = authoring.create(form.draft(), actor_of(request), confirmed=confirmed)
+        except NotConfirmed as error:
+            form.weaker = error.weaker
         except AuthoringError as error:
             form.show(error.errors)
         else:
@@ -68,7 +71,7 @@ def new(request: HttpRequest) -> HttpResponse:
         "starters": STARTERS, "starter": starter, "can_mail": bool(settings.EMAIL_HOST),
         "copied": request.GET.get("from", ""),
     }  # fmt: skip
-    return render(request, "studio/tool.html", context, status=422 if form.errors else 200)
+    return render(request, "studio/tool.html", context, status=422 if form.errors or form.weaker else 200)
 
 
 def _beginning(request: HttpRequest) -> tuple[Starter | None, Draft]:
@@ -94,15 +97,14 @@ def tool(request: HttpRequest, name: str) -> HttpResponse:
             changed, withdrawn = _save(request, found, form)
         except Stale as stale:
             return _refused(request, found, form, stale.version)
-        except NotConfirmed as error:  # a person raised it just now
-            form.asks_to_lower = True
-            form.add_error("hitl_mode", f"{error} Confirm it below, then save.")
+        except NotConfirmed as error:
+            form.weaker = error.weaker
         except AuthoringError as error:
             form.show(error.errors)
         else:
             return _saved(changed, was_published=found.published, withdrawn=withdrawn)
     context = page.of(request, form) | _told(request)
-    return render(request, "studio/tool.html", context, status=422 if form.errors else 200)
+    return render(request, "studio/tool.html", context, status=422 if form.errors or form.weaker else 200)
 
 
 def _told(request: HttpRequest) -> dict[str, Any]:

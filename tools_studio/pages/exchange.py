@@ -11,6 +11,7 @@ from django.views.decorators.http import require_GET, require_http_methods
 
 from hitlchat.base import canonical
 from hitlchat.gate.actor import actor_of
+from hitlchat.gate.loosening import NotConfirmed
 from hitlchat.gate.models import Tool
 from tools_studio import exchange, importing
 from tools_studio.exchange import BadFile, TooMuch
@@ -73,16 +74,25 @@ def import_page(request: HttpRequest) -> HttpResponse:
     content = _content(request)
     if not content:
         return _form(request, 422, problem=gettext_noop("Choose a file, or paste the content of one."))
+    entries: list[exchange.Entry] = []
     try:
         entries = exchange.read(content)
         if shown := request.POST.get("plan", ""):
-            done = importing.carry_out(entries, on_conflict, actor_of(request), shown)
+            done = importing.carry_out(
+                entries,
+                on_conflict,
+                actor_of(request),
+                shown=shown,
+                confirmed=request.POST.get("confirm_lowering") == "on",
+            )
             return render(request, "studio/imported.html", {"plan": done, **side(request)})
         made = importing.plan(entries, on_conflict)
     except BadFile as error:
         return _form(request, 422, bad=error, on_conflict=on_conflict)
     except Outdated as error:
         return _plan(request, error.plan, content, note=str(error))
+    except NotConfirmed as error:
+        return _plan(request, importing.plan(entries, on_conflict), content, weaker=error)
     return _plan(request, made, content)
 
 
@@ -99,12 +109,15 @@ def _content(request: HttpRequest) -> bytes | str:
     return request.POST.get("text", "").strip()
 
 
-def _plan(request: HttpRequest, plan: Plan, content: bytes | str, note: str = "") -> HttpResponse:
+def _plan(
+    request: HttpRequest, plan: Plan, content: bytes | str, *, note: str = "", weaker: NotConfirmed | None = None
+) -> HttpResponse:
     context = {
+        "weaker": weaker,
         "plan": plan, "note": note, "text": _compact(content), "on_conflict": _conflict(request),
         "conflicts": CONFLICTS, **side(request),
     }  # fmt: skip
-    return render(request, "studio/import_plan.html", context, status=409 if note else 200)
+    return render(request, "studio/import_plan.html", context, status=409 if note or weaker else 200)
 
 
 def _compact(content: bytes | str) -> str:

@@ -311,6 +311,8 @@ class ToolForm(PowersForm):
         self.tool = tool
         self.example = draft.example
         self.asks_to_lower = False
+        # What a person has not confirmed yet, in words.
+        self.weaker: tuple[str, ...] = ()
         standing: Mapping[str, Stored] = spec.stored_variables(tool.script) if tool else {}
         shown = of(draft.variables, standing) if data is None else typed(data, standing)
         self.rows: list[Row] = shown

@@ -62,11 +62,11 @@ def compared(request: HttpRequest, name: str, before: int, after: int) -> HttpRe
 @author_only
 @require_POST
 def restore(request: HttpRequest, name: str, number: int) -> HttpResponse:
-    """A new version with the content of this one; confirmed with `lower_anyway` where it asks less than now."""
+    """A new version with the content of this one; confirmed with `confirm_lowering` where it asks less than now."""
     tool = authored(name)
     version = get_object_or_404(_of(tool), number=number)
     try:
-        confirmed = request.POST.get("lower_anyway") == "on"
+        confirmed = request.POST.get("confirm_lowering") == "on"
         saved: Script = authoring.restore(version, actor_of(request), confirmed=confirmed).script
     except NotConfirmed as error:
         return _list(request, tool, status=422, confirm=version, weaker=error.weaker)

@@ -8,6 +8,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from hitlchat.accounts.roles import may_author
 from hitlchat.base.visible import see
 from hitlchat.gate.actor import Actor
+from hitlchat.gate.loosening import NotConfirmed
 from tools_studio import exchange, importing
 from tools_studio.exchange import BadFile
 from tools_studio.importing import Conflict, Plan, Step
@@ -30,6 +31,11 @@ class Command(BaseCommand):
             help="What happens to a tool of the same name: leave it alone (default), replace it as a new version, "
             "or add the new one beside it under another name.",
         )  # fmt: skip
+        parser.add_argument(
+            "--confirm-lowering",
+            action="store_true",
+            help="Also where a tool would run with less oversight, or approvers would read other texts of it.",
+        )
         parser.add_argument("--dry-run", action="store_true", help="Only say what would happen.")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -39,9 +45,14 @@ class Command(BaseCommand):
             if options["dry_run"]:
                 plan = importing.plan(entries, options["on_conflict"])
             else:
-                plan = importing.carry_out(entries, options["on_conflict"], actor)
+                plan = importing.carry_out(
+                    entries, options["on_conflict"], actor, confirmed=options["confirm_lowering"]
+                )
         except BadFile as error:
             raise CommandError(f"Nothing was imported.\n{see(str(error)).plain}") from error
+        except NotConfirmed as error:
+            said = f"Nothing was imported. {see(str(error)).plain}\nIf it is meant so, say --confirm-lowering."
+            raise CommandError(said) from error
         self._tell(plan, is_only_shown=options["dry_run"])
 
     def _tell(self, plan: Plan, *, is_only_shown: bool) -> None:

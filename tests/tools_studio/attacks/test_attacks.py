@@ -51,7 +51,7 @@ def function(body: str) -> str:
 
 def planted(code: str, **fields: Any) -> Tool:
     """A published tool with this code, whatever the Studio would say of it."""
-    tool = authoring.create(Draft("attack", ECHO, hitl_mode="DISABLED", **fields), SYSTEM)
+    tool = authoring.create(Draft("attack", ECHO, hitl_mode="DISABLED", **fields), SYSTEM, confirmed=True)
     Script.objects.filter(tool=tool).update(code=code)
     Tool.objects.filter(pk=tool.pk).update(published=True, input_schema={"type": "object", "properties": {}})
     return tool

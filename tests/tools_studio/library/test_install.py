@@ -144,7 +144,9 @@ def test_an_update_that_cannot_be_is_logged_and_the_old_tool_stays(
     ship: Ship, alice: User, caplog: pytest.LogCaptureFixture
 ) -> None:
     ship(shipped())
-    authoring.amend(Tool.objects.get(name="say"), {"prompt_template": "Do {args.text}"}, signed_in(alice))
+    authoring.amend(
+        Tool.objects.get(name="say"), {"prompt_template": "Do {args.text}"}, signed_in(alice), confirmed=True
+    )
     ship(shipped(prompt_template="Say it"), code=CODE.replace("text", "words"))
     assert "could not be updated" in caplog.text
     assert (script_of().code, script_of().tool.published) == (CODE, True)
