@@ -102,6 +102,36 @@ def test_escape_closes_what_finds_at_once_whatever_stands_in_its_field(author: P
     expect(dialog).to_be_hidden()
 
 
+# Chrome and Firefox say that the key composes; Safari ends the composition first, and sends the key after it.
+COMPOSING = ({"isComposing": True, "keyCode": 229}, {"isComposing": False, "keyCode": 229}, {"isComposing": True})
+ENTER = """(field, how) => {
+  const event = new KeyboardEvent("keydown", { key: "Enter", bubbles: true, cancelable: true, ...how });
+  return field.dispatchEvent(event);
+}"""
+
+
+def test_enter_that_ends_a_composition_sends_nothing_and_opens_nothing(chat: Chat, model: SharedModel) -> None:
+    page = chat.page
+    chat.composer.fill("\u65e5\u672c")
+    expect(chat.send).to_be_enabled()
+    for how in COMPOSING:
+        chat.composer.evaluate(ENTER, how)
+    expect(chat.composer).to_have_value("\u65e5\u672c")
+    page.keyboard.press("Control+k")
+    dialog = page.get_by_role("dialog", name="Find")
+    field = dialog.get_by_role("searchbox")
+    field.fill("Inbox")
+    expect(dialog.get_by_role("link", name="Inbox")).to_be_visible()
+    for how in COMPOSING:
+        assert field.evaluate(ENTER, how) is False, "it would send the form around a field of one line"
+    expect(page).to_have_url(chat.url)
+    page.keyboard.press("Escape")
+    model.enqueue(text("Hello."))
+    chat.composer.press("Enter")
+    chat.said("Hello.")
+    expect(chat.log.locator(".said.user")).to_have_count(1)
+
+
 def test_a_question_mark_lists_the_keys_but_not_while_one_writes(chat: Chat) -> None:
     keys = chat.page.get_by_role("dialog", name="Keys")
     chat.composer.press("?")

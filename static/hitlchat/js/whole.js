@@ -1,6 +1,7 @@
 // @ts-check
 /** A text that a field would cut is not pasted at all, and the page says so; a conversation takes it as a file instead. */
 
+import "./composing.js";
 import { _ } from "./texts.js";
 
 /** @typedef {HTMLInputElement | HTMLTextAreaElement} Field */
