@@ -10,6 +10,8 @@ from tests.waiting import until
 
 # The product ignores keys and clicks on a card this young; a person is slower, a test has to wait.
 GRACE_MS: Final = 600
+# A key that comes sooner after a printable one is part of typing.
+TYPING_MS: Final = 1100
 # The way around leads past the list of conversations, as long as the tests before have made it.
 MOST_STEPS: Final = 400
 
@@ -102,12 +104,18 @@ def settle(page: Page) -> None:
 
 
 def press(button: Locator) -> None:
-    """Click a button of a card as a person does: once it is in view and has stood still for a moment."""
-    button.page.mouse.move(1, 1)
+    """Click a button of a card as a person does, with a pointer that comes once it has stood still."""
+    # Scrolls it into view, which makes it stand still anew.
     button.hover()
-    button.page.evaluate(STOOD_STILL, GRACE_MS)
+    button.page.mouse.move(1, 1)
+    settle(button.page)
     expect(button).to_be_enabled()
     button.click()
+
+
+def rest_hands(page: Page) -> None:
+    """Type nothing for so long that the next key is no part of typing."""
+    page.evaluate(STOOD_STILL, TYPING_MS)
 
 
 def look_through(card: Locator, button: Locator | None = None) -> None:

@@ -4,7 +4,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser import looking
-from tests.browser.chatting import Chat, settle
+from tests.browser.chatting import Chat, rest_hands, settle
 from tests.browser.conftest import NARROW, WIDE, House, SharedModel, Visit
 from tests.scripted_model import Gate, calls, text
 
@@ -95,46 +95,41 @@ def test_a_card_in_the_transcript_takes_neither_the_focus_nor_what_is_written(
     expect(chat.composer).to_have_value("And then area are")
 
 
-def test_the_keys_of_a_card_count_while_it_has_the_focus(chat: Chat, model: SharedModel) -> None:
+def test_the_chords_of_a_card_count_while_it_has_the_focus(chat: Chat, model: SharedModel) -> None:
     page = chat.page
     model.enqueue(calls(("echo", {"text": "one"}), ("echo", {"text": "two"}), ("echo", {"text": "three"})))
     chat.say()
     chat.asked(3)
     page.keyboard.press("Escape")
     page.evaluate("document.activeElement.blur()")
-    page.keyboard.press("a")
+    page.keyboard.press("Control+Enter")
     page.get_by_role("button", name="Answer 3 waiting calls").click()
     expect(chat.cards.first).to_be_focused()
     chat.asked(3)
-    page.keyboard.press("e")
-    expect(chat.cards.first.get_by_role("heading", name="Change the arguments")).to_be_focused()
-    settle(page)
-    chat.cards.first.locator("[data-end-edit]").first.click()
-    chat.cards.first.focus()
-    chat.asked(3)
-    page.keyboard.press("a")
+    page.keyboard.press("Control+Enter")
     expect(chat.cards).to_have_count(2)
     expect(chat.cards.first).to_be_focused()
     chat.asked(2)
+    # The next card has the focus by itself: nobody has chosen it.
+    page.keyboard.press("Control+Enter")
     choose(page)
-    page.keyboard.press("r")
     reason = chat.cards.first.get_by_label("Decline with a reason, which")
-    expect(reason).to_be_focused()
+    chat.cards.first.get_by_label("Decline with a reason", exact=True).press("Enter")
+    reason.focus()
     page.keyboard.type("are")
+    page.keyboard.press("Control+Enter")
     page.keyboard.press("Escape")
     expect(chat.cards.first).to_be_focused()
     expect(reason).to_be_hidden()
+    rest_hands(page)
     chat.asked(2)
-    page.keyboard.press("r")
-    expect(reason).to_have_value("are")
-    settle(page)
-    chat.cards.first.get_by_role("button", name="Decline with this reason").click()
+    page.keyboard.press("Control+Backspace")
     expect(chat.cards).to_have_count(1)
     expect(chat.cards.first).to_be_focused()
     chat.asked()
     choose(page)
     model.enqueue(text("Both."))
-    page.keyboard.press("a")
+    page.keyboard.press("Control+Enter")
     chat.said("Both.")
     expect(chat.composer).to_be_focused()
     expect(chat.call("succeeded")).to_have_count(2)
@@ -160,11 +155,12 @@ def test_what_is_typed_after_an_answer_answers_no_other_card(
     else:
         page.get_by_role("button", name="Answer 2 waiting calls").click()
         chat.asked(2)
-        page.keyboard.press("a")
+        page.keyboard.press("Control+Enter")
     expect(chat.cards).to_have_count(1)
     expect(chat.cards.first).to_be_focused()
     chat.asked()
     page.keyboard.type("and are there more? ea")
+    expect(chat.composer).to_have_value("and are there more? ea")
     settle(page)
     expect(chat.cards.first.get_by_role("heading", name="Change the arguments")).to_have_count(0)
     assert [call["status"] for call in house.calls(chat.conversation)] == ["succeeded", "waiting"]
@@ -180,7 +176,7 @@ def test_a_tall_card_begins_in_view_and_a_key_leads_to_what_was_not_read(chat: C
     expect(card.get_by_role("heading", level=3)).to_be_in_viewport()
     card.focus()
     chat.asked()
-    page.keyboard.press("a")
+    page.keyboard.press("Control+Enter")
     expect(chat.cards).to_have_count(1)
     expect(chat.cards.locator("dd:focus, .ask-why:focus, h3:focus")).to_have_count(1)
     model.enqueue(text("Done."))

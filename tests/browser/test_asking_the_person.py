@@ -63,7 +63,7 @@ def test_a_question_is_answered_in_the_chat_by_its_form_and_by_no_key(
     settle(page)
 
     card.focus()
-    page.keyboard.press("a")
+    page.keyboard.press("Control+Enter")
     expect(card.get_by_role("radio", name="red")).to_be_focused()
     card.get_by_label("Why").focus()
     page.keyboard.type("a aa")

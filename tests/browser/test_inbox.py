@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser import looking
-from tests.browser.chatting import approve_button, decline, press
+from tests.browser.chatting import approve_button, decline, press, rest_hands, tab_to
 from tests.browser.conftest import NARROW, House, SharedModel, Visit
 from tests.browser.inbox import Asking, Inbox
 from tests.waiting import until
@@ -90,12 +90,15 @@ def test_by_keyboard_alone_from_the_arrival_to_the_decision(inbox: Inbox, house:
     inbox.shows("Keep the note two")
     keys.press("k")
     inbox.shows("Say one")
+    rest_hands(page)
     keys.press("a")
     expect(inbox.lines).to_have_count(2)
     # Nothing is chosen after an answer: what was pressed twice answers nothing more.
     keys.press("a")
+    rest_hands(page)
     keys.press("j")
     inbox.shows("Keep the note two")
+    rest_hands(page)
     keys.press("r")
     reason = inbox.card.get_by_role("textbox")
     expect(reason).to_be_focused()
@@ -103,19 +106,26 @@ def test_by_keyboard_alone_from_the_arrival_to_the_decision(inbox: Inbox, house:
     expect(reason).to_have_value("a jar of jam, x")
     keys.press("Escape")
     expect(inbox.line("Keep the note").get_by_role("link").first).to_be_focused()
+    rest_hands(page)
     keys.press("r")
+    expect(reason).to_be_focused()
     keys.press("Tab")
     expect(inbox.card.get_by_role("button", name="Decline with this reason")).to_be_focused()
+    rest_hands(page)
     keys.press("Enter")
     expect(inbox.lines).to_have_count(1)
     keys.press("j")
     # At the highest levels a key decides nothing: it leads to what is to be confirmed, and then to the button.
     card = inbox.shows("wipe")
+    rest_hands(page)
     keys.press("a")
     expect(card.get_by_role("checkbox")).to_be_focused()
     keys.press("Space")
+    # In the card no letter does anything.
+    rest_hands(page)
     keys.press("a")
-    expect(approve_button(card)).to_be_focused()
+    expect(card.get_by_role("checkbox")).to_be_focused()
+    tab_to(page, approve_button(card))
     expect(inbox.lines).to_have_count(1)
     assert [call["toolName"] for call in house.bob.pending()] == ["wipe"]
     keys.press("?")

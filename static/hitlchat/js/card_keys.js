@@ -1,5 +1,5 @@
 // @ts-check
-/** What single keys do to a card. They can be switched off (WCAG 2.1.4); what they press is guarded like any press. */
+/** What keys do to a card. Single keys can be switched off (WCAG 2.1.4); what keys press is guarded like any press. */
 
 const KEY = "hitlchat-single-keys";
 /** From this level on a key decides nothing. */
@@ -38,9 +38,15 @@ function begin(card) {
   if (isReady(card) && first instanceof HTMLElement) first.focus();
 }
 
+/** @param {HTMLElement} card */
+export function declineAtOnce(card) {
+  const button = card.querySelector(":scope > .ask-foot .decline > form button");
+  if (isReady(card) && button instanceof HTMLButtonElement) button.click();
+}
+
 /** Ask for the reason, which answers nothing yet. @param {HTMLElement} card */
 export function declineByKey(card) {
-  const because = card.querySelector(":scope:not([data-over]) details.because");
+  const because = isReady(card) ? card.querySelector("details.because") : null;
   const text = because?.querySelector("textarea");
   if (!because || !text) return;
   because.setAttribute("open", "");

@@ -3,7 +3,7 @@
 
 import "./attention.js";
 import "./times.js";
-import { ASKS, begin, meet, missing, onSeen, show } from "./guard.js";
+import { ASKS, begin, hint, meet, missing, onSeen, show } from "./guard.js";
 import { _, _n } from "./texts.js";
 
 export { restartGrace } from "./guard.js";
@@ -39,7 +39,7 @@ function updateButton(card, button) {
   button.disabled = closed > 0 || !reviewed;
   if (!why.hasAttribute("data-folded")) why.setAttribute("data-folded", closed ? why.textContent ?? "" : "");
   const folded = why.getAttribute("data-folded") || _("Unfold everything first.");
-  const words = closed ? folded : reviewed ? unseen(missing(button)) : _("Confirm first that you reviewed it.");
+  const words = closed ? folded : reviewed ? unseen(missing(button)) || hint(card) : _("Confirm first that you reviewed it.");
   // Written only when it differs, since the observer below looks again after each change.
   if (why.textContent !== words) why.textContent = words;
 }

@@ -2,13 +2,14 @@
 /** The conversation page: the cards that ask, the composer, the connection. */
 
 import { announce, announceRun } from "./announce.js";
-import { approveByKey, areKeysOn, declineByKey, editByKey } from "./card_keys.js";
+import { approveByKey, declineAtOnce } from "./card_keys.js";
 import { restartGrace } from "./cards.js";
+import { comesAsTyping } from "./guard.js";
 import { isWriting } from "./menu.js";
 import "./threads.js";
 import "./transcript.js";
 import { offerFiles } from "./attach.js";
-import { keepDraft, sendOnEnter } from "./composer.js";
+import { keepDraft, sendOnEnter, takeTyping } from "./composer.js";
 import { _, _n } from "./texts.js";
 
 /** A connection that takes longer than this to come up is worth a word. */
@@ -157,7 +158,7 @@ function goOn(cards) {
   answering = false;
 }
 
-/** A card that got the focus by the answer to another one: whoever types on by then means no card, until they choose it. @type {Element | null} */
+/** A card that got the focus by the answer to another one: whoever presses on by then means no card, until they choose it. @type {Element | null} */
 let unchosen = null;
 
 /** Tab, a click, or its *Answer* chooses it. @param {Event} event */
@@ -175,20 +176,20 @@ function focusCard(card) {
 /** Was the focus in a card when an answer was sent? */
 let answering = false;
 
-/** The single keys of the card that has the focus; Escape leaves what is open on it. @param {KeyboardEvent} event */
+/** A card is answered by its buttons, or by a chord while it has the focus; Escape leaves what is open on it. @param {KeyboardEvent} event */
 function pressKey(event) {
   const card = event.target instanceof Element ? event.target.closest("[data-ask]") : null;
-  if (card && event.key === "Escape" && !dialog.matches(":modal")) {
+  if (!(card instanceof HTMLElement)) return;
+  if (event.key === "Escape" && !dialog.matches(":modal")) {
     const open = card.querySelectorAll("details.because[open], details.menu[open]");
     open.forEach((menu) => menu.removeAttribute("open"));
     if (open.length) focusCard(card);
     return;
   }
-  if (!(card instanceof HTMLElement) || event.ctrlKey || event.metaKey || event.altKey || event.repeat || event.defaultPrevented) return;
-  const act = { a: approveByKey, r: declineByKey, e: editByKey }[event.key.toLowerCase()];
-  if (!act || card === unchosen || !areKeysOn() || isWriting(event.target)) return;
+  const act = { Enter: approveByKey, Backspace: declineAtOnce }[event.key];
+  if (!act || !(event.ctrlKey || event.metaKey) || event.shiftKey || event.altKey || event.defaultPrevented || isWriting(event.target)) return;
   event.preventDefault();
-  act(card);
+  if (!event.repeat && card !== unchosen && !comesAsTyping()) act(card);
 }
 
 /** @param {Event} event */
@@ -445,6 +446,7 @@ document.addEventListener("focusin", () => (going = false));
 
 textarea.addEventListener("input", updateComposer);
 sendOnEnter(composer, () => !send.disabled);
+takeTyping(textarea);
 composer.addEventListener(
   "submit",
   (event) => {

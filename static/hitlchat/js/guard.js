@@ -8,10 +8,17 @@ import { _ } from "./texts.js";
 export const ASKS = "[data-ask], [data-batch]";
 const PAUSE_MS = 500;
 const LOOK_MS = 100;
-/** What a finger or a tremor moves a press by, in px. */
+/** How far into a part it is looked whether something lies above it, in px. */
 const NEAR = 10;
-/** A finger leaves no pointer behind whose moving away could be seen. */
-const TOUCH_MS = 2000;
+/** A press nearer than this to where the pointer was all the time, or to another tap, is no new act; in px. A tremor stays within it. */
+const AWAY = 40;
+/** A finger leaves no pointer behind whose coming could be seen: a tap is a new act once nothing near was tapped for so long. */
+const TAPS_MS = 1500;
+/** A key that comes this soon after a printable one is part of typing. */
+const TYPING_MS = 1000;
+/** The mouse's way is kept in steps of so many px, and so many of them. */
+const STEP = 4;
+const MOST_STEPS = 1000;
 /** A press that ends without a click is forgotten after this long. */
 const FORGET_MS = 400;
 /** Parts are looked at by rows this high, in px: all of a part has been in view once each of its rows has. */
@@ -31,10 +38,19 @@ const moved = new WeakMap();
 const places = new WeakMap();
 /** How many rows a part has, and which have been in view. @type {WeakMap<Element, {rows: number, seen: Set<number>}>} */
 const views = new WeakMap();
-/** The press under way. @type {{card: Element | null, counts: boolean, touch: boolean} | null} */
+/** Why the last press on each card did not count, and what to do. @type {WeakMap<Element, string>} */
+const hints = new WeakMap();
+/** The press under way, and what to say if it does not count. @type {{card: Element | null, counts: boolean, words: string} | null} */
 let press = null;
-/** Where the last answer was given, until the pointer has gone from there. @type {{x: number, y: number} | null} */
-let answered = null;
+/** Where the mouse was, and since when. @type {{x: number, y: number, at: number}[]} */
+const way = [];
+/** The taps that are not long ago. @type {{x: number, y: number, at: number}[]} */
+let taps = [];
+/** When a mouse button went down last, on what could be an answer. */
+let pressedAt = -Infinity;
+/** When a printable key went down last, and whether the key under way came soon after one. */
+let typedAt = -Infinity;
+let asTyping = false;
 /** What else keeps a card's *Approve* from working. @type {(card: Element) => void} */
 let update = () => {};
 
@@ -163,9 +179,10 @@ function tooEarly(card) {
   for (const each of document.querySelectorAll(ASKS)) if (each === card || isFresh(each)) begin(each);
 }
 
-/** @param {PointerEvent} event */
-function isWhereAnswered(event) {
-  return answered !== null && Math.hypot(event.clientX - answered.x, event.clientY - answered.y) < NEAR;
+/** @param {EventTarget | null} target @returns {HTMLButtonElement | null} the button that would answer, with a yes or a no */
+function answerOf(target) {
+  const button = target instanceof Element ? target.closest("button") : null;
+  return button?.type === "submit" && button.form?.elements.namedItem("verdict") ? button : null;
 }
 
 /** What opens or ticks something answers nothing, wherever it has moved to. @param {EventTarget | null} target */
@@ -173,25 +190,86 @@ function mayAnswer(target) {
   return !isTick(target) && !(target instanceof Element && target.closest("summary, [data-begin-edit]"));
 }
 
+/** Whether the key that is down came as typing does: no such key answers. */
+export function comesAsTyping() {
+  return asTyping;
+}
+
+/** @param {Element} card @returns {string} what the person can do after a press that did not count */
+export function hint(card) {
+  return hints.get(card) ?? "";
+}
+
+/** Not before the press has ended: words that come or go may move the button away from under it. @param {Element} card @param {string} words */
+function setHint(card, words) {
+  if (hint(card) === words) return;
+  hints.set(card, words);
+  update(card);
+}
+
+/** @param {{x: number, y: number}} one @param {{x: number, y: number}} other */
+function isNear(one, other) {
+  return Math.hypot(one.x - other.x, one.y - other.y) < AWAY;
+}
+
+/** @param {PointerEvent} event */
+function follow(event) {
+  if (event.pointerType !== "mouse") return;
+  const [last] = way.slice(-1);
+  if (last && Math.hypot(event.clientX - last.x, event.clientY - last.y) < STEP) return;
+  way.push({ x: event.clientX, y: event.clientY, at: performance.now() });
+  if (way.length > MOST_STEPS) way.shift();
+}
+
+/** Has the mouse come onto the button from elsewhere, since the card stood still and since the last press? @param {Element} button @param {Element} card @param {PointerEvent} event */
+function hasEntered(button, card, event) {
+  const since = Math.max(...[still, moved].map((times) => (times.get(card) ?? -PAUSE_MS) + PAUSE_MS), pressedAt);
+  const first = way.findLastIndex((place) => place.at <= since);
+  const box = button.getBoundingClientRect();
+  const isOutside = (/** @type {{x: number, y: number}} */ { x, y }) => x < box.left || x > box.right || y < box.top || y > box.bottom;
+  return way.slice(Math.max(first, 0)).some((place) => isOutside(place) && !isNear(place, { x: event.clientX, y: event.clientY }));
+}
+
+/** A finger, or a pen. @param {PointerEvent} event */
+function isRepeatedTap(event) {
+  const at = performance.now();
+  const here = { x: event.clientX, y: event.clientY, at };
+  taps = taps.filter((tap) => at - tap.at < TAPS_MS);
+  const repeated = taps.some((tap) => isNear(tap, here));
+  taps.push(here);
+  return repeated;
+}
+
 /** @param {PointerEvent} event */
 function pressed(event) {
   look();
   const card = cardOf(event.target);
-  const counts = !card || (!isFresh(card) && !(isWithin(moved, card) && mayAnswer(event.target)) && !isWhereAnswered(event));
-  press = { card, counts, touch: event.pointerType !== "mouse" };
-  tooEarly(counts ? null : card);
-  const foot = isWhereAnswered(event) && event.target instanceof Element ? event.target.closest(".ask-foot") : null;
-  const why = foot?.querySelector(".why-not");
-  if (why) why.textContent = _("Move the pointer first: the last answer was given at this place.");
+  const button = card && answerOf(event.target);
+  const isMouse = event.pointerType === "mouse";
+  const early = card !== null && (isFresh(card) || (isWithin(moved, card) && mayAnswer(event.target)));
+  const repeated = isMouse ? button && !hasEntered(button, card, event) : isRepeatedTap(event) && button;
+  const words = isMouse ? _("Move the pointer away from the button and back, then press.") : _("Wait two seconds, then tap once.");
+  press = { card, counts: !early && !repeated, words: button ? words : "" };
+  if (isMouse && mayAnswer(event.target)) pressedAt = performance.now();
+  tooEarly(early ? card : null);
+}
+
+/** @param {KeyboardEvent} event */
+function isPrintable(event) {
+  return event.key?.length === 1 && (event.getModifierState("AltGraph") || !(event.ctrlKey || event.metaKey || event.altKey));
 }
 
 /** @param {KeyboardEvent} event */
 function keyed(event) {
+  asTyping = performance.now() - typedAt < TYPING_MS;
+  if (isPrintable(event)) typedAt = performance.now();
   if (GOING.has(event.key) || isWriting(event)) return;
   look();
   const card = cardOf(event.target);
-  const counts = !event.repeat && !(card && isFresh(card));
-  if (!event.repeat || !press) press = { card, counts, touch: false };
+  const typed = asTyping && answerOf(event.target) !== null;
+  const counts = !event.repeat && !typed && !(card && isFresh(card));
+  const words = typed ? _("You typed a moment ago. Wait a second, then press the key again.") : "";
+  if (!event.repeat || !press) press = { card, counts, words };
   tooEarly(null);
 }
 
@@ -212,6 +290,11 @@ function isTick(target) {
 function isWriting(event) {
   if (event instanceof KeyboardEvent && event.key === "Tab") return true;
   return event.type !== "submit" && event.target instanceof Element && event.target.matches(WRITING);
+}
+
+/** A letter presses no button, so that none of what is typed is lost. @param {Event} event */
+function isLetter(event) {
+  return event instanceof KeyboardEvent && isPrintable(event) && event.key !== " ";
 }
 
 /** @param {Event} event */
@@ -240,33 +323,22 @@ function judge(event) {
   const card = cardOf(event.target);
   const own = event.isTrusted && event.type === "click" ? press : null;
   if (event.type === "click") press = null;
-  if (!card || isTick(event.target) || isWriting(event)) return;
-  // A click that no press began comes from a program that helps the person: it has had its pause too.
-  if (isFresh(card) || (own && (own.card !== card || !own.counts))) return stop(event);
-  if (event.type === "keydown") return;
-  const button = approving(event);
+  if (!card || isTick(event.target) || isWriting(event) || isLetter(event)) return;
+  const fresh = isFresh(card);
+  if (event.type === "keydown") return fresh ? stop(event) : undefined;
+  const button = fresh ? null : approving(event);
   const [first] = button ? missing(button) : [];
-  if (first) {
-    stop(event);
-    lead(first);
-  } else if (event instanceof MouseEvent && event.detail && event.target instanceof Element && event.target.closest(".ask-foot button[type=submit]")) {
-    remember(event, own?.touch ?? false);
-  }
-}
-
-/** @param {MouseEvent} event @param {boolean} touch */
-function remember(event, touch) {
-  const here = { x: event.clientX, y: event.clientY };
-  answered = here;
-  if (touch) setTimeout(() => answered === here && (answered = null), TOUCH_MS);
+  // A click that no press began comes from a program that helps the person: it has had its pause too.
+  const counts = !fresh && !(own && (own.card !== card || !own.counts));
+  if (first || !counts) stop(event);
+  if (first) lead(first);
+  else setHint(card, counts ? "" : own?.words ?? "");
 }
 
 document.addEventListener("pointerdown", pressed, true);
 document.addEventListener("keydown", keyed, true);
 for (const kind of ["pointerup", "pointercancel", "keyup"]) document.addEventListener(kind, ended, true);
-document.addEventListener("pointermove", (event) => {
-  if (event.pointerType === "mouse" && answered && !isWhereAnswered(event)) answered = null;
-});
+document.addEventListener("pointermove", follow, true);
 for (const kind of ["click", "keydown", "submit"]) document.addEventListener(kind, judge, true);
 document.addEventListener("keydown", (event) => {
   const target = event.target;

@@ -2,9 +2,13 @@
 /** Single keys of the inbox. They can be switched off (WCAG 2.1.4), and never count while somebody writes. */
 
 import { approveByKey, areKeysOn, declineByKey, editByKey, switchKeys } from "./card_keys.js";
-import { card, chosen, chosenLine, lineOf, lines, pick } from "./inbox_chosen.js";
+import { card, cardTitle, chosen, chosenLine, lineOf, lines, pick } from "./inbox_chosen.js";
 import { clearSelection, toggle } from "./inbox_select.js";
+import { comesAsTyping } from "./guard.js";
 import { isWriting } from "./menu.js";
+
+/** A letter that another one follows sooner than this was the first of something typed. */
+const ALONE_MS = 500;
 
 const dialog = /** @type {HTMLDialogElement} */ (document.querySelector("[data-keys]"));
 const switchBox = /** @type {HTMLInputElement} */ (dialog.querySelector("[data-single-keys]"));
@@ -35,10 +39,21 @@ function select() {
   if (box instanceof HTMLInputElement) told.textContent = toggle(box);
 }
 
-/** @param {(card: HTMLElement) => void} act */
-function onCard(act) {
+/** What a letter will do to the card, unless another key follows at once. */
+let letter = { key: "", timer: 0 };
+
+/** Only from the chosen line or from the head above its card, and never as part of something typed. @param {string} key @param {(card: HTMLElement) => void} act */
+function onCard(key, act) {
   const found = card();
-  if (found) act(found);
+  const isChosenFor = document.activeElement === cardTitle || chosenLine()?.contains(document.activeElement);
+  if (!found || !isChosenFor || comesAsTyping()) return;
+  letter = { key, timer: window.setTimeout(() => found === card() && act(found), ALONE_MS) };
+}
+
+/** @param {Event} event */
+function dropLetter(event) {
+  if (event instanceof KeyboardEvent && event.key.toLowerCase() === letter.key) return;
+  clearTimeout(letter.timer);
 }
 
 /** Out of the reason, then of the selection. */
@@ -54,13 +69,14 @@ function clear() {
 }
 
 /** @type {Record<string, () => void>} */
-const KEYS = { j: () => step(1), k: () => step(-1), x: select, a: () => onCard(approveByKey), r: () => onCard(declineByKey), e: () => onCard(editByKey), "?": () => dialog.showModal() };
+const KEYS = { j: () => step(1), k: () => step(-1), x: select, a: () => onCard("a", approveByKey), r: () => onCard("r", declineByKey), e: () => onCard("e", editByKey), "?": () => dialog.showModal() };
 
 /** What Enter does by itself. @param {EventTarget | null} target */
 function hasOwnEnter(target) {
   return target instanceof Element && Boolean(target.closest("a, button, summary, input, textarea, select"));
 }
 
+for (const kind of ["keydown", "pointerdown"]) document.addEventListener(kind, dropLetter, true);
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented || document.querySelector("dialog[open]")) return;
   if (event.key === "Escape") return clear();
