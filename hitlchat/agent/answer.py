@@ -7,13 +7,15 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, Final
 
-from hitlchat.agent.call_pieces import MOST_CALLS, Calls, Entangled, Pieces, object_in
+from hitlchat.agent import call_pieces
+from hitlchat.agent.call_pieces import Calls, Entangled, Pieces, object_in
 from hitlchat.agent.model_client import ModelTrouble
 from hitlchat.base import canonical
 from hitlchat.base.canonical import storable
 
 LONGEST_ID: Final = 200
 # What one answer may hold; beyond it, it is cut off: a model server must not be able to fill this one.
+MOST_CALLS: Final = call_pieces.MOST
 LONGEST_ANSWER: Final = 1_000_000
 # How servers say that an answer is whole. One that ended otherwise may lack the end of a call, or what would have taken
 # it back.

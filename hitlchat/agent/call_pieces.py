@@ -7,7 +7,7 @@ from typing import Any, Final
 from hitlchat.base import canonical
 
 # What one answer may hold; beyond it, it is cut off: a model server must not be able to fill this one.
-MOST_CALLS: Final = 32
+MOST: Final = 32
 
 
 class Entangled(Exception):
@@ -102,7 +102,7 @@ class Calls:
             return False
         self._looked += 1
         # Each look reads the arguments again.
-        if self._looked > 2 * MOST_CALLS:
+        if self._looked > 2 * MOST:
             raise Entangled
         return object_in(call.whole) is not None
 

@@ -263,7 +263,8 @@ def _body(run: Run, where: Endpoint, sight: Sight, offer: Offer, tools: list[Too
     own = _own(conversation)
     system = canonical.pretty({"role": "system", "content": INSTRUCTIONS + offer.told + own})
     last = WRAP_UP if run.turns >= limits.of(conversation).soft_turns else ""
-    said = transcript.wires(conversation.pk, to=where.reader, last=last, sight=sight)
+    to = where.reader if request.takes_added(where) else ""
+    said = transcript.wires(conversation.pk, to=to, last=last, sight=sight)
     described = [canonical.pretty(definition(tool)) for tool in tools]
     return request.request_body(where, [system, *said], described, **limits.sent(conversation, where))
 

@@ -1,7 +1,7 @@
 """The model client: which server answers, its bytes counted before anything parses them, its errors in words."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final
@@ -13,6 +13,7 @@ from django.conf import settings
 from django.utils.crypto import salted_hmac
 from django.utils.translation import gettext_noop
 
+from hitlchat.agent import refusal
 from hitlchat.base.canonical import storable
 from hitlchat.base.sentences import translatable
 from hitlchat.outbound.network import CheckedTransport, NotReachable, tls
@@ -80,7 +81,7 @@ class _Counted(httpx2.AsyncByteStream):
         """Some servers do not stream however they are asked: their one object becomes one event, on one line."""
         begins = b""
         if self._is_whole is None and piece.strip():
-            self._is_whole = piece.lstrip().startswith(b"{") and not self._as_it_is
+            self._is_whole = piece.lstrip().startswith((b"{", b"[")) and not self._as_it_is
             begins = b"data: " if self._is_whole else b""
         # Within the texts of JSON there are no line breaks.
         return begins + (piece.translate(None, b"\r\n") if self._is_whole else piece)
@@ -312,11 +313,33 @@ class ModelTrouble(Exception):
         self.too_long = False
 
 
-def explain(error: Exception, endpoint: Endpoint, *, has_images: bool = False) -> ModelTrouble:
-    """Return what went wrong in words for the person; what is said of images counts where the request held some."""
-    trouble = (_about_images(error, endpoint) if has_images else None) or _explained(error, endpoint)
+def explain(
+    error: Exception, endpoint: Endpoint, *, has_images: bool = False, tools: Sequence[str] = ()
+) -> ModelTrouble:
+    """Return what went wrong in words for the person; what is said of images counts where the request held some.
+
+    `tools`: the names of those in the request, in their order, of which servers tell the place.
+    """
+    trouble = _about_tool(error, endpoint, tools) or (_about_images(error, endpoint) if has_images else None)
+    trouble = trouble or _explained(error, endpoint)
     trouble.too_long = _is_too_long(error)
     return trouble
+
+
+def _about_tool(error: Exception, endpoint: Endpoint, tools: Sequence[str]) -> ModelTrouble | None:
+    import openai  # noqa: PLC0415 - loading it takes a third of a second
+
+    if (
+        not tools
+        or not isinstance(error, openai.APIError)
+        or not (name := refusal.tool_in(refusal.words(error), tools))
+    ):
+        return None
+    where = translatable(
+        f"It is about the tool “{name}”. Without it the conversation goes on: take it out on the page Instructions, "
+        f"tools and limits of the conversation, or have it unpublished."
+    )
+    return ModelTrouble(f"{_explained(error, endpoint)} {where}")
 
 
 def _is_too_long(error: Exception) -> bool:
@@ -439,32 +462,12 @@ def _length(error: "openai.APIError", endpoint: Endpoint) -> str:
 
 
 def _too_long(error: "openai.APIStatusError") -> bool:
-    text = f"{error.code} {error.message} {_said(error.body)}".lower().replace("_", " ")
+    text = f"{error.code} {error.message} {refusal.words(error)}".lower().replace("_", " ")
     return error.status_code == 413 or any(words in text for words in TOO_LONG)
 
 
 def _detail(error: "openai.APIError", endpoint: Endpoint) -> str:
     """Return what the server says, cut, and without what is secret."""
-    text = " ".join(str(_said(error.body) or error.message or "").split())
-    text = endpoint.hide(text)
+    text = endpoint.hide(" ".join((refusal.words(error) or error.message or "").split()))
     cut = text if len(text) <= LONGEST_DETAIL else text[:LONGEST_DETAIL] + "…"
     return f"It says: “{cut}”." if cut else ""
-
-
-# Where servers put the sentence, the innermost last; FastAPI's are lists of what is wrong with each field.
-_SENTENCES: Final = ("message", "error", "detail", "msg")
-
-
-def _said(body: object) -> str:
-    """Return the sentence in the body of an error; empty if it has none."""
-    match body:
-        case str():
-            return body
-        case [first, *_]:
-            return _said(first)
-        case {"loc": [*where], "msg": str(said)}:
-            return f"{'.'.join(map(str, where))}: {said}"
-        case dict():
-            return next((said for name in _SENTENCES if (said := _said(body.get(name)))), "")
-        case _:
-            return ""

@@ -13,14 +13,14 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
+import httpx2
 from django.conf import settings
 
 from hitlchat.agent import responses, stream
-from hitlchat.agent.answer import Answer, Reading
+from hitlchat.agent.answer import OF_A_CALL, OF_A_MESSAGE, Answer, Reading
 from hitlchat.agent.model_client import CHAT, RESPONSES, Endpoint, OutOfBounds, client, explain, refused_address
 
 if TYPE_CHECKING:
-    import httpx2
     from openai import APIError, APIStatusError, AsyncOpenAI, AsyncStream
 
 logger = logging.getLogger(__name__)
@@ -106,8 +106,28 @@ async def ask(
                     yield text
         answer = reading.answer()
     except (openai.OpenAIError, OutOfBounds, TimeoutError, *OF_ANOTHER_SHAPE) as error:
-        raise explain(error, endpoint, has_images=has_images) from error
+        tools = await asyncio.to_thread(_tools_in, body) if isinstance(error, openai.APIError) else []
+        raise explain(error, endpoint, has_images=has_images, tools=tools) from error
     yield answer
+
+
+def _tools_in(body: bytes) -> list[str]:
+    """Return the names of the tools in a request of either API."""
+    tools = json.loads(body).get("tools", [])
+    return [(each.get("function") or each)["name"] for each in tools]
+
+
+def without_added(body: bytes) -> bytes | None:
+    """Return the same request without what servers added to their answers; None: it holds nothing of that."""
+    asked, found = json.loads(body), False
+    for message in asked["messages"]:
+        if message["role"] == "assistant":
+            calls = [(call, OF_A_CALL) for call in message.get("tool_calls", [])]
+            for part, known in [(message, OF_A_MESSAGE), *calls]:
+                for name in part.keys() - known:
+                    del part[name]
+                    found = True
+    return json.dumps(asked, ensure_ascii=False, separators=(",", ":")).encode() if found else None
 
 
 async def _texts(
@@ -117,18 +137,33 @@ async def _texts(
     import openai  # noqa: PLC0415 - loading it takes a third of a second
 
     chunks = _chunks(endpoint, opened)
-    async with aclosing(_in_time(stream.events(opened), until)) as events:
+    async with aclosing(_in_time(_events(opened), until)) as events:
         async for event in events:
-            if event is stream.DONE:
-                # Of the other API the last event says how the answer ended.
-                if endpoint.api == CHAT:
-                    reading.end()
-                continue
-            for chunk in chunks(event):
-                if text := reading.feed(chunk):
+            if event is not stream.DONE:
+                for text in filter(None, map(reading.feed, chunks(event))):
                     yield text
+            elif endpoint.api == CHAT:
+                # Of the other API the last event says how the answer ended.
+                reading.end()
     if reading.said and not reading.has_ended:
         raise openai.APIError("The answer is not complete.", opened.response.request, body=reading.said)
+
+
+async def _events(opened: "AsyncStream[Any]") -> AsyncGenerator[Any, None]:
+    """Yield what the events of the stream hold, with the errors that the library has."""
+    import openai  # noqa: PLC0415 - loading it takes a third of a second
+
+    asked = opened.response.request
+    try:
+        async with aclosing(stream.events(opened.response)) as events:
+            async for event in events:
+                yield event
+    except stream.Failure as failure:
+        raise openai.APIError(str(failure), asked, body=failure.body) from failure
+    except httpx2.TimeoutException as error:
+        raise openai.APITimeoutError(request=asked) from error
+    except httpx2.RequestError as error:
+        raise openai.APIConnectionError(request=asked) from error
 
 
 def _chunks(endpoint: Endpoint, opened: "AsyncStream[Any]") -> Callable[[Any], Iterable[Any]]:
@@ -205,6 +240,13 @@ PLACES: Final = {CHAT: "/chat/completions", RESPONSES: responses.PLACE}
 OF_REASONING: Final = re.compile(r"encrypted|'reasoning'|\brs_")
 # Parts that a model at a server refused, by their names: it is not sent them again by this process.
 _refused: set[tuple[str, str]] = set()
+# By this name, what it added to its own answers.
+ADDED: Final = "added"
+
+
+def takes_added(endpoint: Endpoint) -> bool:
+    """Return whether an endpoint may be sent what it added to its answers, such as reasoning: some refuse their own."""
+    return (endpoint.name, ADDED) not in _refused
 
 
 class _Opening:
@@ -217,6 +259,8 @@ class _Opening:
         for each in [each for each in self._parts if (endpoint.name, each.part) in _refused]:
             self._leave_out(each)
         self.without_reasoning = False
+        # Why it was asked once more without what it had added to its answers.
+        self._refused_added: APIStatusError | None = None
         self.opened: AsyncStream[Any]
         self.without_temperature = False
 
@@ -246,14 +290,28 @@ class _Opening:
             except openai.APIStatusError as error:
                 if await self._without_reasoning(error) or self._without_temperature(error):
                     continue
-                if (part := self._refused_part(error)) is None:
-                    raise
-                self._leave_out(part)
-                refused.append(part)
+                if (part := self._refused_part(error)) is not None:
+                    self._leave_out(part)
+                    refused.append(part)
+                elif not await self._without_added(error):
+                    # What was left out before is not the reason, and may even be what is missing.
+                    _refused.discard((self._endpoint.name, ADDED))
+                    raise self._refused_added or error from None
             else:
                 # That was the reason, since now there is an answer.
                 _refused.update((self._endpoint.name, each.part) for each in refused)
+                if self._refused_added is not None:
+                    _refused.add((self._endpoint.name, ADDED))
                 return opened
+
+    async def _without_added(self, error: "APIStatusError") -> bool:
+        """Leave out what the server added to its earlier answers, once: that may be what it refuses."""
+        may_be = self._endpoint.api == CHAT and self._refused_added is None and error.status_code in (400, 422)
+        plain = await asyncio.to_thread(without_added, self._body) if may_be else None
+        if plain is None:
+            return False
+        self._body, self._refused_added = plain, error
+        return True
 
     def _refused_part(self, error: "APIStatusError") -> Refusable | None:
         said = f"{error.message} {error.body}"

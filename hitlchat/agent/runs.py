@@ -21,8 +21,7 @@ from hitlchat.agent.answer import Answer
 from hitlchat.agent.attachments import keeping
 from hitlchat.agent.models import ACTIVE, Attachment, Conversation, Message, Run, RunStatus, SentMessage, Titling
 from hitlchat.base import canonical, database, lease
-from hitlchat.base.background import background
-from hitlchat.base.database import attempt
+from hitlchat.base.background import attempt, background
 from hitlchat.base.problems import Conflict, Invalid, NotFound
 from hitlchat.gate import queue, stopping
 from hitlchat.gate.actor import Actor

@@ -5,12 +5,9 @@ import json
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import aclosing, suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import httpx2
-
-if TYPE_CHECKING:
-    from openai import AsyncStream
 
 # The last event: the server says that there are no more.
 DONE: Final = object()
@@ -21,31 +18,30 @@ _BYTE_ORDER_MARK: Final = "\ufeff"
 DRAIN_SECONDS: Final = 0.1
 
 
-async def events(opened: "AsyncStream[Any]") -> AsyncGenerator[Any, None]:
+class Failure(Exception):
+    """The server tells of a failure in the stream, in `body`."""
+
+    def __init__(self, body: Any) -> None:
+        super().__init__("The server tells of a failure.")
+        self.body = body
+
+
+async def events(response: httpx2.Response) -> AsyncGenerator[Any, None]:
     """Yield what the events hold, and DONE at the end if the server says that.
 
-    Raises: openai.APIError, of a failure that the server tells of, and of the connection; what Python raises of text or
-    JSON that is none.
+    Raises: Failure; httpx2.RequestError, if the connection fails; what Python raises of text or JSON that is none.
     """
-    import openai  # noqa: PLC0415 - loading it takes a third of a second
-
-    request = opened.response.request
-    try:
-        async with aclosing(opened.response.aiter_bytes()) as read, aclosing(_told(read)) as told:
-            async for name, data, is_closed in told:
-                for held in _held(data, is_closed=is_closed):
-                    if held is DONE:
-                        yield DONE
-                        await _drain(read)
-                        return
-                    if (failure := _failure(name, held)) is not None:
-                        raise openai.APIError("The server told of a failure.", request, body=failure)
-                    if isinstance(held, dict | list):
-                        yield held
-    except httpx2.TimeoutException as error:
-        raise openai.APITimeoutError(request=request) from error
-    except httpx2.RequestError as error:
-        raise openai.APIConnectionError(request=request) from error
+    async with aclosing(response.aiter_bytes()) as read, aclosing(_told(read)) as told:
+        async for name, data, is_closed in told:
+            for held in _held(data, is_closed=is_closed):
+                if held is DONE:
+                    yield DONE
+                    await _drain(read)
+                    return
+                if (body := _failure(name, held)) is not None:
+                    raise Failure(body)
+                if isinstance(held, dict | list):
+                    yield held
 
 
 async def _drain(read: AsyncIterator[bytes]) -> None:

@@ -14,8 +14,8 @@ from hitlchat.agent.attachments import keeping, reading
 from hitlchat.agent.attachments.reading import Sight
 from hitlchat.agent.models import ACTIVE, Attachment, Conversation, Message, MessageState, Role, Run
 from hitlchat.base import canonical
+from hitlchat.base.background import attempt
 from hitlchat.base.canonical import storable
-from hitlchat.base.database import attempt
 from hitlchat.gate import decide, question, results
 from hitlchat.gate.actor import SYSTEM
 from hitlchat.gate.models import ToolCall

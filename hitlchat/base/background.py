@@ -8,8 +8,10 @@ import sys
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import cache
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 from uuid import uuid4
+
+from django.db import OperationalError, transaction
 
 
 class Waker(asyncio.Event):
@@ -153,6 +155,26 @@ async def _logged(work: Work, arguments: tuple[Any, ...]) -> None:
         await work(*arguments)
     except Exception:
         logger.exception("A background task failed: %s", getattr(work, "__qualname__", work))
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def attempt(step: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | None:
+    """Return what `step` does to the database, or None if it fails, which is then undone and logged.
+
+    For what must not keep the rest of a transaction from being done. Raises: OperationalError, since the database
+    itself fails and whatever comes next would.
+    """
+    try:
+        with transaction.atomic():
+            return step(*args, **kwargs)
+    except OperationalError:
+        raise
+    except Exception:
+        logger.exception("A step failed, and what follows goes on without it")
+        return None
 
 
 background = Background()

@@ -5,7 +5,6 @@ whole or gone after a power cut, and the last ones are gone. Nearly everything h
 and that a tool is about to be entered, does not: these transactions are `durable`.
 """
 
-import logging
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
@@ -18,8 +17,6 @@ from django.db import DatabaseError, OperationalError, connection, transaction
 from django.db.models import Model, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext_noop
-
-logger = logging.getLogger(__name__)
 
 # In WAL mode FULL waits at each commit until the log is on the disk. It can't be changed inside a transaction.
 SYNCED: Final = "PRAGMA synchronous=FULL"
@@ -133,21 +130,6 @@ def trouble(error: BaseException | None) -> str:
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
-
-def attempt(step: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | None:
-    """Return what `step` does, or None if it fails, which is then undone and logged: for what must not keep the rest of
-    a transaction from being done.
-    """
-    try:
-        with transaction.atomic():
-            return step(*args, **kwargs)
-    except OperationalError:
-        # The database itself fails, and whatever comes next would.
-        raise
-    except Exception:
-        logger.exception("A step failed, and what follows goes on without it")
-        return None
 
 
 def in_db(function: Callable[P, T]) -> Callable[P, Awaitable[T]]:

@@ -17,8 +17,7 @@ from django.db.models import QuerySet
 from django.dispatch import Signal
 from django.utils.translation import gettext_noop
 
-from hitlchat.base.background import Waker
-from hitlchat.base.database import attempt
+from hitlchat.base.background import Waker, attempt
 from hitlchat.base.problems import NotFound
 from hitlchat.base.sentences import translatable
 from hitlchat.gate import oversight, reach

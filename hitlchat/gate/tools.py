@@ -74,8 +74,37 @@ def definition(tool: Tool) -> dict[str, object]:
     """The tool as a model is told of it (Chat Completions)."""
     return {
         "type": "function",
-        "function": {"name": tool.name, "description": tool.description, "parameters": tool.input_schema},
+        "function": {
+            "name": tool.name,
+            "description": tool.description,
+            "parameters": _with_properties({"type": "object", **tool.input_schema}),
+        },
     }
+
+
+# Where schemas stand within a schema: by themselves, in a list, or by a name.
+_INNER: Final = ("additionalProperties", "contains", "else", "if", "items", "not", "then", "unevaluatedProperties")
+_LISTED: Final = ("allOf", "anyOf", "oneOf", "prefixItems")
+_NAMED: Final = ("$defs", "definitions", "dependentSchemas", "patternProperties", "properties")
+
+
+def _with_properties(schema: Any) -> Any:
+    """Return the schema with `properties` for each object: some model servers refuse one that says nothing of them."""
+    if isinstance(schema, list):
+        return [_with_properties(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    told: dict[str, Any] = {}
+    for name, part in schema.items():
+        if name in _INNER or (name in _LISTED and isinstance(part, list)):
+            told[name] = _with_properties(part)
+        elif name in _NAMED and isinstance(part, dict):
+            told[name] = {each: _with_properties(inner) for each, inner in part.items()}
+        else:
+            told[name] = part
+    if schema.get("type") == "object":
+        told.setdefault("properties", {})
+    return told
 
 
 # All that decides whether anyone is asked, or what they read. Schemas are in the definition's hash.

@@ -11,11 +11,13 @@ from typing import Any, Final
 import pytest
 from django.contrib.auth.models import User
 
-from hitlchat.agent import conversations, endpoints, request, usage
+from hitlchat.agent import conversations, endpoints, request, runner, usage
 from hitlchat.agent.answer import Tokens
 from hitlchat.agent.endpoints import Draft
-from hitlchat.agent.models import Message, Role, Run, RunStatus
+from hitlchat.agent.models import Message, MessageState, Role, Run, RunStatus
 from hitlchat.chat import fragments
+from hitlchat.gate.sources import ToolResult
+from hitlchat.gate.status import Status
 from tests.agent.talk import Talk, in_database
 from tests.conftest import signed_in
 from tests.recorder import Recorder, recorded_tool
@@ -130,6 +132,297 @@ def _anthropic() -> Reply:
         {},
     )
     return with_counts(chunks(*deltas), {"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120})
+
+
+def stream(*bodies: bytes | Json, done: bool = True) -> Reply:
+    """These bodies as events, and what is bytes as it is."""
+    return raw(b"".join(each if isinstance(each, bytes) else sse(each) for each in bodies) + (DONE if done else b""))
+
+
+def delta(finish: str | None = None, **said: Any) -> Json:
+    return {"choices": [{"index": 0, "delta": said, "finish_reason": finish}]}
+
+
+def part(name: str | None = None, arguments: Any = None, **more: Any) -> Json:
+    """One piece of a call."""
+    function = {"name": name, "arguments": arguments}
+    one = {"function": {key: value for key, value in function.items() if value is not None}, **more}
+    return delta(tool_calls=[one])
+
+
+def old(name: str | None = None, arguments: Any = None) -> Json:
+    function = {"name": name, "arguments": arguments}
+    return delta(function_call={key: value for key, value in function.items() if value is not None})
+
+
+END: Final = delta("tool_calls")
+GROWING: Final = [WRITTEN[:size] for size in (1, 5, 9, 14, len(WRITTEN))]
+NESTED: Final = ['{"text": "hi", ', '"n": ', "2}"]
+
+# What else servers write, each as events. Whoever reads one otherwise makes another call, none, or two.
+MORE: Final[dict[str, tuple[bytes | Json, ...]]] = {
+    "function_call in pieces": (
+        old("look", ""),
+        old(None, WRITTEN[:6]),
+        old(None, WRITTEN[6:]),
+        delta("function_call"),
+    ),
+    "function_call, name repeated": (old("look", WRITTEN[:6]), old("look", WRITTEN[6:]), delta("function_call")),
+    "function_call whole": (
+        {"choices": [{"message": {"function_call": {"name": "look", "arguments": WRITTEN}}, "finish_reason": "stop"}]},
+    ),
+    "function_call as an object": (old("look", WANTED), delta("function_call")),
+    "function_call growing": (*(old("look", grown) for grown in GROWING), delta("function_call")),
+    "function_call beside tool_calls": (old("look", WRITTEN), part("look", WRITTEN, index=0, id="a"), END),
+    "arguments growing": (part("look", "", index=0, id="a"), *(part(None, grown, index=0) for grown in GROWING), END),
+    "all growing": (
+        part("lo", index=0, id="a"),
+        *(part("look", grown, index=0, id="a") for grown in GROWING),
+        part("look", WRITTEN, index=0, id="a"),
+        END,
+    ),
+    "all growing, without an id": (part("lo", index=0), *(part("look", grown, index=0) for grown in GROWING), END),
+    "all growing, without id and index": (part("lo"), *(part("look", grown) for grown in GROWING), END),
+    "all growing, and once more at the end": (*(part("look", each, index=0) for each in (*GROWING, WRITTEN)), END),
+    "all of the arguments once more": (
+        part("look", WRITTEN[:7], index=0, id="a"),
+        part(None, WRITTEN[7:], index=0),
+        part(None, WRITTEN, index=0),
+        END,
+    ),
+    "pieces that begin alike": (
+        part("look", NESTED[0], index=0, id="a"),
+        *(part(None, each) for each in NESTED[1:]),
+        END,
+    ),
+    "a name in pieces": (part("lo", index=0, id="a"), part("ok", "", index=0), part(None, WRITTEN, index=0), END),
+    "a name in pieces, the id repeated": (part("lo", index=0, id="a"), part("ok", WRITTEN, index=0, id="a"), END),
+    "[DONE] without a reason": (part("look", WRITTEN, index=0, id="a"),),
+    "a number as id": (part("look", WRITTEN, index=0, id=7), END),
+    "an index as text": (part("look", "", index="0", id="a"), part(None, WRITTEN, index="0"), END),
+    "one call and no list": (delta(tool_calls={"id": "a", "function": {"name": "look", "arguments": WRITTEN}}), END),
+    "null as a word": (part("look", "", index=0, id="a"), delta("null"), part(None, WRITTEN, index=0), END),
+    "a blank event": (b"data:\n\ndata: \n\n", part("look", WRITTEN, index=0, id="a"), b"data:   \n\n", END),
+    "bare names of events": (b"event: ping\n\n", part("look", WRITTEN, index=0, id="a"), b"event: ping\n\n", END),
+    "comments and fields": (b": here\n\nid: 1\nretry: 5\n\n", part("look", WRITTEN, index=0, id="a"), b":\n", END),
+    "words that keep it open": (
+        *(b"data: ping\n\ndata: null\n\ndata: {}\n\n", b'event: ping\ndata: {"type": "ping"}\n\n'),
+        *({"message": "The model is being loaded."}, part("look", WRITTEN, index=0, id="a"), END),
+    ),
+    "a mark at the beginning": (b"\xef\xbb\xbf", part("look", WRITTEN, index=0, id="a"), END),
+    "no lines between": (sse(part("look", WRITTEN, index=0, id="a")).rstrip() + b"\n" + sse(END),),
+    "chunks in a list": (b"data: " + json.dumps([part("look", WRITTEN, index=0, id="a"), END]).encode() + b"\n\n",),
+    "error: null": (part("look", WRITTEN, index=0, id="a") | {"error": None}, END),
+}
+WHOLE: Final = ("STOP", "tool_use", "end_turn", "eos", "COMPLETE", "tool-calls", "stop_sequence", "function_call")
+MORE.update({f"the reason {word}": (part("look", WRITTEN, index=0, id="a"), delta(word)) for word in WHOLE})
+
+
+@pytest.mark.parametrize("name", MORE)
+async def test_what_else_servers_write_is_the_one_call_that_was_meant(
+    talk: Talk, recorder: Recorder, scripted_model: ScriptedModel, name: str
+) -> None:
+    await in_database(recorded_tool)("look", "DISABLED")
+    scripted_model.enqueue(stream(*MORE[name]), text("Looked."))
+    assert (await talk.ask()).error == ""
+    assert recorder.entered == [("look", WANTED)]
+
+
+async def test_an_end_without_a_blank_line_is_one(
+    talk: Talk, recorder: Recorder, scripted_model: ScriptedModel
+) -> None:
+    await in_database(recorded_tool)("look", "DISABLED")
+    events = b"".join(map(sse, (part("look", WRITTEN, index=0, id="a"), END))).rstrip()
+    scripted_model.enqueue(raw(events), text("Looked."))
+    assert (await talk.ask()).error == ""
+    assert recorder.entered == [("look", WANTED)]
+
+
+APART: Final[dict[str, tuple[Json, ...]]] = {
+    "one after the other": (part("look", WRITTEN), part("look", WRITTEN)),
+    "with indexes alone": (part("look", WRITTEN, index=0), part("look", WRITTEN, index=1)),
+    "an id that comes again": (part("look", WRITTEN, index=0, id="a"), part("look", WRITTEN, index=1, id="a")),
+    "objects": (part("look", WANTED), part("look", WANTED)),
+}
+
+
+@pytest.mark.parametrize("name", APART)
+async def test_two_equal_calls_are_two(
+    talk: Talk, recorder: Recorder, scripted_model: ScriptedModel, name: str
+) -> None:
+    await in_database(recorded_tool)("look", "DISABLED")
+    scripted_model.enqueue(stream(*APART[name], END), text("Looked."))
+    assert (await talk.ask()).error == ""
+    assert recorder.entered == [("look", WANTED)] * 2
+
+
+async def test_names_that_begin_alike_are_two_calls(
+    talk: Talk, recorder: Recorder, scripted_model: ScriptedModel
+) -> None:
+    for name in ("look", "look_up"):
+        await in_database(recorded_tool)(name, "DISABLED")
+    both = delta(tool_calls=[{"function": {"name": "look"}}, {"function": {"name": "look_up"}}])
+    scripted_model.enqueue(stream(both, END), text("Looked."))
+    await talk.ask()
+    assert sorted(recorder.entered) == [("look", {}), ("look_up", {})]
+
+
+# -- Answers that are not whole ----------------------------------------------------------------------------------------
+
+UNKNOWN: Final = (
+    "error",
+    "length",
+    "max_tokens",
+    "MAX_TOKENS",
+    "content_filter",
+    "abort",
+    "SAFETY",
+    "pause_turn",
+    "odd",
+)
+
+
+@pytest.mark.parametrize("reason", UNKNOWN)
+async def test_an_answer_that_ended_in_no_word_for_whole_is_marked_as_cut(
+    talk: Talk, scripted_model: ScriptedModel, reason: str
+) -> None:
+    scripted_model.enqueue(stream(delta(content="Half"), delta(reason)))
+    run = await talk.ask()
+    assert (run.status, f"before it was complete ({reason})" in run.error) == (RunStatus.FAILED, True)
+    (answer,) = await talk.messages(Role.ASSISTANT)
+    assert (answer.content, answer.state) == ("Half", MessageState.CUT)
+    assert await talk.notices() == [run.error]
+
+
+async def test_what_was_not_whole_is_not_made_so_by_what_follows(talk: Talk, scripted_model: ScriptedModel) -> None:
+    scripted_model.enqueue(stream(delta("length", content="Half"), delta("stop")))
+    assert (await talk.ask()).status == RunStatus.FAILED
+
+
+@pytest.mark.guarantee("gate:fail-closed")
+async def test_nobody_is_asked_about_calls_of_an_answer_that_is_not_whole_and_the_model_is_told_once(
+    talk: Talk, recorder: Recorder, scripted_model: ScriptedModel
+) -> None:
+    await in_database(recorded_tool)("send")
+    cut = stream(part("send", WRITTEN, index=0, id="a"), part("send", '{"n": 1', index=1, id="b"), delta("max_tokens"))
+    scripted_model.enqueue(cut, cut)
+    run = await talk.ask()
+    assert (run.status, "(max_tokens)" in run.error) == (RunStatus.FAILED, True)
+    assert await talk.outcomes() == [Status.REJECTED] * 2
+    assert len(scripted_model.requests) == 2
+    assert recorder.entered == []
+    scripted_model.enqueue(text("Here again."))
+    await in_database(runner.retry)(talk.conversation)
+    assert (await talk.over()).status == RunStatus.DONE
+    assert len(scripted_model.told) == 2
+
+
+async def test_a_stream_that_is_over_within_a_call_makes_none(
+    talk: Talk, recorder: Recorder, scripted_model: ScriptedModel
+) -> None:
+    await in_database(recorded_tool)("look", "DISABLED")
+    scripted_model.enqueue(stream(part("look", WRITTEN[:9], index=0, id="a")))
+    assert "before it was complete" in (await talk.ask()).error
+    assert recorder.entered == []
+
+
+MISSHAPEN: Final[dict[str, Json]] = {
+    "an object as name": {"id": "a", "function": {"name": {}}},
+    "a list as name": {"id": "a", "function": {"name": ["look"]}},
+    "an object as id": {"id": {}, "function": {"name": "look"}},
+    "an object as index": {"index": {}, "function": {"name": "look"}},
+    "a number as arguments": {"id": "a", "function": {"name": "look", "arguments": 1}},
+    "a text as function": {"id": "a", "function": "look"},
+}
+
+
+@pytest.mark.parametrize("name", MISSHAPEN)
+async def test_a_call_of_a_shape_that_nobody_knows_is_told_truly(
+    talk: Talk, recorder: Recorder, scripted_model: ScriptedModel, name: str
+) -> None:
+    await in_database(recorded_tool)("look", "DISABLED")
+    scripted_model.enqueue(stream(delta(tool_calls=[MISSHAPEN[name]]), END))
+    assert "sent something that is no Chat Completions stream" in (await talk.ask()).error
+    assert recorder.entered == []
+
+
+# -- What goes back ----------------------------------------------------------------------------------------------------
+
+
+async def test_ids_that_come_again_are_each_their_own_in_what_is_sent(
+    talk: Talk, recorder: Recorder, scripted_model: ScriptedModel
+) -> None:
+    await in_database(recorded_tool)("look", "DISABLED")
+    for _ in range(2):
+        again = [stream(part("look", {"n": n}, index=0, id="functions.look:0"), END) for n in range(2)]
+        scripted_model.enqueue(*again, text("Looked."))
+        assert (await talk.ask()).status == RunStatus.DONE
+    asked = [call["id"] for message in scripted_model.messages for call in message.get("tool_calls", [])]
+    answered = [message["tool_call_id"] for message in scripted_model.messages if message["role"] == "tool"]
+    assert (len({*asked}), asked) == (4, answered)
+    before = scripted_model.requests[-2]["messages"]
+    assert scripted_model.requests[-1]["messages"][: len(before)] == before
+
+
+@pytest.mark.parametrize("given", ["", " \n\t", "\u2003"])
+async def test_a_call_that_gave_nothing_says_so_to_the_model(
+    talk: Talk, recorder: Recorder, scripted_model: ScriptedModel, given: str
+) -> None:
+    await in_database(recorded_tool)("look", "DISABLED")
+    recorder.results["look"] = ToolResult(given)
+    scripted_model.enqueue(stream(part("look", "{}", index=0, id="a"), END), text("Looked."))
+    assert (await talk.ask()).status == RunStatus.DONE
+    assert scripted_model.told == ["(no output)"]
+    # As rows have it from before.
+    wire = json.dumps({"role": "tool", "tool_call_id": "a", "content": given}, ensure_ascii=False)
+    await Message.objects.filter(role=Role.TOOL).aupdate(wire=wire)
+    scripted_model.enqueue(text("Again."))
+    assert (await talk.ask()).status == RunStatus.DONE
+    assert scripted_model.told == ["(no output)"]
+
+
+NOT_READ: Final[dict[str, Any]] = {
+    "a field": (400, {"error": {"message": "unknown field reasoning_content"}}),
+    "a field, by its place": (
+        422,
+        {"detail": [{"loc": ["body", "messages", 2, "reasoning_content"], "msg": "Extra inputs are not permitted"}]},
+    ),
+    "no reason": (400, {"error": {"message": "Bad Request"}}),
+}
+
+
+@pytest.mark.parametrize("name", NOT_READ)
+async def test_a_server_that_refuses_what_it_added_itself_is_asked_without_from_then_on(
+    talk: Talk, recorder: Recorder, scripted_model: ScriptedModel, name: str
+) -> None:
+    await in_database(recorded_tool)("look", "DISABLED")
+    thought = delta(reasoning_content="Look first.")
+    scripted_model.enqueue(stream(thought, part("look", WRITTEN, index=0, id="a", extra_content={"x": 1}), END))
+    scripted_model.enqueue(_error(*NOT_READ[name]), stream(thought, delta("stop", content="Looked.")))
+    assert (await talk.ask()).error == ""
+    scripted_model.enqueue(text("Again."))
+    assert (await talk.ask()).error == ""
+    sent = ["reasoning_content" in str(each) or "extra_content" in str(each) for each in scripted_model.requests]
+    assert sent == [False, True, False, False]
+    request._refused.clear()
+
+
+async def test_a_server_that_refuses_also_what_holds_nothing_added_is_quoted_with_what_it_said_first(
+    talk: Talk, recorder: Recorder, scripted_model: ScriptedModel
+) -> None:
+    await in_database(recorded_tool)("look", "DISABLED")
+    scripted_model.enqueue(stream(delta(reasoning="Look."), part("look", WRITTEN, index=0, id="a"), END))
+    scripted_model.enqueue(_error(400, {"error": "first"}), _error(400, {"error": "second"}))
+    assert "“first”" in (await talk.ask()).error
+    scripted_model.enqueue(text("Now."))
+    await in_database(runner.retry)(talk.conversation)
+    assert (await talk.over()).status == RunStatus.DONE
+    assert "reasoning" in str(scripted_model.requests[-1])
+
+
+def _error(code: int, body: Any) -> Reply:
+    written = body if isinstance(body, bytes) else json.dumps(body).encode()
+    return Reply((written,), code, {"Content-Type": "application/json", "x-should-retry": "false"})
 
 
 COUNTED: Final = Tokens(100, 20)
@@ -300,7 +593,33 @@ ERRORS: Final[dict[str, tuple[int, Any, str]]] = {
         {"error": {"type": "invalid_request_error", "message": "prompt is too long: 9 > 8"}},
         LONG,
     ),
-    "a proxy": (502, "<html>Bad gateway</html>", "The model server failed (502)."),
+    "a proxy": (502, "<html>Bad gateway</html>", "(502). Try again in a moment. It says: “Bad gateway”."),
+    "a text alone": (400, {"error": "EXPLODED"}, "It says: “EXPLODED”."),
+    "a detail": (400, {"detail": "EXPLODED"}, "It says: “EXPLODED”."),
+    "a message": (400, {"message": "EXPLODED"}, "It says: “EXPLODED”."),
+    "a mark and a message": (400, {"error": True, "message": "EXPLODED"}, "It says: “EXPLODED”."),
+    "a list of texts": (400, ["no tools", "no images"], "It says: “no tools; no images”."),
+    "a list of errors": (
+        400,
+        {"errors": [{"message": "no tools"}, {"message": "no images"}]},
+        "“no tools; no images”.",
+    ),
+    "plain text": (400, b"EXPLODED", "It says: “EXPLODED”."),
+    "a text in quotation marks": (400, "EXPLODED", "It says: “EXPLODED”."),
+    "a page": (
+        503,
+        b"<!DOCTYPE html><html><head><style>x { y }</style><title>503 Service\n Unavailable</title></head></html>",
+        "It says: “503 Service Unavailable”.",
+    ),
+    "a page without a title": (400, b"<html><body><h1>Bad &amp; Wrong</h1></body></html>", "It says: “Bad & Wrong”."),
+    "a router": (
+        400,
+        {"error": {"message": "Provider returned error", "metadata": {"raw": '{"error": {"message": "too hot"}}'}}},
+        "It says: “Provider returned error: too hot”.",
+    ),
+    "JSON within JSON": (400, {"message": '{"error": {"message": "EXPLODED"}}'}, "It says: “EXPLODED”."),
+    "names that nobody knows": (400, {"wrong": "EXPLODED"}, "EXPLODED"),
+    "nothing": (400, b"", "The model server refused the request (400)."),
 }
 
 
@@ -308,10 +627,93 @@ ERRORS: Final[dict[str, tuple[int, Any, str]]] = {
 async def test_each_server_is_quoted_in_its_own_words(talk: Talk, scripted_model: ScriptedModel, name: str) -> None:
     code, body, expected = ERRORS[name]
     headers = {"Content-Type": "application/json", "x-should-retry": "false"}
-    scripted_model.enqueue(Reply((json.dumps(body).encode(),), code, headers))
+    written = body if isinstance(body, bytes) else json.dumps(body).encode()
+    scripted_model.enqueue(Reply((written,), code, headers))
     run = await talk.ask()
     assert run.status == RunStatus.FAILED
     assert expected in run.error
+
+
+IN_STREAMS: Final[dict[str, bytes]] = {
+    "an error": sse({"error": {"message": "EXPLODED"}}),
+    "a text": sse({"error": "EXPLODED"}),
+    "an event": b'event: error\ndata: {"message": "EXPLODED"}\n\n',
+    "an event in words": b"event: error\ndata: EXPLODED\n\n",
+    "an object": sse({"object": "error", "message": "EXPLODED", "code": 500}),
+    "a detail": sse({"detail": "EXPLODED"}),
+    "a message and then the end": sse({"message": "EXPLODED"}),
+    "beside a choice": sse({"error": {"message": "EXPLODED"}, "choices": [{"delta": {}, "finish_reason": "error"}]}),
+    "in a list": b'data: [{"error": {"message": "EXPLODED"}}]\n\n',
+}
+
+
+@pytest.mark.parametrize("begins", [b"", sse(delta(content="Half"))])
+@pytest.mark.parametrize("name", IN_STREAMS)
+async def test_a_failure_in_a_stream_is_quoted_too(
+    talk: Talk, scripted_model: ScriptedModel, name: str, begins: bytes
+) -> None:
+    scripted_model.enqueue(raw(begins + IN_STREAMS[name]))
+    run = await talk.ask()
+    assert (run.status, "It says: “EXPLODED”." in run.error) == (RunStatus.FAILED, True)
+
+
+@pytest.mark.parametrize("body", [{"error": "EXPLODED"}, {"detail": "EXPLODED"}, {"message": "EXPLODED"}])
+async def test_an_error_that_comes_as_if_it_were_an_answer_is_quoted(
+    talk: Talk, scripted_model: ScriptedModel, body: Json
+) -> None:
+    scripted_model.enqueue(Reply((json.dumps(body).encode(),), headers={"Content-Type": "application/json"}))
+    assert "It says: “EXPLODED”." in (await talk.ask()).error
+
+
+PLACES: Final = {
+    "brackets": "tools[1].function.parameters: allOf is not supported at the top level",
+    "dots": "Invalid input: tools.1.custom.input_schema: allOf",
+    "slashes": "#/tools/1/function/parameters is no schema",
+    "Python": "('body', 'tools', 1, 'function')",
+    "Gemini": "GenerateContentRequest.tools[0].function_declarations[1].parameters: missing field",
+    "arrows": "tools -> 1 -> function -> parameters",
+    "words": "The tool at index 1 has no schema",
+    "its name": "Invalid schema for function 'odd': object schema missing properties",
+}
+
+
+@pytest.mark.parametrize("name", PLACES)
+async def test_a_refusal_of_one_tool_says_which_and_where_to_take_it_out(
+    talk: Talk, recorder: Recorder, scripted_model: ScriptedModel, name: str
+) -> None:
+    for tool in ("look", "odd"):
+        await in_database(recorded_tool)(tool)
+    scripted_model.enqueue(_error(400, {"error": {"message": PLACES[name]}}))
+    run = await talk.ask()
+    names = [tool["function"]["name"] for tool in scripted_model.requests[-1]["tools"]]
+    assert names[1] == "odd"
+    assert PLACES[name] in run.error
+    assert "It is about the tool “odd”. Without it the conversation goes on: take it out" in run.error
+
+
+@pytest.mark.parametrize("said", ["too many tools: 1 is the most", "tools[9] is odd", "messages.1.tool_calls.0 is odd"])
+async def test_a_refusal_that_is_about_no_tool_names_none(
+    talk: Talk, recorder: Recorder, scripted_model: ScriptedModel, said: str
+) -> None:
+    for tool in ("look", "odd"):
+        await in_database(recorded_tool)(tool)
+    scripted_model.enqueue(_error(400, {"error": {"message": said}}))
+    assert "It is about the tool" not in (await talk.ask()).error
+
+
+async def test_every_object_of_a_schema_goes_out_with_its_properties(
+    talk: Talk, recorder: Recorder, scripted_model: ScriptedModel
+) -> None:
+    inner = {"any": {"type": "object"}, "properties": {"const": {"type": "object"}}}
+    schemas = {"bare": {"type": "object"}, "empty": {}, "inner": {"type": "object", "properties": inner}}
+    for name, schema in schemas.items():
+        await in_database(recorded_tool)(name, input_schema=schema)
+    scripted_model.enqueue(text("Hi."))
+    await talk.ask()
+    sent = {each["function"]["name"]: each["function"]["parameters"] for each in scripted_model.requests[-1]["tools"]}
+    bare = {"type": "object", "properties": {}}
+    assert sent["bare"] == sent["empty"] == bare
+    assert sent["inner"]["properties"] == inner | {"any": bare}
 
 
 # -- Once more ---------------------------------------------------------------------------------------------------------
