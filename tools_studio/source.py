@@ -231,6 +231,15 @@ class StudioSource:
         # Definitions without a preview: asking about a call of theirs needs no look at the code.
         self._plain: set[str] = set()
 
+    def unfit(self, tool: Tool, arguments: dict[str, Any]) -> str:
+        try:
+            sandbox.check_arguments(coerce(tool.input_schema, arguments), Limits())
+        except sandbox.Stopped as stopped:
+            return f"{stopped.fault.message[:1].upper()}{stopped.fault.message[1:]}."
+        except ValueError as error:
+            return f"{str(error).rstrip('.')}."
+        return ""
+
     async def execute(self, call: ToolCall) -> ToolResult:
         tool = await in_db(_loaded)(call.tool_id, call.definition_hash)
         if tool is None:

@@ -29,6 +29,7 @@ from hitlchat.gate import (
     policy,
     question,
     schema,
+    sources,
     stopping,
     transition,
     who,
@@ -111,9 +112,10 @@ def checked(edited: dict[str, Any], call: ToolCall) -> tuple[dict[str, Any], str
         edited = _answered(call, edited)
     try:
         schema.validate(call.tool.input_schema, edited)
+        arguments = schema.with_defaults(call.tool.input_schema, edited)
+        sources.check(call.tool, arguments)
     except schema.BadArguments as error:
         raise BadEdit(str(error)) from error
-    arguments = schema.with_defaults(call.tool.input_schema, edited)
     caller = disclosure.caller_of(call.approval.disclosure)
     verdict = async_to_sync(policy.judge)(call.tool, arguments, caller, call.conversation_id).verdict
     if isinstance(verdict, policy.Refuse):

@@ -176,7 +176,9 @@ def _short(text: str, longest: int) -> str:
 
 
 # Provably not entered, or not sent.
-_KINDS_BEFORE_A_RUN = frozenset({"arguments", "busy", "changed", "late", "unavailable", "unreachable", "unsent"})
+_KINDS_BEFORE_A_RUN = frozenset(
+    {"arguments", "busy", "changed", "gone", "late", "syntax", "unavailable", "unreachable", "unsent"}
+)
 # By what came back.
 RAN = frozenset({"error", "result", "timeout", "tool"})
 _NOT_RUN = "It was not run"

@@ -7,7 +7,7 @@ from django.contrib.auth.models import User
 
 from hitlchat.base.database import in_db
 from hitlchat.base.sentences import translatable
-from hitlchat.gate import deciders, oversight, policy, schema, who
+from hitlchat.gate import deciders, oversight, policy, sources, who
 from hitlchat.gate.actor import Caller
 from hitlchat.gate.models import Tool
 from hitlchat.gate.policies.rule import Outcome, Spoke, outcome
@@ -35,7 +35,7 @@ async def simulate(tool_name: str, arguments: str | dict[str, Any], user: User, 
     """
     caller = Caller(kind, user.pk, user.get_username())
     tool = await in_db(_find)(caller, tool_name)
-    whole = await schema.accepted(tool.input_schema, arguments)
+    whole = await sources.accepted(tool, arguments)
     judgement = await policy.judge(tool, whole, caller)
     said = outcome(judgement.verdict)
     decides = await in_db(_who)(tool, caller) if said == "ask" else ""

@@ -2,6 +2,7 @@
 able to say beforehand what the call would do.
 """
 
+import logging
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -12,8 +13,12 @@ from django.conf import settings
 from django.utils.module_loading import import_string
 
 from hitlchat.base import canonical
+from hitlchat.base.database import in_db
+from hitlchat.gate import schema
 from hitlchat.gate.actor import Actor, Caller
 from hitlchat.gate.models import Tool, ToolCall
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -97,6 +102,14 @@ class PreviewingSource(Protocol):
 
 
 @runtime_checkable
+class SelectiveSource(Protocol):
+    """A source may offer this too, if it cannot take all arguments that fit the schema of a tool."""
+
+    def unfit(self, tool: Tool, arguments: dict[str, Any]) -> str:
+        """Return why no call of `tool` can run with these, in a sentence; empty if one can. It must change nothing."""
+
+
+@runtime_checkable
 class DelegatingSource(Protocol):
     """A source offers this instead of `execute`, if a call is work of its own that waits for people, as an agent's.
 
@@ -112,6 +125,43 @@ class DelegatingSource(Protocol):
 
     def recall(self, call: ToolCall, actor: Actor) -> None:
         """End the work and all below it at the wish of `actor`, within the transaction that records the wish."""
+
+
+async def accepted(tool: Tool, given: str | dict[str, Any]) -> dict[str, Any]:
+    """Return what a call of `tool` will run with: `given`, checked and with the defaults, before anyone is asked.
+
+    Raises: BadArguments
+    """
+    arguments = await schema.accepted(tool.input_schema, given)
+    if _selective(tool) is not None:
+        await in_db(check)(tool, arguments)
+    return arguments
+
+
+def check(tool: Tool, arguments: dict[str, Any]) -> None:
+    """Check that the source of `tool` can take `arguments`, which fit its schema.
+
+    Raises: BadArguments
+    """
+    selective = _selective(tool)
+    if selective is None:
+        return
+    try:
+        why = selective.unfit(tool, arguments)
+    except Exception:
+        logger.exception("The arguments of a call of %s could not be checked", tool.name)
+        why = "They could not be checked; the server's log says why."
+    if why:
+        raise schema.BadArguments(why)
+
+
+def _selective(tool: Tool) -> SelectiveSource | None:
+    """Return the source, if it offers that; one that cannot be had fails when it is entered."""
+    try:
+        made: object = source(tool.source) if is_registered(tool.source) else None
+    except ImportError:
+        return None
+    return made if isinstance(made, SelectiveSource) else None
 
 
 class CannotBegin(Exception):

@@ -13,7 +13,7 @@ from hitlchat.base import canonical, database
 from hitlchat.base.canonical import storable
 from hitlchat.base.database import in_db, only
 from hitlchat.base.sentences import translatable
-from hitlchat.gate import disclosure, oversight, policy, preview, question, queue, reach, schema, transition
+from hitlchat.gate import disclosure, oversight, policy, preview, question, queue, reach, schema, sources, transition
 from hitlchat.gate.actor import SYSTEM, Caller
 from hitlchat.gate.grants import giving, scope
 from hitlchat.gate.grants.scope import may_be_granted
@@ -90,7 +90,7 @@ async def prepare(request: CallRequest, tool: Tool | None = None) -> Prepared:
         return Prepared(request, Status.REJECTED, why, tool)
     try:
         # With the defaults, so that the person sees every value that the tool will get (SR-7).
-        arguments = await schema.accepted(tool.input_schema, request.arguments)
+        arguments = await sources.accepted(tool, request.arguments)
         if question.is_one(tool):
             question.check(arguments)
     except (schema.BadArguments, question.BadQuestion) as error:

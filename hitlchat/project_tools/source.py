@@ -20,6 +20,7 @@ from hitlchat.gate.sources import Preview, ToolResult
 from hitlchat.project_tools import catalogue, running
 from hitlchat.project_tools.catalogue import SOURCE, ProjectTool
 from hitlchat.project_tools.running import Job
+from hitlchat.project_tools.signature import BadArguments
 
 logger = logging.getLogger(__name__)
 
@@ -110,6 +111,15 @@ Work = asyncio.Task[ToolResult]
 
 
 class ProjectSource:
+    def unfit(self, tool: Tool, arguments: dict[str, Any]) -> str:
+        made = _of_definition(tool.name, tool.definition_hash)
+        try:
+            if made is not None:
+                made.signature.coerce(arguments)
+        except BadArguments as error:
+            return str(error)
+        return ""
+
     async def execute(self, call: ToolCall) -> ToolResult:
         made = _of_definition(call.tool_name, call.definition_hash)
         if made is None:

@@ -1,13 +1,13 @@
 """Untrusted Python within limits: an interpreter without powers, in a process without rights."""
 
-from hitlchat.sandbox.engine import check, run
+from hitlchat.sandbox.engine import check, check_arguments, run
 from hitlchat.sandbox.importable import HostFunction
 from hitlchat.sandbox.limits import Limits
 from hitlchat.sandbox.pool import close
 from hitlchat.sandbox.shares import Share, on_behalf, shares
 from hitlchat.sandbox.status import Status, Wall, status
 from hitlchat.sandbox.walls import Walls, walls
-from hitlchat.sandbox.wire import Fault, FaultKind, Problem, Report
+from hitlchat.sandbox.wire import Fault, FaultKind, Problem, Report, Stopped
 
 __all__ = [
     "Fault",
@@ -18,9 +18,11 @@ __all__ = [
     "Report",
     "Share",
     "Status",
+    "Stopped",
     "Wall",
     "Walls",
     "check",
+    "check_arguments",
     "close",
     "on_behalf",
     "run",

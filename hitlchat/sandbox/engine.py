@@ -55,7 +55,7 @@ async def run(
     result, output, fault = None, "", None
     try:
         check_size(source, limits)
-        _check_arguments(arguments, limits)
+        check_arguments(arguments, limits)
         said = await ordered({"do": "run", **order}, limits.wall_seconds, Host(grants, sleep))
         result, output, fault = said["result"], said["output"], said["fault"] and Fault(**said["fault"])
     except Stopped as stopped:
@@ -267,11 +267,12 @@ def check_size(source: str, limits: Limits) -> None:
         raise Stopped(Fault("limit", f"source: the code is larger than the limit of {most}"))
 
 
-def _check_arguments(arguments: Mapping[str, Any], limits: Limits) -> None:
+def check_arguments(arguments: Mapping[str, Any], limits: Limits) -> None:
+    """Check that the arguments can be passed. Raises: Stopped"""
     meter = Meter("the arguments", limits.argument_bytes, limits.named("argument_bytes"))
     try:
         check_inwards(dict(arguments), meter)
     except TooLarge as large:
         raise Stopped(Fault("limit", str(large))) from None
     except Unfit as unfit:
-        raise Stopped(Fault("error", str(unfit))) from None
+        raise Stopped(Fault("arguments", str(unfit))) from None

@@ -183,7 +183,7 @@ class Worked:
             raise Stopped(Fault("limit", message))
 
 
-FaultKind = Literal["syntax", "error", "limit", "denied", "crash", "busy", "unavailable"]
+FaultKind = Literal["arguments", "syntax", "error", "limit", "denied", "crash", "busy", "unavailable"]
 
 
 @dataclass(frozen=True)

@@ -2,17 +2,29 @@
 
 import asyncio
 from datetime import timedelta
-from typing import assert_never
+from typing import Any, assert_never
 
 from django.utils import timezone
 
 from hitlchat.base import canonical
 from hitlchat.base.database import in_db
+from hitlchat.base.sentences import translatable
 from hitlchat.gate import contents, stopping
-from hitlchat.gate.models import ToolCall
+from hitlchat.gate.models import Tool, ToolCall
 from hitlchat.gate.sources import OutcomeUnknown, ToolResult
 from hitlchat.upstreams import connections, servers
-from hitlchat.upstreams.client import Answer, NeverRan, OnProgress, Outcome, Rejected, Step, Unknown, Unreadable
+from hitlchat.upstreams.client import (
+    Answer,
+    Limits,
+    NeverRan,
+    OnProgress,
+    Outcome,
+    Rejected,
+    Step,
+    Unknown,
+    Unreadable,
+    too_large,
+)
 from hitlchat.upstreams.connections import NoTarget, Target, target_of
 from hitlchat.upstreams.elicitation.questions import Asker
 from hitlchat.upstreams.signals import progressed
@@ -67,6 +79,10 @@ USED_EVERY = timedelta(hours=1)
 class UpstreamSource:
     can_stop = True
     gives_blocks = True
+
+    def unfit(self, tool: Tool, arguments: dict[str, Any]) -> str:  # noqa: ARG002
+        why = too_large(arguments, Limits().argument_bytes)
+        return translatable(f"It cannot be sent to its server: {why}.") if why else ""
 
     async def execute(self, call: ToolCall) -> ToolResult:
         try:

@@ -11,6 +11,7 @@ from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
 from django.db import connection
 
+from hitlchat.gate import decide
 from hitlchat.gate.actor import Caller
 from hitlchat.gate.models import Tool, ToolCall
 from hitlchat.gate.status import Status
@@ -187,12 +188,19 @@ def test_a_result_that_is_too_large_is_a_failure_that_names_the_limit(bob: User,
     assert failure(bob, "give") == "It was run, but its result has 1,048,578 bytes; at most 1,048,576 are kept."
 
 
-def test_arguments_that_only_the_types_refuse_do_not_enter_the_function(bob: User, entered: list[str]) -> None:
-    call = approved(bob, the("refund"), {"order": "A-1", "amount": "NaN", "on": "2026-01-02"})
-    if call.status == Status.REJECTED:
-        pytest.fail("the schema refused it already")
-    assert run(call)
-    assert fresh(call).error["message"].startswith("It was not run: the arguments do not fit. amount: ")
+@pytest.mark.guarantee("gate:truth")
+def test_nobody_is_asked_about_arguments_that_only_the_types_refuse(bob: User, entered: list[str]) -> None:
+    call = ask(bob, the("refund"), {"order": "A-1", "amount": "NaN", "on": "2026-01-02"})
+    assert (call.status, call.reason.startswith("amount: ")) == (Status.REJECTED, True)
+    assert not hasattr(call, "approval")
+    assert entered == []
+
+
+def test_arguments_that_only_the_types_refuse_are_no_edit(bob: User, entered: list[str]) -> None:
+    call = ask(bob, the("refund"), {"order": "A-1", "amount": "1", "on": "2026-01-02"})
+    assert call.status == Status.WAITING
+    with pytest.raises(decide.BadEdit, match="amount: "):
+        decide.checked({"order": "A-1", "amount": "NaN", "on": "2026-01-02"}, fresh(call))
     assert entered == []
 
 

@@ -189,7 +189,7 @@ async def test_a_fault_is_one_sentence_with_the_authors_line(
 async def test_an_argument_that_is_no_json_never_reaches_the_tool(argument: object) -> None:
     report = await run("def run(a):\n    return 1\n", {"a": argument})
     assert report.fault is not None
-    assert report.fault.kind == "error"
+    assert report.fault.kind == "arguments"
     assert report.fault.message.startswith("the arguments")
 
 

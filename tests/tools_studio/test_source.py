@@ -22,6 +22,24 @@ def test_a_tool_gets_its_arguments_and_gives_its_result(make_tool: MakeTool, ali
     assert (done.status, done.result) == (Status.SUCCEEDED, "héllo \x00")
 
 
+UNFIT: dict[str, tuple[Any, str]] = {
+    "lists that need more memory than text": ([[]] * 20_000, "must not be larger than 256 KiB"),
+    "a number with too many digits": ([10**1500], "an integer may have at most 4096 bits."),
+}
+
+
+@pytest.mark.parametrize("items, words", UNFIT.values(), ids=UNFIT)
+def test_nobody_is_asked_about_arguments_that_the_sandbox_cannot_take(
+    items: Any, words: str, make_tool: MakeTool, alice: User
+) -> None:
+    make_tool(
+        "counts", hitl_mode="REQUIRED", code='def run(items: list) -> int:\n    """Count."""\n    return len(items)\n'
+    )
+    refused = call(alice, "counts", items=items)
+    assert (refused.status, words in refused.reason) == (Status.REJECTED, True), refused.reason
+    assert not hasattr(refused, "approval")
+
+
 def test_a_failing_tool_names_its_line(make_tool: MakeTool, alice: User) -> None:
     make_tool("fails", hitl_mode="DISABLED", code='def run() -> str:\n    """Fail."""\n    raise ValueError("no")\n')
     done = call(alice, "fails")

@@ -58,7 +58,7 @@ class HostileHttp:
     that it does not list; `told`: what `tell` said last. `pages`: what it lists instead, by cursor; what is no result
     is the HTTP status to refuse with. `refused`: how it answers everything, status and body, but a handshake, which is
     the end of that unless it is `stubborn`. `given`: what `give` gives; `refused_tool`, `refused_ping`: the errors that
-    these are answered with.
+    these are answered with, `refused_packed`: the status of `packed`.
     """
 
     port: int = 0
@@ -72,6 +72,7 @@ class HostileHttp:
     refused: tuple[int, str | dict[str, Any]] | None = None
     stubborn: bool = False
     given: Any = None
+    refused_packed: int = 400
     refused_tool: dict[str, Any] = field(default_factory=dict)
     refused_ping: dict[str, Any] = field(default_factory=dict)
     told: str = ""
@@ -213,6 +214,10 @@ class HostileHttp:
     async def bomb(self, request: Request) -> None:
         request.send(200, gzip.compress(b" " * 50_000_000), "Content-Encoding: gzip\r\n")
 
+    async def packed(self, request: Request) -> None:
+        """Refuses, with words in a compressed form that nobody asked for."""
+        request.send(self.refused_packed, gzip.compress(b"no"), "Content-Encoding: gzip\r\n")
+
     async def page(self, request: Request) -> None:
         request.send(200, b"<html>sign in here</html>", kind="text/html")
 
@@ -275,7 +280,14 @@ TOOLS: dict[str, Doing] = {
     each.__name__: each
     for each in (
         *(HostileHttp.fine, HostileHttp.forget, HostileHttp.huge, HostileHttp.huge_event, HostileHttp.endless),
-        *(HostileHttp.wide, HostileHttp.deep, HostileHttp.bomb, HostileHttp.page, HostileHttp.broken),
+        *(
+            HostileHttp.wide,
+            HostileHttp.deep,
+            HostileHttp.bomb,
+            HostileHttp.packed,
+            HostileHttp.page,
+            HostileHttp.broken,
+        ),
         *(HostileHttp.hang, HostileHttp.drip, HostileHttp.cut, HostileHttp.reset, HostileHttp.noise),
         *(HostileHttp.headers_without_end, HostileHttp.server_error, HostileHttp.unauthorised, HostileHttp.accepted),
         *(HostileHttp.tell, HostileHttp.announce, HostileHttp.two_answers, HostileHttp.other_ids, HostileHttp.wrong_id),

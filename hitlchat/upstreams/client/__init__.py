@@ -3,7 +3,16 @@
 Knows nothing of tools that are re-exposed, of approvals, or of the database.
 """
 
-from hitlchat.upstreams.client.calls import Listing, ListingFailed, OnProgress, Step, Unread, UpstreamTool, named
+from hitlchat.upstreams.client.calls import (
+    Listing,
+    ListingFailed,
+    OnProgress,
+    Step,
+    Unread,
+    UpstreamTool,
+    named,
+    too_large,
+)
 from hitlchat.upstreams.client.connection import Pool, Status, Trial, try_connect
 from hitlchat.upstreams.client.http import Bearer, NoToken
 from hitlchat.upstreams.client.link import Question, Reply, unasked
@@ -38,6 +47,7 @@ __all__ = [
     "UpstreamTool",
     "can_be_found_with",
     "named",
+    "too_large",
     "try_connect",
     "unasked",
 ]

@@ -183,10 +183,10 @@ class _NotOffered(Exception):
     pass
 
 
-def too_large(call: ToolCall, most: int) -> str:
+def too_large(arguments: dict[str, Any], most: int) -> str:
     """Return why the arguments cannot be sent; empty if they can."""
     try:
-        size = len(json.dumps(call.arguments, ensure_ascii=False, allow_nan=False).encode())
+        size = len(json.dumps(arguments, ensure_ascii=False, allow_nan=False).encode())
     except (TypeError, ValueError, RecursionError):
         return "the arguments cannot be expressed in JSON"
     return f"the arguments take {size:,} bytes; at most {most:,} may be sent" if size > most else ""

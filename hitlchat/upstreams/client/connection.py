@@ -121,7 +121,7 @@ class Connection(Keeper):
 
     async def call_tool(self, call: ToolCall) -> Outcome:
         """Make the call, over a new connection if the one there was is gone; repeated once where that is safe."""
-        if said := too_large(call, self.spec.limits.argument_bytes):
+        if said := too_large(call.arguments, self.spec.limits.argument_bytes):
             return NeverRan(said)
         seconds = call.seconds or self.spec.timeouts.call
         try:

@@ -151,6 +151,7 @@ SILENT_SECONDS = 330.0
 FRAME_BYTES = 4096
 SSE_BYTES = 1024 * 1024 - 1
 SESSION = "mcp-session-id"
+FAILED = 400
 # The SDK sends back whatever it is given, and cannot be used any more once that fails.
 _SESSION_NAME = re.compile(r"[\x21-\x7e]{1,4096}")
 
@@ -208,7 +209,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         if response.headers.get("content-encoding", "identity").lower() != "identity":
             await response.aclose()
             reason = "the answer came in a compressed form that nobody asked for"
-            if exchange := CURRENT.get():
+            if response.status_code < FAILED and (exchange := CURRENT.get()):
                 exchange.fail(Unreadable(reason))
             return self._lost(request, reason)
         if (session := response.headers.get(SESSION)) is not None and not _SESSION_NAME.fullmatch(session):
@@ -301,6 +302,10 @@ class _Bounded(httpx2.AsyncByteStream):
             self._cut(f"an answer of the server has more than {self._link.spec.limits.nodes:,} parts")
 
     def _cut(self, reason: str) -> None:
+        exchange = CURRENT.get()
+        if self._response.status >= FAILED and exchange in self._link.open and exchange is not None:
+            # What refuses the request is no answer of the tool.
+            exchange.lose(reason)
         self._link.too_large(reason)
         raise Cut(reason)
 

@@ -95,6 +95,16 @@ async def test_a_call_that_was_turned_away_did_not_run(pool: Pool, upstream: Hos
     assert upstream.called("unauthorised") == 1
 
 
+@pytest.mark.parametrize("status", [401, 403, 404, 410, 413])
+async def test_a_refusal_whose_words_cannot_be_read_is_none_the_less_no_run(
+    status: int, pool: Pool, upstream: HostileHttp
+) -> None:
+    await up(pool, "hostile")
+    upstream.refused_packed = status
+    found = await call(pool, "packed")
+    assert isinstance(found, NeverRan), found
+
+
 async def test_a_session_that_the_server_forgot_is_renewed_and_the_call_made_once_more(
     pool: Pool, upstream: HostileHttp
 ) -> None:
