@@ -68,8 +68,11 @@ FORM: Final[dict[str, Any]] = {"type": "object", "properties": {}}
 
 
 def read_answer(given: object) -> Answer:
-    """The answer in a result of elicitation; whatever is not exactly one of the three is malformed."""
-    if not isinstance(given, types.ElicitResult) or given.content:
+    """The answer in a result of elicitation; whatever is not exactly one of the three is malformed.
+
+    A yes comes without content, since none was asked for. A no is one with whatever else.
+    """
+    if not isinstance(given, types.ElicitResult) or (given.action == "accept" and given.content):
         return Answer.MALFORMED
     return Answer(given.action)
 

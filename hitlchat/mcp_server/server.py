@@ -94,7 +94,8 @@ MOST_DIGITS = 18
 
 class StrictJson:
     """Refuses, before the SDK, a POST whose body is no JSON in the strict sense (duplicate keys, NaN) with 400, and
-    has no effect. What is longer than `largest`, in bytes, is left to the SDK, which refuses it unread.
+    has no effect. What is longer than `largest`, in bytes, is left to the SDK, which refuses it unread. A question that
+    was not accepted is answered by that alone: the SDK would not take a no with content of another shape.
     """
 
     def __init__(self, application: Asgi, largest: int) -> None:
@@ -103,7 +104,10 @@ class StrictJson:
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["method"] == "POST" and not self._is_too_long(scope):
             events, body = await self._read(receive)
-            if body is not None and (why := await _parse_error_of(body)):
+            try:
+                if body is not None and (plain := await _plain_of(body)) is not None:
+                    events = [{"type": "http.request", "body": plain, "more_body": False}]
+            except canonical.NotJson as why:
                 error = {"code": types.PARSE_ERROR, "message": f"Parse error: {why}"}
                 await refuse(send, 400, error, jsonrpc="2.0", id=None)
                 return
@@ -128,16 +132,26 @@ class StrictJson:
         return events, bytes(body) if len(body) <= self._largest else None
 
 
-async def _parse_error_of(body: bytes) -> str:
-    return _parse_error(body) if len(body) <= SMALL else await asyncio.to_thread(_parse_error, body)
+async def _plain_of(body: bytes) -> bytes | None:
+    return _plain(body) if len(body) <= SMALL else await asyncio.to_thread(_plain, body)
 
 
-def _parse_error(body: bytes) -> str:
-    try:
-        canonical.loads(body)
-    except canonical.NotJson as error:
-        return str(error)
-    return ""
+def _plain(body: bytes) -> bytes | None:
+    """Return the body without what stands beside a no in it; None if nothing does. Raises: NotJson"""
+    message = canonical.loads(body)
+    holders = [(message, "result")]
+    if isinstance(message, dict) and isinstance(params := message.get("params"), dict):
+        responses = params.get("inputResponses")
+        holders += [(responses, key) for key in responses] if isinstance(responses, dict) else []
+    found = [(holder, key) for holder, key in holders if _is_a_no_with_more(holder, key)]
+    for holder, key in found:
+        holder[key] = {"action": holder[key]["action"]}
+    return canonical.dumps(message).encode() if found else None
+
+
+def _is_a_no_with_more(holder: Any, key: str) -> bool:
+    answer = holder.get(key) if isinstance(holder, dict) else None
+    return isinstance(answer, dict) and answer.get("action") in ("decline", "cancel") and "content" in answer
 
 
 def _replayed(events: list[Any], receive: Any) -> Any:

@@ -47,6 +47,8 @@ async def test_a_gated_call_runs_once_its_user_has_said_yes(
 
 OTHERS: dict[str, tuple[Any, str, str]] = {
     "declined": ("decline", "declined", "The user declined"),
+    "declined with content": (ElicitResult(action="decline", content={"junk": 1}), "declined", "The user declined"),
+    "dismissed with content": (ElicitResult(action="cancel", content={"junk": 1}), "withdrawn", "dismissed"),
     "dismissed": ("cancel", "withdrawn", "dismissed"),
     "with content": (ElicitResult(action="accept", content={"sure": True}), "withdrawn", "did not fit"),
 }

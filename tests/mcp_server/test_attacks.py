@@ -171,6 +171,27 @@ async def test_an_answer_that_is_none_by_the_protocol_runs_nothing_and_leaves_th
     assert (await client.call(**answer(state, "decline")))["result"]["_meta"]["hitlchat/status"] == "declined"
 
 
+ODD_CONTENT: list[Any] = [{"junk": 1}, {"sure": {"really": 1}}, [], "no", 7, {}]
+
+
+@pytest.mark.guarantee("gate:truth")
+@pytest.mark.parametrize("content", ODD_CONTENT, ids=str)
+async def test_a_no_is_a_no_with_whatever_content(
+    content: Any, url: str, token: str, tool: Tool, entered: list[ToolCall]
+) -> None:
+    reply = {"action": "decline", "content": content}
+    client = Raw(url, token, elicitation={})
+    state = (await client.call())["result"]["requestState"]
+    newer = (await client.call(requestState=state, inputResponses={"approval": reply}))["result"]
+    async with older(url, token) as session:
+        calling = await asked(session)
+        await session.answer(result=reply)
+        await calling
+    for result in (newer, session.result):
+        assert result["_meta"]["hitlchat/status"] == "declined"
+    assert entered == []
+
+
 @pytest.mark.guarantee("gate:truth")
 async def test_every_way_of_not_saying_yes_reads_differently(
     url: str, token: str, tool: Tool, entered: list[ToolCall]
