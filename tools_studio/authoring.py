@@ -12,7 +12,7 @@ from django.db.models import Q
 
 from hitlchat.accounts.roles import may_administer
 from hitlchat.base.problems import Forbidden
-from hitlchat.gate import loosening, oversight, stopping, tools
+from hitlchat.gate import conditions, loosening, oversight, stopping, tools
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.loosening import Guard, guard_of
 from hitlchat.gate.models import HitlMode, Tool
@@ -63,6 +63,7 @@ def create(draft: Draft, actor: Actor, *, confirmed: bool = False) -> Tool:
     """
     sound = check(draft)
     _check_new(sound, actor)
+    _check_condition(sound, actor)
     weaker = loosening.weaker_from_start(draft.name, tools.inherited(draft.name, _guard(sound)))
     if weaker and _is_program(actor):
         raise OnlyPeople(NEEDS_PERSON)
@@ -100,6 +101,8 @@ def _save(tool: Tool, edit: Callable[[Draft], Draft], actor: Actor, *, confirmed
             draft = edit(draft_of(standing))
             name = draft.name
             sound = check(draft, spec.stored_variables(standing.script))
+            if (sound.draft.condition, sound.signature.input_schema) != (standing.condition, standing.input_schema):
+                _check_condition(sound, actor)
             _check_change(standing, sound, actor, confirmed=confirmed)
             _store(standing, sound, actor)
     except IntegrityError as error:
@@ -218,6 +221,14 @@ def weaker(version: ScriptVersion, tool: Tool) -> tuple[str, ...]:
     except AuthoringError:
         # Nor can it be restored.
         return ()
+
+
+def _check_condition(sound: Checked, actor: Actor) -> None:
+    """AuthoringError: the condition would fail. Not of the library's own changes, which must not stop at one."""
+    if actor.user_id is None:
+        return
+    if said := async_to_sync(conditions.fault_in)(sound.draft.condition, sound.signature.input_schema):
+        raise AuthoringError({"condition": said})
 
 
 def _check_new(sound: Checked, actor: Actor) -> None:

@@ -12,6 +12,7 @@ from hitlchat.base import canonical
 from hitlchat.base.canonical import storable
 from hitlchat.base.problems import Problem as Refusal
 from hitlchat.base.sentences import translatable
+from hitlchat.gate import conditions
 from hitlchat.gate.models import Tool
 from hitlchat.sandbox.limits import in_words
 from hitlchat.secrets.references import REFERENCE
@@ -200,7 +201,9 @@ def _tool_problems(raw: Any, path: Path) -> Iterator[Problem]:
     yield from _told_secrets(raw, path)
     entry = _entry(raw, dotted(path))
     try:
-        spec.check(entry.draft)
+        sound = spec.check(entry.draft)
+        if said := conditions.misread(sound.draft.condition, sound.signature.input_schema):
+            yield Problem(dotted([*path, "condition"]), said)
     except AuthoringError as error:
         yield from at_fields(entry.place, error)
     names = [case.name for case in entry.cases or ()]

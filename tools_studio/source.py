@@ -26,7 +26,7 @@ from tools_studio.capabilities.files import grants
 from tools_studio.language import signature
 from tools_studio.language.coercion import coerce
 from tools_studio.models import Script, ScriptVersion, StoredVariable
-from tools_studio.spec import SOURCE, AuthoringError, Checked, Draft, Unreadable, check, draft_of
+from tools_studio.spec import SOURCE, AuthoringError, Draft, Unreadable, check, draft_of
 from tools_studio.variables import Resolved, Stored
 
 
@@ -131,13 +131,13 @@ def altered() -> Iterator[str]:
 
 def _differs(tool: Tool) -> str:
     try:
-        sound = _sound(tool)
+        # A tool that was saved before sections of docstrings were told apart says what it said then.
+        found = [_other_columns(tool, sections=sections) for sections in (True, False)]
     except UNSOUND as error:
         return translatable(f"The tool {tool.name} is not kept as it was saved: {error}.")
-    now = spec.columns(sound, tool.script.version)
-    names = [name.replace("_", " ") for name in FOLLOWS if getattr(tool, name) != now[name]]
-    if not names:
+    if not all(found):
         return ""
+    names = found[0]
     if "definition hash" in names:
         return translatable(
             f"The code or settings of the tool {tool.name} are not what the hash of its definition says."
@@ -147,15 +147,21 @@ def _differs(tool: Tool) -> str:
     )
 
 
-def _sound(tool: Tool) -> Checked:
-    return check(draft_of(tool), spec.stored_variables(tool.script))
+def _other_columns(tool: Tool, *, sections: bool) -> list[str]:
+    sound = check(draft_of(tool), spec.stored_variables(tool.script), sections=sections)
+    now = spec.columns(sound, tool.script.version)
+    return [name.replace("_", " ") for name in FOLLOWS if getattr(tool, name) != now[name]]
+
+
+def _hashes(draft: Draft) -> list[str]:
+    return [check(draft, sections=sections).definition_hash for sections in (True, False)]
 
 
 def _is_other(version: ScriptVersion) -> bool:
     """Return whether it is another one; with variables that cannot be told: their values are not kept with it."""
     try:
         draft: Draft = spec.from_json(version.draft)
-        return not draft.variables and check(draft).definition_hash != version.definition_hash
+        return not draft.variables and version.definition_hash not in _hashes(draft)
     except UNSOUND:
         # Stored by an older version of hitlchat, with other rules; but what is no tool at all never was one.
         kept: Any = version.draft

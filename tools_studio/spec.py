@@ -159,10 +159,13 @@ class Checked:
         )
 
 
-def check(draft: Draft, standing: Mapping[str, Stored] | None = None) -> Checked:
-    """`standing` has the secrets that are stored, by name. AuthoringError with every field that is wrong."""
+def check(draft: Draft, standing: Mapping[str, Stored] | None = None, *, sections: bool = True) -> Checked:
+    """`standing` has the secrets that are stored, by name. AuthoringError with every field that is wrong.
+
+    `sections`: of the code's docstring, see docstrings.read.
+    """
     problems: dict[str, str] = {}
-    found = _signature(draft.code, problems)
+    found = _signature(draft.code, problems, sections=sections)
     granted = _capabilities(draft.capabilities, problems)
     _check_words(draft, problems)
     _check_variables(draft, granted, problems)
@@ -176,9 +179,9 @@ def check(draft: Draft, standing: Mapping[str, Stored] | None = None) -> Checked
     return Checked(draft, found, granted, kept, level, HitlMode(draft.hitl_mode) if draft.hitl_mode else default)
 
 
-def _signature(code: str, problems: dict[str, str]) -> Signature | None:
+def _signature(code: str, problems: dict[str, str], *, sections: bool) -> Signature | None:
     try:
-        found = signature.read(code)
+        found = signature.read(code, sections=sections)
         signature.check_preview(code, found)
     except SignatureError as error:
         problems["code"] = f"Line {error.line}: {error}" if error.line else str(error)

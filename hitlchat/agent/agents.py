@@ -22,7 +22,7 @@ from hitlchat.base import canonical
 from hitlchat.base.canonical import storable
 from hitlchat.base.problems import Forbidden, Invalid, NotFound
 from hitlchat.base.sentences import translatable
-from hitlchat.gate import loosening, prompt, stopping, tools
+from hitlchat.gate import conditions, loosening, prompt, stopping, tools
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import LONGEST_DEADLINE, TOOL_NAME, HitlMode, Tool
 from hitlchat.gate.oversight import HIGHEST_RISK
@@ -216,6 +216,8 @@ def _of_gate(draft: Draft) -> Iterator[tuple[str, str]]:
         yield "risk_level", translatable(f"Expected a level from 0 to {HIGHEST_RISK}.")
     if draft.deadline_seconds is not None and not 1 <= draft.deadline_seconds <= LONGEST_DEADLINE:
         yield "deadline_seconds", gettext_noop("Expected 1 second to 30 days.")
+    if said := conditions.misread(draft.condition, INPUT_SCHEMA):
+        yield "condition", said
     try:
         prompt.check(draft.prompt_template, INPUT_SCHEMA["properties"])
     except prompt.BadTemplate as error:

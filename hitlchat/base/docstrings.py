@@ -2,7 +2,7 @@
 
 import inspect
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -16,6 +16,13 @@ DECLARED: Final = (
     re.compile(r"(\s*)(?:[-*]\s+|:param\s+(?:\S+\s+)*?)?`{0,2}(\w+)`{0,2}(?:\s*\([^()]*\))?\s*:\s*(.*)"),
 )
 _HEADING = re.compile(r"\s*(?:args|arguments|parameters|params)\s*:?\s*", re.IGNORECASE)
+# Sections in which `name: text` describes no parameter; numpy has a line of dashes in place of the colon.
+_OTHER = re.compile(
+    r"(\s*)(?:attributes|caution|danger|examples?|hints?|important|methods|notes?|raises|references|returns?|see also"
+    r"|tips?|todo|usage|warnings?|warns|yields?)\s*(:{1,2}|)\s*(.*)",
+    re.IGNORECASE,
+)
+_UNDERLINE = re.compile(r"\s*(?:-{3,}|={3,})\s*")
 
 
 @dataclass
@@ -36,17 +43,18 @@ class Text:
         return "\n".join(self.prose).strip()
 
 
-def read(docstring: str, names: Collection[str], forms: Sequence[re.Pattern[str]]) -> Text:
+def read(docstring: str, names: Collection[str], forms: Sequence[re.Pattern[str]], *, sections: bool = True) -> Text:
     """Split `docstring` into prose and the parameters among `names`: Google, reST or plain `name: text` lines.
 
     `forms`: AUTHORED for tools of the Studio, DECLARED for functions of a project. A line that is indented deeper than
-    the parameter above it continues that parameter.
+    the parameter above it continues that parameter. In sections such as `Example:` nothing describes a parameter;
+    without `sections` it does, as it once did for tools that are stored.
     """
     text = Text()
     current, margin = "", 0
-    for line in inspect.cleandoc(docstring).splitlines():
+    for line, is_elsewhere in _with_sections(inspect.cleandoc(docstring).splitlines(), names):
         match = next(filter(None, (form.fullmatch(line) for form in forms)), None)
-        if match and match[2] in names:
+        if match and match[2] in names and not (sections and is_elsewhere):
             current, margin = match[2], len(match[1])
             text.parameters[current] = match[3].strip()
         elif current and line.strip() and len(line) - len(line.lstrip()) > margin:
@@ -56,3 +64,27 @@ def read(docstring: str, names: Collection[str], forms: Sequence[re.Pattern[str]
             if not _HEADING.fullmatch(line):
                 text.prose.append(line.rstrip())
     return text
+
+
+def _with_sections(lines: list[str], names: Collection[str]) -> Iterator[tuple[str, bool]]:
+    """Yield each line, and whether it stands in a section that is not about parameters.
+
+    A section whose text is indented ends with it, any other at the next heading. Its own line is in it.
+    """
+    margin: int | None = None
+    is_indented = False
+    for line, after in zip(lines, [*lines[1:], ""], strict=False):
+        indent = len(line) - len(line.lstrip())
+        heading = _OTHER.fullmatch(line)
+        is_heading = heading is not None and bool(heading[2] or _UNDERLINE.fullmatch(after))
+        if line.lstrip().startswith(":param") or _HEADING.fullmatch(line):
+            margin = None
+        elif heading and is_heading and line.strip().partition(":")[0].strip() not in names:
+            # What begins on the line of the heading goes on below it only where that is indented.
+            margin, is_indented = indent, bool(heading[3])
+            yield line, True
+            continue
+        elif margin is not None and line.strip():
+            is_indented = is_indented or indent > margin
+            margin = None if indent < margin or (is_indented and indent == margin) else margin
+        yield line, margin is not None

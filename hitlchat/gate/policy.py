@@ -12,7 +12,7 @@ from django.utils.translation import gettext_noop
 from hitlchat import sandbox
 from hitlchat.base import canonical
 from hitlchat.base.database import in_db
-from hitlchat.gate import question
+from hitlchat.gate import conditions, question
 from hitlchat.gate.actor import Caller
 from hitlchat.gate.models import HitlMode, Tool
 from hitlchat.gate.policies import Abstain, Allow, Ask, Refuse, Verdict, strictness
@@ -161,10 +161,9 @@ def _groups(user_id: int) -> list[str]:
 async def holds(condition: str, arguments: dict[str, Any], **more: Any) -> bool:
     """Return whether a condition holds for `arguments`, and for what else it is told by name. NoAnswer."""
     given = {"args": arguments, **more}
-    source = f"def run({', '.join(given)}):\n    return (\n{condition}\n)"
     try:
         async with asyncio.timeout(CONDITION_SECONDS):
-            report = await sandbox.run(source, given)
+            report = await sandbox.run(conditions.source(condition, ", ".join(given)), given)
     except Exception as error:
         logger.exception("The condition %r could not be evaluated", condition)
         raise NoAnswer("could not be evaluated.") from error

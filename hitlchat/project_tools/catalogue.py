@@ -16,7 +16,7 @@ from django.utils.module_loading import autodiscover_modules
 from hitlchat.base import canonical
 from hitlchat.base.canonical import storable
 from hitlchat.base.sentences import translatable
-from hitlchat.gate import prompt, schema
+from hitlchat.gate import conditions, prompt, schema
 from hitlchat.gate.models import LONGEST_DEADLINE, TOOL_NAME, HitlMode
 from hitlchat.project_tools import DECLARED, HIGHEST_RISK, Chosen, Declaration, Function, signature
 from hitlchat.project_tools.signature import Signature, SignatureError
@@ -84,10 +84,6 @@ def _mode(chosen: Chosen) -> Iterator[str]:
         return
     if chosen.hitl != HitlMode.CONDITIONAL:
         yield "condition: it only counts with hitl='CONDITIONAL'"
-    try:
-        compile(f"(\n{chosen.condition}\n)", "condition", "eval")
-    except (SyntaxError, ValueError) as error:
-        yield f"condition: not a Python expression: {error}"
 
 
 def _is_switch(value: object) -> bool:
@@ -113,6 +109,8 @@ def _against(chosen: Chosen, found: Signature) -> Iterator[str]:
     try:
         if isinstance(chosen.prompt, str):
             prompt.check(chosen.prompt, found.input_schema["properties"])
+        if said := conditions.misread(chosen.condition, found.input_schema):
+            yield f"condition: {said[:1].lower()}{said[1:]}"
         schema.check_schema(found.input_schema)
         schema.check_patterns(found.input_schema)
     except prompt.BadTemplate as error:

@@ -5,11 +5,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
+from asgiref.sync import async_to_sync
+
 from hitlchat.base import canonical
 from hitlchat.base.canonical import storable
 from hitlchat.base.sentences import translatable
+from hitlchat.gate import conditions, prompt
 from hitlchat.gate import loosening as gate
-from hitlchat.gate import prompt
 from hitlchat.gate.loosening import Guard, guard_of
 from hitlchat.gate.models import LONGEST_DEADLINE, HitlMode
 from hitlchat.upstreams.models import ComposedTool, ToolEvent
@@ -277,6 +279,10 @@ def _rules(row: ComposedTool, change: Change) -> Iterator[str]:
             compile(f"(\n{change.condition}\n)", "condition", "eval")
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             yield translatable(f"Condition: not a Python expression: {_wrong(error, change.condition)}")
+            return
+        if row.tool is None or change.condition != row.tool.condition:
+            said = async_to_sync(conditions.fault_in)(change.condition, record.get("inputSchema") or {})
+            yield from [f"Condition: {said}"] if said else []
 
 
 def _wrong(error: Exception, condition: str) -> str:

@@ -53,6 +53,8 @@ def test_what_is_wrong_with_a_draft_is_named_by_field(alices: Program) -> None:
     found = problem(alices.post("/tools", wrong), 422)
     assert found["errors"].keys() == {"name", "capabilities", "promptTemplate"}
     assert problem(alices.post("/tools", {"name": "x", "code": "def run(:"}), 422)["errors"].keys() == {"code"}
+    unread = {"name": "x", "code": ECHO, "hitlMode": "CONDITIONAL", "condition": "args.text"}
+    assert problem(alices.post("/tools", unread), 422)["errors"] == {"condition": 'Write args["text"], not args.text.'}
     assert problem(alices.post("/tools", {}), 422)["errors"].keys() == {"name", "code"}
     assert not Tool.objects.exists()
 

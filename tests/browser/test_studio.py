@@ -161,6 +161,31 @@ def test_lowering_the_mode_asks_whether_oversight_is_to_be_reduced(studio: Page,
     visit.watch(studio).expect("status of 422")
 
 
+def test_another_condition_alone_is_confirmed_where_the_page_says_so(
+    studio: Page, server: Server, visit: Visit
+) -> None:
+    create(studio, server, "ruled", MENDED)
+    choose(studio, "Policies decide")
+    studio.get_by_label("Ask when").fill("True")
+    box = studio.locator("[data-lower]")
+    studio.get_by_role("button", name="Save").click()
+    expect(studio.locator("[data-saved]")).to_be_visible()
+    expect(box).to_be_hidden()
+    studio.get_by_label("Ask when").fill("False")
+    expect(box).to_be_visible()
+    expect(box).to_contain_text("Another condition decides which calls ask.")
+    studio.get_by_role("button", name="Save").click()
+    expect(studio.locator("#condition_error, [id$=condition_error]")).to_contain_text("Confirm it below")
+    expect(box).to_be_visible()
+    looking.check(studio)
+    looking.wear(studio, "wide light")
+    studio.get_by_label("Yes, less oversight than before").check()
+    studio.get_by_role("button", name="Save").click()
+    expect(studio.locator("[data-saved]")).to_be_visible()
+    expect(box).to_be_hidden()
+    visit.watch(studio).expect("status of 422")
+
+
 def test_a_duplicate_has_everything_under_a_name_of_its_own(studio: Page, server: Server) -> None:
     studio.goto(f"{server.url}/studio/tools/count")
     studio.get_by_role("link", name="Duplicate").click()

@@ -27,6 +27,61 @@ def save(client: Client, **fields: Any) -> Any:
     return client.post("/studio/tools/echo", FORM | fields)
 
 
+# -- The condition ---------------------------------------------------------------------------------------------------
+
+DECIDES = {"hitl_mode": "CONDITIONAL"}
+
+
+@pytest.mark.parametrize(
+    "condition, said",
+    [
+        ("len(args.text) > 1", 'Write args["text"], not args.text.'),
+        ('args["txet"] == "a"', 'There is no args["txet"]; expected one of "text".'),
+        ('args["text"] > 3', "It would fail: TypeError"),
+    ],
+)
+def test_a_condition_that_would_fail_is_refused_at_its_field(
+    condition: str, said: str, author: Client, make_tool: MakeTool
+) -> None:
+    make_tool("echo", hitl_mode="CONDITIONAL", condition="True")
+    refused = save(author, **DECIDES, condition=condition, lower_anyway="on")
+    assert refused.status_code == 422
+    assert refused.context["form"].errors["condition"][0].startswith(said)
+    assert Tool.objects.get().condition == "True"
+    assert save(author, **DECIDES, condition='len(args["text"]) > 1', lower_anyway="on").status_code == 302
+
+
+def test_code_that_takes_an_argument_from_under_the_condition_is_refused(author: Client, make_tool: MakeTool) -> None:
+    make_tool("echo", hitl_mode="CONDITIONAL", condition='args["text"] == "a"')
+    refused = save(author, **DECIDES, condition='args["text"] == "a"', code=ECHO.replace("text", "words"))
+    assert "There is no args" in refused.context["form"].errors["condition"][0]
+
+
+def test_a_condition_that_was_saved_before_is_no_hindrance(author: Client, make_tool: MakeTool) -> None:
+    make_tool("echo", hitl_mode="CONDITIONAL")
+    Tool.objects.update(condition="args.text")
+    assert save(author, **DECIDES, condition="args.text", description="Other.").status_code == 302
+
+
+def test_another_condition_alone_is_confirmed_in_a_box_that_says_so(author: Client, make_tool: MakeTool) -> None:
+    make_tool("echo", hitl_mode="CONDITIONAL", condition="True")
+    assert 'data-condition="True"' in author.get("/studio/tools/echo").content.decode()
+    page = save(author, **DECIDES, condition="False").content.decode()
+    assert "Confirm it below" in page
+    box = page[page.index("data-lower") :].partition("</label>")[0]
+    assert "hidden" not in box.partition(">")[0]
+    assert "data-lower-mode hidden" in box
+    assert "<p data-lower-rule>Another condition decides" in box
+    assert save(author, **DECIDES, condition="False", lower_anyway="on").status_code == 302
+
+
+def test_the_helps_of_the_condition_say_one_thing(author: Client, make_tool: MakeTool) -> None:
+    make_tool("echo", hitl_mode="CONDITIONAL", condition="True")
+    page = author.get("/studio/tools/echo").content.decode()
+    assert "Where it is true the call asks" in page
+    assert "Asks unless" not in page
+
+
 # -- Variables -------------------------------------------------------------------------------------------------------
 
 

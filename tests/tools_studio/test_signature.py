@@ -97,6 +97,35 @@ def test_other_styles_stay_prose_since_stored_tools_were_read_so(line: str) -> N
     assert signature.description == f"Weather.\n\n{line}"
 
 
+SECTIONS = {
+    "below": "Args:\n    a: First\n\nExample:\n    a: example",
+    "beside": "Args:\n    a: First\n\nExample:\na: example",
+    "before": "Example:\n    a: example\n\nArgs:\n    a: First",
+    "before, plain": "Example:\n    a: example\n\na: First",
+    "with a text": "Args:\n    a: First\nReturns: what was asked, as\n    a: example",
+    "within a parameter": "Args:\n    c: Third\n        Example:\n    a: First",
+    "reST": ":param a: First\n:returns: it\n\nNotes:\n    a: example",
+    "numpy": "Parameters\n----------\na : First\n\nExamples\n--------\na: example",
+    "two": "Args:\n    a: First\n\nRaises:\n    a: example\n\nYields:\n    a: example\n\nNote:\n    a: example",
+}
+
+
+@pytest.mark.parametrize("docstring", SECTIONS.values(), ids=SECTIONS)
+@pytest.mark.parametrize(
+    "heading", ["Example", "Examples", "Returns", "Raises", "Notes", "Yields", "Warning", "See Also"]
+)
+def test_another_section_of_the_docstring_describes_no_parameter(docstring: str, heading: str) -> None:
+    lines = "\n    ".join(docstring.replace("Example:", f"{heading}:").splitlines())
+    found = read(f'def run(a: str, c: str = ""):\n    """T.\n\n    {lines}\n    """\n')
+    assert found.input_schema["properties"]["a"]["description"] == "First"
+    assert ("a: example" in found.description) == ("example" in docstring)
+
+
+def test_a_parameter_may_have_the_name_of_a_section() -> None:
+    found = read('def run(notes: str, example: str):\n    """T.\n\n    notes: First\n    example: Second\n    """\n')
+    assert [part["description"] for part in found.input_schema["properties"].values()] == ["First", "Second"]
+
+
 def test_an_annotation_describes_better_than_the_docstring() -> None:
     source = 'def run(a: Annotated[int, "near"]):\n    """T\n\n    a: far"""\n'
     assert read(source).input_schema["properties"]["a"]["description"] == "near"

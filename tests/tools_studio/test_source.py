@@ -6,10 +6,13 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 
+from hitlchat.gate.models import Tool
 from hitlchat.gate.status import Status
 from tests.conftest import MakeTool
 from tests.tools_studio.calling import call, said
-from tools_studio.models import StoreEntry
+from tools_studio import spec
+from tools_studio.models import ScriptVersion, StoreEntry
+from tools_studio.source import StudioSource
 
 KEEPS = 'from hitl import store\n\n\ndef run(key: str, value: int) -> list:\n    """Keep."""\n    store.set(key, value)\n    return store.keys()\n'  # noqa: E501
 
@@ -38,6 +41,24 @@ def test_nobody_is_asked_about_arguments_that_the_sandbox_cannot_take(
     refused = call(alice, "counts", items=items)
     assert (refused.status, words in refused.reason) == (Status.REJECTED, True), refused.reason
     assert not hasattr(refused, "approval")
+
+
+def test_a_tool_saved_before_sections_of_docstrings_were_told_apart_is_as_it_was_saved(
+    make_tool: MakeTool, alice: User
+) -> None:
+    code = (
+        'def run(a: str) -> str:\n    """T.\n\n    a: First\n\n    Example:\n        a: last\n    """\n    return a\n'
+    )
+    tool = make_tool("echo", hitl_mode="DISABLED", code=code)
+    assert [*StudioSource().altered()] == []
+    before = spec.columns(spec.check(spec.draft_of(tool), sections=False), 1)
+    assert before["input_schema"]["properties"]["a"]["description"] == "last"
+    Tool.objects.update(**{name: before[name] for name in ("input_schema", "description", "definition_hash")})
+    ScriptVersion.objects.update(definition_hash=before["definition_hash"])
+    assert [*StudioSource().altered()] == []
+    assert call(alice, "echo", a="x").result == "x"
+    Tool.objects.update(description="Another.")
+    assert len([*StudioSource().altered()]) == 1
 
 
 def test_a_failing_tool_names_its_line(make_tool: MakeTool, alice: User) -> None:

@@ -42,13 +42,16 @@ class Signature:
         return coercion.glue(name, self.input_schema, self.records, is_async=self.is_async)
 
 
-def read(source: str, name: str = "run") -> Signature:
-    """The signature of the one top-level `name` of `source`, or SignatureError with the line to look at."""
+def read(source: str, name: str = "run", *, sections: bool = True) -> Signature:
+    """The signature of the one top-level `name` of `source`, or SignatureError with the line to look at.
+
+    `sections`: of the docstring, see docstrings.read.
+    """
     snippet = cut(source, name)
     types = Types(records(source))
     types.read_records()
     try:
-        signature = _signature(snippet.function, types)
+        signature = _signature(snippet.function, types, sections=sections)
         _check_storable(signature)
     except SignatureError as error:
         raise SignatureError(str(error), error.line + snippet.offset) from error
@@ -64,11 +67,11 @@ def runnable(source: str, name: str = "run") -> tuple[str, str]:
     return source + glue, coercion.entry_of(name) if glue else name
 
 
-def _signature(function: Function, types: Types) -> Signature:
+def _signature(function: Function, types: Types, *, sections: bool) -> Signature:
     _check_shape(function.args)
     parameters = list(_parameters(function.args))
     names = [argument.arg for argument, _ in parameters]
-    text = docstrings.read(ast.get_docstring(function) or "", names, docstrings.AUTHORED)
+    text = docstrings.read(ast.get_docstring(function) or "", names, docstrings.AUTHORED, sections=sections)
     properties = {
         argument.arg: _property(argument, default, types, text.parameters.get(argument.arg, ""))
         for argument, default in parameters

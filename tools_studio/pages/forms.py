@@ -283,7 +283,7 @@ class ToolForm(PowersForm):
         max_length=LONGEST["condition"],
         label="Ask when",
         widget=forms.Textarea(attrs={"rows": 2, "placeholder": 'float(args["amount"]) > 100', "class": "mono"}),
-        help_text="A Python expression over args and caller. Where it is true the call asks.",
+        help_text="A Python expression over args and caller. Where it is true the call asks, else it need not.",
     )
     prompt_template = forms.CharField(
         required=False,
@@ -310,7 +310,7 @@ class ToolForm(PowersForm):
         super().__init__(data, initial=initial(draft, tool), **kwargs)
         self.tool = tool
         self.example = draft.example
-        self.asks_to_lower = False
+        self.asks_to_lower = self.asks_by_other_rule = False
         # What a person has not confirmed yet, in words.
         self.weaker: tuple[str, ...] = ()
         standing: Mapping[str, Stored] = spec.stored_variables(tool.script) if tool else {}
@@ -333,7 +333,7 @@ class ToolForm(PowersForm):
         before = guard_of(tool)
         after = Guard(mode or before.mode, condition, cleaned["signed_in_only"])
         if loosening.asks_otherwise(before, after):
-            self.asks_to_lower = True
+            self.asks_to_lower = self.asks_by_other_rule = True
             self.add_error("condition", "Calls that ask now may run unseen. Confirm it below, then save.")
         if loosening.lowers(before, after):
             self.asks_to_lower = True

@@ -83,7 +83,7 @@ def _caller(request: HttpRequest) -> Caller:
 def _answer(request: HttpRequest, tool: Tool, result: dict[str, Any]) -> HttpResponse:
     """The fragment for htmx, with where the tool stands now; without htmx, the whole page around it."""
     if request.headers.get("HX-Request"):
-        context = {"tool": tool, "standing": page.standing_of(tool), "is_live": True, **result}
+        context = {"standing": page.standing_of(tool), "is_live": True, **page.waiting(request, tool), **result}
         return render(request, "studio/_tried.html", context)
     found = authored(tool.name)
     form = ToolForm(tool=found, draft=draft_of(found))

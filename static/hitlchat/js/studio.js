@@ -94,9 +94,12 @@ function showMode() {
   }
   const before = form.getAttribute("data-mode");
   const lowers = before !== null && ORDER.indexOf(mode) < ORDER.indexOf(before);
+  const rule = String(new FormData(form).get("condition") ?? "").replaceAll("\r\n", "\n");
+  const otherRule = before === "CONDITIONAL" && mode === before && rule.trim() !== form.getAttribute("data-condition");
   const trusts = form.hasAttribute("data-signed-in-only") && !new FormData(form).has("signed_in_only");
-  document.querySelector("[data-lower]")?.toggleAttribute("hidden", !lowers && !trusts);
+  document.querySelector("[data-lower]")?.toggleAttribute("hidden", !lowers && !otherRule && !trusts);
   document.querySelector("[data-lower-mode]")?.toggleAttribute("hidden", !lowers);
+  document.querySelector("[data-lower-rule]")?.toggleAttribute("hidden", !otherRule);
   document.querySelector("[data-lower-word]")?.toggleAttribute("hidden", !trusts);
 }
 
@@ -151,6 +154,7 @@ document.addEventListener("click", (event) => {
 });
 form.addEventListener("input", markDirty);
 form.addEventListener("change", showMode);
+form.addEventListener("input", showMode);
 form.addEventListener("submit", () => {
   dirty = false;
   if (editor) keepPlace(form, editor);
