@@ -26,7 +26,7 @@ from hitlchat.agent.models import Message
 from hitlchat.agent.writing import group
 from hitlchat.base import database
 from hitlchat.base.database import in_db
-from hitlchat.chat import commands, fragments
+from hitlchat.chat import commands, fragments, layout, transcript_view
 from hitlchat.chat.markdown import OpenTail
 from hitlchat.gate.actor import Actor, actor_in
 from hitlchat.gate.status import SETTLED, STARTED, Status
@@ -91,6 +91,7 @@ presence = Presence()
 
 
 MOST = 200
+STEP = 10_000
 
 _open: OrderedDict[str, OpenTail] = OrderedDict()
 
@@ -98,19 +99,19 @@ _open: OrderedDict[str, OpenTail] = OrderedDict()
 async def follow(message_id: str, base: int, text: str) -> OpenTail | None:
     """Bring the answer up to `text`, which begins at character `base`; None if what precedes it is not stored yet."""
     tail = _open.get(message_id) or _remember(message_id)
-    if len(tail.text) < base:
-        tail = await catch_up(message_id)
-        if len(tail.text) < base:
-            return None
-    tail.extend(text[len(tail.text) - base :])
-    return tail
+    if await layout.apart(tail.reach, base, text):
+        return tail
+    tail = await catch_up(message_id)
+    return tail if await layout.apart(tail.reach, base, text) else None
 
 
 async def catch_up(message_id: str) -> OpenTail:
     """The answer as far as this process knows it or it is stored, for a page that has just come."""
     stored = await in_db(_stored)(message_id)
     tail = _open.get(message_id) or _remember(message_id)
-    tail.extend(stored[len(tail.text) :])
+    # In steps, so that others get their turn in between.
+    for start in range(0, len(stored), STEP):
+        await layout.apart(tail.reach, start, stored[start : start + STEP])
     return tail
 
 
@@ -157,11 +158,11 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
     async def connect(self) -> None:
         await self.accept()
         self.conversation_id: UUID = self.scope["url_route"]["kwargs"]["conversation_id"]
-        # What this page has: the messages it shows, those of them that are whole, and how many finished blocks of one
-        # that is being written.
+        # What this page has: the messages it shows, those of them that are whole, and of one that is being written how
+        # many finished blocks, and which state of the last one.
         self.known: set[str] = set()
         self.drawn: set[str] = set()
-        self.sent: dict[str, int] = {}
+        self.sent: dict[str, tuple[int, int]] = {}
         self.executing: set[str] = set()
         user = self.scope["user"]
         if not user.is_authenticated:
@@ -194,16 +195,17 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             logger.exception("A command of conversation %s failed", self.conversation_id)
             known = database.SENTENCES.get(database.trouble(error), gettext_noop("Something went wrong on the server."))
             html = fragments.flash(_(known) + " " + _("Reload the page to see what was stored."))
-        if html:
-            await self.send(html)
+        await self._send(html)
 
     async def conversation_message(self, event: dict[str, Any]) -> None:
         message = event["message"]
         self.sent.pop(message, None)
         forget(message)
-        render = partial(fragments.message, known=message in self.known)
+        found = await in_db(transcript_view.message)(self.conversation_id, UUID(message))
+        [view] = await layout.laid_out([found]) if found else [None]
+        known = message in self.known
         self.known.add(message)
-        html = await self._show(render, UUID(message))
+        html = await self._show(partial(fragments.message, known=known, laid_out=view), UUID(message))
         if f"m-{message}-tail" not in html:
             self.drawn.add(message)
 
@@ -268,20 +270,27 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         await self.close(CLOSE_SIGNED_OUT if is_active else CLOSE_DEACTIVATED)
 
     async def _show_everything(self) -> None:
-        state = await in_db(fragments.everything)(self.conversation_id, await self._viewer())
+        messages, earlier = await in_db(transcript_view.messages)(self.conversation_id)
+        messages = await layout.laid_out(messages)
+        viewer = await self._viewer()
+        state = await in_db(fragments.everything)(self.conversation_id, viewer, (messages, earlier))
         self.known = state.shown
         self.drawn = state.shown - set(state.streaming)
         self.executing = state.executing
         self.sent.clear()
-        await self.send(state.html)
+        await self._send(state.html)
         for message in state.streaming:
             await self._grow(message, await catch_up(message))
 
     async def _grow(self, message: str, tail: OpenTail | None) -> None:
-        if tail is not None:
-            done = self.sent.get(message, 0)
-            self.sent[message] = len(tail.blocks)
-            await self.send(fragments.growing(message, tail.blocks[done:], tail.tail))
+        if tail is None:
+            return
+        # The thread that lays out may go on meanwhile.
+        drawn, blocks = tail.drawn, len(tail.blocks)
+        done, before = self.sent.get(message, (0, -1))
+        if drawn != before:
+            self.sent[message] = (blocks, drawn)
+            await self._send(fragments.growing(message, tail.blocks[done:blocks], tail.tail))
 
     async def _viewer(self) -> Actor:
         """Return the person as their session is stored now: they may have signed in again since the page was opened."""
@@ -289,9 +298,12 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
 
     async def _show(self, render: Any, *arguments: Any) -> str:
         html: str = await in_db(render)(self.conversation_id, *arguments)
-        if html:
-            await self.send(html)
+        await self._send(html)
         return html
+
+    async def _send(self, html: str) -> None:
+        for frame in fragments.frames(html) if html else ():
+            await self.send(frame)
 
 
 Asgi = Callable[[Any, Any, Any], Awaitable[None]]

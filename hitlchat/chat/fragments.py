@@ -1,6 +1,8 @@
 """The pieces of HTML that go to a conversation's page over its websocket; each says by id where it belongs."""
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Final
 from uuid import UUID
 
 from django.template.loader import render_to_string
@@ -11,11 +13,19 @@ from hitlchat.agent.queued import TakenBack
 from hitlchat.base import canonical
 from hitlchat.base.sentences import translated
 from hitlchat.base.visible import see
-from hitlchat.chat import transcript_view
+from hitlchat.chat import layout, transcript_view
+from hitlchat.chat.transcript_view import Asked, MessageView
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.batch import Outcome
 from hitlchat.gate.models import ToolCall
 from hitlchat.gate.status import Status
+
+# Servers let through 1 MiB in a frame, and a page draws one at a time: smaller ones leave it usable in between.
+FRAME: Final = 128 * 1024
+# In bytes, of a fragment that cannot be sent in pieces.
+LARGEST: Final = 700 * 1024
+# Between two fragments, where a frame may end. Texts have it escaped.
+BREAK: Final = "<!--break-->"
 
 
 @dataclass(frozen=True)
@@ -30,26 +40,91 @@ class Everything:
     executing: set[str]
 
 
-def everything(conversation_id: UUID, viewer: Actor) -> Everything:
-    """Return the whole page, at each connect and whenever it may have missed something."""
-    messages, earlier = transcript_view.messages(conversation_id)
-    turns = render_to_string("chat/_turns.html", {"messages": messages, "earlier": earlier})
+def frames(html: str) -> list[str]:
+    """Return the fragments in as few frames as can be, none of which is larger than FRAME unless one fragment is."""
+    found, size = [list[str]()], 0
+    for piece in html.split(BREAK):
+        size += len(piece.encode())
+        if size > FRAME and found[-1]:
+            found.append([])
+            size = len(piece.encode())
+        found[-1].append(piece)
+    return [BREAK.join(pieces) for pieces in found]
+
+
+def everything(
+    conversation_id: UUID, viewer: Actor, laid_out: tuple[list[MessageView], int] | None = None
+) -> Everything:
+    """Return the whole page, at each connect and whenever it may have missed something.
+
+    What waits for an answer comes first, then the last messages, then those above. `laid_out`: the messages, and the
+    place before which there are more; without them they are laid out meanwhile.
+    """
+    messages, earlier = laid_out or _laid_out(conversation_id)
+    around = (run(conversation_id), grants(conversation_id), queued(conversation_id))
     return Everything(
-        f'<ol id="turns" hx-swap-oob="innerHTML">{turns}</ol>{asks(conversation_id, viewer)}{run(conversation_id)}'
-        f"{grants(conversation_id)}{queued(conversation_id)}",
+        BREAK.join((asks(conversation_id, viewer), *around, *_turns(messages, earlier))),
         {str(view.message.pk) for view in messages},
         [str(view.message.pk) for view in messages if view.streaming],
         {str(each.call.pk) for view in messages for each in view.calls if each.call.status == Status.EXECUTING},
     )
 
 
+def _laid_out(conversation_id: UUID) -> tuple[list[MessageView], int]:
+    messages, earlier = transcript_view.messages(conversation_id)
+    return layout.lay_out(messages), earlier
+
+
+def _turns(messages: list[MessageView], earlier: int) -> Iterator[str]:
+    """Yield what replaces the messages on the page: the last of them, then those above as they fit into frames."""
+    if not messages:
+        yield f'<ol id="turns" hx-swap-oob="innerHTML">{render_to_string("chat/_turns.html")}</ol>'
+    piece, apart, way = "", list[str](), "innerHTML"
+    for view in reversed(messages):
+        html, calls = _drawn(view, known=False)
+        if piece and len(piece.encode()) + len(html.encode()) > FRAME:
+            yield BREAK.join((f'<ol id="turns" hx-swap-oob="{way}">{piece}</ol>', *apart))
+            piece, apart, way = "", [], "afterbegin"
+        piece, apart = html + piece, [*apart, *calls]
+    if messages:
+        more = {"earlier": earlier, "conversation_id": messages[0].message.conversation_id}
+        piece = render_to_string("chat/_earlier.html", more) + piece
+        yield BREAK.join((f'<ol id="turns" hx-swap-oob="{way}">{piece}</ol>', *apart))
+
+
+def _drawn(view: MessageView, *, known: bool) -> tuple[str, list[str]]:
+    """Return the message, and by themselves those of its calls for which it has no room."""
+    html = render_to_string("chat/_message.html", {"view": view, "oob": known})
+    if len(html.encode()) <= LARGEST:
+        return html, []
+    alone = render_to_string(
+        "chat/_message.html", {"view": replace(view, calls=[]), "oob": known, "calls_follow": True}
+    )
+    place = f"m-{view.message.pk}-calls"
+    lines = [render_to_string("chat/_call.html", {"view": each, "oob": False}) for each in view.calls]
+    return alone, [f'<div id="{place}" hx-swap-oob="beforeend">{line}</div>' for line in lines]
+
+
 def asks(conversation_id: UUID, viewer: Actor) -> str:
     asked = transcript_view.asked(conversation_id, viewer)
     cards = render_to_string("chat/_asks.html", {"asked": asked})
+    if len(cards.encode()) > LARGEST:
+        return BREAK.join(_large_asks(asked))
     # Cards stay as they are while they are on the page, whatever was typed into them.
     moving = [card for card in asked.cards if card.who is not None and (card.who.moves or card.who.ages)]
     anew = "".join(render_to_string("approvals/_who.html", {"card": card, "oob": True}) for card in moving)
     return f'<div id="asks" hx-swap-oob="innerHTML">{cards}</div>{anew}'
+
+
+def _large_asks(asked: Asked) -> Iterator[str]:
+    """Yield the cards one by one. What is too large for a frame even so is answered on a page of its own."""
+    way = "innerHTML"
+    for each in asked.cards:
+        card = render_to_string("approvals/_card.html", {"card": each, "over": "ws"})
+        if len(card.encode()) > LARGEST:
+            card = render_to_string("chat/_large_card.html", {"card": each})
+        yield f'<div id="asks" hx-swap-oob="{way}">{card}</div>'
+        way = "beforeend"
 
 
 def grants(conversation_id: UUID) -> str:
@@ -58,13 +133,17 @@ def grants(conversation_id: UUID) -> str:
     return f'<div id="grants" hx-swap-oob="innerHTML">{meter}</div>'
 
 
-def message(conversation_id: UUID, message_id: UUID, *, known: bool) -> str:
-    """A message that changed, if the page has it (`known`), or one to be added at the end."""
-    view = transcript_view.message(conversation_id, message_id)
+def message(conversation_id: UUID, message_id: UUID, *, known: bool, laid_out: MessageView | None = None) -> str:
+    """A message that changed, if the page has it (`known`), or one to be added at the end. It is laid out meanwhile,
+    unless it is already.
+    """
+    view = laid_out or transcript_view.message(conversation_id, message_id)
+    if view is not None and laid_out is None:
+        [view] = layout.lay_out([view])
     if view is None:
         return f'<li id="m-{message_id}" hx-swap-oob="delete"></li>' if known else ""
-    html = render_to_string("chat/_message.html", {"view": view, "oob": known})
-    return html if known else f'<ol id="turns" hx-swap-oob="beforeend">{html}</ol>'
+    html, calls = _drawn(view, known=known)
+    return BREAK.join((html if known else f'<ol id="turns" hx-swap-oob="beforeend">{html}</ol>', *calls))
 
 
 def call(conversation_id: UUID, call_id: UUID) -> str:
@@ -95,8 +174,8 @@ def run(conversation_id: UUID) -> str:
 
 
 def growing(message_id: str, blocks: list[str], tail: str) -> str:
-    done = f'<div id="m-{message_id}-done" hx-swap-oob="beforeend">{"".join(blocks)}</div>' if blocks else ""
-    return f'{done}<div id="m-{message_id}-tail" hx-swap-oob="innerHTML">{tail}</div>'
+    done = [f'<div id="m-{message_id}-done" hx-swap-oob="beforeend">{each}</div>' for each in blocks]
+    return BREAK.join((*done, f'<div id="m-{message_id}-tail" hx-swap-oob="innerHTML">{tail}</div>'))
 
 
 def composed() -> str:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from functools import cache, lru_cache, partial
 from html import unescape
 from itertools import islice
 from typing import Any
@@ -20,8 +20,8 @@ from mdit_py_plugins.footnote import footnote_plugin
 from mdit_py_plugins.texmath import texmath_plugin
 from pygments import highlight
 from pygments.formatters import HtmlFormatter
+from pygments.lexer import Lexer
 from pygments.lexers import get_lexer_by_name
-from pygments.util import ClassNotFound
 
 from hitlchat.base import visible
 from hitlchat.base.visible import Piece
@@ -40,6 +40,30 @@ ATTRIBUTES: dict[str, set[str]] = {
 # What may be wider than the page is scrolled by keyboard, too.
 SCROLLED = {tag: {"tabindex": "0"} for tag in ("pre", "table")}
 LONGEST_HIGHLIGHTED = 20_000
+# By the names that models give to languages: lexers whose time grows with the length of the text alone. Others have
+# patterns that take the square or the cube of it, and nothing can end a pattern that is being searched for.
+LEXERS: dict[str, str] = {
+    **{name: name for name in ("c", "cpp", "css", "diff", "go", "html", "ini", "json")},
+    **{name: name for name in ("python", "rust", "sql", "toml", "xml", "yaml")},
+    **dict.fromkeys(("bash", "console", "sh", "shell", "zsh"), "bash"),
+    **dict.fromkeys(("javascript", "js", "jsx", "mjs", "ts", "tsx", "typescript"), "javascript"),
+    **dict.fromkeys(("py", "python3"), "python"),
+    "c++": "cpp",
+    "golang": "go",
+    "h": "c",
+    "htm": "html",
+    "jsonc": "json",
+    "patch": "diff",
+    "rs": "rust",
+    "svg": "xml",
+    "yml": "yaml",
+    "postgresql": "sql",
+    "sqlite": "sql",
+    "hpp": "cpp",
+    "conf": "ini",
+}
+# In which patterns for the end of a line search in vain, from each of its blanks.
+LONG_GAP = re.compile(r"\s{200}")
 LINE_END = re.compile(r"\r\n|\r|\n")
 # Of cleaned HTML, in which attributes stand in double quotes.
 TAG = re.compile(r"""(<(?:[^">]|"[^"]*")*>)""")
@@ -47,16 +71,57 @@ TAG = re.compile(r"""(<(?:[^">]|"[^"]*")*>)""")
 SPACES = re.compile(r"([\u1680\u2000-\u200a\u202f\u205f\u3000]+)")
 PLAIN_BEYOND = 30_000
 PLAIN_BLOCK_BEYOND = 10_000
+STEP = 1000
+# What a message may come to as HTML: with the rest of a frame it stays below what a server lets through in one.
+MOST_HTML = 256 * 1024
+# Of characters to be looked at: for each of MARKERS the rest of its paragraph, in vain, and that of the text for what
+# begins a block with OPENERS.
+MOST_WORK = 30_000_000
+# Of one that is still written, and laid out again and again.
+MOST_WORK_WRITING = 3_000_000
+MARKERS = re.compile(r"\\[(\[]|[\[$<*_~&]|`+")
+OPENERS = re.compile(r"^[ \t>*+0-9.)-]*(?:\\\[|\$\$|`{3}|~{3})", re.MULTILINE)
+# A short row of a table is filled up to the columns of its head.
+MOST_CELLS = 20_000
+COLUMNS = re.compile(r"^[ \t>|:+*0-9.)-]+$", re.MULTILINE)
+# A line behind a quote may belong to it, and those behind it: all of them are looked at for each such quote.
+MOST_LAZY = 100_000
+LAZY = re.compile(r"^[ \t*+0-9.)-]*>.*\n(?![ \t]*(?:>|$))", re.MULTILINE)
+MOST_FORMULAS = 500
+LONGEST_FORMULAS = 12_000
+
+
+class TooMuch(Exception):
+    """The text takes more work than a message may; nearly none of it was done."""
+
+
+def _require_little(text: str, most: int) -> None:
+    """Let pass a text whose blocks are found with little work. Raises: TooMuch."""
+    text = LINE_END.sub("\n", text)
+    lines = text.count("\n")
+    columns = max((row.count("|") for row in COLUMNS.findall(text)), default=0)
+    openers, lazy = (sum(1 for _ in pattern.finditer(text)) for pattern in (OPENERS, LAZY))
+    if columns * lines > MOST_CELLS or openers * len(text) > most or lazy * lines > MOST_LAZY:
+        raise TooMuch
+
+
+def _bounded(state: StateCore) -> None:
+    """Count what is still to be done to the paragraphs, cells and headings that were found. Raises: TooMuch."""
+    inline = [token.content for token in state.tokens if token.type == "inline"]
+    if sum(len(MARKERS.findall(content)) * len(content) for content in inline) > state.env["most"]:
+        raise TooMuch
+
+
+@cache
+def _lexer(name: str) -> Lexer:
+    return get_lexer_by_name(name)
 
 
 def _highlight(code: str, language: str, _: Any) -> str:
-    if not language or len(code) > LONGEST_HIGHLIGHTED:
+    name = LEXERS.get(language.lower())
+    if name is None or len(code) > LONGEST_HIGHLIGHTED or LONG_GAP.search(code):
         return ""
-    try:
-        lexer = get_lexer_by_name(language)
-    except ClassNotFound:
-        return ""
-    return highlight(code, lexer, HtmlFormatter(nowrap=True))
+    return highlight(code, _lexer(name), HtmlFormatter(nowrap=True))
 
 
 def _fence(self: RendererHTML, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
@@ -162,6 +227,7 @@ def _parser() -> MarkdownIt:
     footnote_plugin(made, inline=False)
     for rule, html in FOOTNOTES.items():
         made.add_render_rule(rule, _as_is(html))
+    made.core.ruler.after("block", "bounded", _bounded)
     made.core.ruler.after("inline", "boxes", _boxes)
     made.core.ruler.after("boxes", "addresses", _addresses)
     made.add_render_rule("image", _picture)
@@ -187,7 +253,11 @@ def clean(html: str, *, place: str = "") -> str:
         set_tag_attribute_values={"a": {"target": "_blank"}, **SCROLLED},
     )
     # Last: what is set as a formula was cleaned as the text of its source, and is escaped where it is made.
-    return FOOTNOTE.sub(partial(_linked, place), FORMULA.sub(_set, _with_escapes(cleaned)))
+    shown = _with_escapes(cleaned)
+    formulas = [len(found[2]) for found in FORMULA.finditer(shown)]
+    if len(formulas) <= MOST_FORMULAS and sum(formulas) <= LONGEST_FORMULAS:
+        shown = FORMULA.sub(_set, shown)
+    return FOOTNOTE.sub(partial(_linked, place), shown)
 
 
 def _linked(place: str, mark: re.Match[str]) -> str:
@@ -234,53 +304,104 @@ def _pieces(text: str) -> tuple[Piece, ...]:
     return (Piece(text),) if SPACES.match(text) else visible.pieces(text)
 
 
-def _plain(text: str) -> SafeString:
-    return mark_safe(_with_escapes(f'<pre tabindex="0">{escape(text)}</pre>'))  # noqa: S308 - escaped
+@lru_cache(maxsize=4)  # a long text that grows begins as before
+def _beginning(text: str) -> tuple[str, int]:
+    """Return as much of the text as may be shown, as HTML, and how many characters that is."""
+    while (size := len((html := _with_escapes(escape(text))).encode())) > MOST_HTML:
+        text = text[: min(len(text) - 1, len(text) * MOST_HTML // size)]
+    return html, len(text)
+
+
+def plain(text: str) -> SafeString:
+    """Return the text as it was written, with a word on that; its beginning, where all of it would be too much."""
+    html, shown = _beginning(text.encode("utf-8", "surrogatepass")[:MOST_HTML].decode("utf-8", "ignore"))
+    note = _("Shown as plain text: laying it out would take too long.")
+    if left := len(text) - shown:
+        note += " " + _("{count} more characters are not shown; “Copy text” has them.").format(count=f"{left:,}")
+    html = f'<pre tabindex="0">{html}</pre><p class="quiet tiny">{escape(note)}</p>'
+    return mark_safe(html)  # noqa: S308 - escaped
 
 
 def render(text: str, *, place: str = "") -> SafeString:
-    """Markdown as HTML; beyond PLAIN_BEYOND characters as plain text, since hostile Markdown takes quadratic time.
+    """Markdown as HTML; as plain text what is long, or would take much work or many bytes, which is counted first.
 
     `place`: an id of the page's own, below which footnotes are linked; without one they are plain numbers.
     """
     if len(text) > PLAIN_BEYOND:
-        return _plain(text)
-    return mark_safe(clean(parser.render(text), place=place))  # noqa: S308 - cleaned by nh3
+        return plain(text)
+    try:
+        _require_little(text, MOST_WORK)
+        html = clean(parser.render(text, {"most": MOST_WORK}), place=place)
+    except TooMuch:
+        return plain(text)
+    return mark_safe(html) if len(html.encode()) <= MOST_HTML else plain(text)  # noqa: S308 - cleaned by nh3
 
 
 class OpenTail:
     """Markdown that grows: blocks that can't change any more are rendered once, only the last one again and again.
 
-    The tail is rendered anew when it has grown by a sixteenth, so that even one endless block costs linear time.
+    The tail is rendered anew when it has grown by a sixteenth, so that even one endless block costs linear time. Once
+    it has become too much, it stays plain to the end, and an eighth is enough. `drawn` counts the times.
     """
 
     def __init__(self) -> None:
-        self.text = ""
+        self.size = 0
         self.blocks: list[str] = []
         self.tail = ""
+        self.drawn = 0
+        self._open: list[str] = []
         self._final = 0
         self._rendered = 0
+        self._is_plain = False
+
+    def reach(self, base: int, text: str) -> bool:
+        """Go on to the end of `text`, which begins at character `base`; False if something before it is missing."""
+        if self.size < base:
+            return False
+        self.extend(text[self.size - base :])
+        return True
 
     def extend(self, text: str) -> None:
-        self.text += text
-        if len(self.text) - self._rendered > (self._rendered - self._final) // 16:
+        # What comes at once may be all that was written so far: not one block of it is too long for that.
+        for start in range(0, len(text), STEP):
+            self._go_on(text[start : start + STEP])
+
+    def _go_on(self, text: str) -> None:
+        self._open.append(text)
+        self.size += len(text)
+        if self.size - self._rendered > (self._rendered - self._final) // (8 if self._is_plain else 16):
             self._render()
 
     def _render(self) -> None:
-        open_text = self.text[self._final :]
-        self._rendered = len(self.text)
-        if len(open_text) > PLAIN_BLOCK_BEYOND:
-            self.tail = _plain(open_text)
-            return
+        self._rendered, self.drawn = self.size, self.drawn + 1
+        text = "".join(self._open)
+        if not self._is_plain:
+            try:
+                text = self._laid_out(text)
+            except TooMuch:
+                self._is_plain = True
+        if self._is_plain:
+            self.tail = plain(text)
+        self._open = [text]
+
+    def _laid_out(self, text: str) -> str:
+        """Render what is open and return what of it may still change. Raises: TooMuch."""
+        if len(text) > PLAIN_BLOCK_BEYOND:
+            raise TooMuch
+        _require_little(text, most := MOST_WORK_WRITING)
         # Whole lines only: what begins like a heading or a fence may yet turn out to be more of the paragraph above.
-        tokens = parser.parse(open_text[: max(open_text.rfind("\n"), open_text.rfind("\r")) + 1])
+        tokens = parser.parse(text[: max(text.rfind("\n"), text.rfind("\r")) + 1], {"most": most})
         starts = [token.map[0] for token in tokens if token.level == 0 and token.nesting >= 0 and token.map]
-        if len(starts) > 1:
-            cut = _offset(open_text, starts[-1])
-            self.blocks.append(clean(parser.render(open_text[:cut])))
+        cut = _offset(text, starts[-1]) if len(starts) > 1 else 0
+        done = clean(parser.render(text[:cut], {"most": most})) if cut else ""
+        tail = clean(parser.render(text[cut:], {"most": most}))
+        if max(len(done), len(tail)) > MOST_HTML:
+            raise TooMuch
+        if cut:
+            self.blocks.append(done)
             self._final += cut
-            open_text = open_text[cut:]
-        self.tail = clean(parser.render(open_text))
+        self.tail = tail
+        return text[cut:]
 
 
 def _offset(text: str, line: int) -> int:

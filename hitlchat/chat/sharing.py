@@ -15,7 +15,7 @@ from hitlchat.agent.attachments import keeping
 from hitlchat.agent.models import Conversation
 from hitlchat.base.problems import NotFound
 from hitlchat.base.visible import see
-from hitlchat.chat import transcript_view
+from hitlchat.chat import layout, transcript_view
 from hitlchat.gate.actor import actor_of
 from hitlchat.gate.models import delegation
 
@@ -74,4 +74,4 @@ def _behind(link: UUID) -> Conversation:
 
 def _context(conversation: Conversation, before: int | None = None) -> dict[str, Any]:
     messages, more = transcript_view.messages(conversation.pk, before)
-    return {"section": "chat", "conversation": conversation, "messages": messages, "earlier": more}
+    return {"section": "chat", "conversation": conversation, "messages": layout.lay_out(messages), "earlier": more}

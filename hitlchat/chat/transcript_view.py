@@ -21,7 +21,6 @@ from hitlchat.base.durations import about
 from hitlchat.base.sentences import translated
 from hitlchat.base.visible import escaped
 from hitlchat.chat.grid import Grid, grid
-from hitlchat.chat.markdown import render
 from hitlchat.gate import attention, batch, contents, decide, deciders, placing, question, results, stopping, who
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.card import Card, card, key
@@ -38,6 +37,8 @@ MOST_MESSAGES = 80
 SHOWN_OF_RESULT = 4000
 # A longer result is folded.
 LONG_RESULT = 1000
+SHOWN_OF_ARGUMENTS = 20_000
+SHOWN_OF_THOUGHTS = 50_000
 # Of an agent: all of them are on its own page.
 MOST_STEPS = 50
 
@@ -56,6 +57,8 @@ class CallView:
     verdict: str
     fate: str
     arguments: str
+    # What it printed.
+    output: str
     # The arguments as they were asked, if a person changed them.
     asked: str
     approval: Approval | None
@@ -110,6 +113,8 @@ class FileView:
 
 @dataclass(frozen=True)
 class MessageView:
+    """`html`: the text as it was written, until it is laid out (chat/layout.py)."""
+
     message: Message
     html: SafeString | str
     calls: list[CallView]
@@ -127,6 +132,10 @@ class MessageView:
     @property
     def streaming(self) -> bool:
         return self.message.state == MessageState.STREAMING
+
+    @property
+    def thoughts(self) -> str:
+        return _beginning(self.message.reasoning, SHOWN_OF_THOUGHTS)
 
     @property
     def is_cut(self) -> bool:
@@ -321,10 +330,8 @@ def _waits_for_owner(conversation_id: UUID, family: list[UUID]) -> bool:
 
 
 def _message(row: Message, calls: list[CallView], versions: Versions | None, unsent: set[UUID]) -> MessageView:
-    is_answer = row.role != Role.USER and row.state != MessageState.STREAMING
-    html = render(row.content, place=f"m-{row.pk}") if is_answer else row.content
     files = [_file(each, unsent) for each in row.attachments.all()] if row.role == Role.USER else []
-    return MessageView(row, html, calls, versions, files)
+    return MessageView(row, row.content, calls, versions, files)
 
 
 def _file(row: Attachment, unsent: set[UUID]) -> FileView:
@@ -383,7 +390,8 @@ def _call(row: ToolCall) -> CallView:
         hidden=max(0, len(text) - SHOWN_OF_RESULT),
         verdict=_verdict(_decisions(approval), row),
         fate=fate(row, approval),
-        arguments=canonical.pretty(row.arguments, indent=2),
+        arguments=_beginning(canonical.pretty(row.arguments, indent=2), SHOWN_OF_ARGUMENTS),
+        output=_beginning(row.output, SHOWN_OF_ARGUMENTS),
         asked="" if question.is_one(row) else _asked(row, approval),
         approval=approval,
         card_key=key(approval.pk, row.round) if approval else "",
@@ -398,7 +406,15 @@ def _call(row: ToolCall) -> CallView:
 def _asked(row: ToolCall, approval: Approval | None) -> str:
     if approval is None or canonical.dumps(approval.disclosure["arguments"]) == canonical.dumps(row.arguments):
         return ""
-    return canonical.pretty(approval.disclosure["arguments"], indent=2)
+    return _beginning(canonical.pretty(approval.disclosure["arguments"], indent=2), SHOWN_OF_ARGUMENTS)
+
+
+def _beginning(text: str, most: int) -> str:
+    """Return so much of the text, and how much is left out."""
+    if len(text) <= most:
+        return text
+    left = _("%(hidden)s more characters are kept in the record.") % {"hidden": f"{len(text) - most:,}"}
+    return f"{text[:most]}…\n{left}"
 
 
 def _decisions(approval: Approval | None) -> list[Decision]:

@@ -28,7 +28,7 @@ from hitlchat.agent.presets import NoSuchPreset
 from hitlchat.agent.presets import named as named_preset
 from hitlchat.agent.runs import RunActive
 from hitlchat.base.problems import Conflict, NotFound
-from hitlchat.chat import presets, sharing, transcript_view
+from hitlchat.chat import layout, presets, sharing, transcript_view
 from hitlchat.gate import deciders, prompt, stricter
 from hitlchat.gate.actor import Caller, actor_of
 from hitlchat.gate.models import HitlMode, Tool, ToolCall, delegation
@@ -117,7 +117,7 @@ def conversation(request: HttpRequest, conversation_id: UUID) -> HttpResponse:
     context: dict[str, Any] = {
         "section": "chat",
         **_threads_beside(user, shown.pk, Wanted()),
-        "messages": messages,
+        "messages": layout.lay_out(messages),
         "earlier": earlier,
         "asked": transcript_view.asked(shown.pk, actor_of(request)),
         "run": transcript_view.run(shown.pk),
@@ -170,7 +170,7 @@ def earlier(request: HttpRequest, conversation_id: UUID, before: int) -> HttpRes
     """The messages before place `before`, for the top of the transcript."""
     shown = _own(request, conversation_id)
     messages, more = transcript_view.messages(shown.pk, before)
-    return render(request, "chat/_turns.html", {"messages": messages, "earlier": more})
+    return render(request, "chat/_turns.html", {"messages": layout.lay_out(messages), "earlier": more})
 
 
 @login_required

@@ -1,10 +1,63 @@
-"""Markdown that was made to be slow is shown as the text that it is."""
+"""Markdown that was made to be slow, or to become large, is shown as the text that it is."""
+
+import time
+from collections.abc import Callable
 
 import pytest
+from django.utils.html import escape
 
-from hitlchat.chat.markdown import PLAIN_BEYOND, OpenTail, render
+from hitlchat.chat.markdown import LEXERS, MOST_HTML, PLAIN_BEYOND, OpenTail, render
 
 HOSTILE = {"images": "![", "links": "[a](", "emphasis": "*a ", "table": "|a", "quotes": "> ", "notes": "[^1]: a[^1]\n"}
+# As many of each as fit into an answer that is laid out.
+PIECES = [
+    "\\(", "\\[", "$", "$a ", "$$", "$$a ", "a$b", "[", "![", "[[]", "[](", "[]()", "[a]: b\n", "[^1]",
+    "[^1]: a[^1]\n", "*", "*a ", "**a*", "_a_", "a**b ", "~~", "`", "``a`", "```\n", "~~~a\n", "<", "<a ",
+    "<http:", "<!--", "&", "&amp", "> ", "> > a\n", "> - ", "- ", "- a\n", "- a\n  ", "1. ", "# a\n", "=\n",
+    "a  \n", "|a", "-|", "\\", "]", "{", "x", "\n", " ", "\t", "\u200b", "a\u202e", "http://a.a/ ",
+    "\\begin{a}", "$\\frac{", "- \\[\n", "1. \\[\r", "-" * 99 + "x\n", "a\n> > \r", "\n> ---\na![",
+    "a|\n> ---\nb", ">" * 50 + "\n", "> a\nb\n", "- [ ] a\n", "    a\n", "()))))", "*[a]_",
+]  # fmt: skip
+CODE = ["`a <", "a b ", "'", '"', "/*", "<a ", "<!--", "${", "{{", "a\n", "  a\n", " \n", "\\", "f'{", "a: ", "- ", "("]
+CODE += [
+    "<<EOF\n",
+    "[",
+    "=",
+    "0x",
+    "'''",
+    "--",
+    "&a *a ",
+    "%(",
+    "@a(",
+    "=/a",
+    "<script>",
+    "<style>a{",
+    "\t",
+    "1e",
+    "a.b",
+]
+FENCES = [*sorted({*LEXERS.values()}), "rst", "java", "csharp", "make", "perl", "powershell", "typescript", "text"]
+# An answer of this length that nobody made to be slow takes one; the worst of the others took 400.
+WORTH = 40
+
+
+def seconds(of: Callable[[], object]) -> float:
+    """Of the processor, spent by this thread."""
+    began = time.thread_time()
+    of()
+    return time.thread_time() - began
+
+
+@pytest.fixture(scope="module")
+def usual() -> float:
+    """What an answer of ordinary prose takes that is as long as one can be that is laid out."""
+    prose = "The quick brown *fox* jumps over [it](http://a.example/) and `code`.\n\n" * 400
+    render(prose)
+    return seconds(lambda: render(prose))
+
+
+def of(piece: str) -> str:
+    return (piece * PLAIN_BEYOND)[: PLAIN_BEYOND - 10]
 
 
 @pytest.mark.parametrize("piece", HOSTILE.values(), ids=HOSTILE)
@@ -20,3 +73,62 @@ def test_an_endless_block_is_plain_text_while_it_grows() -> None:
         tail.extend("![" * 100)
     assert tail.tail.startswith('<pre tabindex="0">')
     assert tail.blocks == []
+
+
+@pytest.mark.parametrize("piece", PIECES)
+def test_no_text_takes_much_longer_than_others_of_its_length(piece: str, usual: float) -> None:
+    assert seconds(lambda: render(of(piece))) < WORTH * usual
+
+
+@pytest.mark.parametrize("language", FENCES)
+def test_no_block_of_code_takes_much_longer_than_others_of_its_length(language: str, usual: float) -> None:
+    for piece in CODE:
+        text = f"```{language}\n{(piece * 7500)[:7500]}"
+        assert seconds(lambda text=text: render(text)) < WORTH * usual, piece  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("piece", PIECES)
+def test_a_stream_takes_no_longer_than_the_same_number_of_ordinary_characters(piece: str, usual: float) -> None:
+    text, tail = of(piece)[:9000], OpenTail()
+
+    def stream() -> None:
+        for start in range(0, len(text), 50):
+            tail.extend(text[start : start + 50])
+
+    # A block that grows is laid out some thirty times on its way.
+    assert seconds(stream) < 2 * WORTH * usual
+
+
+def test_what_would_take_too_long_is_plain_and_says_so() -> None:
+    for text in (of("\\("), of("a\n> > \r"), "a " * PLAIN_BEYOND):
+        html = render(text)
+        assert escape(text[:100].replace("\r", "")[:5]) in html
+        assert html.startswith('<pre tabindex="0">')
+        assert "Shown as plain text: laying it out would take too long." in html
+
+
+TABLE = "|a" * 2400 + "\n" + "|-" * 2400 + "\n" + "a\n" * 7000
+
+
+@pytest.mark.parametrize("text", [TABLE, of("[]()"), of("a$b"), of("#\n"), "<" * 300_000, "日" * 120_000, "'" * 70_000])
+def test_the_html_of_an_answer_is_bounded(text: str) -> None:
+    assert len(render(text).encode()) < MOST_HTML + 500
+    tail = OpenTail()
+    for start in range(0, len(text), 999):
+        tail.extend(text[start : start + 999])
+    assert all(len(part.encode()) < MOST_HTML + 500 for part in (*tail.blocks, tail.tail))
+
+
+def test_what_is_left_out_of_a_very_long_text_is_counted() -> None:
+    html = render("x" * (MOST_HTML + 1234))
+    assert "1,2" in html
+    assert "more characters are not shown; “Copy text” has them." in html
+
+
+def test_ordinary_long_answers_are_laid_out() -> None:
+    code = "```python\ndef double(number: int) -> int:\n    return 2 * number\n```\n\n"
+    table = "| Name | Amount | Note |\n|---|--:|---|\n" + "| **Ann** | 12 | `paid` |\n" * 300
+    quoted = "> They wrote this.\n\nWe answered *so*.\n\n" * 100
+    sums = "".join(f"Then \\(x_{{{number}}} = {number}\\), which costs $5.\n\n" for number in range(200))
+    for text, sign in ((code * 300, 'class="k"'), (table, "<strong>"), (quoted, "<em>"), (sums, "<math")):
+        assert sign in render(text), sign

@@ -1,0 +1,112 @@
+"""Answers laid out in a thread of their own, so that no text holds up the event loop or the thread of the database.
+
+A finished one is laid out once: its HTML is kept in memory, up to so many bytes. Those of a page have a budget of time
+between them, from the newest on. Beyond it they are plain text on this page, and laid out for the next.
+"""
+
+import asyncio
+import sys
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
+from dataclasses import dataclass, replace
+from functools import partial
+from hashlib import sha256
+from typing import Final, ParamSpec, TypeVar
+
+from django.utils.safestring import SafeString
+from django.utils.translation import get_language
+
+from hitlchat.agent.models import Role
+from hitlchat.chat import markdown
+from hitlchat.chat.transcript_view import MessageView
+
+# Of the processor's time. A long answer of prose takes a twentieth of a second.
+PAGE_SECONDS: Final = 3.0
+MOST_KEPT: Final = 32 * 2**20
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Kept:
+    """HTML by what it was made of; what was not used for longest goes first. Of the one thread that lays out."""
+
+    def __init__(self) -> None:
+        self._found: OrderedDict[bytes, SafeString] = OrderedDict()
+        self._bytes = 0
+
+    def get(self, key: bytes) -> SafeString | None:
+        if (found := self._found.get(key)) is not None:
+            self._found.move_to_end(key)
+        return found
+
+    def put(self, key: bytes, html: SafeString) -> None:
+        self._found[key] = html
+        self._bytes += sys.getsizeof(html)
+        while self._bytes > MOST_KEPT:
+            self._bytes -= sys.getsizeof(self._found.popitem(last=False)[1])
+
+
+@dataclass
+class Page:
+    """How much time is left for the answers of one page."""
+
+    left: float = PAGE_SECONDS
+
+
+_thread: Final = ThreadPoolExecutor(1, thread_name_prefix="layout")
+_kept: Final = Kept()
+
+
+def lay_out(views: Sequence[MessageView]) -> list[MessageView]:
+    """Return the messages of a page with their HTML; for threads that may wait."""
+    page, done = Page(), list(views)
+    for index in _newest_first(views):
+        done[index] = replace(done[index], html=_begun(_html, *_source(done[index]), page).result())
+    return done
+
+
+async def laid_out(views: Sequence[MessageView]) -> list[MessageView]:
+    """Return the same from the event loop. One by one, so that others get their turn in between."""
+    page, done = Page(), list(views)
+    for index in _newest_first(views):
+        done[index] = replace(done[index], html=await apart(_html, *_source(done[index]), page))
+    return done
+
+
+async def apart(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Run `function` in the thread that lays out, in the language of this one."""
+    return await asyncio.wrap_future(_begun(function, *args, **kwargs))
+
+
+def _begun(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> "Future[T]":
+    return _thread.submit(copy_context().run, partial(function, *args, **kwargs))
+
+
+def _newest_first(views: Sequence[MessageView]) -> list[int]:
+    """Return the places of those that a model wrote, and has finished."""
+    return [at for at, view in reversed([*enumerate(views)]) if _is_markdown(view)]
+
+
+def _is_markdown(view: MessageView) -> bool:
+    return view.message.role in (Role.ASSISTANT, Role.SUMMARY) and not view.streaming
+
+
+def _source(view: MessageView) -> tuple[str, str]:
+    return view.message.content, f"m-{view.message.pk}"
+
+
+def _html(text: str, place: str, page: Page) -> SafeString:
+    key = sha256(f"{place} {get_language()} {text}".encode("utf-8", "surrogatepass")).digest()
+    if (found := _kept.get(key)) is not None:
+        return found
+    if page.left <= 0:
+        return markdown.plain(text)
+    began = time.thread_time()
+    html = markdown.render(text, place=place)
+    page.left -= time.thread_time() - began
+    _kept.put(key, html)
+    return html

@@ -1,0 +1,167 @@
+"""Long conversations: their page comes in pieces, what waits first, and holds up nobody else."""
+
+import asyncio
+import time
+from uuid import UUID
+
+import pytest
+from django.test import Client
+
+from hitlchat.agent.models import Message, MessageState, Role
+from hitlchat.chat.fragments import BREAK, FRAME, frames
+from hitlchat.gate.models import Approval
+from tests.agent.talk import Talk, in_database
+from tests.chat.conftest import OpenTab
+from tests.chat.tab import Tab
+from tests.recorder import Recorder, recorded_tool
+from tests.scripted_model import Gate, ScriptedModel, calls, text
+from tests.waiting import SECONDS, stored
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+# What servers let through in one frame.
+LIMIT = 2**20
+PROSE = "The quick brown *fox* jumps over the dog. " * 660
+TABLE = "|a" * 2400 + "\n" + "|-" * 2400 + "\n" + "a\n" * 7000
+SLOW = "\\(" * 14_990
+
+
+def write(talk: Talk, *answers: str, role: Role = Role.ASSISTANT) -> list[UUID]:
+    """Put answers before what is said in the conversation, the first of them first."""
+    first = talk.conversation.messages.count() + 1
+    rows = [
+        Message(conversation=talk.conversation, seq=first + at, role=role, content=f"Answer {at}.\n\n{answer}")
+        for at, answer in enumerate(answers)
+    ]
+    return [each.pk for each in Message.objects.bulk_create(rows)]
+
+
+async def everything(tab: Tab, last: str) -> list[str]:
+    """The frames with the whole state, up to the one that holds `last`."""
+    await tab.until(last)
+    assert all(len(frame.encode()) < LIMIT for frame in tab.seen)
+    return tab.seen
+
+
+@pytest.fixture
+async def waiting(talk: Talk, tab: Tab, scripted_model: ScriptedModel) -> Approval:
+    await in_database(recorded_tool)("send")
+    scripted_model.enqueue(calls(("send", {"text": "hi"})), text("Sent."))
+    await tab.send(type="say", content="Send it")
+    return await talk.only()
+
+
+def test_fragments_share_a_frame_as_long_as_they_fit() -> None:
+    half = "x" * (FRAME // 2)
+    found = frames(BREAK.join([half, half, "a", "y" * (2 * FRAME), "b", "c"]))
+    assert found == [BREAK.join([half, half]), "a", "y" * (2 * FRAME), BREAK.join(["b", "c"])]
+    assert frames("") == [""]
+
+
+@pytest.mark.guarantee("run:survives")
+@pytest.mark.parametrize("answers", [[PROSE] * 40, [TABLE] * 2, [SLOW] * 6], ids=["prose", "tables", "formulas"])
+async def test_a_card_of_a_long_conversation_comes_first_and_can_be_answered(
+    talk: Talk, waiting: Approval, open_tab: OpenTab, recorder: Recorder, answers: list[str]
+) -> None:
+    await in_database(write)(talk, *answers)
+    late = await open_tab()
+    seen = await everything(late, "Answer 0.")
+    assert "data-approve" in seen[0]
+    order = [at for frame in seen for at in range(len(answers)) if f"Answer {at}." in frame]
+    assert sorted(order) == list(range(len(answers)))
+    assert 'id="turns" hx-swap-oob="innerHTML"' in "".join(seen[:2])
+    assert sum('id="turns" hx-swap-oob="innerHTML"' in frame for frame in seen) == 1
+    await late.send(type="decide", approval=str(waiting.pk), verdict="approve", digest=waiting.digest)
+    await late.until("Sent.")
+    assert recorder.entered == [("send", {"text": "hi"})]
+
+
+async def test_messages_stand_in_their_order_whatever_frame_they_come_in(talk: Talk, open_tab: OpenTab) -> None:
+    ids = await in_database(write)(talk, *[PROSE] * 20)
+    seen = await everything(await open_tab(), "Answer 0.")
+    assert len(seen) > 3
+    # Each frame goes above what came before it.
+    page = "".join(reversed(seen))
+    assert sorted(ids, key=lambda pk: page.index(f'id="m-{pk}"')) == ids
+
+
+async def test_what_the_model_thought_and_what_a_person_said_fit_into_a_frame(talk: Talk, open_tab: OpenTab) -> None:
+    [said] = await in_database(write)(talk, "'" * 100_000, role=Role.USER)
+    [answer] = await in_database(write)(talk, "Here.")
+    await Message.objects.filter(pk=answer).aupdate(reasoning="<" * 900_000)
+    seen = await everything(await open_tab(), f'id="m-{said}"')
+    assert f'id="m-{answer}"' in "".join(seen)
+    assert "more characters are kept in the record." in "".join(seen)
+
+
+async def test_large_arguments_of_many_calls_fit_into_frames(
+    talk: Talk, open_tab: OpenTab, scripted_model: ScriptedModel
+) -> None:
+    await in_database(recorded_tool)("send", hitl_mode="DISABLED")
+    large = [("send", {"text": "'" * 20_000, "n": n}) for n in range(8)]
+    scripted_model.enqueue(calls(*large), text("All sent."))
+    await open_tab()
+    await talk.ask("Send them")
+    found = await talk.calls()
+    late = await open_tab()
+    for each in found:
+        if not any(f'id="call-{each.pk}"' in frame for frame in late.seen):
+            await late.until(f'id="call-{each.pk}"')
+    assert all(len(frame.encode()) < LIMIT for frame in late.seen)
+
+
+async def test_a_card_that_is_too_large_for_a_frame_leads_to_its_own_page(
+    talk: Talk, open_tab: OpenTab, scripted_model: ScriptedModel, bobs_client: Client
+) -> None:
+    await in_database(recorded_tool)("send")
+    scripted_model.enqueue(calls(("send", {"text": "'" * 200_000}), ("send", {"text": "hi"})))
+    await open_tab()
+    await talk.say("Send them")
+    large, _small = await talk.asked(2)
+    late = await open_tab()
+    first = await late.until("Answer it on its own page")
+    assert f"/approvals/{large.pk}" in first
+    while "data-approve" not in "".join(late.seen):
+        await late.next()
+    assert all(len(frame.encode()) < LIMIT for frame in late.seen)
+
+
+async def test_an_answer_that_is_still_written_comes_in_frames_too(
+    talk: Talk, open_tab: OpenTab, scripted_model: ScriptedModel
+) -> None:
+    gate = Gate()
+    scripted_model.enqueue(text(*[f"Part {at}. {PROSE[:3000]}\n\n" for at in range(100)], gate, "The end."))
+    await open_tab()
+    run = await talk.say("Tell me all")
+    rows = Message.objects.filter(run=run, state=MessageState.STREAMING)
+    await stored(lambda: any(len(each.content) > 300_000 for each in rows.all()), "the answer is stored so far")
+    late = await open_tab()
+    await late.until("Part 99.")
+    assert all(len(frame.encode()) < 2 * FRAME for frame in late.seen)
+    gate.open()
+
+
+async def test_laying_out_holds_up_nobody_else(talk: Talk, open_tab: OpenTab) -> None:
+    await in_database(write)(talk, *["- a\n" * 7000] * 12)
+    late = await open_tab()
+    longest, began = 0.0, time.monotonic()
+    reading = asyncio.create_task(everything(late, "Answer 0."))
+    while not reading.done():
+        at = time.monotonic()
+        await in_database(Message.objects.count)()
+        longest = max(longest, time.monotonic() - at)
+        assert time.monotonic() - began < 10 * SECONDS
+    await reading
+    assert longest < (time.monotonic() - began) / 2
+
+
+def test_a_finished_answer_is_laid_out_once(talk: Talk, bobs_client: Client) -> None:
+    write(talk, *["- a\n" * 7000] * 6)
+
+    def spent() -> float:
+        began = time.process_time()
+        assert bobs_client.get(f"/chat/{talk.conversation.pk}").status_code == 200
+        return time.process_time() - began
+
+    first = spent()
+    assert spent() < first / 2
