@@ -47,7 +47,7 @@ async def test_half_a_character_in_what_a_call_gave_is_no_end_of_its_conversatio
 
 def _shown_everywhere(talk: Talk) -> None:
     assert "".join(export.as_markdown(talk.conversation)).encode()
-    assert str(fragments.everything(talk.conversation.pk)).encode()
+    assert str(fragments.everything(talk.conversation.pk, signed_in(talk.owner))).encode()
     browser = Client()
     browser.force_login(talk.owner)
     for path in ("", "/messages", "/export", "/export?format=json"):
