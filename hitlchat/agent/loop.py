@@ -397,7 +397,7 @@ def _unless_repeated(claim: Claim, prepared: Prepared) -> Prepared:
         return prepared
     turns = Message.objects.filter(run_id=claim.run_id, role=Role.ASSISTANT).values("pk")
     earlier = ToolCall.objects.filter(turn_id__in=turns, tool=prepared.tool).values_list("arguments", flat=True)
-    if list(earlier).count(prepared.arguments) < SAME_CALL - 1:
+    if sum(canonical.are_alike(each, prepared.arguments) for each in earlier) < SAME_CALL - 1:
         return prepared
     return Prepared(prepared.request, Status.REJECTED, REPEATED, prepared.tool, prepared.arguments)
 

@@ -91,6 +91,24 @@ def whole(value: Json) -> Json:
             return value
 
 
+def alike(value: Json) -> Json:
+    """Return the value with its numbers as JSON means them: 5 and 5.0 are one. For comparing, and never for running."""
+    match value:
+        case dict():
+            return {name: alike(part) for name, part in value.items()}
+        case list():
+            return [alike(part) for part in value]
+        case float() if value.is_integer():
+            return int(value)
+        case _:
+            return value
+
+
+def are_alike(one: Json, other: Json) -> bool:
+    """Return whether two values are the same in JSON; to Python, 1 and true would be, too."""
+    return dumps(alike(one)) == dumps(alike(other))
+
+
 def sha256(value: Json) -> str:
     return hashlib.sha256(dumps(value).encode("ascii")).hexdigest()
 

@@ -32,6 +32,8 @@ Disclosure = dict[str, Any]
 LONGEST_USER_PROMPT = 2000
 # How long a call is told of whose like is asked for again, and what became of it.
 REPEATED = timedelta(hours=1)
+# So many of the last calls of a tool are compared with one.
+LOOKED_THROUGH = 100
 # It may have waited for its yes for so long before.
 ASKED = timedelta(days=1)
 HOW_IT_RAN = {
@@ -97,9 +99,9 @@ def _ran_before(call: ToolCall) -> str:
     """Say that the same call ran lately: whoever asked for it may have given up waiting, and ask for it once more."""
     now = database.now()
     rows = ToolCall.objects.filter(tool_name=call.tool_name, caller_id=call.caller_id, created_at__gt=now - ASKED)
-    same = rows.filter(arguments=call.arguments).exclude(pk=call.pk)
-    ran = same.filter(started_at__gt=now - REPEATED, status__in=HOW_IT_RAN)
-    last = ran.order_by("-started_at").values_list("started_at", "status").first()
+    ran = rows.filter(started_at__gt=now - REPEATED, status__in=HOW_IT_RAN).exclude(pk=call.pk)
+    latest = ran.order_by("-started_at").values_list("started_at", "status", "arguments")[:LOOKED_THROUGH]
+    last = next((row for row in latest if canonical.are_alike(row[2], call.arguments)), None)
     if last is None:
         return ""
     at = timezone.localtime(last[0], timezone.get_default_timezone())

@@ -90,18 +90,9 @@ def _dependent_required(_validator: Any, named: dict[str, list[str]], instance: 
 
 def _unique_items(_validator: Any, wanted: bool, instance: Any, _schema: Any) -> Errors:
     if wanted and isinstance(instance, list):
-        spellings = {canonical.dumps(_as_number(item)) for item in instance}
+        spellings = {canonical.dumps(canonical.alike(item)) for item in instance}
         if len(spellings) < len(instance):
             yield ValidationError("")
-
-
-def _as_number(value: Any) -> Any:
-    """Return a number as JSON Schema sees it: 1 and 1.0 are the same."""
-    if isinstance(value, dict):
-        return {key: _as_number(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_as_number(item) for item in value]
-    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _any_of(validator: Any, choices: list[Any], instance: Any, _schema: Any) -> Errors:

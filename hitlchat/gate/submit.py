@@ -29,7 +29,10 @@ OF_ONE_CALL = ("call", "deadline", "whoDecides")
 
 
 def sameness(shown: dict[str, Any]) -> str:
-    """The digest of all that a disclosure says but of which call and until when; empty where calls are not joined."""
+    """Return the digest of a disclosure, without which call it is of and until when, its numbers being alike.
+
+    Empty where calls are not joined.
+    """
     if shown["conversation"] is None:
         return ""
     # After how long others may decide too is a rule; at what time is of the one call, like its deadline.
@@ -197,21 +200,21 @@ def _ask(call: ToolCall, prepared: Prepared) -> ToolCall:
     shown = disclosure.disclose(
         call, tool, request.caller, user_prompt=request.user_prompt, preview=prepared.preview, decides=decides
     )
-    approval = _approval(call, shown)
+    approval = _approval(call, tool, shown)
     data = _said(prepared) | _asked(approval, request.caller)
     enter(call, Status.WAITING, actor=request.caller.actor, data=data)
     approval.save(force_insert=True)
     return call
 
 
-def _approval(call: ToolCall, shown: disclosure.Disclosure) -> Approval:
+def _approval(call: ToolCall, tool: Tool, shown: disclosure.Disclosure) -> Approval:
     return Approval(
         id=new_id(),
         call=call,
         prompt=storable(shown["prompt"]),
         disclosure=shown,
         digest=disclosure.digest(shown),
-        same=sameness(shown),
+        same=sameness(disclosure.with_edit(shown, canonical.alike(call.arguments), tool)),
     )
 
 
@@ -238,7 +241,8 @@ def ask_after_all(call: ToolCall, said: Ask, shown: Shown | None) -> None:
     assert tool is not None
     call.reason, call.deadline, call.grantable, call.grant_id = said.reason, disclosure.deadline_of(tool), False, None
     decides = oversight.freeze(call, tool)
-    approval = _approval(call, disclosure.disclose(call, tool, caller, user_prompt="", preview=shown, decides=decides))
+    asked = disclosure.disclose(call, tool, caller, user_prompt="", preview=shown, decides=decides)
+    approval = _approval(call, tool, asked)
     spoke = [Spoke.of("conversation", said, "conversation").as_json]
     data = {"spoke": spoke, "isAutomatic": False, **_asked(approval, caller)}
     columns = {name: getattr(call, name) for name in ("reason", "deadline", "grantable", "grant_id", *oversight.FROZEN)}

@@ -62,6 +62,25 @@ async def test_the_same_call_is_not_made_a_third_time(
     assert REPEATED in scripted_model.told[2]
 
 
+ANYTHING = {"type": "object", "properties": {"n": {}}}
+
+
+async def test_numbers_that_are_alike_make_no_other_call(
+    talk: Talk, recorder: Recorder, scripted_model: ScriptedModel
+) -> None:
+    await in_database(recorded_tool)("any", "DISABLED", input_schema=ANYTHING)
+    scripted_model.enqueue(*(calls(("any", {"n": n})) for n in (3, 3.0, 3)))
+    assert (await talk.ask()).error == REPEATED
+    assert len(recorder.entered) == 2
+
+
+async def test_one_and_true_are_other_calls(talk: Talk, recorder: Recorder, scripted_model: ScriptedModel) -> None:
+    await in_database(recorded_tool)("any", "DISABLED", input_schema=ANYTHING)
+    scripted_model.enqueue(*(calls(("any", {"n": n})) for n in (1, True, 1)), text("Done."))
+    assert (await talk.ask()).status == RunStatus.DONE
+    assert len(recorder.entered) == 3
+
+
 async def test_nobody_is_asked_a_third_time_about_the_same_call(talk: Talk, scripted_model: ScriptedModel) -> None:
     scripted_model.enqueue(*(calls(("send", {"n": 1})) for _ in range(3)))
     await talk.say()

@@ -109,6 +109,20 @@ def test_each_part_of_a_scope_narrows_it(bob: User) -> None:
     assert not runs(bob, tool, {"text": "same", "amount": 2})
 
 
+@pytest.mark.parametrize("given, wanted", [(5, 5.0), (5.0, 5), ([1, {"a": 2.0}], [1.0, {"a": 2}])])
+def test_the_same_arguments_are_the_same_however_numbers_are_written(bob: User, given: Any, wanted: Any) -> None:
+    tool = conditional(input_schema={"type": "object", "properties": {"n": {}}})
+    granted(bob, tool, {"n": given}, same_arguments=True, calls=5)
+    assert runs(bob, tool, {"n": wanted})
+    assert not runs(bob, tool, {"n": str(given)})
+
+
+def test_one_is_not_true_to_a_grant(bob: User) -> None:
+    tool = conditional(input_schema={"type": "object", "properties": {"n": {}}})
+    granted(bob, tool, {"n": 1}, same_arguments=True, calls=5)
+    assert not runs(bob, tool, {"n": True})
+
+
 def test_a_condition_covers_what_it_holds_for_and_an_error_covers_nothing(bob: User) -> None:
     tool = conditional()
     granted(bob, tool, {"text": "1"}, minutes=5, condition='int(args["text"]) < args["amount"] + 5')

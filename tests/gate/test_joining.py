@@ -69,6 +69,25 @@ def test_they_are_one_card_and_one_line_that_say_how_often_it_was_asked(bob: Use
     assert [*batch.times(approval_of(call) for call in twins).values()] == [2, 2]
 
 
+ANYTHING: dict[str, Any] = {"type": "object", "properties": {"n": {}}}
+
+
+@pytest.mark.parametrize("other, outcome", [({"n": 5.0}, Status.WITHDRAWN), ({"n": "5"}, Status.WAITING)])
+def test_numbers_that_are_alike_make_no_other_call(bob: User, other: dict[str, Any], outcome: Status) -> None:
+    tool = recording(input_schema=ANYTHING, prompt_template="Look at {args.n}")
+    here = new_id()
+    first, second = (ask(bob, tool, each, conversation_id=here) for each in ({"n": 5}, other))
+    say_yes(bob, first)
+    assert status(second) == outcome
+
+
+def test_one_and_true_are_two_calls(bob: User) -> None:
+    tool, here = recording(input_schema=ANYTHING), new_id()
+    first, second = (ask(bob, tool, {"n": n}, conversation_id=here) for n in (1, True))
+    say_yes(bob, first)
+    assert status(second) == Status.WAITING
+
+
 OTHERS: dict[str, dict[str, Any]] = {
     "other arguments": {"arguments": {"text": "bye"}},
     "another type": {"arguments": {"text": "hello", "amount": 2}},

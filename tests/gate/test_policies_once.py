@@ -33,6 +33,10 @@ def test_the_same_arguments_are_asked_about_once(once: Tool, bob: User) -> None:
     assert "approved exactly these arguments" in call.reason
 
 
+def test_a_number_is_the_same_however_it_is_written(once: Tool, bob: User) -> None:
+    assert ask(bob, once, {"amount": 1.0, "text": "a"}).status == Status.ALLOWED
+
+
 @pytest.mark.parametrize("arguments", [{"text": "b"}, {"text": "a", "amount": 2}], ids=["another", "one more"])
 def test_other_arguments_are_asked_about(arguments: dict[str, Any], once: Tool, bob: User) -> None:
     assert ask(bob, once, arguments).status == Status.WAITING

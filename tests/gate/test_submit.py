@@ -78,7 +78,16 @@ def test_whoever_calls_a_gated_tool_waits(kind: str, bob: User, tool: Tool) -> N
     assert approval_of(call).disclosure["caller"] == {"kind": kind, "user": bob.pk, "name": "bob"}
 
 
-@pytest.mark.parametrize("value", ["\x00", "\ud800", "\u202e"])
+@pytest.mark.parametrize(
+    "arguments", [{"text": "\ud800"}, {"a": [{"b": "x\udfff"}]}, {"\ud800": 1}, '{"a": "\\ud83d"}']
+)
+def test_half_a_character_is_refused_before_anybody_is_asked(arguments: Any, bob: User) -> None:
+    call = ask(bob, recording(input_schema={"type": "object"}), arguments)
+    assert call.status == Status.REJECTED
+    assert "Expected whole characters" in call.reason
+
+
+@pytest.mark.parametrize("value", ["\x00", "\u202e"])
 def test_text_that_a_database_cannot_keep_is_asked_about_all_the_same(value: str, bob: User) -> None:
     tool = recording(prompt_template="Say {args.text}?", input_schema={"type": "object"})
     call = ask(bob, tool, {"text": value}, user_prompt=value, model_call_id=value)

@@ -298,7 +298,9 @@ def matching(arguments: dict[str, Any], conversation_id: UUID | None, token_id: 
 
     “This conversation” is the one that the person sees, with all that agents do for it.
     """
-    any_or_these = Q(arguments_digest="") | Q(arguments_digest=canonical.sha256(arguments))
+    # Grants from before had numbers as they were written.
+    these = [canonical.sha256(canonical.alike(arguments)), canonical.sha256(arguments)]
+    any_or_these = Q(arguments_digest__in=["", *these])
     here = Q(conversation_id=None)
     here |= Q(conversation_id=delegation.root(conversation_id)) if conversation_id is not None else Q()
     return any_or_these & here & (Q(token_id__isnull=True) if token_id is None else Q(token_id=token_id))

@@ -31,7 +31,7 @@ def approved_before(tool: Tool, arguments: dict[str, Any], user_id: int) -> bool
     """Return whether that person said yes, signed in, to a call of `tool` as it is now, from where it is, with exactly
     `arguments`, and the call succeeded.
     """
-    wanted = canonical.dumps(arguments)
+    wanted = canonical.dumps(canonical.alike(arguments))
     rows = ToolCall.objects.filter(
         # What was enough for a yes once need not be enough now.
         oversight.stands(),
@@ -44,7 +44,7 @@ def approved_before(tool: Tool, arguments: dict[str, Any], user_id: int) -> bool
         approval__isnull=False,
     ).select_related("approval")
     return any(
-        canonical.dumps(row.arguments) == wanted and _is_from(row, tool) and _said_yes(row, user_id)
+        canonical.dumps(canonical.alike(row.arguments)) == wanted and _is_from(row, tool) and _said_yes(row, user_id)
         for row in rows.order_by("-created_at", "-id")[:LOOKED_THROUGH].iterator()
     )
 
