@@ -11,7 +11,7 @@ import httpx2
 from channels.layers import get_channel_layer
 from django.conf import settings
 
-from bench import people
+from bench import people, sizes
 from bench.children import model_server
 from bench.figures import Figure
 from bench.floor import Floor
@@ -26,8 +26,8 @@ from hitlchat.base.database import in_db
 from hitlchat.gate import decide
 from hitlchat.gate.models import Approval
 
-TURNS = (10, 100, 500)
-REPEATS = 9
+TURNS = sizes.of((10, 100, 500), (10,))
+REPEATS = sizes.of(9, 1)
 # CPU in milliseconds and kilobytes written, at each of those turns.
 GOALS: dict[int, tuple[float | None, float | None]] = {10: (15, 64), 100: (None, 64), 500: (60, 64)}
 

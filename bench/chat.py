@@ -10,7 +10,7 @@ from typing import Final
 import httpx2
 from django.utils import timezone
 
-from bench import people
+from bench import people, sizes
 from bench.children import model_server, serving
 from bench.figures import Figure
 from bench.measure import median
@@ -20,13 +20,13 @@ from hitlchat.agent import search
 from hitlchat.agent.models import Conversation
 from tests.processes import Person, Server
 
-REPEATS: Final = 15
+REPEATS: Final = sizes.of(15, 1)
 # Gated turns of four messages each.
-SHORT, LONG = 2, 500
-LISTED = 5_000
-TOKENS = 10_000
+SHORT, LONG = 2, sizes.of(500, 5)
+LISTED = sizes.of(5_000, 100)
+TOKENS = sizes.of(10_000, 100)
 # Chats in which an answer streams at the same time, and how long each is.
-CHATS, TOKENS_EACH = 50, 1_000
+CHATS, TOKENS_EACH = sizes.of((50, 1_000), (2, 100))
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from django.contrib.auth.models import User
 from django.db import connection
 from django.test import Client
 
-from bench import people
+from bench import people, sizes
 from bench.figures import Figure
 from bench.home import ARGUMENTS
 from bench.measure import Stopwatch, median, percentile
@@ -24,8 +24,8 @@ from hitlchat.gate.status import Status
 from hitlchat.gate.submit import CallRequest, admit, prepare
 from tests.conftest import PASSWORD
 
-FEW, MANY, AT_ONCE = 10, 100_000, 2000
-WARM, TIMES = 5, 40
+FEW, MANY, AT_ONCE = sizes.of((10, 100_000, 2000), (2, 20, 10))
+WARM, TIMES = sizes.of((5, 40), (1, 2))
 
 
 @dataclass(frozen=True)

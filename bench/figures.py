@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from django.db import connection
 from rich.console import Console
 from rich.table import Table
 
@@ -51,13 +50,14 @@ def load() -> str:
 def machine() -> str:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     python = f"Python {platform.python_version()}"
-    return f"{connection.vendor}, {python}, {platform.system()} {platform.machine()}, {cores} cores, {load()}"
+    database = os.environ.get("DATABASE_URL", "").partition(":")[0] or "sqlite"
+    return f"{database}, {python}, {platform.system()} {platform.machine()}, {cores} cores, {load()}"
 
 
 def show(title: str, figures: Iterable[Figure]) -> Iterator[Figure]:
     """Print `figures` as one table under `title`, once all are there; passes them on."""
     table = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False)
-    table.add_column("", min_width=58)
+    table.add_column("", min_width=58, no_wrap=True)
     for name in ("measured", "unit", "floor", "goal", ""):
         table.add_column(name, justify="left" if name == "unit" else "right")
     table.add_column("note", style="dim")

@@ -7,10 +7,11 @@ from uuid import uuid4
 
 from django.db import connection
 
+from bench import sizes
 from bench.home import ARGUMENTS
 from bench.measure import Stopwatch, median
 
-ROUNDS, TIMES = 5, 100
+ROUNDS, TIMES = sizes.of((5, 100), (1, 5))
 
 TABLES = (
     "CREATE TABLE IF NOT EXISTS floor_call (id VARCHAR(36) PRIMARY KEY, status VARCHAR(16), data TEXT, result TEXT)",

@@ -10,7 +10,7 @@ from uuid import UUID
 from asgiref.sync import async_to_sync
 from django.db import transaction
 
-from bench import people
+from bench import people, sizes
 from bench.figures import Figure
 from bench.floor import Floor, timed
 from bench.home import ARGUMENTS
@@ -24,8 +24,8 @@ from hitlchat.gate.status import Status
 from hitlchat.gate.submit import CallRequest, admit, prepare, submit
 from hitlchat.gate.transition import call_moved
 
-FEW, MANY = 10, 10_000
-ROUNDS, TIMES = 5, 40
+FEW, MANY = sizes.of((10, 10_000), (4, 20))
+ROUNDS, TIMES = sizes.of((5, 40), (1, 2))
 GOAL_MS, GOAL_BYTES = 3.0, 6 * 1024
 
 

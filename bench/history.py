@@ -10,7 +10,7 @@ from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
-from bench import people
+from bench import people, sizes
 from bench.deciding import Person
 from bench.figures import Figure
 from bench.measure import Stopwatch, median, percentile
@@ -20,10 +20,10 @@ from hitlchat.gate.models import Approval, CallerKind, Decision, ToolCall, new_i
 from hitlchat.gate.status import Status
 from tests.conftest import PASSWORD
 
-MANY, AT_ONCE = 100_000, 2000
-WARM, TIMES = 2, 9
+MANY, AT_ONCE = sizes.of((100_000, 2000), (200, 100))
+WARM, TIMES = sizes.of((2, 9), (0, 1))
 # Of so many calls one is: unknown, of another tool, of the highest risk, answered in a hurry, by somebody else.
-RARE = 5000
+RARE = sizes.of(5000, 10)
 
 FILTERS = {
     "no filter": "",

@@ -13,7 +13,9 @@ import django
 import psycopg
 from django.conf import settings
 from django.core.management import call_command
-from django.db import connection, connections, transaction
+from django.db import connection, connections
+
+from tests import template
 
 ARGUMENTS = {"order_id": "A-1042", "amount": 12.5, "reason": "It arrived damaged, the box was open."}
 SCHEMA = {
@@ -26,12 +28,6 @@ SCHEMA = {
     "required": ["order_id", "amount"],
     "additionalProperties": False,
 }
-# In an order in which no row is left without the one it points to.
-TABLES = {
-    "mcp_server": ("submission",),
-    "gate": ("decision", "showing", "auditevent", "drop", "seal", "recordkey", "approval", "toolcall"),
-    "agent": ("searchtext", "sentmessage", "queuedmessage", "message", "run", "conversation"),
-}
 
 
 @contextmanager
@@ -40,6 +36,8 @@ def home() -> Iterator[Path]:
     folder = Path(tempfile.mkdtemp(prefix="hitlchat-bench-"))
     given = os.environ.get("DATABASE_URL", "")
     database = _create(given) if given.startswith("postgres") else ""
+    if not database:
+        template.copy_to(folder / "hitlchat.sqlite3")
     for name in (
         "OPENAI_BASE_URL",
         "OPENAI_API_KEY",
@@ -67,16 +65,6 @@ def home() -> Iterator[Path]:
         if database:
             _postgres(given, f'DROP DATABASE IF EXISTS "{database.rpartition("/")[2]}" WITH (FORCE)')
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def empty() -> None:
-    """Every part begins without calls and conversations. Past the models: they know no way to lose an audit event."""
-    from hitlchat.base import append_only  # noqa: PLC0415 - has a model, which needs Django to be set up
-
-    emptied = [f"DELETE FROM {app}_{table}" for app, tables in TABLES.items() for table in tables]
-    with transaction.atomic(), connection.cursor() as cursor:
-        for statement in (*append_only.off(connection.vendor), *emptied, *append_only.on(connection.vendor)):
-            cursor.execute(statement)
 
 
 def _leave() -> None:

@@ -9,7 +9,7 @@ from django.contrib.auth.models import User
 from django.db import connection
 from django.test import Client
 
-from bench import people
+from bench import people, sizes
 from bench.deciding import FEW, MANY, Person, fill, let_decide
 from bench.figures import Figure
 from bench.measure import Stopwatch, median, percentile
@@ -17,7 +17,7 @@ from hitlchat.approvals.inbox import lines
 from hitlchat.approvals.inbox.socket import News
 from tests.conftest import PASSWORD
 
-WARM, TIMES = 3, 20
+WARM, TIMES = sizes.of((3, 20), (0, 1))
 # What a person takes for at once.
 GOAL_MS = 200.0
 

@@ -11,7 +11,7 @@ from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
-from bench import people
+from bench import people, sizes
 from bench.figures import Figure
 from bench.measure import Stopwatch, median, percentile
 from hitlchat.gate.models import Approval, Decision, ToolCall, Verdict, new_id
@@ -19,8 +19,9 @@ from hitlchat.gate.status import Status
 from hitlchat.insights.figures import PERIODS, Period, count
 from tests.conftest import PASSWORD
 
-CALLS, AT_ONCE, TOOLS, PEOPLE, DAYS = 100_000, 2000, 20, 12, 27
-WARM, TIMES = 2, 10
+CALLS, AT_ONCE = sizes.of((100_000, 2000), (200, 100))
+TOOLS, PEOPLE, DAYS = 20, 12, 27
+WARM, TIMES = sizes.of((2, 10), (1, 2))
 GOAL_MS = 300
 # Of those that ask: how many are approved, declined, or expire.
 OUTCOMES, WEIGHTS = (Status.SUCCEEDED, Status.DECLINED, Status.EXPIRED), (80, 10, 10)

@@ -8,6 +8,7 @@ from time import perf_counter
 
 from mcp_types import CallToolResult
 
+from bench import sizes
 from bench.home import ARGUMENTS
 from bench.measure import cpu, median, percentile
 from bench.wire import wire
@@ -16,7 +17,8 @@ from hitlchat.gate.status import Status
 from tests.mcp_server.clients import connected, yes
 from tests.processes import Person
 
-ROUNDS = 3
+ROUNDS = sizes.of(3, 1)
+WARM = sizes.of(4, 0)
 PATIENCE = 30.0
 
 Call = Callable[[], Awaitable[None]]
@@ -58,7 +60,7 @@ async def take_turns(lanes: list[Lane], at_once: int, times: int) -> list[Lane]:
     async with AsyncExitStack() as stack:
         calls = [await stack.enter_async_context(lane.opened()) for lane in lanes]
         for call in calls:
-            await _many(call, at_once, at_once + 4)
+            await _many(call, at_once, at_once + WARM)
         for _ in range(ROUNDS):
             for lane, call in zip(lanes, calls, strict=True):
                 used, began = cpu(lane.target.pid), perf_counter()

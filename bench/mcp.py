@@ -7,23 +7,27 @@ import asyncio
 import logging
 from collections.abc import Iterator
 
-from bench import people
+from django.contrib.auth.models import User
+
+from bench import people, sizes
 from bench.children import child_process, pid, serving
 from bench.figures import Figure
 from bench.lanes import Lane, Target, raw, sdk, take_turns
 from bench.mcp_lists import listed
-from hitlchat.gate.actor import SYSTEM
+from hitlchat.accounts.models import TokenKind
+from hitlchat.gate.actor import SYSTEM, Actor
 from hitlchat.gate.models import Tool
 from hitlchat.mcp_server import tokens
 from hitlchat.mcp_server.models import WithoutElicitation
+from tests.conftest import PASSWORD
 from tests.processes import Person
 from tools_studio import authoring
 from tools_studio.spec import Draft
 
 TRIVIAL = "def run(order_id: str, amount: float, reason: str = '') -> float:\n    return amount\n"
 ERAS = ("2025", "2026")
-ALONE, TOGETHER, AT_ONCE, ASKED = 60, 112, 16, 15
-LISTS = (10, 1000, 5000)
+ALONE, TOGETHER, AT_ONCE, ASKED = sizes.of((60, 112, 16, 15), (2, 2, 2, 1))
+LISTS = sizes.of((10, 1000, 5000), (10,))
 # Over the bare SDK.
 GOAL_CPU_MS = 3.0
 
@@ -34,7 +38,9 @@ def measure() -> Iterator[Figure]:
     logging.getLogger("mcp").setLevel(logging.WARNING)
     tool = authoring.create(Draft("authored", TRIVIAL, hitl_mode="DISABLED"), SYSTEM)
     Tool.objects.filter(pk=tool.pk).update(published=True)
-    plain = tokens.make_mcp(people.bob())
+    # At whose client a person sits, so that its word counts.
+    alice = Actor(User.objects.create_superuser("alice", password=PASSWORD).pk, "session")
+    plain = tokens.make(people.bob(), TokenKind.MCP, alice, attended_by=alice)
     patient = tokens.make_mcp(people.bob(), without_elicitation=WithoutElicitation.INBOX)
     with child_process("bench.bare", "2") as bare, serving() as server:
         targets = {
@@ -48,7 +54,6 @@ def measure() -> Iterator[Figure]:
         Tool.objects.exclude(name__in=["free", "gated"]).update(published=False)
         for count in LISTS:
             yield from listed(count, server, plain)
-    Tool.objects.filter(name__startswith="other_").delete()
 
 
 # -- Calls that ask nobody --------------------------------------------------------------------------------------------

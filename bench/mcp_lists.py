@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from time import perf_counter
 
+from bench import sizes
 from bench.children import child_process, pid
 from bench.figures import Figure
 from bench.home import SCHEMA
@@ -13,6 +14,9 @@ from bench.measure import cpu, median
 from bench.wire import Wire, wire
 from hitlchat.gate.models import HitlMode, Tool
 from tests.processes import Server
+
+# Tools in each round, in as many readings as that takes.
+LISTED = sizes.of(1000, 10)
 
 
 @dataclass
@@ -38,7 +42,7 @@ def listed(count: int, server: Server, token: str) -> Iterator[Figure]:
 async def _read(ours: Target, bare: Target, count: int) -> list[Reading]:
     readings = []
     for target in (ours, bare):
-        reading, times = Reading(), max(1, 1000 // count)
+        reading, times = Reading(), max(1, LISTED // count)
         async with wire(target.port, target.token) as connection:
             _, reading.size = await _pages(connection)
             for _ in range(ROUNDS):

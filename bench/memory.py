@@ -7,7 +7,7 @@ from uuid import UUID
 
 import httpx2
 
-from bench import people
+from bench import people, sizes
 from bench.children import pid, serving
 from bench.figures import Figure
 from bench.measure import rss
@@ -17,8 +17,10 @@ from tests.processes import Person, Server
 from tests.waiting import until
 
 # Parked while the server warms up (its heap grows for about a thousand), parked while it is watched, open pages.
-WARM, WATCHED, PAGES = 1200, 1000, 400
+WARM, WATCHED, PAGES = sizes.of((1200, 1000, 400), (8, 8, 8))
 AT_ONCE = 8
+# For each run that is parked, on a slow machine.
+SECONDS_A_RUN = 0.2
 GOAL_KB = 45
 
 
@@ -57,7 +59,8 @@ async def _park(server: Server, person: Person, ids: list[UUID]) -> None:
 
         await asyncio.gather(*map(say, ids))
     waiting = Run.objects.filter(conversation__in=ids, parked=True, status=RunStatus.WAITING)
-    await asyncio.to_thread(until, lambda: waiting.count() == len(ids), "all of them wait", seconds=60)
+    patience = 60 + SECONDS_A_RUN * len(ids)
+    await asyncio.to_thread(until, lambda: waiting.count() == len(ids), "all of them wait", seconds=patience)
 
 
 async def _opened(server: Server, person: Person, ids: list[UUID]) -> float:

@@ -7,16 +7,16 @@ from uuid import UUID
 
 from django.contrib.auth.models import User
 
-from bench import people
+from bench import people, sizes
 from bench.children import pid, serving
 from bench.figures import Figure
 from bench.measure import cpu
 from tests.processes import Person, Server
 
-WARM: Final = 5
-TIMES: Final = 60
+WARM: Final = sizes.of(5, 1)
+TIMES: Final = sizes.of(60, 1)
 TURNS: Final = 5
-CONVERSATIONS: Final = 20
+CONVERSATIONS: Final = sizes.of(20, 2)
 # Of a page; of what a page asks again and again: less, by what it asks for.
 GOAL_MS: Final = 60.0
 

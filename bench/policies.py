@@ -7,7 +7,7 @@ from typing import Any, Final
 from django.conf import settings
 from django.contrib.auth.models import Group
 
-from bench import people
+from bench import people, sizes
 from bench.figures import Figure
 from bench.home import ARGUMENTS
 from bench.measure import Stopwatch, median
@@ -15,8 +15,8 @@ from hitlchat.base.database import in_db
 from hitlchat.gate.models import HitlMode, Tool
 from hitlchat.gate.policy import judge
 
-ROUNDS, TIMES = 5, 60
-CONDITION_TIMES = 6
+ROUNDS, TIMES = sizes.of((5, 60), (1, 2))
+CONDITION_TIMES = sizes.of(6, 1)
 ALL: Final[dict[str, Any]] = {"tools": ["*"]}
 RULES: Final[dict[str, dict[str, Any]]] = {
     "always_ask": {"policy": "always_ask", **ALL},

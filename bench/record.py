@@ -12,7 +12,7 @@ from typing import Any
 
 from django.db import connections
 
-from bench import people
+from bench import people, sizes
 from bench.deciding import Person
 from bench.figures import Figure
 from bench.measure import Stopwatch, rss
@@ -25,7 +25,7 @@ from hitlchat.record.checking import check
 from hitlchat.record.sealing import seal_all
 from hitlchat.record.worker import RecordWorker
 
-MANY, AT_ONCE, EVENTS, DECIDED = 100_000, 2000, 2000, 20
+MANY, AT_ONCE, EVENTS, DECIDED = sizes.of((100_000, 2000, 2000, 20), (200, 100, 50, 2))
 # As the events of a call that was asked about.
 SPOKE = [{"policy": "mode", "verdict": "ask", "reason": "Asked because this tool asks every time.", "source": "tool"}]
 DATA = {"reason": SPOKE[0]["reason"], "spoke": SPOKE, "isAutomatic": False, "digest": "d" * 64, "approval": "a" * 36}

@@ -5,7 +5,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
-from bench import people
+from bench import people, sizes
 from bench.figures import Figure
 from bench.measure import median, percentile
 from hitlchat import sandbox
@@ -23,9 +23,9 @@ from tools_studio.spec import Draft
 TRIVIAL = "def run(n: int) -> int:\n    return n + 1\n"
 HOST_CALL = "from hitl import store\n\n\ndef run(n: int) -> int:\n    return store.get('n') + n\n"
 SPINS = "def run(n: int) -> int:\n    while True:\n        n += 1\n"
-TIMES, TOGETHER, RUNS_TOGETHER = 200, 16, 320
+TIMES, TOGETHER, RUNS_TOGETHER = sizes.of((200, 16, 320), (4, 2, 4))
 GOAL_MS = 4.0
-SPINNING = 4
+SPINNING = sizes.of(4, 1)
 LAG_STEP_SECONDS = 0.005
 
 Work = Callable[[], Awaitable[None]]

@@ -8,5 +8,8 @@ TOOL_SOURCES = {**TOOL_SOURCES, "bench": "bench.source.BenchSource"}
 # The model server of a bench knows no titles.
 CHAT_TITLES = False
 
+# So that the word of an MCP client is enough for the tools of a bench.
+HITL_ELICITATION_MAX_RISK = 2
+
 # A bench opens more questions for one person than anybody should have.
 HITL_MAX_WAITING_PER_CALLER = 1_000_000

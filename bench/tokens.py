@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack
 
 from websockets.asyncio.client import ClientConnection
 
-from bench import people
+from bench import people, sizes
 from bench.children import child, serving
 from bench.figures import Figure
 from bench.measure import median
@@ -16,10 +16,10 @@ from bench.page import Page, open_bare, open_page
 from hitlchat.agent.models import Conversation
 from tests.processes import Person, Server
 
-REPEATS = 3
-ONE, MANY = 20_000, 50
+REPEATS = sizes.of(3, 1)
+ONE, MANY = sizes.of((20_000, 50), (200, 2))
 # Of one of many chats.
-SHARE = 1_000
+SHARE = sizes.of(1_000, 50)
 GOAL = 15_000
 
 

@@ -15,7 +15,7 @@ from uuid import UUID
 from django.contrib.auth.models import User
 from mcp.client import Client
 
-from bench import people
+from bench import people, sizes
 from bench.children import child
 from bench.figures import Figure
 from bench.measure import Stopwatch, percentile
@@ -35,8 +35,8 @@ from tests.conftest import PASSWORD
 
 KB, MB = 1024, 1_000_000
 # How many at the same time, of which size, how often.
-SHAPES = ((1, KB, 200), (16, KB, 320), (1, MB, 20), (16, MB, 32))
-TOOLS = (100, 1000, 5000)
+SHAPES = sizes.of(((1, KB, 200), (16, KB, 320), (1, MB, 20), (16, MB, 32)), ((1, KB, 2), (2, MB, 2)))
+TOOLS = sizes.of((100, 1000, 5000), (100,))
 GOAL_CPU_MS = 6.0
 PATIENCE = 120.0
 

@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from bench import browser, people
+from bench import browser, people, sizes
 from bench.children import child, serving
 from bench.figures import Figure
 from bench.measure import median, percentile
@@ -16,7 +16,7 @@ from hitlchat.agent.models import Conversation
 from hitlchat.gate.models import ToolCall
 from tests.processes import Person, Server
 
-ALONE, MANY, ACTIONS = 30, 50, 4
+ALONE, MANY, ACTIONS = sizes.of((30, 50, 4), (2, 2, 1))
 GOAL_ASK_MS, GOAL_CLICK_MS = 1.4, 2.4
 
 

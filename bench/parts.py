@@ -1,0 +1,69 @@
+"""The parts of a bench, each measured in a process of its own: it meets nothing that another one has left behind."""
+
+import signal
+import sys
+from importlib import import_module
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from typing import Final
+
+from bench import figures, sizes
+from bench.home import home
+
+# Those with most data last.
+PARTS: Final = {
+    "sandbox": "An authored tool, next to its bare sandbox run",
+    "agent": "A whole gated turn through the agent loop",
+    "web": "The round trip of a page, at protocol level and in a browser",
+    "pages": "What the requests of a page cost the server",
+    "tokens": "Streamed text",
+    "chat": "The chat as a person feels it",
+    "memory": "Memory of the server process",
+    "upstreams": "A call of an upstream server's tool, next to the same call by the bare SDK",
+    "mcp": "/mcp: calls and lists of an outside client, next to the bare SDK",
+    "policies": "What a verdict of each rule costs",
+    "gate": "The gate: submit, ask, decide, claim, perform, on record",
+    "insights": "The page of insights, with very many calls on record",
+    "record": "The record: sealing, verifying, exporting",
+    "metrics": "A look at the numbers, with very many calls on record",
+    "deciding": "One answer, with few and with very many questions open",
+    "history": "The history of a hundred thousand calls",
+    "inbox": "The inbox, with few and with very many calls waiting",
+}
+
+
+SPAWN: Final = get_context("spawn")
+
+
+def alone(name: str, *, small: bool) -> tuple[int, int] | None:
+    """How many goals of a part are met, and how many it has; None if it failed, which it has said."""
+    told, into = SPAWN.Pipe(duplex=False)
+    part = SPAWN.Process(target=_measure, args=(name, small, into))
+    part.start()
+    into.close()
+    try:
+        found: tuple[int, int] = told.recv()
+    except EOFError:
+        return None
+    except SystemExit:
+        part.terminate()
+        raise
+    finally:
+        part.join()
+    return found
+
+
+def _measure(name: str, small: bool, into: Connection) -> None:
+    end_well()
+    sizes.are_small = small
+    with home():
+        # After Django is set up.
+        part = import_module(f"bench.{name}")
+        found = list(figures.show(f"{name}: {PARTS[name]}", part.measure()))
+    goals = [one for one in found if one.goal is not None]
+    into.send((sum(one.verdict == "met" for one in goals), len(goals)))
+
+
+def end_well() -> None:
+    """Ended from outside, it still takes its processes and its data along."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
