@@ -385,7 +385,7 @@ def _call(row: ToolCall) -> CallView:
         call=row,
         summary=approval.prompt if approval else _summary(row.arguments),
         result=text[:SHOWN_OF_RESULT],
-        grid=grid(contents.structured(row)) if row.status == Status.SUCCEEDED else None,
+        grid=None if contents.has_text_beside(row) or not text else grid(contents.structured(row)),
         size=len(text),
         hidden=max(0, len(text) - SHOWN_OF_RESULT),
         verdict=_verdict(_decisions(approval), row),

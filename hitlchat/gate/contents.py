@@ -80,6 +80,13 @@ def text(call: ToolCall) -> str:
     return _spelled(call.result) if found is None else in_one_text(found, call.result.get("structured"), indent=2)
 
 
+def has_text_beside(call: ToolCall) -> bool:
+    """Return whether a text beside what is structured says something else, so that neither stands for both."""
+    found = blocks(call) or []
+    value = call.result.get("structured") if found else None
+    return value is not None and not _is_said_by(value, _texts(found))
+
+
 def in_one_text(blocks: list[Block], structured: Any, indent: int | None = None) -> str:
     """Return all that can be read of `blocks`, and of `structured` where that says more."""
     texts = _texts(blocks)

@@ -237,6 +237,7 @@ async def test_a_text_beside_what_is_structured_reaches_models_and_people(
     for told in (await read(call), await in_db(contents.text)(call)):
         for words in ("closed 3 cases", '"closed": 2', "hologram: a part of the result that cannot be read"):
             assert words in told
+    assert await in_db(contents.has_text_beside)(call)
     given = await outcomes.outcome_of(call)
     assert given.structured_content == {"closed": 2}
     assert [getattr(each, "text", "")[:14] for each in given.content] == ["closed 3 cases", "[hologram: a p"]
