@@ -272,7 +272,7 @@ def test_what_does_not_fit_a_schema_is_told_in_german(rule: dict[str, Any], valu
     with pytest.raises(schema.BadArguments) as wrong:
         schema.validate({"properties": {"a": rule}}, {"a": value})
     said = str(wrong.value)
-    assert said.startswith(("a: ", "'"))
+    assert said.startswith(("a: ", "a.b: ", "a.c: "))
     assert in_german(said) != said
     assert not {"is", "was", "does", "the", "has", "should", "not", "are"} & set(in_german(said).split())
 

@@ -12,7 +12,6 @@ from typing import Any
 from pydantic_core import SchemaError, SchemaValidator, core_schema
 
 from hitlchat.base.schemas import dotted, subschemas
-from hitlchat.base.sentences import part
 
 LONGEST = 500
 MOST_STEPS = 20_000
@@ -106,14 +105,14 @@ def broken(pattern: str) -> str:
         else:
             depth += (one == "(") - (one == ")")
         if depth < 0:
-            return part("has a closing parenthesis without an opening one")
+            return "has a closing parenthesis without an opening one"
         if depth > MOST_LEVELS:
-            return part("is nested too deeply")
+            return "is nested too deeply"
         if one == "\\":
-            return part("ends in a backslash")
+            return "ends in a backslash"
     if is_in_class:
-        return part("has a bracket that is not closed")
-    return part("has a parenthesis that is not closed") if depth else ""
+        return "has a bracket that is not closed"
+    return "has a parenthesis that is not closed" if depth else ""
 
 
 def is_ambiguous(pattern: str) -> bool:

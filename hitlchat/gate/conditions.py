@@ -47,7 +47,7 @@ async def fault_in(condition: str, schema: Mapping[str, Any]) -> str:
         return said
     problems = await sandbox.check(source(condition, f"{ARGUMENTS}: dict, caller: dict"))
     if found := next((each.message for each in problems if each.line is not None), ""):
-        return translatable(f"It would fail: {found[:_LONGEST].rstrip('.')}.")
+        return _failing(found)
     return await _tried(condition, schema)
 
 
@@ -59,7 +59,11 @@ async def _tried(condition: str, schema: Mapping[str, Any]) -> str:
             return ""
         return translatable(f"It has to give True or False, and gives {shown(report.result)}.")
     is_own = report.fault.kind in {"syntax", "denied"} or report.fault.message.startswith(_OWN_FAULTS)
-    return translatable(f"It would fail: {report.fault.message[:_LONGEST].rstrip('.')}.") if is_own and is_known else ""
+    return _failing(report.fault.message) if is_own and is_known else ""
+
+
+def _failing(message: str) -> str:
+    return translatable(f"It would fail: {message[:_LONGEST].rstrip('.')}.")
 
 
 def _misread(tree: ast.Expression, schema: Mapping[str, Any]) -> Iterator[str]:

@@ -186,7 +186,8 @@ def parse_arguments(text: str) -> dict[str, Any]:
     except canonical.NotJson as error:
         raise BadArguments(f"The arguments are not valid JSON: {error}.") from error
     if not isinstance(value, dict):
-        raise BadArguments(f"The arguments must be a JSON object, not {schema_words.kind_of(value)}.")
+        json_types = schema_words.kind_of(value)
+        raise BadArguments(f"The arguments must be a JSON object, not {json_types}.")
     return value
 
 

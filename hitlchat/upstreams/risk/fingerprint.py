@@ -103,14 +103,16 @@ def _address(url: str) -> str:
 def _text(entry: Mapping[str, Any], key: str) -> str | None:
     value = entry.get(key)
     if value is not None and not isinstance(value, str):
-        raise Unusable(f"{key}: expected text, not {kind_of(value)}")
+        json_types = kind_of(value)
+        raise Unusable(f"{key}: expected text, not {json_types}")
     return value
 
 
 def _object(entry: Mapping[str, Any], key: str) -> Mapping[str, Any] | None:
     value = entry.get(key)
     if value is not None and not isinstance(value, Mapping):
-        raise Unusable(f"{key}: expected an object, not {kind_of(value)}")
+        json_types = kind_of(value)
+        raise Unusable(f"{key}: expected an object, not {json_types}")
     return value
 
 
