@@ -25,6 +25,7 @@ from hitlchat.approvals.inbox.socket import websocket_urlpatterns as of_inbox  #
 from hitlchat.base import scratch  # noqa: E402
 from hitlchat.base.background import background  # noqa: E402
 from hitlchat.base.database import in_db  # noqa: E402
+from hitlchat.base.heartbeat import Heartbeat  # noqa: E402
 from hitlchat.chat.consumers import OwnOriginOnly  # noqa: E402
 from hitlchat.chat.consumers import websocket_urlpatterns as of_chat  # noqa: E402
 from hitlchat.gate.loosening import record_settings  # noqa: E402
@@ -148,10 +149,11 @@ async def lifespan(_scope: Scope, receive: Receive, send: Send) -> None:
             return
 
 
+pages = AuthMiddlewareStack(URLRouter(of_chat + of_inbox))
 protocols = ProtocolTypeRouter(
     {
         "http": http,
-        "websocket": AllowedHostsOriginValidator(OwnOriginOnly(AuthMiddlewareStack(URLRouter(of_chat + of_inbox)))),
+        "websocket": AllowedHostsOriginValidator(OwnOriginOnly(Heartbeat(pages))),
         "lifespan": lifespan,
     }
 )

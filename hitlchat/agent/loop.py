@@ -5,6 +5,7 @@ import logging
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass
+from functools import partial
 from uuid import UUID
 
 from django.db import transaction
@@ -32,7 +33,7 @@ from hitlchat.agent.models import Conversation, Message, Role, Run, RunStatus
 from hitlchat.agent.offering import Offer
 from hitlchat.agent.request import RETRIES, LeftOut, Retry, Unreadable
 from hitlchat.agent.runs import Claim, LostClaim
-from hitlchat.agent.writing import Writing, tell
+from hitlchat.agent.writing import Writing, tell, tell_soon
 from hitlchat.base import canonical, tracing
 from hitlchat.base.database import in_db
 from hitlchat.base.sentences import translatable
@@ -192,7 +193,7 @@ def _next_turn(claim: Claim, room: Room) -> Turn | None:
             raise _Fits
     with transaction.atomic():
         runs.hold(claim, turns=run.turns + 1, turn_id=None, retrying="")
-        transcript.drop_unfinished(run.pk)
+        _drop_unfinished(claim)
         if run.turn_id is not None:
             transcript.answer_calls(run.conversation, run, run.turn_id)
             if _stuck(run.turn_id):
@@ -202,6 +203,12 @@ def _next_turn(claim: Claim, room: Room) -> Turn | None:
             _give_up(claim, said, HARD_STOP)
             return None
         return _turn(run, room)
+
+
+def _drop_unfinished(claim: Claim) -> None:
+    """Remove half an answer of a process that died, from open pages too, which show it since they reconnected."""
+    for message in transcript.drop_unfinished(claim.run_id):
+        transaction.on_commit(partial(tell_soon, claim.conversation_id, "message", message=str(message)))
 
 
 def _exhausted(run: Run) -> str:

@@ -91,9 +91,12 @@ def close_answer(message_id: UUID, answer: Answer, *, by: str = "") -> None:
     search.note_message(message_id, answer.text)
 
 
-def drop_unfinished(run_id: UUID) -> None:
-    """Remove what a process that died had been writing: the turn is asked again from the start."""
-    Message.objects.filter(run_id=run_id, state=MessageState.STREAMING).delete()
+def drop_unfinished(run_id: UUID) -> list[UUID]:
+    """Remove what a process that died had been writing: the turn is asked again from the start. Returns the ids."""
+    rows = Message.objects.filter(run_id=run_id, state=MessageState.STREAMING)
+    dropped = list(rows.values_list("pk", flat=True))
+    rows.delete()
+    return dropped
 
 
 def keep_partial(run: Run, written: Answer) -> None:

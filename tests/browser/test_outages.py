@@ -11,7 +11,7 @@ from tests.browser.chatting import Chat, approve
 from tests.browser.conftest import House, SharedModel, Visit
 from tests.browser.watching import AWAY
 from tests.processes import Installation, Servers, copy_of
-from tests.scripted_model import calls, text
+from tests.scripted_model import Gate, calls, text
 
 pytestmark = pytest.mark.browser
 
@@ -85,6 +85,22 @@ def test_the_page_says_that_it_reconnects_and_goes_on_by_itself(chat: Chat, mode
     chat.call("waiting").get_by_role("button", name="Answer").click()
     chat.approve()
     chat.said("Done.")
+
+
+@pytest.mark.guarantee("run:survives")
+def test_half_an_answer_of_a_server_that_was_killed_goes_from_the_open_page_once_it_is_asked_for_again(
+    chat: Chat, model: SharedModel, house: House
+) -> None:
+    gate = Gate()
+    model.enqueue(text("Half of the", gate, " answer."), text("The whole of it."))
+    chat.say()
+    chat.said("Half of the")
+    house.server.kill()
+    gate.open()
+    house.server.start()
+    chat.said("The whole of it.")
+    expect(chat.log.get_by_text("Half of the")).to_have_count(0)
+    expect(chat.log.locator(".said.assistant")).to_have_count(1)
 
 
 @pytest.mark.guarantee("gate:at-most-once")

@@ -25,6 +25,11 @@ def charlies_cookie(charlie: User, sign_in: SignIn) -> str:
     return sign_in(charlie)
 
 
+async def test_a_ping_is_answered(tab: Tab) -> None:
+    await tab.send_raw("ping")
+    assert await tab.next() == "pong"
+
+
 async def test_a_page_gets_the_whole_state_at_once(
     talk: Talk, open_tab: OpenTab, scripted_model: ScriptedModel
 ) -> None:

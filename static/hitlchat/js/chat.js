@@ -9,6 +9,7 @@ import { isWriting } from "./menu.js";
 import "./threads.js";
 import "./transcript.js";
 import { offerFiles } from "./attach.js";
+import { BeatingSocket, GIVEN_UP } from "./heartbeat.js";
 import { keepDraft, sendOnEnter, takeTyping } from "./composer.js";
 import { _, _n } from "./texts.js";
 
@@ -254,14 +255,42 @@ function refreshThreads() {
 function keep(event) {
   const form = event.target instanceof HTMLFormElement ? event.target : null;
   const foot = form?.closest(".ask-foot");
+  foot?.querySelector("[data-unsure]")?.remove();
   if (connected || !form || !foot || foot.querySelector("[data-kept]")) return;
-  const note = document.createElement("p");
-  note.className = "small kept";
-  note.setAttribute("role", "status");
-  note.setAttribute("data-kept", "");
   const verdict = new FormData(form).get("verdict") === "approve" ? _("approve") : _("decline");
-  note.textContent = _("Your answer ({verdict}) is kept, and sent when the connection is back.", { verdict });
-  foot.append(note);
+  foot.append(note(_("Your answer ({verdict}) is kept, and sent when the connection is back.", { verdict }), "data-kept"));
+}
+
+/** What was sent when the connection was lost: whether it arrived only the page that comes next can tell. @param {Event} event */
+function sayUnsure(event) {
+  for (const message of /** @type {CustomEvent<string[]>} */ (event).detail) {
+    const { type, approval } = JSON.parse(message);
+    const foot = approval && asks.querySelector(`[data-item^="${CSS.escape(approval)}:"] > .ask-foot`);
+    const said = _("Your answer may not have arrived. If this card is still here when the connection is back, answer again.");
+    const others = _("What you sent last may not have arrived. Look whether it did when the connection is back, and send it again if not.");
+    if (type === "decide" && foot) {
+      foot.querySelector("[data-unsure]")?.remove();
+      foot.append(note(said, "data-unsure"));
+    } else {
+      flash.replaceChildren(note(others, "data-unsure"));
+    }
+  }
+}
+
+/** @param {string} words @param {string} mark */
+function note(words, mark) {
+  const made = document.createElement("p");
+  made.className = "small kept";
+  made.setAttribute("role", "status");
+  made.setAttribute(mark, "");
+  made.textContent = words;
+  return made;
+}
+
+/** It would fail again and again: no other connection is made. */
+function giveUp() {
+  const words = _("The connection fails each time right after it was made, so this page has stopped trying. Reload the page. If that does not help, tell whoever runs this server.");
+  for (const bar of document.querySelectorAll("[data-offline] > span:last-child")) bar.textContent = words;
 }
 
 /** Under a finger the keyboard would come up. */
@@ -470,8 +499,15 @@ document.body.addEventListener("htmx:wsClose", (event) => {
   if (code === 4401) window.location.reload();
   if (code === 4403) window.location.assign("/deactivated");
   if (code === 4404) window.location.assign("/");
+  if (code === GIVEN_UP) giveUp();
 });
 document.addEventListener("DOMContentLoaded", () => {
+  // @ts-ignore
+  window.htmx.createWebSocket = (/** @type {string} */ url) => {
+    const socket = new BeatingSocket(url);
+    socket.addEventListener("unsure", sayUnsure);
+    return socket;
+  };
   // @ts-ignore - htmx is a global of its own script
   window.htmx.config.wsReconnectDelay = (/** @type {number} */ tries) => Math.min(250 * 2 ** tries, 4000) * (0.75 + Math.random() / 2);
 });

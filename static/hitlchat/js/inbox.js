@@ -94,6 +94,8 @@ slot.addEventListener("htmx:afterSwap", (event) => {
 });
 
 document.body.addEventListener("inbox-news", () => list.dispatchEvent(new Event("look")));
+// A connection that was lost without a word: the next look takes another one.
+list.addEventListener("htmx:timeout", () => list.dispatchEvent(new Event("look")));
 document.body.addEventListener("inbox-signed-out", () => window.location.reload());
 document.body.addEventListener("inbox-open", (event) => {
   const id = /** @type {CustomEvent} */ (event).detail.id;

@@ -8,6 +8,8 @@ export const slot = /** @type {HTMLElement} */ (document.querySelector("#card-sl
 
 /** Fast steps from line to line do not each ask for a card. */
 const SETTLE_MS = 120;
+/** A card that takes longer is on a connection that was lost. */
+const PATIENCE_MS = 15_000;
 
 let chosenId = list.querySelector("[aria-current]")?.closest("[data-line]")?.getAttribute("data-call") ?? new URLSearchParams(window.location.search).get("call") ?? "";
 let timer = 0;
@@ -60,7 +62,7 @@ let fills = 0;
 export async function fill(url) {
   const own = ++fills;
   try {
-    const answer = await fetch(url, { headers: { "HX-Request": "true", "HX-Current-URL": window.location.href } });
+    const answer = await fetch(url, { headers: { "HX-Request": "true", "HX-Current-URL": window.location.href }, signal: AbortSignal.timeout(PATIENCE_MS) });
     if (own !== fills) return false;
     // Signed out meanwhile: the whole page goes to where one signs in.
     if (answer.redirected || answer.headers.has("HX-Redirect")) window.location.reload();

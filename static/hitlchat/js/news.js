@@ -6,13 +6,15 @@
  * @typedef {{waiting: string, came: Came[], gone: string[]}} News
  */
 
+import { BeatingSocket, GIVEN_UP } from "./heartbeat.js";
+
 const PATH = "/ws/inbox";
 const SIGNED_OUT = 4401;
 /** Events may be lost, and what time alone brings about has none. */
 const LOOK_MS = 15_000;
 const LONGEST_WAIT_MS = 8000;
 
-/** @type {WebSocket | null} */
+/** @type {BeatingSocket | null} */
 let socket = null;
 let tries = 0;
 let timer = 0;
@@ -26,14 +28,17 @@ function tell(news) {
 function connect() {
   const address = new URL(PATH, window.location.href);
   address.protocol = address.protocol.replace("http", "ws");
-  const own = new WebSocket(address);
+  const own = new BeatingSocket(address);
   socket = own;
   own.addEventListener("open", () => {
     tries = 0;
   });
-  own.addEventListener("message", (event) => tell(JSON.parse(event.data)));
+  own.addEventListener("message", (event) => tell(JSON.parse(/** @type {MessageEvent} */ (event).data)));
   own.addEventListener("close", (event) => {
-    if (event.code === SIGNED_OUT) return end();
+    const { code } = /** @type {CloseEvent} */ (event);
+    if (code === SIGNED_OUT) return end();
+    // From here on it looks now and then, without a socket.
+    if (code === GIVEN_UP) return;
     const wait = Math.min(500 * 2 ** tries++, LONGEST_WAIT_MS) * (0.75 + Math.random() / 2);
     setTimeout(() => timer && connect(), wait);
   });
