@@ -9,6 +9,7 @@ from django.core.handlers.asgi import ASGIRequest
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.utils.http import content_disposition_header
 
+from hitlchat.base import canonical
 from hitlchat.base.database import in_db
 from hitlchat.base.visible import escaped
 
@@ -20,7 +21,7 @@ END: Final = "end-of-export"
 def download(request: HttpRequest, pieces: Iterator[str], *, name: str, kind: str) -> StreamingHttpResponse:
     """`pieces`, each made in the thread of the database when it is its turn, as a file of this media type."""
     # Each kind of server streams one kind of iterator only, and would hold all of the other in memory.
-    streamed = _Pieces(pieces) if isinstance(request, ASGIRequest) else pieces
+    streamed = _Pieces(pieces) if isinstance(request, ASGIRequest) else _whole(pieces)
     headers = {"Content-Disposition": f'attachment; filename="{name}"'}
     return StreamingHttpResponse(streamed, content_type=f"{kind}; charset=utf-8", headers=headers)
 
@@ -53,6 +54,12 @@ def cell(value: object) -> str:
     return f"'{text}" if text.startswith(("\t", "\r", "\n")) or text.lstrip()[:1] in FORMULAS else text
 
 
+def _whole(pieces: Iterator[str]) -> Iterator[str]:
+    """Yield the pieces as UTF-8 can write them, whatever a tool gave."""
+    for piece in pieces:
+        yield canonical.whole(piece)
+
+
 class _Pieces:
     """Yields what a generator makes, each piece in the thread of the database."""
 
@@ -65,7 +72,7 @@ class _Pieces:
     async def __anext__(self) -> str:
         if (piece := await in_db(next)(self._pieces, None)) is None:
             raise StopAsyncIteration
-        return piece
+        return str(canonical.whole(piece))
 
     def close(self) -> None:
         """End a generator that nobody reads to its end: Django calls it in the same thread."""

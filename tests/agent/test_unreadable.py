@@ -54,6 +54,8 @@ def _shown_everywhere(talk: Talk) -> None:
         answer = browser.get(f"/api/conversations/{talk.conversation.pk}{path}")
         assert answer.status_code == 200, path
         assert answer.getvalue(), path
+    for kind in ("csv", "jsonl"):
+        assert browser.post("/history/export", {"format": kind}).getvalue(), kind
 
 
 async def test_arguments_with_half_a_character_are_refused_before_anybody_is_asked(
