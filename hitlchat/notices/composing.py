@@ -13,6 +13,7 @@ from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
 
+from hitlchat.base.canonical import storable
 from hitlchat.gate import deciders
 from hitlchat.gate.models import Approval, AuditEvent, DecidedBy, ToolCall
 from hitlchat.gate.status import Status
@@ -257,7 +258,7 @@ def _compose(receiver: Receiver, kind: ItemKind, make: Callable[[Receiver, Query
             return
         now = timezone.now()
         notice = Notice(receiver=receiver, kind=kind.value, made_at=now, next_try_at=now)
-        notice.subject, notice.body = text.subject, text.body(notice)
+        notice.subject, notice.body = storable(text.subject), storable(text.body(notice))
         notice.save(force_insert=True)
         items.update(notice=notice)
 
