@@ -34,7 +34,7 @@ LONGEST_REASON: Final = 40
 ID_LENGTH, ID_CHARACTERS = 9, string.ascii_letters + string.digits
 # What Chat Completions have in a message and in a call. Whatever else a server adds, it may want back.
 OF_A_MESSAGE: Final = frozenset({"content", "function_call", "refusal", "role", "tool_calls"})
-OF_A_CALL: Final = frozenset({"function", "id", "index", "type"})
+OF_A_CALL: Final = frozenset({"arguments", "function", "id", "index", "name", "type"})
 # What servers call the thoughts of a model, the plainest first.
 REASONING: Final = ("reasoning_content", "reasoning", "reasoning_details", "thinking_blocks")
 # Texts that say what an entry of a list is, and so never go on.
@@ -143,6 +143,8 @@ class Reading:
         self._extra: Kept = {}
         self._reason = ""
         self._is_over = False
+        self._has_deltas = False
+        self._length = 0
         # The first half of a character whose other half is still to come.
         self._half = ""
         self._size = 0
@@ -159,7 +161,7 @@ class Reading:
         # Pings, token counts and reports of filters come as chunks that carry nothing.
         for choice in (chunk.get("choices") or [])[:1]:
             self._note_reason(choice.get("finish_reason"))
-            return self._read(choice["delta"] if "delta" in choice else self._unless_begun(choice.get("message")))
+            return self._read(self._delta(choice))
         return ""
 
     def end(self) -> None:
@@ -186,9 +188,20 @@ class Reading:
         """Return what has come without its calls, which may lack their end."""
         return Answer("".join(self._text), extra={name: list(pieces) for name, pieces in list(self._extra.items())})
 
-    def _unless_begun(self, message: dict[str, Any] | None) -> dict[str, Any] | None:
-        """Some servers do not stream; of those that do, some send at the end once more what they have streamed."""
-        return None if self._text or self._found() else message
+    def _delta(self, choice: dict[str, Any]) -> dict[str, Any] | None:
+        """Return what is new in a choice. Some servers do not stream, or stream messages that go on or have all so far;
+        of those that stream deltas, some send at the end once more what they have streamed.
+        """
+        if "delta" in choice:
+            self._has_deltas = True
+            return choice["delta"] or {}
+        message: dict[str, Any] = choice.get("message") or {}
+        if self._has_deltas:
+            return None if self._text or self._found() else message
+        content = _content(message)
+        if len(content) >= self._length > 0 and content.startswith(so_far := "".join(self._text)):
+            return {**message, "content": content[len(so_far) :]}
+        return message
 
     def _found(self) -> list[Pieces]:
         """Return the calls. Some servers tell the first of them in the old way, too."""
@@ -206,6 +219,7 @@ class Reading:
         self._read_calls(delta)
         text = self._without_half(_content(delta))
         self._size += len(text)
+        self._length += len(text)
         self._check_size()
         if text:
             self._text.append(text)
@@ -225,9 +239,7 @@ class Reading:
 
     def _without_half(self, piece: str) -> str:
         """Return what has come of the text, but for half a character at its end."""
-        text, self._half = self._half + piece, ""
-        if "\ud800" <= text[-1:] <= "\udbff":
-            text, self._half = text[:-1], text[-1]
+        text, self._half = canonical.without_half(self._half + piece)
         return storable(text)
 
     def _check_size(self) -> None:

@@ -61,9 +61,10 @@ class Calls:
         """Return the call that the fragment belongs to, and how many characters of arguments it has. `is_next`: it
         stands behind another in the same list.
         """
-        function = part.get("function") or {}
+        # Some servers leave one level out.
+        function = part.get("function") or part
         index, call_id, name = _index(part.get("index")), _id(part.get("id")), _text(function.get("name"))
-        arguments = _arguments(function.get("arguments"))
+        arguments = _arguments(function.get("arguments", function.get("parameters")))
         call = self._current(index, call_id)
         is_apart = is_next and index is None and not call_id and bool(name)
         if call is None or is_apart or self._begins_another(call, call_id, name, arguments):

@@ -335,11 +335,11 @@ def _about_tool(error: Exception, endpoint: Endpoint, tools: Sequence[str]) -> M
         or not (name := refusal.tool_in(refusal.words(error), tools))
     ):
         return None
-    where = translatable(
-        f"It is about the tool “{name}”. Without it the conversation goes on: take it out on the page Instructions, "
-        f"tools and limits of the conversation, or have it unpublished."
+    told = translatable(
+        f"{_explained(error, endpoint)} It is about the tool “{name}”. Without it the conversation goes on: take it out"
+        f" on the page Instructions, tools and limits of the conversation, or have it unpublished."
     )
-    return ModelTrouble(f"{_explained(error, endpoint)} {where}")
+    return ModelTrouble(told)
 
 
 def _is_too_long(error: Exception) -> bool:

@@ -165,6 +165,7 @@ class _Item:
     length: int = 0
     told: bool = False
     phase: str = ""
+    half: str = ""
     is_done: bool = False
     is_whole: bool = False
 
@@ -264,8 +265,8 @@ class Events:
         yield _part_of_call(item, arguments=item.arguments[-1])
 
     def _text(self, item: _Item, piece: Any) -> Iterator[Chunk]:
-        text = storable(_string(piece))
-        if not text:
+        told, item.half = canonical.without_half(item.half + _string(piece))
+        if not (text := storable(told)):
             return
         apart = BETWEEN if self._spoke not in (None, item) else ""
         self._spoke = item

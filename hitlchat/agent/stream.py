@@ -88,7 +88,7 @@ async def _lines(read: AsyncIterator[bytes]) -> AsyncGenerator[str, None]:
 def _held(data: list[str], *, is_closed: bool) -> Iterator[Any]:
     """Yield what the data of one event is, as JSON; of a server that leaves no line between events there is more."""
     text = "\n".join(data).strip()
-    if text.startswith(_SAYS_DONE):
+    if text.lstrip('"').startswith(_SAYS_DONE):
         yield DONE
         return
     if not text.startswith(("{", "[")):

@@ -75,6 +75,12 @@ def pretty(value: Json, indent: int | None = None) -> str:
     return json.dumps(value, ensure_ascii=False, indent=indent)
 
 
+def without_half(text: str) -> tuple[str, str]:
+    """Return a text that goes on without the first half of a character at its end, and that half, if there is one."""
+    end = len(text) - ("\ud800" <= text[-1:] <= "\udbff")
+    return text[:end], text[end:]
+
+
 def whole(value: Json) -> Json:
     """Return a value that UTF-8 has a way to write, with U+FFFD for each lone surrogate in its texts and keys.
 

@@ -202,6 +202,13 @@ MORE: Final[dict[str, tuple[bytes | Json, ...]]] = {
     "an index as text": (part("look", "", index="0", id="a"), part(None, WRITTEN, index="0"), END),
     "one call and no list": (delta(tool_calls={"id": "a", "function": {"name": "look", "arguments": WRITTEN}}), END),
     "null as a word": (part("look", "", index=0, id="a"), delta("null"), part(None, WRITTEN, index=0), END),
+    "without one level": (delta(tool_calls=[{"id": "a", "name": "look", "arguments": WRITTEN, "index": 0}]), END),
+    "parameters": (delta(tool_calls=[{"id": "a", "function": {"name": "look", "parameters": WANTED}}]), END),
+    "an end in quotation marks": (part("look", WRITTEN, index=0, id="a"), b'data: "[DONE]"\n\n'),
+    "messages instead of deltas": (
+        {"choices": [{"message": {"role": "assistant", "content": "I look."}}]},
+        {"choices": [{"message": {"tool_calls": [call(index=0, id="a")]}, "finish_reason": "tool_calls"}]},
+    ),
     "a blank event": (b"data:\n\ndata: \n\n", part("look", WRITTEN, index=0, id="a"), b"data:   \n\n", END),
     "bare names of events": (b"event: ping\n\n", part("look", WRITTEN, index=0, id="a"), b"event: ping\n\n", END),
     "comments and fields": (b": here\n\nid: 1\nretry: 5\n\n", part("look", WRITTEN, index=0, id="a"), b":\n", END),
@@ -226,6 +233,20 @@ async def test_what_else_servers_write_is_the_one_call_that_was_meant(
     scripted_model.enqueue(stream(*MORE[name]), text("Looked."))
     assert (await talk.ask()).error == ""
     assert recorder.entered == [("look", WANTED)]
+
+
+MESSAGES: Final = {"pieces": ["One ", "two ", "three."], "all so far": ["One ", "One two ", "One two three."]}
+
+
+@pytest.mark.parametrize("how", MESSAGES)
+async def test_messages_instead_of_deltas_go_on_or_have_all_so_far(
+    talk: Talk, scripted_model: ScriptedModel, how: str
+) -> None:
+    told: list[Json] = [{"choices": [{"message": {"content": each}, "finish_reason": None}]} for each in MESSAGES[how]]
+    told[-1]["choices"][0]["finish_reason"] = "stop"
+    scripted_model.enqueue(stream(*told))
+    assert (await talk.ask()).error == ""
+    assert await talk.answers() == ["One two three."]
 
 
 async def test_an_end_without_a_blank_line_is_one(
