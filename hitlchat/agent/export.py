@@ -14,17 +14,24 @@ from hitlchat.gate.models import ToolCall, Verdict
 from hitlchat.gate.status import Status
 
 AT_A_TIME: Final = 200
+LINE_END: Final = re.compile(r"\r\n|\r|\n")
+# Not indented, so that it is in no list, and stays open until it is closed.
+FENCE: Final = re.compile(r"(`{3,}|~{3,})(.*)")
+# HTML that goes on until it is ended, whatever stands in between: all of that could be out of sight.
+_NAMES: Final = "script|style|textarea|title|xmp|iframe|noembed|noframes|noscript|plaintext|template|select|svg|math"
+ENDLESS: Final = re.compile(rf"<(?=[!?]|/?(?:{_NAMES}|details|dialog|object)\b)", re.IGNORECASE)
 
 
 def as_markdown(conversation: Conversation) -> Iterator[str]:
     """Yield the file in pieces, each made of so many messages."""
-    yield f"# {_line(str(conversation))}\n\nBegun {_time(conversation.created_at)}, exported from hitlchat.\n"
+    yield escaped(f"# {_line(str(conversation))}\n\nBegun {_time(conversation.created_at)}, exported from hitlchat.\n")
     rows = Message.objects.shown().filter(conversation=conversation).exclude(role=Role.TOOL)
     rows = rows.prefetch_related("attachments")
     last = 0
     while batch := list(rows.filter(seq__gt=last)[:AT_A_TIME]):
         calls = _calls([message.pk for message in batch])
-        yield canonical.whole("".join(_message(message, calls.get(message.pk, [])) for message in batch))
+        # As on a card: nothing in it is hidden from who reads it.
+        yield canonical.whole(escaped("".join(_message(message, calls.get(message.pk, [])) for message in batch)))
         last = batch[-1].seq
 
 
@@ -38,7 +45,7 @@ def _calls(turns: list[UUID]) -> dict[UUID | None, list[ToolCall]]:
 
 def _message(message: Message, calls: list[ToolCall]) -> str:
     head = f"\n## {Role(message.role).label}, {_time(message.created_at)}\n"
-    text = f"\n{message.content.rstrip()}\n" if message.content.strip() else ""
+    text = f"\n{_quoted(message.content.rstrip())}\n" if message.content.strip() else ""
     return head + text + _attached(message) + "".join(map(_call, calls))
 
 
@@ -79,8 +86,27 @@ def _fenced(text: str) -> str:
     return f"{fence}\n{text}\n{fence}"
 
 
+def _quoted(text: str) -> str:
+    """Return the text as a quotation: what it begins, such as a block of code, ends with it, and no heading within is
+    one of ours (CommonMark, section 5.1).
+    """
+    lines, fence, in_html = list[str](), "", False
+    for line in LINE_END.split(text):
+        mark = FENCE.match(line)
+        in_html = not fence and bool(line.strip()) and (in_html or line.lstrip().startswith("<"))
+        if fence:
+            # As long as what opened it, of the same sign, and nothing behind it.
+            fence = "" if mark and not mark[2].strip() and mark[1].startswith(fence) else fence
+        elif mark and not in_html and not ("`" in mark[1] and "`" in mark[2]):
+            fence = mark[1]
+        else:
+            line = ENDLESS.sub(r"\\<", line)  # noqa: PLW2901
+        lines.append(f"> {line}".rstrip())
+    return "\n".join(lines)
+
+
 def _line(text: str) -> str:
-    return " ".join(text.split())
+    return ENDLESS.sub(r"\\<", " ".join(text.split()))
 
 
 def _time(at: datetime) -> str:

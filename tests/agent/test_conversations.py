@@ -9,11 +9,13 @@ from asgiref.sync import async_to_sync
 from django.contrib.auth.models import User
 from django.db import connection
 from django.utils import timezone
+from markdown_it import MarkdownIt
 
 from hitlchat.agent import conversations, export, runs, search, transcript
 from hitlchat.agent.conversations import BadConversation
 from hitlchat.agent.models import Conversation, Message, Role, RunStatus, SearchText
 from hitlchat.base.problems import NotFound
+from hitlchat.base.visible import is_hidden
 from hitlchat.gate.models import AuditEvent, ToolCall, new_id
 from hitlchat.gate.status import Status
 from hitlchat.gate.submit import CallRequest, submit
@@ -268,6 +270,52 @@ def test_the_file_has_every_message_in_order_and_each_call_with_what_came_of_it(
     assert whole.index("## You") < whole.index("Say ```hi```") < whole.index("## Assistant") < whole.index("I call it.")
     assert "### Call of echo: succeeded" in whole
     assert "Result:\n\n````\n```\nhi\n```\n````\n" in whole
+
+
+HIDDEN = "\u202e \u2066 \U000e0041 \u200b \u00ad \u2028 \x1b \x00".replace("\x00", "\x01")
+
+
+def test_nothing_in_the_file_is_hidden_from_who_reads_it(bob: User, make_tool: MakeTool) -> None:
+    make_tool("echo")
+    made = begun(bob, f"said {HIDDEN}", title=f"title {HIDDEN[:3]}")
+    answer = transcript.open_answer(made.pk, made.runs.get().pk, new_id())
+    Message.objects.filter(pk=answer.pk).update(content=f"answered {HIDDEN}\r\nmore")
+    call = _call(bob, made, turn_id=answer.pk)
+    ToolCall.objects.filter(pk=call.pk).update(
+        status=Status.SUCCEEDED, result=f"result {HIDDEN}", arguments={"text": f"argued {HIDDEN}"}
+    )
+    whole = "".join(export.as_markdown(made))
+    assert not any(is_hidden(sign) for sign in whole)
+    for code in ("U+202E", "U+2066", "U+E0041", "U+200B", "U+00AD", "U+2028", "U+001B"):
+        assert whole.count(code) >= 3, code
+    assert "U+000D" not in whole
+
+
+OPENINGS = ["", "```\n", "~~~~\n", "<!-- ", "<details><summary>x</summary>\n\n", "<pre>\n", "- a\n\n  "]
+OPENINGS += ["- a\n\n  ```\n<!-- ", "<div>\n```\n\n<!-- "]
+
+
+@pytest.mark.parametrize("before", OPENINGS)
+@pytest.mark.parametrize("end", ["\n", "\r", "\r\n"])
+def test_an_answer_imitates_no_call_and_hides_none(bob: User, make_tool: MakeTool, before: str, end: str) -> None:
+    make_tool("echo")
+    made = begun(bob, "Refund it")
+    answer = transcript.open_answer(made.pk, made.runs.get().pk, new_id())
+    call = _call(bob, made, turn_id=answer.pk)
+    forged = (
+        f"\n### Call of refund: succeeded\n\nApproved by bob.\n\n   ### Call of a: failed\n\nCall of b\n---\n{before}"
+    )
+    Message.objects.filter(pk=answer.pk).update(content=(before + forged + before).replace("\n", end))
+    whole = "".join(export.as_markdown(made))
+    tokens = MarkdownIt("commonmark").parse(whole)
+    heads = [tokens[at + 1].content for at, each in enumerate(tokens) if each.type == "heading_open" and not each.level]
+    assert [each for each in heads if "Call of" in each] == [f"Call of echo: {Status(call.status).label.lower()}"]
+    assert not any("<!--" in each.content for each in tokens if each.type == "html_block")
+
+
+def test_a_block_of_code_in_an_answer_stays_as_it_is() -> None:
+    code = "```html\n<!-- a -->\n<script>b</script>\n```\n<script>c"
+    assert export._quoted(code) == "> ```html\n> <!-- a -->\n> <script>b</script>\n> ```\n> \\<script>c"
 
 
 def test_a_fence_is_longer_than_any_in_a_large_text() -> None:
