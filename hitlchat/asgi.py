@@ -7,8 +7,9 @@ from typing import Any
 
 from channels.auth import AuthMiddlewareStack
 from channels.routing import ProtocolTypeRouter, URLRouter
-from channels.security.websocket import AllowedHostsOriginValidator
+from channels.security.websocket import AllowedHostsOriginValidator, WebsocketDenier
 from django.conf import settings
+from django.urls import re_path
 from django.utils.module_loading import import_string
 
 from hitlchat import handler
@@ -149,7 +150,9 @@ async def lifespan(_scope: Scope, receive: Receive, send: Send) -> None:
             return
 
 
-pages = AuthMiddlewareStack(URLRouter(of_chat + of_inbox))
+# The last one refuses what is none of ours.
+sockets = [*of_chat, *of_inbox, re_path("", WebsocketDenier.as_asgi())]
+pages = AuthMiddlewareStack(URLRouter(sockets))
 protocols = ProtocolTypeRouter(
     {
         "http": http,

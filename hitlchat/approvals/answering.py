@@ -13,10 +13,10 @@ from django.urls import reverse
 from django.utils.dateparse import parse_datetime
 from django.utils.translation import gettext, gettext_noop
 from django.utils.translation import gettext_lazy as _
-from django.views.decorators.http import require_GET, require_POST
+from django.views.decorators.http import require_POST, require_safe
 
 from hitlchat.accounts.access import person
-from hitlchat.base import canonical
+from hitlchat.base import canonical, moments
 from hitlchat.base.forms import BadAnswer, read
 from hitlchat.base.sentences import translatable, translated
 from hitlchat.gate import attention, batch, decide, deciders, editing, question
@@ -81,7 +81,7 @@ DID_NOT_COUNT = (
 
 
 @login_required
-@require_GET
+@require_safe
 def approval(request: HttpRequest, approval_id: UUID) -> HttpResponse:
     return _page(request, get_object_or_404(_mine(request, approval_id), pk=approval_id))
 
@@ -163,14 +163,14 @@ def take_back(request: HttpRequest, approval_id: UUID) -> HttpResponse:
 
 
 @login_required
-@require_GET
+@require_safe
 def outcome(request: HttpRequest, approval_id: UUID) -> HttpResponse:
     """Show the fragment again to a page that waits for the call to settle."""
     return _fragment(request, get_object_or_404(_mine(request, approval_id), pk=approval_id))
 
 
 @login_required
-@require_GET
+@require_safe
 def who(request: HttpRequest, approval_id: UUID) -> HttpResponse:
     """Show the fragment again once others have said yes or decided; 204 while it is as it was `seen`.
 
@@ -283,7 +283,7 @@ PLACES = ("card", "line", "list")
 
 
 @login_required
-@require_GET
+@require_safe
 def left(request: HttpRequest, approval_id: UUID) -> HttpResponse:
     """Show the time that is left; 204 if the page has it already (`was`), or if the question is over."""
     found = get_object_or_404(deciders.seen_by(person(request).pk, [approval_id]), pk=approval_id)
@@ -318,9 +318,9 @@ def _moment(text: str) -> datetime | None:
     """Return the moment with its time zone; None if the text is none."""
     try:
         found = parse_datetime(text)
-    except ValueError:
+        return moments.usable(found) if found and found.tzinfo else None
+    except (ValueError, OverflowError):
         return None
-    return found if found and found.tzinfo else None
 
 
 def _piece(request: HttpRequest, found: Approval, place: str, note: str = "") -> HttpResponse:

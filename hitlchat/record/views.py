@@ -3,7 +3,7 @@
 import json
 import tempfile
 from collections.abc import Callable, Iterator
-from datetime import date, datetime, time, timedelta
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any, Final
 from uuid import UUID
@@ -12,11 +12,11 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import path
-from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
 
 from hitlchat.accounts.access import administrators_only
+from hitlchat.base import moments
 from hitlchat.base.download import download
 from hitlchat.base.durations import about
 from hitlchat.gate.actor import Actor, actor_of
@@ -74,10 +74,11 @@ def check_file(request: HttpRequest) -> HttpResponse:
 @require_POST
 def export(request: HttpRequest) -> HttpResponseBase:
     try:
-        since, until = _day(request.POST.get("from", "")), _day(request.POST.get("to", ""))
+        since = _moment(request.POST.get("from", ""), moments.beginning)
+        until = _moment(request.POST.get("to", ""), moments.end)
     except ValueError:
         return _page(request, problem=_("A day is written as 2026-01-31."), status=422)
-    span = {"since": since, "until": until + timedelta(days=1) if until else None}
+    span = {"since": since, "until": until}
     actor = actor_of(request)
     return _file(request, "record.jsonl", lambda to: exporting.export(to, actor, **span))
 
@@ -152,12 +153,9 @@ def _read(file: Any) -> Iterator[str]:
             yield piece
 
 
-def _day(text: str) -> datetime | None:
-    """Return where a day begins; None for an empty text.
-
-    Raises: ValueError
-    """
-    return timezone.make_aware(datetime.combine(date.fromisoformat(text.strip()), time())) if text.strip() else None
+def _moment(text: str, of_day: Callable[[date], datetime]) -> datetime | None:
+    """Return the moment of the day that is written there; None for an empty text. Raises: ValueError"""
+    return of_day(date.fromisoformat(text.strip())) if text.strip() else None
 
 
 app_name = "record"

@@ -80,10 +80,27 @@ def test_filters_stand_in_the_address_and_can_be_taken_off_one_by_one(page: Clie
         ("since", "yesterday", "Expected a day such as 2026-11-22"),
         ("since", "9999-99-99", "Expected a day such as 2026-11-22"),
         ("until", "9999-12-31", "Expected a day such as 2026-11-22"),
+        ("since", "9999-12-31", "Expected a day such as 2026-11-22"),
+        ("since", "0001-01-01", "Expected a day such as 2026-11-22"),
+        ("until", "0001-01-01T00:00:00+14:00", "Expected a day such as 2026-11-22"),
+        ("since", "9999-12-31T23:59:59-12:00", "Expected a day such as 2026-11-22"),
         ("tool", "x" * 65, "at most 64 characters"),
         ("person", "a\x00b", "Null characters are not allowed"),
     ],
-    ids=["outcome", "caller", "risk", "word", "no day", "no day after it", "long", "nul"],
+    ids=[
+        "outcome",
+        "caller",
+        "risk",
+        "word",
+        "no day",
+        "no day after it",
+        "last",
+        "first",
+        "early",
+        "late",
+        "long",
+        "nul",
+    ],
 )
 def test_a_filter_that_is_not_understood_finds_nothing_and_says_what_is_expected(
     page: Client, bob: User, field: str, value: str, expected: str

@@ -3,16 +3,19 @@
 from uuid import uuid4
 
 import pytest
+from channels.testing import WebsocketCommunicator
 from django.contrib.auth.models import User
 from django.test import Client
 
+from hitlchat.asgi import application
 from hitlchat.chat import fragments
 from tests.agent.talk import Talk, in_database
 from tests.chat.conftest import OpenTab, SignIn
-from tests.chat.tab import Tab, cookie_of
+from tests.chat.tab import ORIGIN, Tab, cookie_of
 from tests.conftest import signed_in
 from tests.recorder import recorded_tool
 from tests.scripted_model import Gate, ScriptedModel, calls, text
+from tests.waiting import SECONDS
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -119,3 +122,10 @@ async def test_a_hostile_origin_is_refused(served: None, talk: Talk, bobs_client
     accepted, _ = await tab.socket.connect()
     assert not accepted
     await tab.close()
+
+
+@pytest.mark.parametrize("path", ["/ws/nothing", "/", "/ws/conversations/none", "/ws/conversations/", "/ws"])
+async def test_a_socket_that_is_none_of_ours_is_refused(served: None, path: str, bobs_client: Client) -> None:
+    headers = [(b"host", b"127.0.0.1:8000"), (b"origin", ORIGIN), (b"cookie", cookie_of(bobs_client).encode())]
+    accepted, _ = await WebsocketCommunicator(application, path, headers).connect(timeout=SECONDS)
+    assert not accepted

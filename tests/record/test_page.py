@@ -8,6 +8,7 @@ import time_machine
 from django.contrib.auth.models import User
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
+from pytest_django import Settings
 
 from hitlchat.accounts.models import Role
 from hitlchat.accounts.roles import give
@@ -84,6 +85,16 @@ def test_what_it_exports_and_the_receipts_are_checked_there(admin: Client, story
     for path, wrong in (("export", {"from": "soon"}), ("receipt", {"call": "x"}), ("check", {})):
         assert admin.post(f"/record/{path}", wrong).status_code == 422
     assert admin.post("/record/export", {"to": "2001-01-01"}).status_code == 422
+
+
+@pytest.mark.parametrize("day", ["9999-12-31", "9999-12-30", "0001-01-01", "0000-01-01", "10000-01-01", "2026-02-30"])
+@pytest.mark.parametrize("zone", ["UTC", "Pacific/Kiritimati", "Pacific/Pago_Pago"])
+def test_days_at_the_ends_of_time_are_refused_or_answered(
+    admin: Client, story: ToolCall, settings: Settings, day: str, zone: str
+) -> None:
+    settings.TIME_ZONE = zone
+    for field in ("from", "to"):
+        assert admin.post("/record/export", {field: day}).status_code == 422
 
 
 def test_it_says_loudly_that_events_wait_too_long_for_their_seal(admin: Client) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime, time, timedelta
+from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
@@ -11,7 +11,6 @@ from django.contrib.auth.models import User
 from django.db.models import QuerySet, TextField
 from django.db.models.functions import Cast, Substr
 from django.http import QueryDict
-from django.utils import timezone
 from django.utils.dateparse import parse_date, parse_datetime
 from django.utils.text import format_lazy
 from django.utils.translation import gettext, gettext_noop
@@ -19,6 +18,7 @@ from django.utils.translation import gettext_lazy as _
 
 from hitlchat.accounts.roles import may_administer
 from hitlchat.agent.unknown import RUN_AGAIN
+from hitlchat.base import moments
 from hitlchat.base.canonical import storable
 from hitlchat.base.durations import span
 from hitlchat.gate import question
@@ -70,14 +70,14 @@ class Moment(forms.Field):
         day = parse_date(text) if "T" not in text else None
         if day is None:
             return None
-        return timezone.make_aware(datetime.combine(day + timedelta(days=self._whole), time()))
+        return moments.end(day) if self._whole else moments.beginning(day)
 
     @staticmethod
     def _moment(text: str) -> datetime:
         found = parse_datetime(text)
         if found is None or found.tzinfo is None:
             raise ValueError(text)
-        return found
+        return moments.usable(found)
 
 
 EXPECTED_MOMENT: Final = _("Expected a day such as 2026-11-22, or a moment with its time zone.")

@@ -2,9 +2,9 @@
 
 import argparse
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict
-from datetime import datetime, timedelta
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any, Literal
 from uuid import UUID
@@ -16,6 +16,7 @@ from django.utils.dateparse import parse_date, parse_datetime
 from rich.console import Console
 from rich.text import Text
 
+from hitlchat.base import moments
 from hitlchat.gate.actor import Actor
 from hitlchat.record import exporting, keys, report, sealing, worker
 from hitlchat.record.checking import check, checked_words, plural
@@ -25,7 +26,6 @@ from hitlchat.record.worker import BadMark
 
 # Whoever can run commands here is the operator, and nobody in particular.
 CONSOLE = Actor(None, "console")
-DAY = timedelta(days=1)
 
 Style = Literal["rich", "plain", "json"]
 
@@ -153,20 +153,20 @@ def _digits(text: str) -> str:
 
 
 def _begin(text: str) -> datetime:
-    return _time(text, timedelta(0))
+    return _time(text, moments.beginning)
 
 
 def _end(text: str) -> datetime:
-    return _time(text, DAY)
+    return _time(text, moments.end)
 
 
-def _time(text: str, more: timedelta) -> datetime:
-    """A day as its beginning and `more`; a time without a zone as one in TIME_ZONE."""
+def _time(text: str, of_day: Callable[[date], datetime]) -> datetime:
+    """A day as `of_day` has it; a time without a zone as one in TIME_ZONE."""
     try:
-        day = parse_date(text)
-        found = datetime.combine(day, datetime.min.time()) + more if day else parse_datetime(text)
-    except ValueError:
-        found = None
-    if found is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is no day and no time; expected one such as 2026-01-31")
-    return found if timezone.is_aware(found) else timezone.make_aware(found)
+        if day := parse_date(text):
+            return of_day(day)
+        if found := parse_datetime(text):
+            return moments.usable(found if timezone.is_aware(found) else timezone.make_aware(found))
+    except (ValueError, OverflowError):
+        pass
+    raise argparse.ArgumentTypeError(f"{text!r} is no day and no time; expected one such as 2026-01-31")

@@ -1,0 +1,29 @@
+"""Days and moments that somebody wrote, within what can be reckoned with in any time zone."""
+
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Final
+
+from django.utils import timezone
+
+# Every clock is less than a day ahead of another one, and a whole day ends with the next.
+FIRST: Final = datetime(1, 1, 3, tzinfo=UTC)
+LAST: Final = datetime(9999, 12, 29, tzinfo=UTC)
+
+
+def beginning(day: date) -> datetime:
+    """Return where the day begins in the server's time zone. Raises: ValueError, if that can't be reckoned with."""
+    if not FIRST.date() < day < LAST.date():
+        raise ValueError(f"{day} is too far from today")
+    return timezone.make_aware(datetime.combine(day, time()))
+
+
+def end(day: date) -> datetime:
+    """Return where the day ends, which is where the next one begins. Raises: ValueError, as `beginning` does."""
+    return beginning(day + timedelta(days=1) if day < LAST.date() else day)
+
+
+def usable(moment: datetime) -> datetime:
+    """Return the moment, which has a time zone. Raises: ValueError, if it can't be reckoned with."""
+    if not FIRST < moment < LAST:
+        raise ValueError(f"{moment} is too far from today")
+    return moment
