@@ -6,6 +6,7 @@ same parent are its versions. The model reads the shown branch alone; what the c
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Final
 from uuid import UUID
 
 from django.db import IntegrityError, transaction
@@ -15,8 +16,11 @@ from django.utils.translation import gettext_noop
 from hitlchat.agent import transcript
 from hitlchat.agent.attachments import keeping
 from hitlchat.agent.models import ACTIVE, Conversation, Message, Role, Run
-from hitlchat.agent.runs import Claim, RunActive, begin, hold_conversation, leave_out_images
+from hitlchat.agent.runs import Claim, RunActive, begin, first_words, hold_conversation, leave_out_images, retitle
 from hitlchat.base.problems import NotFound
+
+# As many parameters as each database takes.
+AT_ONCE: Final = 10_000
 
 
 class NoSuchVersion(NotFound):
@@ -60,13 +64,14 @@ def instead(
     try:
         with transaction.atomic():
             held = hold_conversation(conversation_id)
-            last, said = held.tip, _said(held, run_id)
+            last, said, titled = held.tip, _said(held, run_id), first_words(held)
             assert said.run is not None
             before = list(said.attachments.all())
             rows = before if attached is None else keeping.claim(held, attached, of=said)
             run = begin(held, said.run.parent)
-            _show(held, run)
+            _show(held, run.pk)
             transcript.add_user(held, run, said.content if content is None else content, rows)
+            retitle(held, titled)
             if without_images:
                 leave_out_images(held, run, last)
     except IntegrityError as error:
@@ -83,10 +88,16 @@ def switch(conversation_id: UUID, run_id: UUID) -> None:
         tip = Run.objects.filter(conversation=held, pk=run_id).first()
         if tip is None:
             raise NoSuchVersion
-        while (child := tip.children.order_by("-created_at", "-pk").first()) is not None:
-            tip = child
-        _show(held, tip)
-        Conversation.objects.filter(pk=held.pk).update(tip=tip)
+        titled = first_words(held)
+        # Of each the child that began last.
+        rows = Run.objects.filter(conversation=held, parent__isnull=False).order_by("created_at", "pk")
+        last = dict(rows.values_list("parent_id", "pk"))
+        at = tip.pk
+        while at in last:
+            at = last[at]
+        _show(held, at)
+        Conversation.objects.filter(pk=held.pk).update(tip=at)
+        retitle(held, titled)
 
 
 def versions(messages: Iterable[Message]) -> dict[UUID, Versions]:
@@ -127,33 +138,38 @@ class Hidden:
 def hidden(conversation_id: UUID, turn_id: UUID) -> Hidden | None:
     """Return where the turn is, if it is one of the conversation's that are not shown."""
     turn = Message.objects.filter(pk=turn_id, conversation_id=conversation_id, run__shown=False)
-    found = turn.select_related("run__parent").first()
-    if found is None or found.run is None:
+    found = turn.first()
+    if found is None or found.run_id is None:
         return None
-    run = found.run
-    while run.parent is not None and not run.parent.shown:
-        run = run.parent
-    said = Message.objects.filter(run=run, role=Role.USER).first()
-    return Hidden(found.run.pk, versions([said]).get(said.pk) if said else None)
+    rows = Run.objects.filter(conversation_id=conversation_id, shown=False)
+    parents, run = dict(rows.values_list("pk", "parent_id")), found.run_id
+    while (parent := parents[run]) in parents:
+        run = parent
+    said = Message.objects.filter(run_id=run, role=Role.USER).first()
+    return Hidden(found.run_id, versions([said]).get(said.pk) if said else None)
 
 
 def _said(held: Conversation, run_id: UUID) -> Message:
     """Return what the person said that this run works on: one that tried again has the message of the run before it."""
-    run = Run.objects.filter(conversation=held, pk=run_id).first()
-    while run is not None:
-        said = Message.objects.filter(run=run, role=Role.USER).select_related("run__parent").first()
-        if said is not None:
-            return said
-        run = run.parent
-    raise NoSuchVersion
-
-
-def _show(held: Conversation, tip: Run) -> None:
     parents = dict(Run.objects.filter(conversation=held).values_list("pk", "parent_id"))
+    began = dict(Message.objects.filter(run__conversation=held, role=Role.USER).values_list("run_id", "pk"))
+    at: UUID | None = run_id if run_id in parents else None
+    while at is not None and at not in began:
+        at = parents[at]
+    if at is None:
+        raise NoSuchVersion
+    return Message.objects.select_related("run__parent").get(pk=began[at])
+
+
+def _show(held: Conversation, tip: UUID) -> None:
+    rows = Run.objects.filter(conversation=held).values_list("pk", "parent_id", "shown")
+    parents, shown = {pk: parent for pk, parent, _ in rows}, {pk for pk, _, is_shown in rows if is_shown}
     path: set[UUID] = set()
-    at: UUID | None = tip.pk
+    at: UUID | None = tip
     while at is not None:
         path.add(at)
         at = parents[at]
-    Run.objects.filter(conversation=held, shown=True).exclude(pk__in=path).update(shown=False)
-    Run.objects.filter(pk__in=path, shown=False).update(shown=True)
+    for pks, is_shown in ((shown - path, False), (path - shown, True)):
+        changed = list(pks)
+        for start in range(0, len(changed), AT_ONCE):
+            Run.objects.filter(pk__in=changed[start : start + AT_ONCE]).update(shown=is_shown)

@@ -217,6 +217,12 @@ def unshare(conversation: Conversation, actor: Actor) -> None:
     conversation.share = None
 
 
+def unshare_all(owner: User, actor: Actor) -> None:
+    """End every link to what this person has shared; each is on record."""
+    for each in Conversation.objects.filter(owner=owner, share__isnull=False):
+        unshare(each, actor)
+
+
 def shared(link: UUID) -> Conversation | None:
     """Return the conversation behind a link; None once sharing has ended, or its owner may not sign in any more."""
     rows = Conversation.objects.filter(share=link, deleted_at=None, owner__is_active=True)
@@ -227,11 +233,13 @@ def delete(conversation: Conversation, actor: Actor) -> None:
     """Take the conversation away: nothing begins in it any more, its run ends, and what has not started is withdrawn.
 
     So do those of the agents that work for it. Their calls stay in the history and on the record. `restore` brings the
-    rest back for KEPT. Raises: runs.AgentsOwn, of one that an agent works in.
+    rest back for KEPT, but for its link, which has ended. Raises: runs.AgentsOwn, of one that an agent works in.
     """
     _require_own(conversation)
     # First: a run that begins after this is refused, and one that began before is found below.
-    Conversation.objects.filter(pk=conversation.pk, deleted_at=None).update(deleted_at=timezone.now())
+    with transaction.atomic():
+        Conversation.objects.filter(pk=conversation.pk, deleted_at=None).update(deleted_at=timezone.now())
+        unshare(conversation, actor)
     _end(conversation.pk, actor)
     # Agents have ended with it, and no other can begin.
     below = Conversation.objects.filter(pk__in=delegation.family(conversation.pk), deleted_at=None)

@@ -19,7 +19,7 @@ from django.utils.translation import gettext_noop
 from hitlchat.agent import routes, search, subagents, transcript
 from hitlchat.agent.answer import Answer
 from hitlchat.agent.attachments import keeping
-from hitlchat.agent.models import ACTIVE, Attachment, Conversation, Message, Run, RunStatus, SentMessage, Titling
+from hitlchat.agent.models import ACTIVE, Attachment, Conversation, Message, Role, Run, RunStatus, SentMessage, Titling
 from hitlchat.base import canonical, database, lease
 from hitlchat.base.background import attempt, background
 from hitlchat.base.problems import Conflict, Invalid, NotFound
@@ -291,6 +291,21 @@ def _take_title(held: Conversation, content: str) -> None:
     titling = Titling.DUE if settings.CHAT_TITLES else Titling.OVER
     Conversation.objects.filter(pk=held.pk).update(title=title, titling=titling)
     search.note_title(held.pk, title)
+
+
+def first_words(held: Conversation) -> str:
+    """Return what was said first in the branch that is shown, or the name of the file; empty: nothing was."""
+    rows = Message.objects.shown().filter(conversation=held, role=Role.USER).order_by("seq")
+    said = rows.first()
+    file = said.attachments.first() if said is not None and not said.content else None
+    return file.name if file is not None else said.content if said is not None else ""
+
+
+def retitle(held: Conversation, before: str) -> None:
+    """Take the title from what is said first now, if that is another than `before`, which the title was taken from."""
+    words = first_words(held)
+    if words and words != before and held.title == short(before):
+        _take_title(held, words)
 
 
 def claim_lapsed(mine: Collection[str] = ()) -> list[Claim]:

@@ -14,7 +14,7 @@ from django.utils.translation import gettext_noop
 from hitlchat.accounts import roles, sign_in
 from hitlchat.accounts.models import Invitation, Role, Token
 from hitlchat.accounts.sign_in import address
-from hitlchat.agent import runner
+from hitlchat.agent import conversations, runner
 from hitlchat.agent.models import ACTIVE, Run
 from hitlchat.gate import stopping
 from hitlchat.gate.actor import SYSTEM, Actor
@@ -119,7 +119,8 @@ def change_role(user_id: int, role: Role, actor: Actor, seen: str | None = None)
 def deactivate(user_id: int, actor: Actor, seen: str | None = None) -> User:
     """Deactivate a person: nothing opens to them any more, and what they asked for does not start.
 
-    Their sessions and tokens are gone for good, also if they are active again later. What executes goes on.
+    Their sessions, tokens and links to shared conversations are gone for good, also if they are active again later.
+    What executes goes on.
     Raises: Refused, Stale
     """
     with transaction.atomic():
@@ -134,6 +135,7 @@ def deactivate(user_id: int, actor: Actor, seen: str | None = None) -> User:
         user.save(update_fields=["is_active"])
         ended = {"sessions": sign_in.end_all(user.pk), "tokens": _end_tokens(user)}
         ended |= {"invitations_void": _void_invitations(user)}
+        conversations.unshare_all(user, actor)
         # Before the calls tell of their end, which would have their runs go on. Once more: a call that came in just
         # now may not have shown yet.
         transaction.on_commit(partial(_stop, user.pk, actor))

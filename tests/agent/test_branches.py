@@ -1,10 +1,14 @@
 """Branches: what is said in place of something else stays beside it, and the model reads the shown branch alone."""
 
 import asyncio
+from itertools import pairwise
 from typing import Any
 from uuid import UUID
 
 import pytest
+from django.contrib.auth.models import User
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from hitlchat.agent import branches, conversations, runner, runs, transcript, writing
 from hitlchat.agent.answer import Answer
@@ -300,3 +304,27 @@ async def test_thoughts_are_stored_now_and_then_for_who_stops_the_run_elsewhere(
 )
 async def test_thoughts_are_read_as_servers_write_them(extra: dict[str, Any], thought: str) -> None:
     assert Answer("Yes.", extra=extra).reasoning == thought
+
+
+def test_switching_in_a_long_conversation_takes_few_queries(bob: User) -> None:
+    made = Conversation.objects.create(owner=bob)
+
+    def branch(turns: int, *, shown: bool) -> list[Run]:
+        rows = [Run(conversation=made, status=RunStatus.DONE, shown=shown) for _ in range(turns)]
+        for before, after in pairwise(rows):
+            after.parent = before
+        return Run.objects.bulk_create(rows)
+
+    def queries(turns: int) -> int:
+        hidden, seen = branch(turns, shown=False), branch(turns, shown=True)
+        Conversation.objects.filter(pk=made.pk).update(tip=seen[-1])
+        row = Message.objects.create(conversation=made, run=hidden[-1], seq=made.messages.count() + 1, role=Role.USER)
+        with CaptureQueriesContext(connection) as captured:
+            assert branches.hidden(made.pk, row.pk) is not None
+            branches.switch(made.pk, hidden[0].pk)
+        made.refresh_from_db()
+        assert made.tip_id == hidden[-1].pk
+        assert set(made.runs.filter(shown=True)) == set(hidden)
+        return len(captured)
+
+    assert queries(1000) <= queries(2)

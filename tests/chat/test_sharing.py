@@ -1,14 +1,17 @@
 """A shared conversation: read by whoever is signed in and has the link, until its owner ends that or is gone."""
 
+import re
 from uuid import uuid4
 
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
+from django.urls import URLResolver, get_resolver
 
-from hitlchat.agent import conversations, transcript
+from hitlchat.agent import branches, conversations, export, runs, transcript
 from hitlchat.agent.models import Conversation, Message, Role, Run, RunStatus
 from hitlchat.gate.models import AuditEvent
+from hitlchat.people import membership
 from tests.conftest import signed_in
 
 pytestmark = pytest.mark.django_db
@@ -110,6 +113,84 @@ def test_a_link_of_someone_who_was_deactivated_or_of_what_was_deleted_leads_nowh
     assert colleague.get(link).status_code == 200
     Conversation.objects.filter(pk=theirs.pk).update(deleted_at=theirs.created_at)
     assert colleague.get(link).status_code == 404
+
+
+def test_a_link_that_ended_with_its_conversation_or_its_owner_stays_ended_and_is_on_record(
+    colleague: Client, theirs: Conversation, alice: User, bob: User
+) -> None:
+    conversations.share(theirs, signed_in(bob))
+    first = link_of(theirs)
+    conversations.delete(theirs, signed_in(bob))
+    conversations.restore(bob, theirs.pk)
+    assert colleague.get(first).status_code == 404
+    conversations.share(theirs, signed_in(bob))
+    second = link_of(theirs)
+    assert colleague.get(second).status_code == 200
+    administrator = signed_in(alice)
+    membership.deactivate(bob.pk, administrator)
+    membership.reactivate(bob.pk, administrator)
+    assert [colleague.get(link).status_code for link in (first, second)] == [404, 404]
+    events = AuditEvent.objects.filter(name__startswith="conversation.").order_by("pk")
+    assert [(each.name, each.actor_id) for each in events] == [
+        ("conversation.shared", bob.pk),
+        ("conversation.unshared", bob.pk),
+        ("conversation.shared", bob.pk),
+        ("conversation.unshared", alice.pk),
+    ]
+
+
+def test_what_was_edited_away_is_no_title(colleague: Client, bob: User) -> None:
+    made = Conversation.objects.create(owner=bob)
+    _, claim = runs.start(made, "My password is hunter2")
+    runs.finish(claim, RunStatus.DONE)
+    first = made.runs.get()
+    claim = branches.instead(made.pk, first.pk, "Hello there")
+    runs.finish(claim, RunStatus.DONE)
+    made.refresh_from_db()
+    conversations.share(made, signed_in(bob))
+    page = colleague.get(link_of(made)).content.decode()
+    assert made.title == "Hello there"
+    for shown in (page, "".join(export.as_markdown(made))):
+        assert "Hello there" in shown
+        assert "hunter2" not in shown
+    # The other way round too: what is not shown is no title.
+    branches.switch(made.pk, first.pk)
+    made.refresh_from_db()
+    assert made.title == "My password is hunter2"
+
+
+def test_a_title_of_ones_own_stays_when_the_first_message_is_edited(bob: User) -> None:
+    made = Conversation.objects.create(owner=bob)
+    _, claim = runs.start(made, "Hi")
+    runs.finish(claim, RunStatus.DONE)
+    conversations.change(made, title="Orders")
+    branches.instead(made.pk, made.runs.get().pk, "Hello there")
+    made.refresh_from_db()
+    assert made.title == "Orders"
+
+
+def test_every_page_answers_head_as_it_answers_get(
+    colleague: Client, owner: Client, alice: User, theirs: Conversation, bob: User
+) -> None:
+    conversations.share(theirs, signed_in(bob))
+    administrator = Client()
+    administrator.force_login(alice)
+    shared, chat = link_of(theirs), f"/chat/{theirs.pk}"
+    visits = [(administrator, path) for path in plain_paths(get_resolver()) if not path.startswith(("/api", "/static"))]
+    visits += [(colleague, path) for path in (shared, f"{shared}/before/2")]
+    visits += [(owner, path) for path in (chat, f"{chat}/before/2", f"{chat}/share", f"{chat}/delete", f"{chat}/uses")]
+    pages = [(client, path) for client, path in visits if client.get(path).status_code == 200]
+    assert len(pages) > 30
+    assert [path for client, path in pages if client.head(path).status_code != 200] == []
+
+
+def plain_paths(within: URLResolver, before: str = "/") -> list[str]:
+    """The paths of all pages whose address has no part that changes."""
+    found: list[str] = []
+    for each in within.url_patterns:
+        path = before + str(each.pattern).removeprefix("^").removesuffix("\\Z").removesuffix("$")
+        found += plain_paths(each, path) if isinstance(each, URLResolver) else [path]
+    return [path for path in found if not re.search(r"[<(^\\]", path)]
 
 
 def test_a_long_one_is_read_in_pages(colleague: Client, bob: User) -> None:
