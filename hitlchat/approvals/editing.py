@@ -109,7 +109,7 @@ OVER = {"ws", "http"}
 
 
 @login_required
-@require_http_methods(["GET", "POST"])
+@require_http_methods(["GET", "HEAD", "POST"])
 def edit(request: HttpRequest, approval_id: UUID) -> HttpResponse:
     """Show the form as fields or as JSON, or what a yes to its content would mean."""
     rows = deciders.seen_by(person(request).pk, [approval_id]).select_related("call__tool")
@@ -121,7 +121,7 @@ def edit(request: HttpRequest, approval_id: UUID) -> HttpResponse:
     except deciders.NotEntitled as others:
         return _shown(request, found, {"gone": str(others)})
     schema, asked = found.call.tool.input_schema, found.disclosure["arguments"]
-    if request.method == "GET":
+    if request.method != "POST":
         return _shown(request, found, {"form": filled(schema, asked)})
     try:
         arguments = read(schema, request.POST, asked)

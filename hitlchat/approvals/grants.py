@@ -12,7 +12,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.text import format_lazy
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
-from django.views.decorators.http import require_GET, require_POST
+from django.views.decorators.http import require_POST, require_safe
 
 from hitlchat.accounts.access import person
 from hitlchat.accounts.roles import may_administer
@@ -51,7 +51,7 @@ class Row:
 
 
 @login_required
-@require_GET
+@require_safe
 def form(request: HttpRequest, approval_id: UUID) -> HttpResponse:
     """Show the form, or (`part=offer`) its present state in words. Nothing is kept or decided here."""
     user = person(request)
@@ -94,7 +94,7 @@ def _told(found: Approval, actor: Actor, scope: Scope) -> dict[str, Any]:
 
 
 @login_required
-@require_GET
+@require_safe
 def page(request: HttpRequest) -> HttpResponse:
     """Show one's own grants, or those of everyone to administrators."""
     user = person(request)

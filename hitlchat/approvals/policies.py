@@ -13,7 +13,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
-from django.views.decorators.http import require_GET, require_http_methods
+from django.views.decorators.http import require_http_methods, require_safe
 
 from hitlchat.accounts.access import administrators_only, person
 from hitlchat.accounts.roles import may_administer, may_author, may_decide_for_others, named_groups
@@ -92,14 +92,14 @@ class MadeUpCall(forms.Form):
 
 
 @login_required
-@require_GET
+@require_safe
 def page(request: HttpRequest) -> HttpResponse:
     form = MadeUpCall(person(request), chosen=request.GET.get("tool", ""))
     return render(request, "policies/page.html", _context(request, form))
 
 
 @login_required
-@require_GET
+@require_safe
 def example(request: HttpRequest) -> HttpResponse:
     """Show the field of the arguments again for another tool."""
     form = MadeUpCall(person(request), chosen=request.GET.get("tool", ""))

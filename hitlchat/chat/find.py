@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
-from django.views.decorators.http import require_GET
+from django.views.decorators.http import require_safe
 
 from hitlchat.accounts.access import person
 from hitlchat.accounts.roles import may_administer, may_author
@@ -64,7 +64,7 @@ class Hit:
 
 
 @login_required
-@require_GET
+@require_safe
 def find(request: HttpRequest) -> HttpResponse:
     """List what the words find, by kind; without words the pages and the latest conversations."""
     user, text = person(request), request.GET.get("q", "").strip()[:LONGEST]

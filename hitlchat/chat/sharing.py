@@ -7,7 +7,7 @@ from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
-from django.views.decorators.http import require_GET, require_http_methods
+from django.views.decorators.http import require_http_methods, require_safe
 
 from hitlchat.accounts.access import person
 from hitlchat.agent import conversations
@@ -34,7 +34,7 @@ def share(request: HttpRequest, conversation_id: UUID) -> HttpResponse:
 
 
 @login_required
-@require_GET
+@require_safe
 def shared(request: HttpRequest, link: UUID) -> HttpResponse:
     return render(request, "chat/shared.html", _context(_behind(link)))
 
@@ -48,14 +48,14 @@ def of_agent(request: HttpRequest, conversation: Conversation) -> HttpResponse:
 
 
 @login_required
-@require_GET
+@require_safe
 def earlier(request: HttpRequest, link: UUID, before: int) -> HttpResponse:
     """The messages before place `before`."""
     return render(request, "chat/_shared_turns.html", _context(_behind(link), before))
 
 
 @login_required
-@require_GET
+@require_safe
 def attachment(_request: HttpRequest, link: UUID, attachment_id: UUID) -> HttpResponse:
     """Return a file of a message that is shown."""
     found = get_object_or_404(keeping.shared(_behind(link)), pk=attachment_id)

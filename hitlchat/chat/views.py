@@ -17,7 +17,7 @@ from django.shortcuts import get_object_or_404, redirect, render, resolve_url
 from django.template.loader import render_to_string
 from django.utils import timezone
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_GET, require_http_methods, require_POST
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from hitlchat.accounts.access import person
 from hitlchat.agent import branches, conversations, routes, runner, runs, search, tool_sets
@@ -43,7 +43,7 @@ ASKS = HitlMode.REQUIRED
 
 
 @login_required
-@require_GET
+@require_safe
 def chat(request: HttpRequest) -> HttpResponse:
     """Return where to begin: an empty page with examples."""
     user = person(request)
@@ -107,7 +107,7 @@ def _too_long(content: str) -> str:
 
 
 @login_required
-@require_GET
+@require_safe
 def conversation(request: HttpRequest, conversation_id: UUID) -> HttpResponse:
     user = person(request)
     shown = _readable(request, conversation_id)
@@ -165,7 +165,7 @@ def show_call(request: HttpRequest, conversation_id: UUID, call_id: UUID) -> Htt
 
 
 @login_required
-@require_GET
+@require_safe
 def earlier(request: HttpRequest, conversation_id: UUID, before: int) -> HttpResponse:
     """The messages before place `before`, for the top of the transcript."""
     shown = _own(request, conversation_id)
@@ -174,7 +174,7 @@ def earlier(request: HttpRequest, conversation_id: UUID, before: int) -> HttpRes
 
 
 @login_required
-@require_GET
+@require_safe
 def message_text(request: HttpRequest, conversation_id: UUID, message_id: UUID) -> HttpResponse:
     """The message as it was written, to be copied."""
     message = get_object_or_404(_own(request, conversation_id).messages.exclude(role=Role.TOOL), pk=message_id)
@@ -182,7 +182,7 @@ def message_text(request: HttpRequest, conversation_id: UUID, message_id: UUID) 
 
 
 @login_required
-@require_GET
+@require_safe
 def grants(request: HttpRequest, conversation_id: UUID) -> HttpResponse:
     """The meter, or nothing (204) if the page shows it as it is: time passes without telling anyone."""
     shown = _own(request, conversation_id)
@@ -193,7 +193,7 @@ def grants(request: HttpRequest, conversation_id: UUID) -> HttpResponse:
 
 
 @login_required
-@require_GET
+@require_safe
 def threads(request: HttpRequest) -> HttpResponse:
     """The list beside the page, or nothing (204) if the page shows it as it is, so that no focus is lost."""
     current = UUID(text) if _is_uuid(text := request.GET.get("current", "")) else None

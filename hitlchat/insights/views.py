@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_GET
+from django.views.decorators.http import require_safe
 
 from hitlchat.accounts.access import person
 from hitlchat.accounts.roles import may_administer
@@ -27,7 +27,7 @@ MOST_OWN = 10
 
 
 @login_required
-@require_GET
+@require_safe
 def page(request: HttpRequest) -> HttpResponse:
     user, period = person(request), Period.of(request.GET.get("period", ""))
     everyone = may_administer(user)

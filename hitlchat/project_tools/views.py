@@ -6,7 +6,7 @@ from typing import Any
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import path
-from django.views.decorators.http import require_GET
+from django.views.decorators.http import require_safe
 
 from hitlchat.accounts.access import only
 from hitlchat.accounts.roles import may_author
@@ -40,13 +40,13 @@ class Listed:
 
 
 @only(may_author)
-@require_GET
+@require_safe
 def functions(request: HttpRequest) -> HttpResponse:
     return render(request, "project_tools/functions.html", _side())
 
 
 @only(may_author)
-@require_GET
+@require_safe
 def function(request: HttpRequest, name: str) -> HttpResponse:
     context = _side()
     shown = next((each for each in context["functions"] if each.made.name == name), None)

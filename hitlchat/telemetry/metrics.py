@@ -22,7 +22,7 @@ from django.db.models import BooleanField, Case, Count, F, Max, Min, OuterRef, Q
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from django.utils.crypto import constant_time_compare
-from django.views.decorators.http import require_GET
+from django.views.decorators.http import require_safe
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
@@ -263,7 +263,7 @@ NOT_FOR_YOU = (
 )
 
 
-@require_GET
+@require_safe
 def page(request: HttpRequest) -> HttpResponse:
     """Answer `GET /metrics`, for administrators and holders of its token.
 

@@ -8,7 +8,7 @@ from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.views.decorators.http import require_GET, require_http_methods, require_POST
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from hitlchat.accounts.access import person
 from hitlchat.accounts.roles import may_administer
@@ -47,13 +47,13 @@ class Stale(Exception):
 
 
 @author_only
-@require_GET
+@require_safe
 def studio(request: HttpRequest) -> HttpResponse:
     return render(request, "studio/empty.html", side(request))
 
 
 @author_only
-@require_http_methods(["GET", "POST"])
+@require_http_methods(["GET", "HEAD", "POST"])
 def new(request: HttpRequest) -> HttpResponse:
     starter, draft = _beginning(request)
     form = ToolForm(request.POST if request.method == "POST" else None, draft=draft)
@@ -88,7 +88,7 @@ def _beginning(request: HttpRequest) -> tuple[Starter | None, Draft]:
 
 
 @author_only
-@require_http_methods(["GET", "POST"])
+@require_http_methods(["GET", "HEAD", "POST"])
 def tool(request: HttpRequest, name: str) -> HttpResponse:
     found = authored(name)
     form = ToolForm(request.POST if request.method == "POST" else None, tool=found, draft=draft_of(found))
@@ -164,7 +164,7 @@ def inspect(request: HttpRequest) -> HttpResponse:
 
 
 @author_only
-@require_http_methods(["GET", "POST"])
+@require_http_methods(["GET", "HEAD", "POST"])
 def delete(request: HttpRequest, name: str) -> HttpResponse:
     found = authored(name)
     if request.method == "POST":

@@ -7,7 +7,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
 from django.utils.translation import gettext_noop
-from django.views.decorators.http import require_GET, require_http_methods
+from django.views.decorators.http import require_http_methods, require_safe
 
 from hitlchat.base import canonical
 from hitlchat.gate.actor import actor_of
@@ -22,7 +22,7 @@ from tools_studio.spec import SOURCE
 
 
 @author_only
-@require_GET
+@require_safe
 def export_page(request: HttpRequest) -> HttpResponse:
     """The file with the tools that are named, or with `all`; the page to choose them without either."""
     names = request.GET.getlist("name")
@@ -65,10 +65,10 @@ CONFLICTS = (
 
 
 @author_only
-@require_http_methods(["GET", "POST"])
+@require_http_methods(["GET", "HEAD", "POST"])
 def import_page(request: HttpRequest) -> HttpResponse:
     """First the form, then the plan, and with the plan's digest, the result."""
-    if request.method == "GET":
+    if request.method != "POST":
         return _form(request)
     on_conflict = _conflict(request)
     content = _content(request)

@@ -12,7 +12,7 @@ from django.conf import settings
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils.safestring import SafeString, mark_safe
-from django.views.decorators.http import require_GET
+from django.views.decorators.http import require_safe
 from markdown_it import MarkdownIt
 from markdown_it.renderer import RendererHTML
 from markdown_it.token import Token
@@ -58,7 +58,7 @@ _parser = MarkdownIt("commonmark", {"html": False}, renderer_cls=_Html).enable("
 
 
 @author_only
-@require_GET
+@require_safe
 def page(request: HttpRequest) -> HttpResponse:
     file = settings.BASE_DIR / DOCUMENT
     if not file.is_file():

@@ -13,7 +13,7 @@ from django.shortcuts import render
 from django.utils.formats import number_format
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop, ngettext
-from django.views.decorators.http import require_GET
+from django.views.decorators.http import require_safe
 
 from hitlchat import sandbox
 from hitlchat.gate.models import ToolCall
@@ -91,7 +91,7 @@ MOST_RUNNING = 50
 
 
 @administrator_only
-@require_GET
+@require_safe
 def page(request: HttpRequest) -> HttpResponse:
     # An agent takes no worker, and may wait for days.
     running = ToolCall.objects.filter(status=Status.EXECUTING).exclude(source=AGENT).select_related("caller")

@@ -9,7 +9,7 @@ from django.core.exceptions import ValidationError
 from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
-from django.views.decorators.http import require_GET, require_POST
+from django.views.decorators.http import require_POST, require_safe
 
 from hitlchat.accounts.access import person
 from hitlchat.base import canonical
@@ -49,7 +49,7 @@ def test(request: HttpRequest, name: str) -> HttpResponse:
 
 
 @author_only
-@require_GET
+@require_safe
 def console(request: HttpRequest, name: str, call_id: UUID) -> HttpResponse:
     """Return what a test came to; nothing at all while that is still open, so that its card stays as it is."""
     found = authored(name)
@@ -176,7 +176,7 @@ OPEN = ("waiting", "running")
 
 
 @author_only
-@require_GET
+@require_safe
 def listed(request: HttpRequest, name: str) -> HttpResponse:
     return _page(request, authored(name))
 
@@ -216,7 +216,7 @@ def delete(_request: HttpRequest, name: str, case_id: int) -> HttpResponse:
 
 
 @author_only
-@require_GET
+@require_safe
 def settled(request: HttpRequest, name: str, case_id: int) -> HttpResponse:
     """The fragment of one case once its run has come to something; nothing before."""
     tool = authored(name)

@@ -6,7 +6,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
-from django.views.decorators.http import require_GET, require_POST
+from django.views.decorators.http import require_POST, require_safe
 
 from hitlchat.gate.actor import actor_of
 from hitlchat.gate.loosening import NotConfirmed
@@ -22,7 +22,7 @@ PAGE = 50
 
 
 @author_only
-@require_GET
+@require_safe
 def listed(request: HttpRequest, name: str) -> HttpResponse:
     return _list(request, authored(name))
 
@@ -46,7 +46,7 @@ def _list(request: HttpRequest, tool: Tool, status: int = 200, **more: Any) -> H
 
 
 @author_only
-@require_GET
+@require_safe
 def compared(request: HttpRequest, name: str, before: int, after: int) -> HttpResponse:
     tool = authored(name)
     old, new = (get_object_or_404(_of(tool), number=number) for number in (before, after))
@@ -81,7 +81,7 @@ def restore(request: HttpRequest, name: str, number: int) -> HttpResponse:
 
 
 @author_only
-@require_GET
+@require_safe
 def choose(request: HttpRequest, name: str) -> HttpResponse:
     """Redirect from the form with two selections to the address of their difference."""
     numbers = [request.GET.get(key, "") for key in ("before", "after")]

@@ -12,7 +12,7 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
-from django.views.decorators.http import require_GET, require_POST
+from django.views.decorators.http import require_POST, require_safe
 
 from hitlchat.accounts.access import person
 from hitlchat.accounts.roles import may_administer
@@ -35,7 +35,7 @@ LONGEST_ID = 19
 
 
 @login_required
-@require_GET
+@require_safe
 def page(request: HttpRequest) -> HttpResponse:
     """Show calls, the newest first, from `before` on; 422 with what is wrong at each field."""
     user, form = person(request), Filters(request.GET)
@@ -64,7 +64,7 @@ def page(request: HttpRequest) -> HttpResponse:
 
 
 @login_required
-@require_GET
+@require_safe
 def changed(request: HttpRequest) -> HttpResponse:
     """List what made the gate ask less or differently, the newest first; for administrators, others get 404."""
     if not may_administer(person(request)):
@@ -86,13 +86,13 @@ def changed(request: HttpRequest) -> HttpResponse:
 
 
 @login_required
-@require_GET
+@require_safe
 def call(request: HttpRequest, call_id: UUID) -> HttpResponse:
     return shown(request, call_id)
 
 
 @login_required
-@require_GET
+@require_safe
 def attachment(request: HttpRequest, call_id: UUID, digest: str) -> HttpResponse:
     """Send the bytes of one content block: pictures and sounds for the page, anything else to be saved."""
     found = get_object_or_404(finding.one(person(request), call_id))

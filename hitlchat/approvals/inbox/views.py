@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
-from django.views.decorators.http import require_GET, require_http_methods, require_safe
+from django.views.decorators.http import require_http_methods, require_safe
 
 from hitlchat.accounts.access import person
 from hitlchat.approvals import answering
@@ -99,7 +99,7 @@ def page(request: HttpRequest) -> HttpResponse:
 
 
 @login_required
-@require_GET
+@require_safe
 def live(request: HttpRequest) -> HttpResponse:
     """Show the list and recent decisions; 204 if the page has them already (`was`)."""
     user = person(request)
@@ -112,13 +112,13 @@ def live(request: HttpRequest) -> HttpResponse:
 
 
 @login_required
-@require_GET
+@require_safe
 def decided(request: HttpRequest) -> HttpResponse:
     """Return the list of late decisions alone: an approved call goes on after its answer."""
     return render(request, "approvals/inbox/_lately.html", shown_lately(person(request).pk))
 
 
-@require_GET
+@require_safe
 def count(request: HttpRequest) -> HttpResponse:
     """Return how many wait, as it is shown; nothing (204) for whoever is not signed in."""
     user = request.user
@@ -146,7 +146,7 @@ UNCLEAR = gettext_noop("Nothing was decided: the page sent no clear answer. Sele
 
 
 @login_required
-@require_http_methods(["GET", "POST"])
+@require_http_methods(["GET", "HEAD", "POST"])
 def together(request: HttpRequest) -> HttpResponse:
     """GET: the list of the calls (`call`) and of no others, with the buttons. POST: what came of each answer."""
     context = _answered(request) if request.method == "POST" else _listed(request)

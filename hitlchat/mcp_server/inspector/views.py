@@ -18,7 +18,7 @@ from django.shortcuts import render
 from django.urls import Resolver404, resolve, reverse
 from django.utils import timezone
 from django.utils.translation import gettext_noop
-from django.views.decorators.http import require_GET, require_http_methods
+from django.views.decorators.http import require_http_methods, require_safe
 
 from hitlchat.accounts.access import person
 from hitlchat.accounts.models import TokenKind, hashed
@@ -133,7 +133,7 @@ def of_session(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpRespo
     return guarded
 
 
-@require_GET
+@require_safe
 @login_required
 def index(request: HttpRequest) -> HttpResponse:
     return _index(request, SessionForm(person(request)))
@@ -158,13 +158,13 @@ def connect(request: HttpRequest) -> HttpResponse:
     return HttpResponseRedirect(reverse("mcp:inspector-session", args=[session.id]))
 
 
-@require_GET
+@require_safe
 @of_session
 def page(request: HttpRequest, session: Session, name: str = "") -> HttpResponse:
     return _tool(request, session, name or request.GET.get("tool", ""))
 
 
-@require_GET
+@require_safe
 @of_session
 def live(request: HttpRequest, session: Session) -> HttpResponse:
     """Return what changed since the page last looked; 204 if nothing did.

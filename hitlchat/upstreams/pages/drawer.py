@@ -14,7 +14,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop, ngettext
-from django.views.decorators.http import require_GET, require_http_methods, require_POST
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from hitlchat.gate import deciders
 from hitlchat.gate.actor import Actor, actor_of
@@ -210,7 +210,7 @@ MOST_AT_ONCE = 1000
 
 
 @administrator_only
-@require_http_methods(["GET", "POST"])
+@require_http_methods(["GET", "HEAD", "POST"])
 def drawer(request: HttpRequest) -> HttpResponse:
     """Show the drawer over the servers page, alone where that is there already; or change mode and ceiling."""
     if request.method == "POST":
@@ -224,14 +224,14 @@ def drawer(request: HttpRequest) -> HttpResponse:
 
 
 @administrator_only
-@require_GET
+@require_safe
 def filtered(request: HttpRequest) -> HttpResponse:
     """Show the servers, as far as they have tools that fit the filter."""
     return render(request, "servers/drawer/_servers.html", _servers(request))
 
 
 @administrator_only
-@require_http_methods(["GET", "POST"])
+@require_http_methods(["GET", "HEAD", "POST"])
 def lines(request: HttpRequest, name: str) -> HttpResponse:
     """Show the next tools of one server, or apply its form."""
     server = server_named(name)
@@ -245,7 +245,7 @@ def lines(request: HttpRequest, name: str) -> HttpResponse:
 
 
 @administrator_only
-@require_GET
+@require_safe
 def details(request: HttpRequest, tool_id: UUID) -> HttpResponse:
     """Show what most people need not see of one tool: all of its texts, its schema, and what is seldom changed."""
     row = get_object_or_404(ComposedTool.objects.select_related("server", "tool"), pk=tool_id)

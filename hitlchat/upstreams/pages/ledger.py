@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
-from django.views.decorators.http import require_GET, require_POST
+from django.views.decorators.http import require_POST, require_safe
 
 from hitlchat.base.sentences import translated
 from hitlchat.gate.actor import actor_of
@@ -195,7 +195,7 @@ MOST_SEARCHED = 128
 
 
 @administrator_only
-@require_GET
+@require_safe
 def history(request: HttpRequest) -> HttpResponse:
     """All events; `server` and `tool` narrow them by a part of the name that it had then."""
     wanted = {name: _searched(request, name) for name in ("server", "tool")}
@@ -205,7 +205,7 @@ def history(request: HttpRequest) -> HttpResponse:
 
 
 @administrator_only
-@require_GET
+@require_safe
 def event(request: HttpRequest, event_id: int) -> HttpResponse:
     """Return one event, and how its record differs from the one that had been accepted before."""
     found = get_object_or_404(ToolEvent.objects.select_related("actor", "tool__server"), pk=event_id)
@@ -229,13 +229,13 @@ def _narrowed(events: QuerySet[ToolEvent], server: str, tool: str) -> QuerySet[T
 
 
 @administrator_only
-@require_GET
+@require_safe
 def tool(request: HttpRequest, name: str, tool_id: UUID) -> HttpResponse:
     return _shown(request, _row(name, tool_id))
 
 
 @administrator_only
-@require_GET
+@require_safe
 def by_alias(request: HttpRequest, alias: str) -> HttpResponse:  # noqa: ARG001
     """Show a tool to whoever knows no more of it than what it is called here."""
     row = get_object_or_404(ComposedTool.objects.select_related("server"), tool__name=alias)

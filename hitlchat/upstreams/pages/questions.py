@@ -13,7 +13,7 @@ from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext_noop
-from django.views.decorators.http import require_GET, require_POST
+from django.views.decorators.http import require_POST, require_safe
 
 from hitlchat.accounts.access import person
 from hitlchat.base import database, form_views
@@ -131,21 +131,21 @@ AGREE = "Tick this once you have opened the address, or choose â€œDon't answerâ€
 
 
 @login_required
-@require_GET
+@require_safe
 def listed(request: HttpRequest) -> HttpResponse:
     """Every question that waits for the person, and how the last ones ended."""
     return render(request, "servers/questions/page.html", _all(request))
 
 
 @login_required
-@require_GET
+@require_safe
 def waiting(request: HttpRequest) -> HttpResponse:
     """Show the waiting questions as a fragment, for the page that has them open."""
     return render(request, "servers/questions/_all.html", _all(request))
 
 
 @login_required
-@require_GET
+@require_safe
 def question(request: HttpRequest, question_id: UUID) -> HttpResponse:
     return _page(request, card(_find(request, question_id)))
 

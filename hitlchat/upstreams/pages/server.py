@@ -13,7 +13,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_GET, require_http_methods, require_POST
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from hitlchat.base import canonical
 from hitlchat.base.sentences import translated
@@ -64,7 +64,7 @@ class Filters:
 
 
 @administrator_only
-@require_GET
+@require_safe
 def servers_page(request: HttpRequest) -> HttpResponse:
     return render(request, "servers/list.html", context(request))
 
@@ -80,7 +80,7 @@ def context(request: HttpRequest) -> dict[str, Any]:
 
 
 @administrator_only
-@require_GET
+@require_safe
 def status(request: HttpRequest) -> HttpResponse:
     """Return the rows again, or nothing if none has changed since the page has them."""
     found = _found(request)
@@ -223,7 +223,7 @@ class Stale(Exception):
 
 
 @administrator_only
-@require_http_methods(["GET", "POST"])
+@require_http_methods(["GET", "HEAD", "POST"])
 def new(request: HttpRequest) -> HttpResponse:
     form = ServerForm(request, draft=_suggested(request), bound=request.method == "POST")
     to_confirm = ""
@@ -242,7 +242,7 @@ def new(request: HttpRequest) -> HttpResponse:
 
 
 @administrator_only
-@require_http_methods(["GET", "POST"])
+@require_http_methods(["GET", "HEAD", "POST"])
 def server(request: HttpRequest, name: str) -> HttpResponse:
     found = server_named(name)
     form = ServerForm(request, draft=draft_of(found), standing=found, bound=request.method == "POST")
@@ -261,7 +261,7 @@ def server(request: HttpRequest, name: str) -> HttpResponse:
 
 
 @administrator_only
-@require_GET
+@require_safe
 def live(request: HttpRequest, name: str) -> HttpResponse:
     """Return what has changed by itself since the page was made, if anything has."""
     context = live_parts(request, server_named(name))
@@ -355,7 +355,7 @@ def enable(request: HttpRequest, name: str) -> HttpResponse:
 
 
 @administrator_only
-@require_http_methods(["GET", "POST"])
+@require_http_methods(["GET", "HEAD", "POST"])
 def delete(request: HttpRequest, name: str) -> HttpResponse:
     found = server_named(name)
     calls = summary.open_calls(found)
@@ -463,7 +463,7 @@ class GalleryCard:
 
 
 @administrator_only
-@require_GET
+@require_safe
 def gallery_page(request: HttpRequest) -> HttpResponse:
     asked = gallery.wanted(request.GET)
     shown = gallery.found(asked)

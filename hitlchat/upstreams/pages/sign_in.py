@@ -12,7 +12,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.debug import sensitive_post_parameters
-from django.views.decorators.http import require_GET, require_http_methods, require_POST
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from hitlchat.accounts.access import person
 from hitlchat.accounts.roles import may_administer
@@ -135,7 +135,7 @@ class ClientForm(forms.Form):
 
 @sensitive_post_parameters("client_secret")
 @administrator_only
-@require_http_methods(["GET", "POST"])
+@require_http_methods(["GET", "HEAD", "POST"])
 def begin(request: HttpRequest, name: str) -> HttpResponse:
     """A page that says where the person goes now; going there is a link, so that they see it first."""
     server = server_named(name)
@@ -155,7 +155,7 @@ def begin(request: HttpRequest, name: str) -> HttpResponse:
     return _page(request, server, fresh, begun=begun, scopes=scopes_of(begun.plan.scopes))
 
 
-@require_GET
+@require_safe
 def callback(request: HttpRequest, server_id: UUID) -> HttpResponse:
     """Return where authorization servers send people back. Nothing of its address is kept or shown."""
     if not request.user.is_authenticated or not may_administer(person(request)):
@@ -186,7 +186,7 @@ def forget(request: HttpRequest, name: str) -> HttpResponse:
     return redirect("servers:server", name)
 
 
-@require_GET
+@require_safe
 def client(request: HttpRequest, server_id: UUID) -> JsonResponse:
     """Return how this installation describes itself to authorization servers that look it up.
 
