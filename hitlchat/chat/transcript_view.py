@@ -7,6 +7,7 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db.models import Q, QuerySet
+from django.utils.html import escape
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
@@ -39,6 +40,8 @@ SHOWN_OF_RESULT = 4000
 LONG_RESULT = 1000
 SHOWN_OF_ARGUMENTS = 20_000
 SHOWN_OF_THOUGHTS = 50_000
+# What a person said, of signs each of which takes several in HTML.
+LONG_AS_HTML = 300_000
 # Of an agent: all of them are on its own page.
 MOST_STEPS = 50
 
@@ -331,7 +334,10 @@ def _waits_for_owner(conversation_id: UUID, family: list[UUID]) -> bool:
 
 def _message(row: Message, calls: list[CallView], versions: Versions | None, unsent: set[UUID]) -> MessageView:
     files = [_file(each, unsent) for each in row.attachments.all()] if row.role == Role.USER else []
-    return MessageView(row, row.content, calls, versions, files)
+    # It stands there twice: to be read, and to be changed.
+    is_long = row.role == Role.USER and len(escape(row.content)) > LONG_AS_HTML
+    html = _beginning(row.content, SHOWN_OF_THOUGHTS) if is_long else row.content
+    return MessageView(row, html, calls, versions, files)
 
 
 def _file(row: Attachment, unsent: set[UUID]) -> FileView:

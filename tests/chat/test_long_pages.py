@@ -8,6 +8,7 @@ import pytest
 from django.test import Client
 
 from hitlchat.agent.models import Message, MessageState, Role
+from hitlchat.chat import layout
 from hitlchat.chat.fragments import BREAK, FRAME, frames
 from hitlchat.gate.models import Approval
 from tests.agent.talk import Talk, in_database
@@ -94,6 +95,17 @@ async def test_what_the_model_thought_and_what_a_person_said_fit_into_a_frame(ta
     assert "more characters are kept in the record." in "".join(seen)
 
 
+async def test_a_message_of_quotation_marks_fits_into_a_frame(
+    talk: Talk, open_tab: OpenTab, scripted_model: ScriptedModel
+) -> None:
+    scripted_model.enqueue(text("Fine."))
+    await open_tab()
+    await talk.ask("'" * 100_000)
+    late = await open_tab()
+    await late.until('name="content"')
+    assert all(len(frame.encode()) < LIMIT for frame in late.seen)
+
+
 async def test_large_arguments_of_many_calls_fit_into_frames(
     talk: Talk, open_tab: OpenTab, scripted_model: ScriptedModel
 ) -> None:
@@ -153,6 +165,21 @@ async def test_laying_out_holds_up_nobody_else(talk: Talk, open_tab: OpenTab) ->
         assert time.monotonic() - began < 10 * SECONDS
     await reading
     assert longest < (time.monotonic() - began) / 2
+
+
+def test_a_page_takes_so_long_and_goes_on_where_it_was_when_it_is_opened_again(talk: Talk, bobs_client: Client) -> None:
+    write(talk, *["- a\n" * 7000] * 70)
+
+    def plain() -> tuple[int, float]:
+        began = time.process_time()
+        page = bobs_client.get(f"/chat/{talk.conversation.pk}").content.decode()
+        return page.count("Shown as plain text"), time.process_time() - began
+
+    first, took = plain()
+    assert took < 5 * layout.PAGE_SECONDS
+    assert 0 < first < 70
+    again, _ = plain()
+    assert again < first
 
 
 def test_a_finished_answer_is_laid_out_once(talk: Talk, bobs_client: Client) -> None:
