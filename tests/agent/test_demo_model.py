@@ -40,6 +40,14 @@ OWN = [
         ("convert_units value=abc from_unit=km to_unit=m",
          [("convert_units", {"value": "abc", "from_unit": "km", "to_unit": "m"})]),
         ("split_amount amount=100 shares=[1, 1, 2]", [("split_amount", {"amount": "100", "shares": [1, 1, 2]})]),
+        ("refund_order(order_id: 4711, amount: 129.00)", [("refund_order", REFUND)]),
+        ("Please call refund_order (order_id='4711', amount = 129.00).", [("refund_order", REFUND)]),
+        ('refund_order({"order_id": "4711", "amount": "129.00"})', [("refund_order", REFUND)]),
+        ("refund_order: order_id=4711 amount=129.00", [("refund_order", REFUND)]),
+        ("depot_echo(text: “a (b), c”)", [("depot_echo", {"text": "a (b), c"})]),
+        ("depot_echo()", [("depot_echo", {})]),
+        ("depot_echo(text=hi", []),
+        ("depot_echo(text=hi) for everybody", []),
         ("depot_echo text=hi", [("depot_echo", {"text": "hi"})]),
         ('depot_echo text="shop_paint; and then this"', [("depot_echo", {"text": "shop_paint; and then this"})]),
         ("depot_echo", [("depot_echo", {})]),
@@ -106,8 +114,9 @@ def test_no_call_is_made_where_a_part_is_not_understood() -> None:
     assert not say("Cancel order 4712 and then sing", SHIPPED)[1]
 
 
-def test_what_is_missing_is_asked_for() -> None:
-    said, calls = say("refund_order order_id=4711", SHIPPED)
+@pytest.mark.parametrize("text", ["refund_order order_id=4711", "refund_order(order_id: A-1)"])
+def test_what_is_missing_is_asked_for(text: str) -> None:
+    said, calls = say(text, SHIPPED)
     assert "To call `refund_order` I still need `amount`. For example: `refund_order order_id=" in said
     assert not calls
 

@@ -25,8 +25,12 @@ _POLITE = re.compile(
     r"(?:please|kindly|(?:can|could|would|will) you(?: please)?|i(?: want| would like|['\u2019]d like) to)\s+",
     re.IGNORECASE,
 )
-_SENTENCE_END = re.compile(r"[.!?,;:](?=\s)|\n")
-WORDS_IN_TITLE, UNTITLED, _TITLE_ENDS = 7, "A conversation", " .!?,;:"
+_SENTENCE_END = re.compile(r"[.!?;:](?=\s)|\n")
+WORDS_IN_TITLE, FEWEST_WORDS, UNTITLED, _TITLE_ENDS = 7, 3, "A conversation", " .!?,;:"
+_LEADING_ON: Final = frozenset(
+    ["a", "an", "and", "at", "by", "for", "from", "in", "of", "on", "or", "the", "to", "with"]
+)
+_PAIRS: Final = ("()", "[]", "{}", "“”", '""')
 _FILLER: Final = """
     The quiet gardener follows the long road to the sea before the rain begins. A patient editor reads every page of
     the book, and takes all the time it needs. The night train crosses the river while the city is still asleep.
@@ -79,8 +83,31 @@ def _without_calls(said: str, messages: list[wire.Message], tools: list[Tool]) -
 def _title(said: str) -> str:
     """Return the first words of a request, without those that only ask for it politely."""
     first = _SENTENCE_END.split(_POLITE.sub("", said.strip()), maxsplit=1)[0]
-    words = " ".join(first.split()[:WORDS_IN_TITLE]).rstrip(_TITLE_ENDS)
-    return words[:1].upper() + words[1:] if words else UNTITLED
+    words = _closed(_cut(first.split())).rstrip(_TITLE_ENDS)
+    is_word = words.partition(" ")[0].isalpha()  # and no name of a tool, which stays as it is
+    return (words[:1].upper() + words[1:] if is_word else words) or UNTITLED
+
+
+def _cut(words: list[str]) -> str:
+    """Return the first of `words`; of more than there is room for, up to a comma, and not up to a word like *to*."""
+    cut = words[:WORDS_IN_TITLE]
+    if len(words) > len(cut):
+        commas = [number for number, word in enumerate(cut, start=1) if word.endswith(",") and number >= FEWEST_WORDS]
+        cut = cut[: commas[-1]] if commas else cut
+        while len(cut) > 1 and cut[-1].lower() in _LEADING_ON:
+            cut.pop()
+    return " ".join(cut)
+
+
+def _closed(words: str) -> str:
+    """Return `words` up to the first bracket or quotation mark that stays open, unless they begin with it."""
+    cut = len(words)
+    for opening, closing in _PAIRS:
+        pieces = words.split(opening)
+        is_open = len(pieces) % 2 == 0 if opening == closing else closing not in pieces[-1]
+        if len(pieces) > 1 and is_open:
+            cut = min(cut, len(words) - len(pieces[-1]) - 1)
+    return words[:cut] or words
 
 
 def _filler(count: int) -> str:

@@ -1,6 +1,7 @@
 """Calls in a message: by the names of tools, or in the words of their approval prompts.
 
-`refund_order order_id=4711 amount=12.00` calls by name, with a JSON object or with values that are JSON or bare words.
+`refund_order order_id=4711 amount=12.00` calls by name, with a JSON object or with values that are JSON or bare words;
+`refund_order(order_id: 4711, amount: 12.00)` is the same.
 “Refund 12.00 EUR for order 4711” calls the tool whose prompt template is “Refund {args.amount} EUR for order
 {args.order_id}”. All rules read a text once, from left to right.
 """
@@ -18,12 +19,13 @@ FEWEST_LETTERS = 3  # of a template's own words, for a sentence to be known by t
 _ENDS = ".!? "
 # Quotes first, so that nothing inside of them ends a call.
 _BREAK = re.compile(r'"[^"\n]*"|“[^”]*”|(?P<end>\s*[;\n]\s*|,?\s(?:and\s)?then\s)')
-_CALLED = re.compile(r"(?:please\s)?(?:call\s)?([\w.-]+)[!?.]?(?=\s|$)\s*(?:with\s)?", re.IGNORECASE)
-_NAME = re.compile(r"[\s,]*([\w.-]+)=")
+_CALLED = re.compile(r"(?:please\s)?(?:call\s)?([\w.-]+)[!?.:]?(?=[\s({]|$)\s*(?:with\s)?", re.IGNORECASE)
+_NAME = re.compile(r"[\s,]*([\w.-]+)\s*[=:]\s*")
 _BARE = re.compile(r"[^\s,]*")
 _PLACEHOLDER = re.compile(r"\{args\.([^{}]+)\}")
 _REASON = re.compile(r"\sbecause\s", re.IGNORECASE)
 _CLOSING = {"“": "”", '"': '"'}
+_CLOSING_OF_VALUES = {"“": "”", "'": "'"}
 _JSON = json.JSONDecoder(strict=False)
 
 
@@ -110,7 +112,12 @@ def _named(part: str, tools: list[Tool]) -> Call | None:
 
 
 def _spelled_out(text: str) -> dict[str, Any] | None:
-    """Return the arguments of `name=value …` or of a JSON object; None if there is anything else."""
+    """Return the arguments of `name=value …` or a JSON object, in brackets or not; None if there is anything else."""
+    if text.startswith("("):
+        text, closing, behind = text[1:].rpartition(")")
+        if not closing or behind.strip(_ENDS):
+            return None
+        text = text.strip()
     if text.startswith("{"):
         given, end = _value(text, 0)
         return given if isinstance(given, dict) and not text[end:].strip(" .!") else None
@@ -128,7 +135,8 @@ def _value(text: str, at: int) -> tuple[Any, int]:
             return _JSON.raw_decode(text, at)
         except (ValueError, RecursionError):
             pass  # then it is a bare word
-    if text[at : at + 1] == "“" and (end := text.find("”", at)) > 0:
+    closing = _CLOSING_OF_VALUES.get(text[at : at + 1])
+    if closing and (end := text.find(closing, at + 1)) > 0:
         return text[at + 1 : end], end + 1
     word = _BARE.match(text, at)
     return (word[0], word.end()) if word else ("", at)
