@@ -26,6 +26,8 @@ ROOT_URLCONF = "hitlchat.urls"
 ASGI_APPLICATION = "hitlchat.asgi.application"
 INSTALLED_APPS = [
     "daphne",
+    # Before Django's own, whose `createsuperuser` it puts on record.
+    "hitlchat",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
@@ -36,7 +38,6 @@ INSTALLED_APPS = [
     "axes",
     "django_ace",
     "ninja",
-    "hitlchat",
     "hitlchat.accounts",
     "hitlchat.gate",
     "hitlchat.record",
@@ -226,6 +227,17 @@ TOOL_SOURCES = {
     "person": "hitlchat.agent.asking.PersonSource",
     "search": "hitlchat.agent.offering.CatalogSource",
     "agent": "hitlchat.agent.delegating.AgentSource",
+}
+# What the record states of all that makes the gate ask less: ids in, or None for all, facts by id out.
+RECORD_STATES = {
+    "tool": "hitlchat.gate.stated.tools",
+    "rules": "hitlchat.gate.stated.rules",
+    "texts": "hitlchat.gate.stated.texts",
+    "person": "hitlchat.gate.stated.people",
+    "token": "hitlchat.gate.stated.tokens",
+    "server": "hitlchat.upstreams.states.servers",
+    "exposure": "hitlchat.upstreams.states.exposure",
+    "tool event": "hitlchat.upstreams.states.tool_events",
 }
 # What the calls of a conversation may be of, as the gate asks it: an id in, a hitlchat.gate.reach.Reach out.
 CONVERSATION_REACH = "hitlchat.agent.tool_sets.reach_of"

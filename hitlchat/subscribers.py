@@ -13,6 +13,7 @@ from django.contrib.auth.signals import user_logged_in, user_login_failed
 from django.dispatch import Signal
 from django.utils.module_loading import import_string
 
+from hitlchat.accounts.sign_in import administrator_made
 from hitlchat.gate.grants.giving import grant_changed
 from hitlchat.gate.stopping import stop_requested
 from hitlchat.gate.transition import call_moved
@@ -34,6 +35,7 @@ LISTENERS: Final[Mapping[Signal, tuple[str, ...]]] = {
     progressed: ("hitlchat.mcp_server.request.on_progress", "hitlchat.chat.following.on_progress"),
     user_logged_in: ("hitlchat.people.membership.note_sign_in",),
     user_login_failed: ("hitlchat.people.membership.note_failure",),
+    administrator_made: ("hitlchat.people.membership.note_administrator",),
     servers_changed: ("hitlchat.upstreams.connections.on_servers_changed",),
 }
 

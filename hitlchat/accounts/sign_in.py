@@ -16,6 +16,7 @@ from django.contrib.sessions.backends.base import SessionBase
 from django.contrib.sessions.models import Session
 from django.core.exceptions import ValidationError
 from django.db import transaction
+from django.dispatch import Signal
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render, resolve_url
 from django.utils import timezone
@@ -30,6 +31,9 @@ from hitlchat.accounts.models import SetupLink, hashed
 from hitlchat.base import database
 
 LIFETIME = timedelta(hours=24)
+
+# Sent within the transaction that makes the first administrator, with the user.
+administrator_made = Signal()
 
 
 class LinkUsed(Exception):
@@ -61,7 +65,9 @@ def redeem(secret: str, username: str, password: str) -> User:
         if used != 1:
             raise LinkUsed(_("This link is no longer valid. Restart the server to get a new one."))
         SetupLink.objects.all().delete()
-        return User.objects.create_superuser(username=username, password=password)
+        user = User.objects.create_superuser(username=username, password=password)
+        administrator_made.send(sender=User, user=user)
+    return user
 
 
 class FirstAdministratorForm(forms.ModelForm):  # type: ignore[type-arg]

@@ -12,7 +12,7 @@ from django.utils.translation import gettext_noop
 from hitlchat import sandbox
 from hitlchat.base import canonical
 from hitlchat.base.database import in_db
-from hitlchat.gate import conditions, question
+from hitlchat.gate import conditions, question, stated
 from hitlchat.gate.actor import Caller
 from hitlchat.gate.models import HitlMode, Tool
 from hitlchat.gate.policies import Abstain, Allow, Ask, Refuse, Verdict, strictness
@@ -24,6 +24,7 @@ logger = logging.getLogger(__name__)
 
 CONDITION_SECONDS = 5.0
 LONGEST_FAULT = 200
+NOT_STATED = gettext_noop("Asked because the record does not say that this tool may run unasked.")
 
 __all__ = ["Allow", "Ask", "Judgement", "NoAnswer", "Refuse", "Verdict", "holds", "judge", "rule_of"]
 
@@ -86,6 +87,19 @@ async def _judged(tool: Tool, arguments: dict[str, Any], caller: Caller, convers
     name, own = await _of_tool(tool, arguments, caller, conversation_id)
     spoke = Spoke.of_those(zip(names, heard, strict=True), "settings") + Spoke.of_those([(name, own)], "tool")
     return _together(tool, heard, own, spoke)
+
+
+async def held_to_record(tool: Tool, judged: Judgement) -> Judgement:
+    """Ask about a call that would run unasked, unless the record says that its tool is guarded as it is."""
+    if not isinstance(judged.verdict, Allow) or not settings.HITL_ENABLED:
+        return judged
+    try:
+        if await in_db(stated.is_as_stated)(tool):
+            return judged
+    except Exception:
+        logger.exception("What the record states of the tool %s could not be read", tool.name)
+    said = Unusable(NOT_STATED)
+    return Judgement(said, (*judged.spoke, Spoke.of("record", said, "installation")))
 
 
 async def _heard(

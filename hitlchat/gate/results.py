@@ -16,7 +16,7 @@ from hitlchat.base import canonical
 from hitlchat.base.canonical import storable
 from hitlchat.base.problems import Invalid
 from hitlchat.base.sentences import translatable
-from hitlchat.gate import loosening, queue
+from hitlchat.gate import loosening, queue, stated
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import ModelText, Outcome, Tool, ToolCall
 from hitlchat.gate.models.tools import LONGEST_TEXT
@@ -141,7 +141,7 @@ def save(
         if (after := own_words(tool)) != before:
             loosening.require(tool.name if tool else "", (OTHER_WORDS,), confirmed=confirmed)
             data: dict[str, Any] = {"tool": tool.name if tool else None, "before": before, "after": after}
-            data["weaker"] = [OTHER_WORDS]
+            data |= {"weaker": [OTHER_WORDS], **stated.states("texts", tool.pk if tool else "")}
             note(None, "texts.changed", actor=actor, data=data)
     return after
 

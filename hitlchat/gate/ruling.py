@@ -11,7 +11,7 @@ from hitlchat.accounts import roles
 from hitlchat.base.database import durable
 from hitlchat.base.problems import Forbidden, Invalid
 from hitlchat.base.sentences import translatable
-from hitlchat.gate import loosening, oversight, question, stopping
+from hitlchat.gate import loosening, oversight, question, stated, stopping
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import DecidedBy, Oversight, Tool
 from hitlchat.gate.models.tools import MOST_PEOPLE
@@ -65,6 +65,7 @@ def change(tool: Tool, rules: Rules, actor: Actor, *, seen: str | None = None, c
 
 def _note(tool: Tool, before: Rules, after: Rules, actor: Actor, weaker: tuple[str, ...]) -> None:
     said: dict[str, Any] = {"tool": tool.name, "before": before.as_json, "after": after.as_json}
+    said |= stated.states("rules", tool.pk)
     note(None, CHANGED, actor=actor, data=said | ({"weaker": list(weaker)} if weaker else {}))
 
 

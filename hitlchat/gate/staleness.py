@@ -13,7 +13,7 @@ from hitlchat.accounts.roles import may_author
 from hitlchat.base import canonical
 from hitlchat.base.canonical import storable
 from hitlchat.base.sentences import translatable
-from hitlchat.gate import deciders, disclosure, oversight, policy, preview, reach
+from hitlchat.gate import deciders, disclosure, oversight, policy, preview, reach, transition
 from hitlchat.gate.actor import SYSTEM
 from hitlchat.gate.grants import scope
 from hitlchat.gate.models import Approval, CallerKind, HitlMode, Tool, ToolCall
@@ -21,11 +21,16 @@ from hitlchat.gate.preview import Shown
 from hitlchat.gate.status import Status
 from hitlchat.gate.transition import move
 
+NOT_ON_RECORD = gettext_noop("the record does not say that it was approved or allowed")
 NO_AUTHOR = gettext_noop("the person it was called for may not test tools any more")
 
 
 def reason(call: ToolCall) -> str | None:
     """Return the reason in words; None if nothing has changed. `call` is read with its tool, approval and caller."""
+    return _changed(call) or (None if transition.is_on_record(call) else NOT_ON_RECORD)
+
+
+def _changed(call: ToolCall) -> str | None:
     tool = call.tool
     if lost := _person_lost(call) or scope.why_not_run(call) or reach.lost(call):
         return lost

@@ -99,6 +99,7 @@ async def prepare(request: CallRequest, tool: Tool | None = None) -> Prepared:
     except (schema.BadArguments, question.BadQuestion) as error:
         return Prepared(request, Status.REJECTED, str(error), tool)
     judgement = await policy.judge(tool, arguments, request.caller, request.conversation_id)
+    judgement = await policy.held_to_record(tool, judgement)
     spoke = judgement.spoke
     match judgement.verdict:
         case policy.Allow(reason):

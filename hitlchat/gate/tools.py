@@ -15,7 +15,7 @@ from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from hitlchat.base.database import only
-from hitlchat.gate import loosening, oversight, question
+from hitlchat.gate import loosening, oversight, question, stated
 from hitlchat.gate.actor import SYSTEM, Actor, Caller
 from hitlchat.gate.loosening import Guard, guard_in, guard_of
 from hitlchat.gate.models import FormerTool, Oversight, Tool
@@ -107,14 +107,10 @@ def _with_properties(schema: Any) -> Any:
     return told
 
 
-# All that decides whether anyone is asked, or what they read. Schemas are in the definition's hash.
-WATCHED = (
-    *("name", "source", "title", "description", "hitl_mode", "condition", "prompt_template", "deadline_seconds"),
-    *("signed_in_only", "risk_level", "facts", "published", "definition_hash"),
-)
+WATCHED = stated.TOOL
 AT_A_TIME = 500
 _GUARD = ("hitl_mode", "condition", "signed_in_only")
-_RULES = ("decided_by", "group_id", "quorum", "not_the_requester", "escalate_to_id", "escalate_after_seconds", "digest")
+_RULES = stated.RULES
 
 
 def add(tool: Tool, actor: Actor, *, inherits: bool = True) -> Tool:
@@ -138,15 +134,25 @@ def add_all(tools: list[Tool], actor: Actor, *, inherits: bool = True) -> list[T
             Tool.objects.bulk_create(tools, batch_size=AT_A_TIME)
         for tool in tools:
             _inherit_rules(tool, former.get(tool.name))
-        note_all("tool.created", _created(tools), actor=actor)
+        events = note_all("tool.created", _created(tools), actor=actor)
+        for tool, event in zip(tools, events, strict=True):
+            tool.stated_by = event.pk
+        Tool.objects.bulk_update(tools, ["stated_by"], batch_size=AT_A_TIME)
     return tools
+
+
+def _stated(tool: Tool) -> dict[str, Any]:
+    """Return which tool an event is of, and what has people asked about it from then on."""
+    return {"id": str(tool.pk), "guard": {name: _plain(getattr(tool, name)) for name in stated.GUARD}}
 
 
 def _created(tools: list[Tool]) -> Iterator[dict[str, Any]]:
     by_name = loosening.weaker_names([tool.name for tool in tools])
     for tool in tools:
         weaker = loosening.weaker_mode(guard_of(tool)) + by_name[tool.name]
-        yield {"tool": tool.name, "after": watched(tool)} | ({"weaker": list(weaker)} if weaker else {})
+        yield {"tool": tool.name, **_stated(tool), "after": watched(tool)} | (
+            {"weaker": list(weaker)} if weaker else {}
+        )
 
 
 def change(tool_id: UUID, columns: Columns, actor: Actor, *, only_if: Q | None = None) -> bool:
@@ -160,7 +166,7 @@ def change(tool_id: UUID, columns: Columns, actor: Actor, *, only_if: Q | None =
         # Another manager's `update` would pass the row by.
         Tool.objects.filter(pk=tool_id).update(**wanted, updated_at=timezone.now())
         _set(tool, wanted)
-        _note_change(before, watched(tool), actor)
+        _note_change(before, tool, actor)
         if tool.name != before["name"]:
             _keep(before, tool)
             _inherit_rules(tool, only(FormerTool.objects.filter(name=tool.name)))
@@ -179,7 +185,8 @@ def offer(tools: QuerySet[Tool], actor: Actor, *, published: bool) -> int:
         if found:
             data: dict[str, Any] = {"before": {"published": not published}, "after": {"published": published}}
             names = list(found.values())
-            which = {"tool": names[0]} if len(names) == 1 else {"tools": names}
+            which: dict[str, Any] = {"tool": names[0]} if len(names) == 1 else {"tools": names}
+            which["ids"] = [str(key) for key in ids]
             note(None, _offering(published=published), actor=actor, data=which | data)
     return len(found)
 
@@ -190,7 +197,9 @@ def remove(tools: Iterable[Tool], actor: Actor) -> None:
         rows = list(tools)
         for tool in rows:
             _keep(watched(tool), tool)
-            note(None, "tool.deleted", actor=actor, data={"tool": tool.name, "before": watched(tool)})
+            note(
+                None, "tool.deleted", actor=actor, data={"tool": tool.name, "id": str(tool.pk), "before": watched(tool)}
+            )
         ids = [tool.pk for tool in rows]
         for start in range(0, len(ids), AT_A_TIME):
             Tool.objects.filter(pk__in=ids[start : start + AT_A_TIME]).delete()
@@ -213,13 +222,15 @@ def watched(tool: Tool) -> dict[str, Any]:
     return {name: _plain(getattr(tool, name)) for name in WATCHED}
 
 
-def _note_change(before: dict[str, Any], after: dict[str, Any], actor: Actor) -> None:
+def _note_change(before: dict[str, Any], tool: Tool, actor: Actor) -> None:
+    after = watched(tool)
     differing = [name for name in WATCHED if before[name] != after[name]]
     if not differing:
         return
     name = _offering(published=after["published"]) if differing == ["published"] else "tool.changed"
     data: dict[str, Any] = {
         "tool": after["name"],
+        **_stated(tool),
         "before": {field: before[field] for field in differing},
         "after": {field: after[field] for field in differing},
     }
@@ -228,7 +239,8 @@ def _note_change(before: dict[str, Any], after: dict[str, Any], actor: Actor) ->
         weaker += loosening.weaker_name(after["name"])
     if weaker:
         data["weaker"] = list(weaker)
-    note(None, name, actor=actor, data=data)
+    tool.stated_by = note(None, name, actor=actor, data=data).pk
+    Tool.objects.filter(pk=tool.pk).update(stated_by=tool.stated_by)
 
 
 def _named(tool: Tool, columns: dict[str, Any]) -> dict[str, Any]:
@@ -257,6 +269,7 @@ def _inherit_rules(tool: Tool, former: FormerTool | None) -> None:
         rules[name] = rules[name] if rules[name] in there else None
     Oversight.objects.create(tool=tool, **rules)
     data = {"tool": tool.name, "before": oversight.Rules().as_json, "after": oversight.of(tool).as_json}
+    data |= stated.states("rules", tool.pk)
     note(None, "tool.rules_changed", actor=SYSTEM, data=data | {"why": "the tool of this name before had them"})
 
 

@@ -144,17 +144,26 @@ def move(
     return call
 
 
-def note(call_id: UUID | None, name: str, *, actor: Actor, data: dict[str, Any] | None = None) -> None:
+def note(call_id: UUID | None, name: str, *, actor: Actor, data: dict[str, Any] | None = None) -> AuditEvent:
     """Put on record what happened to a call without moving it; None: to none. With who did it, by id and name."""
     whole = {**(data or {}), **actor.known_by, **actor_facts(actor)}
-    AuditEvent.objects.create(name=name, call_id=call_id, actor_id=actor.user_id, means=actor.means, data=whole)
+    return AuditEvent.objects.create(name=name, call_id=call_id, actor_id=actor.user_id, means=actor.means, data=whole)
 
 
-def note_all(name: str, each: Iterable[dict[str, Any]], *, actor: Actor) -> None:
+def note_all(name: str, each: Iterable[dict[str, Any]], *, actor: Actor) -> list[AuditEvent]:
     """Put on record many events of one name that are about no call, with one statement for some hundreds."""
     known = {**actor.known_by, **actor_facts(actor)}
     events = [AuditEvent(name=name, actor_id=actor.user_id, means=actor.means, data={**data, **known}) for data in each]
-    AuditEvent.objects.bulk_create(events, batch_size=AT_A_TIME)
+    return AuditEvent.objects.bulk_create(events, batch_size=AT_A_TIME)
+
+
+STATUS_NAMES: Final = tuple(f"call.{status.value}" for status in Status)
+
+
+def is_on_record(call: ToolCall) -> bool:
+    """Return whether the last move on record is the one to the call's status."""
+    moves = AuditEvent.objects.filter(call_id=call.pk, name__in=STATUS_NAMES).order_by("-pk")
+    return moves.values_list("name", flat=True).first() == f"call.{Status(call.status).value}"
 
 
 def remark(

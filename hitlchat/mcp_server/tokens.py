@@ -13,7 +13,7 @@ from django.utils.translation import gettext_noop
 
 from hitlchat.accounts.models import Token, TokenKind, hashed
 from hitlchat.base.database import only
-from hitlchat.gate import stopping, transition
+from hitlchat.gate import stated, stopping, transition
 from hitlchat.gate.actor import Actor, Caller
 from hitlchat.mcp_server.models import McpToken, Submission, WithoutElicitation
 
@@ -229,4 +229,7 @@ def _record(name: str, token: Token, actor: Actor) -> None:
         data["attended"] = token.attended
     if (limits := getattr(token, "mcp", None)) is not None:
         data |= {column: getattr(limits, column) for column in ("tools", "ceiling", "without_elicitation")}
-    transition.note(None, name, actor=actor, data=data)
+    states = stated.states("token", token.pk)
+    if name == "token.revoked":
+        states[stated.STATES]["token"][str(token.pk)] = None
+    transition.note(None, name, actor=actor, data=data | states)

@@ -7,7 +7,7 @@ from django.db import transaction
 from django.utils.translation import gettext as _
 
 from hitlchat.accounts import roles
-from hitlchat.gate import ruling
+from hitlchat.gate import ruling, stated
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.policies.loading import Unloadable, in_force
 from hitlchat.gate.transition import note
@@ -69,9 +69,10 @@ def delete(group_id: int, actor: Actor, seen: str, *, confirmed: bool = False) -
     """Delete a group. NotConfirmed: the rules of a tool name it."""
     with transaction.atomic():
         group = _locked(group_id, actor, seen)
-        people = list(group.user_set.order_by("username").values_list("username", flat=True))
-        note(None, "group.deleted", actor=actor, data={"group": seen, "group_id": group.pk, "people": people})
+        group_id, people = group.pk, dict(group.user_set.order_by("username").values_list("pk", "username"))
         ruling.delete_group(group, actor, confirmed=confirmed)
+        data = {"group": seen, "group_id": group_id, "people": list(people.values())}
+        note(None, "group.deleted", actor=actor, data=data | stated.states("person", *people))
     return group
 
 
@@ -116,4 +117,4 @@ def _free(name: str, group_id: int | None = None) -> str:
 
 def _note_person(name: str, group: Group, user: User, actor: Actor) -> None:
     data = {"group": group.name, "group_id": group.pk, "person": user.get_username(), "person_id": user.pk}
-    note(None, name, actor=actor, data=data)
+    note(None, name, actor=actor, data=data | stated.states("person", user.pk))

@@ -12,6 +12,7 @@ from django.utils import timezone
 from hitlchat.accounts import roles
 from hitlchat.accounts.models import Invitation, Role, hashed
 from hitlchat.base.visible import see
+from hitlchat.gate import stated
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.transition import note
 from hitlchat.people import membership
@@ -98,7 +99,7 @@ def redeem(secret: str, username: str, password: str) -> User:
             raise Refused("Somebody here has this name already.")
         user = User.objects.create_user(username, password=password)
         roles.give(user, Role(found.role))
-        facts = _facts(found) | {"person": username, "person_id": user.pk}
+        facts = _facts(found) | {"person": username, "person_id": user.pk} | stated.states("person", user.pk)
         note(None, "person.joined", actor=Actor(user.pk, "session"), data=facts)
     return user
 

@@ -1,6 +1,6 @@
 """A person's role and whether they may come in: each change keeps its rules and is on record."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -16,7 +16,7 @@ from hitlchat.accounts.models import Invitation, Role, Token
 from hitlchat.accounts.sign_in import address
 from hitlchat.agent import conversations, runner
 from hitlchat.agent.models import ACTIVE, Run
-from hitlchat.gate import stopping
+from hitlchat.gate import stated, stopping
 from hitlchat.gate.actor import SYSTEM, Actor
 from hitlchat.gate.models import CallerKind, ToolCall
 from hitlchat.gate.staleness import NO_AUTHOR
@@ -133,14 +133,15 @@ def deactivate(user_id: int, actor: Actor, seen: str | None = None) -> User:
         check_not_the_last(user, administrators)
         user.is_active = False
         user.save(update_fields=["is_active"])
-        ended = {"sessions": sign_in.end_all(user.pk), "tokens": _end_tokens(user)}
+        sessions, tokens = sign_in.end_all(user.pk), _end_tokens(user)
+        ended: dict[str, Any] = {"sessions": sessions, "tokens": list(tokens.values())}
         ended |= {"invitations_void": _void_invitations(user)}
         conversations.unshare_all(user, actor)
         # Before the calls tell of their end, which would have their runs go on. Once more: a call that came in just
         # now may not have shown yet.
         transaction.on_commit(partial(_stop, user.pk, actor))
         ended |= {"calls_withdrawn": _withdraw(user.pk, actor)}
-        _note("person.deactivated", user, actor, {"from": "active", "to": "deactivated", **ended})
+        _note("person.deactivated", user, actor, {"from": "active", "to": "deactivated", **ended}, tokens)
     return user
 
 
@@ -154,10 +155,10 @@ def reactivate(user_id: int, actor: Actor, seen: str | None = None) -> User:
             raise Refused(f"{user.get_username()} is active already.")
         # Of a sign-in that was under way while they were deactivated.
         sign_in.end_all(user.pk)
-        _end_tokens(user)
+        tokens = _end_tokens(user)
         user.is_active = True
         user.save(update_fields=["is_active"])
-        _note("person.reactivated", user, actor, {"from": "deactivated", "to": "active"})
+        _note("person.reactivated", user, actor, {"from": "deactivated", "to": "active"}, tokens)
     return user
 
 
@@ -166,11 +167,11 @@ def not_started(user: User) -> int:
     return ToolCall.objects.filter(NOT_STARTED, caller=user).count()
 
 
-def _end_tokens(user: User) -> list[str]:
+def _end_tokens(user: User) -> dict[int, str]:
     # A call that is just coming in with one of them comes before this, or fails.
     tokens = list(Token.objects.select_for_update().filter(user=user))
     Token.objects.filter(user=user).delete()
-    return [f"{token.kind} {token.name}".strip() for token in tokens]
+    return {token.pk: f"{token.kind} {token.name}".strip() for token in tokens}
 
 
 def _void_invitations(user: User) -> int:
@@ -191,8 +192,17 @@ def _stop(user_id: int, actor: Actor) -> None:
     _withdraw(user_id, actor)
 
 
-def _note(name: str, user: User, actor: Actor, data: dict[str, object]) -> None:
-    note(None, name, actor=actor, data={"person": user.get_username(), "person_id": user.pk, **data})
+def _note(name: str, user: User, actor: Actor, data: dict[str, object], ended: Iterable[int] = ()) -> None:
+    """`ended`: the ids of their tokens that are gone."""
+    states = stated.states("person", user.pk)
+    states[stated.STATES] |= {"token": {str(key): None for key in ended}}
+    note(None, name, actor=actor, data={"person": user.get_username(), "person_id": user.pk, **data, **states})
+
+
+def note_administrator(*, user: User, means: str = "session", **_: Any) -> None:
+    """Put on record that somebody became an administrator without having been invited."""
+    actor = Actor(user.pk, "session") if means == "session" else CONSOLE
+    _note("person.joined", user, actor, {"role": Role.ADMINISTRATOR.value, "invited_by": None})
 
 
 def note_sign_in(*, request: HttpRequest | None, user: User, **_: Any) -> None:

@@ -10,8 +10,8 @@ from django.db.models import Q
 
 from hitlchat.base.canonical import storable
 from hitlchat.base.sentences import part, translatable
-from hitlchat.gate import transition
-from hitlchat.gate.models import Approval, AuditEvent, Decision, Drop, ToolCall, delegation
+from hitlchat.gate import contents, transition
+from hitlchat.gate.models import Approval, Attachment, AuditEvent, Decision, Drop, ToolCall, delegation
 from hitlchat.gate.status import ENTRIES, MOVES, Status
 from hitlchat.record import rows
 from hitlchat.record.proofs import Row
@@ -23,6 +23,8 @@ APPROVED, DECLINED = "call.approved", "call.declined"
 # Where events say until when the question was open.
 _UNTIL: Final = {"call.extended": "after", "call.expired": "deadline"}
 STATUSES: Final = {f"call.{status.value}": status for status in Status}
+# What happens to an open question alone.
+WHILE_WAITING: Final = frozenset({"call.counted", "call.yes_taken_back", "call.extended"})
 PEOPLE: Final = frozenset({"session", "token", "console", "elicitation"})
 
 Columns = dict[str, Any]
@@ -42,6 +44,10 @@ class Story:
     dropped: bool = False
     # Through which agents it came, as pages say it.
     agents: delegation.Agents = field(default_factory=list)
+    # After this event each move has a digest of the row; None: no event has one.
+    digests_since: int | None = None
+    # The digests by which attachments are named, and those of their bytes.
+    attachments: list[tuple[str, str]] = field(default_factory=list)
 
     @property
     def moves(self) -> list[Row]:
@@ -82,6 +88,8 @@ def first_wrong(story: Story) -> Finding | None:
         _call,
         _answers,
         _row,
+        _digests,
+        _attachments,
     )
     return next((found for check in checks for found in check(story)), None)
 
@@ -107,6 +115,39 @@ def _order(story: Story) -> Iterator[Finding]:
             words = translatable(f"Event {event['id']} says that call {story.call_id} was approved, and by no person.")
             yield Finding("not in order", words, event=event["id"])
         before = status
+    yield from _remarks(story)
+
+
+def _remarks(story: Story) -> Iterator[Finding]:
+    """Yield what happened to a question that was not open."""
+    if not story.is_whole:
+        return
+    status: Status | None = None
+    for event in story.events:
+        status = STATUSES.get(event["name"], status)
+        if event["name"] in WHILE_WAITING and status != Status.WAITING:
+            label = status.value if status else ""
+            words = translatable(
+                f"Event {event['id']} ({event['name']}) says that somebody answered or extended call {story.call_id},"
+                f" which was {label}."
+            )
+            yield Finding("not in order", words, event=event["id"])
+
+
+def _digests(story: Story) -> Iterator[Finding]:
+    """Yield moves without a digest of the row, though older ones of the record have one."""
+    for event in story.moves:
+        if story.digests_since is not None and event["id"] > story.digests_since and "row" not in data_of(event):
+            words = translatable(f"Event {event['id']} of call {story.call_id} carries no digest, and older ones do.")
+            yield Finding("no digest", words, event=event["id"])
+
+
+def _attachments(story: Story) -> Iterator[Finding]:
+    for said, made in story.attachments:
+        if said != made:
+            back = story.last("call.succeeded", "call.failed")
+            words = translatable(f"An attachment of call {story.call_id} is not what came back: {said[:16]}….")
+            yield Finding("not what came back", words, event=back["id"] if back else None)
 
 
 def _no_move(event: int, call: UUID, before: Status | None, status: Status) -> str:
@@ -318,11 +359,11 @@ def compare(report: Report) -> Iterator[Finding | None]:
     There is None after each page of calls. How many there are
     goes into `report`.
     """
-    dropped = Drop.objects.exists()
+    dropped, since = Drop.objects.exists(), _digests_since()
     after: UUID | None = None
     while ids := _next(after):
         after = ids[-1]
-        for story in _stories(ids, dropped=dropped):
+        for story in _stories(ids, dropped=dropped, since=since):
             yield from _compared(story, report)
         report.calls += len(ids)
         yield None
@@ -340,12 +381,18 @@ def _next(after: UUID | None) -> list[UUID]:
     return list(calls.values_list("pk", flat=True)[:AT_ONCE])
 
 
-def _stories(ids: list[UUID], *, dropped: bool) -> Iterator[Story]:
+def _digests_since() -> int | None:
+    """Return the first event that has a digest of its call's row."""
+    moves = AuditEvent.objects.filter(call__isnull=False, data__contains='"row":').order_by("pk")
+    return moves.values_list("pk", flat=True).first()
+
+
+def _stories(ids: list[UUID], *, dropped: bool, since: int | None) -> Iterator[Story]:
     """Yield the stories as they are read now; while something happens to a call, its row and events may not fit."""
     calls = _by(ToolCall, "id", Q(pk__in=ids), _CALL)
     approvals = _by(Approval, "call_id", Q(call_id__in=ids), _APPROVAL)
     decisions = _by(Decision, "approval__call_id", Q(approval__call_id__in=ids), _DECISION)
-    events = rows.by_call(ids)
+    events, attachments = rows.by_call(ids), _attached(ids)
     agents = delegation.agents_of({own[0]["conversation_id"] for own in calls.values()} - {None})
     for call_id in ids:
         own = calls.get(call_id)
@@ -357,7 +404,18 @@ def _stories(ids: list[UUID], *, dropped: bool) -> Iterator[Story]:
             decisions=decisions.get(call_id, []),
             dropped=dropped,
             agents=agents.get(own[0]["conversation_id"], []) if own else [],
+            digests_since=since,
+            attachments=attachments.get(call_id, []),
         )
+
+
+def _attached(ids: list[UUID]) -> dict[UUID, list[tuple[str, str]]]:
+    """Map calls to the digests by which their attachments are kept, and those of the bytes."""
+    found: dict[UUID, list[tuple[str, str]]] = {}
+    rows_of = Attachment.objects.filter(call_id__in=ids).order_by("pk").values_list("call_id", "digest", "data")
+    for call_id, digest, data in rows_of.iterator(chunk_size=10):
+        found.setdefault(call_id, []).append((digest, contents.digest(bytes(data))))
+    return found
 
 
 def _by(model: Any, key: str, where: Q, columns: tuple[str, ...]) -> dict[UUID, list[dict[str, Any]]]:
@@ -383,7 +441,7 @@ def _settled(story: Story) -> Story:
     """Read again, until nothing happened to the call meanwhile."""
     for _ in range(ATTEMPTS):
         before = _newest(story.call_id)
-        story = next(_stories([story.call_id], dropped=story.dropped))
+        story = next(_stories([story.call_id], dropped=story.dropped, since=story.digests_since))
         if before == _newest(story.call_id):
             break
     return story

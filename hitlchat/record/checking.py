@@ -126,6 +126,8 @@ class Checked:
     key: str = ""
     line: int | None = None
     wrong: str = ""
+    # How much of the record was not as it was, when the file was written.
+    found: int = 0
 
     @property
     def is_genuine(self) -> bool:
@@ -185,6 +187,8 @@ def _header(state: _State, body: Body, _: str) -> None:
     known = [PublicKey(each["id"], each["public"], each["number"], each["endorsement"]) for each in body["keys"]]
     state.header, state.keys = body, {each.id: each.public for each in known}
     state.checked.what, state.checked.at, state.checked.key = body["what"], body["at"], body["key"]
+    # Files of before say nothing of it.
+    state.checked.found = int(body.get("found", 0))
     anchor = state.noted or body["key"]
     if why := proofs.broken(known, anchor):
         raise WrongLine(f"names keys that are not to be believed. {why}")
@@ -250,6 +254,8 @@ def checked_words(found: Checked, noted: str) -> list[str]:
         return [translatable(f"Not genuine: {fault}.")]
     batches, events, receipts = _counted_batches(found), _counted_events(found.events), _counted_receipts(found)
     lines = [translatable(f"As it was written on {found.at}: {batches}, {events}, {receipts}.")]
+    if found.found:
+        lines.insert(0, translatable(f"The record itself was not as it was: verifying it named {found.found} things."))
     if found.hidden:
         lines.append(_hidden(found.hidden))
     if found.unreadable:

@@ -6,6 +6,7 @@ A value that holds one is kept back as a whole: its hash stands for it, so that 
 of it reads beside it. The record itself keeps what was said; an export goes further than that.
 """
 
+import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -38,6 +39,7 @@ from hitlchat.record.proofs import (
     text_digest,
     unreadable_inner,
 )
+from hitlchat.record.verifying import verify
 from hitlchat.secrets.detection import Cover, told
 from hitlchat.secrets.masking import HIDDEN as DOTS
 
@@ -73,6 +75,7 @@ class Hiding:
 
 
 EXPORTED = "record.exported"
+MOST_FINDINGS = 10
 
 
 class NothingThere(LookupError):
@@ -101,6 +104,13 @@ class _Counts:
         return {"batches": self.batches, "events": self.events, "receipts": self.receipts}
 
 
+def first_line(to: Path) -> Body:
+    """Return the header of a file that was just written."""
+    with to.open("rb") as lines:
+        header: Body = json.loads(next(lines))
+    return header
+
+
 def export(to: Path, actor: Actor, *, since: datetime | None = None, until: datetime | None = None) -> dict[str, int]:
     """Write all batches with events from `since` up to `until` into the new file `to`; how much of what is in it.
 
@@ -112,6 +122,13 @@ def export(to: Path, actor: Actor, *, since: datetime | None = None, until: date
     sealing.seal_all()
     batches = _batches(since, until)
     return _write(to, {"what": "export", **span}, lambda counts: _whole(batches, counts))
+
+
+def _verified() -> Body:
+    """Return, for the first line, whether the record is as it was, and the first things that are not: no values."""
+    found = verify().findings
+    named = [{"kind": each.kind, "batch": each.batch, "event": each.event} for each in found[:MOST_FINDINGS]]
+    return {"verified": not found, "found": len(found), "findings": named}
 
 
 def receipt(to: Path, call_id: UUID, actor: Actor) -> dict[str, int]:
@@ -134,7 +151,11 @@ def _write(to: Path, about: Body, content: Any) -> dict[str, int]:
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     try:
         with os.fdopen(descriptor, "wb") as handle:
-            handle.write(writer.line("header", {"format": FORMAT, "at": _iso(timezone.now()), **about, **_keys(key)}))
+            handle.write(
+                writer.line(
+                    "header", {"format": FORMAT, "at": _iso(timezone.now()), **about, **_verified(), **_keys(key)}
+                )
+            )
             for kind, body in content(counts):
                 handle.write(writer.line(kind, body))
             said = {"counts": counts.as_json, "lines": writer.count, "over": writer.sum}

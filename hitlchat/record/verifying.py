@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from django.contrib.auth.models import User
+from django.db import connection
 from django.db.models import Q
 from django.utils.translation import gettext_noop
 
@@ -15,6 +16,7 @@ from hitlchat.record import calls, keys, proofs, rows, sealing, worker
 from hitlchat.record.calls import People
 from hitlchat.record.proofs import DROP, SEAL, PublicKey, Row, hash_of, ids_of, is_signed, within
 from hitlchat.record.report import Finding, Report
+from hitlchat.record.stating import Stated
 from hitlchat.record.worker import Mark
 
 
@@ -166,6 +168,7 @@ def _walk(report: Report, known: Known) -> Iterator[Finding | None]:
         _Marks(known.seal, worker.last_mark()),
         People(dict(User.objects.values_list("pk", "username")), set()),
     )
+    reading = _Reading(people, Stated())
     yield from _keys(report, known.key, last)
     yield from _before_the_first()
     previous: Seal | None = None
@@ -174,29 +177,44 @@ def _walk(report: Report, known: Known) -> Iterator[Finding | None]:
         yield from wrong
         # Of one that was edited it cannot be told what it covers.
         if not any(each.kind == "seal edited" for each in wrong):
-            yield from _events(seal, _Around(late, last.watch if last else 0, public, people), report)
+            yield from _events(seal, _Around(late, last.watch if last else 0, public, reading), report)
         marks.passes(seal)
         previous = seal
         report.batches += 1
         report.last_seal = seal.hash
         yield None
-    yield from _tail(previous, report, people)
+    yield from _tail(previous, report, reading)
     yield from marks.left()
     yield from calls.compare(report)
     # The code and texts under a definition hash, as each source of tools has them.
     yield from (Finding("not the definition", words) for words in altered())
+    yield from reading.stated.compare()
 
 
-def _tail(last: Seal | None, report: Report, people: People) -> Iterator[Finding]:
+@dataclass(frozen=True)
+class _Reading:
+    """What reads every event along with the walk."""
+
+    people: People
+    stated: Stated
+
+    def read(self, row: Row, batch: int | None) -> Iterator[Finding]:
+        self.stated.read(row)
+        yield from self.people.compare(row, batch)
+
+
+def _tail(last: Seal | None, report: Report, reading: _Reading) -> Iterator[Finding]:
     """Yield what is not sealed yet: how much, and whether it should be by now."""
     at, wanted = last.last if last else 0, rows.AT_ONCE
-    overdue, first = sealing.unsealed_seconds(), at + 1
+    overdue, first, before = sealing.unsealed_seconds(), at + 1, at
     while page := rows.read(Q(pk__gt=at), most=wanted):
         first = page[0]["id"] if not report.tail else first
         report.tail += len(page)
         at = page[-1]["id"]
         for row in page:
-            yield from people.compare(row, None) if rows.is_readable(row) else ()
+            yield from _gap(before, row["id"] - 1, None) if last or before else ()
+            before = row["id"]
+            yield from reading.read(row, None) if rows.is_readable(row) else ()
     if report.tail and sealing.is_overdue(overdue):
         words = " ".join((_unsealed(report.tail, overdue), NOT_SEALED))
         yield Finding("not sealed", words, None, first)
@@ -236,7 +254,15 @@ class _Around:
     late: dict[int, int]
     still_open: int
     public: dict[str, str]
-    people: People
+    reading: _Reading
+
+
+def _gap(before: int, until: int, batch: int | None) -> Iterator[Finding]:
+    """Yield that ids after `before` are missing. SQLite gives each id once it is kept, so that none is left out."""
+    if connection.vendor == "sqlite" and until > before:
+        first = before + 1
+        words = translatable(f"Events {first} to {until} are missing: ids have no gaps here.")
+        yield Finding("gap", words, batch, first)
 
 
 def _events(seal: Seal, around: _Around, report: Report) -> Iterator[Finding]:
@@ -246,8 +272,11 @@ def _events(seal: Seal, around: _Around, report: Report) -> Iterator[Finding]:
         there = stored_events(seal)
         yield from compare(seal, there, around.late, around.still_open)
         readable = [row for row in there if rows.is_readable(row)]
+        for first, until in seal.gaps:
+            # Of what was there before the record began nothing is known.
+            yield from _gap(first - 1, until, seal.number) if seal.number > 1 or first != seal.first else ()
         for row in readable:
-            yield from around.people.compare(row, seal.number)
+            yield from around.reading.read(row, seal.number)
         yield from _calls_gone(seal, readable)
     elif is_signed(around.public.get(drop.key_id, ""), drop.signature, DROP, rows.body_of_drop(drop, seal)):
         report.dropped.append({"batch": seal.number, "at": rows.iso(drop.dropped_at), "events": seal.count})

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+import os
 import secrets
 from dataclasses import dataclass
 from datetime import timedelta
@@ -15,6 +16,7 @@ from django.utils import timezone
 from hitlchat.base import append_only
 from hitlchat.base.background import Worker
 from hitlchat.base.database import in_db
+from hitlchat.gate import stated
 from hitlchat.gate.actor import SYSTEM, Actor
 from hitlchat.gate.models import AuditEvent, Drop, Seal
 from hitlchat.gate.transition import note
@@ -58,6 +60,9 @@ def advance() -> Mark | None:
     Raises: BadMark
     """
     before = last_mark()
+    if before is not None and file().stat().st_mode & 0o077:
+        # Written by a version that let others read it.
+        file().chmod(0o600)
     if before is not None and not Seal.objects.filter(pk=before.number, hash=before.hash).exists():
         return before
     last = Seal.objects.order_by("-number").first()
@@ -68,7 +73,9 @@ def advance() -> Mark | None:
 
 def _write(mark: Mark) -> None:
     draft = file().with_name(f"record_mark.{secrets.token_hex(8)}")
-    draft.write_text(json.dumps({"number": mark.number, "hash": mark.hash}), encoding="ascii")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w", encoding="ascii") as handle:
+        handle.write(json.dumps({"number": mark.number, "hash": mark.hash}))
     draft.replace(file())
 
 
@@ -90,6 +97,7 @@ def drop(days: int, actor: Actor) -> int:
     late = rows.late_batches()
     dropped = [number for number in numbers if _dropped(number, late, days, actor)]
     if dropped:
+        stated.again()
         logger.warning("Batches %s to %s of the record were dropped: older than %s days", numbers[0], numbers[-1], days)
     return len(dropped)
 

@@ -1,6 +1,6 @@
 """The rows that exposed tools have in the gate: what they say, whether they are in the catalog, and their history."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any
 from uuid import UUID
@@ -10,9 +10,10 @@ from django.utils.translation import gettext_noop
 from hitlchat.base import canonical
 from hitlchat.base.canonical import storable
 from hitlchat.base.sentences import translatable
-from hitlchat.gate import stopping, tools
-from hitlchat.gate.actor import Actor
+from hitlchat.gate import stated, stopping, tools
+from hitlchat.gate.actor import SYSTEM, Actor
 from hitlchat.gate.models import HitlMode, Tool, ToolCall
+from hitlchat.gate.oversight import HIGHEST_RISK
 from hitlchat.gate.stopping import NOT_STARTED
 from hitlchat.gate.transition import note
 from hitlchat.upstreams import endpoint
@@ -87,8 +88,26 @@ def event_of(
     )
 
 
-def store_events(events: Iterable[ToolEvent]) -> None:
-    ToolEvent.objects.bulk_create(events, batch_size=EVENTS_AT_A_TIME)
+def store_events(events: Iterable[ToolEvent], actor: Actor) -> None:
+    """Store events of tools; what they say is on record, too."""
+    made = ToolEvent.objects.bulk_create(events, batch_size=EVENTS_AT_A_TIME)
+    for start in range(0, len(made), EVENTS_AT_A_TIME):
+        keys = [each.pk for each in made[start : start + EVENTS_AT_A_TIME]]
+        note(None, "upstream.noted", actor=actor, data=stated.states("tool event", *keys))
+
+
+def altered() -> Iterator[str]:
+    """Yield a sentence for each exposed tool that is kept otherwise than it was accepted."""
+    for server in UpstreamServer.objects.order_by("name"):
+        rows = server.tools.filter(state=ToolState.EXPOSED, tool__isnull=False).select_related("tool")
+        update = Update(server, HIGHEST_RISK, SYSTEM)
+        for row in rows.order_by("name").iterator(chunk_size=AT_A_TIME):
+            assert row.tool is not None
+            wanted = update.columns(row, row.tool.name)
+            texts = ("title", "description", "input_schema", "output_schema", "definition_hash")
+            is_same = not any(_differs(getattr(row.tool, name), wanted[name]) for name in texts)
+            if not is_same or canonical.sha256(row.pinned) != row.pinned_digest:
+                yield translatable(f"The tool {row.tool.name} of the server {server.name} is not as it was accepted.")
 
 
 def note_accepted(tool: ComposedTool, actor: Actor, before: str) -> None:
@@ -187,7 +206,7 @@ class Update:
 
     def finish(self) -> None:
         """Store the history, bring the catalog in step with the states, and withdraw what has lost its tool."""
-        store_events(self.events)
+        store_events(self.events, self.actor)
         keep_catalog(self.server, self.actor)
         end_calls(self._ended, self.actor)
 

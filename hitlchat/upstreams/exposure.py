@@ -11,7 +11,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_noop
 
 from hitlchat.base.sentences import translatable
-from hitlchat.gate import stopping, tools
+from hitlchat.gate import stated, stopping, tools
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.loosening import weaker_names
 from hitlchat.gate.models import HitlMode, Tool
@@ -352,7 +352,7 @@ def change(mode: str, ceiling: int, actor: Actor, *, confirmed: str | None = Non
         found, _ = Exposure.objects.update_or_create(pk=1, defaults={"mode": mode, "ceiling": ceiling})
         if (mode, ceiling) != (kept.mode, before):
             told = {"before": {"mode": kept.mode, "ceiling": before}, "after": {"mode": mode, "ceiling": ceiling}}
-            note(None, "exposure.changed", actor=actor, data=told)
+            note(None, "exposure.changed", actor=actor, data=told | stated.states("exposure", ""))
         for server in servers if ceiling != before else ():
             catalog.follow_all(server, ceiling, actor)
     return found

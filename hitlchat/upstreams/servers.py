@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from hitlchat.accounts.roles import may_administer
 from hitlchat.base.problems import Forbidden
-from hitlchat.gate import tools
+from hitlchat.gate import stated, tools
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import Tool
 from hitlchat.gate.transition import note
@@ -20,6 +20,7 @@ from hitlchat.upstreams import catalog, endpoint, server_draft
 from hitlchat.upstreams.models import ComposedTool, Exposure, ServerState, Transport, UpstreamServer
 from hitlchat.upstreams.server_draft import BadServer, ServerDraft, draft_of
 from hitlchat.upstreams.signals import servers_changed
+from hitlchat.upstreams.states import SERVER_SETTINGS, server_settings
 
 
 def wake() -> None:
@@ -28,15 +29,6 @@ def wake() -> None:
 
 def _send() -> None:
     servers_changed.send_robust(sender=None)
-
-
-# What the record says of a server. Of addresses, headers and arguments, which may be secret, only that they changed.
-SERVER_SETTINGS = ("name", "transport", "enabled", "trust", "allow_private", "docs_adequate", "gallery_entry")
-
-
-def server_settings(server: UpstreamServer) -> dict[str, Any]:
-    """Return the settings of a server that the record keeps."""
-    return {name: getattr(server, name) for name in SERVER_SETTINGS}
 
 
 def note_server(
@@ -56,6 +48,7 @@ def note_server(
         "after": {field: after[field] for field in differing if field in after},
         "also": list(also),
     }
+    data |= stated.states("server", server.pk) if after else {stated.STATES: {"server": {str(server.pk): None}}}
     note(None, name, actor=actor, data=data)
 
 
@@ -257,7 +250,7 @@ def delete(server_id: UUID, actor: Actor) -> None:
     with transaction.atomic():
         server = _locked(server_id)
         rows = list(server.tools.filter(tool__isnull=False))
-        catalog.store_events(catalog.event_of(row, server, "tool.deleted", actor) for row in rows)
+        catalog.store_events([catalog.event_of(row, server, "tool.deleted", actor) for row in rows], actor)
         offered = [row.tool_id for row in rows if row.tool_id]
         catalog.end_calls(dict.fromkeys(offered, "its server was removed"), actor)
         note_server("server.removed", server, actor, server_settings(server), {})

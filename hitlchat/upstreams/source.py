@@ -1,6 +1,7 @@
 """Upstream tools, as the gate executes them: forwarded once a yes is there, and only where it was given for."""
 
 import asyncio
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any, assert_never
 
@@ -12,7 +13,7 @@ from hitlchat.base.sentences import translatable
 from hitlchat.gate import contents, stopping
 from hitlchat.gate.models import Tool, ToolCall
 from hitlchat.gate.sources import OutcomeUnknown, ToolResult
-from hitlchat.upstreams import connections, servers
+from hitlchat.upstreams import catalog, connections, servers
 from hitlchat.upstreams.client import (
     Answer,
     Limits,
@@ -83,6 +84,9 @@ class UpstreamSource:
     def unfit(self, tool: Tool, arguments: dict[str, Any]) -> str:  # noqa: ARG002
         why = too_large(arguments, Limits().argument_bytes)
         return translatable(f"It cannot be sent to its server: {why}.") if why else ""
+
+    def altered(self) -> Iterator[str]:
+        return catalog.altered()
 
     async def execute(self, call: ToolCall) -> ToolResult:
         try:

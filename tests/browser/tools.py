@@ -52,7 +52,7 @@ from hitlchat.gate.models import Tool
 from tools_studio import authoring
 alice = User.objects.get(username="alice")
 for name, draft in json.loads({drafts!r}).items():
-    authoring.create(authoring.Draft(name=name, **draft), Actor(alice.pk, "console"))
+    authoring.create(authoring.Draft(name=name, **draft), Actor(alice.pk, "console"), confirmed=True)
 Tool.objects.update(published=True)
 """
 

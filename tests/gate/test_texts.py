@@ -134,16 +134,9 @@ def test_every_change_is_on_record_and_saving_the_same_is_none(alice: User, tool
     for _ in range(2):
         results.save(tool, {"expired": " Late. "}, signed_in(alice), confirmed=True)
     event = AuditEvent.objects.get(name="texts.changed")
-    assert (event.actor, event.data) == (
-        alice,
-        {
-            "tool": "refund",
-            "before": {},
-            "after": {"expired": "Late."},
-            "weaker": [results.OTHER_WORDS],
-            "by": {"id": alice.pk, "name": "alice"},
-        },
-    )
+    assert event.actor == alice
+    assert (event.data["before"], event.data["after"]) == ({}, {"expired": "Late."})
+    assert (event.data["tool"], event.data["weaker"]) == ("refund", [results.OTHER_WORDS])
 
 
 @pytest.mark.parametrize("outcome", Outcome.values)

@@ -47,7 +47,7 @@ from hitlchat.mcp_server import tokens
 from tools_studio import authoring
 alice, bob = User.objects.get(username="alice"), User.objects.get(username="bob")
 for draft in json.loads({drafts!r}):
-    authoring.create(authoring.Draft(**draft), Actor(alice.pk, "console"))
+    authoring.create(authoring.Draft(**draft), Actor(alice.pk, "console"), confirmed=True)
 Tool.objects.update(published=True)
 print(json.dumps({{way: tokens.make_mcp(bob, without_elicitation=way) for way in ("deny", "inbox", "url")}}))
 Token.objects.update(attended=True)

@@ -48,6 +48,7 @@ def test_a_role_is_changed_and_the_record_says_by_whom_and_from_what_to_what(ali
     assert roles.role_of(bob) == Role.AUTHOR
     ((name, data),) = events()
     assert name == "person.role_changed"
+    assert data.pop("states")["person"][str(bob.pk)]["role"] == "author"
     assert data == {
         "person": "bob",
         "person_id": bob.pk,

@@ -289,17 +289,17 @@ def test_what_is_gone_or_put_in_beside_the_events_is_named(bob: User, tamper: Sq
     assert [kind for kind, *_ in found()] == ["not what was decided"]
 
 
-def test_a_call_that_ran_without_a_yes_on_record_is_named(bob: User) -> None:
+def test_a_call_without_a_yes_on_record_does_not_run_and_is_named(bob: User) -> None:
     call = ask(bob, recording())
     seal_all()
     # As if bob had approved it, by hand.
     approval = approval_of(call)
     Decision.objects.create(approval=approval, person=bob, verdict="approve", means="session", digest=approval.digest)
     ToolCall.objects.filter(pk=call.pk).update(status="approved")
-    assert run(fresh(call))
+    assert not run(fresh(call))
+    assert fresh(call).status == "withdrawn"
     seal_all()
-    executing = AuditEvent.objects.get(name="call.executing")
-    assert ("not in order", 2, executing.pk) in found()
+    assert [kind for kind, *_ in found()] == ["not what was decided"]
 
 
 def test_the_code_under_a_definition_hash_is_held_to_it(alice: User) -> None:
@@ -312,7 +312,7 @@ def test_the_code_under_a_definition_hash_is_held_to_it(alice: User) -> None:
     assert [kind for kind, *_ in found()] == ["not the definition"]
     Script.objects.update(code=code)
     Tool.objects.filter(pk=tool.pk).update(description="Harmless.")
-    assert [kind for kind, *_ in found()] == ["not the definition"]
+    assert [kind for kind, *_ in found()] == ["not the definition", "not as stated"]
     Tool.objects.filter(pk=tool.pk).update(description=tool.description)
     version = ScriptVersion.objects.get()
     ScriptVersion.objects.update(draft={**version.draft, "code": code.replace("return text", "return 'x'")})

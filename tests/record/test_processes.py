@@ -5,12 +5,19 @@ import json
 
 import pytest
 
-from tests.processes import Installation, Person, Servers
+from tests.conftest import ECHO, PASSWORD
+from tests.processes import Installation, Person, Server, Servers, unmigrated
 from tests.waiting import until
+
+__all__ = ["unmigrated"]
 
 pytestmark = [pytest.mark.processes, pytest.mark.guarantee("audit:complete"), pytest.mark.timeout(240)]
 
 OFTEN = {"HITL_RECORD_SECONDS": "1"}
+FORGED = """
+from hitlchat.gate.models import Tool
+Tool.objects.filter(hitl_mode="REQUIRED").update(hitl_mode="DISABLED")
+"""
 
 
 def verified(home: Installation) -> None:
@@ -59,3 +66,26 @@ def test_a_loop_of_crashes_leaves_nothing_unsealed_that_another_start_could_seal
     assert last.stop() == 0
     said = json.loads(servers.home.manage("audit", "verify", "--json"))
     assert (said["whole"], said["tail"]) == (True, 0)
+
+
+def test_a_first_start_and_what_commands_and_people_make_after_it_is_whole(unmigrated: Installation) -> None:
+    home = unmigrated
+    named = {"DJANGO_SUPERUSER_PASSWORD": PASSWORD, "DJANGO_SUPERUSER_EMAIL": "a@example.org"}
+    home.manage("migrate", "--no-input", "--verbosity", "0")
+    home.manage("createsuperuser", "--noinput", "--username", "alice", **named)
+    server = Server(home, OFTEN)
+    server.start()
+    try:
+        home.manage("createsuperuser", "--noinput", "--username", "carol", **named)
+        home.manage("create_token", "alice", "--kind", "approver")
+        home.manage("people", "invite", "author")
+        person = server.sign_in("alice")
+        person.post("/api/tools", {"name": "mine", "code": ECHO, "hitlMode": "DISABLED"})
+        verified(home)
+        assert server.stop() == 0
+        verified(home)
+    finally:
+        server.kill()
+    home.manage("shell", "-c", FORGED)
+    with pytest.raises(AssertionError, match="The hitl mode of the tool"):
+        home.manage("audit", "verify", "--plain")

@@ -45,6 +45,9 @@ class Tool(models.Model):
     published = models.BooleanField(default=False)
     definition_hash = models.CharField(max_length=64)
     example = JSONTextField(null=True, blank=True)
+    stated_by = models.BigIntegerField(
+        null=True, editable=False, help_text="The event that states its guard; null: none yet."
+    )
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)
 

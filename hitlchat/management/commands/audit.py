@@ -145,7 +145,9 @@ def _styled(lines: Iterable[str], style: Style, *, good: bool) -> str:
 
 
 def _written(counts: dict[str, int], to: Path) -> str:
-    return f"{to}: {plural(counts['events'], 'event')}, {plural(counts['receipts'], 'receipt')}."
+    found = exporting.first_line(to)["found"]
+    warning = f"The record is not as it was: “audit verify” names {plural(found, 'thing')}.\n" if found else ""
+    return f"{warning}{to}: {plural(counts['events'], 'event')}, {plural(counts['receipts'], 'receipt')}."
 
 
 def _digits(text: str) -> str:

@@ -1,0 +1,166 @@
+"""Stated things: whatever makes the gate ask less, as the last event states it, and as it is now.
+
+An event that changes such a thing carries its state from then on under STATES; of a tool, whose events have its fields
+in `after` anyway, its id. The first start of a server puts on record what there is already. `audit verify` compares
+both; a call that is to run unasked needs its tool to be as the event says that the tool names.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any, Final
+from uuid import UUID
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.contrib.contenttypes.models import ContentType
+from django.db import transaction
+from django.utils.module_loading import import_string
+
+from hitlchat.accounts.models import Token
+from hitlchat.accounts.roles import named_groups, with_roles
+from hitlchat.base import canonical
+from hitlchat.gate.actor import SYSTEM
+from hitlchat.gate.models import AuditEvent, ModelText, Oversight, Tool
+from hitlchat.gate.transition import note
+
+BEGUN: Final = "record.stated"
+STATES: Final = "states"
+AT_A_TIME: Final = 100
+
+Facts = dict[str, Any]
+# What there is of one kind, by key: all of it, or only what has these keys.
+Reader = Callable[[Collection[str] | None], dict[str, Facts]]
+# A kind, a key, and the facts that are stated; None: it is gone.
+Statement = tuple[str, str, Facts | None]
+
+
+def now(kind: str, keys: Collection[str] | None = None) -> dict[str, Facts]:
+    """Return what there is of a kind, as JSON has it."""
+    read: Reader = import_string(settings.RECORD_STATES[kind])
+    found: dict[str, Facts] = canonical.loads(canonical.dumps(read(keys)))
+    return found
+
+
+def states(kind: str, *keys: object) -> dict[str, Any]:
+    """Return, for the event of a change, what these things are since."""
+    named = [str(key) for key in keys]
+    found = now(kind, named)
+    return {STATES: {kind: {key: found.get(key) for key in named}}}
+
+
+def said(name: str, data: Mapping[str, Any]) -> Iterator[Statement]:
+    """Yield what an event states."""
+    for kind, things in _object(data.get(STATES)).items():
+        for key, facts in _object(things).items():
+            yield kind, key, facts if isinstance(facts, dict) else None
+    if name.startswith("tool."):
+        ids = data.get("ids") or [data.get("id")]
+        for key in ids if isinstance(ids, list) else ():
+            if isinstance(key, str):
+                yield from _of_tool(name, key, data)
+
+
+def _of_tool(name: str, key: str, data: Mapping[str, Any]) -> Iterator[Statement]:
+    if name == "tool.deleted":
+        yield from ((kind, key, None) for kind in ("tool", "rules", "texts"))
+    elif isinstance(data.get("after"), dict):
+        yield "tool", key, data["after"]
+
+
+def _object(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def begin() -> None:
+    """Put on record what there is of each kind that was never put on record as a whole, once for each database."""
+    with transaction.atomic():
+        # Of several processes that start at a time one writes it.
+        list(ContentType.objects.select_for_update().filter(app_label="gate", model="auditevent"))
+        begun = AuditEvent.objects.filter(name=BEGUN).order_by("pk").values_list("data", flat=True)
+        known = {kind for data in begun for kind in _object(data).get("kinds", ())}
+        _state([kind for kind in settings.RECORD_STATES if kind not in known])
+
+
+def again() -> None:
+    """Put all of it on record once more: the events that stated it were dropped."""
+    with transaction.atomic():
+        _state(list(settings.RECORD_STATES))
+
+
+def _state(kinds: list[str]) -> None:
+    for kind in kinds:
+        found = list(now(kind).items())
+        for start in range(0, max(len(found), 1), AT_A_TIME):
+            some = dict(found[start : start + AT_A_TIME])
+            event = note(None, BEGUN, actor=SYSTEM, data={"kinds": [kind], STATES: {kind: some}})
+            if kind == "tool":
+                Tool.objects.filter(pk__in=list(map(UUID, some))).update(stated_by=event.pk)
+
+
+def is_as_stated(tool: Tool) -> bool:
+    """Return whether the event that the tool names states what has people asked about it now."""
+    if tool.stated_by is None:
+        # No server has put on record what there is: then nothing can differ from it.
+        return not AuditEvent.objects.filter(name=BEGUN).exists()
+    event = AuditEvent.objects.filter(pk=tool.stated_by).first()
+    if event is None:
+        return False
+    key, told = str(tool.pk), _object(event.data)
+    facts = _object(told.get("guard")) if told.get("id") == key else {}
+    facts = facts or _object(_object(_object(told.get(STATES)).get("tool")).get(key))
+    return all(facts.get(name) == getattr(tool, name) for name in GUARD)
+
+
+GUARD: Final = ("hitl_mode", "condition", "signed_in_only", "risk_level")
+
+# -- Kinds -------------------------------------------------------------------------------------------------------------
+
+# All that decides whether anyone is asked, or what they read. Schemas are in the definition's hash.
+TOOL: Final = (
+    *("name", "source", "title", "description", "hitl_mode", "condition", "prompt_template", "deadline_seconds"),
+    *("signed_in_only", "risk_level", "facts", "published", "definition_hash"),
+)
+RULES: Final = (
+    *("decided_by", "group_id", "quorum", "not_the_requester", "escalate_to_id", "escalate_after_seconds", "digest"),
+)
+
+
+def tools(keys: Collection[str] | None) -> dict[str, Facts]:
+    rows = Tool.objects.all() if keys is None else Tool.objects.filter(pk__in=keys)
+    return {str(row.pop("pk")): row for row in rows.order_by("pk").values("pk", *TOOL)}
+
+
+def rules(keys: Collection[str] | None) -> dict[str, Facts]:
+    rows = Oversight.objects.all() if keys is None else Oversight.objects.filter(pk__in=keys)
+    return {str(row.pop("pk")): row for row in rows.order_by("pk").values("pk", *RULES)}
+
+
+def texts(keys: Collection[str] | None) -> dict[str, Facts]:
+    """By the tool's id; empty for those of all tools."""
+    found: dict[str, Facts] = {}
+    for tool, outcome, text in ModelText.objects.order_by("pk").values_list("tool_id", "outcome", "text"):
+        key = "" if tool is None else str(tool)
+        if keys is None or key in keys:
+            found.setdefault(key, {})[outcome] = text
+    return found
+
+
+def people(keys: Collection[str] | None) -> dict[str, Facts]:
+    """With their role, however they came by it, and the groups that may decide."""
+    users = User.objects.all() if keys is None else User.objects.filter(pk__in=keys)
+    groups: dict[int, list[int]] = {}
+    for person, group in named_groups().filter(user__in=users).order_by("pk").values_list("user", "pk"):
+        groups.setdefault(person, []).append(group)
+    rows = with_roles(users).order_by("pk").values("pk", "role", "is_superuser", "is_active")
+    return {str(key := row.pop("pk")): {**row, "groups": groups.get(key, [])} for row in rows}
+
+
+def tokens(keys: Collection[str] | None) -> dict[str, Facts]:
+    rows = Token.objects.all() if keys is None else Token.objects.filter(pk__in=keys)
+    limits = ("mcp__tools", "mcp__ceiling", "mcp__without_elicitation")
+    found: dict[str, Facts] = {}
+    for row in rows.order_by("pk").values("pk", "user_id", "kind", "attended", "expires_at", "digest", *limits):
+        row["expires_at"] = row["expires_at"] and row["expires_at"].isoformat()
+        # Of no use to whoever reads it: what is kept is itself the hash of a long random text.
+        row["digest"] = canonical.sha256(row["digest"])
+        found[str(row.pop("pk"))] = row
+    return found

@@ -1,0 +1,299 @@
+"""The table of attacks on what makes the gate ask less: each is named, and nothing that the program did itself is."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Group, User
+from django.core.management import call_command
+from django.db import connection
+from django.utils import timezone
+
+from hitlchat.accounts.models import Role, Token, TokenKind
+from hitlchat.accounts.roles import give
+from hitlchat.gate import oversight, results, ruling, stated, tools
+from hitlchat.gate.actor import SYSTEM
+from hitlchat.gate.models import Attachment, AuditEvent, DecidedBy, Decision, ModelText, Oversight, Tool, ToolCall
+from hitlchat.gate.transition import note
+from hitlchat.mcp_server import tokens
+from hitlchat.people import groups, membership
+from hitlchat.record import worker
+from hitlchat.record.checking import check, checked_words
+from hitlchat.record.exporting import export, first_line, receipt
+from hitlchat.record.sealing import seal_all
+from hitlchat.upstreams.models import ComposedTool, Exposure, UpstreamServer
+from tests.conftest import PASSWORD, signed_in
+from tests.gate.asking import SCHEMA, approval_of, approved, ask, fresh, run
+from tests.record.conftest import Sql, found, report
+from tests.upstreams.drawers import take_in
+from tests.upstreams.shops import expose, listing, somewhere
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.guarantee("record:proves")]
+
+
+@pytest.fixture
+def house(alice: User, bob: User) -> Tool:
+    """One of each thing that makes the gate ask less, made as the program makes it, after the first start."""
+    stated.begin()
+    give(alice, Role.ADMINISTRATOR)
+    note(None, "person.role_changed", actor=SYSTEM, data=stated.states("person", alice.pk))
+    group = groups.create("Finance", signed_in(alice))
+    groups.add(group.pk, "bob", signed_in(alice))
+    tool = made("refund", title="Refund", condition="True", deadline_seconds=60, signed_in_only=True)
+    ruling.change(tool, oversight.Rules(DecidedBy.GROUP, group), signed_in(alice))
+    results.save(tool, {"declined": "No."}, signed_in(alice), confirmed=True)
+    results.save(None, {"declined": "Never."}, signed_in(alice), confirmed=True)
+    tokens.make(bob, TokenKind.API, signed_in(bob), "one")
+    server = somewhere(alice)
+    take_in(server, listing(echo="Say it back."))
+    expose(alice, server)
+    made("other", hitl_mode="DISABLED", risk_level=0)
+    call = approved(bob, made("pay"))
+    assert run(call)
+    seal_all()
+    assert found() == []
+    return tool
+
+
+def made(name: str, **columns: Any) -> Tool:
+    usual: dict[str, Any] = {"source": "recording", "hitl_mode": "REQUIRED", "risk_level": 2, "published": True}
+    usual |= {"input_schema": SCHEMA, "definition_hash": "d" * 64, "origin": "Tests"}
+    return tools.add(Tool(name=name, **usual | columns), SYSTEM)
+
+
+def of_tool(**columns: Any) -> Callable[[], Any]:
+    return lambda: Tool.objects.filter(name="refund").update(**columns)
+
+
+def of_person(name: str, **columns: Any) -> Callable[[], Any]:
+    return lambda: User.objects.filter(username=name).update(**columns)
+
+
+def of_server(**columns: Any) -> Callable[[], Any]:
+    return lambda: UpstreamServer.objects.update(**columns)
+
+
+def joins(name: str) -> Callable[[], Any]:
+    return lambda: User.objects.get(username="alice").groups.add(Group.objects.get(name=name))
+
+
+def sql(statement: str) -> Callable[[], Any]:
+    def attack() -> None:
+        with connection.cursor() as cursor:
+            cursor.execute(statement)
+
+    return attack
+
+
+def put_tool() -> None:
+    usual = {"source": "recording", "definition_hash": "d" * 64, "input_schema": SCHEMA, "risk_level": 0}
+    Tool.objects.create(name="forged", hitl_mode="DISABLED", published=True, **usual)
+
+
+def stated_by_an_older_event() -> None:
+    Tool.objects.filter(name="refund").update(
+        hitl_mode="DISABLED", stated_by=Tool.objects.values_list("stated_by", flat=True).get(name="other")
+    )
+
+
+ATTACKS: dict[str, Callable[[], Any]] = {
+    "never asks": of_tool(hitl_mode="DISABLED"),
+    "policies decide": of_tool(hitl_mode="CONDITIONAL"),
+    "another condition": of_tool(condition="False"),
+    "a client's word": of_tool(signed_in_only=False),
+    "another risk": of_tool(risk_level=0),
+    "another sentence": of_tool(prompt_template="Say hello?"),
+    "another title": of_tool(title="Tidy up"),
+    "another description": of_tool(description="Harmless."),
+    "other facts": of_tool(facts=["It reads."]),
+    "unpublished": of_tool(published=False),
+    "more time": of_tool(deadline_seconds=86400),
+    "another name": of_tool(name="refund_2"),
+    "another definition": of_tool(definition_hash="e" * 64),
+    "the event of another tool": stated_by_an_older_event,
+    "a tool put in": put_tool,
+    "a tool removed": lambda: Tool.objects.filter(name="other").delete(),
+    "nobody else decides": lambda: Oversight.objects.all().delete(),
+    "another group decides": lambda: Oversight.objects.update(group=Group.objects.create(name="Others")),
+    "fewer decide": lambda: Oversight.objects.update(quorum=2),
+    "others after a time": lambda: Oversight.objects.update(escalate_after_seconds=1),
+    "rules put in": lambda: Oversight.objects.create(
+        tool=Tool.objects.get(name="other"), decided_by="approvers", digest="d" * 64
+    ),
+    "another text": lambda: ModelText.objects.exclude(tool=None).update(text="It worked."),
+    "another text of all": lambda: ModelText.objects.filter(tool=None).update(text="It worked."),
+    "a text removed": lambda: ModelText.objects.all().delete(),
+    "an administrator": of_person("bob", is_superuser=True),
+    "no administrator": of_person("alice", is_superuser=False),
+    "active again": of_person("bob", is_active=False),
+    "a new administrator": lambda: User.objects.create_superuser("mallory", password=PASSWORD),
+    "a new person": lambda: User.objects.create_user("mallory", password=PASSWORD),
+    "in a group": joins("Finance"),
+    "out of a group": lambda: User.objects.get(username="bob").groups.set([]),
+    "in a role": lambda: User.objects.get(username="bob").groups.add(Group.objects.get(name="role:author")),
+    "a token that decides": lambda: Token.objects.update(kind="approver"),
+    "a token of another": lambda: Token.objects.update(user=User.objects.get(username="alice")),
+    "a token with another text": lambda: Token.objects.update(digest="0" * 64),
+    "a token for longer": lambda: Token.objects.update(expires_at=timezone.now() + timedelta(days=1)),
+    "a token put in": lambda: Token.make(User.objects.get(username="alice"), TokenKind.APPROVER),
+    "another command": of_server(command="/bin/sh"),
+    "other arguments": of_server(args=["-c", "true"]),
+    "another address": of_server(url="https://elsewhere.example/mcp"),
+    "a private address": of_server(allow_private=True),
+    "another trust": of_server(trust="vendor"),
+    "another name of the server": of_server(name="other"),
+    "everything is offered": lambda: Exposure.objects.update_or_create(defaults={"ceiling": 1}, pk=1),
+    "another pinned text": lambda: ComposedTool.objects.update(pinned={"name": "echo", "description": "Harmless."}),
+    "another own description": lambda: ComposedTool.objects.update(description="Harmless."),
+    "another schema": lambda: Tool.objects.filter(source="upstream").update(input_schema={"type": "object"}),
+    "another past of a tool": sql("UPDATE upstreams_toolevent SET tool_name = 'other'"),
+    "no past of a tool": sql("DELETE FROM upstreams_toolevent"),
+}
+
+
+@pytest.mark.parametrize("attack", ATTACKS.values(), ids=ATTACKS)
+def test_nothing_that_makes_the_gate_ask_less_is_changed_unnamed(
+    attack: Callable[[], Any], house: Tool, tamper: Sql
+) -> None:
+    attack()
+    assert {kind for kind, *_ in found()} & {"not as stated", "not on record", "not the definition"}
+
+
+def test_each_difference_is_named_with_what_it_is_and_what_the_last_event_says(house: Tool, tamper: Sql) -> None:
+    Tool.objects.filter(pk=house.pk).update(hitl_mode="DISABLED", title="Tidy up")
+    mode, title = report().findings
+    assert mode.words.startswith("The hitl mode of the tool 'refund' is \"DISABLED\", and event ")
+    assert title.words.endswith(', the last about it, says "Refund".')
+
+
+def test_what_the_program_changes_itself_is_whole(house: Tool, alice: User, bob: User) -> None:
+    tools.change(house.pk, {"hitl_mode": "DISABLED", "title": "Other", "name": "paid"}, signed_in(alice))
+    tools.offer(Tool.objects.filter(name="paid"), signed_in(alice), published=False)
+    ruling.change(house, oversight.Rules(), signed_in(alice), confirmed=True)
+    results.save(None, {"declined": ""}, signed_in(alice), confirmed=True)
+    groups.delete(Group.objects.get(name="Finance").pk, signed_in(alice), "Finance")
+    membership.change_role(bob.pk, Role.APPROVER, signed_in(alice))
+    membership.deactivate(bob.pk, signed_in(alice))
+    membership.reactivate(bob.pk, signed_in(alice))
+    call_command("createsuperuser", "--noinput", username="carol", email="carol@example.org")
+    tools.remove(Tool.objects.filter(name__in=["paid", "other"]), signed_in(alice))
+    seal_all()
+    assert report().findings == []
+
+
+def test_what_is_there_before_the_first_start_is_on_record_by_it_and_once(bob: User, tamper: Sql) -> None:
+    put_tool()
+    assert found() == []
+    stated.begin()
+    events = AuditEvent.objects.count()
+    stated.begin()
+    assert (AuditEvent.objects.count(), found()) == (events, [])
+    User.objects.filter(pk=bob.pk).update(is_superuser=True)
+    assert {kind for kind, *_ in found()} == {"not as stated"}
+
+
+# -- Live --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.guarantee("gate:fail-closed")
+@pytest.mark.parametrize("stated_by", ["as it was", None, "that of another", 10**9], ids=str)
+def test_a_tool_that_the_record_does_not_let_run_unasked_is_asked_about(
+    stated_by: Any, house: Tool, bob: User, tamper: Sql
+) -> None:
+    other = Tool.objects.get(name="other")
+    assert ask(bob, other).status == "allowed"
+    pay = Tool.objects.get(name="pay")
+    column = {"as it was": pay.stated_by, "that of another": other.stated_by}.get(stated_by, stated_by)
+    Tool.objects.filter(pk=pay.pk).update(hitl_mode="DISABLED", stated_by=column)
+    call = ask(bob, Tool.objects.get(pk=pay.pk))
+    assert (call.status, "the record does not say" in call.reason) == ("waiting", True)
+
+
+@pytest.mark.guarantee("gate:no-yes-no-run")
+def test_a_call_that_was_approved_past_the_record_does_not_run(house: Tool, bob: User, tamper: Sql) -> None:
+    call = ask(bob, Tool.objects.get(name="pay"))
+    approval = approval_of(call)
+    Decision.objects.create(approval=approval, person=bob, verdict="approve", means="session", digest=approval.digest)
+    ToolCall.objects.filter(pk=call.pk).update(status="approved")
+    assert not run(fresh(call))
+    assert (fresh(call).status, "record does not say" in fresh(call).reason) == ("withdrawn", True)
+
+
+# -- Order, gaps, digests and attachments ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["call.yes_taken_back", "call.extended", "call.counted"])
+def test_what_happens_to_an_open_question_is_named_after_it_was_closed(
+    name: str, house: Tool, bob: User, tamper: Sql
+) -> None:
+    call = approved(bob, Tool.objects.get(name="pay"))
+    assert run(call)
+    if name == "call.yes_taken_back":
+        Decision.objects.filter(approval__call=call).delete()
+    note(call.pk, name, actor=signed_in(bob))
+    assert "not in order" in [kind for kind, *_ in found()]
+
+
+def test_a_call_that_is_removed_whole_before_its_seal_leaves_a_gap_on_sqlite(
+    house: Tool, bob: User, tamper: Sql
+) -> None:
+    call = ask(bob, Tool.objects.get(name="pay"))
+    last = note(None, "test.event", actor=SYSTEM)
+    ids = AuditEvent.objects.filter(call_id=call.pk).values_list("pk", flat=True)
+    first = min(ids)
+    tamper("DELETE FROM gate_auditevent WHERE id >= %s AND id < %s", first, last.pk)
+    approval_of(call).delete()
+    ToolCall.objects.filter(pk=call.pk).delete()
+    expected = [("gap", None, first)] if connection.vendor == "sqlite" else []
+    assert found() == expected
+    seal_all()
+    assert [kind for kind, *_ in found()] == ["gap"] * len(expected)
+
+
+def test_a_yes_that_is_forged_without_digests_in_what_is_not_sealed_is_named(
+    house: Tool, bob: User, tamper: Sql
+) -> None:
+    call = ask(bob, Tool.objects.get(name="pay"))
+    approval = approval_of(call)
+    Decision.objects.create(approval=approval, person=bob, verdict="approve", means="session", digest=approval.digest)
+    ToolCall.objects.filter(pk=call.pk).update(status="approved")
+    note(call.pk, "call.approved", actor=signed_in(bob), data={"digest": approval.digest})
+    assert [kind for kind, *_ in found()] == ["no digest"]
+
+
+def test_the_bytes_of_an_attachment_are_held_to_their_digest(house: Tool, bob: User, tamper: Sql) -> None:
+    call = ToolCall.objects.get(status="succeeded")
+    Attachment.objects.create(call=call, digest="d" * 64, data=b"other")
+    assert [kind for kind, *_ in found()] == ["not what came back"]
+
+
+# -- Exports -----------------------------------------------------------------------------------------------------------
+
+
+def test_an_export_and_a_receipt_say_on_their_first_line_what_verifying_would(
+    house: Tool, bob: User, tmp_path: Path, tamper: Sql
+) -> None:
+    call = ToolCall.objects.get(status="succeeded")
+    export(tmp_path / "whole", signed_in(bob))
+    assert first_line(tmp_path / "whole")["verified"] is True
+    Tool.objects.filter(pk=house.pk).update(hitl_mode="DISABLED")
+    export(tmp_path / "export", signed_in(bob))
+    receipt(tmp_path / "receipt", call.pk, signed_in(bob))
+    for name in ("export", "receipt"):
+        header = first_line(tmp_path / name)
+        assert (header["verified"], [each["kind"] for each in header["findings"]]) == (False, ["not as stated"])
+        told = check((tmp_path / name).read_bytes().splitlines(keepends=True))
+        assert told.is_genuine
+        assert "was not as it was" in checked_words(told, "")[0]
+    with pytest.raises(Exception, match="exists"):
+        call_command("audit", "export", str(tmp_path / "export"))
+
+
+def test_what_was_noted_beside_the_record_is_for_its_owner_alone(house: Tool) -> None:
+    worker.advance()
+    assert worker.file().stat().st_mode & 0o777 == 0o600
+    worker.file().chmod(0o644)
+    worker.advance()
+    assert worker.file().stat().st_mode & 0o777 == 0o600
