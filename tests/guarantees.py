@@ -29,7 +29,8 @@ GUARANTEES: Final[dict[str, str]] = {
     ),
     "gate:seen": (
         "No yes counts for a card whose head and unfolded arguments have not been in view of who gave it, nor one that"
-        " came from a press begun before the card stood still"
+        " came from a press begun before the card stood still, from a press that is no new act (the pointer was there"
+        " already), or from a letter that somebody typed"
     ),
     "gate:truth": (
         "Declined, expired, withdrawn, refused, failed and unknown are different everywhere,"

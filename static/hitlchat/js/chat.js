@@ -42,6 +42,7 @@ const putOff = new Set();
 /** Cards at the last look. @type {Set<string>} */
 let seen = new Set();
 let connected = false;
+let hasGivenUp = false;
 /** The message on its way, as it stands in the composer until it has arrived. */
 let sent = "";
 /** The files that go with it. @type {string[]} */
@@ -258,7 +259,8 @@ function keep(event) {
   foot?.querySelector("[data-unsure]")?.remove();
   if (connected || !form || !foot || foot.querySelector("[data-kept]")) return;
   const verdict = new FormData(form).get("verdict") === "approve" ? _("approve") : _("decline");
-  foot.append(note(_("Your answer ({verdict}) is kept, and sent when the connection is back.", { verdict }), "data-kept"));
+  const kept = _("Your answer ({verdict}) is kept, and sent when the connection is back.", { verdict });
+  foot.append(note(hasGivenUp ? _("Nothing was sent. Reload the page, then answer again.") : kept, "data-kept"));
 }
 
 /** What was sent when the connection was lost: whether it arrived only the page that comes next can tell. @param {Event} event */
@@ -289,6 +291,7 @@ function note(words, mark) {
 
 /** It would fail again and again: no other connection is made. */
 function giveUp() {
+  hasGivenUp = true;
   const words = _("The connection fails each time right after it was made, so this page has stopped trying. Reload the page. If that does not help, tell whoever runs this server.");
   for (const bar of document.querySelectorAll("[data-offline] > span:last-child")) bar.textContent = words;
 }
