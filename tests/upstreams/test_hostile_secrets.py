@@ -71,7 +71,7 @@ async def test_a_bearer_token_reaches_the_server_and_is_seen_nowhere_else(
     ended = await settled(call)
     assert ended.status == Status.SUCCEEDED
     assert {each["authorization"] for each in hostile.headers} == {f"Bearer {KEY}"}
-    assert ended.result["headers"]["nested"] == [{"authorization": "•••", "•••": 1}]
+    assert ended.result["structured"]["headers"]["nested"] == [{"authorization": "•••", "•••": 1}]
     assert "Authorization" in card
     for place in (card, await read(ended), await in_db(everything_stored)(), caplog.text):
         assert KEY not in place
@@ -95,7 +95,7 @@ async def test_a_secret_of_the_environment_is_hidden_in_all_that_a_program_says(
     ended = {name: await called(bob, tool) for name, tool in tools.items()}
     await stored(lambda: len(now(server).notes) >= 4, "what it wrote is noted")
     assert ended["secret_hash"].result == base64.b32encode(secret.encode()).decode()
-    assert ended["secret"].result == {"key": "•••"}
+    assert ended["secret"].result["structured"] == {"key": "•••"}
     assert (await in_db(now)(server)).told_version == "•••"
     told = [*[await read(call) for call in ended.values()], *(step.message for step in steps)]
     assert steps
