@@ -109,7 +109,8 @@ def _against(chosen: Chosen, found: Signature) -> Iterator[str]:
     try:
         if isinstance(chosen.prompt, str):
             prompt.check(chosen.prompt, found.input_schema["properties"])
-        if said := conditions.misread(chosen.condition, found.input_schema):
+        written = chosen.condition if isinstance(chosen.condition, str) else ""
+        if said := conditions.misread(written, found.input_schema):
             yield f"condition: {said[:1].lower()}{said[1:]}"
         schema.check_schema(found.input_schema)
         schema.check_patterns(found.input_schema)

@@ -34,6 +34,8 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "never asks, risk not said": ({"hitl": "DISABLED"}, "hitl: a tool that never asks must say its risk"),
     "condition without mode": ({"condition": "True"}, "condition: it only counts with hitl='CONDITIONAL'"),
     "condition no expression": ({"hitl": "CONDITIONAL", "condition": "if"}, "condition: not a Python expression"),
+    "condition that fails": ({"hitl": "CONDITIONAL", "condition": "args.x"}, 'condition: write args["x"], not args.x.'),
+    "condition no text": ({"hitl": "CONDITIONAL", "condition": 5}, "condition: expected text"),
     "signed in no truth": ({"signed_in_only": "no"}, "signed_in_only: expected True or False, not 'no'"),
     "name": ({"name": "re fund"}, "name: Use 1 to 64 letters"),
     "name no text": ({"name": 5}, "name: "),

@@ -92,6 +92,13 @@ def test_one_bad_change_undoes_all_of_them_and_all_reasons_are_told(alice: User,
     assert not Tool.objects.exists()
 
 
+def test_a_condition_that_would_fail_is_refused_with_what_to_write(alice: User, server: UpstreamServer) -> None:
+    fields: dict[str, Any] = {"exposed": True, "hitl_mode": "CONDITIONAL"}
+    assert 'Condition: Write args["text"], not args.text.' in refusal(alice, server, **fields, condition="args.text")
+    assert "Condition: It would fail: TypeError" in refusal(alice, server, **fields, condition='args["text"] > 3')
+    assert expose(alice, server, hitl_mode="CONDITIONAL", condition='args["text"] == "x"').published
+
+
 def test_a_name_that_is_taken_or_looks_like_one_is_refused(
     alice: User, server: UpstreamServer, make_tool: MakeTool
 ) -> None:
