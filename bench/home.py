@@ -36,25 +36,25 @@ def home() -> Iterator[Path]:
     folder = Path(tempfile.mkdtemp(prefix="hitlchat-bench-"))
     given = os.environ.get("DATABASE_URL", "")
     database = _create(given) if given.startswith("postgres") else ""
-    if not database:
-        template.copy_to(folder / "hitlchat.sqlite3")
-    for name in (
-        "OPENAI_BASE_URL",
-        "OPENAI_API_KEY",
-        "OPENAI_MODEL",
-        "OPENAI_API",
-        "HITL_ENABLED",
-        "HITL_POLICIES",
-        "DEBUG",
-    ):
-        os.environ.pop(name, None)
-    os.environ |= {
-        "HITLCHAT_DATA": str(folder),
-        "DATABASE_URL": database,
-        "DJANGO_SETTINGS_MODULE": "bench.settings",
-        "HITL_TIMEOUT_SECONDS": "86400",
-    }
     try:
+        if not database:
+            template.copy_to(folder / "hitlchat.sqlite3")
+        for name in (
+            "OPENAI_BASE_URL",
+            "OPENAI_API_KEY",
+            "OPENAI_MODEL",
+            "OPENAI_API",
+            "HITL_ENABLED",
+            "HITL_POLICIES",
+            "DEBUG",
+        ):
+            os.environ.pop(name, None)
+        os.environ |= {
+            "HITLCHAT_DATA": str(folder),
+            "DATABASE_URL": database,
+            "DJANGO_SETTINGS_MODULE": "bench.settings",
+            "HITL_TIMEOUT_SECONDS": "86400",
+        }
         django.setup()
         _discard_logs()
         call_command("migrate", verbosity=0, interactive=False)
