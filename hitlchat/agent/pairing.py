@@ -19,6 +19,7 @@ NO_OUTPUT: Final = "(no output)"
 UNREADABLE: Final = (
     "hitlchat cannot read its record of this call: it may or may not have been executed. Do not repeat it."
 )
+_BEGIN: Final = '{"role": "'
 _CALLS: Final = '"tool_calls": ['
 _TOOL: Final = re.compile(r'\{"role": "tool", "tool_call_id": ("(?:[^"\\]|\\.)*"), "content": (".*")\}', re.DOTALL)
 # White space as JSON has it in a text.
@@ -43,7 +44,7 @@ def paired(messages: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
         yield from pairing.close()
         if _CALLS in wire and role == Role.ASSISTANT:
             yield from pairing.begin(wire)
-        elif wire.startswith("{") and wire.endswith("}"):
+        elif wire.startswith(_BEGIN) and wire.endswith("}"):
             yield role, wire
     yield from pairing.close()
 
@@ -58,15 +59,18 @@ class _Pairing:
         """Begin the results of an answer with calls."""
         try:
             read = json.loads(wire)
+            functions = [call["function"] for call in read["tool_calls"]]
             ids = [str(call["id"]) for call in read["tool_calls"]]
+            arguments = [_without_halves(function["arguments"]) for function in functions] if _HALF.search(wire) else []
         except (ValueError, TypeError, KeyError, RecursionError):
             return
         sent = [self._own(each) for each in ids]
         self._open = list(zip(ids, sent, strict=True))
-        if sent != ids or _HALF.search(wire):
+        if sent != ids or arguments:
             for call, own in zip(read["tool_calls"], sent, strict=True):
                 call["id"] = own
-                call["function"]["arguments"] = _without_halves(call["function"]["arguments"])
+            for function, whole in zip(functions, arguments, strict=False):
+                function["arguments"] = whole
             wire = canonical.pretty(canonical.whole(read))
         yield Role.ASSISTANT, wire
 

@@ -157,7 +157,8 @@ def calls_in(wire: str) -> list[dict[str, Any]]:
         found = canonical.loads(wire)
     except canonical.NotJson:
         return []
-    return found.get("tool_calls", []) if isinstance(found, dict) else []
+    calls = found.get("tool_calls") if isinstance(found, dict) else None
+    return calls if isinstance(calls, list) else []
 
 
 def _tool_wires(turn_id: UUID) -> list[str]:

@@ -453,6 +453,13 @@ UNSUPPORTED: Final = {
 }
 
 
+async def test_halves_that_come_apart_are_one_character(talk: Talk, scripted_model: ResponsesApi) -> None:
+    pieces = (event("response.output_text.delta", output_index=0, delta=half) for half in ("\ud83c", "\udf78."))
+    scripted_model.enqueue(Reply((*pieces, completed())))
+    assert (await talk.ask()).status == RunStatus.DONE
+    assert await talk.answers() == ["\N{COCKTAIL GLASS}."]
+
+
 @pytest.mark.parametrize("name", UNSUPPORTED)
 async def test_what_a_model_does_not_support_it_is_asked_without_from_then_on(
     talk: Talk, scripted_model: ResponsesApi, name: str

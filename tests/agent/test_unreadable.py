@@ -130,7 +130,14 @@ BROKEN: Final = {
     "a result that is no JSON": ("result", "{oops"),
     "an error of another shape": ("error", '"oops"'),
 }
-WIRES: Final = {"no JSON": "{oops", "no object": "[1]", "calls of another shape": '{"tool_calls": [1]}', "blank": " "}
+WIRES: Final = {
+    "no JSON": "{oops",
+    "no object": "[1]",
+    "calls of another shape": '{"tool_calls": [1]}',
+    "calls that are no list": '{"tool_calls": 1}',
+    "calls without a function": '{"role": "assistant", "content": null, "tool_calls": [{"id": "a"}]}',
+    "blank": " ",
+}
 
 
 async def _waits(talk: Talk, recorder: Recorder, scripted_model: ScriptedModel, done: ToolResult) -> list[Any]:
