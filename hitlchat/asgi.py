@@ -29,7 +29,7 @@ from hitlchat.base.database import in_db  # noqa: E402
 from hitlchat.base.heartbeat import Heartbeat  # noqa: E402
 from hitlchat.chat.consumers import OwnOriginOnly  # noqa: E402
 from hitlchat.chat.consumers import websocket_urlpatterns as of_chat  # noqa: E402
-from hitlchat.gate import stated  # noqa: E402
+from hitlchat.gate import tools  # noqa: E402
 from hitlchat.gate.loosening import record_settings  # noqa: E402
 from hitlchat.mcp_server import server as mcp  # noqa: E402
 from hitlchat.mcp_server import submissions  # noqa: E402
@@ -144,7 +144,7 @@ async def lifespan(_scope: Scope, receive: Receive, send: Send) -> None:
         if event["type"] == "lifespan.startup":
             household.start()
             await in_db(record_settings)()
-            await in_db(stated.begin)()
+            await in_db(tools.begin_record)()
             await send({"type": "lifespan.startup.complete"})
         elif event["type"] == "lifespan.shutdown":
             await household.end()

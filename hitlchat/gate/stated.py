@@ -7,24 +7,18 @@ both; a call that is to run unasked needs its tool to be as the event says that 
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Final
-from uuid import UUID
 
 from django.conf import settings
 from django.contrib.auth.models import User
-from django.contrib.contenttypes.models import ContentType
-from django.db import transaction
 from django.utils.module_loading import import_string
 
 from hitlchat.accounts.models import Token
 from hitlchat.accounts.roles import named_groups, with_roles
 from hitlchat.base import canonical
-from hitlchat.gate.actor import SYSTEM
 from hitlchat.gate.models import AuditEvent, ModelText, Oversight, Tool
-from hitlchat.gate.transition import note
 
 BEGUN: Final = "record.stated"
 STATES: Final = "states"
-AT_A_TIME: Final = 100
 
 Facts = dict[str, Any]
 # What there is of one kind, by key: all of it, or only what has these keys.
@@ -68,32 +62,6 @@ def _of_tool(name: str, key: str, data: Mapping[str, Any]) -> Iterator[Statement
 
 def _object(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
-
-
-def begin() -> None:
-    """Put on record what there is of each kind that was never put on record as a whole, once for each database."""
-    with transaction.atomic():
-        # Of several processes that start at a time one writes it.
-        list(ContentType.objects.select_for_update().filter(app_label="gate", model="auditevent"))
-        begun = AuditEvent.objects.filter(name=BEGUN).order_by("pk").values_list("data", flat=True)
-        known = {kind for data in begun for kind in _object(data).get("kinds", ())}
-        _state([kind for kind in settings.RECORD_STATES if kind not in known])
-
-
-def again() -> None:
-    """Put all of it on record once more: the events that stated it were dropped."""
-    with transaction.atomic():
-        _state(list(settings.RECORD_STATES))
-
-
-def _state(kinds: list[str]) -> None:
-    for kind in kinds:
-        found = list(now(kind).items())
-        for start in range(0, max(len(found), 1), AT_A_TIME):
-            some = dict(found[start : start + AT_A_TIME])
-            event = note(None, BEGUN, actor=SYSTEM, data={"kinds": [kind], STATES: {kind: some}})
-            if kind == "tool":
-                Tool.objects.filter(pk__in=list(map(UUID, some))).update(stated_by=event.pk)
 
 
 def is_as_stated(tool: Tool) -> bool:

@@ -10,6 +10,7 @@ from uuid import UUID
 
 from django.conf import settings
 from django.contrib.auth.models import Group
+from django.contrib.contenttypes.models import ContentType
 from django.db import IntegrityError, transaction
 from django.db.models import Q, QuerySet
 from django.utils import timezone
@@ -18,7 +19,7 @@ from hitlchat.base.database import only
 from hitlchat.gate import loosening, oversight, question, stated
 from hitlchat.gate.actor import SYSTEM, Actor, Caller
 from hitlchat.gate.loosening import Guard, guard_in, guard_of
-from hitlchat.gate.models import FormerTool, Oversight, Tool
+from hitlchat.gate.models import AuditEvent, FormerTool, Oversight, Tool
 from hitlchat.gate.reach import SEARCH
 from hitlchat.gate.transition import note, note_all
 
@@ -109,6 +110,7 @@ def _with_properties(schema: Any) -> Any:
 
 WATCHED = stated.TOOL
 AT_A_TIME = 500
+_STATED_AT_A_TIME: Final = 100
 _GUARD = ("hitl_mode", "condition", "signed_in_only")
 _RULES = stated.RULES
 
@@ -220,6 +222,32 @@ def inherited(name: str, guard: Guard) -> Guard:
 def watched(tool: Tool) -> dict[str, Any]:
     """Return what the record keeps of a tool."""
     return {name: _plain(getattr(tool, name)) for name in WATCHED}
+
+
+def begin_record() -> None:
+    """Put on record what there is of each kind that was never put on record as a whole, once for each database."""
+    with transaction.atomic():
+        # Of several processes that start at a time one writes it.
+        list(ContentType.objects.select_for_update().filter(app_label="gate", model="auditevent"))
+        begun = AuditEvent.objects.filter(name=stated.BEGUN).order_by("pk").values_list("data", flat=True)
+        known = {kind for data in begun for kind in data.get("kinds", ())}
+        _state([kind for kind in settings.RECORD_STATES if kind not in known])
+
+
+def state_again() -> None:
+    """Put all of it on record once more: the events that stated it were dropped."""
+    with transaction.atomic():
+        _state(list(settings.RECORD_STATES))
+
+
+def _state(kinds: list[str]) -> None:
+    for kind in kinds:
+        found = list(stated.now(kind).items())
+        for start in range(0, max(len(found), 1), _STATED_AT_A_TIME):
+            some = dict(found[start : start + _STATED_AT_A_TIME])
+            event = note(None, stated.BEGUN, actor=SYSTEM, data={"kinds": [kind], stated.STATES: {kind: some}})
+            if kind == "tool":
+                Tool.objects.filter(pk__in=list(map(UUID, some))).update(stated_by=event.pk)
 
 
 def _note_change(before: dict[str, Any], tool: Tool, actor: Actor) -> None:

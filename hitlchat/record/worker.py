@@ -16,7 +16,7 @@ from django.utils import timezone
 from hitlchat.base import append_only
 from hitlchat.base.background import Worker
 from hitlchat.base.database import in_db
-from hitlchat.gate import stated
+from hitlchat.gate import tools
 from hitlchat.gate.actor import SYSTEM, Actor
 from hitlchat.gate.models import AuditEvent, Drop, Seal
 from hitlchat.gate.transition import note
@@ -97,7 +97,7 @@ def drop(days: int, actor: Actor) -> int:
     late = rows.late_batches()
     dropped = [number for number in numbers if _dropped(number, late, days, actor)]
     if dropped:
-        stated.again()
+        tools.state_again()
         logger.warning("Batches %s to %s of the record were dropped: older than %s days", numbers[0], numbers[-1], days)
     return len(dropped)
 

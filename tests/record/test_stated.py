@@ -36,7 +36,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.guarantee("re
 @pytest.fixture
 def house(alice: User, bob: User) -> Tool:
     """One of each thing that makes the gate ask less, made as the program makes it, after the first start."""
-    stated.begin()
+    tools.begin_record()
     give(alice, Role.ADMINISTRATOR)
     note(None, "person.role_changed", actor=SYSTEM, data=stated.states("person", alice.pk))
     group = groups.create("Finance", signed_in(alice))
@@ -186,9 +186,9 @@ def test_what_the_program_changes_itself_is_whole(house: Tool, alice: User, bob:
 def test_what_is_there_before_the_first_start_is_on_record_by_it_and_once(bob: User, tamper: Sql) -> None:
     put_tool()
     assert found() == []
-    stated.begin()
+    tools.begin_record()
     events = AuditEvent.objects.count()
-    stated.begin()
+    tools.begin_record()
     assert (AuditEvent.objects.count(), found()) == (events, [])
     User.objects.filter(pk=bob.pk).update(is_superuser=True)
     assert {kind for kind, *_ in found()} == {"not as stated"}

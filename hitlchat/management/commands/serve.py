@@ -23,7 +23,7 @@ from hitlchat.accounts import sign_in
 from hitlchat.agent.model_client import own_address
 from hitlchat.asgi import LARGEST_BODY, application, household
 from hitlchat.base import environment as env
-from hitlchat.gate import stated
+from hitlchat.gate import tools
 from hitlchat.gate.loosening import record_settings
 from hitlchat.project_tools.source import keep_in_step
 from tools_studio.library.install import install
@@ -225,7 +225,7 @@ class Command(BaseCommand):
         install()
         keep_in_step()
         record_settings()
-        stated.begin()
+        tools.begin_record()
         self._link = sign_in.make_link() if sign_in.needed() else None
         own_address.learn(host, port)
         endpoint = f"tcp:{port}:interface={host.replace(':', chr(92) + ':')}"
