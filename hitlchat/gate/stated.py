@@ -7,6 +7,7 @@ both; a call that is to run unasked needs its tool to be as the event says that 
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Final
+from uuid import UUID
 
 from django.conf import settings
 from django.contrib.auth.models import User
@@ -93,7 +94,7 @@ RULES: Final = (
 
 
 def tools(keys: Collection[str] | None) -> dict[str, Facts]:
-    rows = Tool.objects.all() if keys is None else Tool.objects.filter(pk__in=keys)
+    rows = Tool.objects.all() if keys is None else Tool.objects.filter(pk__in=list(map(UUID, keys)))
     return {str(row.pop("pk")): row for row in rows.order_by("pk").values("pk", *TOOL)}
 
 
@@ -103,7 +104,7 @@ def rules(keys: Collection[str] | None) -> dict[str, Facts]:
 
 
 def texts(keys: Collection[str] | None) -> dict[str, Facts]:
-    """By the tool's id; empty for those of all tools."""
+    """Return the texts for models by the tool's id, which is empty for those of all tools."""
     found: dict[str, Facts] = {}
     for tool, outcome, text in ModelText.objects.order_by("pk").values_list("tool_id", "outcome", "text"):
         key = "" if tool is None else str(tool)
@@ -113,7 +114,7 @@ def texts(keys: Collection[str] | None) -> dict[str, Facts]:
 
 
 def people(keys: Collection[str] | None) -> dict[str, Facts]:
-    """With their role, however they came by it, and the groups that may decide."""
+    """Return people with their role, however they came by it, and their groups."""
     users = User.objects.all() if keys is None else User.objects.filter(pk__in=keys)
     groups: dict[int, list[int]] = {}
     for person, group in named_groups().filter(user__in=users).order_by("pk").values_list("user", "pk"):

@@ -21,7 +21,7 @@ LONGEST: Final = 80
 
 @dataclass
 class Stated:
-    """What events state, as they are read in any order; `last`: the newest event that was read."""
+    """The statements of events, which are read in any order; `last`: the newest event that was read."""
 
     told: dict[int, list[Statement]] = field(default_factory=dict)
     begun: set[str] = field(default_factory=set)

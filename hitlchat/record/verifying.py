@@ -193,7 +193,7 @@ def _walk(report: Report, known: Known) -> Iterator[Finding | None]:
 
 @dataclass(frozen=True)
 class _Reading:
-    """What reads every event along with the walk."""
+    """The readers of every event along the walk."""
 
     people: People
     stated: Stated

@@ -1,4 +1,4 @@
-"""What the record states of upstream servers, of what is offered of them, and of the history of their tools."""
+"""States of upstream servers, of what is offered of them, and of the history of their tools, for the record."""
 
 from collections.abc import Collection
 from typing import Any, Final
