@@ -159,7 +159,8 @@ def _selective(tool: Tool) -> SelectiveSource | None:
     """Return the source, if it offers that; one that cannot be had fails when it is entered."""
     try:
         made: object = source(tool.source) if is_registered(tool.source) else None
-    except ImportError:
+    except Exception:
+        logger.exception("The source of tool %s is missing", tool.name)
         return None
     return made if isinstance(made, SelectiveSource) else None
 

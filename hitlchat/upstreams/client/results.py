@@ -149,9 +149,10 @@ class Tidied:
     def tidy(self, result: dict[str, Any]) -> dict[str, Any]:
         """Return a result, as it came, without what would keep all of it from being read."""
         self._unreadable, self._structured = {}, None
-        if not result.keys() & {"content", "structuredContent"}:
-            return result
         content = result.get("content")
+        if not isinstance(content, list) and result.get("structuredContent") is None:
+            # No result at all, or one of which nothing can be read.
+            return result
         blocks = content if isinstance(content, list) else [] if content is None else [content]
         kept = [self._tidied(place, block) for place, block in enumerate(blocks)]
         result = {**result, "content": kept}
