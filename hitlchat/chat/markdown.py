@@ -79,7 +79,7 @@ MOST_HTML = 256 * 1024
 MOST_WORK = 30_000_000
 # Of one that is still written, and laid out again and again.
 MOST_WORK_WRITING = 3_000_000
-MARKERS = re.compile(r"\\[(\[]|[\[$<*_~&]|`+")
+MARKERS = re.compile(r"\\[(\[]|[\[$]")
 OPENERS = re.compile(r"^[ \t>*+0-9.)-]*(?:\\\[|\$\$|`{3}|~{3})", re.MULTILINE)
 # A short row of a table is filled up to the columns of its head.
 MOST_CELLS = 20_000

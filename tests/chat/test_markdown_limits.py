@@ -11,6 +11,7 @@ from hitlchat.chat.markdown import LEXERS, MOST_HTML, PLAIN_BEYOND, OpenTail, re
 HOSTILE = {"images": "![", "links": "[a](", "emphasis": "*a ", "table": "|a", "quotes": "> ", "notes": "[^1]: a[^1]\n"}
 # As many of each as fit into an answer that is laid out.
 PIECES = [
+    "$1 ", "a$1", "*a_b", "`a``b```c", "<a*",
     "\\(", "\\[", "$", "$a ", "$$", "$$a ", "a$b", "[", "![", "[[]", "[](", "[]()", "[a]: b\n", "[^1]",
     "[^1]: a[^1]\n", "*", "*a ", "**a*", "_a_", "a**b ", "~~", "`", "``a`", "```\n", "~~~a\n", "<", "<a ",
     "<http:", "<!--", "&", "&amp", "> ", "> > a\n", "> - ", "- ", "- a\n", "- a\n  ", "1. ", "# a\n", "=\n",
@@ -89,7 +90,7 @@ def test_no_block_of_code_takes_much_longer_than_others_of_its_length(language: 
 
 @pytest.mark.parametrize("piece", PIECES)
 def test_a_stream_takes_no_longer_than_the_same_number_of_ordinary_characters(piece: str, usual: float) -> None:
-    text, tail = of(piece)[:9000], OpenTail()
+    text, tail = of(piece)[:5000], OpenTail()
 
     def stream() -> None:
         for start in range(0, len(text), 50):
@@ -129,6 +130,13 @@ def test_ordinary_long_answers_are_laid_out() -> None:
     code = "```python\ndef double(number: int) -> int:\n    return 2 * number\n```\n\n"
     table = "| Name | Amount | Note |\n|---|--:|---|\n" + "| **Ann** | 12 | `paid` |\n" * 300
     quoted = "> They wrote this.\n\nWe answered *so*.\n\n" * 100
+    marked = "The quick brown *fox* jumps over the `dog` & **rests**. " * 520
     sums = "".join(f"Then \\(x_{{{number}}} = {number}\\), which costs $5.\n\n" for number in range(200))
-    for text, sign in ((code * 300, 'class="k"'), (table, "<strong>"), (quoted, "<em>"), (sums, "<math")):
+    for text, sign in (
+        (code * 300, 'class="k"'),
+        (table, "<strong>"),
+        (quoted, "<em>"),
+        (marked, "<em>"),
+        (sums, "<math"),
+    ):
         assert sign in render(text), sign
