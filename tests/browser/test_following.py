@@ -141,3 +141,33 @@ def test_earlier_messages_come_in_above_what_is_being_read(page: Page, house: Ho
 
 def top(line: Locator) -> float:
     return float(line.evaluate("line => line.getBoundingClientRect().top"))
+
+
+LONG_ONES: Final = """
+from hitlchat.agent.models import Conversation, Message, Run, RunStatus
+shown = Conversation.objects.get(pk={conversation!r})
+run = Run.objects.create(conversation=shown, status=RunStatus.DONE)
+Conversation.objects.filter(pk=shown.pk).update(tip=run)
+prose = "The quick brown *fox* jumps over the dog. " * 660
+Message.objects.bulk_create(
+    Message(conversation=shown, run=run, seq=seq, role="assistant", content=f"Answer {{seq}}.\\n\\n{{prose}}")
+    for seq in range(1, 41)
+)
+"""
+
+
+def test_a_long_conversation_comes_whole_and_in_order_and_its_card_is_answered(
+    page: Page, house: House, model: SharedModel
+) -> None:
+    chat = Chat(page, house.server, house.bob.begin(""))
+    house.server.home.manage("shell", "-v", "0", "-c", LONG_ONES.format(conversation=chat.conversation))
+    chat.open()
+    model.enqueue(calls(("echo", {"text": "hi"})), text("Sent."))
+    chat.say("Send it")
+    chat.asked()
+    page.reload()
+    chat.approve()
+    chat.said("Sent.")
+    # The page was drawn anew, piece by piece, before that.
+    answers = chat.log.locator("#turns > li .prose > p:first-child").filter(has_text="Answer")
+    expect(answers).to_have_text([f"Answer {seq}." for seq in range(1, 41)])
