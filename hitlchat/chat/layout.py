@@ -52,7 +52,7 @@ class Kept:
 
 @dataclass
 class Page:
-    """How much time is left for the answers of one page."""
+    """The time that is left for the answers of one page."""
 
     left: float = PAGE_SECONDS
 
