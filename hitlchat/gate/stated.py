@@ -99,7 +99,7 @@ def tools(keys: Collection[str] | None) -> dict[str, Facts]:
 
 
 def rules(keys: Collection[str] | None) -> dict[str, Facts]:
-    rows = Oversight.objects.all() if keys is None else Oversight.objects.filter(pk__in=keys)
+    rows = Oversight.objects.all() if keys is None else Oversight.objects.filter(pk__in=list(map(UUID, keys)))
     return {str(row.pop("pk")): row for row in rows.order_by("pk").values("pk", *RULES)}
 
 
