@@ -261,7 +261,7 @@ async def test_an_operators_words_are_what_the_model_reads_and_the_facts_beside_
 ) -> None:
     tool = await Tool.objects.aget(name="send")
     words = {"declined": "Not {toolName}, please.", "feedback": "They said: {feedback}"}
-    await in_database(results.save)(tool, words, signed_in(talk.owner))
+    await in_database(results.save)(tool, words, signed_in(talk.owner), confirmed=True)
     scripted_model.enqueue(calls(("send", {"text": "hi"})), text("As you wish."))
     await talk.say()
     await talk.decline(await talk.only(), reason="too early")
