@@ -39,7 +39,16 @@ def unseal(token: str, purpose: str) -> str:
 
 def fingerprint(text: str, purpose: str) -> str:
     """The same for the same text and key, and of no use to guess the text without the key: 64 hexadecimal digits."""
-    return hmac.digest(_derived(settings.SECRET_KEY, f"{purpose} fingerprint"), text.encode(), "sha256").hex()
+    return _fingerprint(settings.SECRET_KEY, text, purpose)
+
+
+def fingerprints(text: str, purpose: str) -> dict[str, str]:
+    """Return the fingerprint by each key there is, by which key it is: they stay comparable once the key is another."""
+    return {_fingerprint(key, "which key", purpose)[:16]: _fingerprint(key, text, purpose) for key in _keys()}
+
+
+def _fingerprint(key: str, text: str, purpose: str) -> str:
+    return hmac.digest(_derived(key, f"{purpose} fingerprint"), text.encode(), "sha256").hex()
 
 
 def _keys() -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from hitlchat.base import canonical
 from hitlchat.gate.transition import facts_digest
-from hitlchat.secrets.sealing import fingerprint
+from hitlchat.secrets.sealing import fingerprints
 from hitlchat.upstreams.models import Exposure, ToolEvent, UpstreamServer
 
 AT_A_TIME: Final = 100
@@ -19,10 +19,10 @@ def server_settings(server: UpstreamServer) -> dict[str, Any]:
 
 
 def servers(keys: Collection[str] | None) -> dict[str, dict[str, Any]]:
-    """Return what the record states of servers: of how they are reached only a fingerprint, which may be secret."""
+    """Return what the record states of servers: of how they are reached, which may be secret, only fingerprints."""
     rows = UpstreamServer.objects.all() if keys is None else UpstreamServer.objects.filter(pk__in=keys)
     return {
-        str(server.pk): server_settings(server) | {"reached": [fingerprint(_reached(server), "server")]}
+        str(server.pk): server_settings(server) | {"reached": fingerprints(_reached(server), "server")}
         for server in rows.order_by("pk")
     }
 

@@ -10,6 +10,7 @@ from django.contrib.auth.models import Group, User
 from django.core.management import call_command
 from django.db import connection
 from django.utils import timezone
+from pytest_django import Settings
 
 from hitlchat.accounts.models import Role, Token, TokenKind
 from hitlchat.accounts.roles import give
@@ -297,3 +298,14 @@ def test_what_was_noted_beside_the_record_is_for_its_owner_alone(house: Tool) ->
     worker.file().chmod(0o644)
     worker.advance()
     assert worker.file().stat().st_mode & 0o777 == 0o600
+
+
+def test_another_secret_key_is_no_difference_of_servers_and_the_old_one_still_finds_one(
+    house: Tool, settings: Settings
+) -> None:
+    settings.SECRET_KEY_FALLBACKS, settings.SECRET_KEY = [settings.SECRET_KEY], "another" * 10
+    assert found() == []
+    UpstreamServer.objects.update(url="https://elsewhere.example/mcp")
+    assert "not as stated" in dict(each[:2] for each in found())
+    settings.SECRET_KEY_FALLBACKS = []
+    assert "not as stated" not in dict(each[:2] for each in found())
