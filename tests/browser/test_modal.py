@@ -85,7 +85,8 @@ def test_clicks_and_keys_count_only_half_a_second_after_the_card_appeared(
         chat.page.clock.run_for(450)
         approve.click(force=True)
     expect(chat.cards).to_have_count(1)
-    chat.page.clock.run_for(600)
+    chat.page.mouse.move(1, 1)
+    chat.page.clock.run_for(1200)
     assert len(model.requests) == 1
     model.enqueue(text("It said hello."))
     approve.click()
@@ -102,6 +103,7 @@ def test_a_double_click_answers_one_call_not_the_next_one_that_moves_up(
     place = approve_button(chat.cards.first).bounding_box()
     assert place
     x, y = place["x"] + 20, place["y"] + 10
+    chat.page.mouse.move(1, 1)
     chat.page.mouse.click(x, y)
     expect(chat.cards).to_have_count(1)
     box = approve_button(chat.cards.first).bounding_box()

@@ -76,7 +76,7 @@ export class BeatingSocket extends EventTarget {
   }
 
   #opened() {
-    if (this.#over) return;
+    if (this.#over) return this.#inner.close();
     this.#settle();
     this.#openedAt = performance.now();
     this.#interval = window.setInterval(() => this.#beats.length || this.beat(), BEAT_MS);
@@ -109,8 +109,8 @@ export class BeatingSocket extends EventTarget {
     this.#settle();
     clearInterval(this.#interval);
     open.delete(this);
-    // Its own end may take minutes, when nobody answers.
-    this.#inner.close();
+    // Its own end may take minutes, when nobody answers. One that is only coming up is closed once it has come.
+    if (this.#inner.readyState === WebSocket.OPEN) this.#inner.close();
     if (this.#sent.length) this.#tell(new CustomEvent("unsure", { detail: this.#sent }));
     this.#tell(new CloseEvent("close", { code: this.#fails(code) ? GIVEN_UP : code }));
   }
