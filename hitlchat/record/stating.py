@@ -94,9 +94,11 @@ def _differences(kind: str, key: str, event: int, said: Facts | None, there: Fac
     names = said.keys() if kind == "tool" else said.keys() | there.keys()
     for name in sorted(names):
         if _is_other(said.get(name), there.get(name), name):
-            what = f"{name.replace('_', ' ')} of the {_word(kind)} {_label(key, there)}"
+            column, word, label = name.replace("_", " "), _word(kind), _label(key, there)
             now, before = _short(there.get(name)), _short(said.get(name))
-            words = translatable(f"The {what} is {now}, and event {event}, the last about it, says {before}.")
+            words = translatable(
+                f"The {column} of the {word} {label} is {now}, and event {event}, the last about it, says {before}."
+            )
             yield Finding("not as stated", words, event=event)
 
 

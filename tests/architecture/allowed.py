@@ -9,6 +9,7 @@ BROAD_EXCEPTS: Final[dict[str, str]] = {
     "hitlchat/chat/mathml.py": "around a library without a kind of error of its own: the source is shown instead",
     "hitlchat/base/background.py": "the outermost frame of a task that nobody awaits, of a worker, or of a step",
     "hitlchat/gate/perform.py": "around a tool: whatever a source raises, the call ends as failed",
+    "hitlchat/gate/sources.py": "around the code of sources: arguments that one cannot check are refused",
     "hitlchat/gate/preview.py": "around the code of sources: a preview that fails says so, and never keeps from asking",
     "hitlchat/gate/policy.py": "around a tool's condition and what rules are told: what cannot be read means ask",
     "hitlchat/gate/policies/loading.py": "around other people's policies: one that raises means ask, or does not load",
