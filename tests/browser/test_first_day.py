@@ -169,7 +169,8 @@ def test_a_question_in_the_studio_that_nobody_answers_ends_on_screen(author: Pag
     expect(pane.locator("[data-ask]")).to_have_count(0)
 
 
-def test_the_studio_says_that_it_saved_and_what_that_means(author: Page, server: Server) -> None:
+def test_the_studio_says_that_it_saved_and_what_that_means(author: Page, server: Server, visit: Visit) -> None:
+    visit.watch(author).expect("status of 422")
     author.goto(f"{server.url}/studio/tools/many")
     expect(author.get_by_label("Ask when")).to_be_hidden()
     form = author.locator("#tool-form")
@@ -178,6 +179,9 @@ def test_the_studio_says_that_it_saved_and_what_that_means(author: Page, server:
     form.get_by_text("Ask", exact=True).click()
     expect(author.get_by_label("Ask when")).to_be_hidden()
     author.get_by_label("Title").fill("A great many things")
+    author.get_by_role("button", name="Save", exact=True).click()
+    asked = author.get_by_role("alert").filter(has_text="Approvers read another title.")
+    asked.get_by_label("Yes, less oversight than before").check()
     author.get_by_role("button", name="Save", exact=True).click()
     said = author.get_by_text("Saved. Agents use this version from now on.")
     expect(said).to_be_visible()

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser import looking
-from tests.browser.chatting import tab_to
+from tests.browser.chatting import press, tab_to
 from tests.browser.conftest import NARROW, House, Visit
 from tests.browser.tools import ECHO
 
@@ -182,7 +182,7 @@ def test_without_elicitation_the_call_waits_for_its_user_who_is_signed_in(era: s
         bench.calls.first.get_by_role("link", name="Decide it here, signed in").press("Enter")
     looking.check(bob)
     assert records(house, 1)[0]["startedAt"] is None
-    opened.value.get_by_role("button", name="Approve").click()
+    press(opened.value.get_by_role("button", name="Approve"))
     expect(bench.calls.first.get_by_text("Result", exact=True)).to_be_visible()
     (approved,) = records(house, 1)
     assert (approved["status"], [each["means"] for each in approved["decisions"]]) == ("succeeded", ["session"])
@@ -198,7 +198,7 @@ def test_without_elicitation_the_client_gets_a_link_and_comes_back(era: str, bob
     expect(bench.calls.first).to_contain_text(f"{house.server.url}/approvals/")
     with bob.expect_popup() as opened:
         bench.calls.first.get_by_role("link", name="Decide it here, signed in").click()
-    opened.value.get_by_role("button", name="Approve").click()
+    press(opened.value.get_by_role("button", name="Approve"))
     expect(opened.value.get_by_text("Succeeded").first).to_be_visible()
     bob.get_by_role("button", name="Call", exact=True).click()
     expect(bench.calls).to_have_count(2)

@@ -6,6 +6,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser import looking
+from tests.browser.chatting import press
 from tests.browser.conftest import Visit
 from tests.notices.receivers import Inbound, receiving
 from tests.processes import STEADY, Installation, Server, Servers
@@ -70,7 +71,7 @@ def test_a_webhook_is_added_tried_and_told_of_a_call_and_of_its_end(
     (told,) = inbound.got[1].json["data"]["approvals"]
     assert told["url"].startswith(f"{server.url}/approvals/")
     alice.goto(told["url"])
-    alice.get_by_role("button", name="Decline").click()
+    press(alice.get_by_role("button", name="Decline"))
     until(lambda: inbound.events[2:] == ["approval.decided"])
     (decided,) = inbound.got[2].json["data"]["approvals"]
     assert (decided["outcome"], decided["notice"]) == ("declined", inbound.got[1].id)

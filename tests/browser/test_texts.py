@@ -1,7 +1,7 @@
 """The texts for models: an example beside each field follows what is typed."""
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import House, Visit
 from tests.browser.looking import check, wear
@@ -30,8 +30,15 @@ def test_the_example_follows_what_is_typed_and_a_wrong_placeholder_is_told_at_on
     check(page)
     wear(page, "wide light")
     field.fill("Leave {toolName} alone.")
-    page.get_by_role("button", name="Save").click()
+    save_after_reading(page)
     expect(page.get_by_role("status")).to_contain_text("Saved.")
     field.fill("")
-    page.get_by_role("button", name="Save").click()
+    save_after_reading(page)
     expect(example).to_contain_text("The user declined this call.")
+
+
+def save_after_reading(page: Page) -> None:
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("alert")).to_contain_text("Have models read other words?")
+    page.get_by_label("Yes, I have read them").check()
+    page.get_by_role("button", name="Save").click()

@@ -125,10 +125,13 @@ def make_group(alice: Page, server: Server, name: str, member: str) -> None:
 @pytest.mark.guarantee("gate:only-people")
 def test_after_a_while_a_second_group_may_answer_too(place: Server, script: SharedModel, visit: Visit) -> None:
     alice, charlie = (visit(place, place.sign_in(name)) for name in ("alice", "charlie"))
+    visit.watch(alice).expect("status of 422")
     make_group(alice, place, "Night watch", "charlie")
     alice.goto(f"{place.url}/tools/echo/rules")
     alice.get_by_label("Others who may decide too").select_option(label="Night watch")
     alice.get_by_label("After how many seconds").fill("3")
+    alice.get_by_role("button", name="Save").click()
+    alice.get_by_label("Yes, fewer or other people may decide").check()
     alice.get_by_role("button", name="Save").click()
     expect(alice.get_by_text("It counts from now on.")).to_be_visible()
     bob = place.sign_in("bob")
