@@ -3,7 +3,9 @@
 import asyncio
 from typing import Any, Final
 
-from hitlchat.gate.models import Tool, ToolCall
+from hitlchat.gate import stated, tools
+from hitlchat.gate.actor import SYSTEM
+from hitlchat.gate.models import AuditEvent, Tool, ToolCall
 from hitlchat.gate.sources import ToolResult
 from tests.waiting import soon
 
@@ -64,4 +66,12 @@ def start_over() -> Recorder:
 def recorded_tool(name: str, hitl_mode: str = "REQUIRED", **columns: Any) -> Tool:
     """A published tool of this source: it takes an optional `text` and an optional integer `n`."""
     given = {"input_schema": SCHEMA, "source": "recorder", "origin": "a test", "definition_hash": f"hash of {name}"}
-    return Tool.objects.create(name=name, hitl_mode=hitl_mode, published=True, **given | columns)
+    return keep(Tool(name=name, hitl_mode=hitl_mode, published=True, **given | columns))
+
+
+def keep(tool: Tool) -> Tool:
+    """Store a tool without an event, which would fill the record; once a server has begun its record, with one."""
+    if AuditEvent.objects.filter(name=stated.BEGUN).exists():
+        return tools.add(tool, SYSTEM)
+    tool.save(force_insert=True)
+    return tool

@@ -79,7 +79,7 @@ async def test_a_template_of_the_operator_is_filled_with_what_can_be_kept(
 ) -> None:
     """As calls have them that were asked about before half a character was refused."""
     await in_database(recorded_tool)("send")
-    await in_database(results.save)(None, {Outcome.DECLINED: "No, not {args}"}, signed_in(talk.owner))
+    await in_database(results.save)(None, {Outcome.DECLINED: "No, not {args}"}, signed_in(talk.owner), confirmed=True)
     scripted_model.enqueue(calls(("send", {"text": "half"})), text("I see."))
     await talk.say()
     approval = await talk.only()

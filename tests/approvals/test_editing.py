@@ -171,9 +171,9 @@ LEFT_OUT |= {"flag": None, "d": "dd"}
 
 
 @pytest.fixture
-def forms(make_tool: MakeTool, bob: User) -> Approval:
+def forms(make_tool: MakeTool, bob: User, entered: list[ToolCall]) -> Approval:
     make_tool("pay", code="def run(q: str) -> str:\n    return q\n")
-    Tool.objects.update(input_schema=FORMS)
+    Tool.objects.update(input_schema=FORMS, source="recording")
     found = asked(bob, {"q": "hi"})
     assert found.disclosure["arguments"] == LEFT_OUT
     return found

@@ -95,12 +95,12 @@ def test_the_page_of_the_second_says_who_was_first_and_the_first_waits_for_the_s
     assert "0 of 2 approved" in before
     assert "Change the arguments" not in before
     who = f"/approvals/{approval_of(call).pk}/who"
-    assert of(alice).get(who, {"seen": "may.0."}, headers=HTMX).status_code == 204
+    assert of(alice).get(who, {"seen": "may.0.."}, headers=HTMX).status_code == 204
     first = answer(dora, call, headers=HTMX).content.decode()
     assert "Take back your yes" in first
     assert "data-approve" not in first
     assert of(dora).get("/waiting").content == b"0"
-    anew = of(alice).get(who, {"seen": "may.0."}, headers=HTMX).content.decode()
+    anew = of(alice).get(who, {"seen": "may.0.."}, headers=HTMX).content.decode()
     assert "1 of 2 approved, by <bdi>dora</bdi>" in anew
     assert anew.count("hx-swap-oob") == 1
     again = answer(dora, call)
@@ -109,7 +109,7 @@ def test_the_page_of_the_second_says_who_was_first_and_the_first_waits_for_the_s
     assert "0 of 2 approved" in taken
     assert "data-approve" in taken
     decide.decline(approval_of(call).pk, signed_in(alice))
-    settled = of(dora).get(who, {"seen": "may.0."}, headers=HTMX).content.decode()
+    settled = of(dora).get(who, {"seen": "may.0.."}, headers=HTMX).content.decode()
     assert "Declined by alice" in settled
 
 

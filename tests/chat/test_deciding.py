@@ -64,7 +64,7 @@ async def test_what_was_changed_runs_and_the_model_is_told(
     "changed,told",
     [
         ({"edited": '{"text": "other"}'}, "not the one that you were shown"),
-        ({"edited": '{"text": 5}'}, "not of type"),
+        ({"edited": '{"text": 5}'}, "is not a text"),
         ({"edited": '{"text": "a", "tool": "b"}'}, "tool"),
         ({"edited": "{"}, "not valid JSON"),
         ({"edited": {"text": "hello"}}, "no usable “edited”"),

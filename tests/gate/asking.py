@@ -12,6 +12,7 @@ from hitlchat.gate.models import Approval, AuditEvent, Tool, ToolCall, new_id
 from hitlchat.gate.status import Status
 from hitlchat.gate.submit import CallRequest, submit
 from tests.conftest import caller, signed_in
+from tests.recorder import keep
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -24,7 +25,7 @@ SCHEMA: dict[str, Any] = {
 def recording(name: str = "refund", *, source: str = "recording", mode: str = "REQUIRED", **columns: Any) -> Tool:
     """A published tool whose source is one of tests/gate/sources_for_tests.py."""
     usual = {"input_schema": SCHEMA, "published": True, "definition_hash": "d" * 64, "risk_level": 2, "origin": "Tests"}
-    return Tool.objects.create(**usual | {"name": name, "source": source, "hitl_mode": mode} | columns)
+    return keep(Tool(**usual | {"name": name, "source": source, "hitl_mode": mode} | columns))
 
 
 def ask(user: User, tool: Tool, arguments: Any = None, **request: Any) -> ToolCall:

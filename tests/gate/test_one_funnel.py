@@ -79,6 +79,7 @@ def test_only_the_gates_performing_file_begins_work_that_is_a_call_of_its_own() 
 
 def test_code_of_tools_is_run_by_their_source_and_conditions_by_the_policy() -> None:
     assert {path for path, code in uses(attribute("run")) if code.endswith("sandbox.run")} == {
+        "hitlchat/gate/conditions.py",
         "hitlchat/gate/policy.py",
         "tools_studio/source.py",
     }

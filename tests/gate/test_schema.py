@@ -87,7 +87,11 @@ WORDED: dict[str, tuple[Any, Any, str]] = {
     "unevaluated items": ({"unevaluatedItems": False}, [None], "a: null was unexpected."),
     "contains": ({"contains": {"const": None}}, [True], "a: [true] does not contain what it should."),
     "a name": ({"propertyNames": {"maxLength": 1}}, {"it's": 1}, 'a: "it\'s" is too long.'),
-    "half a character": ({"type": "integer"}, "\ud83d", 'a: "\\ud83d" is not a whole number.'),
+    "half a character": (
+        {"type": "integer"},
+        "\ud83d",
+        "a: Expected whole characters, and not half of one (a lone surrogate).",
+    ),
     "hidden": ({"type": "integer"}, "a\u202eb", 'a: "a\\u202eb" is not a whole number.'),
     "format": ({"format": "date"}, "it's", 'a: "it\'s" is not a date.'),
 }

@@ -25,7 +25,7 @@ LIST: Final = 3
 # The same with one tool, and whether there is a call to pick up. Then the call is put on record (after one more look
 # whether its tool still is), claimed (after a look at what it is by now) and settled, each with an audit event; and who
 # asked is noted. At last it is read with its result.
-CALL: Final = 14
+CALL: Final = 16
 MOST_TIMES: Final = 40
 
 

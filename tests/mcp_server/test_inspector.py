@@ -5,7 +5,8 @@ import time
 import pytest
 from django.contrib.auth.models import User
 
-from hitlchat.gate import decide
+from hitlchat.gate import decide, tools
+from hitlchat.gate.actor import SYSTEM
 from hitlchat.gate.models import Approval, Decision, Tool, ToolCall
 from hitlchat.gate.status import Status
 from tests.conftest import signed_in
@@ -103,7 +104,7 @@ def test_a_call_that_is_cancelled_waits_for_nobody(era: str, inspecting: Inspect
 
 @each_era
 def test_the_progress_of_a_call_is_shown(era: str, inspecting: Inspecting, tool: Tool) -> None:
-    Tool.objects.update(source="stepping", hitl_mode="DISABLED")
+    tools.change(tool.pk, {"source": "stepping", "hitl_mode": "DISABLED"}, SYSTEM)
     inspecting.connect(era)
     inspecting.call("refund", **{"arg-text": "hello"})
     page = inspecting.shows("Result</span>")
