@@ -92,7 +92,7 @@ def test_what_is_being_typed_outlasts_the_answer_to_another_call(
 ) -> None:
     other = Chat(visit(house.server, house.bob), house.server, chat.conversation).open()
     ask(("echo", {"text": "one"}), ("note", {"note": "two"}))
-    field = begin_edit(chat.cards.first).get_by_label("text")
+    field = begin_edit(chat.cards.first).get_by_role("textbox", name="text")
     field.fill("")
     field.press_sequentially("one and")
     decline(other.asked(2).page.locator("dialog [data-ask]").nth(1))
@@ -162,7 +162,7 @@ def test_on_its_own_page_a_call_is_approved_with_changes(
     card = page.locator("[data-ask]")
     settle(page)
     edit = begin_edit(card)
-    edit.get_by_label("text").fill("two")
+    edit.get_by_role("textbox", name="text").fill("two")
     check(page)
     see_changes(edit)
     check(page)

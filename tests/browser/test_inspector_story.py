@@ -131,8 +131,8 @@ def test_what_goes_over_the_wire_is_seen_with_what_the_server_tells_by_itself(
     expect(bench.tool("look")).to_be_visible()
     bench.tool("look").click()
     # The form is made from the schema, with its default.
-    expect(bob.get_by_label("text")).to_have_value("hello")
-    bob.get_by_label("text").fill("some text")
+    expect(bob.get_by_role("textbox", name="text")).to_have_value("hello")
+    bob.get_by_role("textbox", name="text").fill("some text")
     bob.get_by_role("button", name="Call", exact=True).click()
     expect(bench.calls.first.get_by_text("Result", exact=True)).to_be_visible()
     expect(bench.calls.first).to_contain_text(" ms")

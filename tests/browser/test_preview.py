@@ -163,6 +163,7 @@ def test_clicks_on_the_new_card_count_only_after_a_moment(chat: Chat, shop: Shop
     shop.says(refund={"value": {"Paid": "143.00", "After this": "229.00"}})
     box = approve_button(card).bounding_box()
     assert box
+    chat.page.mouse.move(1, 1)
     for _ in range(6):
         chat.page.mouse.click(box["x"] + 20, box["y"] + 10)
     expect(chat.cards).to_contain_text("What it would do has changed")

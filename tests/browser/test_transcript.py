@@ -107,7 +107,7 @@ def test_the_lines_of_calls_say_who_changed_and_who_declined_them(chat: Chat, mo
     chat.say()
     card = chat.asked(2)
     edit = begin_edit(card)
-    edit.get_by_label("text").fill("three")
+    edit.get_by_role("textbox", name="text").fill("three")
     see_changes(edit)
     approve(card, approve_changed(edit))
     card = chat.asked(1)
