@@ -108,7 +108,8 @@ def test_the_inbox_notices_too(page: Page, visit: Visit, network: Network, house
     house.bob.begin("Do it.")
     until(lambda: len(house.bob.pending()) == 1, "the call waits")
     page.evaluate(BACK)
-    expect(inbox.lines).to_have_count(1)
+    # The browser keeps up to six connections for what pages fetch, and tries one after the other, five seconds each.
+    expect(inbox.lines).to_have_count(1, timeout=90_000)
     for left in house.bob.pending():
         model.enqueue(text("Over."))
         house.bob.post(f"/api/approvals/{left['id']}/reject", {})
