@@ -53,7 +53,8 @@ class Chat:
 
     def stop(self) -> None:
         """End the run, with whatever waits in it: a window lies above the button of the page."""
-        place = self.modal if self.is_window() else self.page.locator("#run")
+        # Looked for anew at each try: cards may still be on their way into a window, or out of it.
+        place = self.page.locator("dialog[data-ask-modal]:modal, body:not(:has(dialog:modal)) #run")
         place.get_by_role("button", name="Stop").click()
 
     def in_a_window(self) -> "Chat":
