@@ -85,7 +85,7 @@ def test_a_first_start_and_what_commands_and_people_make_after_it_is_whole(unmig
         assert server.stop() == 0
         verified(home)
     finally:
-        server.kill()
+        server.close()
     home.manage("shell", "-c", FORGED)
     with pytest.raises(AssertionError, match="The hitl mode of the tool"):
         home.manage("audit", "verify", "--plain")
