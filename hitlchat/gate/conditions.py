@@ -16,6 +16,8 @@ CALLER: Final = {"kind": "chat", "user": "ann", "conversation": None, "groups": 
 _METHODS: Final = {"copy", "get", "items", "keys", "values"}
 # Faults of the condition itself, whatever the values are.
 _OWN_FAULTS: Final = ("AttributeError: ", "NameError: ", "TypeError: ")
+_UNKNOWN: Final = "…"
+_VALUES: Final[Mapping[str, Any]] = {"string": "12", "integer": 12, "number": 1.5, "boolean": True}
 _LONGEST: Final = 300
 
 
@@ -108,10 +110,6 @@ def _sample(schema: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
     """Return arguments that a call may have, and whether the schema says of all of them what they are."""
     samples = {name: _value(schema["properties"][name], schema) for name in _names(schema)}
     return samples, _UNKNOWN not in samples.values()
-
-
-_UNKNOWN: Final = "…"
-_VALUES: Final[Mapping[str, Any]] = {"string": "12", "integer": 12, "number": 1.5, "boolean": True}
 
 
 def _value(part: Any, schema: Mapping[str, Any]) -> Any:

@@ -57,6 +57,7 @@ KNOWN: Mapping[str, tuple[str, ...]] = {
     Outcome.EXPIRED: (_TOOL, _ARGUMENTS),
     Outcome.REFUSED: (_TOOL, _ARGUMENTS, _REASON),
 }
+OTHER_WORDS: Final = gettext_noop("Models read other words about calls that came to nothing.")
 _BRACES = re.compile(r"\{([^{}]*)\}")
 _OUTCOMES: Mapping[str, str] = {
     Status.DECLINED: Outcome.DECLINED,
@@ -116,9 +117,6 @@ def fill(template: str, call: Told, *, feedback: str = "") -> str:
         return _short(values[name], LONGEST_VALUE) if name in values else match[0]
 
     return _short(_BRACES.sub(one, template), LONGEST_FILLED)
-
-
-OTHER_WORDS: Final = gettext_noop("Models read other words about calls that came to nothing.")
 
 
 def save(

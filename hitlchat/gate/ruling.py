@@ -20,6 +20,7 @@ from hitlchat.gate.transition import note
 
 CHANGED = "tool.rules_changed"
 ONE_PERSON = "One person decides, the one it is called for. Let approvers or a group decide first."
+GROUP_GONE: Final = gettext_noop("The people of a group that is deleted decide now.")
 
 
 class BadRules(Invalid):
@@ -75,9 +76,6 @@ def require_administrator(actor: Actor) -> None:
     user = User.objects.filter(pk=actor.user_id or 0).first() if is_known else None
     if user is None or not roles.may_administer(user):
         raise OnlyAdministrators
-
-
-GROUP_GONE: Final = gettext_noop("The people of a group that is deleted decide now.")
 
 
 def delete_group(group: Group, actor: Actor, *, confirmed: bool = False) -> None:

@@ -5,6 +5,7 @@ through here, so none can forget the event; tests/architecture/test_tool_writes.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from copy import deepcopy
 from typing import Any, Final
 from uuid import UUID
 
@@ -16,6 +17,7 @@ from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from hitlchat.base.database import only
+from hitlchat.base.schemas import subschemas
 from hitlchat.gate import loosening, oversight, question, stated
 from hitlchat.gate.actor import SYSTEM, Actor, Caller
 from hitlchat.gate.loosening import Guard, guard_in, guard_of
@@ -78,34 +80,18 @@ def definition(tool: Tool) -> dict[str, object]:
         "function": {
             "name": tool.name,
             "description": tool.description,
-            "parameters": _with_properties({"type": "object", **tool.input_schema}),
+            "parameters": _with_properties(tool.input_schema),
         },
     }
 
 
-# Where schemas stand within a schema: by themselves, in a list, or by a name.
-_INNER: Final = ("additionalProperties", "contains", "else", "if", "items", "not", "then", "unevaluatedProperties")
-_LISTED: Final = ("allOf", "anyOf", "oneOf", "prefixItems")
-_NAMED: Final = ("$defs", "definitions", "dependentSchemas", "patternProperties", "properties")
-
-
-def _with_properties(schema: Any) -> Any:
+def _with_properties(schema: dict[str, Any]) -> dict[str, Any]:
     """Return the schema with `properties` for each object: some model servers refuse one that says nothing of them."""
-    if isinstance(schema, list):
-        return [_with_properties(part) for part in schema]
-    if not isinstance(schema, dict):
-        return schema
-    told: dict[str, Any] = {}
-    for name, part in schema.items():
-        if name in _INNER or (name in _LISTED and isinstance(part, list)):
-            told[name] = _with_properties(part)
-        elif name in _NAMED and isinstance(part, dict):
-            told[name] = {each: _with_properties(inner) for each, inner in part.items()}
-        else:
-            told[name] = part
-    if schema.get("type") == "object":
-        told.setdefault("properties", {})
-    return told
+    whole = deepcopy({"type": "object", "properties": {}, **schema})
+    for part in list(subschemas(whole)):
+        if part.schema.get("type") == "object":
+            part.schema.setdefault("properties", {})
+    return whole
 
 
 WATCHED = stated.TOOL

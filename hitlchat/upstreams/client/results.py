@@ -164,10 +164,7 @@ class Tidied:
 
     def _tidied(self, place: int, block: Any) -> Any:
         if (why := complaint(block, self._limits)) == "":
-            plain = (
-                {key: value for key, value in block.items() if key not in _EXTRAS} if isinstance(block, dict) else {}
-            )
-            for whole in (block, plain):
+            for whole in (block, _without_extras(block)):
                 if (why := self._fault(whole)) == "":
                     return whole
         kind = str(block.get("type", "none")) if isinstance(block, dict) else type(block).__name__
@@ -219,7 +216,7 @@ async def answer(result: types.CallToolResult, mask: Masking, tidied: Tidied | N
     return await asyncio.to_thread(_masked, result, mask, tidied)
 
 
-def _plainest(block: Any) -> Any:
+def _without_extras(block: Any) -> Any:
     return {key: value for key, value in block.items() if key not in _EXTRAS} if isinstance(block, dict) else block
 
 
