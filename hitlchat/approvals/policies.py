@@ -179,7 +179,12 @@ class RulesForm(forms.Form):
         label=_("After how many seconds"), min_value=1, required=False, help_text=_("Counted from when it is asked.")
     )
 
-    confirm_lowering = forms.BooleanField(required=False, label=_("Yes, fewer or other people may decide"))
+    # On the page only once it is asked for, somewhere below: then it gets the focus.
+    confirm_lowering = forms.BooleanField(
+        required=False,
+        label=_("Yes, fewer or other people may decide"),
+        widget=forms.CheckboxInput({"autofocus": True}),
+    )
     # What a person has not confirmed yet, in words.
     weaker: tuple[str, ...] = ()
 

@@ -40,5 +40,6 @@ def test_the_example_follows_what_is_typed_and_a_wrong_placeholder_is_told_at_on
 def save_after_reading(page: Page) -> None:
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_role("alert")).to_contain_text("Have models read other words?")
+    expect(page.get_by_label("Yes, I have read them")).to_be_focused()
     page.get_by_label("Yes, I have read them").check()
     page.get_by_role("button", name="Save").click()
