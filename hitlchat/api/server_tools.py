@@ -1,6 +1,6 @@
 """The tools of upstream servers: what is known and offered of them, and how administrators change that."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
@@ -21,7 +21,7 @@ from hitlchat.base.visible import Seen
 from hitlchat.gate.actor import Actor
 from hitlchat.gate.models import LONGEST_DEADLINE, HitlMode
 from hitlchat.upstreams import exposure, models
-from hitlchat.upstreams.changes import USUAL, Change, NotConfirmed, Refused, field_of
+from hitlchat.upstreams.changes import USUAL, Change, NotConfirmed, Refused
 from hitlchat.upstreams.exposure import NotListed
 from hitlchat.upstreams.models import UpstreamServer
 from hitlchat.upstreams.risk.fingerprint import difference
@@ -367,7 +367,7 @@ def _carry_out(server: UpstreamServer, wanted: Wanted, actor: Actor) -> list[mod
     except NotConfirmed as error:
         raise BadChange(409, {"confirmLowering": f"{error} Something else was changed just now: try again."}) from error
     except Refused as error:
-        raise _refusal(error, rows, wanted) from error
+        raise _refusal(error, {row.pk: place for row, (place, _) in zip(rows, wanted, strict=True)}) from error
 
 
 def _accept(row: models.ComposedTool, body: Accept, actor: Actor) -> None:
@@ -377,8 +377,7 @@ def _accept(row: models.ComposedTool, body: Accept, actor: Actor) -> None:
     except NotListed as error:
         raise BadChange(409, {"tool": str(error)}) from error
     except Refused as error:
-        field = _field(str(error))
-        raise BadChange(409 if field == "digest" else 422, {field: str(error)}) from error
+        raise _refusal(error, {row.pk: ""}) from error
 
 
 def _rows(server: UpstreamServer, wanted: Wanted) -> list[models.ComposedTool]:
@@ -415,16 +414,11 @@ def _change(row: models.ComposedTool, body: ToolChange) -> Change:
     return Change(row.pk, **fields)
 
 
-def _refusal(error: Refused, rows: Sequence[models.ComposedTool], wanted: Wanted) -> BadChange:
+def _refusal(error: Refused, places: Mapping[UUID, str]) -> BadChange:
     said: dict[str, str] = {}
-    for row, (place, _) in zip(rows, wanted, strict=True):
-        for problem in error.problems.get(row.pk, ()):
-            field = f"{place}{_field(problem)}"
-            said[field] = f"{said[field]} {problem}" if field in said else problem
+    for tool, place in places.items():
+        for problem in error.problems.get(tool, ()):
+            field = f"{place}{to_camel(problem.field)}"
+            said[field] = f"{said[field]} {problem.sentence}" if field in said else problem.sentence
     stale = any(field.endswith("digest") for field in said)
     return BadChange(409 if stale else 422, said)
-
-
-def _field(problem: str) -> str:
-    """Return which member of the body a sentence speaks of."""
-    return to_camel(field_of(problem))

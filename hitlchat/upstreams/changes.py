@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from asgiref.sync import async_to_sync
@@ -54,11 +54,18 @@ class Change:
         return bool(self.exposed) and not row.exposed
 
 
+class Objection(NamedTuple):
+    """What speaks against a member of a Change, which is `field`."""
+
+    field: str
+    sentence: str
+
+
 class Refused(ValueError):
     """Nothing was changed: `problems` has the reasons for each tool, by its id."""
 
-    def __init__(self, problems: dict[UUID, list[str]]) -> None:
-        super().__init__(" ".join(said for reasons in problems.values() for said in reasons))
+    def __init__(self, problems: dict[UUID, list[Objection]]) -> None:
+        super().__init__(" ".join(each.sentence for reasons in problems.values() for each in reasons))
         self.problems = problems
 
 
@@ -200,13 +207,9 @@ def rewords(row: ComposedTool, change: Change) -> bool:
 
 LONGEST = {"description": limits.LONGEST_DESCRIPTION, "prompt_template": 500, "condition": 2000}
 WORDS = {"description": "Description", "prompt_template": "Approval prompt", "condition": "Condition"}
-_FIELDS = {"Alias": "alias", "HITL mode": "hitl_mode", "Seconds to answer": "deadline_seconds"} | {
-    label: field for field, label in WORDS.items()
-}
-OWN_WORDS = "Give it a description of your own."
 
 
-def check(row: ComposedTool, change: Change, ceiling: int, known: Known) -> list[str]:
+def check(row: ComposedTool, change: Change, ceiling: int, known: Known) -> list[Objection]:
     """Return what speaks against a change; empty if it can be made.
 
     `row` has been assessed, and `known` are the names of what is not its own.
@@ -215,45 +218,35 @@ def check(row: ComposedTool, change: Change, ceiling: int, known: Known) -> list
     return [*plain, *_exposing(row, change, ceiling), *_speaking(row, change, known)]
 
 
-def suspicion(row: ComposedTool) -> str | None:
+def suspicion(row: ComposedTool) -> Objection | None:
     """Return what has to be read before anyone is let near the tool, as its server lists it now."""
     findings = findings_of(row.warnings)
     if not blocks(findings):
         return None
     said = next(found.sentence for found in findings if found.severity == "block")
-    return translatable(f"Its texts are suspicious ({said}) Read the warnings, and say that you did.")
+    sentence = translatable(f"Its texts are suspicious ({said}) Read the warnings, and say that you did.")
+    return Objection("warnings_read", sentence)
 
 
-def sending_elsewhere(row: ComposedTool, known: Known) -> Iterator[str]:
+def sending_elsewhere(row: ComposedTool, known: Known) -> Iterator[Objection]:
     """Yield what models are told once an exposed tool is what its server lists now."""
     if row.exposed:
         yield from _elsewhere(row.description or row.seen.get("description", ""), known)
 
 
-def field_of(problem: str) -> str:
-    """Return which member of a change the sentence speaks of."""
-    if field := _FIELDS.get(problem.partition(":")[0]):
-        return field
-    if problem.startswith(("It has changed since you looked", "It has changed again")):
-        return "digest"
-    if problem.endswith("changed this meanwhile. Look at it once more."):
-        return "settled"
-    if problem.endswith(OWN_WORDS):
-        return "description"
-    return "warnings_read" if problem.endswith("say that you did.") else "exposed"
-
-
-def _texts(row: ComposedTool, change: Change) -> Iterator[str]:
+def _texts(row: ComposedTool, change: Change) -> Iterator[Objection]:
     for field, most in LONGEST.items():
         text = getattr(change, field) or ""
         if len(text) > most:
-            yield translatable(f"{WORDS[field]}: at most {most:,} characters, not {len(text):,}.")
+            yield Objection(field, translatable(f"{WORDS[field]}: at most {most:,} characters, not {len(text):,}."))
         elif storable(text) != text:
-            yield translatable(f"{WORDS[field]}: it has a character that cannot be kept, such as U+0000.")
+            sentence = translatable(f"{WORDS[field]}: it has a character that cannot be kept, such as U+0000.")
+            yield Objection(field, sentence)
     if change.digest is not None and change.digest != row.seen_digest:
-        yield "It has changed since you looked at it. Look at it once more."
+        yield Objection("digest", "It has changed since you looked at it. Look at it once more.")
     elif change.settled is not None and change.settled != settled(row):
-        yield translatable(f"{_who_changed(row)} changed this meanwhile. Look at it once more.")
+        sentence = translatable(f"{_who_changed(row)} changed this meanwhile. Look at it once more.")
+        yield Objection("settled", sentence)
 
 
 def _who_changed(row: ComposedTool) -> str:
@@ -261,28 +254,33 @@ def _who_changed(row: ComposedTool) -> str:
     return last.actor.get_username() if last and last.actor else "Somebody"
 
 
-def _rules(row: ComposedTool, change: Change) -> Iterator[str]:
+def _rules(row: ComposedTool, change: Change) -> Iterator[Objection]:
     if change.hitl_mode is not None and change.hitl_mode not in HitlMode.values:
-        yield translatable(f"HITL mode: expected REQUIRED, CONDITIONAL or DISABLED, not {change.hitl_mode[:20]!r}.")
+        sentence = translatable(
+            f"HITL mode: expected REQUIRED, CONDITIONAL or DISABLED, not {change.hitl_mode[:20]!r}."
+        )
+        yield Objection("hitl_mode", sentence)
     if change.deadline_seconds not in {None, USUAL} and not 1 <= change.deadline_seconds <= LONGEST_DEADLINE:
-        yield translatable(
+        sentence = translatable(
             f"Seconds to answer: expected a whole number from 1 to {LONGEST_DEADLINE:,} (30 days), or none."
         )
+        yield Objection("deadline_seconds", sentence)
     record = row.seen if change.exposes(row) or not row.pinned else row.pinned
     properties = record.get("inputSchema", {}).get("properties", {})
     try:
         prompt.check(change.prompt_template or "", properties if isinstance(properties, dict) else {})
     except prompt.BadTemplate as error:
-        yield translatable(f"Approval prompt: {error}")
+        yield Objection("prompt_template", translatable(f"Approval prompt: {error}"))
     if change.condition and change.condition.strip():
         try:
             compile(f"(\n{change.condition}\n)", "condition", "eval")
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-            yield translatable(f"Condition: not a Python expression: {_wrong(error, change.condition)}")
+            wrong = _wrong(error, change.condition)
+            yield Objection("condition", translatable(f"Condition: not a Python expression: {wrong}"))
             return
         if row.tool is None or change.condition != row.tool.condition:
             said = async_to_sync(conditions.fault_in)(change.condition, record.get("inputSchema") or {})
-            yield from [f"Condition: {said}"] if said else []
+            yield from [Objection("condition", f"Condition: {said}")] if said else []
 
 
 def _wrong(error: Exception, condition: str) -> str:
@@ -294,22 +292,24 @@ def _wrong(error: Exception, condition: str) -> str:
     return f"{error.msg[:200]}{where}."
 
 
-def _exposing(row: ComposedTool, change: Change, ceiling: int) -> Iterator[str]:
+def _exposing(row: ComposedTool, change: Change, ceiling: int) -> Iterator[Objection]:
     if not change.exposes(row):
         return
     if not row.listed:
-        yield "Its server does not list it any more."
+        yield Objection("exposed", "Its server does not list it any more.")
     for problem in row.problems:
-        yield translatable(f"It cannot be offered: {problem}")
+        yield Objection("exposed", translatable(f"It cannot be offered: {problem}"))
     if row.held:
-        yield "It changed after it was accepted. Look at the difference and accept it first."
+        sentence = "It changed after it was accepted. Look at the difference and accept it first."
+        yield Objection("exposed", sentence)
     if row.risk_inherent > ceiling:
-        yield translatable(f"Its risk is L{row.risk_inherent}; at most L{ceiling} is offered here.")
-    if not change.warnings_read and (said := suspicion(row)):
-        yield said
+        sentence = translatable(f"Its risk is L{row.risk_inherent}; at most L{ceiling} is offered here.")
+        yield Objection("exposed", sentence)
+    if not change.warnings_read and (found := suspicion(row)):
+        yield found
 
 
-def _speaking(row: ComposedTool, change: Change, known: Known) -> Iterator[str]:
+def _speaking(row: ComposedTool, change: Change, known: Known) -> Iterator[Objection]:
     """Yield what will be told to models, wherever it is or becomes exposed."""
     is_told = row.exposed if change.exposed is None else change.exposed
     if not is_told or (row.exposed and change.description is None):
@@ -319,6 +319,6 @@ def _speaking(row: ComposedTool, change: Change, known: Known) -> Iterator[str]:
     yield from _elsewhere(own or record.get("description", ""), known)
 
 
-def _elsewhere(description: str, known: Known) -> Iterator[str]:
+def _elsewhere(description: str, known: Known) -> Iterator[Objection]:
     for found in aliases.speaking(description, known.tools, known.servers):
-        yield f"{found.sentence} {OWN_WORDS}"
+        yield Objection("description", f"{found.sentence} Give it a description of your own.")

@@ -22,6 +22,7 @@ from hitlchat.upstreams.changes import (
     Change,
     Loosening,
     NotConfirmed,
+    Objection,
     Refused,
     Settings,
     check,
@@ -44,7 +45,7 @@ Wanted = tuple[ComposedTool, str | None]
 @dataclass(frozen=True)
 class Names:
     given: dict[UUID, str]
-    problems: dict[UUID, list[str]]
+    problems: dict[UUID, list[Objection]]
 
 
 def proposals(rows: Iterable[ComposedTool]) -> dict[UUID, str]:
@@ -59,17 +60,16 @@ def aliases(wanted: list[Wanted]) -> Names:
     others = [(row, alias) for row, alias in wanted if row.pk not in chosen]
     given = _default(others, taken)
     defaults, alike = set(given.values()), Counter(map(rules.shape, chosen.values()))
-    problems: dict[UUID, list[str]] = {}
+    problems: dict[UUID, list[Objection]] = {}
     for row, _ in wanted:
         if (alias := chosen.get(row.pk)) is None:
             continue
         own = {row.tool.name} if row.tool else set()
         if found := rules.objections(alias, (taken - own) | defaults):
-            problems[row.pk] = [f"Alias: {each.sentence}" for each in found]
+            problems[row.pk] = [Objection("alias", f"Alias: {each.sentence}") for each in found]
         elif alike[rules.shape(alias)] > 1:
-            problems[row.pk] = [
-                translatable(f"Alias: “{alias}” is, or looks like, what another tool is to be called now.")
-            ]
+            sentence = translatable(f"Alias: “{alias}” is, or looks like, what another tool is to be called now.")
+            problems[row.pk] = [Objection("alias", sentence)]
         given[row.pk] = alias
     return Names(given, problems)
 
@@ -83,7 +83,7 @@ def _default(wanted: list[Wanted], taken: set[str]) -> dict[UUID, str]:
     return has | {pk: assigned[offer] for pk, offer in offers.items()}
 
 
-MISSING = "There is no such tool any more."
+MISSING = Objection("exposed", "There is no such tool any more.")
 
 
 class NotListed(Refused):
@@ -115,11 +115,12 @@ def apply(
             asked = _asked(rows, wanted, returning, by_name)
             _apply(rows, wanted, actor, asked if asked.loosenings and confirmed not in {None, asked.digest} else None)
     except IntegrityError as error:
-        raise Refused({tool: ["Another tool took a name just now. Try again."] for tool in wanted}) from error
+        taken = Objection("exposed", "Another tool took a name just now. Try again.")
+        raise Refused({tool: [taken] for tool in wanted}) from error
     return [rows[change.tool] for change in changes]
 
 
-def problems(changes: Sequence[Change], ceiling: int, actor: Actor) -> dict[UUID, list[str]]:
+def problems(changes: Sequence[Change], ceiling: int, actor: Actor) -> dict[UUID, list[Objection]]:
     """Return what would speak against `changes` under this ceiling, for each tool; nothing is locked or changed.
 
     Of a plan that is still being made: whatever is carried out is checked again.
@@ -144,11 +145,11 @@ def accept(
     with transaction.atomic():
         row = _locked([tool_id]).get(tool_id)
         if row is None or not row.listed:
-            raise NotListed({tool_id: ["Its server does not list it any more."]})
+            raise NotListed({tool_id: [Objection("exposed", "Its server does not list it any more.")]})
         if row.seen_digest != digest:
-            raise Refused({tool_id: ["It has changed again meanwhile. Look at it once more."]})
-        if not warnings_read and (said := suspicion(row)):
-            raise Refused({tool_id: [said]})
+            raise Refused({tool_id: [Objection("digest", "It has changed again meanwhile. Look at it once more.")]})
+        if not warnings_read and (found := suspicion(row)):
+            raise Refused({tool_id: [found]})
         if elsewhere := list(sending_elsewhere(row, known_to(row.server))):
             raise Refused({tool_id: elsewhere})
         update = catalog.Update(row.server, Exposure.current().ceiling, actor)

@@ -20,7 +20,7 @@ from hitlchat.gate import deciders
 from hitlchat.gate.actor import Actor, actor_of
 from hitlchat.gate.models import DEFAULT_PROMPT, HitlMode
 from hitlchat.upstreams import exposure
-from hitlchat.upstreams.changes import USUAL, Change, NotConfirmed, Refused, field_of
+from hitlchat.upstreams.changes import USUAL, Change, NotConfirmed, Objection, Refused
 from hitlchat.upstreams.exposure import BadExposure
 from hitlchat.upstreams.models import ComposedTool, Exposure, UpstreamServer
 from hitlchat.upstreams.pages import drawer_list
@@ -185,7 +185,7 @@ def carry_out(sent: Sent, actor: Actor) -> Outcome:
         return Outcome(question=question)
 
 
-def refusal(sent: Sent, problems: Mapping[UUID, list[str]]) -> Outcome:
+def refusal(sent: Sent, problems: Mapping[UUID, list[Objection]]) -> Outcome:
     """Return the lines that something speaks against, each with its problems beside its fields."""
     unsent = [pk for pk in problems if pk not in sent.lines][:MOST_TOLD]
     rows = ComposedTool.objects.select_related("tool", "server").filter(pk__in=unsent)
@@ -194,14 +194,14 @@ def refusal(sent: Sent, problems: Mapping[UUID, list[str]]) -> Outcome:
     return Outcome(problems=tuple(told), unmentioned=len(problems) - len(told))
 
 
-def _told(line: Line, said: list[str]) -> Line:
+def _told(line: Line, found: list[Objection]) -> Line:
     """Return the line with its problems; what was chosen for another tool than it is now is taken back."""
-    if any(field_of(each) in {"digest", "settled"} for each in said):
-        return Line(line.row, line.default, problems={"whole": [*said, _TAKEN_BACK]}, is_stale=True)
+    if any(each.field in {"digest", "settled"} for each in found):
+        sentences = [*(each.sentence for each in found), _TAKEN_BACK]
+        return Line(line.row, line.default, problems={"whole": sentences}, is_stale=True)
     problems: dict[str, list[str]] = {}
-    for each in said:
-        place = field_of(each)
-        problems.setdefault(place if place in line.places else "whole", []).append(each)
+    for each in found:
+        problems.setdefault(each.field if each.field in line.places else "whole", []).append(each.sentence)
     return replace(line, problems=problems)
 
 

@@ -256,7 +256,7 @@ def accept(request: HttpRequest, name: str, tool_id: UUID) -> HttpResponse:
             warnings_read=request.POST.get("warnings_read") == "on",
         )
     except Refused as error:
-        return _shown(request, _row(name, tool_id), error.problems[row.pk])
+        return _shown(request, _row(name, tool_id), [each.sentence for each in error.problems[row.pk]])
     summary.tell(request, _accepted(accepted))
     return redirect("servers:tool", name, tool_id)
 
@@ -268,7 +268,7 @@ def stop(request: HttpRequest, name: str, tool_id: UUID) -> HttpResponse:
     try:
         exposure.apply([Change(row.pk, exposed=False)], actor_of(request))
     except Refused as error:
-        return _shown(request, _row(name, tool_id), error.problems[row.pk])
+        return _shown(request, _row(name, tool_id), [each.sentence for each in error.problems[row.pk]])
     summary.tell(request, _("It is not exposed any more. Its settings are kept, for the day when it is again."))
     return redirect("servers:tool", name, tool_id)
 
