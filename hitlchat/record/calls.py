@@ -143,11 +143,19 @@ def _digests(story: Story) -> Iterator[Finding]:
 
 
 def _attachments(story: Story) -> Iterator[Finding]:
+    assert story.call is not None
+    back = story.last("call.succeeded", "call.failed")
+    event = back["id"] if back else None
     for said, made in story.attachments:
         if said != made:
-            back = story.last("call.succeeded", "call.failed")
             words = translatable(f"An attachment of call {story.call_id} is not what came back: {said[:16]}….")
-            yield Finding("not what came back", words, event=back["id"] if back else None)
+            yield Finding("not what came back", words, event=event)
+    there = {said for said, _ in story.attachments}
+    for block in contents.attached(ToolCall(source=story.call["source"], result=story.call["result"])):
+        if block["sha256"] not in there:
+            label = str(block["sha256"])[:16]
+            words = translatable(f"An attachment of call {story.call_id} is not there any more: {label}….")
+            yield Finding("not what came back", words, event=event)
 
 
 def _no_move(event: int, call: UUID, before: Status | None, status: Status) -> str:

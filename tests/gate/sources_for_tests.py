@@ -6,6 +6,7 @@ import signal
 from pathlib import Path
 from typing import Any, Final
 
+from hitlchat.gate import contents
 from hitlchat.gate.actor import Caller
 from hitlchat.gate.models import Tool, ToolCall
 from hitlchat.gate.sources import Preview, ToolResult
@@ -22,6 +23,7 @@ SOURCES: Final = {
     "nowhere": f"{HERE}.NoSuchSource",
     "previewing": f"{HERE}.SayingSource",
     "dying": f"{HERE}.DyingSource",
+    "picturing": f"{HERE}.PicturingSource",
 }
 
 # Every call that reached a tool, in whichever source.
@@ -36,6 +38,18 @@ class RecordingSource:
     async def execute(self, call: ToolCall) -> ToolResult:
         entered.append(call)
         return ToolResult(value="done", output="printed")
+
+
+class PicturingSource:
+    """Gives a picture."""
+
+    gives_blocks = True
+
+    async def execute(self, call: ToolCall) -> ToolResult:
+        entered.append(call)
+        digest = contents.digest(b"picture")
+        block = {"type": "image", "mimeType": "image/png", "bytes": len(b"picture"), "sha256": digest}
+        return ToolResult(value={"content": [block]}, attachments={digest: b"picture"})
 
 
 class RaisingSource:

@@ -270,6 +270,16 @@ def test_the_bytes_of_an_attachment_are_held_to_their_digest(house: Tool, bob: U
     assert [kind for kind, *_ in found()] == ["not what came back"]
 
 
+def test_an_attachment_that_was_deleted_is_named(house: Tool, bob: User, tamper: Sql) -> None:
+    call = approved(bob, made("picture", source="picturing"))
+    assert run(call)
+    assert found() == []
+    Attachment.objects.filter(call=call).delete()
+    (finding,) = report().findings
+    assert finding.kind == "not what came back"
+    assert "is not there any more" in finding.words
+
+
 # -- Exports -----------------------------------------------------------------------------------------------------------
 
 
