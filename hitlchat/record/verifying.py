@@ -212,7 +212,7 @@ def _tail(last: Seal | None, report: Report, reading: _Reading) -> Iterator[Find
         report.tail += len(page)
         at = page[-1]["id"]
         for row in page:
-            yield from _gap(before, row["id"] - 1, None) if last or before else ()
+            yield from _gap(before, row["id"] - 1, None)
             before = row["id"]
             yield from reading.read(row, None) if rows.is_readable(row) else ()
     if report.tail and sealing.is_overdue(overdue):
@@ -273,8 +273,7 @@ def _events(seal: Seal, around: _Around, report: Report) -> Iterator[Finding]:
         yield from compare(seal, there, around.late, around.still_open)
         readable = [row for row in there if rows.is_readable(row)]
         for first, until in seal.gaps:
-            # Of what was there before the record began nothing is known.
-            yield from _gap(first - 1, until, seal.number) if seal.number > 1 or first != seal.first else ()
+            yield from _gap(first - 1, until, seal.number)
         for row in readable:
             yield from around.reading.read(row, seal.number)
         yield from _calls_gone(seal, readable)

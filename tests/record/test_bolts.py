@@ -13,7 +13,7 @@ from hitlchat.gate.models import AuditEvent, Drop, RecordKey, Seal
 from hitlchat.record import worker
 from tests.record.conftest import found, sealed
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.guarantee("audit:complete")]
+pytestmark = [pytest.mark.django_db(transaction=True, reset_sequences=True), pytest.mark.guarantee("audit:complete")]
 
 
 def refused(work: Callable[[], Any], *, by: type[Exception]) -> None:

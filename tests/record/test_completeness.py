@@ -29,7 +29,7 @@ from tests.record.conftest import found
 
 __all__ = ["previews"]
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.guarantee("audit:complete")]
+pytestmark = [pytest.mark.django_db(transaction=True, reset_sequences=True), pytest.mark.guarantee("audit:complete")]
 
 
 def rejected(bob: User) -> ToolCall:

@@ -29,7 +29,7 @@ from tests.gate.asking import approval_of, approved, ask, recording, run
 from tests.record.conftest import Sql, happen, sealed
 from tests.record.test_verifying import replace_key
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.guarantee("audit:complete")]
+pytestmark = [pytest.mark.django_db(transaction=True, reset_sequences=True), pytest.mark.guarantee("audit:complete")]
 
 SECRETS = {"text": "curl -H 'Authorization: Bearer s3cr3t-t0ken' https://bob:hunter22@shop.example", "amount": 2}
 

@@ -31,7 +31,7 @@ from tests.architecture.source import ROOT
 from tests.gate.racing import together
 from tests.record.conftest import found, happen, report, sealed
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.guarantee("audit:complete")]
+pytestmark = [pytest.mark.django_db(transaction=True, reset_sequences=True), pytest.mark.guarantee("audit:complete")]
 
 INSERT = "INSERT INTO gate_auditevent (name, means, data, at) VALUES ('test.slow', 'system', '{}', now()) RETURNING id"
 

@@ -27,11 +27,11 @@ from hitlchat.record.sealing import seal_all
 from hitlchat.upstreams.models import ComposedTool, Exposure, UpstreamServer
 from tests.conftest import PASSWORD, signed_in
 from tests.gate.asking import SCHEMA, approval_of, approved, ask, fresh, run
-from tests.record.conftest import Sql, found, report
+from tests.record.conftest import Sql, found, happen, report
 from tests.upstreams.drawers import take_in
 from tests.upstreams.shops import expose, listing, somewhere
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.guarantee("record:proves")]
+pytestmark = [pytest.mark.django_db(transaction=True, reset_sequences=True), pytest.mark.guarantee("record:proves")]
 
 
 @pytest.fixture
@@ -251,6 +251,15 @@ def test_a_call_that_is_removed_whole_before_its_seal_leaves_a_gap_on_sqlite(
     assert found() == expected
     seal_all()
     assert [kind for kind, *_ in found()] == ["gap"] * len(expected)
+
+
+def test_the_very_first_events_that_are_removed_leave_a_gap_on_sqlite(tamper: Sql) -> None:
+    first, second, *_ = happen(3)
+    tamper("DELETE FROM gate_auditevent WHERE id <= %s", second)
+    is_named = connection.vendor == "sqlite"
+    assert found() == [("gap", None, first)] * is_named
+    seal_all()
+    assert found() == [("gap", 1, first)] * is_named
 
 
 def test_a_yes_that_is_forged_without_digests_in_what_is_not_sealed_is_named(

@@ -13,7 +13,7 @@ from hitlchat.record.sealing import seal, seal_all
 from tests.gate.asking import approved, ask, recording
 from tests.record.conftest import Sql, found, happen, report, sealed
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.guarantee("audit:complete")]
+pytestmark = [pytest.mark.django_db(transaction=True, reset_sequences=True), pytest.mark.guarantee("audit:complete")]
 
 UPDATE = "UPDATE gate_auditevent SET"
 
