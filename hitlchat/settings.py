@@ -233,6 +233,8 @@ RECORD_STATES = {
     "tool": "hitlchat.gate.stated.tools",
     "rules": "hitlchat.gate.stated.rules",
     "texts": "hitlchat.gate.stated.texts",
+    "former tool": "hitlchat.gate.stated.former_tools",
+    "conversation": "hitlchat.gate.stated.conversations",
     "person": "hitlchat.gate.stated.people",
     "token": "hitlchat.gate.stated.tokens",
     "server": "hitlchat.upstreams.states.servers",

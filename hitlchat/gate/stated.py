@@ -16,7 +16,7 @@ from django.utils.module_loading import import_string
 from hitlchat.accounts.models import Token
 from hitlchat.accounts.roles import named_groups, with_roles
 from hitlchat.base import canonical
-from hitlchat.gate.models import AuditEvent, ModelText, Oversight, Tool
+from hitlchat.gate.models import AuditEvent, FormerTool, ModelText, Oversight, Strictness, Tool
 
 BEGUN: Final = "record.stated"
 STATES: Final = "states"
@@ -91,6 +91,7 @@ TOOL: Final = (
 RULES: Final = (
     *("decided_by", "group_id", "quorum", "not_the_requester", "escalate_to_id", "escalate_after_seconds", "digest"),
 )
+FORMER: Final = ("hitl_mode", "condition", "signed_in_only", "risk_level", "rules")
 
 
 def tools(keys: Collection[str] | None) -> dict[str, Facts]:
@@ -111,6 +112,17 @@ def texts(keys: Collection[str] | None) -> dict[str, Facts]:
         if keys is None or key in keys:
             found.setdefault(key, {})[outcome] = text
     return found
+
+
+def former_tools(keys: Collection[str] | None) -> dict[str, Facts]:
+    rows = FormerTool.objects.all() if keys is None else FormerTool.objects.filter(pk__in=keys)
+    return {row.pop("pk"): row for row in rows.order_by("pk").values("pk", *FORMER)}
+
+
+def conversations(keys: Collection[str] | None) -> dict[str, Facts]:
+    """Return the words of conversations that have one."""
+    rows = Strictness.objects.all() if keys is None else Strictness.objects.filter(pk__in=keys)
+    return {str(key): {"asks": asks} for key, asks in rows.order_by("pk").values_list("pk", "asks")}
 
 
 def people(keys: Collection[str] | None) -> dict[str, Facts]:

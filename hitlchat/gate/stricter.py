@@ -3,18 +3,20 @@
 from typing import Any, Final
 from uuid import UUID, uuid4
 
+from django.db import transaction
 from django.utils.translation import gettext_noop
 
 from hitlchat.base.database import durable
 from hitlchat.base.problems import Forbidden, Invalid
-from hitlchat.gate import perform
-from hitlchat.gate.actor import Actor
+from hitlchat.gate import perform, stated
+from hitlchat.gate.actor import SYSTEM, Actor
 from hitlchat.gate.models import Asks, Strictness, ToolCall, delegation
 from hitlchat.gate.policies.strictness import rank
 from hitlchat.gate.status import Status
 from hitlchat.gate.transition import note
 
 CHANGED: Final = "conversation.asks_changed"
+FORGOTTEN: Final = "conversation.forgotten"
 LESS: Final = gettext_noop("Calls that this conversation asked about by itself can run unseen.")
 
 
@@ -76,14 +78,17 @@ def change(conversation_id: UUID, word: str, actor: Actor) -> None:
 
 def forget(conversation_id: UUID) -> None:
     """Forget the word of a conversation that is gone, once none of its calls can start any more."""
-    Strictness.objects.filter(pk=conversation_id).delete()
+    with transaction.atomic():
+        gone, _ = Strictness.objects.filter(pk=conversation_id).delete()
+        if gone:
+            note(None, FORGOTTEN, actor=SYSTEM, data=stated.states("conversation", conversation_id))
 
 
 def _note(conversation_id: UUID, before: str, after: str, actor: Actor) -> None:
     data: dict[str, Any] = {"conversation": str(conversation_id), "before": {"asks": before}, "after": {"asks": after}}
     if rank(after) < rank(before):
         data["weaker"] = [LESS]
-    note(None, CHANGED, actor=actor, data=data)
+    note(None, CHANGED, actor=actor, data=data | stated.states("conversation", conversation_id))
 
 
 def _ask_about_the_rest(conversation_id: UUID) -> None:

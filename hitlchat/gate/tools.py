@@ -154,9 +154,10 @@ def change(tool_id: UUID, columns: Columns, actor: Actor, *, only_if: Q | None =
         # Another manager's `update` would pass the row by.
         Tool.objects.filter(pk=tool_id).update(**wanted, updated_at=timezone.now())
         _set(tool, wanted)
-        _note_change(before, tool, actor)
         if tool.name != before["name"]:
             _keep(before, tool)
+        _note_change(before, tool, actor)
+        if tool.name != before["name"]:
             _inherit_rules(tool, only(FormerTool.objects.filter(name=tool.name)))
     return True
 
@@ -185,9 +186,8 @@ def remove(tools: Iterable[Tool], actor: Actor) -> None:
         rows = list(tools)
         for tool in rows:
             _keep(watched(tool), tool)
-            note(
-                None, "tool.deleted", actor=actor, data={"tool": tool.name, "id": str(tool.pk), "before": watched(tool)}
-            )
+            data = {"tool": tool.name, "id": str(tool.pk), "before": watched(tool)}
+            note(None, "tool.deleted", actor=actor, data=data | stated.states("former tool", tool.name))
         ids = [tool.pk for tool in rows]
         for start in range(0, len(ids), AT_A_TIME):
             Tool.objects.filter(pk__in=ids[start : start + AT_A_TIME]).delete()
@@ -253,6 +253,8 @@ def _note_change(before: dict[str, Any], tool: Tool, actor: Actor) -> None:
         weaker += loosening.weaker_name(after["name"])
     if weaker:
         data["weaker"] = list(weaker)
+    if "name" in differing:
+        data |= stated.states("former tool", before["name"])
     tool.stated_by = note(None, name, actor=actor, data=data).pk
     Tool.objects.filter(pk=tool.pk).update(stated_by=tool.stated_by)
 

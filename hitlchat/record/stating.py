@@ -17,6 +17,7 @@ from hitlchat.record.report import Finding
 
 ATTEMPTS: Final = 5
 LONGEST: Final = 80
+FINGERPRINTS: Final = ("reached", "headers_and_variables")
 
 
 @dataclass
@@ -91,7 +92,8 @@ def _differences(kind: str, key: str, event: int, said: Facts | None, there: Fac
             )
             yield Finding("not as stated", words, event=event)
         return
-    names = said.keys() if kind == "tool" else said.keys() | there.keys()
+    # Of texts any may have been put in; of anything else, events of before say nothing of what they lack.
+    names = said.keys() | there.keys() if kind == "texts" else said.keys()
     for name in sorted(names):
         if _is_other(said.get(name), there.get(name), name):
             column, word, label = name.replace("_", " "), _word(kind), _label(key, there)
@@ -103,7 +105,7 @@ def _differences(kind: str, key: str, event: int, said: Facts | None, there: Fac
 
 
 def _is_other(said: Any, there: Any, name: str) -> bool:
-    if name != "reached" or not isinstance(said, dict) or not isinstance(there, dict):
+    if name not in FINGERPRINTS or not isinstance(said, dict) or not isinstance(there, dict):
         return bool(said != there)
     # By the keys that made both: what another SECRET_KEY made tells nothing.
     return any(said[key] != there[key] for key in said.keys() & there.keys())

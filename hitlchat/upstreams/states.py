@@ -12,6 +12,9 @@ AT_A_TIME: Final = 100
 # What the record says of a server. Of addresses, headers and arguments, which may be secret, only that they changed.
 SERVER_SETTINGS = ("name", "transport", "enabled", "trust", "allow_private", "docs_adequate", "gallery_entry")
 
+# How it is reached, by what the record calls it. What is secret of it is sealed in the row.
+REACHED: Final = {"reached": ("url", "command", "args"), "headers_and_variables": ("headers", "env")}
+
 
 def server_settings(server: UpstreamServer) -> dict[str, Any]:
     """Return the settings of a server that the record keeps."""
@@ -22,13 +25,14 @@ def servers(keys: Collection[str] | None) -> dict[str, dict[str, Any]]:
     """Return what the record states of servers: of how they are reached, which may be secret, only fingerprints."""
     rows = UpstreamServer.objects.all() if keys is None else UpstreamServer.objects.filter(pk__in=keys)
     return {
-        str(server.pk): server_settings(server) | {"reached": fingerprints(_reached(server), "server")}
+        str(server.pk): server_settings(server)
+        | {fact: fingerprints(_spelled(server, names), "server") for fact, names in REACHED.items()}
         for server in rows.order_by("pk")
     }
 
 
-def _reached(server: UpstreamServer) -> str:
-    return canonical.dumps([getattr(server, name) for name in ("url", "command", "args")])
+def _spelled(server: UpstreamServer, names: Collection[str]) -> str:
+    return canonical.dumps([getattr(server, name) for name in names])
 
 
 def exposure(_keys: Collection[str] | None) -> dict[str, dict[str, Any]]:

@@ -3,20 +3,33 @@
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 from django.contrib.auth.models import Group, User
 from django.core.management import call_command
 from django.db import connection
+from django.db.models import Q, TextField
+from django.db.models.functions import Cast
 from django.utils import timezone
 from pytest_django import Settings
 
 from hitlchat.accounts.models import Role, Token, TokenKind
 from hitlchat.accounts.roles import give
-from hitlchat.gate import oversight, results, ruling, stated, tools
+from hitlchat.gate import oversight, results, ruling, stated, stricter, tools
 from hitlchat.gate.actor import SYSTEM
-from hitlchat.gate.models import Attachment, AuditEvent, DecidedBy, Decision, ModelText, Oversight, Tool, ToolCall
+from hitlchat.gate.models import (
+    Attachment,
+    AuditEvent,
+    DecidedBy,
+    Decision,
+    FormerTool,
+    ModelText,
+    Oversight,
+    Strictness,
+    Tool,
+    ToolCall,
+)
 from hitlchat.gate.transition import note
 from hitlchat.mcp_server import tokens
 from hitlchat.people import groups, membership
@@ -24,14 +37,19 @@ from hitlchat.record import worker
 from hitlchat.record.checking import check, checked_words
 from hitlchat.record.exporting import export, first_line, receipt
 from hitlchat.record.sealing import seal_all
+from hitlchat.secrets import sealing
+from hitlchat.upstreams import server_draft
 from hitlchat.upstreams.models import ComposedTool, Exposure, UpstreamServer
 from tests.conftest import PASSWORD, signed_in
 from tests.gate.asking import SCHEMA, approval_of, approved, ask, fresh, run
+from tests.gate.granting import HERE
 from tests.record.conftest import Sql, found, happen, report
 from tests.upstreams.drawers import take_in
 from tests.upstreams.shops import expose, listing, somewhere
 
 pytestmark = [pytest.mark.django_db(transaction=True, reset_sequences=True), pytest.mark.guarantee("record:proves")]
+
+SECRET: Final = "secret of the shop"
 
 
 @pytest.fixture
@@ -47,10 +65,13 @@ def house(alice: User, bob: User) -> Tool:
     results.save(tool, {"declined": "No."}, signed_in(alice), confirmed=True)
     results.save(None, {"declined": "Never."}, signed_in(alice), confirmed=True)
     tokens.make(bob, TokenKind.API, signed_in(bob), "one")
-    server = somewhere(alice)
+    server = somewhere(alice, headers=(server_draft.Value("X-Key", SECRET),))
     take_in(server, listing(echo="Say it back."))
     expose(alice, server)
     made("other", hitl_mode="DISABLED", risk_level=0)
+    made("first")
+    tools.remove(Tool.objects.filter(name="first"), signed_in(alice))
+    stricter.begin(HERE, "every", signed_in(alice))
     call = approved(bob, made("pay"))
     assert run(call)
     seal_all()
@@ -74,6 +95,12 @@ def of_person(name: str, **columns: Any) -> Callable[[], Any]:
 
 def of_server(**columns: Any) -> Callable[[], Any]:
     return lambda: UpstreamServer.objects.update(**columns)
+
+
+def another_secret() -> None:
+    server = UpstreamServer.objects.get()
+    server.headers[0]["value"] = sealing.seal("another secret", server_draft.PURPOSE)
+    server.save()
 
 
 def joins(name: str) -> Callable[[], Any]:
@@ -142,6 +169,9 @@ ATTACKS: dict[str, Callable[[], Any]] = {
     "another command": of_server(command="/bin/sh"),
     "other arguments": of_server(args=["-c", "true"]),
     "another address": of_server(url="https://elsewhere.example/mcp"),
+    "another secret of a header": another_secret,
+    "other headers": of_server(headers=[{"name": "X-Key", "value": "two", "secret": False}]),
+    "other variables": of_server(env=[{"name": "LD_PRELOAD", "value": "/tmp/a.so", "secret": False}]),
     "a private address": of_server(allow_private=True),
     "another trust": of_server(trust="vendor"),
     "another name of the server": of_server(name="other"),
@@ -150,6 +180,12 @@ ATTACKS: dict[str, Callable[[], Any]] = {
     "another own description": lambda: ComposedTool.objects.update(description="Harmless."),
     "another schema": lambda: Tool.objects.filter(source="upstream").update(input_schema={"type": "object"}),
     "another past of a tool": sql("UPDATE upstreams_toolevent SET tool_name = 'other'"),
+    "a former tool that never asked": lambda: FormerTool.objects.update(hitl_mode="DISABLED"),
+    "a former tool of anyone": lambda: FormerTool.objects.update(rules={"decided_by": "requester"}),
+    "no former tool": lambda: FormerTool.objects.all().delete(),
+    "a former tool put in": lambda: FormerTool.objects.create(name="new", hitl_mode="DISABLED", risk_level=0),
+    "a conversation that asks less": lambda: Strictness.objects.update(asks="tools"),
+    "a conversation without a word": lambda: Strictness.objects.all().delete(),
     "no past of a tool": sql("DELETE FROM upstreams_toolevent"),
 }
 
@@ -180,8 +216,33 @@ def test_what_the_program_changes_itself_is_whole(house: Tool, alice: User, bob:
     membership.reactivate(bob.pk, signed_in(alice))
     call_command("createsuperuser", "--noinput", username="carol", email="carol@example.org")
     tools.remove(Tool.objects.filter(name__in=["paid", "other"]), signed_in(alice))
+    stricter.change(HERE, "tools", signed_in(alice))
+    stricter.forget(HERE)
     seal_all()
     assert report().findings == []
+
+
+def test_no_event_has_a_header_of_a_server_in_clear_or_sealed(house: Tool) -> None:
+    (kept,) = UpstreamServer.objects.get().headers
+    texts = AuditEvent.objects.annotate(text=Cast("data", TextField()))
+    assert texts.filter(text__contains="headers_and_variables").exists()
+    assert not texts.filter(Q(text__contains=kept["value"]) | Q(text__contains=SECRET)).exists()
+    UpstreamServer.objects.update(headers=[])
+    (differs,) = [each.words for each in report().findings if each.kind == "not as stated"]
+    assert differs.startswith("The headers and variables of the server 'shop' is ")
+    assert kept["value"] not in differs
+
+
+def test_what_an_event_of_before_lacks_is_not_compared(house: Tool) -> None:
+    server = UpstreamServer.objects.get()
+    states = stated.states("server", server.pk)
+    del states[stated.STATES]["server"][str(server.pk)]["headers_and_variables"]
+    note(None, "server.changed", actor=SYSTEM, data=states)
+    assert found() == []
+    UpstreamServer.objects.update(headers=[])
+    assert "not as stated" not in dict(each[:2] for each in found())
+    UpstreamServer.objects.update(trust="vendor")
+    assert "not as stated" in dict(each[:2] for each in found())
 
 
 def test_what_is_there_before_the_first_start_is_on_record_by_it_and_once(bob: User, tamper: Sql) -> None:
