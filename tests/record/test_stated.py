@@ -274,6 +274,15 @@ def test_a_tool_that_the_record_does_not_let_run_unasked_is_asked_about(
 
 
 @pytest.mark.guarantee("gate:no-yes-no-run")
+def test_a_call_that_was_let_run_past_the_record_does_not_run(house: Tool, bob: User, tamper: Sql) -> None:
+    call = ask(bob, made("maybe", hitl_mode="CONDITIONAL"))
+    assert call.status == "waiting"
+    ToolCall.objects.filter(pk=call.pk).update(status="allowed")
+    assert not run(fresh(call))
+    assert (fresh(call).status, "record does not say" in fresh(call).reason) == ("withdrawn", True)
+
+
+@pytest.mark.guarantee("gate:no-yes-no-run")
 def test_a_call_that_was_approved_past_the_record_does_not_run(house: Tool, bob: User, tamper: Sql) -> None:
     call = ask(bob, Tool.objects.get(name="pay"))
     approval = approval_of(call)
