@@ -126,6 +126,13 @@ def stated_by_an_older_event() -> None:
     )
 
 
+def as_it_was_once() -> None:
+    """Put a tool back as it was, with the event that stated it then."""
+    former = Tool.objects.get(name="other")
+    tools.change(former.pk, {"hitl_mode": "REQUIRED"}, signed_in(User.objects.get(username="alice")))
+    Tool.objects.filter(pk=former.pk).update(hitl_mode="DISABLED", stated_by=former.stated_by)
+
+
 ATTACKS: dict[str, Callable[[], Any]] = {
     "never asks": of_tool(hitl_mode="DISABLED"),
     "policies decide": of_tool(hitl_mode="CONDITIONAL"),
@@ -140,6 +147,7 @@ ATTACKS: dict[str, Callable[[], Any]] = {
     "more time": of_tool(deadline_seconds=86400),
     "another name": of_tool(name="refund_2"),
     "another definition": of_tool(definition_hash="e" * 64),
+    "a former state with its event": as_it_was_once,
     "the event of another tool": stated_by_an_older_event,
     "a tool put in": put_tool,
     "a tool removed": lambda: Tool.objects.filter(name="other").delete(),
