@@ -11,6 +11,7 @@ from uuid import UUID
 
 from django.conf import settings
 from django.contrib.auth.models import User
+from django.db.models import Q
 from django.utils.module_loading import import_string
 
 from hitlchat.accounts.models import Token
@@ -66,14 +67,16 @@ def _object(value: Any) -> dict[str, Any]:
 
 
 def is_as_stated(tool: Tool) -> bool:
-    """Return whether the event that the tool names states what has people asked about it now."""
+    """Return whether the event that the tool names, the last about it, states what has people asked about it now."""
     if tool.stated_by is None:
         # No server has put on record what there is: then nothing can differ from it.
         return not AuditEvent.objects.filter(name=BEGUN).exists()
-    event = AuditEvent.objects.filter(pk=tool.stated_by).first()
-    if event is None:
+    # Unordered: an order by id could be met by a walk through all events.
+    newer = Q(guard_of=tool.pk, pk__gt=tool.stated_by)
+    found = list(AuditEvent.objects.filter(Q(pk=tool.stated_by) | newer).order_by()[:2])
+    if [event.pk for event in found] != [tool.stated_by]:
         return False
-    key, told = str(tool.pk), _object(event.data)
+    key, told = str(tool.pk), _object(found[0].data)
     facts = _object(told.get("guard")) if told.get("id") == key else {}
     facts = facts or _object(_object(_object(told.get(STATES)).get("tool")).get(key))
     return all(facts.get(name) == getattr(tool, name) for name in GUARD)

@@ -11,6 +11,7 @@ from django.core.management import call_command
 from django.db import connection
 from django.db.models import Q, TextField
 from django.db.models.functions import Cast
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from pytest_django import Settings
 
@@ -279,6 +280,33 @@ def test_a_tool_that_the_record_does_not_let_run_unasked_is_asked_about(
     Tool.objects.filter(pk=pay.pk).update(hitl_mode="DISABLED", stated_by=column)
     call = ask(bob, Tool.objects.get(pk=pay.pk))
     assert (call.status, "the record does not say" in call.reason) == ("waiting", True)
+
+
+@pytest.mark.guarantee("gate:fail-closed")
+@pytest.mark.parametrize("since", ["changed", "deleted"])
+def test_a_tool_as_a_former_event_about_it_states_it_is_asked_about(
+    since: str, house: Tool, alice: User, bob: User, tamper: Sql
+) -> None:
+    former = Tool.objects.get(name="other")
+    if since == "changed":
+        tools.change(former.pk, {"hitl_mode": "REQUIRED"}, signed_in(alice))
+        Tool.objects.filter(pk=former.pk).update(hitl_mode="DISABLED", stated_by=former.stated_by)
+    else:
+        tools.remove(Tool.objects.filter(pk=former.pk), signed_in(alice))
+        former.save(force_insert=True)
+    call = ask(bob, former)
+    assert (call.status, "the record does not say" in call.reason) == ("waiting", True)
+
+
+@pytest.mark.guarantee("gate:fail-closed")
+def test_that_the_last_event_states_it_is_seen_by_indexes_alone(house: Tool) -> None:
+    with CaptureQueriesContext(connection) as queries:
+        assert stated.is_as_stated(Tool.objects.get(name="other"))
+    (query,) = [each["sql"] for each in queries if "gate_auditevent" in each["sql"]]
+    with connection.cursor() as cursor:
+        cursor.execute(f"EXPLAIN {'QUERY PLAN ' * (connection.vendor == 'sqlite')}{query}")
+        plan = str(cursor.fetchall())
+    assert connection.vendor != "sqlite" or ("audit_by_guard" in plan and "SCAN" not in plan)
 
 
 @pytest.mark.guarantee("gate:no-yes-no-run")

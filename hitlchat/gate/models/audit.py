@@ -4,6 +4,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db import models
+from django.db.models import Q
 from django.utils import timezone
 
 from hitlchat.base.append_only import AppendOnly
@@ -24,10 +25,15 @@ class AuditEvent(AppendOnly):
     means = models.CharField(max_length=16)
     data = JSONTextField(default=dict)
     at = models.DateTimeField(default=timezone.now)
+    # Of the data, so that the last one is found in one read; what is sealed is the data.
+    guard_of = models.UUIDField(null=True, editable=False, help_text="The tool whose guard it states.")
 
     class Meta:
         ordering = ["id"]
-        indexes = [models.Index(fields=["at"], name="audit_by_time")]
+        indexes = [
+            models.Index(fields=["at"], name="audit_by_time"),
+            models.Index(fields=["guard_of", "id"], condition=Q(guard_of__isnull=False), name="audit_by_guard"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.name} {self.at:%Y-%m-%d %H:%M:%S}"
