@@ -104,7 +104,6 @@ def page(request: HttpRequest) -> HttpResponse:
         "sees_all": may_administer(user),
         "active": _rows(giving.active(rows), is_active=True),
         "ended": _rows(giving.ended(rows)[: giving.MOST_ENDED], is_active=False),
-        "told": [str(each) for each in messages.get_messages(request)],
     }
     return render(request, "grants/page.html", context)
 

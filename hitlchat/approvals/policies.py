@@ -257,6 +257,5 @@ def _page(request: HttpRequest, tool: Tool, form: RulesForm, status: int = 200) 
         "has_groups": named_groups().exists(),
         "asked_before": ruling.asked_before(tool),
         "fresh": tool.risk_level >= oversight.HIGHEST_RISK,
-        "told": [str(each) for each in messages.get_messages(request)],
     }
     return render(request, "approvals/rules.html", context, status=status)

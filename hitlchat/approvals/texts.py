@@ -30,14 +30,14 @@ def page(request: HttpRequest, name: str = "") -> HttpResponse:
             confirmed = request.POST.get("confirm_lowering") == "on"
             results.save(tool, typed, actor_of(request), confirmed=confirmed)
         except NotConfirmed as error:
-            context = _context(request, tool, typed) | {"refused": False, "weaker": error.weaker}
+            context = _context(tool, typed) | {"refused": False, "weaker": error.weaker}
             return render(request, "texts/page.html", context, status=422)
         except results.BadTexts:
             # Each field says itself what is wrong with it.
-            return render(request, "texts/page.html", _context(request, tool, typed), status=422)
+            return render(request, "texts/page.html", _context(tool, typed), status=422)
         messages.success(request, _("Saved. Models read these words from now on."))
         return redirect(_address(tool))
-    return render(request, "texts/page.html", _context(request, tool))
+    return render(request, "texts/page.html", _context(tool))
 
 
 @_administrators_only
@@ -64,7 +64,7 @@ def _typed(sent: QueryDict) -> dict[str, str]:
     return {outcome: results.tidy(sent.get(outcome, "")) for outcome in Outcome.values}
 
 
-def _context(request: HttpRequest, tool: Tool | None, typed: dict[str, str] | None = None) -> dict[str, object]:
+def _context(tool: Tool | None, typed: dict[str, str] | None = None) -> dict[str, object]:
     context: dict[str, object] = {
         "section": "policies",
         "tool": tool,
@@ -72,7 +72,6 @@ def _context(request: HttpRequest, tool: Tool | None, typed: dict[str, str] | No
         "longest": LONGEST_TEXT,
         "address": _address(tool),
         "refused": typed is not None,
-        "told": [str(each) for each in messages.get_messages(request)],
     }
     if tool is None:
         named = set(ModelText.objects.filter(tool__isnull=False).values_list("tool__name", flat=True))

@@ -131,8 +131,7 @@ def _tools(chosen: tuple[str, ...], own: set[str]) -> list[str]:
 @authors_only
 @require_safe
 def listed(request: HttpRequest) -> HttpResponse:
-    told = [str(each) for each in messages.get_messages(request)]
-    context = {"section": "studio", "told": told, "rows": [(row, agents.allowed(row)) for row in agents.standing()]}
+    context = {"section": "studio", "rows": [(row, agents.allowed(row)) for row in agents.standing()]}
     return render(request, "agents/list.html", context)
 
 
@@ -153,8 +152,7 @@ def _edit(request: HttpRequest, row: AgentTool | None) -> HttpResponse:
     if form.is_valid() and (saved := _save(request, form)) is not None:
         messages.success(request, _("{name} is saved.").format(name=saved.tool.name))
         return redirect("agents:one", saved.tool.name)
-    told = [str(each) for each in messages.get_messages(request)]
-    context = {"section": "studio", "told": told, "row": row, "form": form}
+    context = {"section": "studio", "row": row, "form": form}
     return render(request, "agents/edit.html", context, status=422 if form.errors or form.weaker else 200)
 
 

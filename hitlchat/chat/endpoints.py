@@ -119,7 +119,6 @@ def _page(request: HttpRequest, **more: Any) -> HttpResponse:
     where = model_client.endpoint()
     context = {
         "section": "servers",
-        "told": [str(each) for each in messages.get_messages(request)],
         "rows": endpoints.standing(),
         "environment": where,
         "environment_is_default": routes.default() is None,
@@ -167,7 +166,6 @@ def _show(request: HttpRequest, row: ModelEndpoint | None, **more: Any) -> HttpR
     form = more.pop("form", None) or EndpointForm(row)
     context = {
         "section": "servers",
-        "told": [str(each) for each in messages.get_messages(request)],
         "row": row,
         "form": form,
         "reference": endpoints.reference_of(row) if row else "",

@@ -120,8 +120,7 @@ def cards() -> list[Card]:
 @administrator_only
 @require_safe
 def listed(request: HttpRequest) -> HttpResponse:
-    told = [str(each) for each in messages.get_messages(request)]
-    return render(request, "presets/list.html", {"section": "servers", "told": told, "rows": presets.rows()})
+    return render(request, "presets/list.html", {"section": "servers", "rows": presets.rows()})
 
 
 @administrator_only

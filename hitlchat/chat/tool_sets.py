@@ -58,7 +58,6 @@ def listed(request: HttpRequest) -> HttpResponse:
 def _page(request: HttpRequest, problem: str = "") -> HttpResponse:
     context = {
         "section": "servers",
-        "told": [str(each) for each in messages.get_messages(request)],
         "problem": problem,
         "rows": [(row, len(tool_sets.draft_of(row).tools)) for row in tool_sets.standing()],
         "default": tool_sets.default(),

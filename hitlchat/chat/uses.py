@@ -172,8 +172,7 @@ def uses(request: HttpRequest, conversation_id: UUID) -> HttpResponse:
     if form.is_valid() and _saved(request, own, form):
         notes.success(request, SAVED_FOR_ALL if form.cleaned_data["begin_so"] else SAVED)
         return redirect("conversation-uses", own.pk)
-    told = [str(each) for each in notes.get_messages(request)]
-    context = {"section": "chat", "conversation": own, "form": form, "told": told, "usual": _usual()}
+    context = {"section": "chat", "conversation": own, "form": form, "usual": _usual()}
     return render(request, "chat/uses.html", context, status=422 if form.errors else 200)
 
 

@@ -50,7 +50,6 @@ def chat(request: HttpRequest) -> HttpResponse:
     context: dict[str, Any] = {"section": "chat", "presets": presets.cards(), "deleted": _just_deleted(request)}
     context |= {"examples": _examples(tools_for(_caller(user)))}
     context |= transcript_view.attach(None) | transcript_view.model(None)
-    context["told"] = [str(each) for each in notes.get_messages(request)]
     return render(request, "chat/empty.html", context | _threads_beside(user, None, Wanted.of(request)))
 
 
@@ -131,7 +130,8 @@ def conversation(request: HttpRequest, conversation_id: UUID) -> HttpResponse:
         "tool_trouble": tool_sets.of(shown).why,
         "tool_count": tool_sets.usable(shown).count(),
         "most_tools": settings.MODEL_TOOLS,
-        "told": [str(each) for each in notes.get_messages(request)],
+        # Those of the conversation are `messages` here.
+        "notes": notes.get_messages(request),
         **_wanted_call(request, shown),
     }
     return render(request, "chat/page.html", context)

@@ -283,7 +283,6 @@ def _page(request: HttpRequest, form: TokenForm, status: int = 200) -> HttpRespo
         "clients": list(tokens.client_tokens()) if may_administer(user) else None,
         "highest_said": settings.HITL_ELICITATION_MAX_RISK,
         "section": "tokens",
-        "told": [str(each) for each in messages.get_messages(request)],
         "inbox_seconds": settings.MCP_INBOX_SECONDS,
     }
     return render(request, "mcp/tokens.html", context, status=status)

@@ -312,7 +312,6 @@ def notices_page(
     rows = last_deliveries(user)
     context = {
         "section": "notices",
-        "told": [str(each) for each in messages.get_messages(request)],
         "problem": problem,
         "wishes": row,
         "wishes_form": wishes_form or WishesForm(row),

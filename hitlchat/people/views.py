@@ -87,11 +87,6 @@ class Search(forms.Form):
 administrator_only = administrators_only("Only administrators may see and change people.")
 
 
-def told(request: HttpRequest) -> list[str]:
-    """Return what was just done."""
-    return [str(each) for each in messages.get_messages(request)]
-
-
 def everyone(q: str = "", role: str = "", state: str = "") -> QuerySet[Any]:
     """Return people by name, each with `role` and `token_count`, narrowed to what fits all that is given."""
     unexpired = Q(tokens__expires_at=None) | Q(tokens__expires_at__gt=timezone.now())
@@ -124,7 +119,6 @@ def people(request: HttpRequest) -> HttpResponse:
         "total": User.objects.count(),
         "invitations": invitations.still_open().select_related("invited_by"),
         "groups": roles.named_groups(),
-        "told": told(request),
     }
     return render(request, "people/list.html", context)
 
@@ -184,7 +178,6 @@ def _page(request: HttpRequest, user_id: int, problem: str = "") -> HttpResponse
         "is_oneself": user == person(request),
         "roles": [(each, roles.MEANING[each]) for each in Role],
         "groups": user.groups.filter(pk__in=roles.named_groups()),
-        "told": told(request),
     }
     return render(request, "people/person.html", context, status=409 if problem else 200)
 
@@ -240,7 +233,6 @@ def account(request: HttpRequest) -> HttpResponse:
         "themes": THEMES.items(),
         "languages": LANGUAGES.items(),
         "chosen_language": chosen_language(request),
-        "told": told(request),
     }
     return render(request, "people/account.html", context, status=422 if form.errors else 200)
 
@@ -326,7 +318,6 @@ def _group_page(request: HttpRequest, group_id: int, problem: str = "") -> HttpR
         "named_by_a_rule": groups.is_named_by_a_rule(found),
         "decides_about": ruling.naming(found.pk),
         "problem": problem,
-        "told": told(request),
     }
     return render(request, "people/group.html", context, status=409 if problem else 200)
 

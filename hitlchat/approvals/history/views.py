@@ -58,7 +58,6 @@ def page(request: HttpRequest) -> HttpResponse:
         "most_counted": listing.MOST_COUNTED,
         "sees_all": may_administer(user),
         "tools": Tool.objects.values_list("name", flat=True)[:MOST_TOOLS],
-        "told": [str(each) for each in messages.get_messages(request)],
     }
     return render(request, "history/page.html", context, status=200 if is_valid else 422)
 
@@ -115,7 +114,6 @@ def shown(
         "section": "history",
         "problem": problem,
         "typed": typed,
-        "told": [str(each) for each in messages.get_messages(request)],
         **detail.of(user, found),
     }
     return render(request, "history/call.html", context, status=status)

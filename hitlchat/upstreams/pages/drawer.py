@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from django.conf import settings
+from django.contrib import messages
 from django.core.exceptions import BadRequest
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
@@ -38,7 +39,7 @@ from hitlchat.upstreams.pages.drawer_list import (
     rest_of,
     summary,
 )
-from hitlchat.upstreams.pages.summary import administrator_only, server_named, tell
+from hitlchat.upstreams.pages.summary import administrator_only, server_named
 
 _LINE = re.compile(r"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.([a-z_]+)")
 _STAMP = re.compile(r"[0-9a-f]{64}\.[0-9a-f]{64}")
@@ -278,7 +279,7 @@ def require(request: HttpRequest) -> HttpResponse:
         said = ngettext("{many} tool asks every time now.", "{many} tools ask every time now.", many)
         words = said.format(many=many) if many else _("All exposed tools ask every time already.")
     if not _is_on_page(request):
-        tell(request, words)
+        messages.success(request, words)
         return redirect("servers:drawer")
     answer = render(request, "servers/drawer/_required.html", {"words": words, **_totals(), "is_oob": True})
     return _announce(answer, "drawer-changed")

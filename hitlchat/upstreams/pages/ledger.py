@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from django.contrib import messages
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect, render
@@ -180,7 +181,7 @@ def of(request: HttpRequest, row: ComposedTool, problems: list[str]) -> dict[str
     look, icon = LOOKS[ToolState(row.state)]
     return {
         "section": "servers", "row": row, "server": row.server, "tool": row.tool, "look": look, "look_icon": icon,
-        "problems": problems, "told": summary.take(request), "becoming": found,
+        "problems": problems, "becoming": found,
         "reasons": list(dict.fromkeys(map(summary.risk_reason, row.risk_reasons))),
         "accepted": accepted is not None, "intact": accepted is None or is_intact(accepted, row.pinned_digest),
         "fields": fields(accepted or row.seen),
@@ -257,7 +258,7 @@ def accept(request: HttpRequest, name: str, tool_id: UUID) -> HttpResponse:
         )
     except Refused as error:
         return _shown(request, _row(name, tool_id), [each.sentence for each in error.problems[row.pk]])
-    summary.tell(request, _accepted(accepted))
+    messages.success(request, _accepted(accepted))
     return redirect("servers:tool", name, tool_id)
 
 
@@ -269,7 +270,7 @@ def stop(request: HttpRequest, name: str, tool_id: UUID) -> HttpResponse:
         exposure.apply([Change(row.pk, exposed=False)], actor_of(request))
     except Refused as error:
         return _shown(request, _row(name, tool_id), [each.sentence for each in error.problems[row.pk]])
-    summary.tell(request, _("It is not exposed any more. Its settings are kept, for the day when it is again."))
+    messages.success(request, _("It is not exposed any more. Its settings are kept, for the day when it is again."))
     return redirect("servers:tool", name, tool_id)
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from django.conf import settings
+from django.contrib import messages
 from django.core.paginator import Page, Paginator
 from django.db import transaction
 from django.db.models import Case, IntegerField, Q, Value, When
@@ -74,7 +75,6 @@ def context(request: HttpRequest) -> dict[str, Any]:
     told = {
         "section": "servers",
         "states": [*ServerState.choices, (HAS_WITHHELD, "Has withheld tools")],
-        "told": summary.take(request),
     }
     return _found(request) | told
 
@@ -187,7 +187,7 @@ def new_page(form: ServerForm) -> dict[str, Any]:
 
 
 def whole_page(request: HttpRequest, server: UpstreamServer, form: ServerForm) -> dict[str, Any]:
-    told = {"section": "servers", "form": form, "risk": risk_of_form(form), "told": summary.take(request)}
+    told = {"section": "servers", "form": form, "risk": risk_of_form(form)}
     return told | live_parts(request, server) | sign_in.block(server)
 
 
@@ -235,7 +235,7 @@ def new(request: HttpRequest) -> HttpResponse:
         except BadServer as error:
             form.show(error.errors)
         else:
-            summary.tell(request, _told_of_new(made))
+            messages.success(request, _told_of_new(made))
             return redirect("servers:server", made.name)
     context = new_page(form) | {"to_confirm": to_confirm}
     return render(request, "servers/new.html", context, status=_status(form, to_confirm))
@@ -300,7 +300,7 @@ def _save(request: HttpRequest, found: UpstreamServer, form: ServerForm) -> Upst
         before = summary.open_calls(now)
         changed = servers.change(now.pk, form.draft(), actor_of(request), confirmed=confirmed_in(request))
         withdrawn = before.not_started - summary.open_calls(changed).not_started
-    summary.tell(request, _told_of_change(now, changed) + summary.calls(withdrawn, "withdrawn"))
+    messages.success(request, _told_of_change(now, changed) + summary.calls(withdrawn, "withdrawn"))
     return changed
 
 
@@ -335,9 +335,9 @@ def reconnect(request: HttpRequest, name: str) -> HttpResponse:
     try:
         servers.reconnect(found.pk, actor_of(request))
     except BadServer as error:
-        summary.tell(request, translated(str(error)), caution=True)
+        messages.warning(request, translated(str(error)))
     else:
-        summary.tell(request, _("Reconnecting…"))
+        messages.success(request, _("Reconnecting…"))
     return redirect("servers:server", name)
 
 
@@ -350,7 +350,7 @@ def enable(request: HttpRequest, name: str) -> HttpResponse:
         changed = servers.enable(found.pk, enabled, actor_of(request))
         withdrawn = before.not_started - summary.open_calls(changed).not_started
     said = _("It is being connected.") if enabled else _("It is disabled, and its tools have left the catalog.")
-    summary.tell(request, said + summary.calls(withdrawn, "withdrawn"))
+    messages.success(request, said + summary.calls(withdrawn, "withdrawn"))
     return redirect("servers:server", name)
 
 
@@ -362,7 +362,7 @@ def delete(request: HttpRequest, name: str) -> HttpResponse:
     if request.method == "POST":
         servers.delete(found.pk, actor_of(request))
         told = _("{server} is deleted, with its tools.").format(server=found.name)
-        summary.tell(request, told + summary.calls(calls.not_started, "withdrawn"))
+        messages.success(request, told + summary.calls(calls.not_started, "withdrawn"))
         return redirect("servers:list")
     context = {"section": "servers", "line": summary.summary_of(found), "server": found, "calls": calls}
     return render(request, "servers/delete.html", context)

@@ -6,6 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from django import forms
+from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404, redirect, render
@@ -23,7 +24,7 @@ from hitlchat.upstreams.oauth import clients, flow
 from hitlchat.upstreams.oauth.authority import NotPossible
 from hitlchat.upstreams.oauth.clients import NoClient
 from hitlchat.upstreams.oauth.flow import Asking, Brought, Typed
-from hitlchat.upstreams.pages.summary import administrator_only, server_named, tell
+from hitlchat.upstreams.pages.summary import administrator_only, server_named
 from hitlchat.upstreams.risk.rubric import is_privileged
 
 
@@ -168,7 +169,7 @@ def callback(request: HttpRequest, server_id: UUID) -> HttpResponse:
         return _page(request, server, _form_of(server), why=str(error), status=422)
     except LookupError as error:
         raise Http404 from error
-    tell(request, _("You are signed in at {server}.").format(server=server.name))
+    messages.success(request, _("You are signed in at {server}.").format(server=server.name))
     return redirect("servers:server", server.name)
 
 
@@ -179,10 +180,10 @@ def forget(request: HttpRequest, name: str) -> HttpResponse:
     try:
         trouble = flow.forget(server.pk, actor_of(request))
     except LookupError as error:
-        tell(request, str(error), caution=True)
+        messages.warning(request, str(error))
     else:
         said = _("Signed out of {server}: its tokens are gone from here.").format(server=server.name)
-        tell(request, f"{said} {trouble}".strip(), caution=bool(trouble))
+        messages.add_message(request, messages.WARNING if trouble else messages.SUCCESS, f"{said} {trouble}".strip())
     return redirect("servers:server", name)
 
 

@@ -5,10 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.contrib import messages
 from django.db.models import Count, Q, QuerySet
 from django.db.models.functions import Lower
-from django.http import HttpRequest
 from django.shortcuts import get_object_or_404
 from django.utils import timezone
 from django.utils.formats import number_format
@@ -39,23 +37,6 @@ def count() -> int:
     away = UpstreamServer.objects.filter(enabled=True, state__in=AWAY).order_by().values_list("pk")
     withheld = ComposedTool.objects.filter(state=ToolState.WITHHELD).order_by().values_list("pk")
     return withheld.union(away, all=True).count()
-
-
-@dataclass(frozen=True)
-class Told:
-    """A sentence, and whether it is a caution."""
-
-    text: str
-    caution: bool
-
-
-def tell(request: HttpRequest, text: str, *, caution: bool = False) -> None:
-    messages.add_message(request, messages.WARNING if caution else messages.SUCCESS, text)
-
-
-def take(request: HttpRequest) -> list[Told]:
-    """Return all that was not told yet, and mark it as told."""
-    return [Told(str(each), each.level == messages.WARNING) for each in messages.get_messages(request)]
 
 
 def calls(count: int, words: str) -> str:
