@@ -79,7 +79,8 @@ def create(
         columns["endpoint"] = routes.default()
         routes.require_offered(columns["endpoint"], columns.get("model", ""))
     with transaction.atomic():
-        made = Conversation.objects.create(owner=owner, title=title, **columns)
+        titling = Titling.OWN if title else Titling.OVER
+        made = Conversation.objects.create(owner=owner, title=title, titling=titling, **columns)
         least = made.least_asks or Asks.TOOLS.value
         stricter.begin(made.pk, stricter.strictest(asks, least), actor or _begun_by(owner))
         if title:
@@ -118,7 +119,7 @@ def change(conversation: Conversation, *, actor: Actor = SYSTEM, **wanted: Any) 
     # Which model answers is chosen where it begins, too.
     columns["draft"] = conversation.draft and not wanted.keys() - {"endpoint", "model"}
     if "title" in wanted:
-        columns |= {"title": _title(wanted["title"]), "titling": Titling.OVER}
+        columns |= {"title": _title(wanted["title"]), "titling": Titling.OWN}
     if "instructions" in wanted:
         columns["instructions"] = _instructions(wanted["instructions"])
     if "asks" in wanted:

@@ -24,11 +24,13 @@ ACTIVE = (RunStatus.RUNNING, RunStatus.WAITING)
 
 
 class Titling(models.TextChoices):
-    """Progress of the model's title for a conversation; a person's own ends it."""
+    """Progress of the model's title for a conversation; a person's own ends it and is never replaced."""
 
     OVER = "", "No"
     DUE = "due", "After the first answer"
     ASKED = "asked", "It was asked"
+    MADE = "made", "The model made it"
+    OWN = "own", "A person gave it"
 
 
 class KeyHeader(models.TextChoices):

@@ -302,9 +302,10 @@ def first_words(held: Conversation) -> str:
 
 
 def retitle(held: Conversation, before: str) -> None:
-    """Take the title from what is said first now, if that is another than `before`, which the title was taken from."""
+    """Take the title from what is said first now, if that is another than `before`, which the title was made from."""
     words = first_words(held)
-    if words and words != before and held.title == short(before):
+    is_from_before = held.titling == Titling.MADE or (held.titling != Titling.OWN and held.title == short(before))
+    if words and words != before and is_from_before:
         _take_title(held, words)
 
 

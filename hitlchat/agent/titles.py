@@ -54,7 +54,7 @@ async def give(conversation_id: UUID, *, within: float = SECONDS) -> None:
     except (ModelTrouble, TimeoutError) as error:
         logger.info("The model gave the conversation %s no title: %s", conversation_id, error)
         return
-    if title and await in_db(_set)(conversation_id, title):
+    if title and await in_db(_set)(due, title):
         await tell(conversation_id, "run")
 
 
@@ -65,6 +65,8 @@ class Due:
     conversation: Conversation
     endpoint: Endpoint
     body: bytes
+    # What was said first, which may be edited meanwhile.
+    first: str
 
 
 def plain(written: str) -> str:
@@ -88,7 +90,7 @@ def _claim(conversation_id: UUID) -> Due | None:
     where = routes.of(found)
     if rows.update(titling=Titling.ASKED) != 1:
         return None
-    return Due(found, where, _body(where, conversation_id))
+    return Due(found, where, _body(where, conversation_id), runs.first_words(found))
 
 
 def _body(where: Endpoint, conversation_id: UUID) -> bytes:
@@ -111,13 +113,15 @@ async def _answer(due: Due) -> str:
     return ""
 
 
-def _set(conversation_id: UUID, title: str) -> bool:
-    """Store the title, unless the person has given one meanwhile."""
+def _set(due: Due, title: str) -> bool:
+    """Store the title, unless the person has given one, or edited what it was made from, meanwhile."""
     with transaction.atomic():
-        rows = Conversation.objects.filter(pk=conversation_id, deleted_at=None, titling=Titling.ASKED)
-        if rows.update(title=title, titling=Titling.OVER) != 1:
+        rows = Conversation.objects.filter(pk=due.conversation.pk, deleted_at=None, titling=Titling.ASKED)
+        held = rows.select_for_update(no_key=True).first()
+        if held is None or runs.first_words(held) != due.first:
             return False
-        search.note_title(conversation_id, title)
+        rows.update(title=title, titling=Titling.MADE)
+        search.note_title(held.pk, title)
     return True
 
 

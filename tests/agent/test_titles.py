@@ -6,7 +6,7 @@ import pytest
 from django.contrib.auth.models import User
 from pytest_django import Settings
 
-from hitlchat.agent import conversations, runner, runs, search, titles
+from hitlchat.agent import branches, conversations, runner, runs, search, titles
 from hitlchat.agent.demo_model.reply import answer
 from hitlchat.agent.model_client import Endpoint
 from hitlchat.agent.models import Conversation, RunStatus, Titling
@@ -15,6 +15,7 @@ from tests.agent.demo_tools import reply_to
 from tests.agent.talk import Talk, in_database
 from tests.conftest import MakeTool
 from tests.scripted_model import Gate, Json, ScriptedModel, calls, hang, status, text, unfinished
+from tests.waiting import soon
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -147,6 +148,60 @@ async def test_naming_it_as_the_first_message_did_makes_that_ones_own(
     await talk.over()
     assert await title(talk) == "First"
     assert len(scripted_model.requests) == 1
+
+
+async def edit(talk: Talk, content: str) -> None:
+    """Say this in place of the first message, and wait for the answer."""
+    first = await talk.conversation.runs.order_by("created_at").afirst()
+    assert first is not None
+    await in_database(runner.instead)(talk.conversation, first.pk, content)
+    await talk.over()
+
+
+async def test_with_its_message_edited_away_a_title_goes_too_and_is_made_anew_after_the_next_answer(
+    talk: Talk, scripted_model: ScriptedModel
+) -> None:
+    gate = Gate()
+    scripted_model.enqueue(text("Noted."), text("The secret"), text(gate, "It is in Leeds."), text("Parcel"))
+    await talk.ask("My password is hunter2")
+    assert await title(talk) == "The secret"
+    first = await talk.run()
+    await in_database(runner.instead)(talk.conversation, first.pk, FIRST)
+    assert (await Conversation.objects.aget(pk=talk.conversation.pk)).title == OF_FIRST
+    assert not await in_database(list)(search.matching(conversations.of(talk.owner), "secret"))
+    gate.open()
+    await talk.over()
+    assert await title(talk) == "Parcel"
+    assert "hunter2" not in json.dumps(scripted_model.requests[-1])
+    await in_database(branches.switch)(talk.conversation.pk, first.pk)
+    assert await title(talk) == "My password is hunter2"
+
+
+async def test_a_title_that_comes_after_its_message_was_edited_away_is_none(
+    talk: Talk, scripted_model: ScriptedModel
+) -> None:
+    late = Gate()
+    scripted_model.enqueue(text("Noted."), text("Password ", late, "hunter2"), text("It is in Leeds."), text(" "))
+    await talk.ask("My password is hunter2")
+    await late.arrival()
+    await edit(talk, FIRST)
+    # A title that is of no use, so that the late one would find none in its place.
+    await soon(lambda: len(scripted_model.requests) == 4, "the other title is asked for")
+    late.open()
+    assert await title(talk) == OF_FIRST
+
+
+@pytest.mark.parametrize("own", ["My own", "First"])
+async def test_a_title_of_ones_own_stays_when_the_first_message_is_edited(
+    own: str, talk: Talk, scripted_model: ScriptedModel
+) -> None:
+    scripted_model.enqueue(text("One."), text("The title"), text("Two."))
+    await talk.ask("First")
+    await title(talk)
+    await in_database(conversations.change)(talk.conversation, title=own)
+    await edit(talk, "Second")
+    assert await title(talk) == own
+    assert len(scripted_model.requests) == 3
 
 
 async def test_a_conversation_that_is_deleted_meanwhile_gets_none(talk: Talk, scripted_model: ScriptedModel) -> None:
