@@ -6,6 +6,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser import looking
+from tests.browser.chatting import press, settle
 from tests.browser.conftest import House, Visit
 
 pytestmark = pytest.mark.browser
@@ -51,7 +52,7 @@ def test_a_client_is_asked_and_everything_it_says_and_hears_is_seen(bob: Page, h
     expect(bob.get_by_role("textbox", name="text")).to_have_value("a <b>text</b>\u202e")
     looking.check(bob)
     wide(bob)
-    asked.get_by_role("button", name="Decline").click()
+    press(asked.get_by_role("button", name="Decline"))
     expect(asked).to_have_count(0)
     expect(bob.locator("#inspector-questions")).to_be_focused()
     calls = bob.locator("#inspector-calls article")
@@ -63,7 +64,7 @@ def test_a_client_is_asked_and_everything_it_says_and_hears_is_seen(bob: Page, h
     expect(bob.get_by_role("alert")).to_contain_text("Arguments are a JSON object")
     bob.get_by_label("Arguments as JSON").fill('{"text": "hello"}')
     bob.get_by_role("button", name="Call with this JSON").click()
-    asked.get_by_role("button", name="Accept").click()
+    press(asked.get_by_role("button", name="Accept"))
     expect(calls).to_have_count(2)
     expect(calls.first.get_by_text("Result", exact=True)).to_be_visible()
     expect(calls.first).to_contain_text("hello")
@@ -83,6 +84,32 @@ def test_a_client_is_asked_and_everything_it_says_and_hears_is_seen(bob: Page, h
     bob.get_by_role("button", name="Disconnect").click()
     expect(bob.get_by_text("You ended it.")).to_be_visible()
     expect(bob.locator("#inspector-pulse[hx-get]")).to_have_count(0)
+
+
+def test_presses_that_were_on_their_way_to_something_else_answer_no_question_of_the_client(
+    bob: Page, house: House
+) -> None:
+    bob.get_by_label("Only these tools").fill("echo")
+    bob.get_by_role("button", name="Connect").click()
+    house.sits_at_his_clients()
+    bob.locator("#inspector-tools").get_by_role("link", name="echo").press("Enter")
+    bob.get_by_role("textbox", name="text").fill("one")
+    bob.get_by_role("button", name="Call", exact=True).click()
+    asked = bob.get_by_role("article", name="The client asks its user")
+    accept = asked.get_by_role("button", name="Accept")
+    accept.hover()
+    bob.evaluate("window.dispatchEvent(new Event('focus'))")
+    for _ in range(3):
+        # As impatient as it gets, and with the pause over.
+        bob.mouse.down()
+        bob.mouse.up()
+        settle(bob)
+    expect(asked.get_by_text("Move the pointer away from the button and back, then press.")).to_be_visible()
+    assert [each["status"] for each in house.bob.get("/api/calls", limit="1").json()] == ["waiting"]
+    press(asked.get_by_role("button", name="Decline"))
+    expect(asked).to_have_count(0)
+    bob.get_by_role("button", name="Disconnect").click()
+    expect(bob.get_by_text("You ended it.")).to_be_visible()
 
 
 def test_a_session_of_another_process_is_said_to_be_one(bob: Page, house: House) -> None:

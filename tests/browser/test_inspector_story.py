@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser import looking
-from tests.browser.chatting import press, tab_to
+from tests.browser.chatting import press, settle, tab_to
 from tests.browser.conftest import NARROW, House, Visit
 from tests.browser.tools import ECHO
 
@@ -98,6 +98,7 @@ def test_only_what_its_user_accepts_runs_and_no_mouse_is_needed(era: str, bob: P
         assert [each["status"] for each in records(house, 1)] == ["waiting"]
         # The question stands before what it came from.
         expect(call).to_be_focused()
+        settle(bob)
         tab_to(bob, bench.asked.get_by_role("button", name=how), "Shift+Tab")
         bob.keyboard.press("Enter")
         expect(bench.asked).to_have_count(0)

@@ -3,12 +3,14 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
 
 import pytest
 from playwright.sync_api import Locator, Page, Route, WebSocketRoute, expect
 
 from tests.browser import looking
-from tests.browser.chatting import Chat, focused
+from tests.browser.chatting import GRACE_MS, TYPING_MS, Chat, focused, press, settle
 from tests.browser.conftest import SharedModel, Visit
 from tests.processes import STEADY, Installation, Person, Server, Servers, copy_of
 from tests.scripted_model import calls, text
@@ -16,6 +18,14 @@ from tests.upstreams.asking import Counter
 from tests.waiting import until
 
 pytestmark = pytest.mark.browser
+
+NOTE_ANSWERS: Final = """
+window.answers = [];
+document.addEventListener("submit", ({ target }) => {
+  if (target.action.includes("/questions/")) window.answers.push(target.action);
+});
+"""
+CAME_AGAIN: Final = "window.dispatchEvent(new Event('focus'))"
 
 
 @dataclass(frozen=True)
@@ -73,17 +83,91 @@ def test_the_question_stands_in_the_call_and_what_is_answered_goes_back(
     assert focused(chat.page) == "content"
     question.get_by_role("radio", name="blue").check()
     question.get_by_label("litres").fill("12")
-    question.get_by_role("button", name="Send answer").click()
+    press(question.get_by_role("button", name="Send answer"))
     expect(question.get_by_role("alert")).to_have_text("Nothing was sent: one answer does not fit.")
     expect(question.get_by_text("Give a number of at most 9.")).to_be_visible()
     expect(question.get_by_role("radio", name="blue")).to_be_checked()
     question.get_by_label("litres").fill("3")
-    question.get_by_role("button", name="Send answer").click()
+    press(question.get_by_role("button", name="Send answer"))
     chat.said("Done.")
     line = chat.call("succeeded")
     line.locator("summary").click()
     expect(line).to_contain_text("Answered by bob: colour, litres, gift. The values are not kept.")
     assert shop.counter.log[-1] == "answered accept {'colour': 'blue', 'litres': 3, 'gift': False}"
+
+
+@pytest.mark.parametrize(
+    "place,by", [("the call", "mouse"), ("the call", "finger"), ("the list", "mouse"), ("its own page", "finger")]
+)
+def test_impatient_presses_send_nothing_and_a_press_of_its_own_does(
+    place: str, by: str, shop: Shop, model: SharedModel, visit: Visit
+) -> None:
+    page, question = waiting(place, shop, model, visit)
+    stop_clock(page)
+    for name in ("Send answer", "Don't answer"):
+        button = question.get_by_role("button", name=name)
+        for begin_after, press_at in (
+            (0, page.mouse.click),
+            (GRACE_MS, page.mouse.click),
+            (0, page.touchscreen.tap),
+        ):
+            x, y = middle(button)
+            page.mouse.move(x, y)
+            page.evaluate(CAME_AGAIN)
+            page.clock.run_for(begin_after)
+            for dx in (0, 12, -12, 5):
+                press_at(x + dx, y)
+                page.clock.run_for(520)
+    assert page.evaluate("window.answers") == []
+    expect(question.get_by_text("Wait two seconds, then tap once.")).to_be_visible()
+    page.mouse.move(1, 1)
+    page.clock.run_for(2000)
+    no = middle(question.get_by_role("button", name="Don't answer"))
+    (page.mouse.click if by == "mouse" else page.touchscreen.tap)(*no)
+    until(lambda: shop.counter.log[-1] == "answered decline", "the server has the answer")
+    assert len(page.evaluate("window.answers")) == 1
+
+
+def test_a_key_that_comes_as_typing_sends_nothing_and_the_question_says_so(
+    shop: Shop, model: SharedModel, visit: Visit
+) -> None:
+    page, question = waiting("its own page", shop, model, visit)
+    stop_clock(page)
+    question.get_by_role("button", name="Don't answer").focus()
+    page.keyboard.press("x")
+    page.clock.run_for(900)
+    page.keyboard.press("Enter")
+    assert page.evaluate("window.answers") == []
+    expect(question.get_by_text("You typed a moment ago. Wait a second, then press the key again.")).to_be_visible()
+    page.clock.run_for(TYPING_MS)
+    page.keyboard.press("Enter")
+    until(lambda: shop.counter.log[-1] == "answered decline", "the server has the answer")
+
+
+def waiting(place: str, shop: Shop, model: SharedModel, visit: Visit) -> tuple[Page, Locator]:
+    """A question as it waits somewhere, on a page with fingers that notes what is sent."""
+    page = visit(shop.server, shop.bob, has_touch=True)
+    page.add_init_script(NOTE_ANSWERS)
+    page.clock.install()
+    question = begin(Chat(page, shop.server, shop.bob.begin("")).open(), model, "paint")
+    if place != "the call":
+        path = "" if place == "the list" else (question.get_attribute("id") or "").removeprefix("question-")
+        page.goto(f"{shop.server.url}/servers/questions/{path}")
+        question = page.locator(".question[data-elicited]")
+    question.get_by_role("button", name="Send answer").scroll_into_view_if_needed()
+    settle(page)
+    return page, question
+
+
+def stop_clock(page: Page) -> None:
+    """Have the page's clock go on only when the test says so."""
+    page.clock.pause_at(datetime.now().astimezone() + timedelta(seconds=10))
+
+
+def middle(button: Locator) -> tuple[float, float]:
+    box = button.bounding_box()
+    assert box
+    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
 
 
 def test_what_does_not_fit_is_told_although_the_page_was_drawn_anew_while_the_answer_was_under_way(
@@ -105,14 +189,14 @@ def test_what_does_not_fit_is_told_although_the_page_was_drawn_anew_while_the_an
     question = begin(chat, model, "paint")
     question.get_by_label("litres").fill("12")
     with chat.page.expect_request("**/questions/*/answer"):
-        question.get_by_role("button", name="Send answer").click()
+        press(question.get_by_role("button", name="Send answer"))
     chat.page.locator("#turns > li").last.evaluate("line => line.dataset.before = ''")
     with chat.page.expect_websocket():
         sockets[-1].close(code=1012)
     expect(chat.page.locator("[data-before]")).to_have_count(0)
     answers.pop().continue_()
     expect(question.get_by_text("Give a number of at most 9.")).to_be_visible()
-    question.get_by_role("button", name="Don't answer").click()
+    press(question.get_by_role("button", name="Don't answer"))
     chat.said("Done.")
 
 
@@ -139,7 +223,7 @@ def test_it_is_in_every_tab_survives_a_reload_and_what_is_typed_survives_what_co
     expect(question.get_by_label("litres")).to_have_value("7")
     second.page.reload()
     expect(other.get_by_role("button", name="Send answer")).to_be_visible()
-    other.get_by_role("button", name="Don't answer").click()
+    press(other.get_by_role("button", name="Don't answer"))
     for one in (chat, second):
         one.said("Done.")
         expect(one.log.locator(".call.going")).to_have_count(0)
@@ -156,7 +240,7 @@ def test_it_does_not_look_or_read_like_a_card_of_ours_whatever_it_says(
     assert question.get_by_role("button").all_inner_texts() == ["Don't answer", "Send answer"]
     expect(question.locator(".ask, [data-ask], [data-approve]")).to_have_count(0)
     looking.check(chat.page)
-    question.get_by_role("button", name="Don't answer").click()
+    press(question.get_by_role("button", name="Don't answer"))
     chat.said("Done.")
 
 
@@ -181,10 +265,10 @@ def test_an_address_is_shown_whole_and_opened_by_the_persons_own_click_only(
     link = question.get_by_role("link", name="Open xn--pple-43d.example in a new tab")
     assert [link.get_attribute(name) for name in ("target", "rel")] == ["_blank", "noopener noreferrer"]
     looking.check(chat.page)
-    question.get_by_role("button", name="Send answer").click()
+    press(question.get_by_role("button", name="Send answer"))
     expect(question.get_by_role("alert")).to_contain_text("Nothing was sent")
     question.get_by_role("checkbox").check()
-    question.get_by_role("button", name="Send answer").click()
+    press(question.get_by_role("button", name="Send answer"))
     chat.said("Done.")
     assert shop.counter.log[-1] == "answered accept"
 
@@ -199,7 +283,7 @@ def test_from_elsewhere_one_finds_the_question_by_its_page(
     expect(page.get_by_role("heading", name="Questions of servers")).to_be_visible()
     looking.check(page)
     page.get_by_role("radio", name="red").check()
-    page.get_by_role("button", name="Send answer").click()
+    press(page.get_by_role("button", name="Send answer"))
     expect(page.get_by_text("Nothing waits for you")).to_be_visible()
     chat.said("Done.")
 

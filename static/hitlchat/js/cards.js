@@ -1,5 +1,5 @@
 // @ts-check
-/** Behaviour of approval cards wherever they stand: countdown, what must be opened and confirmed before approving. */
+/** Behaviour of what is answered, wherever it stands: countdown, what must be opened and confirmed before approving. */
 
 import "./attention.js";
 import "./times.js";
@@ -17,6 +17,8 @@ const UNFOLDED_FROM = 4;
 function updateApprove(card) {
   if (card.hasAttribute("data-over")) return;
   card.querySelectorAll("[data-approve]").forEach((button) => button instanceof HTMLButtonElement && updateButton(card, button));
+  const why = card.querySelector("[data-answers] .why-not");
+  if (why) write(why, hint(card));
   show(card);
 }
 
@@ -40,7 +42,11 @@ function updateButton(card, button) {
   if (!why.hasAttribute("data-folded")) why.setAttribute("data-folded", closed ? why.textContent ?? "" : "");
   const folded = why.getAttribute("data-folded") || _("Unfold everything first.");
   const words = closed ? folded : reviewed ? unseen(missing(button)) || hint(card) : _("Confirm first that you reviewed it.");
-  // Written only when it differs, since the observer below looks again after each change.
+  write(why, words);
+}
+
+/** Only what differs, since the observer below looks again after each change. @param {Element} why @param {string} words */
+function write(why, words) {
   if (why.textContent !== words) why.textContent = words;
 }
 

@@ -4,8 +4,10 @@
 
 import { _ } from "./texts.js";
 
-/** What is answered: a card, or several calls together. */
-export const ASKS = "[data-ask], [data-batch]";
+/** What is answered: a card, several calls together, or what a server asks a person, or a client its user. */
+export const ASKS = "[data-ask], [data-batch], [data-elicited]";
+/** Where the buttons that answer stand. */
+const FOOT = ":is(.ask-foot, [data-answers])";
 const PAUSE_MS = 500;
 const LOOK_MS = 100;
 /** How far into a part it is looked whether something lies above it, in px. */
@@ -25,7 +27,7 @@ const FORGET_MS = 400;
 const ROW = 12;
 const PARTS = "h3, .suspect-note, .ask-why, .args > dd, .effect, [data-part]";
 /** What is filled in, in a form of a card; what is ticked to confirm something is none of it. */
-const WRITING = "textarea, select, .reply input";
+const WRITING = "textarea, select, .asked input";
 const EDIT_PARTS = ".becomes, .change";
 /** Keys that go from place to place and never answer. */
 const GOING = new Set(["Tab", "Shift", "Control", "Alt", "Meta", "Escape", "ArrowUp", "ArrowDown", "ArrowLeft", "ArrowRight", "PageUp", "PageDown", "Home", "End"]);
@@ -78,7 +80,7 @@ function isFresh(card) {
 export function show(card) {
   const fresh = isFresh(card) || isWithin(moved, card);
   card.toggleAttribute("data-fresh", fresh);
-  for (const button of card.querySelectorAll(".ask-foot .btn, .more-steps .link")) {
+  for (const button of card.querySelectorAll(`${FOOT} .btn, .more-steps .link`)) {
     const waits = fresh || (button.matches("[data-approve]") && missing(button).length > 0);
     if (waits) button.setAttribute("aria-disabled", "true");
     else button.removeAttribute("aria-disabled");
@@ -157,7 +159,7 @@ function lookAtCard(card) {
 /** Did a button of the card come or move since the last look? @param {Element} card */
 function hasShifted(card) {
   let shifted = false;
-  for (const button of card.querySelectorAll(".ask-foot button[type=submit]")) {
+  for (const button of card.querySelectorAll(`${FOOT} button[type=submit]`)) {
     const now = button.getBoundingClientRect();
     const was = places.get(button);
     places.set(button, now);
@@ -182,7 +184,8 @@ function tooEarly(card) {
 /** @param {EventTarget | null} target @returns {HTMLButtonElement | null} the button that would answer, with a yes or a no */
 function answerOf(target) {
   const button = target instanceof Element ? target.closest("button") : null;
-  return button?.type === "submit" && button.form?.elements.namedItem("verdict") ? button : null;
+  if (button?.type !== "submit") return null;
+  return button.form?.elements.namedItem("verdict") || button.closest("[data-answers]") ? button : null;
 }
 
 /** What opens or ticks something answers nothing, wherever it has moved to. @param {EventTarget | null} target */
@@ -283,7 +286,7 @@ function ended() {
 /** @param {EventTarget | null} target */
 function isTick(target) {
   if (!(target instanceof Element)) return false;
-  return Boolean(target.closest("label")?.querySelector("[data-reviewed]") || target.closest("[data-grant-form]"));
+  return Boolean(target.closest("label")?.querySelector("[data-reviewed], [name=agreed]") || target.closest("[data-grant-form]"));
 }
 
 /** Writing answers nothing, nor does going on with Tab: whoever writes while another card comes or goes must not lose a letter. @param {Event} event */
@@ -342,7 +345,7 @@ document.addEventListener("pointermove", follow, true);
 for (const kind of ["click", "keydown", "submit"]) document.addEventListener(kind, judge, true);
 document.addEventListener("keydown", (event) => {
   const target = event.target;
-  if (target instanceof HTMLTextAreaElement && !target.closest("[data-ask]") && !GOING.has(event.key)) restartGrace();
+  if (target instanceof HTMLTextAreaElement && !cardOf(target) && !GOING.has(event.key)) restartGrace();
 });
 document.addEventListener("visibilitychange", () => restartGrace());
 window.addEventListener("focus", () => restartGrace());
