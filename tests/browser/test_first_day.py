@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -29,6 +30,13 @@ UNSOUND = '''def run(text: str) -> str:
         return text + 1
     return text
 '''
+
+# Of text, as it is laid out.
+LINES: Final = """element => {
+  const range = document.createRange();
+  range.selectNodeContents(element);
+  return new Set([...range.getClientRects()].map(each => Math.round(each.top))).size;
+}"""
 
 
 @pytest.fixture
@@ -108,6 +116,10 @@ def _use_it_in_the_chat(page: Page, server: Server) -> None:
     chat.approve()
     expect(chat.call("succeeded")).to_have_count(1)
     chat.said("kg is on its way to Bergen.")
+    looking.wear(page, "wide light")
+    note = page.locator("[data-composer-note]")
+    expect(note).to_contain_text("demo model")
+    assert note.evaluate(LINES) == 1
 
 
 def test_a_syntax_error_is_shown_at_the_code_with_its_line(author: Page, server: Server, visit: Visit) -> None:
