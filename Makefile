@@ -15,7 +15,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory --no-builtin-rules
 
-.PHONY: help setup setup-dev chromium npm-servers run test test-quick test-all check shape format messages bench lock clean
+.PHONY: help setup setup-dev chromium npm-servers run test test-slow check shape format messages bench lock clean
 
 help:  ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -28,14 +28,11 @@ run: setup  ## set up, migrate and start on 127.0.0.1:8000 (PORT=8000)
 	@$(BIN)/python manage.py migrate --no-input --verbosity 0
 	@exec $(BIN)/python manage.py serve
 
-test: setup-dev chromium npm-servers  ## every test once, and on PostgreSQL and Redis what depends on them (ARGS="-k name")
+test: setup-dev  ## the tests, also in Chromium and on PostgreSQL and Redis where they are found (ARGS="-k name")
 	@$(BIN)/python -m tests.run $(ARGS)
 
-test-quick: setup-dev  ## rules, gate, agent and a story of each page, without browser and servers
-	@$(BIN)/python -m tests.run --quick $(ARGS)
-
-test-all: setup-dev chromium npm-servers  ## everything, also everything on PostgreSQL and Redis that touches a database
-	@$(BIN)/python -m tests.run --all $(ARGS)
+test-slow: setup-dev chromium npm-servers  ## the others: kills, floods, upgrades, other people's servers and clients
+	@$(BIN)/python -m tests.run --slow $(ARGS)
 
 check: setup-dev  ## format, lint, types, import contracts, templates, scripts
 	$(BIN)/ruff format --check --quiet .

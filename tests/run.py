@@ -1,8 +1,10 @@
-"""What `make test`, `make test-quick` and `make test-all` run: passes of pytest, one after the other, each with as many
-workers as there are processors. tests/selecting.py says which test belongs to which pass. Arguments go to pytest.
+"""What `make test` and `make test-slow` run: passes of pytest, one after the other, each with as many workers as there
+are processors. The markers in the files (`slow`, `browser`, `servers`, ...; see pyproject.toml) say which test belongs
+to which pass. Arguments go to pytest.
 """
 
 import os
+import re
 import resource
 import shutil
 import subprocess
@@ -19,7 +21,6 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from tests import costs, forks, second_look
-from tests.selecting import IN_BROWSER, touched
 from tests.services import ServiceMissing, postgres_url, redis_url
 
 ROOT: Final = Path(__file__).resolve().parent.parent
@@ -27,39 +28,57 @@ NOTHING_SELECTED: Final = int(pytest.ExitCode.NO_TESTS_COLLECTED)
 REASONS, PRINTED = 12, 12  # lines shown once more of each test that failed
 ROOM: Final = 8 * 2**30  # bytes, of which a whole run needs about a quarter
 # The last one would have each program of a test compile all modules anew.
-OF_A_PASS: Final = {"DATABASE_URL", "REDIS_URL", "TEST_PASS", "HITLCHAT_DATA", "PYTHONDONTWRITEBYTECODE"}
-TITLES: Final = {
-    "quick": "The quick ones: SQLite, no browser",
-    "embedded": "SQLite, one process",
-    "browser": "In a browser",
-    "servers": "PostgreSQL and Redis: what depends on them",
-    "every": "PostgreSQL and Redis: everything that touches the database",
-}
-ON_POSTGRES: Final = ("servers", "every")
+OF_A_PASS: Final = {"DATABASE_URL", "REDIS_URL", "HITLCHAT_DATA", "PYTHONDONTWRITEBYTECODE"}
+SLOW: Final = "--slow"
+ONLY_THERE: Final = "postgres or (processes and not browser)"
+ON_SERVERS: Final = f"{ONLY_THERE} or (servers and not browser and not embedded)"
+# A Redis as it comes has databases for so many workers.
+MOST_WORKERS: Final = 4
 
 
 @dataclass(frozen=True)
 class Pass:
-    """One run of pytest. `name` is its TEST_PASS, `folder` where all of its tests are."""
+    """One run of pytest: of the tests in `places` whose markers are as `markers` says."""
 
-    name: str
-    workers: int = 1
+    title: str
+    markers: str
+    places: list[str]
     environment: dict[str, str] = field(default_factory=dict)
-    folder: str = ""
 
-    def run(self, folder: Path, arguments: list[str]) -> int:
+    def run(self, folder: Path, workers: int, arguments: list[str]) -> int:
         """Run it on data of its own, so that it leaves ./var alone; pytest's exit code. Its report is in `folder`."""
-        print(f"\n--- {TITLES[self.name]}\n", flush=True)
+        print(f"\n--- {self.title}\n", flush=True)
         (folder / "tmp").mkdir(parents=True)
         kept = {key: value for key, value in os.environ.items() if key not in OF_A_PASS}
-        places = {"HITLCHAT_DATA": str(folder / "var"), "TMPDIR": str(folder / "tmp")}
-        own = {"TEST_PASS": self.name, forks.SHARED: forks.server(), **places, **self.environment}
-        options = [*second_look.OPTIONS, f"--junitxml={folder / 'report.xml'}", *same_order()]
-        if self.workers > 1:
-            options += [f"--numprocesses={self.workers}", "--dist=worksteal"]
-        where = [self.folder] if self.folder and not named(arguments) else []
-        command = [sys.executable, "-m", "pytest", *options, *arguments, *where]
-        return subprocess.run(command, env=kept | own, check=False).returncode
+        own = {"HITLCHAT_DATA": str(folder / "var"), "TMPDIR": str(folder / "tmp"), forks.SHARED: forks.server()}
+        options = ["-m", self.markers, f"--junitxml={folder / 'report.xml'}", *same_order()]
+        if workers > 1:
+            options += [f"--numprocesses={workers}", "--dist=worksteal"]
+        command = [sys.executable, "-m", "pytest", *options, *arguments, *self.places]
+        return subprocess.run(command, env=kept | own | self.environment, check=False).returncode
+
+
+def planned(speed: str, paths: list[str]) -> list[Pass]:
+    """Plan the passes over the tests that are (or are not) slow. Raises: ServiceMissing."""
+    database, channel = postgres_url(), redis_url()
+    has_servers = database is not None and channel is not None
+    here = f"{speed} and not ({ONLY_THERE})" if has_servers else speed
+    passes = [
+        Pass("SQLite, one process", f"{here} and not browser", paths or ["tests"]),
+        Pass("In a browser", f"{here} and browser", paths or ["tests/browser"]),
+    ]
+    if database is not None and channel is not None:
+        addresses = {"DATABASE_URL": database, "REDIS_URL": channel}
+        where = paths or marked("postgres", "processes", "servers")
+        passes.append(Pass("PostgreSQL and Redis", f"{speed} and ({ON_SERVERS})", where, addresses))
+    return passes
+
+
+def marked(*markers: str) -> list[str]:
+    """Return the files with one of these markers: to read all the others takes as long as fifty tests."""
+    mark = re.compile(rf"pytest\.mark\.({'|'.join(markers)})\b")
+    files = sorted((ROOT / "tests").rglob("test_*.py"))
+    return [str(file.relative_to(ROOT)) for file in files if mark.search(file.read_text(encoding="utf-8"))]
 
 
 @cache
@@ -77,11 +96,11 @@ def count(report: Path) -> Counter[str]:
     if not report.exists():
         return Counter()
     suites = ET.parse(report).getroot().iter("testsuite")
-    said = Counter[str]()
+    found = Counter[str]()
     for suite in suites:
-        said.update({key: int(suite.get(key, "0")) for key in ("tests", "failures", "errors", "skipped")})
-    failed = said["failures"] + said["errors"]
-    return Counter(passed=said["tests"] - failed - said["skipped"], failed=failed, skipped=said["skipped"])
+        found.update({key: int(suite.get(key, "0")) for key in ("tests", "failures", "errors", "skipped")})
+    failed = found["failures"] + found["errors"]
+    return Counter(passed=found["tests"] - failed - found["skipped"], failed=failed, skipped=found["skipped"])
 
 
 def failures(report: Path) -> list[str]:
@@ -90,35 +109,11 @@ def failures(report: Path) -> list[str]:
         return []
     found = []
     for case in ET.parse(report).getroot().iter("testcase"):
-        for told in (*case.iterfind("failure"), *case.iterfind("error")):
-            reasons = [line for line in (told.text or "").splitlines() if line.startswith("E  ")][-REASONS:]
+        for failure in (*case.iterfind("failure"), *case.iterfind("error")):
+            reasons = [line for line in (failure.text or "").splitlines() if line.startswith("E  ")][-REASONS:]
             printed = (case.findtext("system-out") or "").splitlines()[-PRINTED:]
             found.append("\n".join([f"{case.get('classname')}::{case.get('name')}", *reasons, *printed]))
     return found
-
-
-def planned(kind: str, paths: list[Path]) -> list[Pass]:
-    """Plan the passes of this kind of run. A few named files need no workers. Raises: ServiceMissing."""
-    cores = 1 if paths else os.cpu_count() or 1
-    if kind == "quick":
-        return [Pass("quick", cores)]
-    passes = [Pass("embedded", cores), Pass("browser", cores, folder=IN_BROWSER)]
-    database, channel = postgres_url(), redis_url()
-    if database is not None and channel is not None:
-        addresses = {"DATABASE_URL": database, "REDIS_URL": channel}
-        # Its servers have databases for so many workers, as a Redis comes.
-        workers = min(4, cores)
-        passes.append(Pass("every" if kind == "all" else "servers", workers, addresses))
-    if not paths:
-        return passes
-    wanted = touched(paths, ROOT) | ({"every"} if kind == "all" else set())
-    return [each for each in passes if each.name in wanted]
-
-
-def named(arguments: list[str]) -> list[Path]:
-    """Return the files and folders among the arguments, other than the whole of tests/."""
-    found = [Path(each.partition("::")[0]) for each in arguments if not each.startswith("-")]
-    return [path for path in found if path.exists() and path.resolve() not in {ROOT, ROOT / "tests"}]
 
 
 def scratch() -> str | None:
@@ -133,20 +128,25 @@ def scratch() -> str | None:
 
 def main(arguments: list[str]) -> int:
     began = time.monotonic()
-    kind = arguments.pop(0)[2:] if arguments[:1] in (["--quick"], ["--all"]) else ""
+    is_slow = arguments[:1] == [SLOW]
+    paths = [each for each in arguments if not each.startswith("-") and Path(each.partition("::")[0]).exists()]
+    options = [each for each in arguments if each not in (SLOW, *paths)]
+    # Only a slow test, which may bet on time, gets a second look.
+    options += second_look.OPTIONS if is_slow else ()
     try:
-        passes = planned(kind, named(arguments))
+        passes = planned("slow" if is_slow else "not slow", paths)
     except ServiceMissing as error:
         print(error, file=sys.stderr)
         return 1
+    workers = 1 if paths else min(os.cpu_count() or 1, MOST_WORKERS)
     with tempfile.TemporaryDirectory(prefix="hitlchat-", dir=scratch()) as folder:
-        places = [Path(folder) / each.name for each in passes]
-        codes = [each.run(place, arguments) for each, place in zip(passes, places, strict=True)]
+        places = [Path(folder) / str(number) for number, _ in enumerate(passes)]
+        codes = [each.run(place, workers, options) for each, place in zip(passes, places, strict=True)]
         reports = [place / "report.xml" for place in places]
         unsteady = [name for place in places for name in second_look.unsteady(place)]
         counts = sum((count(report) for report in reports), Counter[str]())
         spent = costs.read(reports)
-        failed = [told for report in reports for told in failures(report)]
+        failed = [failure for report in reports for failure in failures(report)]
     # What its forks took counts once it has ended.
     forks.end()
     if len(spent) > costs.SLOWEST:

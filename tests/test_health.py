@@ -20,6 +20,8 @@ from tests.processes import Installation, Server, Servers, installation, migrate
 from tests.scripted_model import Gate, ScriptedModel, calls, scripted_model, text
 from tests.waiting import until
 
+pytestmark = pytest.mark.servers("what a killed process leaves is what was committed")
+
 __all__ = ["installation", "migrated", "outside", "scripted_model", "servers"]
 
 

@@ -45,6 +45,7 @@ HIDING: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("value", HIDING.values(), ids=HIDING)
+@pytest.mark.guarantee("SR-44")
 def test_what_looks_like_a_secret_is_hidden_wherever_it_stands(value: Any) -> None:
     shown = str(Cover().value(value))
     assert SECRET not in shown

@@ -31,7 +31,7 @@ from hitlchat.base.event_stream import EventStream
 from tests.chat.tab import cookie_of
 from tests.waiting import SECONDS, soon
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers("a pool keeps the connections there")]
 
 RUSH: Final = 12  # more than threads are kept, fewer than the pool of PostgreSQL has connections
 MINE: Final = ContextVar("MINE", default="nothing")

@@ -25,7 +25,7 @@ from tests.agent.talk import Talk, in_database
 from tests.conftest import MakeTool, caller, signed_in
 from tests.scripted_model import ScriptedModel, calls, text
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers("Redis announces it after the commit")]
 
 COLOUR = {"name": "colour", "label": "Which colour", "kind": "choice", "choices": ["red", "blue"]}
 LITRES = {"name": "litres", "label": "How much", "kind": "number", "required": False}

@@ -26,7 +26,7 @@ from tests.recorder import recorded_tool
 from tests.scripted_model import ScriptedModel, calls, status, text, text_in
 from tests.waiting import stored as in_time
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers("row locks tell two at a time apart")]
 
 
 @pytest.fixture(autouse=True)

@@ -36,7 +36,7 @@ from tests.scripted_model import (
 )
 from tests.waiting import soon, stored
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers("row locks tell two at a time apart")]
 
 
 @pytest.fixture(autouse=True)

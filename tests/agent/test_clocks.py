@@ -21,6 +21,8 @@ from tests.processes import Servers
 from tests.scripted_model import Gate, ScriptedModel, calls, text
 from tests.waiting import until
 
+pytestmark = pytest.mark.servers("what a killed process leaves is what was committed")
+
 needs_redis = pytest.mark.skipif(not settings.REDIS_URL, reason="needs Redis (REDIS_URL)")
 LATER = timedelta(hours=1)
 # Longer than a process of a busy machine may be kept waiting: nobody shall rightly take over from the other.

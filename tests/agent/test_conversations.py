@@ -23,7 +23,7 @@ from tests.agent.talk import Talk, in_database
 from tests.conftest import MakeTool, caller, signed_in
 from tests.scripted_model import ScriptedModel, calls, text
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers("the SQL differs between the databases")]
 
 
 def begun(owner: User, *said: str, title: str = "") -> Conversation:

@@ -8,6 +8,8 @@ from tests.outside import Outside
 from tests.processes import Person, Server, Servers
 from tests.scripted_model import Gate, ScriptedModel, calls, text
 
+pytestmark = pytest.mark.servers("what a killed process leaves is what was committed")
+
 ORDER = ("order", {"what": "a lamp"})
 
 
@@ -111,7 +113,7 @@ def test_a_call_that_was_executing_is_unknown_and_happened_once_until_a_person_s
     assert outside.orders == ['"a lamp"']
 
 
-@pytest.mark.guarantee("gate:at-most-once")
+@pytest.mark.guarantee("gate:at-most-once", "SR-12")
 def test_an_unknown_call_runs_again_only_after_another_yes(
     server: Server, outside: Outside, scripted_model: ScriptedModel
 ) -> None:

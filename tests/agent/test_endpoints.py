@@ -19,7 +19,7 @@ from tests.agent.talk import Talk, in_database
 from tests.conftest import signed_in
 from tests.scripted_model import Reply, ScriptedModel, sse, text
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers("row locks tell two at a time apart")]
 
 KEY = "sk-of-the-shop-4711"
 SHOP = Draft("shop", "https://models.example/v1", "large", key=KEY, other_models=("small",))

@@ -20,7 +20,10 @@ from tests.conftest import signed_in
 from tests.recorder import Recorder, recorded_tool
 from tests.scripted_model import ScriptedModel, calls, text
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.servers("what a killed process leaves is what was committed"),
+]
 
 WORDS = ["a", "b", "c", "d", "e"]
 
@@ -47,6 +50,7 @@ async def left(talk: Talk) -> int:
     return int(await in_database(runs.count)((await talk.run()).turn_id))
 
 
+@pytest.mark.guarantee("SR-41")
 async def test_the_run_pauses_and_asks_the_rest_in_the_models_order(
     talk: Talk, recorder: Recorder, scripted_model: ScriptedModel
 ) -> None:
@@ -160,6 +164,7 @@ async def test_a_held_back_call_is_judged_when_its_turn_comes(
     assert sorted(await talk.outcomes()) == ["declined"] * 2 + ["rejected"] * 3
 
 
+@pytest.mark.guarantee("SR-41")
 async def test_the_page_and_rest_say_that_more_is_to_come(
     talk: Talk, recorder: Recorder, scripted_model: ScriptedModel
 ) -> None:

@@ -81,6 +81,7 @@ async def test_one_and_true_are_other_calls(talk: Talk, recorder: Recorder, scri
     assert len(recorder.entered) == 3
 
 
+@pytest.mark.guarantee("SR-41")
 async def test_nobody_is_asked_a_third_time_about_the_same_call(talk: Talk, scripted_model: ScriptedModel) -> None:
     scripted_model.enqueue(*(calls(("send", {"n": 1})) for _ in range(3)))
     await talk.say()

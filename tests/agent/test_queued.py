@@ -25,7 +25,7 @@ from tests.recorder import Recorder, recorded_tool
 from tests.scripted_model import ScriptedModel, calls, status, text
 from tests.waiting import stored, until
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers("row locks tell two at a time apart")]
 
 
 @pytest.fixture(autouse=True)

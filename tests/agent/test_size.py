@@ -14,7 +14,10 @@ from tests.agent.talk import Talk
 from tests.recorder import Recorder
 from tests.scripted_model import ScriptedModel, calls, text
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.servers("SQLite enforces no limits of columns and numbers"),
+]
 
 Begun = list[AsyncGeneratorType[Any, Any]]
 

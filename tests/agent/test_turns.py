@@ -17,7 +17,7 @@ from tests.conftest import MakeTool
 from tests.recorder import Recorder, recorded_tool
 from tests.scripted_model import DIALECTS, DONE, KEY, MODEL, Reply, ScriptedModel, calls, chunk, sse, text, wrong
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers("Redis announces it after the commit")]
 
 
 @pytest.fixture

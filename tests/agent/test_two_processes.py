@@ -8,7 +8,11 @@ from tests.processes import STEADY, Server, Servers
 from tests.scripted_model import Gate, ScriptedModel, calls, text
 
 needs_redis = pytest.mark.skipif(not settings.REDIS_URL, reason="needs Redis (REDIS_URL)")
-pytestmark = [pytest.mark.postgres, needs_redis]
+pytestmark = [
+    pytest.mark.postgres,
+    needs_redis,
+    pytest.mark.servers("what a killed process leaves is what was committed"),
+]
 
 killed = pytest.mark.parametrize("lease", [{}], ids=["killed"])
 ORDER = ("order", {"what": "a lamp"})

@@ -188,7 +188,7 @@ NOT_A_YES = {
 }
 
 
-@pytest.mark.guarantee("gate:fail-closed")
+@pytest.mark.guarantee("gate:fail-closed", "SR-13")
 @pytest.mark.parametrize("body", NOT_A_YES.values(), ids=NOT_A_YES.keys())
 def test_a_body_that_is_not_understood_is_no_yes(body: str, bob: User, bobs: Program, ask: Ask) -> None:
     approval = ask(bob)
@@ -206,7 +206,7 @@ def test_a_reason_has_to_be_text_that_can_be_kept(reason: Any, bob: User, bobs: 
     assert undecided(approval)
 
 
-@pytest.mark.guarantee("gate:only-people")
+@pytest.mark.guarantee("gate:only-people", "SR-16", "SR-21")
 @pytest.mark.parametrize("person", ["charlie", "alice"])
 def test_someone_else_s_approval_looks_like_none(
     person: str, bob: User, alice: User, charlie: User, program_of: ProgramOf, ask: Ask

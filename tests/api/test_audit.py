@@ -21,6 +21,8 @@ from hitlchat.record.sealing import seal_all
 from tests.api.conftest import Ask, Program, ProgramOf, problem
 from tests.conftest import signed_in
 
+pytestmark = pytest.mark.servers("the SQL differs between the databases")
+
 
 @pytest.fixture
 def alices(alice: User, program_of: ProgramOf) -> Program:

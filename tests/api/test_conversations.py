@@ -19,6 +19,8 @@ from tests.api.described import described
 from tests.conftest import MakeTool
 from tests.gate.racing import together
 
+pytestmark = pytest.mark.servers("PostgreSQL takes, sorts and compares text in another way")
+
 NOWHERE = "01890000-0000-7000-8000-000000000000"
 
 

@@ -63,7 +63,7 @@ def test_both_other_kinds_of_token_read_and_write(kind: TokenKind, bob: User, pr
     assert program.post("/conversations", {}).status_code == 201
 
 
-@pytest.mark.guarantee("gate:only-people")
+@pytest.mark.guarantee("gate:only-people", "SR-18")
 @pytest.mark.parametrize("kind", [TokenKind.API, TokenKind.MCP], ids=str)
 @pytest.mark.parametrize("verb", ["approve", "reject"])
 def test_no_token_decides_but_an_approver_s(
@@ -94,7 +94,7 @@ def test_a_session_needs_the_csrf_token_to_change_anything(bob: User, browser_of
     assert not Decision.objects.exists()
 
 
-@pytest.mark.guarantee("gate:only-people")
+@pytest.mark.guarantee("gate:only-people", "SR-20")
 def test_the_decider_is_the_person_of_the_session(bob: User, browser_of: ProgramOf, ask: Ask) -> None:
     browser, approval = browser_of(bob), ask(bob)
     browser.client.get("/api/docs")
@@ -105,7 +105,7 @@ def test_the_decider_is_the_person_of_the_session(bob: User, browser_of: Program
     assert (decision["person"], decision["means"]) == ("bob", "session")
 
 
-@pytest.mark.guarantee("gate:only-people")
+@pytest.mark.guarantee("gate:only-people", "SR-20")
 @pytest.mark.parametrize("field", ["person", "decider", "approver", "userId", "approvedBy"])
 def test_a_decider_in_the_body_is_refused(field: str, bob: User, program_of: ProgramOf, ask: Ask) -> None:
     approval = ask(bob)

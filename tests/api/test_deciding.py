@@ -10,6 +10,8 @@ from hitlchat.gate.models import Approval, Decision, Tool, ToolCall
 from hitlchat.gate.status import Status
 from tests.api.conftest import Ask, Program, ProgramOf, performed, problem
 
+pytestmark = pytest.mark.servers("row locks tell two at a time apart")
+
 
 @pytest.fixture
 def bobs(bob: User, program_of: ProgramOf) -> Program:

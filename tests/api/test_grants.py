@@ -84,7 +84,7 @@ def test_a_tool_that_asks_every_time_gets_none(bob: User, bobs: Program, ask: As
     assert ToolCall.objects.get().status == Status.WAITING
 
 
-@pytest.mark.guarantee("gate:only-people")
+@pytest.mark.guarantee("gate:only-people", "SR-27")
 def test_an_api_token_neither_gives_nor_revokes(
     bob: User, bobs: Program, program_of: ProgramOf, ask_about: AskAbout
 ) -> None:

@@ -14,6 +14,8 @@ from tests.api.conftest import Program, ProgramOf, problem
 from tests.gate.asking import events
 from tests.upstreams.asking import SCHEMA, executing_elsewhere, question_of
 
+pytestmark = pytest.mark.servers("row locks tell two at a time apart")
+
 
 @pytest.fixture
 def call(bob: User) -> ToolCall:

@@ -49,7 +49,7 @@ def test_a_version_that_asked_less_often_is_restored_only_when_that_is_said(
     assert alices.post("/tools/echo/versions/1/restore", {"confirmLowering": True}).json()["hitlMode"] == "DISABLED"
 
 
-@pytest.mark.guarantee("gate:only-people")
+@pytest.mark.guarantee("gate:only-people", "SR-27")
 def test_no_api_token_restores_a_version_that_asked_less_often(
     alice: User, alices: Program, program_of: ProgramOf, make_tool: MakeTool
 ) -> None:

@@ -107,6 +107,7 @@ def test_a_change_of_the_definition_withdraws_what_waits(alices: Program, bob: U
     assert ToolCall.objects.get(pk=approval.call_id).status == Status.WITHDRAWN
 
 
+@pytest.mark.guarantee("SR-14")
 def test_a_tool_is_deleted_and_its_calls_stay(alices: Program, bob: User, ask: Ask) -> None:
     approval = ask(bob)
     response = alices.delete("/tools/echo")
@@ -159,7 +160,7 @@ def test_a_tool_that_fails_says_where(alices: Program, make_tool: MakeTool) -> N
     assert tried["error"].keys() == {"kind", "message", "line"}
 
 
-@pytest.mark.guarantee("gate:no-yes-no-run")
+@pytest.mark.guarantee("gate:no-yes-no-run", "SR-32")
 @pytest.mark.guarantee("gate:one-funnel")
 def test_trying_a_tool_that_asks_waits_for_a_yes(alices: Program, make_tool: MakeTool) -> None:
     make_tool("echo", published=False)

@@ -69,7 +69,7 @@ def test_the_list_of_what_waits_takes_the_same_number_of_queries_however_long_it
     assert len(found) == 6
 
 
-@pytest.mark.guarantee("gate:only-people")
+@pytest.mark.guarantee("gate:only-people", "SR-25")
 def test_the_highest_risk_is_approved_by_no_token_and_by_no_old_sign_in(
     bob: User, make_tool: MakeTool, program_of: ProgramOf, browser_of: ProgramOf
 ) -> None:

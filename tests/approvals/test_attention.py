@@ -56,6 +56,7 @@ def test_what_is_not_theirs_not_what_waits_or_makes_no_sense_is_passed_over(
     assert not Showing.objects.exists()
 
 
+@pytest.mark.guarantee("SR-42")
 def test_the_mark_is_on_the_record_and_not_hidden_from_its_person(page: Client, bob: User, tool: Tool) -> None:
     approval = approval_of(ask(bob, tool, {"text": LONG}))
     form = text_of(page, approval)

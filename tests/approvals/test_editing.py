@@ -73,7 +73,7 @@ def test_without_scripts_the_form_is_a_page(page: Client, approval: Approval) ->
     assert 'name="arg-to"' in shown
 
 
-@pytest.mark.guarantee("gate:same-call")
+@pytest.mark.guarantee("gate:same-call", "SR-10")
 def test_what_was_reviewed_is_what_is_approved(page: Client, approval: Approval, bob: User) -> None:
     review = step(page, approval, **fields(amount="50"))
     assert "<mark>5</mark>" in review
@@ -368,7 +368,7 @@ def test_a_long_value_is_folded_and_whole(page: Client, approval: Approval) -> N
     assert "END" in shown
 
 
-@pytest.mark.guarantee("gate:no-yes-no-run")
+@pytest.mark.guarantee("gate:no-yes-no-run", "SR-10")
 def test_the_rule_that_covers_the_changed_call_is_read_before_the_yes(page: Client, approval: Approval) -> None:
     Tool.objects.filter(name="pay").update(hitl_mode="CONDITIONAL", condition='args["amount"] > 10')
     shown = step(page, approval, **fields(amount="50"))

@@ -39,6 +39,7 @@ def offered(text: str) -> str:
     return html.unescape(found)
 
 
+@pytest.mark.guarantee("SR-43")
 def test_the_scope_is_read_in_words_before_the_click_and_the_click_gives_exactly_that(
     bob: User, page: Client, approval: Approval
 ) -> None:

@@ -108,6 +108,7 @@ def test_nobody_exports_what_they_may_not_see(alice: User, bob: User, charlie: U
         assert lines(export(client, "jsonl"))[-1]["rows"] == count
 
 
+@pytest.mark.guarantee("SR-44")
 def test_secrets_leave_in_neither_kind(bobs: Client, bob: User) -> None:
     tool = recording("free", mode="DISABLED")
     call = ask(bob, tool, {"text": f"curl -H 'Authorization: Bearer {SECRET}'"})

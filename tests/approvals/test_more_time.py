@@ -117,6 +117,7 @@ def test_over_rest_it_answers_with_the_approval(bob: User, approval: Approval, p
     assert problem(bobs.post(path, {"deadline": "soon"}), 422)["errors"].keys() == {"deadline"}
 
 
+@pytest.mark.guarantee("SR-27")
 def test_over_rest_only_who_may_decide_can(bob: User, charlie: User, approval: Approval, program_of: ProgramOf) -> None:
     path = f"/approvals/{approval.pk}/extend"
     problem(program_of(charlie).post(path), 404)

@@ -29,6 +29,7 @@ def answer(page: Client, approval: Approval, **fields: Any) -> Any:
     return page.post(f"/approvals/{approval.pk}/decide", {"digest": approval.digest} | fields)
 
 
+@pytest.mark.guarantee("SR-22")
 def test_looking_changes_nothing(page: Client, approval: Approval) -> None:
     for path in ("", "/outcome"):
         assert page.get(f"/approvals/{approval.pk}{path}").status_code == 200
@@ -60,7 +61,7 @@ WORDS: dict[str, Any] = {
 }
 
 
-@pytest.mark.guarantee("gate:no-yes-no-run")
+@pytest.mark.guarantee("gate:no-yes-no-run", "SR-13")
 @pytest.mark.parametrize("fields", WORDS.values(), ids=WORDS)
 def test_what_is_not_one_clear_answer_decides_nothing(page: Client, approval: Approval, fields: dict[str, Any]) -> None:
     response = answer(page, approval, **fields)
@@ -69,7 +70,7 @@ def test_what_is_not_one_clear_answer_decides_nothing(page: Client, approval: Ap
     assert not Decision.objects.exists()
 
 
-@pytest.mark.guarantee("gate:only-people")
+@pytest.mark.guarantee("gate:only-people", "SR-21")
 def test_someone_else_finds_nothing_there(approval: Approval, charlie: User, client: Client) -> None:
     client.force_login(charlie)
     assert client.get(f"/approvals/{approval.pk}").status_code == 404
@@ -90,12 +91,14 @@ def test_the_second_answer_is_told_that_it_did_not_count(page: Client, approval:
     assert Decision.objects.count() == 1
 
 
+@pytest.mark.guarantee("SR-24")
 def test_an_answer_without_a_csrf_token_is_refused(approval: Approval, bob: User) -> None:
     strict = Client(enforce_csrf_checks=True)
     strict.force_login(bob)
     assert answer(strict, approval, verdict="approve").status_code == 403
 
 
+@pytest.mark.guarantee("SR-24")
 def test_the_page_cannot_be_framed(page: Client, approval: Approval) -> None:
     headers = page.get(f"/approvals/{approval.pk}").headers
     assert headers["X-Frame-Options"] == "DENY"

@@ -99,6 +99,7 @@ def test_over_rest_they_are_read_and_changed(alice: User, tool: Tool, program_of
     problem(alices.get("/tools/nowhere/texts"), 404)
 
 
+@pytest.mark.guarantee("SR-27")
 def test_over_rest_no_program_and_nobody_else_changes_them(
     alice: User, bob: User, tool: Tool, program_of: ProgramOf
 ) -> None:

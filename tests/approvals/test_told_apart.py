@@ -61,7 +61,7 @@ WAYS: dict[Callable[[User, Tool, Settings], ToolCall], tuple[str, str]] = {
 }
 
 
-@pytest.mark.guarantee("gate:truth")
+@pytest.mark.guarantee("gate:truth", "SR-48")
 def test_each_way_not_to_run_is_a_value_of_its_own_everywhere(bob: User, client: Client, settings: Settings) -> None:
     tool = recording()
     calls = {way: fresh(way(bob, tool, settings)) for way in WAYS}

@@ -123,7 +123,7 @@ def long_ago(client: Client) -> Client:
     return client
 
 
-@pytest.mark.guarantee("gate:only-people")
+@pytest.mark.guarantee("gate:only-people", "SR-25")
 def test_what_is_of_the_highest_risk_is_approved_after_giving_the_password_again(bob: User) -> None:
     call = ask(bob, recording("wipe", risk_level=5), conversation_id=None)
     client, address = long_ago(of(bob)), f"/approvals/{approval_of(call).pk}"

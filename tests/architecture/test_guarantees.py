@@ -1,43 +1,54 @@
-"""Every promise has a test, and every test of a promise has a promise."""
+"""Every promise has a test in `make test`, and every test of a promise has a promise."""
 
 import ast
-from functools import cache
+from collections.abc import Iterable, Iterator
 
 from tests.architecture.source import ROOT
-from tests.guarantees import GUARANTEES, PENDING
+from tests.guarantees import GUARANTEES
 
 
-@cache
-def covered() -> dict[str, list[str]]:
-    """Which test files name which guarantee."""
-    found: dict[str, list[str]] = {}
-    for path in sorted((ROOT / "tests").rglob("test_*.py")):
-        for identity in named(ast.parse(path.read_text(encoding="utf-8"))):
-            found.setdefault(identity, []).append(path.relative_to(ROOT).as_posix())
-    return found
+def guarantees(module: ast.Module) -> Iterator[tuple[str, bool]]:
+    """Yield each guarantee that a test or the module names, and whether that test is slow."""
+    of_all = [mark for node in module.body if isinstance(node, ast.Assign) for mark in marks([node.value])]
+    for node in module.body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_"):
+            found = [*of_all, *marks(node.decorator_list)]
+            is_slow = any(name == "slow" for name, _ in found)
+            for name, arguments in found:
+                if name == "guarantee":
+                    yield from ((identity, is_slow) for identity in arguments)
 
 
-def named(module: ast.Module) -> set[str]:
-    """The ids in `@pytest.mark.guarantee("…")`, on a test or in `pytestmark`."""
-    calls = (node for node in ast.walk(module) if isinstance(node, ast.Call))
-    marks = (call for call in calls if ast.unparse(call.func) == "pytest.mark.guarantee")
-    return {ast.literal_eval(argument) for mark in marks for argument in mark.args}
+def marks(nodes: Iterable[ast.expr]) -> Iterator[tuple[str, list[str]]]:
+    """Yield the name and the arguments of each `pytest.mark.name(...)` that is not of a single row of a table."""
+    for node in nodes:
+        if isinstance(node, ast.List):
+            yield from marks(node.elts)
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).startswith("pytest.mark."):
+            constants = [each.value for each in node.args if isinstance(each, ast.Constant)]
+            yield ast.unparse(node.func).removeprefix("pytest.mark."), [str(each) for each in constants]
 
 
-def test_each_guarantee_has_a_test_that_names_it() -> None:
-    assert sorted(GUARANTEES.keys() - covered().keys() - PENDING.keys()) == []
+def in_all_files() -> list[tuple[str, bool]]:
+    paths = sorted((ROOT / "tests").rglob("test_*.py"))
+    return [each for path in paths for each in guarantees(ast.parse(path.read_text(encoding="utf-8")))]
+
+
+def test_each_guarantee_has_a_test_that_is_not_slow() -> None:
+    assert sorted(GUARANTEES.keys() - {identity for identity, is_slow in in_all_files() if not is_slow}) == []
 
 
 def test_each_named_guarantee_is_one() -> None:
-    assert {identity: paths for identity, paths in covered().items() if identity not in GUARANTEES} == {}
+    assert {identity for identity, _ in in_all_files()} - GUARANTEES.keys() == set()
 
 
-def test_what_is_pending_is_a_guarantee_with_a_reason() -> None:
-    assert PENDING.keys() - GUARANTEES.keys() == set()
-    assert [identity for identity, reason in PENDING.items() if not reason.strip()] == []
-
-
-def test_a_mark_is_seen_on_a_test_and_on_a_module() -> None:
-    on_test = "@pytest.mark.guarantee('gate:a')\ndef test_it(): pass"
-    on_module = "pytestmark = [pytest.mark.guarantee('gate:b', 'gate:c')]"
-    assert named(ast.parse(f"{on_test}\n{on_module}")) == {"gate:a", "gate:b", "gate:c"}
+def test_marks_of_tests_and_modules_are_seen() -> None:
+    module = """
+pytestmark = [pytest.mark.django_db, pytest.mark.guarantee("a", "b")]
+@pytest.mark.slow("reason")
+@pytest.mark.guarantee("c")
+def test_slow(): pass
+def test_fast(): pass
+"""
+    expected = {("a", True), ("b", True), ("c", True), ("a", False), ("b", False)}
+    assert set(guarantees(ast.parse(module))) == expected

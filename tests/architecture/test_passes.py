@@ -1,46 +1,13 @@
-"""What `make test` runs where is written down once, and is true."""
+"""What the runs of the tests need: databases and Redis databases of their own, and what each test costs."""
 
-import re
 import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-import pytest
 from django.db.migrations.loader import MigrationLoader
 
 from tests import costs, template
 from tests.apart import redis_database
-from tests.architecture.source import ROOT
-from tests.selecting import ON_SERVERS, QUICK_FOLDERS, STORIES, touched
-
-NEEDS_SERVERS = re.compile(r"pytest\.mark\.(?:postgres|processes|servers)\b")
-IN_ALL = {"embedded", "browser", "servers"}
-
-
-def test_each_file_that_is_named_for_a_pass_exists() -> None:
-    named = [*ON_SERVERS, *QUICK_FOLDERS, *STORIES]
-    assert [path for path in named if not (ROOT / path).exists()] == []
-
-
-def test_each_file_with_tests_for_the_servers_is_named_with_a_reason() -> None:
-    paths = (path for path in (ROOT / "tests").rglob("test_*.py") if path.name != "test_passes.py")
-    marked = {path.relative_to(ROOT).as_posix() for path in paths if NEEDS_SERVERS.search(path.read_text("utf-8"))}
-    assert marked - ON_SERVERS.keys() == set()
-
-
-@pytest.mark.parametrize(
-    "path, passes",
-    [
-        ("tests", IN_ALL),
-        (".", IN_ALL),
-        ("tests/gate", {"embedded", "servers"}),
-        ("tests/gate/test_races.py", {"embedded", "servers"}),
-        ("tests/gate/test_card.py", {"embedded"}),
-        ("tests/browser/test_drawer.py", {"browser"}),
-    ],
-)
-def test_a_run_of_some_files_has_only_the_passes_that_they_belong_to(path: str, passes: set[str]) -> None:
-    assert touched([ROOT / path], ROOT) == passes
 
 
 def test_each_worker_has_a_redis_database_of_its_own() -> None:

@@ -1,4 +1,4 @@
-"""What tests/run.py says of a test that fails once, and of one that fails twice."""
+"""What `make test-slow` says of a test that fails once, and of one that fails twice."""
 
 import os
 import re
@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.architecture.source import ROOT
+from tests.run import SLOW
 from tests.second_look import MOST
 from tests.services import chromium_path
 
@@ -93,16 +94,17 @@ Run = Callable[..., Said]
 
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
-    """Run these tests as `make test` does: the exit code, all that it printed, and what came after the last sum."""
+    """Run these tests as `make test-slow` does: the exit code, all that it printed, and what followed the last sum."""
 
     def made(*tests: str) -> Said:
         file = tmp_path / "test_made.py"
-        file.write_text("\n".join([HEAD, *tests]), encoding="utf-8")
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "TEST_PASS"))}
+        file.write_text("\n".join([HEAD, 'pytestmark = pytest.mark.slow("it may")', *tests]), encoding="utf-8")
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
         command = [
             sys.executable,
             "-m",
             "tests.run",
+            SLOW,
             f"--rootdir={ROOT}",
             "-c",
             str(ROOT / "pyproject.toml"),

@@ -54,7 +54,7 @@ def pictured(page: Page, name: str, at: Locator | None = None) -> None:
     wear(page, "wide light")
 
 
-@pytest.mark.guarantee("gate:no-yes-no-run")
+@pytest.mark.guarantee("gate:no-yes-no-run", "SR-43")
 def test_a_grant_is_given_in_words_used_up_asked_again_and_revoked(
     chat: Chat, ask: Ask, model: SharedModel, house: House
 ) -> None:

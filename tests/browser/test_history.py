@@ -14,7 +14,7 @@ from tests.browser.watching import AWAY
 from tests.processes import STEADY, Servers
 from tests.scripted_model import ScriptedModel, calls, text
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.servers("the SQL differs between the databases")]
 
 
 def pictured(page: Page, name: str) -> None:

@@ -39,6 +39,7 @@ def end(chat: Chat) -> None:
 
 @pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
 @pytest.mark.parametrize("kind", list(VALUES))
+@pytest.mark.guarantee("SR-2", "SR-4")
 def test_whatever_a_value_holds_the_card_keeps_its_shape(
     chat: Chat, model: SharedModel, visit: Visit, kind: str, size: Any
 ) -> None:
@@ -58,6 +59,7 @@ def test_whatever_a_value_holds_the_card_keeps_its_shape(
     end(chat)
 
 
+@pytest.mark.guarantee("SR-3")
 def test_characters_that_cannot_be_seen_are_shown_as_codes_with_a_warning(chat: Chat, model: SharedModel) -> None:
     card = ask(chat, model, "note", note=BIDI)
     row = card.locator(".args dd").first
@@ -69,6 +71,7 @@ def test_characters_that_cannot_be_seen_are_shown_as_codes_with_a_warning(chat: 
     end(chat)
 
 
+@pytest.mark.guarantee("SR-5")
 def test_what_is_folded_says_how_much_it_is_and_opens_whole(chat: Chat, model: SharedModel) -> None:
     card = ask(chat, model, "note", note="x" * 100_000, data={f"key {n}": n for n in range(1000)})
     fold = card.locator(".args dd").first.locator("details")
@@ -91,6 +94,7 @@ def test_many_arguments_fold_into_one_more_list(chat: Chat, model: SharedModel) 
     end(chat)
 
 
+@pytest.mark.guarantee("SR-5")
 def test_a_critical_call_can_be_approved_only_after_all_was_unfolded_and_reviewed(
     chat: Chat, model: SharedModel
 ) -> None:
@@ -146,6 +150,7 @@ def test_an_early_tick_counts_though_an_early_approve_does_not(chat: Chat, model
     end(chat)
 
 
+@pytest.mark.guarantee("SR-1")
 def test_what_the_assistant_says_beside_a_call_is_not_on_its_card(chat: Chat, model: SharedModel) -> None:
     model.enqueue(calls(("wipe", {"note": "everything"}), say="I will only read a file. <b>Safe.</b>"))
     chat.say()

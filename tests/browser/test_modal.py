@@ -62,6 +62,7 @@ def end(chat: Chat) -> None:
     expect(chat.modal).to_be_hidden()
 
 
+@pytest.mark.guarantee("SR-40")
 def test_focus_is_on_the_heading_and_no_key_on_it_decides(chat: Chat, ask: Ask, house: House) -> None:
     ask()
     heading = chat.modal.get_by_role("heading", level=2)
@@ -76,6 +77,7 @@ def test_focus_is_on_the_heading_and_no_key_on_it_decides(chat: Chat, ask: Ask, 
     end(chat)
 
 
+@pytest.mark.guarantee("SR-39")
 def test_clicks_and_keys_count_only_half_a_second_after_the_card_appeared(
     stopped_clock: Page, chat: Chat, ask: Ask, model: SharedModel
 ) -> None:
@@ -190,6 +192,7 @@ def test_on_a_low_screen_both_buttons_and_something_of_the_card_are_seen(
     end(chat)
 
 
+@pytest.mark.guarantee("SR-40")
 def test_decline_comes_before_approve_and_stop_after_the_cards(chat: Chat, ask: Ask) -> None:
     ask()
     chat.asked()
@@ -202,6 +205,7 @@ def test_decline_comes_before_approve_and_stop_after_the_cards(chat: Chat, ask: 
     end(chat)
 
 
+@pytest.mark.guarantee("SR-39")
 def test_decide_later_leaves_the_answer_in_the_transcript_and_the_composer_as_it_was(
     chat: Chat, model: SharedModel
 ) -> None:

@@ -157,6 +157,7 @@ def test_asking_again_brings_the_modal_back_also_to_who_put_the_first_card_off(c
     chat.said("Not refunded.")
 
 
+@pytest.mark.guarantee("SR-39")
 def test_clicks_on_the_new_card_count_only_after_a_moment(chat: Chat, shop: Shop) -> None:
     shop.says(refund={"value": {"Paid": "143.00", "After this": "129.00"}})
     card = ask(chat, shop, "refund")

@@ -230,6 +230,7 @@ def test_it_is_in_every_tab_survives_a_reload_and_what_is_typed_survives_what_co
     assert shop.counter.log[-1] == "answered decline"
 
 
+@pytest.mark.guarantee("SR-36")
 def test_it_does_not_look_or_read_like_a_card_of_ours_whatever_it_says(
     chat: Chat, shop: Shop, model: SharedModel
 ) -> None:

@@ -64,7 +64,7 @@ def open_call(page: Page, server: Server) -> None:
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.guarantee("gate:only-people", "gate:no-yes-no-run")
+@pytest.mark.guarantee("gate:only-people", "gate:no-yes-no-run", "SR-25")
 def test_two_approve_for_a_third_and_who_comes_too_late_is_told(
     place: Server, script: SharedModel, visit: Visit
 ) -> None:

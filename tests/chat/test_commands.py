@@ -181,7 +181,7 @@ NOT_YES = {
 }
 
 
-@pytest.mark.guarantee("gate:no-yes-no-run")
+@pytest.mark.guarantee("gate:no-yes-no-run", "SR-13")
 @pytest.mark.parametrize("verdict", NOT_YES.values(), ids=NOT_YES)
 async def test_only_the_exact_word_is_a_yes(tab: Tab, waiting: Approval, recorder: Recorder, verdict: Any) -> None:
     await tab.send(**decision(waiting, verdict=verdict))
@@ -217,7 +217,7 @@ async def test_an_approval_that_is_none_decides_nothing(
     await still_waits(waiting, recorder)
 
 
-@pytest.mark.guarantee("gate:only-people")
+@pytest.mark.guarantee("gate:only-people", "SR-21")
 async def test_nobody_decides_about_the_calls_of_another(
     tab: Tab, waiting: Approval, recorder: Recorder, charlie: User, sign_in: SignIn
 ) -> None:

@@ -17,7 +17,7 @@ from tests.recorder import recorded_tool
 from tests.scripted_model import Gate, ScriptedModel, calls, text
 from tests.waiting import SECONDS
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers("Redis announces it after the commit")]
 
 CLOSED_SIGNED_OUT = 4401
 CLOSED_NOT_FOUND = 4404

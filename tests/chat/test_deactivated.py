@@ -12,7 +12,7 @@ from tests.chat.conftest import OpenTab
 from tests.chat.tab import Tab
 from tests.waiting import SECONDS
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers("Redis announces it after the commit")]
 
 
 async def closed(tab: Tab) -> int:

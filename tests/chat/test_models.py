@@ -19,7 +19,7 @@ from tests.scripted_model import ScriptedModel, scripted_model, status, text
 
 __all__ = ["scripted_model"]
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.servers("the SQL differs between the databases")]
 
 KEY = "sk-of-the-shop-4711"
 TYPED = {

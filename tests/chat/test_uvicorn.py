@@ -16,7 +16,7 @@ from tests.chat.conftest import SignIn
 from tests.scripted_model import ScriptedModel, text
 from tests.waiting import until
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers("Redis announces it after the commit")]
 
 
 @pytest.fixture

@@ -81,7 +81,7 @@ async def test_who_is_one_of_several_takes_their_yes_back_on_the_page(
     await talk.over()
 
 
-@pytest.mark.guarantee("gate:only-people")
+@pytest.mark.guarantee("gate:only-people", "SR-25")
 async def test_the_highest_risk_needs_a_fresh_sign_in_on_the_page_too(
     tab: Tab, talk: Talk, scripted_model: ScriptedModel, bobs_client: Client
 ) -> None:

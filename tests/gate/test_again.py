@@ -19,7 +19,10 @@ from tests.gate.sources_for_tests import looked
 from tests.gate.test_sweep import later
 from tests.waiting import stored
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.servers("what a killed process leaves is what was committed"),
+]
 
 BEFORE, NOW = Preview(text="Refunds 1 EUR of 9"), Preview(text="Refunds 1 EUR of 1")
 
@@ -168,7 +171,7 @@ def test_a_call_that_keeps_changing_is_withdrawn_and_says_why(
 # -- With edited arguments --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.guarantee("gate:same-call")
+@pytest.mark.guarantee("gate:same-call", "SR-10")
 @pytest.mark.parametrize("first", [BEFORE, Preview(error="no such order")], ids=["shown", "failed"])
 def test_a_yes_to_edited_arguments_asks_again_with_what_they_would_do(
     first: Preview, bob: User, tool: Tool, previews: list[Any], entered: list[ToolCall]

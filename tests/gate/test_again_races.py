@@ -23,7 +23,7 @@ from tests.gate.racing import meanwhile, together
 from tests.gate.sources_for_tests import looked
 from tests.gate.test_again import BEFORE, NOW, yes
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers("row locks tell two at a time apart")]
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from tests.conftest import signed_in
 from tests.gate.asking import approval_of, ask, fresh, status
 from tests.gate.deciding_people import members, rule
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers("the SQL differs between the databases")]
 
 
 def shown(call: ToolCall, user: User, ago: float = 0.0) -> Approval:
@@ -38,6 +38,7 @@ def event(call: ToolCall, name: str) -> AuditEvent:
     return AuditEvent.objects.get(call=call, name=name)
 
 
+@pytest.mark.guarantee("SR-42")
 def test_the_first_display_is_kept_once_per_person_and_round(bob: User, waiting: ToolCall) -> None:
     approval = approval_of(waiting)
     attention.shown(approval, Actor(bob.pk, "elicitation", client="editor"))
@@ -84,6 +85,7 @@ def test_a_second_look_costs_one_query_and_an_answer_one_more(
         attention.weigh(decision, Looked())
 
 
+@pytest.mark.guarantee("SR-42")
 def test_how_an_answer_came_about_is_on_the_decision_and_its_event(bob: User, waiting: ToolCall) -> None:
     approval = shown(waiting, bob, ago=60)
     decide.approve(approval.pk, signed_in(bob), digest=approval.digest, looked=Looked(opened=True))
@@ -97,6 +99,7 @@ def test_how_an_answer_came_about_is_on_the_decision_and_its_event(bob: User, wa
     assert attention.words(decision, approval.disclosure) == "Answered 60 s after it was shown."
 
 
+@pytest.mark.guarantee("SR-42")
 def test_a_yes_faster_than_it_can_be_read_is_marked_in_plain_words(bob: User, waiting: ToolCall) -> None:
     approval = shown(waiting, bob, ago=0.8)
     decide.approve(approval.pk, signed_in(bob), looked=Looked(opened=False))
@@ -161,6 +164,7 @@ def test_each_of_several_who_say_yes_has_a_time_of_their_own(
     assert event(call, "call.approved").data["hurried"] is True
 
 
+@pytest.mark.guarantee("SR-42")
 def test_several_answered_together_are_timed_over_all_that_was_listed(bob: User, tool: Tool) -> None:
     long = "one word after the other, " * 20
     needed = attention.least_seconds(attention.seconds_to_read(approval_of(ask(bob, tool, {"text": long})).disclosure))

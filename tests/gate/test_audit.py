@@ -15,7 +15,11 @@ from tests.conftest import signed_in
 from tests.gate.asking import approval_of, approved, ask, events, fresh, recording, run, say_yes, status
 from tests.gate.racing import database_fails_at
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.guarantee("audit:complete")]
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.guarantee("audit:complete"),
+    pytest.mark.servers("each database has triggers of its own"),
+]
 
 NOBODY = 10**6
 
@@ -82,7 +86,7 @@ def test_a_move_whose_event_is_refused_by_the_database_is_not_made(waiting: Tool
     assert events(waiting) == ["call.waiting"]
 
 
-@pytest.mark.guarantee("gate:fail-closed")
+@pytest.mark.guarantee("gate:fail-closed", "SR-17")
 @pytest.mark.parametrize(
     "statement", ['INSERT INTO "gate_auditevent"', 'INSERT INTO "gate_decision"', 'UPDATE "gate_toolcall"']
 )
@@ -98,7 +102,7 @@ def test_a_yes_that_cannot_be_recorded_whole_is_none(
     assert entered == []
 
 
-@pytest.mark.guarantee("gate:fail-closed")
+@pytest.mark.guarantee("gate:fail-closed", "SR-17")
 @pytest.mark.parametrize("table", ["gate_toolcall", "gate_approval", "gate_auditevent"])
 def test_a_question_that_cannot_be_recorded_whole_is_not_asked(table: str, bob: User, tool: Tool) -> None:
     with database_fails_at(f'INSERT INTO "{table}"'), pytest.raises(DatabaseError):

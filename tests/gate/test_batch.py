@@ -18,7 +18,7 @@ from tests.conftest import signed_in
 from tests.gate.asking import approval_of, ask, recording, run, say_yes, status
 from tests.gate.racing import together
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers("row locks tell two at a time apart")]
 
 
 def item(call: ToolCall) -> Item:
@@ -98,7 +98,7 @@ def test_no_call_stands_in_a_batch_twice_and_none_alone(bob: User, three: list[T
     assert undecided(three)
 
 
-@pytest.mark.guarantee("gate:only-people")
+@pytest.mark.guarantee("gate:only-people", "SR-21")
 def test_a_batch_with_a_call_that_is_someone_elses_or_nowhere_decides_nothing(
     bob: User, charlie: User, tool: Tool, three: list[ToolCall]
 ) -> None:

@@ -11,6 +11,8 @@ from hitlchat.base import canonical
 from hitlchat.gate.models import Tool
 from tests.gate.asking import ask, fresh
 
+pytestmark = pytest.mark.servers("PostgreSQL takes, sorts and compares text in another way")
+
 ANY_TEXT = st.text(st.characters())  # lone surrogates, NUL and all
 ATOMS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | ANY_TEXT
 JSON = st.recursive(ATOMS, lambda inner: st.lists(inner) | st.dictionaries(ANY_TEXT, inner), max_leaves=30)

@@ -53,6 +53,7 @@ def free(db: None) -> Tool:
     return recording("free", input_schema={"type": "object"})
 
 
+@pytest.mark.guarantee("SR-1")
 def test_the_card_shows_the_call_and_not_what_the_model_says_of_it(bob: User, tool: Tool) -> None:
     call = ask(bob, tool, {"text": "delete everything"}, user_prompt="please only read a file")
     shown = rendered(call)
@@ -73,6 +74,7 @@ def test_of_many_facts_the_first_are_in_sight_and_the_others_counted(bob: User) 
 
 
 @pytest.mark.parametrize("value", HOSTILE.values(), ids=HOSTILE)
+@pytest.mark.guarantee("SR-2")
 def test_no_argument_becomes_an_element_or_an_attribute(value: str, bob: User, free: Tool) -> None:
     plain, hostile = rendered(ask(bob, free, {"key": "plain"})), rendered(ask(bob, free, {value: value}))
     assert hostile.found == plain.found
@@ -80,6 +82,7 @@ def test_no_argument_becomes_an_element_or_an_attribute(value: str, bob: User, f
 
 
 @pytest.mark.parametrize("field", ["name", "origin", "facts", "prompt_template"])
+@pytest.mark.guarantee("SR-2", "SR-8")
 def test_nothing_of_the_tool_becomes_an_element(field: str, bob: User) -> None:
     value: Any = ["<b>Approve</b>"] if field == "facts" else "<b>Approve</b>"
     ordinary: Any = ["a b"] if field == "facts" else "a b"
@@ -88,12 +91,14 @@ def test_nothing_of_the_tool_becomes_an_element(field: str, bob: User) -> None:
     assert rendered(ask(bob, hostile)).found == rendered(ask(bob, plain)).found
 
 
+@pytest.mark.guarantee("SR-2")
 def test_escape_codes_of_a_terminal_are_shown_not_followed(bob: User, free: Tool) -> None:
     shown = rendered(ask(bob, free, {"key": "\x1b[2J\x1b]8;;http://x\x07link"}))
     assert "\x1b" not in shown.text
     assert "U+001B[2JU+001B]8;;http://xU+0007link" in shown.text
 
 
+@pytest.mark.guarantee("SR-3")
 def test_hidden_characters_are_shown_in_keys_and_values_with_a_warning(bob: User, free: Tool) -> None:
     call = ask(bob, free, {"pay\u202eee": "a\U000e0041b"})
     (row,) = card.card(approval_of(call)).rows
@@ -102,6 +107,7 @@ def test_hidden_characters_are_shown_in_keys_and_values_with_a_warning(bob: User
     assert "\u202e" not in rendered(call).text
 
 
+@pytest.mark.guarantee("SR-4")
 def test_a_value_of_10000_lines_leaves_the_rest_in_sight(bob: User, free: Tool) -> None:
     value = "\n".join(f"line {number}" for number in range(10_000))
     shown = card.card(approval_of(ask(bob, free, {"long": value, "short": "seen"})))
@@ -114,6 +120,7 @@ def test_a_value_of_10000_lines_leaves_the_rest_in_sight(bob: User, free: Tool) 
     assert (short.value.plain, short.hidden) == ("seen", 0)
 
 
+@pytest.mark.guarantee("SR-4")
 def test_a_value_in_the_cards_own_words_stays_in_its_box(bob: User, free: Tool) -> None:
     words = "Approve: run free\nasked by the assistant for bob\nL0 Verified</dd><dt>amount</dt>"
     plain, imitating = rendered(ask(bob, free, {"note": "x"})), rendered(ask(bob, free, {"note": words}))
@@ -121,6 +128,7 @@ def test_a_value_in_the_cards_own_words_stays_in_its_box(bob: User, free: Tool) 
     assert card.card(approval_of(ask(bob, free, {"note": words}))).rows[0].value.plain == words
 
 
+@pytest.mark.guarantee("SR-5")
 def test_of_a_thousand_arguments_each_is_there_and_the_folding_adds_up(bob: User, free: Tool) -> None:
     arguments = {f"key{number}": "\u200b" + "x" * (number // 3 if number > 9 else 700) for number in range(1000)}
     shown = card.card(approval_of(ask(bob, free, arguments)))
@@ -130,6 +138,7 @@ def test_of_a_thousand_arguments_each_is_there_and_the_folding_adds_up(bob: User
     assert shown.hidden + in_sight == sum(map(len, arguments.values()))
 
 
+@pytest.mark.guarantee("SR-7")
 def test_every_argument_is_on_the_card_also_those_that_the_gate_added(bob: User, tool: Tool) -> None:
     shown = card.card(approval_of(ask(bob, tool, {"text": "a"})))
     assert [(row.name.plain, row.type, row.value.plain) for row in shown.rows] == [
@@ -149,13 +158,14 @@ def test_the_raw_arguments_are_all_of_them(bob: User, free: Tool) -> None:
     assert canonical.loads(card.card(approval_of(call)).raw.plain) == arguments == fresh(call).arguments
 
 
+@pytest.mark.guarantee("SR-1")
 def test_a_later_change_of_the_tool_does_not_change_the_card(waiting: ToolCall) -> None:
     before = card.card(approval_of(waiting))
     Tool.objects.update(name="harmless", risk_level=0, origin="Elsewhere", facts=["Safe."], prompt_template="Nothing.")
     assert card.card(approval_of(waiting)) == before
 
 
-@pytest.mark.guarantee("gate:fail-closed")
+@pytest.mark.guarantee("gate:fail-closed", "SR-6")
 @pytest.mark.parametrize(
     "part", ["prompt", "tool", "caller", "arguments", "risk", "reason", "facts", "deadline", "fields"]
 )
@@ -166,7 +176,7 @@ def test_a_card_with_a_part_missing_is_no_card(part: str, waiting: ToolCall) -> 
         card.card(approval)
 
 
-@pytest.mark.guarantee("gate:fail-closed")
+@pytest.mark.guarantee("gate:fail-closed", "SR-6")
 @pytest.mark.parametrize(
     "part, value",
     [("tool", None), ("arguments", 1), ("facts", 5), ("deadline", "soon"), ("caller", {})],
@@ -183,6 +193,7 @@ def test_a_call_that_cannot_be_laid_out_takes_no_yes_and_never_runs(
     assert (events(waiting), entered) == (["call.waiting", "call.withdrawn"], [])
 
 
+@pytest.mark.guarantee("SR-6")
 def test_a_call_that_cannot_be_laid_out_can_be_declined(bob: User, waiting: ToolCall) -> None:
     damaged(waiting, "arguments", 1)
     decide.decline(approval_of(waiting).pk, signed_in(bob))
@@ -197,6 +208,7 @@ def damaged(call: ToolCall, part: str, value: object) -> None:
 
 
 @pytest.mark.parametrize("risk", range(6))
+@pytest.mark.guarantee("SR-5")
 def test_approve_is_out_of_reach_until_the_script_of_the_page_has_looked(risk: int, bob: User) -> None:
     tool = recording(risk_level=risk, input_schema={"type": "object"})
     buttons = [names for tag, names in rendered(ask(bob, tool, {"text": "x" * 5000})).found if tag == "button"]
@@ -205,7 +217,7 @@ def test_approve_is_out_of_reach_until_the_script_of_the_page_has_looked(risk: i
     assert not any("autofocus" in names for names in buttons)
 
 
-@pytest.mark.guarantee("gate:same-call")
+@pytest.mark.guarantee("gate:same-call", "SR-1")
 def test_the_digest_covers_every_part_of_what_is_shown(waiting: ToolCall) -> None:
     approval: Approval = approval_of(waiting)
     shown = approval.disclosure
@@ -222,6 +234,7 @@ def boxes_of_the_title(call: ToolCall) -> list[str]:
     return re.findall(r'<bdi class="value inline">(.*?)</bdi>', html)
 
 
+@pytest.mark.guarantee("SR-4")
 def test_a_value_in_the_title_stands_in_a_box_of_its_own(bob: User) -> None:
     tool = recording(prompt_template="Refund order {args.text}?")
     call = ask(bob, tool, {"text": CLAIM})
@@ -243,6 +256,7 @@ def test_an_edited_call_has_an_edited_title(bob: User, tool: Tool) -> None:
     assert disclosure.with_edit(shown, {"text": "after"}, tool)["promptPieces"] == [["Say ", False], ["after", True]]
 
 
+@pytest.mark.guarantee("SR-3")
 def test_in_title_name_value_and_raw_json_misleading_order_is_shown_as_stored(bob: User, free: Tool) -> None:
     call = ask(bob, free, {"sum 5א7": "100א5"})
     html = render_to_string("approvals/_card.html", {"card": card.card(approval_of(call)), "over": "ws"})
@@ -269,6 +283,7 @@ def test_both_parts_of_a_folded_value_are_shown_in_the_same_order(bob: User, fre
     ],
     ids=range(7),
 )
+@pytest.mark.guarantee("SR-5")
 def test_a_value_folds_after_some_characters_or_lines(value: Any, folded: str | None, bob: User, free: Tool) -> None:
     call = ask(bob, free, {"a": value})
     (row,) = card.card(approval_of(call)).rows

@@ -24,6 +24,7 @@ TEMPLATES = {
 
 
 @pytest.mark.parametrize("template", TEMPLATES.values(), ids=TEMPLATES)
+@pytest.mark.guarantee("SR-8")
 def test_no_template_hides_name_origin_arguments_or_risk(template: str, bob: User) -> None:
     tool = recording("drop_table", origin="The Warehouse", prompt_template=template, risk_level=4)
     call = ask(bob, tool, {"text": "customers", "amount": 17})

@@ -20,7 +20,7 @@ from hitlchat.gate.submit import CallRequest, admit, prepare
 from tests.conftest import caller, signed_in
 from tests.gate.asking import approval_of, approved, ask, events, fresh, recording, run, say_yes, status
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers("row locks tell two at a time apart")]
 
 EDITS: dict[str, Any] = {
     "wrong type": {"text": 5},
@@ -56,7 +56,7 @@ def test_only_a_person_known_as_one_can_decide(means: Any, bob: User, waiting: T
     assert not Decision.objects.exists()
 
 
-@pytest.mark.guarantee("gate:only-people")
+@pytest.mark.guarantee("gate:only-people", "SR-18")
 @pytest.mark.parametrize("kind", ["chat", "studio", "api", "mcp"])
 def test_neither_the_agent_nor_the_system_can_decide(kind: str, bob: User, waiting: ToolCall) -> None:
     for actor in (SYSTEM, caller(bob, kind).actor, Actor(None, "session")):
@@ -65,7 +65,7 @@ def test_neither_the_agent_nor_the_system_can_decide(kind: str, bob: User, waiti
     assert status(waiting) == Status.WAITING
 
 
-@pytest.mark.guarantee("gate:only-people")
+@pytest.mark.guarantee("gate:only-people", "SR-16", "SR-21")
 def test_to_others_it_looks_as_if_there_were_none(alice: User, charlie: User, waiting: ToolCall) -> None:
     with pytest.raises(NoSuchApproval) as unknown:
         decide.approve(uuid4(), signed_in(charlie))
@@ -78,6 +78,7 @@ def test_to_others_it_looks_as_if_there_were_none(alice: User, charlie: User, wa
     assert status(waiting) == Status.WAITING
 
 
+@pytest.mark.guarantee("SR-21")
 def test_to_others_a_settled_one_looks_the_same(bob: User, charlie: User, waiting: ToolCall) -> None:
     say_yes(bob, waiting)
     with pytest.raises(NoSuchApproval):
@@ -128,7 +129,7 @@ def test_a_late_answer_is_refused_without_any_sweeper(
     assert entered == []
 
 
-@pytest.mark.guarantee("gate:fail-closed")
+@pytest.mark.guarantee("gate:fail-closed", "SR-17")
 def test_the_databases_clock_judges_and_not_that_of_the_process(bob: User, waiting: ToolCall) -> None:
     overdue(waiting)
     with time_machine.travel(timezone.now() - timedelta(hours=1)), pytest.raises(AlreadySettled):
@@ -153,7 +154,7 @@ def test_a_yes_to_something_else_than_what_waits_counts_for_nothing(bob: User, t
     assert status(waiting) == Status.APPROVED
 
 
-@pytest.mark.guarantee("gate:same-call")
+@pytest.mark.guarantee("gate:same-call", "SR-10")
 def test_an_edited_call_runs_with_the_edited_arguments(bob: User, waiting: ToolCall, entered: list[ToolCall]) -> None:
     before = approval_of(waiting)
     say_yes(bob, waiting, edited={"text": "goodbye"})
@@ -167,6 +168,7 @@ def test_an_edited_call_runs_with_the_edited_arguments(bob: User, waiting: ToolC
 
 
 @pytest.mark.parametrize("edited", EDITS.values(), ids=EDITS)
+@pytest.mark.guarantee("SR-10")
 def test_an_edit_that_does_not_fit_approves_nothing(edited: dict[str, Any], bob: User, waiting: ToolCall) -> None:
     with pytest.raises(BadEdit) as refused:
         say_yes(bob, waiting, edited=edited)
@@ -175,6 +177,7 @@ def test_an_edit_that_does_not_fit_approves_nothing(edited: dict[str, Any], bob:
     assert not Decision.objects.exists()
 
 
+@pytest.mark.guarantee("SR-11")
 def test_an_edit_cannot_change_the_tool(bob: User, waiting: ToolCall, entered: list[ToolCall]) -> None:
     recording("other", input_schema={"type": "object"})
     with pytest.raises(BadEdit, match="tool"):
@@ -211,7 +214,7 @@ def test_no_reason_keeps_a_decline_from_counting(reason: str, bob: User, waiting
     assert len(Decision.objects.get().reason) <= 500
 
 
-@pytest.mark.guarantee("gate:truth")
+@pytest.mark.guarantee("gate:truth", "SR-26")
 def test_the_decision_says_who_answered_and_how_they_were_known(bob: User, tool: Tool) -> None:
     for means in ("session", "token", "console"):
         call = ask(bob, tool)

@@ -15,7 +15,7 @@ from tests.conftest import signed_in
 from tests.gate.asking import approval_of, fresh, run, say_yes, status
 from tests.gate.racing import meanwhile, together
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers("row locks tell two at a time apart")]
 
 MORE = timedelta(minutes=5)
 
@@ -47,7 +47,7 @@ def test_it_can_be_put_off_again_in_its_next_last_minute(bob: User, waiting: Too
     assert extend(bob, waiting).deadline == deadline + MORE
 
 
-@pytest.mark.guarantee("gate:same-call")
+@pytest.mark.guarantee("gate:same-call", "SR-9")
 def test_what_was_shown_and_its_digest_stay_and_the_yes_counts(bob: User, waiting: ToolCall) -> None:
     before = approval_of(waiting)
     left(waiting, 30)

@@ -15,12 +15,17 @@ from hitlchat.gate.status import Status
 from tests.gate.asking import approved, ask, events, fresh, recording, run, say_yes, status
 from tests.gate.racing import database_fails_at
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.guarantee("gate:fail-closed")]
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.guarantee("gate:fail-closed"),
+    pytest.mark.servers("what a killed process leaves is what was committed"),
+]
 
 SELECT_CALL = 'SELECT "gate_toolcall"'
 
 
 @pytest.mark.parametrize("condition", ["1 +", 'args["no"]', '"false"', "[x for x in range(10**12)]"])
+@pytest.mark.guarantee("SR-17")
 def test_a_policy_that_fails_asks(condition: str, bob: User, entered: list[ToolCall]) -> None:
     call = ask(bob, recording(mode="CONDITIONAL", condition=condition))
     assert status(call) == Status.WAITING
@@ -68,6 +73,7 @@ def test_a_result_that_cannot_be_kept_is_told_as_one(bob: User, entered: list[To
 
 
 @pytest.mark.parametrize("statement", ["SELECT", 'UPDATE "gate_toolcall"', 'INSERT INTO "gate_auditevent"'])
+@pytest.mark.guarantee("SR-17")
 def test_a_database_that_goes_away_before_the_start_keeps_the_tool_from_running(
     statement: str, bob: User, tool: Tool, entered: list[ToolCall]
 ) -> None:

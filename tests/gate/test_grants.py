@@ -25,7 +25,7 @@ from tests.gate.asking import approval_of, ask, events, fresh, recording, run, s
 from tests.gate.granting import HERE, again, conditional, covered, granted, runs
 from tests.gate.policy_rules import ASKS, REFUSES
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers("row locks tell two at a time apart")]
 
 
 def named(name: str) -> list[AuditEvent]:
@@ -173,7 +173,7 @@ def test_of_an_mcp_client_only_calls_with_the_same_token_are_covered_as_long_as_
 # -- Never ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.guarantee("gate:no-yes-no-run")
+@pytest.mark.guarantee("gate:no-yes-no-run", "SR-43")
 @pytest.mark.parametrize(
     "columns,why",
     [({"mode": "REQUIRED"}, "asks every time"), ({"risk_level": 5, "mode": "CONDITIONAL"}, "L5")],
@@ -208,7 +208,7 @@ def test_a_condition_of_the_tool_that_gives_no_answer_is_asked_about_by_itself(b
         say_yes(bob, call, grant=Scope(calls=1))
 
 
-@pytest.mark.guarantee("gate:only-people")
+@pytest.mark.guarantee("gate:only-people", "SR-27")
 @pytest.mark.parametrize("means", ["elicitation", "system", "console", "api", ""])
 def test_only_a_signed_in_person_or_their_token_gives_one(means: Any, bob: User) -> None:
     call = ask(bob, conditional(), kind="mcp")
@@ -247,7 +247,7 @@ CHANGES: dict[str, tuple[Callable[[Tool], Any], str]] = {
 }
 
 
-@pytest.mark.guarantee("gate:no-yes-no-run", "gate:fail-closed")
+@pytest.mark.guarantee("gate:no-yes-no-run", "gate:fail-closed", "SR-14", "SR-28", "SR-43")
 @pytest.mark.parametrize("change", CHANGES)
 def test_any_change_voids_it_keeps_what_it_let_in_from_starting_and_is_recorded(
     change: str, bob: User, entered: list[ToolCall]

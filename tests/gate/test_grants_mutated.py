@@ -27,7 +27,7 @@ VALUES = st.one_of(
 )
 
 
-@pytest.mark.guarantee("gate:fail-closed", "gate:no-yes-no-run")
+@pytest.mark.guarantee("gate:fail-closed", "gate:no-yes-no-run", "SR-43")
 @pytest.mark.django_db(transaction=True)
 def test_a_grant_covers_nothing_any_more_once_any_column_says_something_else(bob: User, charlie: User) -> None:
     tool = conditional()

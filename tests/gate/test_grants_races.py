@@ -19,10 +19,10 @@ from tests.gate.asking import approval_of, ask, fresh, say_yes, status
 from tests.gate.granting import again, conditional, covered, granted, runs
 from tests.gate.racing import Work, database_fails_at, meanwhile, together
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers("row locks tell two at a time apart")]
 
 
-@pytest.mark.guarantee("gate:no-yes-no-run", "gate:one-outcome")
+@pytest.mark.guarantee("gate:no-yes-no-run", "gate:one-outcome", "SR-43")
 def test_of_many_calls_that_want_the_last_use_one_runs_and_the_others_ask(bob: User) -> None:
     tool = conditional()
     grant = granted(bob, tool, calls=1)

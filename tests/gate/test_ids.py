@@ -6,10 +6,13 @@ from django.contrib.auth.models import User
 from hitlchat.gate.models import Tool, new_id
 from tests.gate.asking import approval_of, ask
 
+pytestmark = pytest.mark.servers("the SQL differs between the databases")
+
 LAST_32_BITS = 0xFFFFFFFF
 
 
 @pytest.mark.django_db(transaction=True)
+@pytest.mark.guarantee("SR-16")
 def test_ids_of_questions_are_random_and_say_nothing_of_each_other(bob: User, tool: Tool) -> None:
     tails = {new_id().int & LAST_32_BITS for _ in range(1000)}
     assert len(tails) > 990

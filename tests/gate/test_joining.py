@@ -15,7 +15,7 @@ from tests.conftest import signed_in
 from tests.gate.asking import approval_of, ask, fresh, recording, run, say_yes, status
 from tests.gate.racing import together
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers("row locks tell two at a time apart")]
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def twins(bob: User, tool: Tool) -> list[ToolCall]:
     return [ask(bob, tool, conversation_id=here, model_call_id=f"call_{place}") for place in (1, 2)]
 
 
-@pytest.mark.guarantee("gate:same-call")
+@pytest.mark.guarantee("gate:same-call", "SR-41")
 def test_one_yes_runs_exactly_one_and_the_other_is_told_where_its_outcome_is(
     bob: User, twins: list[ToolCall], entered: list[ToolCall]
 ) -> None:
@@ -55,6 +55,7 @@ def test_a_yes_with_changes_runs_one_changed_call(bob: User, twins: list[ToolCal
     assert "the same call was approved with other arguments and runs once" in results.for_model(fresh(twins[1]))
 
 
+@pytest.mark.guarantee("SR-41")
 def test_they_are_one_card_and_one_line_that_say_how_often_it_was_asked(bob: User, twins: list[ToolCall]) -> None:
     here = twins[0].conversation_id
     assert here is not None

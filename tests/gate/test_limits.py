@@ -16,10 +16,11 @@ from tests.conftest import caller
 from tests.gate.asking import ask, recording, say_yes
 from tests.gate.racing import together
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers("row locks tell two at a time apart")]
 
 
 @pytest.mark.parametrize("kind", ["studio", "api", "mcp", "chat"])
+@pytest.mark.guarantee("SR-41")
 def test_beyond_the_limit_of_a_person_every_kind_of_caller_is_refused_in_plain_words(
     kind: str, bob: User, charlie: User, tool: Tool, settings: Settings
 ) -> None:
@@ -50,6 +51,7 @@ def test_a_conversation_has_a_limit_of_its_own(bob: User, tool: Tool, settings: 
     assert ask(bob, tool, conversation_id=new_id()).status == Status.WAITING
 
 
+@pytest.mark.guarantee("SR-41")
 def test_many_at_once_do_not_pass_the_limit_by_one(bob: User, tool: Tool, settings: Settings) -> None:
     settings.HITL_MAX_WAITING_PER_CALLER = 5
     one = async_to_sync(prepare)(CallRequest(tool.name, {"text": "hello"}, caller(bob, "api")))

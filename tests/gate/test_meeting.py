@@ -20,7 +20,7 @@ from tests.gate.asking import approval_of, ask, events, fresh, recording, run, s
 from tests.gate.deciding_people import escalated, members, rule
 from tests.gate.granting import HERE, runs
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers("row locks tell two at a time apart")]
 
 
 @pytest.mark.guarantee("gate:no-yes-no-run")

@@ -47,6 +47,7 @@ def imports(module: str, *names: str) -> Callable[[ast.AST], bool]:
     )
 
 
+@pytest.mark.guarantee("SR-32")
 def test_only_the_gates_performing_file_executes_a_tool_of_a_source() -> None:
     assert uses(attribute("execute", "cursor", "connection")) == {
         (PERFORM, "source(call.source).execute"),
@@ -61,6 +62,7 @@ def test_only_two_files_of_the_gate_get_hold_of_a_source_and_one_of_them_only_lo
     assert {path for path, _ in uses(attribute("TOOL_SOURCES"))} == {"hitlchat/gate/sources.py"}
 
 
+@pytest.mark.guarantee("SR-32")
 def test_only_the_gate_claims_and_executes_calls() -> None:
     taken = uses(lambda node: attribute("claim")(node) and ast.unparse(node).endswith("perform.claim"))
     assert taken == set()
@@ -101,6 +103,7 @@ def test_only_the_gate_makes_decisions_and_approvals() -> None:
 @pytest.mark.parametrize(
     "code", ["source('studio').execute(call)", "run = StudioSource().execute", "await anything.execute(x)"]
 )
+@pytest.mark.guarantee("SR-32")
 def test_a_second_way_in_would_be_seen(code: str) -> None:
     found = [node for node in ast.walk(ast.parse(code)) if attribute("execute", "cursor")(node)]
     assert len(found) == 1

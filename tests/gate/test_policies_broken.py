@@ -46,7 +46,7 @@ def soon(settings: Settings) -> Iterator[None]:
     own_policies.let_go.set()
 
 
-@pytest.mark.guarantee("gate:fail-closed")
+@pytest.mark.guarantee("gate:fail-closed", "SR-17")
 @pytest.mark.parametrize("mode", ["CONDITIONAL", "DISABLED"])
 @pytest.mark.parametrize("entry", own_policies.BROKEN.values(), ids=own_policies.BROKEN)
 def test_a_policy_that_gives_no_answer_asks(
@@ -73,7 +73,7 @@ async def test_who_stops_waiting_for_the_policies_is_not_held_by_one(bob: User, 
         await asyncio.wait_for(judging, 30)
 
 
-@pytest.mark.guarantee("gate:fail-closed")
+@pytest.mark.guarantee("gate:fail-closed", "SR-17")
 @pytest.mark.parametrize("entry", own_policies.HANGING, ids=["a thread", "a task"])
 def test_a_policy_that_hangs_asks(entry: dict[str, Any], bob: User, settings: Settings, soon: None) -> None:
     settings.HITL_POLICIES = [entry, ALLOWS]
@@ -141,7 +141,7 @@ def test_what_would_be_refused_over_a_limit_is_asked_about_when_it_is_no_number(
     assert ask(bob, tool, {"amount": {"value": "9.5"}}).status == Status.ALLOWED
 
 
-@pytest.mark.guarantee("gate:fail-closed")
+@pytest.mark.guarantee("gate:fail-closed", "SR-17")
 def test_a_policy_that_deletes_its_tool_runs_nothing(bob: User, settings: Settings, entered: list[ToolCall]) -> None:
     settings.HITL_POLICIES = [{"policy": "tests.gate.own_policies.Deletes"}]
     call = ask(bob, recording(mode="CONDITIONAL"))
@@ -158,7 +158,7 @@ def test_what_a_policy_does_to_its_arguments_stays_with_it(bob: User, settings: 
     assert (call.status, fresh(call).arguments) == (Status.WAITING, {"text": "hello", "amount": 99})
 
 
-@pytest.mark.guarantee("gate:fail-closed")
+@pytest.mark.guarantee("gate:fail-closed", "SR-15")
 @pytest.mark.parametrize("mode", ["CONDITIONAL", "DISABLED"])
 def test_rules_that_do_not_load_ask_about_everything(mode: str, bob: User, settings: Settings) -> None:
     settings.HITL_POLICIES = [ALLOWS, {"policy": "deny_lst", **ALL}]

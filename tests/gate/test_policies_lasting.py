@@ -15,7 +15,7 @@ from tests.gate.policy_rules import ALLOWS, AMOUNT, ASKS, REFUSES
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-@pytest.mark.guarantee("gate:no-yes-no-run")
+@pytest.mark.guarantee("gate:no-yes-no-run", "SR-14")
 def test_a_later_loosening_frees_no_waiting_call(bob: User, settings: Settings, entered: list[ToolCall]) -> None:
     settings.HITL_POLICIES = [ASKS]
     call = ask(bob, recording(mode="CONDITIONAL"))
@@ -26,7 +26,7 @@ def test_a_later_loosening_frees_no_waiting_call(bob: User, settings: Settings, 
     assert run(call)
 
 
-@pytest.mark.guarantee("gate:no-yes-no-run")
+@pytest.mark.guarantee("gate:no-yes-no-run", "SR-14")
 @pytest.mark.parametrize("later", [[ASKS], [REFUSES], [], [ALLOWS, {"policy": "broken"}]], ids=range(4))
 def test_what_was_allowed_does_not_run_by_other_rules(
     later: list[Any], bob: User, settings: Settings, entered: list[ToolCall]
@@ -40,7 +40,7 @@ def test_what_was_allowed_does_not_run_by_other_rules(
     assert entered == []
 
 
-@pytest.mark.guarantee("gate:no-yes-no-run")
+@pytest.mark.guarantee("gate:no-yes-no-run", "SR-14")
 @pytest.mark.parametrize("answered", ["before", "after"])
 def test_what_is_refused_by_now_does_not_run_for_a_yes(
     answered: str, bob: User, settings: Settings, entered: list[ToolCall]
@@ -63,6 +63,7 @@ def test_a_yes_stands_when_other_rules_would_still_ask(bob: User, settings: Sett
     assert run(call)
 
 
+@pytest.mark.guarantee("SR-10")
 def test_an_edit_into_what_is_refused_is_not_taken(bob: User, settings: Settings) -> None:
     settings.HITL_POLICIES = [{**AMOUNT, "over": "refuse"}]
     call = ask(bob, recording())
@@ -71,7 +72,7 @@ def test_an_edit_into_what_is_refused_is_not_taken(bob: User, settings: Settings
     say_yes(bob, call, edited={"text": "hello", "amount": 9})
 
 
-@pytest.mark.guarantee("gate:same-call")
+@pytest.mark.guarantee("gate:same-call", "SR-10")
 def test_an_edit_into_what_a_stricter_rule_covers_says_so_and_is_a_yes_of_its_own(
     bob: User, settings: Settings, entered: list[ToolCall]
 ) -> None:

@@ -129,7 +129,7 @@ def mutated(draw: st.DrawFn) -> dict[str, Any]:
     return dict(entry)
 
 
-@pytest.mark.guarantee("gate:fail-closed")
+@pytest.mark.guarantee("gate:fail-closed", "SR-15")
 @pytest.mark.django_db(transaction=True)
 def test_no_field_that_is_changed_turns_a_stored_policy_into_leave(bob: User) -> None:
     """Beside a rule that would let the call run, and of a tool that policies decide about."""
@@ -159,6 +159,7 @@ def test_no_field_that_is_changed_turns_a_stored_policy_into_leave(bob: User) ->
     ],
     ids=["no JSON", "no list", "twice", "a field"],
 )
+@pytest.mark.guarantee("SR-15")
 def test_the_program_does_not_start_with_rules_that_do_not_parse(value: str, told: str) -> None:
     kept = {name: text for name, text in os.environ.items() if not OURS.match(name)}
     done = subprocess.run(

@@ -86,7 +86,7 @@ def field_of(path: tuple[Any, ...]) -> str:
     return next(str(part) for part in reversed(path) if isinstance(part, str))
 
 
-@pytest.mark.guarantee("gate:fail-closed")
+@pytest.mark.guarantee("gate:fail-closed", "SR-15")
 @pytest.mark.django_db(transaction=True)
 def test_no_value_in_any_field_makes_a_stored_policy_milder_than_it_says(bob: User) -> None:
     tool = recording(mode="CONDITIONAL")

@@ -11,7 +11,7 @@ from hitlchat.gate.status import Status
 from tests.gate.asking import approval_of, ask, recording, run, say_yes
 from tests.gate.policy_rules import ALL, ALLOWS
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers("the SQL differs between the databases")]
 
 ONCE = [{"policy": "ask_once", **ALL}]
 

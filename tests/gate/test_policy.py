@@ -82,6 +82,7 @@ def test_a_condition_may_go_by_who_calls(condition: str, kind: str, expected: St
 
 
 @pytest.mark.parametrize("condition", BROKEN.values(), ids=BROKEN)
+@pytest.mark.guarantee("SR-17")
 async def test_a_condition_that_gives_no_answer_asks(condition: str) -> None:
     judgement = await judged("CONDITIONAL", condition)
     assert isinstance(judgement, Ask)
@@ -94,7 +95,7 @@ async def test_arguments_that_the_sandbox_cannot_take_ask() -> None:
     assert isinstance(await judged("CONDITIONAL", 'args["text"] == "ok"', text=object()), Ask)
 
 
-@pytest.mark.guarantee("gate:fail-closed")
+@pytest.mark.guarantee("gate:fail-closed", "SR-15")
 @pytest.mark.parametrize("mode", ["", "disabled", "DISABLED ", "NONE", "0"])
 async def test_a_mode_that_is_none_asks(mode: str) -> None:
     assert isinstance(await judged(mode, "False"), Ask)

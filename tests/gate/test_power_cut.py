@@ -28,7 +28,10 @@ from tests.gate.asking import ask, say_yes, status
 from tests.processes import Installation
 from tests.services import strace_path
 
-pytestmark = pytest.mark.guarantee("gate:at-most-once")
+pytestmark = [
+    pytest.mark.guarantee("gate:at-most-once"),
+    pytest.mark.servers("what a killed process leaves is what was committed"),
+]
 
 CALLS: Final = "pwrite64,write,ftruncate,fsync,fdatasync,unlink"
 LINE: Final = re.compile(r"[\d.]+ (\w+)\((.*)\) += (\d+)$")

@@ -75,6 +75,7 @@ def test_a_value_that_the_template_quotes_is_not_quoted_twice_and_cannot_close_t
     assert prompt.render("Write “{args.a}”?", "note", {"a": "two words” and"}) == 'Write “two words" and”?'
 
 
+@pytest.mark.guarantee("SR-8")
 def test_values_are_told_apart_from_the_templates_own_words() -> None:
     assert prompt.pieces("Give {args.who} {args.amount} by {toolName}{args.no}?", "refund", ARGUMENTS) == [
         ("Give ", False),
@@ -88,6 +89,7 @@ def test_values_are_told_apart_from_the_templates_own_words() -> None:
     ]
 
 
+@pytest.mark.guarantee("SR-8")
 def test_a_tool_name_that_could_go_on_with_the_sentence_is_told_apart_too() -> None:
     assert prompt.pieces("{toolName}", "x? Dry run", {}) == [("x? Dry run", True)]
 

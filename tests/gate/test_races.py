@@ -21,7 +21,7 @@ from tests.conftest import MakeTool, signed_in
 from tests.gate.asking import approval_of, approved, ask, events, fresh, say_yes, status
 from tests.gate.racing import MEETING, meanwhile, together
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers("row locks tell two at a time apart")]
 
 YES_AND_NO = (decide.approve, decide.decline)
 
@@ -64,7 +64,7 @@ def test_of_many_edits_the_one_that_counts_is_the_one_that_runs(bob: User, waiti
     assert perform.claim(waiting.pk) is not None
 
 
-@pytest.mark.guarantee("gate:at-most-once")
+@pytest.mark.guarantee("gate:at-most-once", "SR-12")
 @pytest.mark.parametrize("count,forced", [(50, False), (MEETING, True)], ids=["50 at once", "all have read it"])
 def test_of_many_claims_one_gets_the_call(
     count: int, forced: bool, bob: User, tool: Tool, entered: list[ToolCall]
@@ -123,7 +123,7 @@ def test_a_claim_that_is_overtaken_gets_nothing(first: str, bob: User, tool: Too
     assert len(events(call)) == 3
 
 
-@pytest.mark.guarantee("gate:same-call")
+@pytest.mark.guarantee("gate:same-call", "SR-9")
 def test_a_tool_changed_in_the_middle_of_a_claim_is_not_run(bob: User, make_tool: MakeTool) -> None:
     call = approved(bob, make_tool())
     with meanwhile(partial(Tool.objects.update, definition_hash="e" * 64)):

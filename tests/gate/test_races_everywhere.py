@@ -22,7 +22,7 @@ from tests.conftest import signed_in
 from tests.gate.asking import approval_of, ask, events, fresh, run, status
 from tests.gate.racing import MEETING, together
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers("row locks tell two at a time apart")]
 
 # Of each kind of answer: those that come over HTTP or a socket take far longer than plain ones.
 PLAIN, WEB = 48, 8
@@ -101,7 +101,7 @@ def by_open_page(client: Client, approval: Approval) -> Sequence[Answer]:
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.guarantee("gate:one-outcome", "gate:at-most-once")
+@pytest.mark.guarantee("gate:one-outcome", "gate:at-most-once", "SR-12")
 def test_of_two_hundred_mixed_answers_from_everywhere_one_counts_and_runs_at_most_once(
     bob: User, asked: ToolCall, patience: None, client: Client, entered: list[ToolCall]
 ) -> None:

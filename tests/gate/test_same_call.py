@@ -17,7 +17,11 @@ from tests.gate.asking import approval_of, approved, ask, events, fresh, recordi
 from tools_studio import authoring
 from tools_studio.spec import Draft
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.guarantee("gate:same-call")]
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.guarantee("gate:same-call"),
+    pytest.mark.servers("PostgreSQL takes, sorts and compares text in another way"),
+]
 
 OTHER_CODE = 'def run(text: str = "hello") -> str:\n    """Say something else."""\n    return text * 2\n'
 
@@ -95,6 +99,7 @@ CHANGES: dict[str, tuple[Callable[[ToolCall], object], str]] = {
 
 
 @pytest.mark.parametrize("change,why", CHANGES.values(), ids=CHANGES)
+@pytest.mark.guarantee("SR-9")
 def test_a_yes_is_void_once_anything_is_changed(
     change: Callable[[ToolCall], object], why: str, bob: User, tool: Tool, entered: list[ToolCall]
 ) -> None:
@@ -106,6 +111,7 @@ def test_a_yes_is_void_once_anything_is_changed(
     assert AuditEvent.objects.get(call=call, name="call.withdrawn").data["reason"] == why
 
 
+@pytest.mark.guarantee("SR-9")
 def test_a_yes_moved_to_another_call_is_void(bob: User, tool: Tool, entered: list[ToolCall]) -> None:
     yes, other = approved(bob, tool), ask(bob, tool)
     approval_of(other).delete()
@@ -126,6 +132,7 @@ def test_a_status_alone_is_no_yes(forged: Status, waiting: ToolCall, entered: li
     assert entered == []
 
 
+@pytest.mark.guarantee("SR-9")
 def test_an_edited_yes_is_void_once_the_arguments_are_others(bob: User, waiting: ToolCall) -> None:
     say_yes(bob, waiting, edited={"text": "edited"})
     ToolCall.objects.filter(pk=waiting.pk).update(arguments={"text": "hello", "amount": 1})
@@ -155,6 +162,7 @@ def test_a_permission_is_void_too_once_the_tool_is_another(
 
 @pytest.mark.parametrize("act", ["change", "delete", "unpublish"])
 @pytest.mark.parametrize("answered", [False, True], ids=["waiting", "approved"])
+@pytest.mark.guarantee("SR-14")
 def test_what_waits_is_withdrawn_when_its_author_touches_the_tool(
     act: str, answered: bool, alice: User, bob: User, make_tool: MakeTool
 ) -> None:
@@ -171,6 +179,7 @@ def test_what_waits_is_withdrawn_when_its_author_touches_the_tool(
     assert not run(call)
 
 
+@pytest.mark.guarantee("SR-9")
 def test_a_tool_of_the_studio_runs_what_was_shown_and_nothing_newer(bob: User, make_tool: MakeTool) -> None:
     tool = make_tool()
     first, second = approved(bob, tool, {"text": "a"}), approved(bob, tool, {"text": "b"})
@@ -181,7 +190,7 @@ def test_a_tool_of_the_studio_runs_what_was_shown_and_nothing_newer(bob: User, m
     assert fresh(second).result is None
 
 
-@pytest.mark.guarantee("gate:no-yes-no-run")
+@pytest.mark.guarantee("gate:no-yes-no-run", "SR-14")
 def test_a_verdict_of_a_rule_that_was_changed_meanwhile_does_not_run(make_tool: MakeTool, alice: User) -> None:
     tool = make_tool("echo", hitl_mode="DISABLED")
     prepared = async_to_sync(prepare)(CallRequest("echo", {"text": "x"}, caller(alice)))

@@ -278,5 +278,6 @@ ITEM: dict[str, Any] = {"type": "object", "properties": {"name": {"type": "strin
     ],
     ids=["object", "list of objects", "object or null", "null", "two kinds of object", "not as it says", "anything"],
 )
+@pytest.mark.guarantee("SR-7")
 def test_the_person_sees_the_defaults_inside_objects_too(part: Any, given: Any, filled: Any) -> None:
     assert schema.with_defaults({"properties": {"x": part}}, {"x": given}) == {"x": filled}

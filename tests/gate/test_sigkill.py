@@ -17,7 +17,11 @@ from tests.conftest import signed_in
 from tests.gate.asking import approval_of, ask, events, recording, run, status
 from tests.gate.deciding_people import approver, rule
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.guarantee("gate:at-most-once")]
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.guarantee("gate:at-most-once"),
+    pytest.mark.servers("what a killed process leaves is what was committed"),
+]
 
 
 def die(where: str, call: ToolCall, effects: Path, person: User | None = None) -> None:
@@ -40,6 +44,7 @@ def done(effects: Path) -> list[str]:
     return effects.read_text(encoding="ascii").split() if effects.exists() else []
 
 
+@pytest.mark.guarantee("SR-12")
 def test_of_three_calls_killed_after_their_effect_none_happens_twice(bob: User, tmp_path: Path) -> None:
     tool, effects = recording(source="appending"), tmp_path / "effects"
     calls = [ask(bob, tool) for _ in range(3)]
@@ -59,6 +64,7 @@ def test_of_three_calls_killed_after_their_effect_none_happens_twice(bob: User, 
 @pytest.mark.parametrize(
     "where,happened", [("after the claim", False), ("while recording the result", True)], ids=["claim", "result"]
 )
+@pytest.mark.guarantee("SR-12")
 def test_a_process_killed_around_the_tool_leaves_an_unknown_outcome(
     where: str, happened: bool, bob: User, tmp_path: Path
 ) -> None:

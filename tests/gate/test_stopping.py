@@ -19,7 +19,7 @@ from tests.conftest import MakeTool, caller, signed_in
 from tests.gate.asking import events, fresh
 from tests.waiting import stored
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers("row locks tell two at a time apart")]
 
 SLOW = 'import time\n\n\ndef run() -> str:\n    """Take its time."""\n    time.sleep(9)\n    return "slept"\n'
 

@@ -11,7 +11,10 @@ from hitlchat.gate.models import Approval, AuditEvent, Tool, ToolCall
 from hitlchat.gate.status import Status
 from tests.gate.asking import approval_of, ask, events, fresh, recording, run
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.servers("SQLite enforces no limits of columns and numbers"),
+]
 
 DEEP = "[" * 500 + "]" * 500
 ODD = {
@@ -111,6 +114,7 @@ def test_every_call_enters_the_record_with_one_event(mode: str, name: str, bob: 
     assert events(ask(bob, Tool(name="none"))) == ["call.rejected"]
 
 
+@pytest.mark.guarantee("SR-7")
 def test_the_arguments_that_run_are_those_on_the_card(bob: User, tool: Tool, entered: list[ToolCall]) -> None:
     Tool.objects.update(hitl_mode="DISABLED")
     call = ask(bob, tool, '{"text": "a"}')

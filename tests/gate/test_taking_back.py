@@ -15,7 +15,7 @@ from tests.conftest import signed_in
 from tests.gate.asking import approval_of, approved, ask, events, fresh, run, status
 from tests.gate.racing import meanwhile, together
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers("row locks tell two at a time apart")]
 
 
 @pytest.mark.guarantee("gate:truth")

@@ -13,7 +13,10 @@ from hitlchat.gate.status import Status
 from tests.conftest import signed_in
 from tests.gate.asking import recording
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.servers("PostgreSQL takes, sorts and compares text in another way"),
+]
 
 FACTS = {
     Status.DECLINED: "The user declined this call. It was not executed. Do not call it again for this request.",
@@ -69,6 +72,7 @@ def test_the_reason_of_a_rule_and_the_spelling_of_others_are_filled_in() -> None
     assert read(Status.DECLINED, {"declined": "{tool_name} {final_tool_params}"})["message"] == 'refund {"amount": 5}'
 
 
+@pytest.mark.guarantee("SR-38")
 def test_what_the_person_said_is_added_where_they_said_something_and_stays_data() -> None:
     both = {"declined": "Not {toolName}.", "feedback": "They say: {feedback}"}
     assert read(Status.DECLINED, both)["message"] == "Not refund."

@@ -23,6 +23,7 @@ TAGS = range(0xE0000, 0xE0080)
 
 
 @pytest.mark.parametrize("code", UNSEEN, ids=lambda code: f"U+{code:04X}")
+@pytest.mark.guarantee("SR-3")
 def test_a_character_that_cannot_be_seen_is_shown_as_its_code(code: int) -> None:
     seen = see(f"pay{chr(code)}pal")
     assert seen.plain == f"payU+{code:04X}pal"
@@ -30,6 +31,7 @@ def test_a_character_that_cannot_be_seen_is_shown_as_its_code(code: int) -> None
     assert seen.suspect
 
 
+@pytest.mark.guarantee("SR-3")
 def test_a_text_smuggled_in_tag_characters_is_shown() -> None:
     seen = see("".join(map(chr, TAGS)))
     assert chr(0xE0041) not in seen.plain
@@ -38,11 +40,13 @@ def test_a_text_smuggled_in_tag_characters_is_shown() -> None:
 
 
 @pytest.mark.parametrize("code", [*range(0x202A, 0x202F), *range(0x2066, 0x206A)])
+@pytest.mark.guarantee("SR-3")
 def test_a_direction_override_is_called_one(code: int) -> None:
     assert any("direction override" in warning for warning in see(f"a{chr(code)}b").warnings)
 
 
 @pytest.mark.parametrize("letter", ["\u05d0", "\u0627", "\u07ca", "\u0661"])
+@pytest.mark.guarantee("SR-3")
 def test_a_single_right_to_left_letter_is_pointed_out(letter: str) -> None:
     seen = see(f"refund 100{letter}5")
     assert seen.plain == f"refund 100{letter}5"
@@ -53,11 +57,13 @@ def test_a_single_right_to_left_letter_is_pointed_out(letter: str) -> None:
     "text",
     ["p\u0430ypal.com", "g\u043e\u043egle", "\u0391pple", "https://\u0440\u0430ypal.com/x", "sc\u043epe and more"],
 )
+@pytest.mark.guarantee("SR-3")
 def test_alphabets_mixed_in_one_word_are_pointed_out(text: str) -> None:
     assert any("look-alike" in warning for warning in see(text).warnings)
 
 
 @pytest.mark.parametrize("text", ["xn--pypal-4ve.com", "see https://XN--80ak6aa92e.com/now"])
+@pytest.mark.guarantee("SR-3")
 def test_an_encoded_host_name_is_pointed_out(text: str) -> None:
     assert any("host name" in warning for warning in see(text).warnings)
 
@@ -78,6 +84,7 @@ def test_an_honest_text_is_left_alone(text: str) -> None:
 
 
 @given(st.text(st.characters()))
+@pytest.mark.guarantee("SR-3")
 def test_whatever_the_text_nothing_unseen_is_left_in_it(text: str) -> None:
     left = {char for char in see(text).plain if unicodedata.category(char) in HIDDEN_CATEGORIES}
     assert left <= {" ", "\n", "\t"}

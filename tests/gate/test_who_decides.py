@@ -81,7 +81,7 @@ def test_the_people_of_a_group_decide_and_who_left_it_does_not(
     assert status(call) == Status.APPROVED
 
 
-@pytest.mark.guarantee("gate:only-people")
+@pytest.mark.guarantee("gate:only-people", "SR-25")
 def test_four_eyes_also_keep_out_a_requester_who_could_decide_otherwise(
     alice: User, dora: User, erik: User, by_two: Tool
 ) -> None:
@@ -183,7 +183,7 @@ def test_the_question_who_may_decide_has_one_answer_however_it_is_asked(
 # -- how many ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.guarantee("gate:no-yes-no-run", "audit:complete")
+@pytest.mark.guarantee("gate:no-yes-no-run", "audit:complete", "SR-25")
 def test_it_runs_with_the_last_of_the_yeses_and_not_before(
     bob: User, dora: User, erik: User, by_two: Tool, entered: list[ToolCall]
 ) -> None:
@@ -200,7 +200,7 @@ def test_it_runs_with_the_last_of_the_yeses_and_not_before(
     assert AuditEvent.objects.get(name="call.counted").data["yes"] == 1
 
 
-@pytest.mark.guarantee("gate:one-outcome", "gate:at-most-once")
+@pytest.mark.guarantee("gate:one-outcome", "gate:at-most-once", "SR-25")
 @pytest.mark.parametrize("round_", range(3))
 def test_of_two_last_yeses_at_once_none_is_lost_and_it_starts_once(
     round_: int, alice: User, bob: User, dora: User, erik: User, by_two: Tool, entered: list[ToolCall]
@@ -429,7 +429,7 @@ def test_the_rules_are_part_of_what_is_consented_to(alice: User, bob: User, dora
 # -- the highest risk --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.guarantee("gate:only-people")
+@pytest.mark.guarantee("gate:only-people", "SR-25")
 def test_the_highest_risk_is_approved_only_shortly_after_signing_in(bob: User) -> None:
     call = ask(bob, recording("wipe", risk_level=5))
     approval = approval_of(call).pk

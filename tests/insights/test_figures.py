@@ -16,7 +16,7 @@ from tests import clock
 from tests.gate.asking import ask, recording
 from tests.insights.rows import answered, asked, ran
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.servers("the SQL differs between the databases")]
 
 # A Sunday.
 NOW = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
@@ -86,6 +86,7 @@ def test_what_expired_at_a_weekend_is_known(bob: User) -> None:
     assert (counted().total.expired, counted().expired_at_weekends) == (3, 2)
 
 
+@pytest.mark.guarantee("SR-42")
 def test_edit_and_decline_rates_are_known_per_tool_and_per_person(alice: User, bob: User) -> None:
     answered(bob, "refund", edited_arguments={"amount": 1})
     answered(bob, "refund", hurried=True, took=1)

@@ -37,6 +37,7 @@ def test_administrators_see_everybody_s_and_others_their_own_only(alice: User, b
     assert "Answers, by person" not in own
 
 
+@pytest.mark.guarantee("SR-42")
 def test_everyone_reads_the_mark_on_their_own_decision(bob: User) -> None:
     decision = answered(bob, "refund", hurried=True, took=0.8)
     shown = text_of(bob)

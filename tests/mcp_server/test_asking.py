@@ -20,6 +20,7 @@ from tests.waiting import soon
 pytestmark = [
     pytest.mark.django_db(transaction=True),
     pytest.mark.parametrize("era", ["2025", "2026"]),
+    pytest.mark.servers("Redis announces it after the commit"),
 ]
 
 HELLO = {"text": "hello"}
@@ -54,7 +55,7 @@ OTHERS: dict[str, tuple[Any, str, str]] = {
 }
 
 
-@pytest.mark.guarantee("gate:no-yes-no-run", "gate:truth")
+@pytest.mark.guarantee("gate:no-yes-no-run", "gate:truth", "SR-34")
 @pytest.mark.parametrize("case", OTHERS, ids=str)
 async def test_whatever_is_not_a_plain_yes_does_not_run_it_and_is_told_apart(
     era: str, case: str, url: str, token: str, tool: Tool, entered: list[ToolCall]
@@ -69,7 +70,7 @@ async def test_whatever_is_not_a_plain_yes_does_not_run_it_and_is_told_apart(
     assert (await ToolCall.objects.aget()).status == outcome
 
 
-@pytest.mark.guarantee("gate:no-yes-no-run")
+@pytest.mark.guarantee("gate:no-yes-no-run", "SR-34")
 async def test_a_client_that_answers_with_an_error_does_not_run_it(
     era: str, url: str, token: str, tool: Tool, entered: list[ToolCall]
 ) -> None:
@@ -188,7 +189,7 @@ async def test_simultaneous_calls_are_asked_about_one_by_one_and_each_gets_its_o
     assert await Approval.objects.acount() == 12
 
 
-@pytest.mark.guarantee("gate:one-funnel")
+@pytest.mark.guarantee("gate:one-funnel", "SR-19")
 async def test_a_client_that_announces_itself_by_our_own_name_is_asked_like_any_other(
     era: str, url: str, token: str, tool: Tool, entered: list[ToolCall]
 ) -> None:

@@ -10,6 +10,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.mark.parametrize("era", ["2025", "2026"])
+@pytest.mark.guarantee("SR-42")
 async def test_an_elicitation_is_shown_when_it_is_delivered_and_its_answer_is_timed_from_there(
     era: str, url: str, token: str, bob: User, tool: Tool, entered: list[ToolCall]
 ) -> None:

@@ -14,7 +14,7 @@ from hitlchat.mcp_server.tokens import Access
 from tests.mcp_server.clients import call_that_is
 from tests.mcp_server.older import older
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers("row locks tell two at a time apart")]
 
 WITH_IT: dict[str, list[dict[str, Any]]] = {
     "alone": [],

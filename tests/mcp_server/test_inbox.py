@@ -22,7 +22,7 @@ from tests.mcp_server.clients import Asked, Raw, call_that_is, connected, for_ev
 from tests.mcp_server.conftest import TokenOf
 from tests.waiting import soon, stored
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers("Redis announces it after the commit")]
 
 HELLO = {"text": "hello"}
 both_eras = pytest.mark.parametrize("era", ["2025", "2026"])
@@ -101,6 +101,7 @@ async def test_other_arguments_and_other_tokens_do_not_take_up_a_call_that_waits
     assert await Approval.objects.acount() == 3
 
 
+@pytest.mark.guarantee("SR-41")
 async def test_identical_calls_at_once_take_up_one_call_once(
     url: str, token_of: TokenOf, bob: User, tool: Tool, entered: list[ToolCall], settings: Settings
 ) -> None:
@@ -170,6 +171,7 @@ async def test_a_client_whose_user_does_not_go_to_the_page_withdraws_the_call(
     assert (result.is_error, status(result), entered) == (True, "withdrawn", [])
 
 
+@pytest.mark.guarantee("SR-35")
 async def test_a_form_only_client_waits_for_the_inbox_where_a_signed_in_person_has_to_decide(
     url: str, token: str, db: None, bob: User, entered: list[ToolCall]
 ) -> None:
@@ -201,6 +203,7 @@ async def test_a_client_that_cancels_while_it_waits_withdraws_the_call(
     assert entered == []
 
 
+@pytest.mark.guarantee("SR-41")
 async def test_no_more_than_so_many_calls_of_a_token_wait(url: str, token_of: TokenOf, bob: User, tool: Tool) -> None:
     client = Raw(url, await in_thread(token_of)(bob, without_elicitation="url"))
     for n in range(MOST_WAITING):

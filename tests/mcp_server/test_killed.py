@@ -20,7 +20,7 @@ from tests.processes import STEADY, Installation, Person, Server, Servers, _drop
 from tests.scripted_model import Gate
 from tests.waiting import until
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = [pytest.mark.timeout(300), pytest.mark.servers("what a killed process leaves is what was committed")]
 # What the death of a client does has nothing to do with the database.
 of_a_client = pytest.mark.embedded
 both_eras = pytest.mark.parametrize("era", ["2025", "2026"])

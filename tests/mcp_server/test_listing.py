@@ -15,7 +15,10 @@ from tests.gate.asking import recording
 from tests.mcp_server.clients import Raw, connected, text
 from tests.mcp_server.conftest import TokenOf
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.servers("PostgreSQL takes, sorts and compares text in another way"),
+]
 both_eras = pytest.mark.parametrize("era", ["2025", "2026"])
 
 RICH: dict[str, Any] = {

@@ -22,7 +22,7 @@ from tests.mcp_server.clients import MODERN, connected, text, yes
 from tests.mcp_server.conftest import TokenOf
 from tests.waiting import soon, stored
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers("Redis announces it after the commit")]
 both_eras = pytest.mark.parametrize("era", ["2025", "2026"])
 
 

@@ -34,7 +34,7 @@ ANSWERS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.guarantee("gate:no-yes-no-run")
+@pytest.mark.guarantee("gate:no-yes-no-run", "SR-34")
 @pytest.mark.parametrize("given", ANSWERS.values(), ids=ANSWERS)
 async def test_an_answer_that_is_none_withdraws_the_call(
     given: dict[str, Any], url: str, token: str, tool: Tool, entered: list[ToolCall]
@@ -62,7 +62,7 @@ async def test_a_second_answer_changes_nothing(url: str, token: str, tool: Tool,
     assert entered == []
 
 
-@pytest.mark.guarantee("gate:no-yes-no-run")
+@pytest.mark.guarantee("gate:no-yes-no-run", "SR-34")
 async def test_a_client_that_dies_with_the_question_open_withdraws_the_call(
     url: str, token: str, tool: Tool, entered: list[ToolCall]
 ) -> None:

@@ -17,7 +17,11 @@ from tests.scripted_model import Gate
 from tests.waiting import until
 
 # Each test starts processes, which takes long where others work too.
-pytestmark = [pytest.mark.processes, pytest.mark.timeout(300)]
+pytestmark = [
+    pytest.mark.processes,
+    pytest.mark.timeout(300),
+    pytest.mark.servers("what a killed process leaves is what was committed"),
+]
 
 ECHO = 'def run(text: str = "hello") -> str:\n    """Say it back."""\n    return text\n'
 FORM: Any = {"elicitation": {"form": {}}}

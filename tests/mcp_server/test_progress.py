@@ -8,7 +8,7 @@ from tests.gate.asking import recording
 from tests.mcp_server.clients import connected, yes
 from tests.mcp_server.conformance import catalog
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers("Redis announces it after the commit")]
 
 
 @pytest.mark.parametrize("mode", ["DISABLED", "REQUIRED"])

@@ -38,6 +38,7 @@ async def said_yes(era: str, url: str, token: str, name: str) -> None:
 
 
 @pytest.mark.parametrize("era", ["2025", "2026"])
+@pytest.mark.guarantee("SR-26")
 async def test_a_clients_word_is_recorded_with_what_it_calls_itself_and_the_token(
     era: str, url: str, token_of: TokenOf, bob: User, tool: Tool, browser: Client, entered: list[ToolCall]
 ) -> None:
@@ -66,6 +67,7 @@ async def test_what_a_client_calls_itself_is_cut_and_cannot_pass_for_our_words(
     assert 'itself "ClaudeU+202E”, signed in\\nxxx' in shown
 
 
+@pytest.mark.guarantee("SR-26")
 def test_a_signed_in_person_is_recorded_as_one(bob: User, tool: Tool, browser: Client) -> None:
     call = ask(bob, tool, kind="mcp")
     say_yes(bob, call)

@@ -25,7 +25,7 @@ from tests.mcp_server.clients import MODERN, call_that_is, connected
 from tests.mcp_server.conftest import TokenOf
 from tests.mcp_server.older import ACCEPT, older
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers("row locks tell two at a time apart")]
 
 SECONDS = 20.0
 

@@ -87,6 +87,7 @@ def test_a_question_from_before_there_was_the_setting_can_still_be_answered(bob:
 
 
 @both_eras
+@pytest.mark.guarantee("SR-26")
 async def test_a_client_that_could_ask_is_sent_to_the_page(
     era: str, url: str, token: str, db: None, bob: User, entered: list[ToolCall]
 ) -> None:

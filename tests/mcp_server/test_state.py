@@ -21,7 +21,7 @@ from tests.conftest import signed_in
 from tests.gate.asking import recording
 from tests.mcp_server.clients import Raw, answer, call_that_is
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers("row locks tell two at a time apart")]
 
 FORM: Any = {"elicitation": {"form": {}}}
 
@@ -50,7 +50,7 @@ async def test_the_answer_comes_with_the_call_made_once_more(client: Raw, entere
     assert (result["content"][0]["text"], result["isError"], len(entered)) == ("done", False, 1)
 
 
-@pytest.mark.guarantee("gate:same-call")
+@pytest.mark.guarantee("gate:same-call", "SR-33")
 async def test_a_yes_to_one_call_is_none_to_another(
     client: Raw, url: str, bob: User, charlie: User, entered: list[ToolCall]
 ) -> None:
@@ -117,6 +117,7 @@ async def test_a_state_without_an_answer_is_asked_again_about_the_same_call(
 @pytest.mark.parametrize(
     "reply", [{"action": "Accept"}, {"action": "accept "}, {"action": True}, {}, [], "accept", {"roots": []}], ids=str
 )
+@pytest.mark.guarantee("SR-13", "SR-34")
 async def test_what_is_not_exactly_a_yes_runs_nothing(reply: Any, client: Raw, entered: list[ToolCall]) -> None:
     state = await asked(client)
     response = await client.call(requestState=state, inputResponses={"approval": reply})
@@ -125,7 +126,7 @@ async def test_what_is_not_exactly_a_yes_runs_nothing(reply: Any, client: Raw, e
     assert not await Decision.objects.aexists()
 
 
-@pytest.mark.guarantee("gate:fail-closed")
+@pytest.mark.guarantee("gate:fail-closed", "SR-33")
 async def test_a_yes_after_the_deadline_is_too_late(client: Raw, entered: list[ToolCall]) -> None:
     state = await asked(client)
     await ToolCall.objects.aupdate(deadline=timezone.now())
@@ -134,7 +135,7 @@ async def test_a_yes_after_the_deadline_is_too_late(client: Raw, entered: list[T
     assert "in time" in result["content"][0]["text"]
 
 
-@pytest.mark.guarantee("gate:same-call")
+@pytest.mark.guarantee("gate:same-call", "SR-33")
 async def test_a_tool_that_changed_meanwhile_is_not_run(client: Raw, entered: list[ToolCall]) -> None:
     state = await asked(client)
     await Tool.objects.aupdate(definition_hash="e" * 64)
@@ -181,6 +182,7 @@ async def test_a_yes_to_being_sent_to_the_page_is_none_to_the_call_even_if_one_w
     assert len(entered) == 1
 
 
+@pytest.mark.guarantee("SR-33")
 async def test_a_revoked_token_answers_nothing(client: Raw, entered: list[ToolCall]) -> None:
     state = await asked(client)
     await Token.objects.all().adelete()
@@ -189,6 +191,7 @@ async def test_a_revoked_token_answers_nothing(client: Raw, entered: list[ToolCa
     assert entered == []
 
 
+@pytest.mark.guarantee("SR-33")
 async def test_keys_may_change_without_dropping_what_waits(
     client: Raw, entered: list[ToolCall], settings: Settings
 ) -> None:

@@ -49,7 +49,7 @@ PARAMETERS = {
 }
 
 
-@pytest.mark.guarantee("gate:no-yes-no-run")
+@pytest.mark.guarantee("gate:no-yes-no-run", "SR-13")
 @pytest.mark.parametrize("more", PARAMETERS.values(), ids=PARAMETERS)
 async def test_a_yes_of_2026_with_a_key_twice_is_refused_and_leaves_the_question_open(
     more: str, url: str, token: str, tool: Tool, entered: list[ToolCall]

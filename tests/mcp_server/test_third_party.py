@@ -118,6 +118,7 @@ def test_the_inspector_lists_and_calls(era: str, programs: Programs) -> None:
 
 
 @each_era
+@pytest.mark.guarantee("SR-35")
 def test_a_gated_call_of_the_inspector_which_cannot_ask_is_refused(era: str, house: House, programs: Programs) -> None:
     key = f"denied-{era}"
     answer = programs.run(programs.calling(era, "count", key=key))

@@ -23,6 +23,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.guarantee("ga
 
 
 @pytest.mark.parametrize("rules", [{}, {"quorum": 2}, {"decided_by": DecidedBy.REQUESTER}], ids=str)
+@pytest.mark.guarantee("SR-25")
 def test_the_word_of_a_client_decides_nothing_under_rules(
     rules: dict[str, object], alice: User, bob: User, tool: Tool
 ) -> None:

@@ -23,6 +23,7 @@ def test_it_decides_no_call_of_someone_else(bob: User, charlie: User, tool: Tool
 
 
 @pytest.mark.parametrize("most", range(6))
+@pytest.mark.guarantee("SR-26")
 def test_it_decides_up_to_the_risk_that_is_allowed(most: int, bob: User, db: None, settings: Settings) -> None:
     settings.HITL_ELICITATION_MAX_RISK = most
     for level in range(6):

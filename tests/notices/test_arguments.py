@@ -30,6 +30,7 @@ SECRET = "hunter2-Zq9"
     ],
     ids=lambda arguments: ascii(arguments)[:50],
 )  # fmt: skip
+@pytest.mark.guarantee("SR-44")
 def test_what_looks_like_a_secret_is_hidden_by_its_name_or_its_shape(arguments: dict[str, Any]) -> None:
     told = repr(masked(arguments))
     assert "hunter2" not in told
@@ -56,6 +57,7 @@ def test_long_and_many_values_are_cut_and_the_cut_is_counted() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
+@pytest.mark.guarantee("SR-44")
 def test_the_tool_gets_what_a_notice_hides(alice: User, bob: User, inbound: Inbound, at_once: list[ToolCall]) -> None:
     Installation.objects.update_or_create(pk=1, defaults={"arguments": True})
     webhook(alice, inbound, person=bob)

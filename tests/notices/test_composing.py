@@ -19,9 +19,10 @@ from tests.gate.deciding_people import escalated, members, rule
 from tests.notices.noticing import look, made, of_group, webhook
 from tests.notices.receivers import Inbound
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers("row locks tell two at a time apart")]
 
 
+@pytest.mark.guarantee("SR-22", "SR-44")
 def test_who_may_decide_hears_with_a_link_and_without_arguments(
     alice: User, bob: User, charlie: User, inbound: Inbound, other: Inbound
 ) -> None:
@@ -255,6 +256,7 @@ def test_what_was_heard_is_forgotten_once_nothing_can_bring_it_up_again(
     assert [len(got.json["data"]["approvals"]) for got in inbound.got] == [1, 1, 1]
 
 
+@pytest.mark.guarantee("SR-44")
 def test_arguments_are_told_only_if_an_administrator_allows_it_and_without_secrets(
     alice: User, bob: User, inbound: Inbound
 ) -> None:

@@ -26,7 +26,7 @@ from tests.gate.asking import ask, recording, say_yes
 from tests.notices.noticing import look, made, webhook
 from tests.notices.receivers import Delivery, Inbound, receiving
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers("row locks tell two at a time apart")]
 
 
 def tried_out(receiver: Receiver, alice: User) -> Notice:
@@ -238,6 +238,7 @@ def test_a_receiver_that_cannot_be_reached_or_speaks_no_http_is_told_in_words(al
     assert "very-secret" not in notice.trouble
 
 
+@pytest.mark.guarantee("SR-44")
 def test_neither_secrets_nor_arguments_reach_the_log_or_the_record(
     alice: User, bob: User, inbound: Inbound, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -31,6 +31,7 @@ def verified() -> Verified:
     return checked
 
 
+@pytest.mark.guarantee("SR-23")
 def test_it_takes_each_message_once_and_refuses_what_was_replayed_changed_or_is_old(
     alice: User, bob: User, inbound: Inbound, verified: Verified
 ) -> None:
@@ -55,6 +56,7 @@ def test_it_takes_each_message_once_and_refuses_what_was_replayed_changed_or_is_
         assert not verified(key, renewed, first.body, set())
 
 
+@pytest.mark.guarantee("SR-23")
 def test_the_example_of_the_specification_is_signed_as_it_says() -> None:
     """From its reference implementations."""
     key = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"

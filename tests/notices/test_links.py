@@ -26,6 +26,7 @@ SCANNERS = {
 }
 
 
+@pytest.mark.guarantee("SR-22")
 def test_scanners_that_follow_every_link_decide_nothing(
     alice: User, bob: User, inbound: Inbound, mailbox: Mailbox
 ) -> None:
@@ -56,12 +57,14 @@ def signed_in_as(person: User, agent: str) -> Client:
     return browser
 
 
+@pytest.mark.guarantee("SR-22")
 def test_a_link_asks_to_sign_in_and_then_shows_the_card(bob: User) -> None:
     path = f"/approvals/{approval_of(ask(bob, recording())).pk}"
     assert Client().get(path)["Location"] == f"/sign-in?next={path}"
     assert "Approve" in signed_in_as(bob, "a browser").get(path).content.decode()
 
 
+@pytest.mark.guarantee("SR-23")
 def test_no_address_takes_an_answer_from_whoever_is_not_signed_in(bob: User) -> None:
     """There is no button in a chat: whatever is posted anywhere, signed like our own notices, nothing is decided."""
     call = ask(bob, recording())

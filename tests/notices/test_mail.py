@@ -22,6 +22,7 @@ from tests.tools_studio.mailbox import Mailbox
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
+@pytest.mark.guarantee("SR-44")
 def test_one_mail_says_what_waits_where_to_look_and_no_arguments(bob: User, mailbox: Mailbox) -> None:
     mail_to(bob, "bob@example.com")
     Wishes.objects.create(person=bob, time_zone="Asia/Tokyo")

@@ -8,7 +8,11 @@ from tests.notices.receivers import Inbound, receiving
 from tests.processes import Installation, Person, Server, Servers
 from tests.waiting import until
 
-pytestmark = [pytest.mark.processes, pytest.mark.timeout(240)]
+pytestmark = [
+    pytest.mark.processes,
+    pytest.mark.timeout(240),
+    pytest.mark.servers("what a killed process leaves is what was committed"),
+]
 
 AT_ONCE = {"NOTICE_COLLECT_SECONDS": "0", "NOTICE_INTERVAL_SECONDS": "0", "NOTICE_TIMEOUT_SECONDS": "5"}
 ECHO = 'def run(text: str = "hello") -> str:\n    """Say it back."""\n    return text\n'

@@ -15,7 +15,7 @@ from hitlchat.gate.models import AuditEvent
 from hitlchat.people import invitations
 from tests.conftest import PASSWORD, signed_in
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers("row locks tell two at a time apart")]
 
 NEW = {"username": "dora", "password": PASSWORD}
 

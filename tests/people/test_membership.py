@@ -23,7 +23,7 @@ from tests.conftest import PASSWORD, MakeTool, caller, signed_in
 
 NOTHING = {"invitations_void": 0, "calls_withdrawn": 0}
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers("row locks tell two at a time apart")]
 
 
 @pytest.fixture

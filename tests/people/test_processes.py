@@ -15,7 +15,11 @@ from tests.waiting import until
 
 __all__ = ["scripted_model"]
 
-pytestmark = [pytest.mark.processes, pytest.mark.timeout(240)]
+pytestmark = [
+    pytest.mark.processes,
+    pytest.mark.timeout(240),
+    pytest.mark.servers("what a killed process leaves is what was committed"),
+]
 
 ECHO = 'def run(text: str = "hello") -> str:\n    """Say it back."""\n    return text\n'
 

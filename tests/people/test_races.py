@@ -13,7 +13,7 @@ from hitlchat.people import invitations, membership
 from hitlchat.people.membership import Refused
 from tests.conftest import PASSWORD, signed_in
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers("row locks tell two at a time apart")]
 
 SECONDS = 40.0
 

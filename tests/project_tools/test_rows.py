@@ -19,7 +19,7 @@ from tests.conftest import MakeTool
 from tests.gate.asking import ask, fresh, run
 from tests.project_tools.conftest import Offer
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers("row locks tell two at a time apart")]
 
 
 def refund(order: str) -> str:

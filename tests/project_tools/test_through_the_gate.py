@@ -20,7 +20,7 @@ from tests.architecture.source import program_files, read
 from tests.gate.asking import approval_of, approved, ask, fresh, run, say_yes, status
 from tests.project_tools.conftest import Offer
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers("row locks tell two at a time apart")]
 
 
 @dataclass
@@ -62,7 +62,7 @@ def failure(user: User, name: str, arguments: dict[str, Any] | None = None) -> s
     return str(call.error["message"])
 
 
-@pytest.mark.guarantee("gate:no-yes-no-run", "gate:one-funnel")
+@pytest.mark.guarantee("gate:no-yes-no-run", "gate:one-funnel", "SR-32")
 def test_a_function_that_asks_runs_after_a_yes_and_not_before(bob: User, entered: list[str]) -> None:
     call = ask(bob, the("refund"), {"order": "A-1", "amount": "12.50"})
     assert (status(call), run(call), entered) == (Status.WAITING, False, [])

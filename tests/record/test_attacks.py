@@ -41,7 +41,11 @@ from tools_studio.spec import Draft
 
 __all__ = ["previews"]
 
-pytestmark = [pytest.mark.django_db(transaction=True, reset_sequences=True), pytest.mark.guarantee("record:proves")]
+pytestmark = [
+    pytest.mark.django_db(transaction=True, reset_sequences=True),
+    pytest.mark.guarantee("record:proves"),
+    pytest.mark.servers("the SQL differs between the databases"),
+]
 
 Data = Any
 UPDATE = "UPDATE gate_auditevent SET"

@@ -13,7 +13,11 @@ from hitlchat.gate.models import AuditEvent, Drop, RecordKey, Seal
 from hitlchat.record import worker
 from tests.record.conftest import found, sealed
 
-pytestmark = [pytest.mark.django_db(transaction=True, reset_sequences=True), pytest.mark.guarantee("audit:complete")]
+pytestmark = [
+    pytest.mark.django_db(transaction=True, reset_sequences=True),
+    pytest.mark.guarantee("audit:complete"),
+    pytest.mark.servers("each database has triggers of its own"),
+]
 
 
 def refused(work: Callable[[], Any], *, by: type[Exception]) -> None:
@@ -22,6 +26,7 @@ def refused(work: Callable[[], Any], *, by: type[Exception]) -> None:
 
 
 @pytest.mark.parametrize("model", [AuditEvent, Seal, RecordKey])
+@pytest.mark.guarantee("SR-45")
 def test_no_model_of_the_record_is_changed_or_deleted(model: Any) -> None:
     sealed(2)
     row = model.objects.first()
@@ -37,6 +42,7 @@ def test_no_model_of_the_record_is_changed_or_deleted(model: Any) -> None:
 
 
 @pytest.mark.parametrize("model", [AuditEvent, Seal, RecordKey])
+@pytest.mark.guarantee("SR-45")
 def test_nor_by_what_goes_past_the_models(model: Any) -> None:
     sealed(2)
     rows = model._base_manager.all()
@@ -74,6 +80,7 @@ def test_a_migration_that_takes_them_off_with_its_table_leaves_them_on(caplog: p
     refused(lambda: _run("DELETE FROM gate_auditevent"), by=IntegrityError)
 
 
+@pytest.mark.guarantee("SR-45")
 def test_nor_by_emptying_the_whole_database() -> None:
     sealed(2)
     with pytest.raises(CommandError, match="couldn't be flushed"):

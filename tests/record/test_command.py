@@ -24,7 +24,10 @@ from tests.architecture.source import ROOT
 from tests.gate.asking import approved, recording
 from tests.record.conftest import Sql, found, happen, report, sealed
 
-pytestmark = pytest.mark.django_db(transaction=True, reset_sequences=True)
+pytestmark = [
+    pytest.mark.django_db(transaction=True, reset_sequences=True),
+    pytest.mark.servers("the SQL differs between the databases"),
+]
 
 
 def audit(*arguments: Any) -> str:
@@ -84,6 +87,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
         audit("check", tmp_path / "nothing")
 
 
+@pytest.mark.guarantee("SR-45")
 def test_old_batches_are_dropped_whole_with_their_seals_left_and_a_word_on_record(settings: Settings) -> None:
     settings.HITL_RECORD_DAYS = 30
     now = timezone.now()

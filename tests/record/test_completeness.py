@@ -29,7 +29,11 @@ from tests.record.conftest import found
 
 __all__ = ["previews"]
 
-pytestmark = [pytest.mark.django_db(transaction=True, reset_sequences=True), pytest.mark.guarantee("audit:complete")]
+pytestmark = [
+    pytest.mark.django_db(transaction=True, reset_sequences=True),
+    pytest.mark.guarantee("audit:complete"),
+    pytest.mark.servers("each database has triggers of its own"),
+]
 
 
 def rejected(bob: User) -> ToolCall:
@@ -134,6 +138,7 @@ def test_every_status_has_a_story() -> None:
 
 
 @pytest.mark.parametrize("story", STORIES, ids=lambda story: story.__name__)
+@pytest.mark.guarantee("SR-45", "SR-46")
 def test_each_step_is_on_record_with_why(story: Callable[[User], ToolCall], bob: User) -> None:
     status, says = STORIES[story]
     call = fresh(story(bob))
@@ -149,6 +154,7 @@ def test_each_step_is_on_record_with_why(story: Callable[[User], ToolCall], bob:
     assert found() == []
 
 
+@pytest.mark.guarantee("SR-47")
 def test_what_is_not_asked_names_what_allowed_or_refused_it(bob: User, settings: Settings) -> None:
     def spoke(call: ToolCall) -> list[tuple[str, str, str]]:
         return [(each["policy"], each["verdict"], each["source"]) for each in first(call)["spoke"]]
@@ -165,6 +171,7 @@ def test_what_is_not_asked_names_what_allowed_or_refused_it(bob: User, settings:
     assert spoke(ask(bob, recording("off"))) == [("HITL_ENABLED", "allow", "installation")]
 
 
+@pytest.mark.guarantee("SR-47")
 def test_what_runs_on_a_grant_names_it(bob: User) -> None:
     tool = conditional()
     grant = granted(bob, tool, calls=3)
@@ -190,6 +197,7 @@ def test_each_of_several_yeses_is_on_record(alice: User, bob: User) -> None:
     assert {event.data["digest"] for event in said} == {approval_of(call).digest}
 
 
+@pytest.mark.guarantee("SR-46")
 def test_what_was_shown_the_first_time_can_be_proven_after_asking_again(bob: User, previews: list[Any]) -> None:
     previews[:] = [Preview(text="Refunds 1 EUR"), Preview(text="Refunds 9 EUR")]
     call = approved(bob, recording(source="previewing"))

@@ -11,7 +11,12 @@ from tests.waiting import until
 
 __all__ = ["unmigrated"]
 
-pytestmark = [pytest.mark.processes, pytest.mark.guarantee("audit:complete"), pytest.mark.timeout(240)]
+pytestmark = [
+    pytest.mark.processes,
+    pytest.mark.guarantee("audit:complete"),
+    pytest.mark.timeout(240),
+    pytest.mark.servers("what a killed process leaves is what was committed"),
+]
 
 OFTEN = {"HITL_RECORD_SECONDS": "1"}
 FORGED = """

@@ -31,7 +31,11 @@ from tests.architecture.source import ROOT
 from tests.gate.racing import together
 from tests.record.conftest import found, happen, report, sealed
 
-pytestmark = [pytest.mark.django_db(transaction=True, reset_sequences=True), pytest.mark.guarantee("audit:complete")]
+pytestmark = [
+    pytest.mark.django_db(transaction=True, reset_sequences=True),
+    pytest.mark.guarantee("audit:complete"),
+    pytest.mark.servers("row locks tell two at a time apart"),
+]
 
 INSERT = "INSERT INTO gate_auditevent (name, means, data, at) VALUES ('test.slow', 'system', '{}', now()) RETURNING id"
 
@@ -60,6 +64,7 @@ async def test_what_a_dead_process_left_is_sealed_at_once_by_the_next_one(settin
 
 
 @pytest.mark.postgres
+@pytest.mark.guarantee("SR-45")
 def test_what_commits_out_of_order_is_sealed_once_and_never_taken_for_put_in(tmp_path: Path) -> None:
     with open_transaction() as slow:
         (before,) = happen(1)
@@ -121,6 +126,7 @@ def begin(slow: Any) -> int:
     return int(slow.execute(INSERT).fetchone()[0])
 
 
+@pytest.mark.guarantee("SR-45")
 def test_of_many_that_seal_at_once_each_event_is_sealed_by_one() -> None:
     ids = happen(40)
     ends = together(*[seal_all] * 6)
@@ -129,6 +135,7 @@ def test_of_many_that_seal_at_once_each_event_is_sealed_by_one() -> None:
     assert found() == []
 
 
+@pytest.mark.guarantee("SR-45")
 def test_a_process_killed_while_it_seals_leaves_a_chain_to_go_on_from(settings: Settings) -> None:
     # However long the processes take.
     settings.HITL_RECORD_SECONDS = 600

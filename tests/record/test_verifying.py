@@ -13,7 +13,11 @@ from hitlchat.record.sealing import seal, seal_all
 from tests.gate.asking import approved, ask, recording
 from tests.record.conftest import Sql, found, happen, report, sealed
 
-pytestmark = [pytest.mark.django_db(transaction=True, reset_sequences=True), pytest.mark.guarantee("audit:complete")]
+pytestmark = [
+    pytest.mark.django_db(transaction=True, reset_sequences=True),
+    pytest.mark.guarantee("audit:complete"),
+    pytest.mark.servers("the SQL differs between the databases"),
+]
 
 UPDATE = "UPDATE gate_auditevent SET"
 
@@ -41,6 +45,7 @@ def test_a_record_without_anything_is_whole() -> None:
         "at = '2026-01-01 00:00:00'",
     ],
 )
+@pytest.mark.guarantee("SR-45")
 def test_an_edited_event_is_named(change: str, tamper: Sql) -> None:
     _, second, _ = sealed(2, 3, 2)
     tamper(f"{UPDATE} {change} WHERE id = %s", second[1])
@@ -55,18 +60,21 @@ def test_who_did_it_and_to_what_are_sealed_too(alice: User, bob: User, tamper: S
     assert [kind for kind, *_ in found()][:2] == ["edited", "edited"]
 
 
+@pytest.mark.guarantee("SR-45")
 def test_a_deleted_event_is_named(tamper: Sql) -> None:
     _, second, _ = sealed(2, 3, 2)
     tamper("DELETE FROM gate_auditevent WHERE id = %s", second[1])
     assert found() == [("missing", 2, second[1])]
 
 
+@pytest.mark.guarantee("SR-45")
 def test_an_event_that_was_put_in_is_named(tamper: Sql) -> None:
     first, _ = sealed(2, 2)
     tamper(f"{UPDATE} id = -5 WHERE id = %s", first[0])
     assert found() == [("inserted", None, -5), ("missing", 1, first[0])]
 
 
+@pytest.mark.guarantee("SR-45")
 def test_swapped_events_are_told_from_edited_ones(tamper: Sql) -> None:
     ((one, two, _),) = sealed(3)
     for before, after in ((one, 10**6), (two, one), (10**6, two)):
@@ -77,6 +85,7 @@ def test_swapped_events_are_told_from_edited_ones(tamper: Sql) -> None:
 @pytest.mark.parametrize(
     "column,value", [("root", "0" * 64), ("marks", ""), ("salt", "1" * 64), ("late", "[1]"), ("count", 1)]
 )
+@pytest.mark.guarantee("SR-45")
 def test_an_edited_seal_is_named(column: str, value: object, tamper: Sql) -> None:
     sealed(2, 2, 2)
     tamper(f"UPDATE gate_seal SET {column} = %s WHERE number = 2", value)
@@ -99,6 +108,7 @@ def test_a_seal_that_is_gone_is_missed(tamper: Sql) -> None:
     assert found()[0] == ("seal missing", 2, None)
 
 
+@pytest.mark.guarantee("SR-45")
 def test_a_record_cut_off_at_its_end_is_found_by_what_was_noted_beside_it_or_elsewhere(tamper: Sql) -> None:
     _, last = sealed(2, 2)
     noted = Seal.objects.latest("number").hash
@@ -116,6 +126,7 @@ def test_a_record_cut_off_at_its_end_is_found_by_what_was_noted_beside_it_or_els
     assert ("truncated", None, None) in found(seal=noted)
 
 
+@pytest.mark.guarantee("SR-46")
 def test_what_was_shown_is_held_to_the_digest_in_the_record(bob: User, tamper: Sql) -> None:
     call = approved(bob, recording())
     seal_all()
@@ -168,6 +179,7 @@ def _id(call: ToolCall) -> object:
     return call.pk.hex if connection.vendor == "sqlite" else call.pk
 
 
+@pytest.mark.guarantee("SR-47")
 def test_what_ran_unasked_is_held_to_its_arguments(bob: User, tamper: Sql) -> None:
     call = ask(bob, recording(mode="DISABLED"))
     seal_all()

@@ -21,7 +21,10 @@ from tests.processes import Servers, installation, migrated, servers
 from tests.waiting import until
 
 __all__ = ["entered", "installation", "migrated", "servers", "tool"]
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.servers("what a killed process leaves is what was committed"),
+]
 
 SECRETS = {
     "bearer": "Bearer eyJhbGciOi.SECRETONE.sig",
@@ -63,6 +66,7 @@ def test_each_thing_that_happens_to_a_call_is_one_line_with_its_ids(
     assert found[-1]["status"] == "succeeded"
 
 
+@pytest.mark.guarantee("SR-44")
 def test_every_other_end_has_a_name_too(bob: User, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     decide.decline(approval_of(ask(bob, recording("declined"))).pk, signed_in(bob), reason="SECRETFIVE")
@@ -91,6 +95,7 @@ def test_what_runs_unasked_is_logged_without_an_approval(bob: User, caplog: pyte
     assert [line for line in lines(caplog) if "approval" in line] == []
 
 
+@pytest.mark.guarantee("SR-44")
 def test_a_name_that_a_model_made_up_is_not_logged(bob: User, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     async_to_sync(submit)(CallRequest("SECRETSEVEN\nhitl.approved", {}, caller(bob)))
@@ -108,6 +113,7 @@ ECHO = 'def run(text: str = "", more: dict = {}) -> str:\n    """Say it back."""
 
 
 @pytest.mark.processes
+@pytest.mark.guarantee("SR-44")
 def test_a_server_logs_json_without_secrets_and_performs_and_counts_what_the_console_approves(servers: Servers) -> None:
     servers.home.add_tool("echo", ECHO, hitl_mode="REQUIRED")
     server = servers.start(LOG_FORMAT="json", LOG_LEVEL="DEBUG", HITL_METRICS_TOKEN="numbers please")

@@ -32,7 +32,7 @@ from tests.gate.asking import approval_of, approved, ask, ask_over_mcp, recordin
 from tests.gate.conftest import entered, tool
 
 __all__ = ["entered", "program_of", "tool"]
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers("row locks tell two at a time apart")]
 
 
 def numbers() -> dict[str, dict[str, float]]:

@@ -24,7 +24,10 @@ from tests.processes import ROOT, Servers, installation, migrated, servers
 from tests.waiting import until
 
 __all__ = ["entered", "installation", "migrated", "servers", "tool"]
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.servers("what a killed process leaves is what was committed"),
+]
 
 Spans = list[dict[str, Any]]
 

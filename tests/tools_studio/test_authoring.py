@@ -220,7 +220,7 @@ WEAKER: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.guarantee("gate:only-people")
+@pytest.mark.guarantee("gate:only-people", "SR-27")
 @pytest.mark.parametrize("weaker", WEAKER.values(), ids=WEAKER)
 def test_no_programs_credential_can_make_a_tool_ask_less(
     make_tool: MakeTool, alice: User, weaker: dict[str, Any]
@@ -238,6 +238,7 @@ LOOSER: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("looser", LOOSER.values(), ids=LOOSER)
+@pytest.mark.guarantee("SR-27")
 def test_no_programs_credential_can_widen_what_runs_unasked(
     make_tool: MakeTool, alice: User, looser: dict[str, Any]
 ) -> None:
@@ -279,6 +280,7 @@ def test_no_programs_credential_gives_a_tool_a_preview_that_could_tell_its_secre
 
 
 @pytest.mark.parametrize("words", [{"prompt_template": "Nothing happens: {toolName}"}, {"title": "Harmless"}], ids=str)
+@pytest.mark.guarantee("SR-27")
 def test_no_programs_credential_rewrites_what_the_approver_reads(
     make_tool: MakeTool, alice: User, words: dict[str, Any]
 ) -> None:

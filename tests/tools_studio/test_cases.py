@@ -18,7 +18,7 @@ from tools_studio.cases import Case
 from tools_studio.models import TestCase
 from tools_studio.spec import AuthoringError
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers("row locks tell two at a time apart")]
 
 PAGE = "/studio/tools/echo/cases"
 HALF = '''def run(n: int) -> float:

@@ -385,7 +385,7 @@ def test_of_two_imports_at_once_each_is_done_whole_or_not_at_all(alice: User) ->
     assert Tool.objects.count() == Script.objects.count() == 10
 
 
-@pytest.mark.guarantee("gate:only-people")
+@pytest.mark.guarantee("gate:only-people", "SR-27")
 def test_no_programs_credential_can_give_a_tool_other_rules_by_an_import(alice: User, make_tool: MakeTool) -> None:
     make_tool("tool_0", hitl_mode="DISABLED")
     entries = exchange.read(file({"condition": "False"}, {"name": "new"}))

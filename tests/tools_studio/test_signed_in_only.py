@@ -62,6 +62,7 @@ def test_the_form_says_from_which_risk_on_it_is_always_so(
     assert said in page if said else "it is always so" not in page
 
 
+@pytest.mark.guarantee("SR-27")
 def test_a_program_may_turn_it_on_and_not_off(alice: User, make_tool: MakeTool, program_of: ProgramOf) -> None:
     make_tool("echo", hitl_mode="REQUIRED")
     machine, person = program_of(alice, TokenKind.API), program_of(alice)

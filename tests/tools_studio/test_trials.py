@@ -45,7 +45,7 @@ def test_a_test_that_passed_offers_to_publish_and_the_state_follows(author: Clie
     assert author.get("/studio/tools/echo").context["standing"].state == "ready"
 
 
-@pytest.mark.guarantee("gate:one-funnel")
+@pytest.mark.guarantee("gate:one-funnel", "SR-32")
 def test_a_test_of_a_gated_tool_asks_like_every_other_call(author: Client, make_tool: MakeTool) -> None:
     make_tool("echo")
     shown = test(author, **{"arg-text": "hi"})

@@ -18,7 +18,7 @@ from tools_studio.models import ScriptVersion
 from tools_studio.spec import Unreadable
 from tools_studio.variables import Variable
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers("row locks tell two at a time apart")]
 
 PAGE = "/studio/tools/echo/versions"
 

@@ -22,6 +22,8 @@ from tests.upgrades.fill import POLICIES, SECRET_KEY
 from tests.upgrades.loading import RELEASES, unpack
 from tests.waiting import until
 
+pytestmark = pytest.mark.servers("the SQL differs between the databases")
+
 __all__ = ["installation", "migrated", "servers", "unmigrated"]
 
 OF_RELEASE = {"SECRET_KEY": SECRET_KEY, "HITL_POLICIES": POLICIES, "ALLOWED_HOSTS": "testserver"}

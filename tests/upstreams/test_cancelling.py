@@ -24,7 +24,10 @@ from tests.waiting import soon, stored, until
 __all__ = ["installation", "migrated", "scripted_model", "servers"]
 
 in_this_process = pytest.mark.usefixtures("allow_stdio", "serving")
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.servers("what a killed process leaves is what was committed"),
+]
 
 
 async def going(alice: User, person: User, there: Counter, name: str = "steps", **arguments: object) -> ToolCall:

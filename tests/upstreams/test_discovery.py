@@ -18,7 +18,7 @@ from tests.conftest import signed_in
 from tests.gate.asking import ask, fresh, run, say_yes, status
 from tests.upstreams.shops import SAYS_IT_BACK, expose, listed, listing, row, somewhere
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers("row locks tell two at a time apart")]
 
 ECHO = listing(echo=SAYS_IT_BACK)
 
@@ -44,6 +44,7 @@ def history(tool: ComposedTool) -> list[str]:
     return list(ToolEvent.objects.filter(tool=tool).values_list("name", flat=True))
 
 
+@pytest.mark.guarantee("SR-30")
 def test_new_tools_are_not_offered(server: UpstreamServer) -> None:
     found = row(server)
     assert (found.state, found.exposed, found.tool, published()) == (ToolState.NEW, False, None, set())
@@ -232,6 +233,7 @@ def test_two_processes_may_record_the_same_list_at_once(server: UpstreamServer) 
     assert set(server.tools.values_list("name", flat=True)) == set(names)
 
 
+@pytest.mark.guarantee("SR-29")
 def test_the_same_name_on_another_server_is_another_tool(alice: User, server: UpstreamServer) -> None:
     expose(alice, server, hitl_mode="DISABLED")
     other = somewhere(alice, "depot")

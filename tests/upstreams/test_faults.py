@@ -30,7 +30,10 @@ from tests.upstreams.hostile_http import HostileHttp, hostile_http
 
 __all__ = ["scripted_model"]
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.servers("what a killed process leaves is what was committed"),
+]
 HELLO = {"text": "hello"}
 
 
@@ -125,7 +128,7 @@ async def test_of_a_call_that_gets_no_yes_its_server_hears_nothing(
     assert (await in_db(events)(call))[-1] == f"call.{status}"
 
 
-@pytest.mark.guarantee("gate:no-yes-no-run", "gate:one-funnel")
+@pytest.mark.guarantee("gate:no-yes-no-run", "gate:one-funnel", "SR-32")
 @pytest.mark.parametrize("kind", ["chat", "studio", "api", "mcp"])
 async def test_whoever_calls_is_asked_and_the_server_is_called_once_after_the_yes(
     kind: str, bob: User, gated: Tool, there: HostileHttp

@@ -11,7 +11,7 @@ from tests.scripted_model import ScriptedModel, calls, scripted_model, text
 from tests.upstreams.shops import Shop, shop_in
 from tests.waiting import until
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.servers("what a killed process leaves is what was committed")]
 
 __all__ = ["installation", "migrated", "scripted_model", "servers"]
 

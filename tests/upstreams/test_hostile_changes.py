@@ -50,7 +50,7 @@ async def hostile(serving: None) -> AsyncIterator[HostileHttp]:
         yield there
 
 
-@pytest.mark.guarantee("gate:same-call")
+@pytest.mark.guarantee("gate:same-call", "SR-28")
 @pytest.mark.parametrize("changed", CHANGES)
 async def test_one_character_changed_between_list_and_call_stops_the_call(
     changed: str, alice: User, bob: User, hostile: HostileHttp, settings: Settings
@@ -69,7 +69,7 @@ async def test_one_character_changed_between_list_and_call_stops_the_call(
     assert (row.state, row.held, await in_db(is_published)(tool)) == (ToolState.WITHHELD, True, False)
 
 
-@pytest.mark.guarantee("gate:same-call")
+@pytest.mark.guarantee("gate:same-call", "SR-28")
 @pytest.mark.parametrize("changed", CHANGES)
 async def test_one_character_changed_with_a_notice_withholds_the_tool_and_voids_what_waits(
     changed: str, alice: User, bob: User, hostile: HostileHttp
@@ -90,7 +90,7 @@ async def test_one_character_changed_with_a_notice_withholds_the_tool_and_voids_
     assert (again.status, hostile.called("fine")) == (Status.WAITING, 0)
 
 
-@pytest.mark.guarantee("gate:same-call")
+@pytest.mark.guarantee("gate:same-call", "SR-28")
 async def test_a_change_that_was_announced_counts_before_the_list_was_read_again(
     alice: User, bob: User, hostile: HostileHttp
 ) -> None:
@@ -103,6 +103,7 @@ async def test_a_change_that_was_announced_counts_before_the_list_was_read_again
     assert (ended.status in {Status.FAILED, Status.REJECTED}, hostile.called("fine")) == (True, 0)
 
 
+@pytest.mark.guarantee("SR-29")
 async def test_a_yes_for_one_server_is_none_for_another_with_a_tool_of_the_same_name(
     alice: User, bob: User, hostile: HostileHttp
 ) -> None:
@@ -120,7 +121,7 @@ async def test_a_yes_for_one_server_is_none_for_another_with_a_tool_of_the_same_
         assert (hostile.called("fine"), second.called("fine")) == (1, 0)
 
 
-@pytest.mark.guarantee("gate:no-yes-no-run")
+@pytest.mark.guarantee("gate:no-yes-no-run", "SR-30")
 async def test_a_tool_that_appears_on_a_known_server_is_not_offered_and_then_asks(
     alice: User, bob: User, hostile: HostileHttp
 ) -> None:
@@ -143,6 +144,7 @@ LOWERS = {"readOnlyHint": True, "destructiveHint": False, "idempotentHint": True
 
 
 @pytest.mark.parametrize("name, description", [("delete_everything", "Delete everything."), ("echo", "Say it back.")])
+@pytest.mark.guarantee("SR-31")
 def test_hints_may_raise_the_risk_and_never_lower_it(name: str, description: str, alice: User) -> None:
     """SR-31."""
     server = shops.somewhere(alice)
@@ -159,7 +161,7 @@ def test_hints_may_raise_the_risk_and_never_lower_it(name: str, description: str
     assert risk({**LOWERS, **RAISES}) >= without
 
 
-@pytest.mark.guarantee("gate:fail-closed")
+@pytest.mark.guarantee("gate:fail-closed", "SR-37")
 async def test_what_only_its_server_would_run_cannot_be_flagged_as_gated(alice: User, hostile: HostileHttp) -> None:
     """SR-37. The gate holds what passes through it: a tool that its server does not offer to us gets no setting."""
     server = await in_db(web)(alice, hostile)

@@ -37,7 +37,11 @@ from tests.upstreams.gated import asked as submitted
 from tests.upstreams.gated import called, exposed, program, settled
 from tests.waiting import soon, stored
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("allow_stdio", "serving")]
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("allow_stdio", "serving"),
+    pytest.mark.servers("row locks tell two at a time apart"),
+]
 
 FORM = {"type": "object", "properties": {"colour": {"type": "string"}}, "required": ["colour"]}
 SECRET = {"type": "object", "properties": {"apiKey": {"type": "string"}}}
@@ -260,7 +264,7 @@ async def test_the_model_and_the_folders_of_this_installation_are_not_for_server
     assert not await in_db(asked)(call)
 
 
-@pytest.mark.guarantee("gate:no-yes-no-run", "gate:one-funnel")
+@pytest.mark.guarantee("gate:no-yes-no-run", "gate:one-funnel", "SR-36")
 async def test_answering_a_question_decides_nothing_at_the_gate(alice: User, bob: User, counter: StartCounter) -> None:
     there = await asyncio.to_thread(counter, "http-2026")
     tools = await tools_of(alice, there, "paint", "steps")

@@ -31,6 +31,7 @@ def post(client: Client, question: UpstreamQuestion, what: str = "answer", **sen
     return f"{answer.status_code} {answer.content.decode()}"
 
 
+@pytest.mark.guarantee("SR-36")
 def test_the_servers_words_are_text_in_a_box_that_names_it(bobs: Client, question: UpstreamQuestion) -> None:
     shown = bobs.get(reverse("servers:question", args=[question.pk])).content.decode()
     assert "Written by the server counter" in shown

@@ -14,7 +14,7 @@ from hitlchat.upstreams.servers import NotConfirmed, OnlyAdministrators, OnlyPeo
 from tests.conftest import signed_in
 from tests.upstreams.shops import somewhere
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.servers("row locks tell two at a time apart")]
 
 KEY = "sk-very-secret-0815"
 URL = "https://shop.example/mcp"
@@ -239,6 +239,7 @@ def test_switching_off_and_on_is_a_new_connection(alice: User) -> None:
     assert (on.state, on.revision) == (ServerState.NEW, server.revision + 2)
 
 
+@pytest.mark.guarantee("SR-28")
 def test_a_changed_credential_is_another_identity_and_shows_nothing(alice: User) -> None:
     server = somewhere(alice, headers=(Value("Authorization", f"Bearer {KEY}"),))
     before = endpoint.identity_of(server)

@@ -34,7 +34,7 @@ def paths(approval: Any) -> list[str]:
     return inbox + [f"{one}{part}{answer}" for part in parts]
 
 
-@pytest.mark.guarantee("gate:only-people")
+@pytest.mark.guarantee("gate:only-people", "SR-22")
 @pytest.mark.parametrize("headers", SCANNERS.values(), ids=SCANNERS)
 def test_links_that_are_followed_by_a_program_decide_nothing_and_lead_to_sign_in(
     client: Client, bob: User, asked: Asked, headers: dict[str, str]

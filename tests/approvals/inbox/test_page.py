@@ -17,7 +17,7 @@ from hitlchat.gate.status import Status
 from tests.approvals.inbox.conftest import Asked
 from tests.conftest import signed_in
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers("the SQL differs between the databases")]
 
 HTMX = {"HX-Request": "true"}
 HOUR = timedelta(hours=1)

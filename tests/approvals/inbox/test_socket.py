@@ -22,7 +22,7 @@ from tests.conftest import signed_in
 from tests.gate.deciding_people import approver, rule
 from tests.waiting import SECONDS
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers("Redis announces it after the commit")]
 
 
 class Bar:
@@ -165,6 +165,7 @@ async def test_many_pages_of_one_person_look_no_more_often_than_one(
 
 
 @pytest.mark.parametrize("origin", [b"https://evil.example", b"http://127.0.0.1:9000", b"null", None])
+@pytest.mark.guarantee("SR-24")
 async def test_a_hostile_page_gets_no_socket(served: None, bob: User, sign_in: SignIn, origin: bytes | None) -> None:
     bar = Bar(await in_database(sign_in)(bob), origin)
     accepted, _ = await bar.socket.connect(timeout=SECONDS)

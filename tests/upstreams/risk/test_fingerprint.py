@@ -70,6 +70,7 @@ SAME = {
 
 
 @pytest.mark.parametrize("tool, connection", CHANGES.values(), ids=CHANGES)
+@pytest.mark.guarantee("SR-28")
 def test_every_change_gives_another_fingerprint_and_is_named(tool: Offered, connection: Connection) -> None:
     before, after = pin(TOOL, HTTP), pin(tool, connection)
     assert before.digest != after.digest

@@ -141,6 +141,7 @@ DESCRIPTIONS = st.sampled_from([None, "", "Short.", DESCRIBED])
 
 
 @given(FACTS, TOOL_NAMES, DESCRIPTIONS, HINT_SETS)
+@pytest.mark.guarantee("SR-31")
 def test_no_hint_ever_lowers_the_level(
     server: ServerFacts, named: str, description: str | None, hints: dict[str, Any]
 ) -> None:
