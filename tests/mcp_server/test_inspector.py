@@ -1,6 +1,6 @@
 """The Inspector's pages: a client of our own server, which is asked like every other, and only its owner sees."""
 
-import time
+from uuid import uuid4
 
 import pytest
 from django.contrib.auth.models import User
@@ -118,7 +118,7 @@ def test_a_tool_that_comes_into_the_catalog_comes_into_the_list(era: str, inspec
     # The server looks once a second, from when somebody listens.
     until(
         lambda: (
-            Tool.objects.update(title=f"Pay back {time.monotonic()}")
+            Tool.objects.update(title=f"Pay back {uuid4()}")
             and "notifications/tools/list_changed" in [line.title for line in session.recording.lines]
         ),
         "it is told",

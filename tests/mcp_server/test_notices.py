@@ -2,10 +2,10 @@
 
 import asyncio
 import itertools
-import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from asgiref.sync import sync_to_async as in_thread
@@ -32,7 +32,7 @@ async def changing(told: Callable[[], bool], change: Callable[[], Any]) -> None:
 
 
 def describe_anew() -> int:
-    return Tool.objects.update(description=f"as of {time.monotonic()}")
+    return Tool.objects.update(description=f"as of {uuid4()}")
 
 
 async def test_a_client_that_listens_is_told_when_the_catalog_changes(url: str, token: str, tool: Tool) -> None:

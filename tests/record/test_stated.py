@@ -53,6 +53,7 @@ pytestmark = [
     pytest.mark.guarantee("record:proves"),
     pytest.mark.servers("the SQL differs between the databases"),
 ]
+SECRET: Final = "secret of the shop"
 
 
 @pytest.fixture
