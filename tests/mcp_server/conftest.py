@@ -1,9 +1,10 @@
 """The whole application behind a real HTTP server, in a thread of the test's process."""
 
 import asyncio
+import socket
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Final
 
 import pytest
 import uvicorn
@@ -23,11 +24,12 @@ from tests.gate.conftest import entered, previews, tool
 from tests.mcp_server.inspecting import Inspecting, end_all
 from tests.outside import outside
 from tests.processes import installation, migrated, servers
-from tests.waiting import until
 
 __all__ = ["entered", "installation", "migrated", "outside", "previews", "servers", "tool"]
 
 TokenOf = Callable[..., str]
+# Of the loop, in which idle connections are closed.
+TURNS: Final = 20
 
 
 class StoppingSource:
@@ -66,6 +68,37 @@ class HalvingSource:
                 return ToolResult(half)
 
 
+class PromptServer(uvicorn.Server):
+    """Ends as soon as it may, where uvicorn looks every tenth of a second, and then waits for one more."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.is_serving = threading.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._ending = asyncio.Event()
+
+    def stop(self) -> None:
+        assert self._loop is not None
+        self._loop.call_soon_threadsafe(self._ending.set)
+
+    async def main_loop(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        await self.on_tick(0)  # writes the headers of all answers
+        self.is_serving.set()
+        await self._ending.wait()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        for server in self.servers:
+            server.close()
+        for connection in list(self.server_state.connections):
+            connection.shutdown()
+        for _ in range(TURNS):
+            if not (self.server_state.connections or self.server_state.tasks):
+                return await self.lifespan.shutdown()
+            await asyncio.sleep(0)
+        return await super().shutdown(sockets)
+
+
 @pytest.fixture(autouse=True)
 def more_sources(entered: list[ToolCall], settings: Settings) -> None:
     names = {"stopping": "StoppingSource", "stepping": "SteppingSource", "halving": "HalvingSource"}
@@ -83,12 +116,12 @@ def word_counts(settings: Settings) -> None:
 def url(transactional_db: None, entered: list[ToolCall]) -> Iterator[str]:
     """Where the server is."""
     config = uvicorn.Config(application, port=0, log_config=None, ws="websockets-sansio", timeout_graceful_shutdown=5)
-    server = uvicorn.Server(config)
+    server = PromptServer(config)
     thread = threading.Thread(target=server.run)
     thread.start()
-    until(lambda: server.started, "uvicorn serves")
+    assert server.is_serving.wait(40), "uvicorn serves"
     yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
-    server.should_exit = True
+    server.stop()
     thread.join(40)
     assert not thread.is_alive()
 

@@ -157,8 +157,9 @@ async def test_taken_away_while_the_user_is_asked_their_yes_does_not_count(
 
 
 async def test_a_mark_that_comes_later_lets_no_waiting_question_through(
-    url: str, unmarked: str, tool: Tool, entered: list[ToolCall]
+    url: str, unmarked: str, tool: Tool, entered: list[ToolCall], settings: Settings
 ) -> None:
+    settings.MCP_INBOX_SECONDS = 0  # its answer comes while the call still waits
     client = Raw(url, unmarked, elicitation={"form": {}, "url": {}})
     state = (await client.call())["result"]["requestState"]
     await in_thread(Token.objects.update)(attended=True)
