@@ -94,9 +94,10 @@ class PromptServer(uvicorn.Server):
             connection.shutdown()
         for _ in range(TURNS):
             if not (self.server_state.connections or self.server_state.tasks):
-                return await self.lifespan.shutdown()
+                await self.lifespan.shutdown()
+                return
             await asyncio.sleep(0)
-        return await super().shutdown(sockets)
+        await super().shutdown(sockets)
 
 
 @pytest.fixture(autouse=True)

@@ -22,6 +22,7 @@ from tests.mcp_server.older import ACCEPT, Older, older
 pytestmark = pytest.mark.django_db(transaction=True)
 both_eras = pytest.mark.parametrize("era", ["2025", "2026"])
 
+ELSEWHERE = [({"origin": "http://evil.example"}, 403), ({"origin": "null"}, 403), ({"host": "evil.example"}, 421)]
 METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 HELLO = {"text": "hello"}
 
@@ -29,21 +30,15 @@ HELLO = {"text": "hello"}
 # -- A page elsewhere, through the browser of someone who can reach this server (DNS rebinding) -----------------------
 
 
-@pytest.mark.parametrize(
-    "header, status_code",
-    [({"origin": "http://evil.example"}, 403), ({"origin": "null"}, 403), ({"host": "evil.example"}, 421)],
-    ids=["origin", "no origin of its own", "host"],
-)
-def test_a_page_elsewhere_gets_nothing_by_any_method(
-    header: dict[str, str], status_code: int, url: str, token: str
-) -> None:
-    shown = {"authorization": f"Bearer {token}", "accept": ACCEPT, "mcp-session-id": "0" * 32, **header}
+def test_a_page_elsewhere_gets_nothing_by_any_method(url: str, token: str) -> None:
+    usual = {"authorization": f"Bearer {token}", "accept": ACCEPT, "mcp-session-id": "0" * 32}
+    versions = ("2024-11-05", "2025-11-25", MODERN)
     with httpx2.Client(trust_env=False, verify=False, timeout=30) as web:
-        for method, version in itertools.product(METHODS, ("2024-11-05", "2025-11-25", MODERN)):
-            more = {"mcp-protocol-version": version, "mcp-method": "tools/list"}
+        for (header, status_code), method, version in itertools.product(ELSEWHERE, METHODS, versions):
+            shown = usual | header | {"mcp-protocol-version": version, "mcp-method": "tools/list"}
             content = b"{}" if method == "POST" else None
-            response = web.request(method, f"{url}/mcp", headers=shown | more, content=content)
-            assert response.status_code == status_code, (method, version)
+            response = web.request(method, f"{url}/mcp", headers=shown, content=content)
+            assert response.status_code == status_code, (header, method, version)
             assert [name for name in response.headers if name.startswith("access-control-")] == []
 
 
@@ -84,17 +79,20 @@ async def test_nor_do_more_parameters_or_arguments(url: str, token: str, tool: T
 
 
 @pytest.mark.guarantee("gate:no-yes-no-run", "SR-35")
-@pytest.mark.parametrize("lie", [{}, {"roots": {}}, {"sampling": {}}, {"experimental": {"elicitation": {}}}], ids=str)
 async def test_a_client_that_did_not_say_it_can_ask_is_not_asked_and_its_answer_counts_for_nothing(
-    lie: dict[str, Any], url: str, token: str, tool: Tool, entered: list[ToolCall]
+    url: str, token: str, tool: Tool, entered: list[ToolCall]
 ) -> None:
-    result = (await Raw(url, token, **lie).call(inputResponses={"approval": {"action": "accept"}}))["result"]
-    assert (result["_meta"]["hitlchat/status"], entered) == ("refused", [])
-    # Its question from a time when it could ask is no way in either: it is refused nothing, and runs nothing.
-    state = (await Raw(url, token, elicitation={}).call())["result"]["requestState"]
-    again = (await Raw(url, token, **lie).call(**answer(state)))["result"]
-    assert (again["isError"], entered) == (True, [])
-    assert not await Decision.objects.aexists()
+    lies: list[dict[str, Any]] = [{}, {"roots": {}}, {"sampling": {}}, {"experimental": {"elicitation": {}}}]
+    for lie in lies:
+        call: dict[str, Any] = {"arguments": {"text": str(lie)}}
+        yes = {"approval": {"action": "accept"}}
+        result = (await Raw(url, token, **lie).call(**call, inputResponses=yes))["result"]
+        assert (result["_meta"]["hitlchat/status"], entered) == ("refused", []), lie
+        # Its question from a time when it could ask is no way in either: it is refused nothing, and runs nothing.
+        state = (await Raw(url, token, elicitation={}).call(**call))["result"]["requestState"]
+        again = (await Raw(url, token, **lie).call(**call, **answer(state)))["result"]
+        assert (again["isError"], entered) == (True, []), lie
+        assert not await Decision.objects.aexists()
 
 
 # -- Answers to questions of others, and to none ----------------------------------------------------------------------
@@ -146,7 +144,8 @@ async def test_a_yes_sent_ahead_of_the_question_is_none(
 MALFORMED: dict[str, Any] = {
     "another word": {"action": "yes"},
     "another case": {"action": "Accept"},
-    "blanks": {"action": " accept"},
+    "a blank before": {"action": " accept"},
+    "a blank after": {"action": "accept "},
     "true": {"action": True},
     "a list": [{"action": "accept"}],
     "a text": "accept",
@@ -156,18 +155,18 @@ MALFORMED: dict[str, Any] = {
 }
 
 
-@pytest.mark.guarantee("gate:no-yes-no-run", "gate:truth")
-@pytest.mark.parametrize("reply", MALFORMED.values(), ids=MALFORMED)
+@pytest.mark.guarantee("gate:no-yes-no-run", "gate:truth", "SR-13", "SR-34")
 async def test_an_answer_that_is_none_by_the_protocol_runs_nothing_and_leaves_the_question_open(
-    reply: Any, url: str, token: str, tool: Tool, entered: list[ToolCall]
+    url: str, token: str, tool: Tool, entered: list[ToolCall]
 ) -> None:
     client = Raw(url, token, elicitation={})
     state = (await client.call())["result"]["requestState"]
-    response = await client.call(requestState=state, inputResponses={"approval": reply})
-    assert response.get("error", {}).get("code") == -32602, response
-    assert (await ToolCall.objects.aget()).status == Status.WAITING
-    assert entered == []
-    assert not await Decision.objects.aexists()
+    for case, reply in MALFORMED.items():
+        response = await client.call(requestState=state, inputResponses={"approval": reply})
+        assert response.get("error", {}).get("code") == -32602, (case, response)
+        assert (await ToolCall.objects.aget()).status == Status.WAITING, case
+        assert entered == []
+        assert not await Decision.objects.aexists()
     assert (await client.call(**answer(state, "decline")))["result"]["_meta"]["hitlchat/status"] == "declined"
 
 
@@ -175,20 +174,18 @@ ODD_CONTENT: list[Any] = [{"junk": 1}, {"sure": {"really": 1}}, [], "no", 7, {}]
 
 
 @pytest.mark.guarantee("gate:truth")
-@pytest.mark.parametrize("content", ODD_CONTENT, ids=str)
-async def test_a_no_is_a_no_with_whatever_content(
-    content: Any, url: str, token: str, tool: Tool, entered: list[ToolCall]
-) -> None:
-    reply = {"action": "decline", "content": content}
+async def test_a_no_is_a_no_with_whatever_content(url: str, token: str, tool: Tool, entered: list[ToolCall]) -> None:
     client = Raw(url, token, elicitation={})
-    state = (await client.call())["result"]["requestState"]
-    newer = (await client.call(requestState=state, inputResponses={"approval": reply}))["result"]
-    async with older(url, token) as session:
-        calling = await asked(session)
-        await session.answer(result=reply)
-        await calling
-    for result in (newer, session.result):
-        assert result["_meta"]["hitlchat/status"] == "declined"
+    for content in ODD_CONTENT:
+        reply = {"action": "decline", "content": content}
+        state = (await client.call())["result"]["requestState"]
+        newer = (await client.call(requestState=state, inputResponses={"approval": reply}))["result"]
+        async with older(url, token) as session:
+            calling = await asked(session)
+            await session.answer(result=reply)
+            await calling
+        for result in (newer, session.result):
+            assert result["_meta"]["hitlchat/status"] == "declined", content
     assert entered == []
 
 

@@ -44,17 +44,17 @@ def test_a_token_for_mcp_opens_it(url: str, token: str) -> None:
         assert response.json()["result"]["supportedVersions"] == [MODERN]
 
 
-@pytest.mark.parametrize("header", ["", "Bearer", "Basic Ym9iOmJvYg==", "Token {}", "{}", "Bearer x{}"])
-def test_anything_else_is_a_401_with_a_challenge(header: str, url: str, token: str) -> None:
-    response = post(url, authorization=header.format(token))
-    assert response.status_code == 401
-    assert response.headers["www-authenticate"].startswith("Bearer")
+def test_anything_else_is_a_401_with_a_challenge(url: str, token: str) -> None:
+    for header in ("", "Bearer", "Basic Ym9iOmJvYg==", "Token {}", "{}", "Bearer x{}"):
+        response = post(url, authorization=header.format(token))
+        assert response.status_code == 401, header
+        assert response.headers["www-authenticate"].startswith("Bearer"), header
 
 
 @pytest.mark.guarantee("gate:only-people")
-@pytest.mark.parametrize("kind", [TokenKind.API, TokenKind.APPROVER], ids=str)
-def test_tokens_of_other_kinds_do_not_open_it(kind: TokenKind, url: str, bob: User) -> None:
-    assert post(url, Token.make(bob, kind)).status_code == 401
+def test_tokens_of_other_kinds_do_not_open_it(url: str, bob: User) -> None:
+    for kind in (TokenKind.API, TokenKind.APPROVER):
+        assert post(url, Token.make(bob, kind)).status_code == 401, kind
 
 
 def test_two_credentials_in_one_request_are_none(url: str, token: str) -> None:
@@ -94,9 +94,11 @@ def test_a_limit_that_is_none_makes_no_token(bob: User) -> None:
     assert not Token.objects.exists()
 
 
-@pytest.mark.parametrize("origin", ["http://evil.example", "null", "http://localhost:1", "https://127.0.0.1", "x"])
-def test_a_page_of_another_origin_is_kept_out(origin: str, url: str, token: str) -> None:
-    assert post(url, token, origin=origin).status_code == 403
+def test_a_page_of_another_origin_or_host_name_is_kept_out(url: str, token: str) -> None:
+    for origin in ("http://evil.example", "null", "http://localhost:1", "https://127.0.0.1", "x"):
+        assert post(url, token, origin=origin).status_code == 403, origin
+    for host in ("evil.example", "127.0.0.1.evil.example", "127.0.0.1@evil.example"):
+        assert post(url, token, host=host).status_code == 421, host
 
 
 def test_our_own_origin_and_trusted_ones_are_let_in(url: str, token: str, settings: Settings) -> None:
@@ -105,17 +107,12 @@ def test_our_own_origin_and_trusted_ones_are_let_in(url: str, token: str, settin
     assert post(url, token, origin="https://inspector.example").status_code == 200
 
 
-@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "127.0.0.1@evil.example"])
-def test_another_host_name_is_kept_out(host: str, url: str, token: str) -> None:
-    assert post(url, token, host=host).status_code == 421
-
-
 def test_a_body_that_is_too_large_is_refused_and_the_next_one_served(url: str, token: str) -> None:
     assert post(url, token, body=b" " * (2 * 2**20 + 1)).status_code == 413
     assert post(url, token).status_code == 200
 
 
-@pytest.mark.parametrize("body", [b"", b"{", b"[]", b"\xff", b'{"jsonrpc": "2.0"}', b"[" * 100_000], ids=repr)
-def test_what_is_no_message_is_a_client_s_error(body: bytes, url: str, token: str) -> None:
-    assert post(url, token, body=body).status_code in (400, 202)
-    assert post(url, token).status_code == 200
+def test_what_is_no_message_is_a_client_s_error(url: str, token: str) -> None:
+    for body in (b"", b"{", b"[]", b"\xff", b'{"jsonrpc": "2.0"}', b"[" * 100_000):
+        assert post(url, token, body=body).status_code in (400, 202), body[:20]
+        assert post(url, token).status_code == 200, body[:20]

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from asgiref.sync import sync_to_async as in_thread
 from django.contrib.auth.models import User
+from mcp_types import CallToolResult
 from pytest_django import Settings
 
 from hitlchat.gate.models import Decision, ToolCall
@@ -16,7 +17,7 @@ from hitlchat.upstreams.models import ServerState, UpstreamServer
 from hitlchat.upstreams.server_draft import ServerDraft, Value
 from tests import forks
 from tests.conftest import signed_in
-from tests.mcp_server.clients import Asked, connected, status, text, yes
+from tests.mcp_server.clients import ERAS, Asked, connected, status, text, yes
 from tests.upstreams import gated
 from tests.upstreams.client.upstreams import HONEST
 from tests.upstreams.honest_server import PICTURE, SOUND
@@ -24,7 +25,6 @@ from tests.upstreams.shops import Shop, add, expose, shop_in
 from tests.waiting import until
 
 pytestmark = pytest.mark.django_db(transaction=True)
-both_eras = pytest.mark.parametrize("era", ["2025", "2026"])
 
 
 @pytest.fixture
@@ -44,32 +44,28 @@ def exposed(alice: User, shop: Shop, url: str, settings: Settings) -> None:
     expose(alice, server)
 
 
-@both_eras
 @pytest.mark.guarantee("gate:one-funnel", "gate:no-yes-no-run")
-async def test_a_composed_tool_is_asked_about_once_and_its_server_is_not_contacted_before_the_yes(
-    era: str, exposed: None, url: str, token: str, shop: Shop
+async def test_a_composed_tool_is_offered_by_mode_and_asked_about_once_and_its_server_not_contacted_before_the_yes(
+    exposed: None, url: str, token: str, shop: Shop, alice: User
 ) -> None:
-    no, user = Asked("decline"), yes()
-    async with connected(url, token, era, no) as client:
-        declined = await client.call_tool("shop_echo", {"text": "first"})
-    assert (declined.is_error, status(declined), shop.heard) == (True, "declined", [])
-    async with connected(url, token, era, user) as client:
-        answered = await client.call_tool("shop_echo", {"text": "second"})
-    assert (answered.is_error, text(answered), shop.heard) == (False, '{"result": "second"}', ["call second"])
-    assert len(no.questions) == len(user.questions) == 1
-    assert await Decision.objects.acount() == await ToolCall.objects.acount() == 2
-
-
-@both_eras
-async def test_outside_clients_are_offered_what_the_exposure_mode_says(
-    era: str, exposed: None, url: str, token: str, alice: User
-) -> None:
-    async with connected(url, token, era) as client:
-        for mode, offered in (("both", True), ("own", False), ("composed", True)):
-            await in_thread(exposure.change)(mode, 5, signed_in(alice))
-            names = {tool.name for tool in (await client.list_tools()).tools}
-            assert ("shop_echo" in names) is offered
-            assert all(name.startswith("shop_") for name in names) or mode != "composed"
+    heard: list[str] = []
+    for era in ERAS:
+        no, user = Asked("decline"), yes()
+        async with connected(url, token, era, no) as client:
+            declined = await client.call_tool("shop_echo", {"text": f"first {era}"})
+        assert (declined.is_error, status(declined), shop.heard) == (True, "declined", heard)
+        async with connected(url, token, era, user) as client:
+            answered = await client.call_tool("shop_echo", {"text": f"second {era}"})
+        heard.append(f"call second {era}")
+        assert (answered.is_error, text(answered), shop.heard) == (False, f'{{"result": "second {era}"}}', heard)
+        assert len(no.questions) == len(user.questions) == 1
+        async with connected(url, token, era) as client:
+            for mode, offered in (("own", False), ("composed", True), ("both", True)):
+                await in_thread(exposure.change)(mode, 5, signed_in(alice))
+                names = {tool.name for tool in (await client.list_tools()).tools}
+                assert ("shop_echo" in names) is offered
+                assert all(name.startswith("shop_") for name in names) or mode != "composed"
+    assert await Decision.objects.acount() == await ToolCall.objects.acount() == 4
 
 
 @pytest.fixture
@@ -86,12 +82,20 @@ def honest(alice: User, programs: None, url: str) -> None:
     gated.expose(alice, server, "album", "large")
 
 
-@both_eras
-async def test_pictures_sounds_files_and_links_come_through_as_they_came(
-    era: str, honest: None, url: str, token: str
+async def test_pictures_sounds_files_and_links_come_through_as_they_came_and_long_texts_are_cut(
+    honest: None, url: str, token: str
 ) -> None:
-    async with connected(url, token, era) as client:
-        found = await client.call_tool("honest_album", {"hint": "milk"})
+    for era in ERAS:
+        async with connected(url, token, era) as client:
+            came_through(await client.call_tool("honest_album", {"hint": "milk"}))
+    async with connected(url, token, "2026") as client:
+        for size, is_whole in {200_000: True, 300_000: False}.items():
+            found = await client.call_tool("honest_large", {"size": size})
+            assert ("x" * size in text(found)) is is_whole
+            assert ("[cut here by TOOL_RESULT_KIB: " in text(found)) is not is_whole
+
+
+def came_through(found: CallToolResult) -> None:
     assert (found.is_error, found.structured_content) == (False, {"pages": 2})
     words, picture, sound, link, note, drawing = [
         block.model_dump(by_alias=True, mode="json", exclude_none=True) for block in found.content
@@ -102,16 +106,6 @@ async def test_pictures_sounds_files_and_links_come_through_as_they_came(
     assert link == {"type": "resource_link", "uri": "file:///notes/a.txt", "name": "a.txt"}
     assert note["resource"] == {"uri": "file:///notes/b.txt", "mimeType": "text/plain", "text": "Bread"}
     assert base64.b64decode(drawing["resource"]["blob"]) == b"<svg>milk</svg>"
-
-
-@pytest.mark.parametrize("size, is_whole", [(200_000, True), (300_000, False)])
-async def test_a_long_text_is_cut_where_a_setting_says_and_not_before(
-    size: int, is_whole: bool, honest: None, url: str, token: str
-) -> None:
-    async with connected(url, token, "2026") as client:
-        found = await client.call_tool("honest_large", {"size": size})
-    assert ("x" * size in text(found)) is is_whole
-    assert ("[cut here by TOOL_RESULT_KIB: " in text(found)) is not is_whole
 
 
 def test_our_own_server_is_recognised_and_refused_as_an_upstream(url: str, token: str, alice: User) -> None:

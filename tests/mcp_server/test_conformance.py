@@ -30,7 +30,7 @@ AT: Final = "-2026-07-28T00-00-00-000Z"
 
 Checks = dict[str, list[dict[str, Any]]]
 
-pytestmark = [pytest.mark.embedded, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.slow("runs the whole suite of others"), pytest.mark.embedded, pytest.mark.timeout(240)]
 
 
 @dataclass(frozen=True)

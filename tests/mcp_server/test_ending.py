@@ -16,15 +16,20 @@ from tests.mcp_server.older import older
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers("row locks tell two at a time apart")]
 
-WITH_IT: dict[str, list[dict[str, Any]]] = {
-    "alone": [],
-    "cancelling first": [{"method": "notifications/cancelled", "params": {"requestId": 1}}],
-    "saying much at once": [{"method": "notifications/roots/list_changed"}] * 20,
-    "answering at once": [{"id": "another", "result": {}}] * 20,
-}
+OF_THE_SAME_KIND = pytest.mark.slow("one more of its kind")
+WITH_IT: list[Any] = [
+    pytest.param([], id="alone"),
+    pytest.param(
+        [{"method": "notifications/cancelled", "params": {"requestId": 1}}],
+        id="cancelling first",
+        marks=OF_THE_SAME_KIND,
+    ),
+    pytest.param([{"method": "notifications/roots/list_changed"}] * 20, id="saying much at once"),
+    pytest.param([{"id": "another", "result": {}}] * 20, id="answering at once", marks=OF_THE_SAME_KIND),
+]
 
 
-@pytest.mark.parametrize("messages", WITH_IT.values(), ids=WITH_IT)
+@pytest.mark.parametrize("messages", WITH_IT)
 async def test_a_client_that_ends_its_session_withdraws_its_question_and_leaves_no_error_behind(
     messages: list[dict[str, Any]],
     url: str,

@@ -23,6 +23,7 @@ from tests.processes import ROOT, STEADY, Installation, Server, Servers, _drop_d
 from tests.waiting import until
 
 pytestmark = [
+    pytest.mark.slow("floods a server, and bets on its memory"),
     pytest.mark.embedded,
     pytest.mark.timeout(300),
     pytest.mark.skipif(sys.platform != "linux", reason="reads /proc"),

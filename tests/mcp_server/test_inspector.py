@@ -37,20 +37,27 @@ def test_a_call_is_asked_about_and_runs_once_its_user_accepts(
 
 @pytest.mark.guarantee("gate:no-yes-no-run")
 @each_era
-@pytest.mark.parametrize("action,outcome", [("decline", Status.DECLINED), ("cancel", Status.WITHDRAWN)])
-def test_what_its_user_does_not_accept_does_not_run(
-    era: str, action: str, outcome: Status, inspecting: Inspecting, tool: Tool, entered: list[ToolCall]
+def test_what_its_user_does_not_accept_does_not_run_and_leads_to_its_record(
+    era: str, inspecting: Inspecting, tool: Tool, entered: list[ToolCall]
 ) -> None:
     inspecting.connect(era)
-    inspecting.call("refund", **{"arg-text": "hello"})
-    inspecting.answer(action)
-    inspecting.shows("isError</span>")
-    assert ToolCall.objects.get().status == outcome
+    inspecting.call("refund", **{"arg-text": "first"})
+    assert "Decide it here" not in inspecting.shows("The client asks its user")
+    inspecting.answer("decline")
+    assert "isError</span>" in (page := inspecting.shows("Its record"))
+    assert f'href="/approvals/{Decision.objects.get().approval_id}"' in page
+    inspecting.call("refund", **{"arg-text": "second"})
+    inspecting.answer("cancel")
+    until(lambda: ToolCall.objects.filter(status=Status.WITHDRAWN).exists(), "it is withdrawn")
+    outcomes = {call.arguments["text"]: call.status for call in ToolCall.objects.all()}
+    assert outcomes == {"first": Status.DECLINED, "second": Status.WITHDRAWN}
     assert entered == []
 
 
 @each_era
-def test_every_message_is_shown_with_its_time_and_never_the_token(era: str, inspecting: Inspecting, tool: Tool) -> None:
+def test_every_message_is_shown_with_its_time_and_never_the_token_and_at_last_that_the_session_is_over(
+    era: str, inspecting: Inspecting, tool: Tool
+) -> None:
     session = inspecting.connect(era)
     asked = "server/discover" if era == MODERN else "ping"
 
@@ -65,6 +72,13 @@ def test_every_message_is_shown_with_its_time_and_never_the_token(era: str, insp
     assert " ms</b>" in page
     assert session.wish.secret not in page
     assert "hitl_mcp_" not in repr(session.wish)
+    inspecting.post(f"{inspecting.path}/end")
+    until(lambda: not session.is_open, "it is over")
+    # It says so however much of it was seen.
+    part = inspecting.web.get(f"{inspecting.path}/live?seen={session.recording.last}")
+    assert "You ended it." in part.text
+    # And nothing looks any more.
+    assert "hx-get" not in part.text
 
 
 def test_the_page_says_that_a_signed_in_person_must_decide_and_what_the_client_speaks(
@@ -92,10 +106,13 @@ def test_a_client_that_cannot_ask_is_denied_as_its_token_says(
 
 
 @each_era
-def test_a_call_that_is_cancelled_waits_for_nobody(era: str, inspecting: Inspecting, tool: Tool) -> None:
+def test_a_call_that_waits_elsewhere_leads_to_where_it_is_decided_and_once_cancelled_waits_for_nobody(
+    era: str, inspecting: Inspecting, tool: Tool
+) -> None:
     session = inspecting.connect(era, elicits="no", without_elicitation="inbox")
     inspecting.call("refund", **{"arg-text": "hello"})
-    until(lambda: ToolCall.objects.filter(status=Status.WAITING).exists(), "it waits")
+    page = inspecting.shows("Decide it here, signed in")
+    assert f'href="/approvals/{Approval.objects.get().pk}"' in page
     (number,) = session.calls
     inspecting.post(f"{inspecting.path}/calls/{number}/cancel")
     inspecting.shows("Cancelled</span>")
@@ -112,9 +129,8 @@ def test_the_progress_of_a_call_is_shown(era: str, inspecting: Inspecting, tool:
     assert "notifications/progress" in page
 
 
-@each_era
-def test_a_tool_that_comes_into_the_catalog_comes_into_the_list(era: str, inspecting: Inspecting, tool: Tool) -> None:
-    session = inspecting.connect(era)
+def test_a_tool_that_comes_into_the_catalog_comes_into_the_list(inspecting: Inspecting, tool: Tool) -> None:
+    session = inspecting.connect(MODERN)
     # The server looks once a second, from when somebody listens.
     until(
         lambda: (
@@ -181,34 +197,3 @@ def test_what_a_signed_in_person_must_decide_sends_its_user_to_the_page(
     decide.approve(approval.pk, signed_in(approval.call.caller))
     inspecting.shows("Result</span>")
     assert (len(entered), Decision.objects.get().means) == (1, "session")
-
-
-@each_era
-def test_a_session_that_is_over_says_so_however_much_of_it_was_seen(
-    era: str, inspecting: Inspecting, tool: Tool
-) -> None:
-    session = inspecting.connect(era)
-    inspecting.post(f"{inspecting.path}/end")
-    until(lambda: not session.is_open, "it is over")
-    part = inspecting.web.get(f"{inspecting.path}/live?seen={session.recording.last}")
-    assert "You ended it." in part.text
-    # And nothing looks any more.
-    assert "hx-get" not in part.text
-
-
-@each_era
-def test_a_call_that_waits_elsewhere_leads_to_where_it_is_decided(era: str, inspecting: Inspecting, tool: Tool) -> None:
-    inspecting.connect(era, elicits="no", without_elicitation="inbox")
-    inspecting.call("refund", **{"arg-text": "hello"})
-    page = inspecting.shows("Decide it here, signed in")
-    assert f'href="/approvals/{Approval.objects.get().pk}"' in page
-
-
-@each_era
-def test_a_call_that_was_decided_leads_to_its_record(era: str, inspecting: Inspecting, tool: Tool) -> None:
-    inspecting.connect(era)
-    inspecting.call("refund", **{"arg-text": "hello"})
-    assert "Decide it here" not in inspecting.shows("The client asks its user")
-    inspecting.answer("decline")
-    page = inspecting.shows("Its record")
-    assert f'href="/approvals/{Decision.objects.get().approval_id}"' in page

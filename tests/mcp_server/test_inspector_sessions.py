@@ -12,7 +12,7 @@ from hitlchat.accounts.models import Token
 from hitlchat.gate.models import AuditEvent, Tool
 from hitlchat.mcp_server import tokens
 from hitlchat.mcp_server.inspector.session import ENDING_SECONDS, IDLE_SECONDS, MOST_OPEN_EACH, sessions
-from tests.mcp_server.inspecting import BASE, MODERN, Inspecting, each_era
+from tests.mcp_server.inspecting import BASE, MODERN, OLDER, Inspecting
 from tests.processes import STEADY, Servers
 from tests.waiting import until
 
@@ -38,23 +38,21 @@ def test_a_token_of_ones_own_stays(inspecting: Inspecting, tool: Tool, token: st
     assert tokens.find(token) is not None
 
 
-@each_era
-def test_a_token_that_is_none_here_is_told(era: str, inspecting: Inspecting) -> None:
-    assert inspecting.begin(era, token="given", secret="hitl_mcp_" + "x" * 43).status_code == 302
-    assert "The server answered HTTP 401" in inspecting.shows("It did not connect.")
+def test_a_token_that_is_none_here_is_told(inspecting: Inspecting) -> None:
+    for era in (OLDER, MODERN):
+        assert inspecting.begin(era, token="given", secret="hitl_mcp_" + "x" * 43).status_code == 302
+        assert "The server answered HTTP 401" in inspecting.shows("It did not connect.")
 
 
-@pytest.mark.parametrize("path", ["connect", "session/end", "session/ping", "session/tools/refund/call"])
 def test_whoever_comes_by_get_to_where_something_is_done_is_led_to_the_page_for_it(
-    path: str, inspecting: Inspecting, tool: Tool
+    inspecting: Inspecting, tool: Tool
 ) -> None:
     session = inspecting.connect(MODERN)
-    here, _, rest = path.partition("/")
-    asked = f"{inspecting.path}/{rest}" if here == "session" else f"{BASE}/connect"
-    answer = inspecting.web.get(asked)
-    expected = inspecting.path if here == "session" else BASE
-    assert (answer.status_code, answer.headers["location"]) == (302, expected)
-    assert session.is_open
+    within = [f"{inspecting.path}/{path}" for path in ("end", "ping", "tools/refund/call")]
+    for asked, page in {f"{BASE}/connect": BASE, **dict.fromkeys(within, inspecting.path)}.items():
+        answer = inspecting.web.get(asked)
+        assert (answer.status_code, answer.headers["location"]) == (302, page)
+        assert session.is_open
 
 
 @pytest.mark.parametrize("by_person, means", [(True, "session"), (False, "system")])
@@ -121,22 +119,25 @@ def test_a_session_that_nobody_uses_ends(inspecting: Inspecting) -> None:
     assert not Token.objects.exists()
 
 
-@each_era
-def test_a_session_and_its_token_end_with_the_server(era: str, servers: Servers) -> None:
+@pytest.mark.slow("starts processes")
+def test_sessions_and_their_tokens_end_with_the_server(servers: Servers) -> None:
     server = servers.start(**STEADY)
-    person = Inspecting(server.url, "bob")
-    assert person.begin(era).status_code == 302
-    until(lambda: "Connected" in person.seen(), "it is connected")
+    person, paths = Inspecting(server.url, "bob"), []
+    for era in (OLDER, MODERN):
+        assert person.begin(era).status_code == 302
+        until(lambda: "Connected" in person.seen(), "it is connected")
+        paths.append(person.path)
     assert server.stop() == 0
     person.close()
     assert "Traceback" not in server.log, server.log
     server.start()
     again = Inspecting(server.url, "bob")
-    assert again.web.get(person.path).status_code == 404
+    assert [again.web.get(path).status_code for path in paths] == [404, 404]
     assert "Inspector, for one session" not in again.web.get("/mcp-access/tokens").text
     again.close()
 
 
+@pytest.mark.slow("waits until a session is given up")
 def test_the_token_of_a_session_that_is_slow_to_leave_is_revoked_before_the_server_ends(inspecting: Inspecting) -> None:
     session = inspecting.connect("2026-07-28")
     slow = threading.Event()

@@ -91,6 +91,7 @@ def test_an_older_client_killed_in_the_question_takes_it_out_of_the_inbox(server
     assert bob.pending() == []
 
 
+@pytest.mark.slow("kills a program")
 @of_a_client
 @pytest.mark.guarantee("gate:no-yes-no-run", "run:survives")
 @pytest.mark.parametrize("verdict, status", [("approve", "succeeded"), ("reject", "declined")])
@@ -107,6 +108,7 @@ def test_the_question_of_a_newer_client_that_was_killed_is_still_its_users_to_de
 
 
 # An older client's leaving is no wish to stop (so says MCP); a newer one's is.
+@pytest.mark.slow("kills a program")
 @of_a_client
 @both_eras
 @pytest.mark.guarantee("gate:at-most-once")
@@ -131,6 +133,7 @@ def test_a_client_killed_while_its_tool_runs_leaves_one_run_and_one_outcome(
         assert "stop" in json.dumps(call["error"])
 
 
+@pytest.mark.slow("kills a program")
 @pytest.mark.guarantee("gate:no-yes-no-run", "gate:truth")
 @pytest.mark.parametrize(
     "count",

@@ -15,10 +15,7 @@ from tests.gate.asking import recording
 from tests.mcp_server.clients import Raw, connected, text
 from tests.mcp_server.conftest import TokenOf
 
-pytestmark = [
-    pytest.mark.django_db(transaction=True),
-    pytest.mark.servers("PostgreSQL takes, sorts and compares text in another way"),
-]
+pytestmark = pytest.mark.django_db(transaction=True)
 both_eras = pytest.mark.parametrize("era", ["2025", "2026"])
 
 RICH: dict[str, Any] = {
@@ -67,14 +64,16 @@ async def test_a_tool_is_described_with_its_schemas_its_risk_and_what_follows_fr
 LEVELS = {0: (True, False, False), 1: (True, False, False), 3: (False, False, True), 5: (False, True, True)}
 
 
-@pytest.mark.parametrize("level", LEVELS)
-async def test_hints_follow_from_the_risk_that_was_found_here(level: int, url: str, token: str, db: None) -> None:
-    await in_thread(recording)(risk_level=level)
-    (tool,) = (await Raw(url, token).request("tools/list"))["result"]["tools"]
-    hints = tool["annotations"]
-    assert (hints["readOnlyHint"], hints["destructiveHint"], hints["openWorldHint"]) == LEVELS[level]
+async def test_hints_follow_from_the_risk_that_was_found_here(url: str, token: str, db: None) -> None:
+    for level in LEVELS:
+        await in_thread(recording)(f"level_{level}", risk_level=level)
+    tools = (await Raw(url, token).request("tools/list"))["result"]["tools"]
+    found = {tool["name"]: tool["annotations"] for tool in tools}
+    hints = ("readOnlyHint", "destructiveHint", "openWorldHint")
+    assert {level: tuple(found[f"level_{level}"][hint] for hint in hints) for level in LEVELS} == LEVELS
 
 
+@pytest.mark.servers("PostgreSQL takes, sorts and compares text in another way")
 @both_eras
 async def test_a_token_sees_the_tools_it_may_use_and_calls_no_other(
     era: str, url: str, token_of: TokenOf, bob: User, entered: list[ToolCall]
@@ -94,19 +93,14 @@ async def test_a_token_sees_the_tools_it_may_use_and_calls_no_other(
     assert entered == []
 
 
-@pytest.mark.parametrize(
-    "mode, seen",
-    [(ExposureMode.BOTH, ["composed", "own"]), (ExposureMode.OWN, ["own"]), (ExposureMode.COMPOSED, ["composed"])],
-    ids=str,
-)
-async def test_what_is_offered_follows_the_exposure_of_the_installation(
-    mode: str, seen: list[str], url: str, token: str, db: None
-) -> None:
+async def test_what_is_offered_follows_the_exposure_of_the_installation(url: str, token: str, db: None) -> None:
     await in_thread(recording)("own", source="studio")
     await in_thread(recording)("composed", source="upstream")
-    await Exposure.objects.acreate(mode=mode)
-    async with connected(url, token) as client:
-        assert await names(client) == seen
+    both = {ExposureMode.BOTH: ["composed", "own"]}
+    for mode, seen in (both | {ExposureMode.OWN: ["own"], ExposureMode.COMPOSED: ["composed"]}).items():
+        await Exposure.objects.aupdate_or_create(defaults={"mode": mode})
+        async with connected(url, token) as client:
+            assert await names(client) == seen, mode
 
 
 @both_eras
@@ -129,6 +123,7 @@ async def test_the_wish_of_an_upstream_server_for_arguments_in_headers_is_not_pa
     assert (result.is_error, len(entered)) == (False, 1)
 
 
+@pytest.mark.servers("PostgreSQL takes, sorts and compares text in another way")
 @both_eras
 async def test_long_lists_come_in_pages_in_a_fixed_order(era: str, url: str, token: str, db: None) -> None:
     tools = [Tool(name=f"t{n:03}", source="recording", definition_hash="d", published=True) for n in range(250)]
@@ -145,21 +140,21 @@ async def test_long_lists_come_in_pages_in_a_fixed_order(era: str, url: str, tok
 OUTPUTS: dict[str, tuple[Any, Any]] = {
     "text": ({"type": "string"}, {"result": "done"}),
     "anything": ({}, {"result": "done"}),
-    "nothing said": (None, None),
+    "nothing": (None, None),
 }
 
 
 @both_eras
-@pytest.mark.parametrize("case", OUTPUTS, ids=str)
 async def test_what_a_tool_returns_is_structured_as_its_schema_says(
-    case: str, era: str, url: str, token: str, db: None, entered: list[ToolCall]
+    era: str, url: str, token: str, db: None, entered: list[ToolCall]
 ) -> None:
-    schema, structured = OUTPUTS[case]
-    await in_thread(recording)(mode="DISABLED", output_schema=schema)
+    for name, (schema, _) in OUTPUTS.items():
+        await in_thread(recording)(name, mode="DISABLED", output_schema=schema)
     async with connected(url, token, era) as client:
         await client.list_tools()
-        result = await client.call_tool("refund", {"text": "hello"})
-    assert (result.is_error, text(result), result.structured_content) == (False, "done", structured)
+        for name, (_, structured) in OUTPUTS.items():
+            result = await client.call_tool(name, {"text": "hello"})
+            assert (result.is_error, text(result), result.structured_content) == (False, "done", structured), name
 
 
 WHOLE = "caf\N{REPLACEMENT CHARACTER}.txt"
@@ -170,18 +165,19 @@ HALVES: dict[str, tuple[Any, bool, Any]] = {
 }
 
 
+@pytest.mark.servers("PostgreSQL takes, sorts and compares text in another way")
 @both_eras
-@pytest.mark.parametrize("what", HALVES)
 async def test_half_a_character_in_a_result_is_told_as_one_that_is_missing(
-    what: str, era: str, url: str, token: str, db: None
+    era: str, url: str, token: str, db: None
 ) -> None:
-    schema, is_error, structured = HALVES[what]
-    await in_thread(recording)(mode="DISABLED", source="halving", output_schema=schema)
+    for name, (schema, _, _) in HALVES.items():
+        await in_thread(recording)(name, mode="DISABLED", source="halving", output_schema=schema)
     async with connected(url, token, era) as client:
         await client.list_tools()
-        result = await client.call_tool("refund", {"text": what})
-    assert (result.is_error, result.structured_content) == (is_error, structured)
-    assert WHOLE in text(result)
+        for name, (_, is_error, structured) in HALVES.items():
+            result = await client.call_tool(name, {"text": name})
+            assert (result.is_error, result.structured_content) == (is_error, structured), name
+            assert WHOLE in text(result), name
 
 
 @both_eras

@@ -1,8 +1,7 @@
 """What the server tells by itself: that the catalog changed, how far a call is, and whose server it is."""
 
 import asyncio
-import itertools
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 from uuid import uuid4
@@ -20,60 +19,28 @@ from hitlchat.upstreams import endpoint
 from tests.gate.asking import recording
 from tests.mcp_server.clients import MODERN, connected, text, yes
 from tests.mcp_server.conftest import TokenOf
-from tests.waiting import soon, stored
+from tests.waiting import soon
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers("Redis announces it after the commit")]
+pytestmark = pytest.mark.django_db(transaction=True)
 both_eras = pytest.mark.parametrize("era", ["2025", "2026"])
-
-
-async def changing(told: Callable[[], bool], change: Callable[[], Any]) -> None:
-    """Change the catalog as another process would, so that nothing in this one is told, until someone hears of it."""
-    await stored(lambda: change() and told(), "a client is told")
 
 
 def describe_anew() -> int:
     return Tool.objects.update(description=f"as of {uuid4()}")
 
 
-async def test_a_client_that_listens_is_told_when_the_catalog_changes(url: str, token: str, tool: Tool) -> None:
-    async with connected(url, token) as client, client.listen(tools_list_changed=True) as events:
-        assert lists_change(client)
-        heard = asyncio.ensure_future(anext(aiter(events)))
-        await changing(heard.done, describe_anew)
-
-
-async def test_an_older_client_is_told_over_its_session(url: str, token: str, tool: Tool) -> None:
-    told = asyncio.Event()
-
-    async def heard(message: Any) -> None:
-        if getattr(message, "method", "") == "notifications/tools/list_changed":
-            told.set()
-
-    async with connected(url, token, "2025", message_handler=heard) as client:
-        assert lists_change(client)
-        await changing(told.is_set, describe_anew)
-
-
-async def test_a_change_of_its_limits_changes_the_list_of_a_token(
-    url: str, token_of: TokenOf, bob: User, tool: Tool
-) -> None:
-    token = await in_thread(token_of)(bob)
-    async with connected(url, token) as client, client.listen(tools_list_changed=True) as events:
-        heard = asyncio.ensure_future(anext(aiter(events)))
-        levels = itertools.cycle((1, 0))
-        await changing(heard.done, lambda: McpToken.objects.update(ceiling=next(levels)))
-        assert (await client.list_tools()).tools == []
-
-
+@pytest.mark.servers("Redis announces it after the commit")
 @both_eras
-async def test_tokens_of_others_change_nobodys_list(
+async def test_a_client_is_told_when_the_catalog_or_its_limits_change_and_not_of_tokens_of_others(
     era: str, url: str, token: str, token_of: TokenOf, bob: User, charlie: User, tool: Tool
 ) -> None:
     second = await in_thread(token_of)(bob)
-    async with hearing(url, token, era) as told, hearing(url, second, era) as narrowed:
+    async with hearing(url, token, era) as (_, told), hearing(url, second, era) as (client, narrowed):
+        assert lists_change(client)
         await in_thread(token_of)(charlie)
         await in_thread(narrow_newest)(bob)
         await soon(narrowed.is_set, "the one whose limits changed is told")
+        assert (await client.list_tools()).tools == []
         assert not told.is_set()
         await in_thread(describe_anew)()
         await soon(told.is_set, "both are told of a change for all")
@@ -86,8 +53,8 @@ def narrow_newest(user: User) -> None:
 
 
 @asynccontextmanager
-async def hearing(url: str, token: str, era: str) -> AsyncIterator[asyncio.Event]:
-    """Set once a client with this token is told that its list changed."""
+async def hearing(url: str, token: str, era: str) -> AsyncIterator[tuple[Client, asyncio.Event]]:
+    """A client, and what is set once a client with this token is told that its list changed."""
     told = asyncio.Event()
 
     async def heard(message: Any) -> None:
@@ -96,11 +63,11 @@ async def hearing(url: str, token: str, era: str) -> AsyncIterator[asyncio.Event
 
     async with connected(url, token, era, message_handler=heard) as client:
         if era == "2025":
-            yield told
+            yield client, told
             return
         async with client.listen(tools_list_changed=True) as events:
             listening = asyncio.create_task(_set_with_first(events, told))
-            yield told
+            yield client, told
             listening.cancel()
 
 

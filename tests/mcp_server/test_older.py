@@ -35,18 +35,18 @@ ANSWERS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.guarantee("gate:no-yes-no-run", "SR-34")
-@pytest.mark.parametrize("given", ANSWERS.values(), ids=ANSWERS)
 async def test_an_answer_that_is_none_withdraws_the_call(
-    given: dict[str, Any], url: str, token: str, tool: Tool, entered: list[ToolCall]
+    url: str, token: str, tool: Tool, entered: list[ToolCall]
 ) -> None:
-    async with older(url, token) as client:
-        calling = asyncio.create_task(client.call(text="hello"))
-        await asyncio.wait_for(client.asked.wait(), 15)
-        await client.answer(**given)
-        await calling
-    assert client.result["isError"]
-    assert client.result["_meta"]["hitlchat/status"] == "withdrawn"
-    assert "did not fit" in client.result["content"][0]["text"]
+    for case, given in ANSWERS.items():
+        async with older(url, token) as client:
+            calling = asyncio.create_task(client.call(text="hello"))
+            await asyncio.wait_for(client.asked.wait(), 15)
+            await client.answer(**given)
+            await calling
+        assert client.result["isError"], case
+        assert client.result["_meta"]["hitlchat/status"] == "withdrawn", case
+        assert "did not fit" in client.result["content"][0]["text"], case
     assert entered == []
     assert not await Decision.objects.aexists()
 
@@ -81,7 +81,7 @@ async def test_a_question_that_nobody_answers_expires_with_its_deadline(
     url: str, token: str, tool: Tool, entered: list[ToolCall], settings: Settings
 ) -> None:
     await Tool.objects.aupdate(deadline_seconds=3600)
-    settings.MCP_ELICITATION_SECONDS = 1
+    settings.MCP_ELICITATION_SECONDS = 0.3
     async with older(url, token) as client:
         await asyncio.wait_for(client.call(text="hello"), 15)
     assert client.result["isError"]
@@ -138,6 +138,7 @@ async def test_a_client_that_cancels_while_its_user_thinks_withdraws_the_call(
     assert entered == []
 
 
+@pytest.mark.slow("waits out a deadline")
 async def test_a_question_whose_deadline_is_put_off_stays_open_for_its_client(
     url: str, token: str, tool: Tool, entered: list[ToolCall], settings: Settings, bob: User
 ) -> None:

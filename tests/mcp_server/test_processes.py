@@ -9,7 +9,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from tests.mcp_server.clients import Raw, answer, connected, text, yes
+from tests.mcp_server.clients import ERAS, Raw, answer, connected, text, yes
 from tests.mcp_server.older import older
 from tests.outside import Outside
 from tests.processes import STEADY, Installation, Server, Servers, _drop_database, copy_of
@@ -66,16 +66,16 @@ def said(response: dict[str, Any]) -> str:
     return str(response["result"]["content"][0]["text"])
 
 
+@pytest.mark.slow("starts processes")
 @pytest.mark.guarantee("gate:no-yes-no-run", "gate:one-funnel")
-@pytest.mark.parametrize("era", ["2025", "2026"])
-async def test_a_gated_call_is_asked_about_under_the_server_that_ships(
-    era: str, servers: Servers, bobs_token: str
-) -> None:
-    user = yes()
-    async with connected(servers.start(**STEADY).url, bobs_token, era, user) as client:
-        assert [tool.name for tool in (await client.list_tools()).tools if tool.name == "echo"] == ["echo"]
-        result = await client.call_tool("echo", {"text": "hello"})
-    assert (result.is_error, text(result), len(user.questions)) == (False, "hello", 1)
+async def test_a_gated_call_is_asked_about_under_the_server_that_ships(servers: Servers, bobs_token: str) -> None:
+    server = servers.start(**STEADY)
+    for era in ERAS:
+        user = yes()
+        async with connected(server.url, bobs_token, era, user) as client:
+            assert [tool.name for tool in (await client.list_tools()).tools if tool.name == "echo"] == ["echo"]
+            result = await client.call_tool("echo", {"text": "hello"})
+        assert (result.is_error, text(result), len(user.questions)) == (False, "hello", 1)
 
 
 @pytest.mark.guarantee("gate:same-call")
@@ -91,6 +91,7 @@ async def test_a_question_survives_a_kill_of_the_server_and_is_answered_to_anoth
     assert "its answer before" in said(again)
 
 
+@pytest.mark.slow("starts processes")
 @pytest.mark.guarantee("gate:same-call", "gate:no-yes-no-run")
 async def test_what_is_no_answer_at_the_process_that_asked_is_none_at_another_and_none_after_a_restart(
     servers: Servers, bobs_token: str
@@ -120,6 +121,7 @@ async def test_what_is_no_answer_at_the_process_that_asked_is_none_at_another_an
     assert said(await Raw(second.url, bobs_token, **FORM).call("echo", **answer(state))) == "hello"
 
 
+@pytest.mark.slow("starts processes")
 @pytest.mark.guarantee("gate:no-yes-no-run")
 async def test_an_answer_to_an_older_question_counts_only_at_the_process_that_holds_it_open(
     servers: Servers, bobs_token: str
@@ -138,6 +140,7 @@ async def test_an_answer_to_an_older_question_counts_only_at_the_process_that_ho
     assert client.result["_meta"]["hitlchat/status"] == "declined"
 
 
+@pytest.mark.slow("starts processes")
 @pytest.mark.guarantee("gate:at-most-once", "gate:one-outcome")
 async def test_answers_sent_to_two_servers_at_once_run_it_once(servers: Servers, bobs_token: str) -> None:
     processes = [servers.start(**STEADY), servers.start(**STEADY)]
@@ -149,6 +152,7 @@ async def test_answers_sent_to_two_servers_at_once_run_it_once(servers: Servers,
     assert [call["status"] for call in person.get("/api/calls").json()] == ["succeeded"]
 
 
+@pytest.mark.slow("starts processes")
 async def test_a_person_answers_at_one_server_while_an_older_client_waits_at_another(
     servers: Servers, bobs_token: str
 ) -> None:
@@ -163,6 +167,7 @@ async def test_a_person_answers_at_one_server_while_an_older_client_waits_at_ano
     assert client.result["content"][0]["text"] == "hello"
 
 
+@pytest.mark.slow("starts processes")
 @pytest.mark.guarantee("gate:at-most-once")
 async def test_a_call_whose_server_is_killed_while_it_executes_is_unknown_and_never_run_again(
     servers: Servers, bobs_token: str, outside: Outside
@@ -190,6 +195,7 @@ def statuses(person: Any) -> list[str]:
     return [call["status"] for call in person.get("/api/calls").json()]
 
 
+@pytest.mark.slow("starts processes")
 async def test_a_server_that_is_stopped_ends_soon_with_streams_and_questions_open(
     servers: Servers, bobs_token: str
 ) -> None:

@@ -8,11 +8,10 @@ from tests.gate.asking import recording
 from tests.mcp_server.clients import connected, yes
 from tests.mcp_server.conformance import catalog
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers("Redis announces it after the commit")]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 
-@pytest.mark.parametrize("mode", ["DISABLED", "REQUIRED"])
-@pytest.mark.parametrize("era", ["2025", "2026"])
+@pytest.mark.parametrize("era, mode", [("2025", "REQUIRED"), ("2026", "DISABLED")])
 async def test_that_a_tool_has_begun_is_told_too_although_it_is_none_of_the_way(
     era: str, mode: str, url: str, token: str, settings: Settings
 ) -> None:

@@ -29,6 +29,7 @@ from tests.waiting import stored
 pytestmark = pytest.mark.django_db(transaction=True)
 
 Json = dict[str, Any]
+SLOW: Final = pytest.mark.slow("one more server of others")
 ENTITY: Final = {"type": "entity", "name": "Bob", "entityType": "person", "observations": ["likes red"]}
 
 
@@ -103,7 +104,10 @@ def programs(settings: Settings) -> None:
     settings.MCP_ALLOW_STDIO = True
 
 
-@pytest.mark.parametrize("start", CALLS, ids=lambda start: start.__name__)
+@pytest.mark.parametrize(
+    "start",
+    [pytest.param(start, id=start.__name__, marks=() if start is memory else SLOW) for start in CALLS],
+)
 async def test_what_a_real_server_gives_comes_through_as_it_came(
     start: Callable[[Path], tuple[str, ...]],
     programs: None,

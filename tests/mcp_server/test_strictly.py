@@ -24,17 +24,17 @@ RESULTS = {
 
 
 @pytest.mark.guarantee("gate:no-yes-no-run")
-@pytest.mark.parametrize("result", RESULTS.values(), ids=RESULTS)
 async def test_an_older_answer_with_a_key_twice_is_refused_and_leaves_the_question_open(
-    result: str, url: str, token: str, tool: Tool, entered: list[ToolCall]
+    url: str, token: str, tool: Tool, entered: list[ToolCall]
 ) -> None:
     async with older(url, token) as client:
         calling = asyncio.create_task(client.call(text="hello"))
         await asyncio.wait_for(client.asked.wait(), 30)
-        body = f'{{"jsonrpc": "2.0", "id": {json.dumps(client.question["id"])}, {result}}}'
-        refused(await client._web.post("/mcp", content=body, headers={"content-type": "application/json"}))
-        assert (await ToolCall.objects.aget()).status == Status.WAITING
-        assert not await Decision.objects.aexists()
+        for case, result in RESULTS.items():
+            body = f'{{"jsonrpc": "2.0", "id": {json.dumps(client.question["id"])}, {result}}}'
+            refused(await client._web.post("/mcp", content=body, headers={"content-type": "application/json"}))
+            assert (await ToolCall.objects.aget()).status == Status.WAITING, case
+            assert not await Decision.objects.aexists()
         await client.answer(result={"action": "decline"})
         await calling
     assert (client.result["_meta"]["hitlchat/status"], entered) == ("declined", [])
@@ -50,15 +50,15 @@ PARAMETERS = {
 
 
 @pytest.mark.guarantee("gate:no-yes-no-run", "SR-13")
-@pytest.mark.parametrize("more", PARAMETERS.values(), ids=PARAMETERS)
 async def test_a_yes_of_2026_with_a_key_twice_is_refused_and_leaves_the_question_open(
-    more: str, url: str, token: str, tool: Tool, entered: list[ToolCall]
+    url: str, token: str, tool: Tool, entered: list[ToolCall]
 ) -> None:
     state = (await Raw(url, token, elicitation={}).call())["result"]["requestState"]
-    refused(await called(url, token, f'"arguments": {{"text": "hello"}}, {more.replace("STATE", state)}'))
-    assert (await ToolCall.objects.aget()).status == Status.WAITING
-    assert entered == []
-    assert not await Decision.objects.aexists()
+    for case, more in PARAMETERS.items():
+        refused(await called(url, token, f'"arguments": {{"text": "hello"}}, {more.replace("STATE", state)}'))
+        assert (await ToolCall.objects.aget()).status == Status.WAITING, case
+        assert entered == []
+        assert not await Decision.objects.aexists()
 
 
 async def test_arguments_with_a_key_twice_are_put_to_nobody(url: str, token: str, tool: Tool) -> None:

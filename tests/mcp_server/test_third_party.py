@@ -15,8 +15,8 @@ from tests.mcp_server.npm_clients import FINE, IS_ERROR, SECONDS, Mcpdo, Program
 from tests.processes import STEADY, Installation, Person, Server, Servers, _drop_database, copy_of
 from tests.waiting import until
 
-# Every command starts a program of its own.
 pytestmark = [
+    pytest.mark.slow("every command starts a program of its own"),
     pytest.mark.embedded,
     pytest.mark.timeout(300),
     pytest.mark.guarantee("gate:no-yes-no-run", "gate:one-funnel"),
@@ -117,22 +117,20 @@ def test_the_inspector_lists_and_calls(era: str, programs: Programs) -> None:
     assert told(wrong) == (IS_ERROR, "rejected", True)
 
 
-@each_era
 @pytest.mark.guarantee("SR-35")
-def test_a_gated_call_of_the_inspector_which_cannot_ask_is_refused(era: str, house: House, programs: Programs) -> None:
-    key = f"denied-{era}"
-    answer = programs.run(programs.calling(era, "count", key=key))
+def test_a_gated_call_of_the_inspector_which_cannot_ask_is_refused(house: House, programs: Programs) -> None:
+    key = "denied"
+    answer = programs.run(programs.calling("modern", "count", key=key))
     assert told(answer) == (IS_ERROR, "refused", True)
     assert "this client cannot ask its user" in answer.text
     assert house.record(answer.call_id)["startedAt"] is None
     assert house.waiting(key) == []
 
 
-@each_era
-def test_with_another_token_the_inspector_waits_until_its_user_has_decided(era: str, house: House) -> None:
-    key = f"inbox-{era}"
+def test_with_another_token_the_inspector_waits_until_its_user_has_decided(house: House) -> None:
+    key = "inbox"
     with programs_for(house.server.url, house.tokens["inbox"]) as programs:
-        running = programs.start(programs.calling(era, "count", key=key))
+        running = programs.start(programs.calling("legacy", "count", key=key))
         try:
             house.approve(key)
             answer = said(*_ended(running))
@@ -143,11 +141,10 @@ def test_with_another_token_the_inspector_waits_until_its_user_has_decided(era: 
     assert [each["means"] for each in house.record(answer.call_id)["decisions"]] == ["session"]
 
 
-@each_era
-def test_with_a_token_that_gives_links_the_inspector_comes_back_for_what_was_decided(era: str, house: House) -> None:
-    key = f"link-{era}"
+def test_with_a_token_that_gives_links_the_inspector_comes_back_for_what_was_decided(house: House) -> None:
+    key = "link"
     with programs_for(house.server.url, house.tokens["url"]) as programs:
-        command = programs.calling(era, "count", key=key)
+        command = programs.calling("modern", "count", key=key)
         first, again = programs.run(command), programs.run(command)
         assert told(first) == told(again) == (IS_ERROR, "waiting", True)
         assert first.call_id == again.call_id
@@ -185,10 +182,9 @@ def test_mcpdo_runs_what_its_user_accepts_and_nothing_else(era: str, house: Hous
     assert verdicts == [[("decline", "elicitation")], [], [("approve", "elicitation")]]
 
 
-@each_era
-def test_mcpdo_that_only_opens_addresses_is_sent_to_the_page(era: str, house: House, mcpdo: Mcpdo) -> None:
-    key = f"sent-{era}"
-    connection = mcpdo.connect(era, elicit="url")
+def test_mcpdo_that_only_opens_addresses_is_sent_to_the_page(house: House, mcpdo: Mcpdo) -> None:
+    key = "sent"
+    connection = mcpdo.connect("modern", elicit="url")
     question = connection.asked("count", key=key)
     (asked,) = house.waiting(key)
     assert (question["mode"], question["url"]) == ("url", f"{house.server.url}/approvals/{asked['id']}")

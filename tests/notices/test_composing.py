@@ -19,7 +19,7 @@ from tests.gate.deciding_people import escalated, members, rule
 from tests.notices.noticing import look, made, of_group, webhook
 from tests.notices.receivers import Inbound
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers("row locks tell two at a time apart")]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.mark.guarantee("SR-22", "SR-44")
@@ -42,6 +42,7 @@ def test_who_may_decide_hears_with_a_link_and_without_arguments(
     assert len(inbound.got) == 1
 
 
+@pytest.mark.servers("row locks tell two at a time apart")
 def test_a_group_hears_of_what_it_decides_and_a_second_one_once_it_may(
     alice: User, bob: User, inbound: Inbound, other: Inbound
 ) -> None:
@@ -83,6 +84,7 @@ def test_what_was_decided_is_told_with_the_id_of_the_notice_that_told_of_it(
     }
 
 
+@pytest.mark.servers("row locks tell two at a time apart")
 def test_a_burst_is_one_notice_and_the_next_one_comes_after_the_interval(
     alice: User, bob: User, inbound: Inbound, settings: Any
 ) -> None:
@@ -114,6 +116,7 @@ def test_what_is_answered_before_anyone_was_told_is_not_told(alice: User, bob: U
     assert not Item.objects.exists()
 
 
+@pytest.mark.servers("row locks tell two at a time apart")
 def test_quiet_hours_hold_back_and_their_end_tells_what_waits_and_what_expired(
     alice: User, bob: User, inbound: Inbound
 ) -> None:
@@ -216,6 +219,7 @@ def test_without_an_address_of_its_own_notices_say_so_in_words(
     assert inbound.got[0].json["data"]["approvals"][0]["url"] is None
 
 
+@pytest.mark.servers("row locks tell two at a time apart")
 @pytest.mark.embedded
 def test_a_thousand_approvals_make_one_notice_for_each_receiver(alice: User, bob: User, inbound: Inbound) -> None:
     webhook(alice, inbound, person=bob)
@@ -239,6 +243,7 @@ def storm(like: ToolCall, many: int) -> None:
     AuditEvent.objects.bulk_create(AuditEvent(name="call.waiting", call=call, means="system") for call in calls)
 
 
+@pytest.mark.servers("row locks tell two at a time apart")
 def test_what_was_heard_is_forgotten_once_nothing_can_bring_it_up_again(
     alice: User, bob: User, inbound: Inbound
 ) -> None:

@@ -26,7 +26,7 @@ from tests.gate.asking import ask, recording, say_yes
 from tests.notices.noticing import look, made, webhook
 from tests.notices.receivers import Delivery, Inbound, receiving
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers("row locks tell two at a time apart")]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def tried_out(receiver: Receiver, alice: User) -> Notice:
@@ -41,6 +41,7 @@ def is_signed(got: Delivery, key: str) -> bool:
     return f"v1,{base64.b64encode(digest).decode()}" in got.headers["webhook-signature"].split(" ")
 
 
+@pytest.mark.servers("row locks tell two at a time apart")
 def test_what_is_sent_is_signed_and_a_new_key_counts_beside_the_former_one_for_a_day(
     alice: User, inbound: Inbound
 ) -> None:
@@ -185,6 +186,7 @@ def silent() -> Iterator[list[Inbound]]:
             each.over.set()
 
 
+@pytest.mark.servers("row locks tell two at a time apart")
 def test_receivers_that_hang_delay_neither_others_nor_answers(
     alice: User, bob: User, silent: list[Inbound], inbound: Inbound, settings: Any
 ) -> None:
@@ -203,6 +205,7 @@ def test_receivers_that_hang_delay_neither_others_nor_answers(
     say_yes(bob, call)
 
 
+@pytest.mark.servers("row locks tell two at a time apart")
 def test_what_a_process_left_that_died_another_one_sends_under_the_same_id(
     alice: User, bob: User, inbound: Inbound
 ) -> None:
@@ -221,6 +224,7 @@ def test_what_a_process_left_that_died_another_one_sends_under_the_same_id(
     assert Notice.objects.get().state == State.SENT
 
 
+@pytest.mark.servers("row locks tell two at a time apart")
 def test_of_two_processes_that_claim_one_sends(alice: User, inbound: Inbound) -> None:
     receiver, _ = webhook(alice, inbound)
     receivers.test(receiver, alice, signed_in(alice))

@@ -19,11 +19,9 @@ from tests.tools_studio.mailbox import Mailbox
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-SCANNERS = {
-    "Safe Links": "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Edg/119.0",
-    "Proofpoint": "Mozilla/5.0 (compatible; proofpoint URL Defense; +https://urldefense.proofpoint.com)",
-    "Slackbot": "Slackbot-LinkExpanding 1.0 (+https://api.slack.com/robots)",
-}
+# One that passes for a browser, and one that says what it is.
+SAFE_LINKS = "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Edg/119.0"
+SLACKBOT = "Slackbot-LinkExpanding 1.0 (+https://api.slack.com/robots)"
 
 
 @pytest.mark.guarantee("SR-22")
@@ -39,12 +37,11 @@ def test_scanners_that_follow_every_link_decide_nothing(
     approval = f"/approvals/{approval_of(call).pk}"
     assert paths == {approval, "/approvals/", "/notices/"}
     before = AuditEvent.objects.count()
-    for agent in SCANNERS.values():
-        for browser in (Client(headers={"User-Agent": agent}), signed_in_as(bob, agent)):
-            for path in sorted(paths):
-                browser.get(path)
-                browser.head(path)
-                browser.get(f"{path}?decision=approve&verdict=approve&answer=yes")
+    for browser in (Client(headers={"User-Agent": SLACKBOT}), signed_in_as(bob, SAFE_LINKS)):
+        for path in sorted(paths):
+            browser.get(path)
+            browser.head(path)
+            browser.get(f"{path}?decision=approve&verdict=approve&answer=yes")
     assert fresh(call).status == Status.WAITING
     assert not Decision.objects.exists()
     assert AuditEvent.objects.count() == before

@@ -9,6 +9,7 @@ from tests.processes import Installation, Person, Server, Servers
 from tests.waiting import until
 
 pytestmark = [
+    pytest.mark.slow("starts processes"),
     pytest.mark.processes,
     pytest.mark.timeout(240),
     pytest.mark.servers("what a killed process leaves is what was committed"),

@@ -15,7 +15,7 @@ from hitlchat.gate.models import AuditEvent
 from hitlchat.people import invitations
 from tests.conftest import PASSWORD, signed_in
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers("row locks tell two at a time apart")]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 NEW = {"username": "dora", "password": PASSWORD}
 
@@ -26,6 +26,7 @@ def link(alice: User) -> str:
     return f"/join/{secret}"
 
 
+@pytest.mark.servers("row locks tell two at a time apart")
 def test_whoever_opens_the_link_joins_with_that_role_and_is_signed_in(client: Client, link: str) -> None:
     page = client.get(link).content.decode()
     assert "<b>alice</b> invites you" in page
@@ -98,6 +99,7 @@ def test_whoever_is_signed_in_already_does_not_use_it_up(client: Client, bob: Us
     assert Client().post(link, NEW).status_code == 302
 
 
+@pytest.mark.servers("row locks tell two at a time apart")
 def test_only_so_many_are_open_at_a_time(alice: User, monkeypatch: pytest.MonkeyPatch, client: Client) -> None:
     monkeypatch.setattr(invitations, "MOST_OPEN", 1)
     invitations.invite(Role.MEMBER, "", signed_in(alice))

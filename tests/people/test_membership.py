@@ -23,7 +23,7 @@ from tests.conftest import PASSWORD, MakeTool, caller, signed_in
 
 NOTHING = {"invitations_void": 0, "calls_withdrawn": 0}
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers("row locks tell two at a time apart")]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture
@@ -80,6 +80,7 @@ def test_nobody_changes_their_own_role_or_deactivates_themselves(alice: User, mi
     assert membership.state(alice) == "administrator, active"
 
 
+@pytest.mark.servers("row locks tell two at a time apart")
 def test_what_is_no_longer_as_the_page_showed_it_is_not_changed(alice: User, bob: User) -> None:
     seen = membership.state(bob)
     membership.change_role(bob.pk, Role.AUTHOR, signed_in(alice))
@@ -90,6 +91,7 @@ def test_what_is_no_longer_as_the_page_showed_it_is_not_changed(alice: User, bob
     assert membership.state(bob) == "author, active"
 
 
+@pytest.mark.servers("row locks tell two at a time apart")
 def test_the_last_active_administrator_stays_one_also_at_the_console(alice: User, bob: User, mira: User) -> None:
     membership.deactivate(mira.pk, CONSOLE)
     with pytest.raises(Refused, match="only active administrator"):
@@ -102,6 +104,7 @@ def test_the_last_active_administrator_stays_one_also_at_the_console(alice: User
     assert membership.state(alice) == "administrator, deactivated"
 
 
+@pytest.mark.servers("row locks tell two at a time apart")
 @pytest.mark.guarantee("gate:only-people", "gate:no-yes-no-run")
 async def test_deactivation_ends_sessions_tokens_runs_and_what_waits(
     alice: User, bob: User, make_tool: MakeTool
@@ -145,6 +148,7 @@ def _end_of(alice: User, bob: User, waiting: ToolCall) -> None:
     assert (back["from"], back["to"]) == ("deactivated", "active")
 
 
+@pytest.mark.servers("row locks tell two at a time apart")
 @pytest.mark.guarantee("gate:no-yes-no-run")
 async def test_a_call_that_came_in_unseen_while_its_person_was_deactivated_is_never_run(
     alice: User, bob: User, make_tool: MakeTool

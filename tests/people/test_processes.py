@@ -16,6 +16,7 @@ from tests.waiting import until
 __all__ = ["scripted_model"]
 
 pytestmark = [
+    pytest.mark.slow("starts processes"),
     pytest.mark.processes,
     pytest.mark.timeout(240),
     pytest.mark.servers("what a killed process leaves is what was committed"),

@@ -7,7 +7,7 @@ from django.core.checks.registry import registry
 from django.core.exceptions import ImproperlyConfigured
 from pydantic import Field
 
-from hitlchat.project_tools import catalogue, tool
+from hitlchat.project_tools import DECLARED, catalogue, tool
 from hitlchat.project_tools.catalogue import check_project_tools
 
 pytestmark = pytest.mark.usefixtures("declared")
@@ -50,13 +50,14 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("chosen,words", WRONG.values(), ids=WRONG)
-def test_a_wrong_option_is_named_with_its_function(chosen: dict[str, Any], words: str) -> None:
-    tool(**chosen)(work)
-    with pytest.raises(ImproperlyConfigured) as caught:
-        catalogue.load()
-    assert f"tests.project_tools.test_declaring.work: {words}" in str(caught.value)
-    assert not catalogue.tools()
+def test_a_wrong_option_is_named_with_its_function() -> None:
+    for case, (chosen, words) in WRONG.items():
+        DECLARED.clear()
+        tool(**chosen)(work)
+        with pytest.raises(ImproperlyConfigured) as caught:
+            catalogue.load()
+        assert f"tests.project_tools.test_declaring.work: {words}" in str(caught.value), case
+        assert not catalogue.tools(), case
 
 
 def test_a_pattern_that_takes_too_long_to_compile_is_named_with_its_parameter() -> None:
@@ -104,24 +105,24 @@ def test_a_function_without_source_is_refused() -> None:
         catalogue.load()
 
 
-@pytest.mark.parametrize(
-    "chosen,risk,mode",
-    [
-        ({}, 5, "REQUIRED"),
-        ({"risk": 0}, 0, "DISABLED"),
-        ({"risk": 1}, 1, "REQUIRED"),
-        ({"risk": 3, "hitl": "DISABLED"}, 3, "DISABLED"),
-        ({"risk": 0, "hitl": "REQUIRED"}, 0, "REQUIRED"),
-        ({"risk": 2, "hitl": "CONDITIONAL"}, 2, "CONDITIONAL"),
-        ({"risk": 1, "destructive": True}, 5, "REQUIRED"),
-    ],
-    ids=str,
-)
-def test_the_mode_follows_from_the_risk_unless_it_is_stated(chosen: dict[str, Any], risk: int, mode: str) -> None:
-    tool(**chosen)(work)
-    catalogue.load()
-    made = catalogue.tools()["work"]
-    assert (made.risk, made.hitl_mode) == (risk, mode)
+MODES: list[tuple[dict[str, Any], int, str]] = [
+    ({}, 5, "REQUIRED"),
+    ({"risk": 0}, 0, "DISABLED"),
+    ({"risk": 1}, 1, "REQUIRED"),
+    ({"risk": 3, "hitl": "DISABLED"}, 3, "DISABLED"),
+    ({"risk": 0, "hitl": "REQUIRED"}, 0, "REQUIRED"),
+    ({"risk": 2, "hitl": "CONDITIONAL"}, 2, "CONDITIONAL"),
+    ({"risk": 1, "destructive": True}, 5, "REQUIRED"),
+]
+
+
+def test_the_mode_follows_from_the_risk_unless_it_is_stated() -> None:
+    for chosen, risk, mode in MODES:
+        DECLARED.clear()
+        tool(**chosen)(work)
+        catalogue.load()
+        made = catalogue.tools()["work"]
+        assert (made.risk, made.hitl_mode) == (risk, mode), chosen
 
 
 def test_the_code_says_whether_a_signed_in_person_must_decide() -> None:

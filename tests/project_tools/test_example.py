@@ -31,13 +31,12 @@ def write_app(folder: Path, code: str) -> dict[str, str]:
     return {"PROJECT_APPS": "shop", "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
 
 
-@pytest.fixture
-def alice(servers: Servers, tmp_path: Path) -> Person:
-    """Signed in to a server that has the example's app."""
-    return servers.start(**STEADY, **write_app(tmp_path, example())).sign_in("alice")
-
-
-def test_the_example_works_as_the_page_says(alice: Person) -> None:
+@pytest.mark.slow("starts processes")
+def test_the_example_works_as_the_page_says_and_a_restart_with_other_code_voids_what_waits(
+    servers: Servers, tmp_path: Path
+) -> None:
+    server = servers.start(**STEADY, **write_app(tmp_path, example()))
+    alice = server.sign_in("alice")
     price = alice.post("/api/tools/price_of/test", {"arguments": {"order": "A-1001"}})
     assert (price.status_code, price.json()["result"]) == (200, "120.00")
     asked = alice.post("/api/tools/refund/test", {"arguments": {"order": "A-1001", "amount": 20}})
@@ -50,10 +49,6 @@ def test_the_example_works_as_the_page_says(alice: Person) -> None:
     failed = alice.post("/api/tools/price_of/test", {"arguments": {"order": "B"}})
     assert "There is no order B." in failed.text
 
-
-def test_a_restart_with_other_code_voids_what_waits(servers: Servers, tmp_path: Path) -> None:
-    server = servers.start(**STEADY, **write_app(tmp_path, example()))
-    alice = server.sign_in("alice")
     alice.post("/api/tools/refund/test", {"arguments": {"order": "A-1001", "amount": 20}})
     server.stop()
     write_app(tmp_path, example().replace("amount > left", "amount >= left"))

@@ -19,7 +19,7 @@ from tests.conftest import MakeTool
 from tests.gate.asking import ask, fresh, run
 from tests.project_tools.conftest import Offer
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers("row locks tell two at a time apart")]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def refund(order: str) -> str:
@@ -74,6 +74,7 @@ def test_what_an_older_rule_allowed_is_withdrawn(bob: User, offer: Offer) -> Non
     assert fresh(call).reason == "Not run: the rule that allowed it was changed."
 
 
+@pytest.mark.servers("row locks tell two at a time apart")
 def test_a_function_that_is_gone_takes_its_tool_along_and_leaves_the_record(bob: User, offer: Offer) -> None:
     tool(risk=3)(refund)
     offer()
@@ -100,6 +101,7 @@ def test_a_name_that_another_tool_has_is_not_taken_over(
     assert Tool.objects.get().source == "studio"
 
 
+@pytest.mark.servers("row locks tell two at a time apart")
 def test_servers_that_start_at_once_make_one_row(offer: Offer) -> None:
     tool(risk=3)(refund)
     offer()
@@ -118,6 +120,7 @@ def test_servers_that_start_at_once_make_one_row(offer: Offer) -> None:
     assert Tool.objects.get().name == "refund"
 
 
+@pytest.mark.servers("row locks tell two at a time apart")
 def test_migrating_brings_the_rows_in_step(offer: Offer) -> None:
     tool(risk=3)(refund)
     offer()

@@ -181,26 +181,25 @@ def unknown(a: "Nowhere") -> None:  # type: ignore[name-defined] # noqa: F821
     ...
 
 
-@pytest.mark.parametrize(
-    "function,words",
-    [
-        (untyped, "'a' has no type"),
-        (starred, "'rest' has no name in a call"),
-        (keywords, "'rest' has no name in a call"),
-        (positional, "'a' has no name in a call"),
-        (callback, "'a' has a type that JSON cannot carry"),
-        (exotic, "'b' has a type that JSON cannot carry"),
-        (opaque, "'a' has a type that JSON cannot carry"),
-        (endless, "'a' has a type that JSON cannot carry: it contains itself"),
-        (misfit, "the default of 'a' does not fit its type"),
-        (infinite, "the default of 'a' does not fit its type, or JSON cannot hold it"),
-        (foreign, "'größe': expected at most 64 letters"),
-        (twice, "'a' and 'b' are both a Caller"),
-        (gives_opaque, "what it returns has a type that JSON cannot carry"),
-        (unknown, "its annotations cannot be read: name 'Nowhere' is not defined"),
-    ],
-    ids=lambda value: getattr(value, "__name__", ""),
-)
-def test_a_parameter_that_no_call_could_fill_in_is_named(function: Callable[..., Any], words: str) -> None:
-    with pytest.raises(SignatureError, match=words.replace("(", r"\(")):
-        signature.read(function)
+UNREADABLE: list[tuple[Callable[..., Any], str]] = [
+    (untyped, "'a' has no type"),
+    (starred, "'rest' has no name in a call"),
+    (keywords, "'rest' has no name in a call"),
+    (positional, "'a' has no name in a call"),
+    (callback, "'a' has a type that JSON cannot carry"),
+    (exotic, "'b' has a type that JSON cannot carry"),
+    (opaque, "'a' has a type that JSON cannot carry"),
+    (endless, "'a' has a type that JSON cannot carry: it contains itself"),
+    (misfit, "the default of 'a' does not fit its type"),
+    (infinite, "the default of 'a' does not fit its type, or JSON cannot hold it"),
+    (foreign, "'größe': expected at most 64 letters"),
+    (twice, "'a' and 'b' are both a Caller"),
+    (gives_opaque, "what it returns has a type that JSON cannot carry"),
+    (unknown, "its annotations cannot be read: name 'Nowhere' is not defined"),
+]
+
+
+def test_a_parameter_that_no_call_could_fill_in_is_named() -> None:
+    for function, words in UNREADABLE:
+        with pytest.raises(SignatureError, match=words.replace("(", r"\(")):
+            signature.read(function)

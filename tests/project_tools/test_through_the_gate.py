@@ -20,7 +20,7 @@ from tests.architecture.source import program_files, read
 from tests.gate.asking import approval_of, approved, ask, fresh, run, say_yes, status
 from tests.project_tools.conftest import Offer
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers("row locks tell two at a time apart")]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @dataclass
@@ -62,6 +62,7 @@ def failure(user: User, name: str, arguments: dict[str, Any] | None = None) -> s
     return str(call.error["message"])
 
 
+@pytest.mark.servers("row locks tell two at a time apart")
 @pytest.mark.guarantee("gate:no-yes-no-run", "gate:one-funnel", "SR-32")
 def test_a_function_that_asks_runs_after_a_yes_and_not_before(bob: User, entered: list[str]) -> None:
     call = ask(bob, the("refund"), {"order": "A-1", "amount": "12.50"})
@@ -105,6 +106,7 @@ def test_an_async_function_runs_too(bob: User, offer: Offer) -> None:
     assert result(bob, "_double", {"n": 4}).result == 8
 
 
+@pytest.mark.servers("row locks tell two at a time apart")
 def test_a_plain_function_uses_the_orm_in_a_thread_of_its_own(bob: User, offer: Offer) -> None:
     threads: list[threading.Thread] = []
 
@@ -204,6 +206,7 @@ def test_arguments_that_only_the_types_refuse_are_no_edit(bob: User, entered: li
     assert entered == []
 
 
+@pytest.mark.servers("row locks tell two at a time apart")
 @pytest.mark.guarantee("gate:same-call")
 @pytest.mark.parametrize("answered", [False, True], ids=["waiting", "approved"])
 def test_a_changed_function_voids_what_was_asked_about_the_old_one(

@@ -21,10 +21,7 @@ from tests.processes import Servers, installation, migrated, servers
 from tests.waiting import until
 
 __all__ = ["entered", "installation", "migrated", "servers", "tool"]
-pytestmark = [
-    pytest.mark.django_db(transaction=True),
-    pytest.mark.servers("what a killed process leaves is what was committed"),
-]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 SECRETS = {
     "bearer": "Bearer eyJhbGciOi.SECRETONE.sig",
@@ -112,6 +109,8 @@ def test_no_debug_of_a_library_that_logs_what_it_sends_is_ever_on() -> None:
 ECHO = 'def run(text: str = "", more: dict = {}) -> str:\n    """Say it back."""\n    print(text)\n    return text\n'
 
 
+@pytest.mark.servers("what a killed process leaves is what was committed")
+@pytest.mark.slow("starts processes")
 @pytest.mark.processes
 @pytest.mark.guarantee("SR-44")
 def test_a_server_logs_json_without_secrets_and_performs_and_counts_what_the_console_approves(servers: Servers) -> None:

@@ -32,7 +32,7 @@ from tests.gate.asking import approval_of, approved, ask, ask_over_mcp, recordin
 from tests.gate.conftest import entered, tool
 
 __all__ = ["entered", "program_of", "tool"]
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers("row locks tell two at a time apart")]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def numbers() -> dict[str, dict[str, float]]:
@@ -50,6 +50,7 @@ def decisions() -> dict[str, float]:
     return numbers().get("mcp_hitl_decision_total", {})
 
 
+@pytest.mark.servers("PostgreSQL computes times and sums in its own way")
 def test_every_decision_counts_once_wherever_it_was_made(
     bob: User, tool: Tool, program_of: Any, client: Client, settings: Settings
 ) -> None:
@@ -101,6 +102,7 @@ def test_one_of_several_yeses_is_an_answer_and_only_the_last_a_decision(bob: Use
     assert numbers()["hitlchat_answers_total"] == {"session approve": 2}
 
 
+@pytest.mark.servers("PostgreSQL computes times and sums in its own way")
 def test_the_time_to_a_decision_is_from_the_question_to_the_answer(bob: User, tool: Tool) -> None:
     call = ask(bob, tool)
     with time_machine.travel(timezone.now() + timedelta(seconds=45)):
@@ -113,6 +115,7 @@ def test_the_time_to_a_decision_is_from_the_question_to_the_answer(bob: User, to
     assert found["hitlchat_decision_seconds_count"] == {"approved": 0, "declined": 1}
 
 
+@pytest.mark.servers("PostgreSQL computes times and sums in its own way")
 def test_calls_count_by_what_became_of_them_their_source_and_risk(bob: User) -> None:
     run(approved(bob, recording("good", risk_level=3)))
     run(approved(bob, recording("bad", source="failing")))
@@ -122,7 +125,8 @@ def test_calls_count_by_what_became_of_them_their_source_and_risk(bob: User) -> 
     }  # fmt: skip
 
 
-def test_what_the_sandbox_stopped_counts_by_why(bob: User, make_tool: MakeTool) -> None:
+def test_what_the_sandbox_stopped_counts_by_why(bob: User, make_tool: MakeTool, settings: Settings) -> None:
+    settings.TOOL_CPU_SECONDS = 0.2
     endless = 'def run() -> str:\n    """Never ends."""\n    while True:\n        pass\n'
     make_tool("endless", code=endless)
     make_tool("outside", code='import os\n\ndef run() -> str:\n    """Look around."""\n    return os.getcwd()\n')
@@ -153,6 +157,7 @@ def stops(*ids: int) -> None:
     AuditEvent.objects.bulk_create([AuditEvent(id=id, name=HARD_STOP, means="system") for id in ids])
 
 
+@pytest.mark.servers("PostgreSQL computes times and sums in its own way")
 def test_what_was_committed_late_is_not_missed_and_what_is_old_is_folded_without_changing_a_number(db: None) -> None:
     def told() -> float:
         return numbers()["hitlchat_loop_guard_total"]["hard-stop"]

@@ -24,10 +24,7 @@ from tests.processes import ROOT, Servers, installation, migrated, servers
 from tests.waiting import until
 
 __all__ = ["entered", "installation", "migrated", "servers", "tool"]
-pytestmark = [
-    pytest.mark.django_db(transaction=True),
-    pytest.mark.servers("what a killed process leaves is what was committed"),
-]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 Spans = list[dict[str, Any]]
 
@@ -127,6 +124,7 @@ def test_a_programs_call_is_a_trace_with_the_wait_and_the_run_and_nothing_of_wha
     assert len(spans) == 5
 
 
+@pytest.mark.slow("starts a program")
 @pytest.mark.embedded
 def test_without_an_endpoint_nothing_of_it_is_imported() -> None:
     # Parts of the SDK are by `redis`, wherever it is installed.
@@ -136,6 +134,8 @@ def test_without_an_endpoint_nothing_of_it_is_imported() -> None:
     assert done.stdout.strip() == ""
 
 
+@pytest.mark.servers("what a killed process leaves is what was committed")
+@pytest.mark.slow("starts processes")
 @pytest.mark.processes
 def test_a_run_that_goes_on_in_another_process_is_one_trace(servers: Servers, collector: Collector) -> None:
     code = 'def run(text: str = "hello") -> str:\n    """Say it back."""\n    return text\n'
