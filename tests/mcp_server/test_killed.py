@@ -20,7 +20,11 @@ from tests.processes import STEADY, Installation, Person, Server, Servers, _drop
 from tests.scripted_model import Gate
 from tests.waiting import until
 
-pytestmark = [pytest.mark.timeout(300), pytest.mark.servers("what a killed process leaves is what was committed")]
+pytestmark = [
+    pytest.mark.slow("kills programs"),
+    pytest.mark.timeout(300),
+    pytest.mark.servers("what a killed process leaves is what was committed"),
+]
 # What the death of a client does has nothing to do with the database.
 of_a_client = pytest.mark.embedded
 both_eras = pytest.mark.parametrize("era", ["2025", "2026"])
@@ -91,7 +95,6 @@ def test_an_older_client_killed_in_the_question_takes_it_out_of_the_inbox(server
     assert bob.pending() == []
 
 
-@pytest.mark.slow("kills a program")
 @of_a_client
 @pytest.mark.guarantee("gate:no-yes-no-run", "run:survives")
 @pytest.mark.parametrize("verdict, status", [("approve", "succeeded"), ("reject", "declined")])
@@ -108,7 +111,6 @@ def test_the_question_of_a_newer_client_that_was_killed_is_still_its_users_to_de
 
 
 # An older client's leaving is no wish to stop (so says MCP); a newer one's is.
-@pytest.mark.slow("kills a program")
 @of_a_client
 @both_eras
 @pytest.mark.guarantee("gate:at-most-once")
@@ -133,7 +135,6 @@ def test_a_client_killed_while_its_tool_runs_leaves_one_run_and_one_outcome(
         assert "stop" in json.dumps(call["error"])
 
 
-@pytest.mark.slow("kills a program")
 @pytest.mark.guarantee("gate:no-yes-no-run", "gate:truth")
 @pytest.mark.parametrize(
     "count",

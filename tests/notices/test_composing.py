@@ -219,7 +219,6 @@ def test_without_an_address_of_its_own_notices_say_so_in_words(
     assert inbound.got[0].json["data"]["approvals"][0]["url"] is None
 
 
-@pytest.mark.servers("row locks tell two at a time apart")
 @pytest.mark.embedded
 def test_a_thousand_approvals_make_one_notice_for_each_receiver(alice: User, bob: User, inbound: Inbound) -> None:
     webhook(alice, inbound, person=bob)
