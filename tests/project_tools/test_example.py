@@ -3,7 +3,6 @@
 import re
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -57,12 +56,12 @@ def test_the_example_works_as_the_page_says_and_a_restart_with_other_code_voids_
     assert settled(alice)["status"] == "withdrawn"
 
 
-def test_a_start_with_a_wrong_declaration_says_what_is_wrong(migrated: Installation, tmp_path: Path) -> None:
+def test_a_start_with_a_wrong_declaration_says_what_is_wrong(tmp_path: Path) -> None:
     variables = write_app(tmp_path, "from hitlchat.project_tools import tool\n\n@tool(risk=1)\ndef f(a): ...\n")
     done = subprocess.run(
         [sys.executable, "manage.py", "check"],
         cwd=ROOT,
-        env=replace(migrated, folder=tmp_path / "data").variables(**variables),
+        env=Installation(tmp_path / "data").variables(**variables),
         capture_output=True,
         text=True,
         timeout=120,
