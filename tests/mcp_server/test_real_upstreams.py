@@ -1,7 +1,6 @@
 """Servers that nobody here wrote, through the gate and /mcp: a client gets what it would have got from them."""
 
 import json
-import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -47,17 +46,6 @@ def memory(folder: Path) -> tuple[str, ...]:
     return node_server("memory").args
 
 
-def time(_: Path) -> tuple[str, ...]:
-    return python_server("time").args
-
-
-def git(folder: Path) -> tuple[str, ...]:
-    identity = ("-c", "user.name=a", "-c", "user.email=a@example.com")
-    for command in (("init", "-q"), (*identity, "commit", "-q", "--allow-empty", "-m", "The first")):
-        subprocess.run(["git", *command], cwd=folder, check=True, timeout=40)
-    return python_server("git", "--repository", str(folder)).args
-
-
 def fetch(folder: Path) -> tuple[str, ...]:
     (folder / "page.html").write_text("<h1>Bread</h1><p>Flour and water.</p>", encoding="utf-8")
     return python_server("fetch", "--allow-private-ips", "--ignore-robots-txt").args
@@ -76,8 +64,6 @@ CALLS: Final[dict[Callable[[Path], tuple[str, ...]], dict[str, tuple[Json, str]]
         "list_directory": ({"path": "{folder}"}, "picture.png"),
     },
     memory: {"read_graph": ({}, "likes red")},
-    time: {"convert_time": ({"source_timezone": "UTC", "time": "12:00", "target_timezone": "Asia/Tokyo"}, "21:00")},
-    git: {"git_log": ({"repo_path": "{folder}"}, "The first")},
     fetch: {"fetch": ({"url": "{pages}/page.html"}, "Flour and water.")},
 }
 
@@ -117,7 +103,7 @@ async def test_what_a_real_server_gives_comes_through_as_it_came(
     pages: str,
     tmp_path: Path,
 ) -> None:
-    command = sys.executable if start in (time, git, fetch) else "node"
+    command = sys.executable if start is fetch else "node"
     args, env = start(tmp_path), {"MEMORY_FILE_PATH": str(tmp_path / "memory")}
     calls = {tool: _filled(arguments, tmp_path, pages) for tool, (arguments, _) in CALLS[start].items()}
     async with Client(stdio_client(StdioServerParameters(command=command, args=[*args], env=env))) as client:

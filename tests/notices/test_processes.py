@@ -15,7 +15,7 @@ pytestmark = [
     pytest.mark.servers("what a killed process leaves is what was committed"),
 ]
 
-AT_ONCE = {"NOTICE_COLLECT_SECONDS": "0", "NOTICE_INTERVAL_SECONDS": "0", "NOTICE_TIMEOUT_SECONDS": "5"}
+AT_ONCE = {"NOTICE_COLLECT_SECONDS": "0", "NOTICE_INTERVAL_SECONDS": "0", "NOTICE_TIMEOUT_SECONDS": "2"}
 ECHO = 'def run(text: str = "hello") -> str:\n    """Say it back."""\n    return text\n'
 ADD = """
 from django.contrib.auth.models import User
