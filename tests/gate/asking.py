@@ -1,5 +1,6 @@
 """Putting questions to the gate, and reading what became of them."""
 
+import asyncio
 from typing import Any
 
 from asgiref.sync import async_to_sync
@@ -85,3 +86,10 @@ def status(call: ToolCall) -> Status:
 
 def events(call: ToolCall) -> list[str]:
     return list(AuditEvent.objects.filter(call=call).values_list("name", flat=True))
+
+
+def leap() -> None:
+    """Have the clock of the running loop leap by a minute, so that nobody waits for a time limit."""
+    loop = asyncio.get_running_loop()
+    later = loop.time() + 60
+    vars(loop)["time"] = lambda: later

@@ -14,7 +14,7 @@ from hitlchat.gate.settling import settled, sweep
 from hitlchat.gate.sources import Preview
 from hitlchat.gate.status import Status
 from tests.conftest import caller, signed_in
-from tests.gate.asking import approval_of, approved, ask, events, fresh, recording, run, say_yes, status
+from tests.gate.asking import approval_of, approved, ask, events, fresh, leap, recording, run, say_yes, status
 from tests.gate.sources_for_tests import looked
 from tests.gate.test_sweep import later
 from tests.waiting import stored
@@ -134,6 +134,7 @@ def test_a_second_look_that_takes_too_long_asks_again(
     bob: User, tool: Tool, previews: list[Any], entered: list[ToolCall]
 ) -> None:
     async def hangs(_: object) -> Preview:
+        leap()
         await asyncio.Event().wait()
         return NOW
 

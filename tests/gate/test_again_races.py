@@ -184,6 +184,7 @@ def test_a_claim_that_read_the_first_yes_does_not_start_on_the_second(
     assert (status(call), fresh(call).round, entered) == (Status.APPROVED, 2, [])
 
 
+@pytest.mark.slow("looks for a fixed time")
 def test_two_of_one_process_look_once(bob: User, tool: Tool, previews: list[Any], entered: list[ToolCall]) -> None:
     async def slow(_: object) -> Preview:
         await asyncio.sleep(0.05)

@@ -184,18 +184,16 @@ def test_identical_calls_declined_with_the_card_carry_its_time(bob: User, tool: 
     assert decided(second).first_shown_at == decided(first).first_shown_at
 
 
-@pytest.mark.parametrize(
-    "reads,least",
-    [
+def test_the_bounds_of_what_counts_as_hurried(subtests: pytest.Subtests) -> None:
+    for reads, least in [
         (0, attention.FLOOR_SECONDS),
         (8, attention.FLOOR_SECONDS),
         (8.4, 2.1),
         (120, 30.0),
         (9000, attention.MOST_SECONDS),
-    ],
-)
-def test_the_bounds_of_what_counts_as_hurried(reads: float, least: float) -> None:
-    assert attention.least_seconds(reads) == pytest.approx(least)
+    ]:
+        with subtests.test(reads=reads):
+            assert attention.least_seconds(reads) == pytest.approx(least)
 
 
 def test_reading_time_is_of_what_is_shown_and_errs_on_the_persons_side() -> None:
@@ -209,6 +207,7 @@ def test_reading_time_is_of_what_is_shown_and_errs_on_the_persons_side() -> None
     assert attention.seconds_to_read({}) == 0
 
 
-@pytest.mark.parametrize("said,meant", [("yes", True), ("no", False), ("", None), (True, None), (["yes"], None)])
-def test_only_plain_words_are_taken_as_a_claim(said: object, meant: bool | None) -> None:
-    assert attention.claimed(said) is meant
+def test_only_plain_words_are_taken_as_a_claim(subtests: pytest.Subtests) -> None:
+    for said, meant in [("yes", True), ("no", False), ("", None), (True, None), (["yes"], None)]:
+        with subtests.test(said=said):
+            assert attention.claimed(said) is meant

@@ -57,18 +57,22 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("condition", FINE)
-async def test_a_condition_that_works_is_taken(condition: str) -> None:
-    assert await conditions.fault_in(condition, SCHEMA) == ""
+async def test_a_condition_that_works_is_taken(subtests: pytest.Subtests) -> None:
+    for condition in FINE:
+        with subtests.test(condition=condition):
+            assert await conditions.fault_in(condition, SCHEMA) == ""
 
 
-@pytest.mark.parametrize("condition, said", WRONG.items())
-async def test_a_condition_that_would_fail_is_told_with_what_to_write(condition: str, said: str) -> None:
-    assert (await conditions.fault_in(condition, SCHEMA)).startswith(said)
+async def test_a_condition_that_would_fail_is_told_with_what_to_write(subtests: pytest.Subtests) -> None:
+    for condition, said in WRONG.items():
+        with subtests.test(condition=condition):
+            assert (await conditions.fault_in(condition, SCHEMA)).startswith(said)
 
 
-@pytest.mark.parametrize("schema", [{}, {"properties": {"x": {}, "y": True}}, {"properties": {"x": {"$ref": "#/x"}}}])
-async def test_of_arguments_that_nobody_knows_nothing_is_made_up(schema: dict[str, Any]) -> None:
-    for condition in ('args["x"] > 3', 'args["z"].startswith("a")', 'args["x"]["y"] == 1'):
-        assert await conditions.fault_in(condition, schema) == ""
-    assert await conditions.fault_in("args.x > 3", schema) == 'Write args["x"], not args.x.'
+async def test_of_arguments_that_nobody_knows_nothing_is_made_up(subtests: pytest.Subtests) -> None:
+    schema: Any
+    for schema in [{}, {"properties": {"x": {}, "y": True}}, {"properties": {"x": {"$ref": "#/x"}}}]:
+        with subtests.test(schema=schema):
+            for condition in ('args["x"] > 3', 'args["z"].startswith("a")', 'args["x"]["y"] == 1'):
+                assert await conditions.fault_in(condition, schema) == ""
+            assert await conditions.fault_in("args.x > 3", schema) == 'Write args["x"], not args.x.'

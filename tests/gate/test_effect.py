@@ -58,17 +58,21 @@ def test_a_table_is_a_table_and_an_object_has_a_row_for_each_name(bob: User, pre
     assert re.findall(r"<(t[hd])\b[^>]*>([^<]*)", html) == [("th", "order"), ("td", "4711"), ("th", "paid"), ("td", "")]
 
 
-@pytest.mark.parametrize("value", [*HOSTILE.values(), CLAIM])
 @pytest.mark.parametrize("kind", ["text", "error", "cell", "column"])
-def test_nothing_in_a_preview_becomes_an_element(kind: str, value: str, bob: User, previews: list[Any]) -> None:
+def test_nothing_in_a_preview_becomes_an_element(
+    subtests: pytest.Subtests, kind: str, bob: User, previews: list[Any]
+) -> None:
     def said(text: str) -> Preview:
         if kind in ("cell", "column"):
             return table(("a", text if kind == "cell" else "b"), columns=("c", text if kind == "column" else "d"))
         return Preview(text=text) if kind == "text" else Preview(error=text)
 
-    plain, hostile = (Elements(shown(bob, previews, said(text))[1]) for text in ("plain", value))
-    assert [tag for tag, _ in hostile.found] == [tag for tag, _ in plain.found]
-    assert value in hostile.text
+    plain = Elements(shown(bob, previews, said("plain"))[1])
+    for value in (*HOSTILE.values(), CLAIM):
+        with subtests.test(value=value):
+            hostile = Elements(shown(bob, previews, said(value))[1])
+            assert [tag for tag, _ in hostile.found] == [tag for tag, _ in plain.found]
+            assert value in hostile.text
 
 
 @pytest.mark.parametrize("kind", ["text", "error", "cell", "column"])
@@ -128,12 +132,13 @@ def test_the_difference_of_two_texts_is_marked(bob: User, previews: list[Any]) -
     assert "".join(part.text.plain for part in found.now.parts) == "paid 143.00, refunded 9.00"
 
 
-@pytest.mark.parametrize("before,now", [("a b c", "a c"), ("", "a"), ("a", ""), ("a\nb", "a b"), ("e\u0301", "e")])
-def test_texts_that_grow_or_shrink_have_all_their_words(before: str, now: str) -> None:
-    found = changed(Preview(text=before), Preview(text=now))
-    whole = "".join(part.text.plain for part in found.before.parts)
-    assert whole == before
-    assert found.before.parts != found.now.parts
+def test_texts_that_grow_or_shrink_have_all_their_words(subtests: pytest.Subtests) -> None:
+    for before, now in [("a b c", "a c"), ("", "a"), ("a", ""), ("a\nb", "a b"), ("e\u0301", "e")]:
+        with subtests.test(before=before):
+            found = changed(Preview(text=before), Preview(text=now))
+            whole = "".join(part.text.plain for part in found.before.parts)
+            assert whole == before
+            assert found.before.parts != found.now.parts
 
 
 def test_of_long_texts_what_stands_around_the_difference_is_shown_and_the_rest_counted() -> None:
@@ -179,20 +184,17 @@ def test_a_row_that_came_in_is_marked_as_a_whole() -> None:
     assert (marks(found.before), marks(found.now)) == ([], ["2", "b"])
 
 
-@pytest.mark.parametrize(
-    "before,now",
-    [
+def test_what_cannot_be_compared_is_shown_whole(subtests: pytest.Subtests) -> None:
+    for before, now in [
         (Preview(text="a"), Preview(error="gone")),
         (Preview(text="a"), table(("a", "b"))),
         (table(("a", "b")), table(("a", "b"), columns=("x", "y"))),
         (Preview(text="a", table=table(("a", "b")).table), Preview(text="b", table=table(("a", "b")).table)),
-    ],
-    ids=["an error", "another kind", "other columns", "another heading"],
-)
-def test_what_cannot_be_compared_is_shown_whole(before: Preview, now: Preview) -> None:
-    found = changed(before, now)
-    assert (found.before, found.now) == (card.effect(frozen(before)), card.effect(frozen(now)))
-    assert found.whole
+    ]:
+        with subtests.test(before=before):
+            found = changed(before, now)
+            assert (found.before, found.now) == (card.effect(frozen(before)), card.effect(frozen(now)))
+            assert found.whole
 
 
 def test_a_difference_in_what_is_left_out_is_said_to_be_there() -> None:

@@ -40,22 +40,25 @@ USUAL = [
 ]
 
 
-@pytest.mark.parametrize("pattern", COSTLY.values(), ids=COSTLY)
-def test_a_pattern_that_takes_long_to_compile_is_not_compiled(pattern: str) -> None:
-    assert is_costly(pattern)
-    assert compiled(pattern) is None
+def test_a_pattern_that_takes_long_to_compile_is_not_compiled(subtests: pytest.Subtests) -> None:
+    for case, pattern in COSTLY.items():
+        with subtests.test(case=case):
+            assert is_costly(pattern)
+            assert compiled(pattern) is None
 
 
-@pytest.mark.parametrize("pattern", USUAL)
-def test_usual_patterns_are_compiled(pattern: str) -> None:
-    assert steps(pattern) <= MOST_STEPS
-    assert compiled(pattern) is not None
+def test_usual_patterns_are_compiled(subtests: pytest.Subtests) -> None:
+    for pattern in USUAL:
+        with subtests.test(pattern=pattern):
+            assert steps(pattern) <= MOST_STEPS
+            assert compiled(pattern) is not None
 
 
-@pytest.mark.parametrize("pattern", ["(", ")", "[", "{3}", "\\", "[[", r"\p", "(?", "{", "(?=a)"])
-def test_what_is_no_pattern_of_the_engine_costs_little_and_is_none(pattern: str) -> None:
-    assert not is_costly(pattern)
-    assert compiled(pattern) is None or pattern == ")"
+def test_what_is_no_pattern_of_the_engine_costs_little_and_is_none(subtests: pytest.Subtests) -> None:
+    for pattern in ["(", ")", "[", "{3}", "\\", "[[", r"\p", "(?", "{", "(?=a)"]:
+        with subtests.test(pattern=pattern):
+            assert not is_costly(pattern)
+            assert compiled(pattern) is None or pattern == ")"
 
 
 def test_a_costly_pattern_is_not_run_and_nothing_fits_it() -> None:
@@ -65,21 +68,18 @@ def test_a_costly_pattern_is_not_run_and_nothing_fits_it() -> None:
     assert compiled.cache_info().currsize == before
 
 
-@pytest.mark.parametrize(
-    "given, said",
-    [
+def test_costly_patterns_of_a_schema_are_named_with_the_limit(subtests: pytest.Subtests) -> None:
+    given: Any
+    for given, said in [
         ({"properties": {"code": {"pattern": r"\w{500}"}}}, "^properties.code: its pattern is too costly: .* 500 char"),
         (
             {"properties": {f"p{n}": {"anyOf": [{"pattern": f"a{n}"}]} for n in range(MOST_PATTERNS + 1)}},
             "^properties.p50.anyOf.0: its pattern is one too many: expected at most 50",
         ),
         ({"properties": {f"p{n}": {"pattern": rf"\w{{40}}{n}"} for n in range(2)}}, "^properties.p1: .* simpler ones"),
-    ],
-    ids=["one", "their number", "all together"],
-)
-def test_costly_patterns_of_a_schema_are_named_with_the_limit(given: dict[str, Any], said: str) -> None:
-    with pytest.raises(BadSchema, match=said):
-        schema.check_patterns(given)
+    ]:
+        with subtests.test(given=given), pytest.raises(BadSchema, match=said):
+            schema.check_patterns(given)
 
 
 def test_a_property_that_is_named_pattern_is_none() -> None:
@@ -87,15 +87,14 @@ def test_a_property_that_is_named_pattern_is_none() -> None:
     assert list(expressions.costly_patterns(given)) == []
 
 
-@pytest.mark.parametrize("pattern", ["(" * 30_000 + ")" * 30_000, "(?:a|" * 10_000 + ")" * 10_000])
-def test_a_pattern_that_is_nested_too_deeply_makes_a_schema_invalid(pattern: str) -> None:
-    with pytest.raises(BadSchema):
-        schema.check_schema({"properties": {"a": {"pattern": pattern}}})
+def test_a_pattern_that_is_nested_too_deeply_makes_a_schema_invalid(subtests: pytest.Subtests) -> None:
+    for pattern in ["(" * 30_000 + ")" * 30_000, "(?:a|" * 10_000 + ")" * 10_000]:
+        with subtests.test(pattern=pattern), pytest.raises(BadSchema):
+            schema.check_schema({"properties": {"a": {"pattern": pattern}}})
 
 
-@pytest.mark.parametrize(
-    "pattern",
-    [
+def test_a_pattern_in_the_dialect_of_json_schema_is_valid(subtests: pytest.Subtests) -> None:
+    for pattern in [
         r"^[\p{L}\p{N}_-]{1,20}$",
         r"(?<=a+)b",
         r"(?<n>a)\k<n>",
@@ -104,31 +103,28 @@ def test_a_pattern_that_is_nested_too_deeply_makes_a_schema_invalid(pattern: str
         r"^\u{1F600}$",
         r"^[^]$",
         r"\ud83d\ude00",
-    ],
-)
-def test_a_pattern_in_the_dialect_of_json_schema_is_valid(pattern: str) -> None:
-    given = {"properties": {"a": {"pattern": pattern}, "b": {"patternProperties": {pattern: True}}}}
-    schema.check_schema(given)
-    schema.validate(given, {"a": 5, "b": {"": 1}})
+    ]:
+        with subtests.test(pattern=pattern):
+            given = {"properties": {"a": {"pattern": pattern}, "b": {"patternProperties": {pattern: True}}}}
+            schema.check_schema(given)
+            schema.validate(given, {"a": 5, "b": {"": 1}})
 
 
-@pytest.mark.parametrize(
-    "pattern, said",
-    {
+def test_a_text_that_is_no_pattern_is_named_with_its_place_and_the_reason(subtests: pytest.Subtests) -> None:
+    for pattern, said in {
         "(": "has a parenthesis that is not closed",
         "a)": "has a closing parenthesis without an opening one",
         "[a": "has a bracket that is not closed",
         "a\\": "ends in a backslash",
         "(" * 101 + ")" * 101: "is nested too deeply",
-    }.items(),
-)
-def test_a_text_that_is_no_pattern_is_named_with_its_place_and_the_reason(pattern: str, said: str) -> None:
-    inside = {"properties": {"a/b": {"items": {"pattern": pattern}}}}
-    with pytest.raises(BadSchema) as caught:
-        schema.check_schema(inside)
-    assert str(caught.value) == f"properties.a/b.items.pattern: it is no regular expression, since it {said}"
-    with pytest.raises(BadSchema, match=r"^patternProperties"):
-        schema.check_schema({"patternProperties": {pattern: True}})
+    }.items():
+        with subtests.test(pattern=pattern):
+            inside = {"properties": {"a/b": {"items": {"pattern": pattern}}}}
+            with pytest.raises(BadSchema) as caught:
+                schema.check_schema(inside)
+            assert str(caught.value) == f"properties.a/b.items.pattern: it is no regular expression, since it {said}"
+            with pytest.raises(BadSchema, match=r"^patternProperties"):
+                schema.check_schema({"patternProperties": {pattern: True}})
 
 
 def test_a_pattern_that_nothing_here_reads_lets_every_text_through() -> None:
@@ -150,31 +146,33 @@ DATA: tuple[Any, ...] = (
 )
 
 
-@pytest.mark.parametrize("value", DATA, ids=str)
-@pytest.mark.parametrize("keyword", ["const", "enum", "default", "examples"])
-def test_data_is_not_taken_for_a_schema(keyword: str, value: Any) -> None:
-    given = {"properties": {"a": {keyword: value if keyword in {"const", "default"} else [value]}}}
-    schema.check_schema(given)
-    schema.check_patterns(given)
-    schema.validate(given, {"a": value})
-    if keyword in {"const", "enum"}:
-        with pytest.raises(BadArguments):
-            schema.validate(given, {"a": {}})
+def test_data_is_not_taken_for_a_schema(subtests: pytest.Subtests) -> None:
+    for value in DATA:
+        for keyword in ["const", "enum", "default", "examples"]:
+            with subtests.test(value=value, keyword=keyword):
+                given = {"properties": {"a": {keyword: value if keyword in {"const", "default"} else [value]}}}
+                schema.check_schema(given)
+                schema.check_patterns(given)
+                schema.validate(given, {"a": value})
+                if keyword in {"const", "enum"}:
+                    with pytest.raises(BadArguments):
+                        schema.validate(given, {"a": {}})
 
 
-@pytest.mark.parametrize("name", ["const", "enum", "default", "examples", "$schema", "pattern", "properties", "$ref"])
-def test_an_argument_with_the_name_of_a_keyword_is_an_argument(name: str) -> None:
-    given = {"properties": {name: {"type": "string", "pattern": "^a+$"}}}
-    schema.check_schema(given)
-    with pytest.raises(BadArguments, match="does not match the pattern"):
-        schema.validate(given, {name: "b"})
-    with pytest.raises(BadSchema, match="costly"):
-        schema.check_patterns({"properties": {name: {"pattern": r"\w{500}"}}})
+def test_an_argument_with_the_name_of_a_keyword_is_an_argument(subtests: pytest.Subtests) -> None:
+    for name in ["const", "enum", "default", "examples", "$schema", "pattern", "properties", "$ref"]:
+        with subtests.test(name=name):
+            given = {"properties": {name: {"type": "string", "pattern": "^a+$"}}}
+            schema.check_schema(given)
+            with pytest.raises(BadArguments, match="does not match the pattern"):
+                schema.validate(given, {name: "b"})
+            with pytest.raises(BadSchema, match="costly"):
+                schema.check_patterns({"properties": {name: {"pattern": r"\w{500}"}}})
 
 
-@pytest.mark.parametrize(
-    "given, said",
-    [
+def test_what_is_wrong_with_a_schema_is_said_with_its_place(subtests: pytest.Subtests) -> None:
+    given: Any
+    for given, said in [
         (
             {"properties": {"pair": {"type": "array", "items": [{"type": "string"}]}}},
             'properties.pair.items: [{"type": "string"}] is not an object or true or false',
@@ -183,10 +181,8 @@ def test_an_argument_with_the_name_of_a_keyword_is_an_argument(name: str) -> Non
         ({"properties": {"a": {"required": True}}}, "properties.a.required: true is not a list"),
         ({"properties": {"a": {"minLength": -1}}}, "properties.a.minLength: -1 is less than the minimum of 0"),
         ({"properties": {"a": None}}, "properties.a: null is not an object or true or false"),
-    ],
-    ids=str,
-)
-def test_what_is_wrong_with_a_schema_is_said_with_its_place(given: dict[str, Any], said: str) -> None:
-    with pytest.raises(BadSchema) as caught:
-        schema.check_schema(given)
-    assert str(caught.value).startswith(said)
+    ]:
+        with subtests.test(given=given):
+            with pytest.raises(BadSchema) as caught:
+                schema.check_schema(given)
+            assert str(caught.value).startswith(said)

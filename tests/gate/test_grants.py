@@ -64,9 +64,10 @@ def test_it_is_given_together_with_the_yes_or_not_at_all(bob: User) -> None:
     assert not Grant.objects.exists()
 
 
-@pytest.mark.parametrize(
-    "scope,part,expected",
-    [
+def test_what_is_wrong_with_a_scope_is_said_at_its_part(subtests: pytest.Subtests, bob: User) -> None:
+    call = ask(bob, conditional())
+    wanted: Any
+    for wanted, part, expected in [
         ({}, "grant", "needs a bound"),
         ({"calls": 0}, "calls", "from 1 to 100"),
         ({"calls": 101}, "calls", "from 1 to 100"),
@@ -77,26 +78,11 @@ def test_it_is_given_together_with_the_yes_or_not_at_all(bob: User) -> None:
         ({"calls": 1, "condition": "args["}, "condition", "For this call it failed"),
         ({"calls": 1, "condition": "1"}, "condition", "neither true nor false"),
         ({"calls": 1, "condition": "x" * 501}, "condition", "at most 500"),
-    ],
-    ids=[
-        "no bound",
-        "no call",
-        "too many calls",
-        "no minute",
-        "both minutes and until",
-        "until now",
-        "until too late",
-        "half a condition",
-        "a condition that is a number",
-        "a condition too long",
-    ],
-)
-def test_what_is_wrong_with_a_scope_is_said_at_its_part(
-    scope: dict[str, Any], part: str, expected: str, bob: User
-) -> None:
-    with pytest.raises(BadGrant) as refused:
-        say_yes(bob, ask(bob, conditional()), grant=Scope(**scope))
-    assert expected in refused.value.errors[part]
+    ]:
+        with subtests.test(wanted=wanted):
+            with pytest.raises(BadGrant) as refused:
+                say_yes(bob, call, grant=Scope(**wanted))
+            assert expected in refused.value.errors[part]
 
 
 def test_each_part_of_a_scope_narrows_it(bob: User) -> None:

@@ -15,6 +15,7 @@ from pytest_django import Settings
 from hitlchat import sandbox
 from hitlchat.base.background import background
 from hitlchat.gate import placing, stopping
+from hitlchat.gate.actor import SYSTEM
 from hitlchat.gate.decide import take_back
 from hitlchat.gate.models import Tool, ToolCall, new_id
 from hitlchat.gate.settling import sweep
@@ -132,6 +133,7 @@ async def test_sleeping_tools_of_one_person_leave_workers_for_others(
         assert (await is_settled(call)).status == Status.SUCCEEDED
     assert [await crossing(status)(each) for each in sleeping].count(Status.ALLOWED) == 3
     for each in sleeping:
+        await crossing(stopping.withdraw_call)(each.pk, actor=SYSTEM, why="it waits no longer")
         await crossing(stopping.request)(each.pk, signed_in(bob))
 
 
@@ -174,6 +176,7 @@ async def test_a_preview_without_a_worker_is_no_reason_to_ask_again(
     assert (ended.status, ended.round) == (Status.SUCCEEDED, 1)
 
 
+@pytest.mark.slow("waits five seconds for a worker")
 async def test_it_is_withdrawn_when_none_comes_free_in_time(
     bob: User, echo: Tool, taken: list[Share], settings: Settings
 ) -> None:
@@ -200,6 +203,7 @@ async def test_pages_and_rest_say_that_it_waits(bob: User, echo: Tool, taken: li
     assert (said["status"], said["queuedSince"]) == ("succeeded", None)
 
 
+@pytest.mark.slow("starts servers and kills one")
 @pytest.mark.guarantee("run:survives")
 def test_it_survives_the_server_and_runs_once_after_the_restart(servers: Servers) -> None:
     first = servers.start(TOOL_WORKERS="1", TOOL_SLEEP_SECONDS="30")

@@ -65,17 +65,17 @@ CASES: dict[str, tuple[list[Any], dict[str, Any], Status]] = {
 }
 
 
-@pytest.mark.parametrize("policies,arguments,expected", CASES.values(), ids=CASES)
-def test_what_the_rules_say(
-    policies: list[Any], arguments: dict[str, Any], expected: Status, bob: User, settings: Settings
-) -> None:
-    settings.HITL_POLICIES = policies
-    call = ask(bob, recording(mode="CONDITIONAL"), {"text": "hello", **arguments})
-    assert call.status == expected
-    assert call.reason
-    event = AuditEvent.objects.get(call=call)
-    assert event.data["isAutomatic"] is (expected == Status.ALLOWED)
-    assert all(set(spoke) == {"policy", "verdict", "reason", "source"} for spoke in event.data["spoke"])
+def test_what_the_rules_say(subtests: pytest.Subtests, bob: User, settings: Settings) -> None:
+    tool = recording(mode="CONDITIONAL")
+    for case, (policies, arguments, expected) in CASES.items():
+        with subtests.test(case=case):
+            settings.HITL_POLICIES = policies
+            call = ask(bob, tool, {"text": "hello", **arguments})
+            assert call.status == expected
+            assert call.reason
+            event = AuditEvent.objects.get(call=call)
+            assert event.data["isAutomatic"] is (expected == Status.ALLOWED)
+            assert all(set(spoke) == {"policy", "verdict", "reason", "source"} for spoke in event.data["spoke"])
 
 
 @pytest.mark.parametrize("inside", [lambda rule: rule, any_of], ids=["alone", "in another"])

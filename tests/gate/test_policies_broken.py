@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Iterator
+from itertools import product
 from typing import Any
 
 import pytest
@@ -48,17 +49,18 @@ def soon(settings: Settings) -> Iterator[None]:
 
 @pytest.mark.guarantee("gate:fail-closed", "SR-17")
 @pytest.mark.parametrize("mode", ["CONDITIONAL", "DISABLED"])
-@pytest.mark.parametrize("entry", own_policies.BROKEN.values(), ids=own_policies.BROKEN)
 def test_a_policy_that_gives_no_answer_asks(
-    entry: dict[str, Any], mode: str, bob: User, settings: Settings, caplog: pytest.LogCaptureFixture
+    subtests: pytest.Subtests, mode: str, bob: User, settings: Settings, caplog: pytest.LogCaptureFixture
 ) -> None:
-    settings.HITL_POLICIES = [ALLOWS, entry]
-    with caplog.at_level(logging.WARNING):
-        call = ask(bob, recording(mode=mode))
-    assert call.status == Status.WAITING
-    assert entry["policy"] in call.reason
-    assert "secret" not in call.reason
-    assert "gave no answer within" not in call.reason
+    tool = recording(mode=mode)
+    for case, entry in own_policies.BROKEN.items():
+        settings.HITL_POLICIES = [ALLOWS, entry]
+        with subtests.test(case=case), caplog.at_level(logging.WARNING):
+            call = ask(bob, tool)
+            assert call.status == Status.WAITING
+            assert entry["policy"] in call.reason
+            assert "secret" not in call.reason
+            assert "gave no answer within" not in call.reason
     assert "olicy" in caplog.text
 
 
@@ -76,7 +78,7 @@ async def test_who_stops_waiting_for_the_policies_is_not_held_by_one(bob: User, 
 @pytest.mark.guarantee("gate:fail-closed", "SR-17")
 @pytest.mark.parametrize("entry", own_policies.HANGING, ids=["a thread", "a task"])
 def test_a_policy_that_hangs_asks(entry: dict[str, Any], bob: User, settings: Settings, soon: None) -> None:
-    settings.HITL_POLICIES = [entry, ALLOWS]
+    settings.HITL_POLICIES, settings.HITL_POLICY_SECONDS = [entry, ALLOWS], 0.05
     call = ask(bob, recording(mode="CONDITIONAL"))
     assert call.status == Status.WAITING
     assert "gave no answer within" in call.reason
@@ -92,16 +94,18 @@ def test_what_is_broken_inside_of_another_rule_asks_too(made_of: Any, bob: User,
 
 @pytest.mark.guarantee("gate:fail-closed")
 @pytest.mark.parametrize("mode", ["CONDITIONAL", "DISABLED"])
-@pytest.mark.parametrize("verdict", ["allow", "ask", "refuse"])
-@pytest.mark.parametrize("people", ["members", "others"])
-@pytest.mark.parametrize("made_of", [any_of, all_of, lambda rule, _: rule], ids=["any of", "all of", "alone"])
 def test_a_rule_about_a_group_that_does_not_exist_asks_whatever_others_say(
-    made_of: Any, people: str, verdict: str, mode: str, bob: User, settings: Settings
+    subtests: pytest.Subtests, mode: str, bob: User, settings: Settings
 ) -> None:
-    rule = {**FINANCE, "groups": ["finance", "finanse"], "people": people, "verdict": verdict}
-    settings.HITL_POLICIES = [made_of(rule, ALLOWS), ALLOWS]
-    call = ask(bob, recording(mode=mode))
-    assert (call.status, "a group of people that does not exist: finanse" in call.reason) == (Status.WAITING, True)
+    tool = recording(mode=mode)
+    made: dict[str, Any] = {"any of": any_of, "all of": all_of, "alone": lambda rule, _: rule}
+    for made_of, people, verdict in product(made, ("members", "others"), ("allow", "ask", "refuse")):
+        with subtests.test(made_of=made_of, people=people, verdict=verdict):
+            rule = {**FINANCE, "groups": ["finance", "finanse"], "people": people, "verdict": verdict}
+            settings.HITL_POLICIES = [made[made_of](rule, ALLOWS), ALLOWS]
+            call = ask(bob, tool)
+            assert call.status == Status.WAITING
+            assert "a group of people that does not exist: finanse" in call.reason
 
 
 @pytest.mark.guarantee("gate:fail-closed")
@@ -129,14 +133,15 @@ def test_a_rule_about_a_missing_group_is_silent_about_tools_that_it_does_not_cov
 
 @pytest.mark.guarantee("gate:fail-closed")
 @pytest.mark.parametrize("mode", ["CONDITIONAL", "DISABLED"])
-@pytest.mark.parametrize("written", ODD_AMOUNTS, ids=ascii)
 def test_what_would_be_refused_over_a_limit_is_asked_about_when_it_is_no_number(
-    written: Any, mode: str, bob: User, settings: Settings
+    subtests: pytest.Subtests, mode: str, bob: User, settings: Settings
 ) -> None:
     settings.HITL_POLICIES = [all_of({**AMOUNT, "argument": "amount.value", "over": "refuse"}, ALLOWS)]
     tool = recording(mode=mode, input_schema={"type": "object"})
-    call = ask(bob, tool, {"amount": {"value": written}})
-    assert (call.status, "is not a number" in call.reason) == (Status.WAITING, True)
+    for written in ODD_AMOUNTS:
+        with subtests.test(written=written):
+            call = ask(bob, tool, {"amount": {"value": written}})
+            assert (call.status, "is not a number" in call.reason) == (Status.WAITING, True)
     assert ask(bob, tool, {"Amount": {"value": 500}}).status == Status.WAITING
     assert ask(bob, tool, {"amount": {"value": "9.5"}}).status == Status.ALLOWED
 

@@ -72,14 +72,13 @@ CASES: dict[str, tuple[str, str, int, list[Any], tuple[str, str]]] = {
 }
 
 
-@pytest.mark.parametrize("mode,condition,risk,rules,expected", CASES.values(), ids=CASES)
-def test_the_map_says_what_can_run_unasked(
-    mode: str, condition: str, risk: int, rules: list[Any], expected: tuple[str, str], settings: Settings
-) -> None:
-    settings.HITL_POLICIES = rules
-    (found,) = coverage([tool(mode, condition, risk)])
-    assert (found.states["chat"], found.states["mcp"]) == expected
-    assert found.can_run_unasked is bool(found.why)
+def test_the_map_says_what_can_run_unasked(subtests: pytest.Subtests, settings: Settings) -> None:
+    for case, (mode, condition, risk, rules, expected) in CASES.items():
+        with subtests.test(case=case):
+            settings.HITL_POLICIES = rules
+            (found,) = coverage([tool(mode, condition, risk)])
+            assert (found.states["chat"], found.states["mcp"]) == expected
+            assert found.can_run_unasked is bool(found.why)
 
 
 def test_with_the_switch_off_everything_runs(settings: Settings) -> None:

@@ -7,6 +7,7 @@ import sys
 from typing import Any
 
 import pytest
+from asgiref.sync import async_to_sync
 from django.conf import settings as django_settings
 from django.contrib.auth.models import Group, User
 from hypothesis import HealthCheck, given, settings
@@ -15,8 +16,9 @@ from pytest_django import Settings
 
 from hitlchat.checks import check_settings
 from hitlchat.gate.policies.loading import Unloadable, load
-from hitlchat.gate.status import Status
-from tests.gate.asking import ask, recording
+from hitlchat.gate.policy import Ask, Refuse, judge
+from tests.conftest import caller
+from tests.gate.asking import recording
 from tests.gate.policy_rules import parent_of, places
 from tests.processes import OURS, ROOT
 
@@ -71,22 +73,24 @@ BAD: dict[str, tuple[Any, str]] = {
 }
 
 
-@pytest.mark.parametrize("entry", STORED + MORE, ids=[*IDS, "never_ask", "own"])
-def test_a_policy_comes_back_as_it_was(entry: dict[str, Any]) -> None:
-    (rule,) = load([entry])
-    assert load([rule.to_dict()]) == (rule,)
-    assert load([rule.to_dict()])[0].to_dict() == rule.to_dict()
-    assert rule.sentence.endswith((".", ")"))
+def test_a_policy_comes_back_as_it_was(subtests: pytest.Subtests) -> None:
+    for entry in STORED + MORE:
+        with subtests.test(entry=entry):
+            (rule,) = load([entry])
+            assert load([rule.to_dict()]) == (rule,)
+            assert load([rule.to_dict()])[0].to_dict() == rule.to_dict()
+            assert rule.sentence.endswith((".", ")"))
 
 
-@pytest.mark.parametrize("entries,told", BAD.values(), ids=BAD)
-def test_what_does_not_parse_is_refused_with_where_and_why(entries: Any, told: str, settings: Settings) -> None:
-    with pytest.raises(Unloadable) as refused:
-        load(entries)
-    assert told in str(refused.value)
-    settings.HITL_POLICIES = entries
-    (problem,) = [found for found in check_settings() if found.id == "hitlchat.E003"]
-    assert problem.msg == str(refused.value)
+def test_what_does_not_parse_is_refused_with_where_and_why(subtests: pytest.Subtests, settings: Settings) -> None:
+    for case, (entries, told) in BAD.items():
+        with subtests.test(case=case):
+            with pytest.raises(Unloadable) as refused:
+                load(entries)
+            assert told in str(refused.value)
+            settings.HITL_POLICIES = entries
+            (problem,) = [found for found in check_settings() if found.id == "hitlchat.E003"]
+            assert problem.msg == str(refused.value)
 
 
 def test_what_is_nested_too_deeply_is_refused() -> None:
@@ -140,7 +144,8 @@ def test_no_field_that_is_changed_turns_a_stored_policy_into_leave(bob: User) ->
     @given(mutated())
     def no_leave(entry: dict[str, Any]) -> None:
         django_settings.HITL_POLICIES = [entry]
-        assert ask(bob, tool).status in (Status.WAITING, Status.REFUSED), entry
+        judgement = async_to_sync(judge)(tool, {"text": "hello", "amount": 1}, caller(bob))
+        assert isinstance(judgement.verdict, Ask | Refuse), entry
 
     before = django_settings.HITL_POLICIES
     try:
@@ -149,27 +154,24 @@ def test_no_field_that_is_changed_turns_a_stored_policy_into_leave(bob: User) ->
         django_settings.HITL_POLICIES = before
 
 
-@pytest.mark.parametrize(
-    "value,told",
-    [
+@pytest.mark.guarantee("SR-15")
+def test_the_program_does_not_start_with_rules_that_do_not_parse(subtests: pytest.Subtests) -> None:
+    for value, told in [
         ("{", "HITL_POLICIES is no JSON"),
         ("{}", "HITL_POLICIES must be a list"),
         ('[{"policy": "never_ask", "policy": "always_ask"}]', "one stands twice"),
         ('[{"policy": "never_ask", "tools": ["*"], "not": 1}]', "hitlchat.E003"),
-    ],
-    ids=["no JSON", "no list", "twice", "a field"],
-)
-@pytest.mark.guarantee("SR-15")
-def test_the_program_does_not_start_with_rules_that_do_not_parse(value: str, told: str) -> None:
-    kept = {name: text for name, text in os.environ.items() if not OURS.match(name)}
-    done = subprocess.run(
-        [sys.executable, "manage.py", "policy", "list"],
-        cwd=ROOT,
-        env={**kept, "HITL_POLICIES": value},
-        capture_output=True,
-        text=True,
-        timeout=200,
-        check=False,
-    )
-    assert done.returncode != 0
-    assert told in done.stderr
+    ]:
+        with subtests.test(value=value):
+            kept = {name: text for name, text in os.environ.items() if not OURS.match(name)}
+            done = subprocess.run(
+                [sys.executable, "manage.py", "policy", "list"],
+                cwd=ROOT,
+                env={**kept, "HITL_POLICIES": value},
+                capture_output=True,
+                text=True,
+                timeout=200,
+                check=False,
+            )
+            assert done.returncode != 0
+            assert told in done.stderr

@@ -37,27 +37,28 @@ async def judged(mode: str, condition: str = "", **arguments: Any) -> Verdict:
     return judgement.verdict
 
 
-@pytest.mark.parametrize("condition", ["", "True", "False", "1 +"])
-async def test_a_required_tool_asks_whatever_its_condition(condition: str) -> None:
-    assert isinstance(await judged("REQUIRED", condition), Ask)
+async def test_a_required_tool_asks_whatever_its_condition(subtests: pytest.Subtests) -> None:
+    for condition in ["", "True", "False", "1 +"]:
+        with subtests.test(condition=condition):
+            assert isinstance(await judged("REQUIRED", condition), Ask)
 
 
 async def test_a_disabled_tool_is_not_asked_about_and_says_why() -> None:
     assert await judged("DISABLED", "True") == Allow("Not asked because this tool is set to never ask.")
 
 
-@pytest.mark.parametrize("condition", ["", "  \n"])
-async def test_a_conditional_tool_without_a_condition_asks(condition: str) -> None:
-    assert isinstance(await judged("CONDITIONAL", condition), Ask)
+async def test_a_conditional_tool_without_a_condition_asks(subtests: pytest.Subtests) -> None:
+    for condition in ["", "  \n"]:
+        with subtests.test(condition=condition):
+            assert isinstance(await judged("CONDITIONAL", condition), Ask)
 
 
-@pytest.mark.parametrize(
-    "amount,expected", [(10_001, Ask), (10_000, Allow), (-1, Allow), (2**70, Ask)], ids=["over", "at", "under", "big"]
-)
-async def test_a_condition_decides(amount: int, expected: type[Verdict]) -> None:
-    judgement = await judged("CONDITIONAL", 'args["amount"] > 10_000  # a comment', amount=amount)
-    assert isinstance(judgement, expected)
-    assert "args[" in judgement.reason
+async def test_a_condition_decides(subtests: pytest.Subtests) -> None:
+    for amount, expected in [(10_001, Ask), (10_000, Allow), (-1, Allow), (2**70, Ask)]:
+        with subtests.test(amount=amount):
+            judgement = await judged("CONDITIONAL", 'args["amount"] > 10_000  # a comment', amount=amount)
+            assert isinstance(judgement, expected)
+            assert "args[" in judgement.reason
 
 
 @pytest.mark.guarantee("gate:fail-closed")
@@ -81,12 +82,13 @@ def test_a_condition_may_go_by_who_calls(condition: str, kind: str, expected: St
     assert ask(bob, recording(mode="CONDITIONAL", condition=condition), kind=kind).status == expected
 
 
-@pytest.mark.parametrize("condition", BROKEN.values(), ids=BROKEN)
 @pytest.mark.guarantee("SR-17")
-async def test_a_condition_that_gives_no_answer_asks(condition: str) -> None:
-    judgement = await judged("CONDITIONAL", condition)
-    assert isinstance(judgement, Ask)
-    assert len(judgement.reason) < 300
+async def test_a_condition_that_gives_no_answer_asks(subtests: pytest.Subtests) -> None:
+    for case, condition in BROKEN.items():
+        with subtests.test(case=case):
+            judgement = await judged("CONDITIONAL", condition)
+            assert isinstance(judgement, Ask)
+            assert len(judgement.reason) < 300
 
 
 @pytest.mark.guarantee("gate:fail-closed")
@@ -96,9 +98,10 @@ async def test_arguments_that_the_sandbox_cannot_take_ask() -> None:
 
 
 @pytest.mark.guarantee("gate:fail-closed", "SR-15")
-@pytest.mark.parametrize("mode", ["", "disabled", "DISABLED ", "NONE", "0"])
-async def test_a_mode_that_is_none_asks(mode: str) -> None:
-    assert isinstance(await judged(mode, "False"), Ask)
+async def test_a_mode_that_is_none_asks(subtests: pytest.Subtests) -> None:
+    for mode in ["", "disabled", "DISABLED ", "NONE", "0"]:
+        with subtests.test(mode=mode):
+            assert isinstance(await judged(mode, "False"), Ask)
 
 
 async def test_an_argument_in_an_error_cannot_fill_the_card() -> None:

@@ -160,6 +160,7 @@ def _left(there: sqlite3.Connection, marks: tuple[str, ...]) -> frozenset[str]:
     return frozenset(status for key, status in there.execute("SELECT id, status FROM gate_toolcall") if key in ran)
 
 
+@pytest.mark.slow("cuts the power at every moment")
 @pytest.mark.embedded
 def test_after_a_power_cut_at_any_moment_what_was_told_holds_and_nothing_runs_twice(
     installation: Installation, tmp_path: Path

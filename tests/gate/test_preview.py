@@ -14,7 +14,7 @@ from hitlchat.gate.sources import Preview
 from hitlchat.gate.status import Status
 from hitlchat.gate.submit import CallRequest, prepare
 from tests.conftest import caller
-from tests.gate.asking import approval_of, ask, recording, run, say_yes, status
+from tests.gate.asking import approval_of, ask, leap, recording, run, say_yes, status
 from tests.gate.sources_for_tests import looked
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -79,15 +79,19 @@ BAD: dict[str, tuple[Any, str]] = {
 
 
 @pytest.mark.guarantee("gate:fail-closed")
-@pytest.mark.parametrize("said,error", BAD.values(), ids=BAD)
 def test_a_preview_that_fails_says_so_and_the_person_is_asked(
-    said: Any, error: str, bob: User, previews: list[Any]
+    subtests: pytest.Subtests, bob: User, previews: list[Any]
 ) -> None:
-    found = shown(bob, previews, said)
-    assert error in found["error"]
-    assert "secret" not in found["error"]
-    assert (found["text"], found["table"]) == (None, None)
-    assert status(ToolCall.objects.get()) == Status.WAITING
+    tool = recording(source="previewing")
+    for case, (said, error) in BAD.items():
+        with subtests.test(case=case):
+            previews[:] = [said]
+            call = ask(bob, tool)
+            found = approval_of(call).disclosure["preview"]
+            assert error in found["error"]
+            assert "secret" not in found["error"]
+            assert (found["text"], found["table"]) == (None, None)
+            assert status(call) == Status.WAITING
 
 
 @pytest.mark.parametrize("source", ["missing", "nowhere", "unmakeable"])
@@ -97,6 +101,7 @@ def test_a_source_that_is_not_there_has_failed_previews(source: str, bob: User) 
 
 def test_a_preview_that_hangs_is_left_alone_after_some_seconds(bob: User, previews: list[Any]) -> None:
     async def hangs(_: object) -> Preview:
+        leap()
         try:
             await asyncio.Event().wait()
         finally:
@@ -152,17 +157,19 @@ OTHERS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("value,expected", VALUES.values(), ids=VALUES)
-def test_a_text_or_a_table_is_made_of_a_value(value: Any, expected: Preview) -> None:
-    assert Preview.of(value) == expected
+def test_a_text_or_a_table_is_made_of_a_value(subtests: pytest.Subtests) -> None:
+    for case, (value, expected) in VALUES.items():
+        with subtests.test(case=case):
+            assert Preview.of(value) == expected
 
 
-@pytest.mark.parametrize("value", OTHERS.values(), ids=OTHERS)
-def test_of_any_other_value_a_failed_preview_is_made(value: Any) -> None:
-    made = Preview.of(value)
-    assert made.error is not None
-    assert made.error.startswith("It gave")
-    assert (made.text, made.table) == (None, None)
+def test_of_any_other_value_a_failed_preview_is_made(subtests: pytest.Subtests) -> None:
+    for case, value in OTHERS.items():
+        with subtests.test(case=case):
+            made = Preview.of(value)
+            assert made.error is not None
+            assert made.error.startswith("It gave")
+            assert (made.text, made.table) == (None, None)
 
 
 def test_a_value_within_itself_is_no_table() -> None:

@@ -9,9 +9,8 @@ from hitlchat.gate import prompt
 ARGUMENTS: dict[str, Any] = {"who": "Ann", "amount": 5, "list": [1, "é"], "": "empty name"}
 
 
-@pytest.mark.parametrize(
-    "template,sentence",
-    [
+def test_placeholders_are_filled_in(subtests: pytest.Subtests) -> None:
+    for template, sentence in [
         ("Run '{toolName}'?", "Run 'refund'?"),
         ("Give {args.who} {args.amount}?", "Give Ann 5?"),
         ("{args.list}", '[1, "é"]'),
@@ -20,11 +19,9 @@ ARGUMENTS: dict[str, Any] = {"who": "Ann", "amount": 5, "list": [1, "é"], "": "
         ("{other} {args.} {} {{toolName}}", "{other} {args.} {} {refund}"),
         ("<b>{toolName}</b> %s {0}", "<b>refund</b> %s {0}"),
         ("", ""),
-    ],
-    ids=range(8),
-)
-def test_placeholders_are_filled_in(template: str, sentence: str) -> None:
-    assert prompt.render(template, "refund", ARGUMENTS) == sentence
+    ]:
+        with subtests.test(template=template):
+            assert prompt.render(template, "refund", ARGUMENTS) == sentence
 
 
 def test_a_value_is_never_read_as_a_template() -> None:
@@ -38,23 +35,22 @@ def test_a_long_value_is_cut_and_the_cut_is_counted() -> None:
     assert sentence == "Say " + "x" * 200 + "… (and 1,000 more characters)!"
 
 
-@pytest.mark.parametrize("template", ["", "Run {toolName} {args} {args.who}", "no { placeholder }at all }{"])
-def test_a_template_whose_placeholders_are_known_is_fine(template: str) -> None:
-    prompt.check(template.replace("{ placeholder }", ""), {"who": {}})
+def test_a_template_whose_placeholders_are_known_is_fine(subtests: pytest.Subtests) -> None:
+    for template in ["", "Run {toolName} {args} {args.who}", "no { placeholder }at all }{"]:
+        with subtests.test(template=template):
+            prompt.check(template.replace("{ placeholder }", ""), {"who": {}})
 
 
-@pytest.mark.parametrize(
-    "wrong", ["{args.whom}", "{toolname}", "{arg}", "{}", "{args.}", "{args.who.name}", "{ args }"]
-)
-def test_a_template_that_can_never_be_filled_is_refused_by_name(wrong: str) -> None:
-    with pytest.raises(prompt.BadTemplate) as caught:
-        prompt.check(f"Run {{toolName}} {wrong}", {"who": {}})
-    assert wrong in str(caught.value)
+def test_a_template_that_can_never_be_filled_is_refused_by_name(subtests: pytest.Subtests) -> None:
+    for wrong in ["{args.whom}", "{toolname}", "{arg}", "{}", "{args.}", "{args.who.name}", "{ args }"]:
+        with subtests.test(wrong=wrong):
+            with pytest.raises(prompt.BadTemplate) as caught:
+                prompt.check(f"Run {{toolName}} {wrong}", {"who": {}})
+            assert wrong in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "value,shown",
-    [
+def test_a_text_that_could_go_on_with_the_sentence_is_quoted(subtests: pytest.Subtests) -> None:
+    for value, shown in [
         ("4711", "4711"),
         ("2026-07-14T10:00", "2026-07-14T10:00"),
         ("ann_b@example.org/x", "ann_b@example.org/x"),
@@ -65,10 +61,9 @@ def test_a_template_that_can_never_be_filled_is_refused_by_name(wrong: str) -> N
         ("4711” for Bob “", '“4711" for Bob "”'),
         ("", "“”"),
         ("4711\n", "“4711\n”"),
-    ],
-)
-def test_a_text_that_could_go_on_with_the_sentence_is_quoted(value: Any, shown: str) -> None:
-    assert prompt.render("Refund order {args.a}?", "refund", {"a": value}) == f"Refund order {shown}?"
+    ]:
+        with subtests.test(value=value):
+            assert prompt.render("Refund order {args.a}?", "refund", {"a": value}) == f"Refund order {shown}?"
 
 
 def test_a_value_that_the_template_quotes_is_not_quoted_twice_and_cannot_close_the_quotes() -> None:

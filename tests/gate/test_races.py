@@ -23,6 +23,10 @@ from tests.gate.racing import MEETING, meanwhile, together
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers("row locks tell two at a time apart")]
 
+MANY = [
+    pytest.param(50, False, id="50 at once", marks=pytest.mark.slow("fifty threads")),
+    pytest.param(MEETING, True, id="all have read it"),
+]
 YES_AND_NO = (decide.approve, decide.decline)
 
 
@@ -32,7 +36,7 @@ def answers(user: User, call: ToolCall, count: int) -> list[Any]:
 
 
 @pytest.mark.guarantee("gate:one-outcome")
-@pytest.mark.parametrize("count,forced", [(50, False), (MEETING, True)], ids=["50 at once", "all have read it"])
+@pytest.mark.parametrize("count,forced", MANY)
 def test_of_many_answers_one_counts_and_the_others_are_told(
     count: int, forced: bool, bob: User, waiting: ToolCall
 ) -> None:
@@ -65,7 +69,7 @@ def test_of_many_edits_the_one_that_counts_is_the_one_that_runs(bob: User, waiti
 
 
 @pytest.mark.guarantee("gate:at-most-once", "SR-12")
-@pytest.mark.parametrize("count,forced", [(50, False), (MEETING, True)], ids=["50 at once", "all have read it"])
+@pytest.mark.parametrize("count,forced", MANY)
 def test_of_many_claims_one_gets_the_call(
     count: int, forced: bool, bob: User, tool: Tool, entered: list[ToolCall]
 ) -> None:

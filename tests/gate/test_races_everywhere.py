@@ -100,6 +100,7 @@ def by_open_page(client: Client, approval: Approval) -> Sequence[Answer]:
     return [partial(told, verdict) for verdict in Verdict.values] * WEB
 
 
+@pytest.mark.slow("two hundred threads")
 @pytest.mark.timeout(600)
 @pytest.mark.guarantee("gate:one-outcome", "gate:at-most-once", "SR-12")
 def test_of_two_hundred_mixed_answers_from_everywhere_one_counts_and_runs_at_most_once(

@@ -25,11 +25,12 @@ def test_every_outcome_reads_differently() -> None:
 
 
 @pytest.mark.guarantee("gate:truth")
-@pytest.mark.parametrize("status", NOT_RUN)
-def test_what_was_not_executed_says_so(status: Status) -> None:
-    told = read(status, reason="because")
-    assert told["status"] == status.value
-    assert "not executed" in told["message"]
+def test_what_was_not_executed_says_so(subtests: pytest.Subtests) -> None:
+    for status in NOT_RUN:
+        with subtests.test(status=status):
+            told = read(status, reason="because")
+            assert told["status"] == status.value
+            assert "not executed" in told["message"]
 
 
 @pytest.mark.guarantee("gate:truth")
@@ -53,9 +54,10 @@ def test_the_reason_of_a_decline_is_data_and_nothing_else() -> None:
     assert told["message"] == results.MESSAGES[Status.DECLINED]
 
 
-@pytest.mark.parametrize("status", [Status.REFUSED, Status.REJECTED, Status.WITHDRAWN])
-def test_the_reason_is_told(status: Status) -> None:
-    assert read(status, reason="Never on Sundays.")["reason"] == "Never on Sundays."
+def test_the_reason_is_told(subtests: pytest.Subtests) -> None:
+    for status in [Status.REFUSED, Status.REJECTED, Status.WITHDRAWN]:
+        with subtests.test(status=status):
+            assert read(status, reason="Never on Sundays.")["reason"] == "Never on Sundays."
 
 
 def test_a_failure_tells_its_message_and_line() -> None:
@@ -65,31 +67,34 @@ def test_a_failure_tells_its_message_and_line() -> None:
 
 
 @pytest.mark.guarantee("gate:truth")
-@pytest.mark.parametrize("kind", sorted(results._KINDS_BEFORE_A_RUN))
-def test_a_failure_before_it_ran_is_told_as_not_executed_to_the_model_and_to_people(kind: str) -> None:
-    error = {"kind": kind, "message": "It was not run: no answer.", "line": None}
-    told = read(Status.FAILED, error=error)
-    assert "not executed" in told["message"]
-    assert told["executed"] is False
-    assert results.sentence(error) == "It was not run: no answer."
+def test_a_failure_before_it_ran_is_told_as_not_executed_to_the_model_and_to_people(subtests: pytest.Subtests) -> None:
+    for kind in sorted(results._KINDS_BEFORE_A_RUN):
+        with subtests.test(kind=kind):
+            error = {"kind": kind, "message": "It was not run: no answer.", "line": None}
+            told = read(Status.FAILED, error=error)
+            assert "not executed" in told["message"]
+            assert told["executed"] is False
+            assert results.sentence(error) == "It was not run: no answer."
 
 
 @pytest.mark.guarantee("gate:truth")
-@pytest.mark.parametrize("kind", ["rejected", "internal", "crash", "stopped", "marked", "some new kind"])
-def test_a_failure_of_which_nobody_knows_whether_it_ran_claims_neither(kind: str) -> None:
-    error = {"kind": kind, "message": "Trouble.", "line": 7}
-    told = read(Status.FAILED, error=error)
-    assert (told["message"], "executed" in told) == ("The call failed.", False)
-    assert results.sentence(error) == "It failed (line 7): Trouble."
+def test_a_failure_of_which_nobody_knows_whether_it_ran_claims_neither(subtests: pytest.Subtests) -> None:
+    for kind in ["rejected", "internal", "crash", "stopped", "marked", "some new kind"]:
+        with subtests.test(kind=kind):
+            error = {"kind": kind, "message": "Trouble.", "line": 7}
+            told = read(Status.FAILED, error=error)
+            assert (told["message"], "executed" in told) == ("The call failed.", False)
+            assert results.sentence(error) == "It failed (line 7): Trouble."
 
 
 def test_a_failure_of_the_tool_itself_says_that_it_ran() -> None:
     assert results.sentence(ERROR) == "It was run and failed (line 3): no such order"
 
 
-@pytest.mark.parametrize("result,text", [("plain", "plain"), ({"a": "é"}, '{"a": "é"}'), (None, "null"), (0, "0")])
-def test_a_success_is_its_result(result: object, text: str) -> None:
-    assert results.for_model(ToolCall(status=Status.SUCCEEDED, result=result)) == text
+def test_a_success_is_its_result(subtests: pytest.Subtests) -> None:
+    for result, text in [("plain", "plain"), ({"a": "é"}, '{"a": "é"}'), (None, "null"), (0, "0")]:
+        with subtests.test(result=result):
+            assert results.for_model(ToolCall(status=Status.SUCCEEDED, result=result)) == text
 
 
 def test_edited_arguments_are_told() -> None:

@@ -18,9 +18,8 @@ def problem(arguments: Any, given: dict[str, Any] = SCHEMA) -> str:
     return str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "arguments,named",
-    [
+def test_what_does_not_fit_is_named_in_few_words(subtests: pytest.Subtests) -> None:
+    for arguments, named in [
         ({}, "text"),
         ({"text": 5}, "text"),
         ({"text": None}, "text"),
@@ -30,13 +29,11 @@ def problem(arguments: Any, given: dict[str, Any] = SCHEMA) -> str:
         ({"text": "a", "amonut": 1}, "amonut"),
         ({"text": ["x" * 100_000]}, "text"),
         ({"text": "a", "x" * 100_000: 1}, "xxx"),
-    ],
-    ids=range(9),
-)
-def test_what_does_not_fit_is_named_in_few_words(arguments: dict[str, Any], named: str) -> None:
-    said = problem(arguments)
-    assert named in said
-    assert len(said) < 1000
+    ]:
+        with subtests.test(arguments=arguments):
+            said = problem(arguments)
+            assert named in said
+            assert len(said) < 1000
 
 
 def test_a_field_further_in_is_named_by_its_path() -> None:
@@ -97,9 +94,10 @@ WORDED: dict[str, tuple[Any, Any, str]] = {
 }
 
 
-@pytest.mark.parametrize("rule, value, said", WORDED.values(), ids=WORDED)
-def test_what_is_wrong_is_said_in_words_and_json_and_never_in_python(rule: Any, value: Any, said: str) -> None:
-    assert problem({"a": value}, {"properties": {"a": rule}}) == said
+def test_what_is_wrong_is_said_in_words_and_json_and_never_in_python(subtests: pytest.Subtests) -> None:
+    for case, (rule, value, said) in WORDED.items():
+        with subtests.test(case=case):
+            assert problem({"a": value}, {"properties": {"a": rule}}) == said
 
 
 class Seen(dict[str, Any]):
@@ -121,12 +119,13 @@ def test_of_very_many_wrong_values_only_the_first_are_looked_for() -> None:
     assert arguments.looked_at <= schema.MOST_PROBLEMS + 1
 
 
-@pytest.mark.parametrize("choice", ["anyOf", "oneOf"])
-def test_below_a_choice_only_the_first_wrong_value_is_looked_for(choice: str) -> None:
-    arguments = Seen({str(number): "no" for number in range(10_000)})
-    integers = {"additionalProperties": {"type": "integer"}}
-    assert problem(arguments, {choice: [integers, {"type": "null"}]}) == '0: "no" is not a whole number.'
-    assert arguments.looked_at <= 1
+def test_below_a_choice_only_the_first_wrong_value_is_looked_for(subtests: pytest.Subtests) -> None:
+    for choice in ["anyOf", "oneOf"]:
+        with subtests.test(choice=choice):
+            arguments = Seen({str(number): "no" for number in range(10_000)})
+            integers = {"additionalProperties": {"type": "integer"}}
+            assert problem(arguments, {choice: [integers, {"type": "null"}]}) == '0: "no" is not a whole number.'
+            assert arguments.looked_at <= 1
 
 
 def test_a_choice_takes_what_fits_any_or_exactly_one_of_its_parts() -> None:
@@ -135,26 +134,25 @@ def test_a_choice_takes_what_fits_any_or_exactly_one_of_its_parts() -> None:
     assert "b: 7 fits more than one of the forms" in problem({"b": 7}, {"properties": {"b": {"oneOf": parts}}})
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
+def test_no_text_makes_a_pattern_take_for_ever(subtests: pytest.Subtests) -> None:
+    given: Any
+    for given in [
         {"properties": {"text": {"pattern": "^(a|aa)+$"}}},
         {"$schema": "https://json-schema.org/draft/2020-12/schema", "properties": {"text": {"pattern": "^(a|aa)+$"}}},
         {"properties": {"text": {"$schema": "http://json-schema.org/draft-07/schema#", "pattern": "^(a|aa)+$"}}},
-    ],
-    ids=["plain", "dialect", "dialect inside"],
-)
-def test_no_text_makes_a_pattern_take_for_ever(given: dict[str, Any]) -> None:
-    assert "text: " in problem({"text": "a" * 10_000 + "!"}, given)
-    schema.validate(given, {"text": "a" * 10_000})
+    ]:
+        with subtests.test(given=given):
+            assert "text: " in problem({"text": "a" * 10_000 + "!"}, given)
+            schema.validate(given, {"text": "a" * 10_000})
 
 
-@pytest.mark.parametrize("pattern", ["^[a-z]+$", "b", "^(?=abc)abc$", "(a)b\\Z|abc"])
-def test_a_pattern_says_which_texts_fit(pattern: str) -> None:
-    given = {"properties": {"text": {"pattern": pattern}}}
-    schema.validate(given, {"text": "abc"})
-    schema.validate(given, {"text": 5})
-    assert problem({"text": "A"}, given).startswith('text: "A" does not match')
+def test_a_pattern_says_which_texts_fit(subtests: pytest.Subtests) -> None:
+    for pattern in ["^[a-z]+$", "b", "^(?=abc)abc$", "(a)b\\Z|abc"]:
+        with subtests.test(pattern=pattern):
+            given = {"properties": {"text": {"pattern": pattern}}}
+            schema.validate(given, {"text": "abc"})
+            schema.validate(given, {"text": 5})
+            assert problem({"text": "A"}, given).startswith('text: "A" does not match')
 
 
 def test_very_many_items_of_different_kinds_are_told_apart() -> None:
@@ -188,9 +186,10 @@ def test_a_wrong_text_of_100_kilobytes_is_cut_and_the_cut_is_counted() -> None:
     assert len(said) < 1000
 
 
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), 10**5000, {1}], ids=["nan", "inf", "digits", "set"])
-def test_a_value_that_is_not_json_does_not_fit(value: object) -> None:
-    assert "not valid JSON" in problem({"text": value})
+def test_a_value_that_is_not_json_does_not_fit(subtests: pytest.Subtests) -> None:
+    for value in [float("nan"), float("inf"), 10**5000, {1}]:
+        with subtests.test(value=value):
+            assert "not valid JSON" in problem({"text": value})
 
 
 def test_nesting_without_end_does_not_fit() -> None:
@@ -206,24 +205,23 @@ def test_too_large_arguments_do_not_fit() -> None:
         schema.parse_arguments(" " * 262_145)
 
 
-@pytest.mark.parametrize("kib", [1, 512])
-def test_how_large_arguments_may_be_is_a_setting(kib: int, settings: Any) -> None:
-    settings.TOOL_ARGUMENT_KIB = kib
-    most = kib * 1024 - len('{"text":""}')
-    schema.validate({}, {"text": "x" * most})
-    assert schema.parse_arguments('{"text":"' + "x" * most + '"}')
-    with pytest.raises(BadArguments, match=f"at most {kib * 1024:,} are accepted"):
-        schema.validate({}, {"text": "x" * (most + 1)})
-    with pytest.raises(BadArguments, match=f"at most {kib * 1024:,} are accepted"):
-        schema.parse_arguments('{"text":"' + "x" * (most + 1) + '"}')
+def test_how_large_arguments_may_be_is_a_setting(subtests: pytest.Subtests, settings: Any) -> None:
+    for kib in [1, 512]:
+        with subtests.test(kib=kib):
+            settings.TOOL_ARGUMENT_KIB = kib
+            most = kib * 1024 - len('{"text":""}')
+            schema.validate({}, {"text": "x" * most})
+            assert schema.parse_arguments('{"text":"' + "x" * most + '"}')
+            with pytest.raises(BadArguments, match=f"at most {kib * 1024:,} are accepted"):
+                schema.validate({}, {"text": "x" * (most + 1)})
+            with pytest.raises(BadArguments, match=f"at most {kib * 1024:,} are accepted"):
+                schema.parse_arguments('{"text":"' + "x" * (most + 1) + '"}')
 
 
-@pytest.mark.parametrize(
-    "text", ["[]", '"text"', "null", "1", "{", '{"a": NaN}', '{"a": 1e999}', '{"a":1,"a":2}', "1" * 5000, "yes"]
-)
-def test_what_is_no_json_object_is_rejected(text: str) -> None:
-    with pytest.raises(BadArguments, match=r"The arguments (are not valid JSON|must be a JSON object)"):
-        schema.parse_arguments(text)
+def test_what_is_no_json_object_is_rejected(subtests: pytest.Subtests) -> None:
+    for text in ["[]", '"text"', "null", "1", "{", '{"a": NaN}', '{"a": 1e999}', '{"a":1,"a":2}', "1" * 5000, "yes"]:
+        with subtests.test(text=text), pytest.raises(BadArguments, match=r"(are not valid JSON|must be a JSON object)"):
+            schema.parse_arguments(text)
 
 
 def test_what_was_given_for_an_object_is_named_in_words() -> None:
@@ -243,9 +241,10 @@ def test_defaults_fill_in_what_is_missing_and_nothing_else() -> None:
 
 
 @pytest.mark.guarantee("gate:fail-closed")
-@pytest.mark.parametrize("ref", ["http://127.0.0.1:9/schema", "file:///etc/passwd", "#/nowhere", "other.json"])
-def test_a_reference_out_of_the_schema_is_never_followed(ref: str) -> None:
-    assert "outside of it" in problem({"text": "a"}, {"properties": {"text": {"$ref": ref}}})
+def test_a_reference_out_of_the_schema_is_never_followed(subtests: pytest.Subtests) -> None:
+    for ref in ["http://127.0.0.1:9/schema", "file:///etc/passwd", "#/nowhere", "other.json"]:
+        with subtests.test(ref=ref):
+            assert "outside of it" in problem({"text": "a"}, {"properties": {"text": {"$ref": ref}}})
 
 
 def test_a_schema_that_refers_to_itself_for_ever_fits_nothing() -> None:
@@ -261,9 +260,9 @@ def test_a_schema_that_is_none_is_refused() -> None:
 ITEM: dict[str, Any] = {"type": "object", "properties": {"name": {"type": "string"}, "count": {"default": 1}}}
 
 
-@pytest.mark.parametrize(
-    "part, given, filled",
-    [
+@pytest.mark.guarantee("SR-7")
+def test_the_person_sees_the_defaults_inside_objects_too(subtests: pytest.Subtests) -> None:
+    for part, given, filled in [
         (ITEM, {"name": "lamp"}, {"name": "lamp", "count": 1}),
         (
             {"type": "array", "items": ITEM},
@@ -275,9 +274,6 @@ ITEM: dict[str, Any] = {"type": "object", "properties": {"name": {"type": "strin
         ({"anyOf": [ITEM, ITEM]}, {}, {}),
         ({"type": "array", "items": {"anyOf": [ITEM]}}, [[]], [[]]),
         (True, {}, {}),
-    ],
-    ids=["object", "list of objects", "object or null", "null", "two kinds of object", "not as it says", "anything"],
-)
-@pytest.mark.guarantee("SR-7")
-def test_the_person_sees_the_defaults_inside_objects_too(part: Any, given: Any, filled: Any) -> None:
-    assert schema.with_defaults({"properties": {"x": part}}, {"x": given}) == {"x": filled}
+    ]:
+        with subtests.test(part=part):
+            assert schema.with_defaults({"properties": {"x": part}}, {"x": given}) == {"x": filled}

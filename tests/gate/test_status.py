@@ -43,21 +43,23 @@ def test_nothing_that_started_can_start_again() -> None:
     assert reachable == STARTED
 
 
-@pytest.mark.parametrize("start,to", ILLEGAL, ids=[f"{start}-{to}" for start, to in ILLEGAL])
-def test_an_illegal_move_raises_and_leaves_the_row(start: Status, to: Status, bob: User, tool: Tool) -> None:
-    call = stored(start, bob, tool)
-    with pytest.raises(IllegalMove, match=rf"cannot go from '{start.value}' to '{to.value}'"):
-        move(call, to, actor=SYSTEM)
-    assert status(call) == start == call.status
-    assert not AuditEvent.objects.exists()
+def test_an_illegal_move_raises_and_leaves_the_row(subtests: pytest.Subtests, bob: User, tool: Tool) -> None:
+    for start, to in ILLEGAL:
+        with subtests.test(start=start):
+            call = stored(start, bob, tool)
+            with pytest.raises(IllegalMove, match=rf"cannot go from '{start.value}' to '{to.value}'"):
+                move(call, to, actor=SYSTEM)
+            assert status(call) == start == call.status
+            assert not AuditEvent.objects.exists()
 
 
-@pytest.mark.parametrize("entry", sorted(set(Status) - ENTRIES))
-def test_a_call_cannot_begin_in_the_middle_of_its_life(entry: Status, bob: User, tool: Tool) -> None:
-    with pytest.raises(IllegalMove, match="cannot begin as"):
-        enter(ToolCall(tool=tool, tool_name=tool.name, caller=bob, caller_kind="chat"), entry, actor=SYSTEM)
-    assert not ToolCall.objects.exists()
-    assert not AuditEvent.objects.exists()
+def test_a_call_cannot_begin_in_the_middle_of_its_life(subtests: pytest.Subtests, bob: User, tool: Tool) -> None:
+    for entry in sorted(set(Status) - ENTRIES):
+        with subtests.test(entry=entry):
+            with pytest.raises(IllegalMove, match="cannot begin as"):
+                enter(ToolCall(tool=tool, tool_name=tool.name, caller=bob, caller_kind="chat"), entry, actor=SYSTEM)
+            assert not ToolCall.objects.exists()
+            assert not AuditEvent.objects.exists()
 
 
 def test_a_move_from_a_status_that_is_gone_is_refused(bob: User, tool: Tool) -> None:

@@ -41,17 +41,19 @@ def refusal(wanted: dict[str, str | None], user: User) -> dict[str, str]:
     return caught.value.errors
 
 
-@pytest.mark.parametrize("status", FACTS)
-def test_a_template_gives_the_message_its_words_with_the_placeholders_filled_in(status: Status) -> None:
-    told = read(status, {status: "No {toolName} with {args}: ask for another."})
-    assert told["message"] == 'No refund with {"amount": 5}: ask for another.'
+def test_a_template_gives_the_message_its_words_with_the_placeholders_filled_in(subtests: pytest.Subtests) -> None:
+    for status in FACTS:
+        with subtests.test(status=status):
+            told = read(status, {status: "No {toolName} with {args}: ask for another."})
+            assert told["message"] == 'No refund with {"amount": 5}: ask for another.'
 
 
 @pytest.mark.guarantee("gate:truth")
-@pytest.mark.parametrize("status", FACTS)
-def test_whatever_a_template_says_the_facts_stand_beside_it(status: Status) -> None:
-    told = read(status, {status: "It worked! The call was executed; do it again.", "succeeded": "x"})
-    assert (told["status"], told["executed"], told["fact"]) == (status.value, False, FACTS[status])
+def test_whatever_a_template_says_the_facts_stand_beside_it(subtests: pytest.Subtests) -> None:
+    for status, fact in FACTS.items():
+        with subtests.test(status=status):
+            told = read(status, {status: "It worked! The call was executed; do it again.", "succeeded": "x"})
+            assert (told["status"], told["executed"], told["fact"]) == (status.value, False, fact)
 
 
 @pytest.mark.guarantee("gate:truth")
@@ -89,21 +91,22 @@ def test_values_are_never_filled_in_themselves_and_long_ones_are_cut_with_the_cu
 
 
 @pytest.mark.guarantee("gate:truth")
-@pytest.mark.parametrize("letter", ["x", "\u202e", '"'])
-def test_no_fact_is_cut_off_however_often_a_template_names_a_long_value(letter: str) -> None:
-    words, long = "It was run. " + "{args}" * 80, {"text": letter * 900}
-    told = results.for_model(
-        call(Status.DECLINED, arguments=long), decline_reason="too risky", templates={"declined": words}
-    )
-    for fact in ('"executed": false', FACTS[Status.DECLINED], "too risky"):
-        assert fact in told
-    done = results.for_model(
-        call(Status.SUCCEEDED, arguments={"text": letter * 900}, result="paid"),
-        edited=True,
-        templates={"edited": words},
-    )
-    assert results.EDITED in done
-    assert "paid" in done
+def test_no_fact_is_cut_off_however_often_a_template_names_a_long_value(subtests: pytest.Subtests) -> None:
+    for letter in ["x", "\u202e", '"']:
+        with subtests.test(letter=letter):
+            words, long = "It was run. " + "{args}" * 80, {"text": letter * 900}
+            told = results.for_model(
+                call(Status.DECLINED, arguments=long), decline_reason="too risky", templates={"declined": words}
+            )
+            for fact in ('"executed": false', FACTS[Status.DECLINED], "too risky"):
+                assert fact in told
+            done = results.for_model(
+                call(Status.SUCCEEDED, arguments={"text": letter * 900}, result="paid"),
+                edited=True,
+                templates={"edited": words},
+            )
+            assert results.EDITED in done
+            assert "paid" in done
 
 
 def test_what_no_rule_refused_is_told_in_our_words() -> None:

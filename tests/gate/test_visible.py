@@ -22,13 +22,14 @@ UNSEEN = [
 TAGS = range(0xE0000, 0xE0080)
 
 
-@pytest.mark.parametrize("code", UNSEEN, ids=lambda code: f"U+{code:04X}")
 @pytest.mark.guarantee("SR-3")
-def test_a_character_that_cannot_be_seen_is_shown_as_its_code(code: int) -> None:
-    seen = see(f"pay{chr(code)}pal")
-    assert seen.plain == f"payU+{code:04X}pal"
-    assert [piece.hidden for piece in seen.pieces] == [False, True, False]
-    assert seen.suspect
+def test_a_character_that_cannot_be_seen_is_shown_as_its_code(subtests: pytest.Subtests) -> None:
+    for code in UNSEEN:
+        with subtests.test(code=code):
+            seen = see(f"pay{chr(code)}pal")
+            assert seen.plain == f"payU+{code:04X}pal"
+            assert [piece.hidden for piece in seen.pieces] == [False, True, False]
+            assert seen.suspect
 
 
 @pytest.mark.guarantee("SR-3")
@@ -39,33 +40,40 @@ def test_a_text_smuggled_in_tag_characters_is_shown() -> None:
     assert any("128 characters that cannot be seen" in warning for warning in seen.warnings)
 
 
-@pytest.mark.parametrize("code", [*range(0x202A, 0x202F), *range(0x2066, 0x206A)])
 @pytest.mark.guarantee("SR-3")
-def test_a_direction_override_is_called_one(code: int) -> None:
-    assert any("direction override" in warning for warning in see(f"a{chr(code)}b").warnings)
+def test_a_direction_override_is_called_one(subtests: pytest.Subtests) -> None:
+    for code in [*range(0x202A, 0x202F), *range(0x2066, 0x206A)]:
+        with subtests.test(code=code):
+            assert any("direction override" in warning for warning in see(f"a{chr(code)}b").warnings)
 
 
-@pytest.mark.parametrize("letter", ["\u05d0", "\u0627", "\u07ca", "\u0661"])
 @pytest.mark.guarantee("SR-3")
-def test_a_single_right_to_left_letter_is_pointed_out(letter: str) -> None:
-    seen = see(f"refund 100{letter}5")
-    assert seen.plain == f"refund 100{letter}5"
-    assert any("right-to-left" in warning for warning in seen.warnings)
+def test_a_single_right_to_left_letter_is_pointed_out(subtests: pytest.Subtests) -> None:
+    for letter in ["\u05d0", "\u0627", "\u07ca", "\u0661"]:
+        with subtests.test(letter=letter):
+            seen = see(f"refund 100{letter}5")
+            assert seen.plain == f"refund 100{letter}5"
+            assert any("right-to-left" in warning for warning in seen.warnings)
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["p\u0430ypal.com", "g\u043e\u043egle", "\u0391pple", "https://\u0440\u0430ypal.com/x", "sc\u043epe and more"],
-)
 @pytest.mark.guarantee("SR-3")
-def test_alphabets_mixed_in_one_word_are_pointed_out(text: str) -> None:
-    assert any("look-alike" in warning for warning in see(text).warnings)
+def test_alphabets_mixed_in_one_word_are_pointed_out(subtests: pytest.Subtests) -> None:
+    for text in [
+        "p\u0430ypal.com",
+        "g\u043e\u043egle",
+        "\u0391pple",
+        "https://\u0440\u0430ypal.com/x",
+        "sc\u043epe and more",
+    ]:
+        with subtests.test(text=text):
+            assert any("look-alike" in warning for warning in see(text).warnings)
 
 
-@pytest.mark.parametrize("text", ["xn--pypal-4ve.com", "see https://XN--80ak6aa92e.com/now"])
 @pytest.mark.guarantee("SR-3")
-def test_an_encoded_host_name_is_pointed_out(text: str) -> None:
-    assert any("host name" in warning for warning in see(text).warnings)
+def test_an_encoded_host_name_is_pointed_out(subtests: pytest.Subtests) -> None:
+    for text in ["xn--pypal-4ve.com", "see https://XN--80ak6aa92e.com/now"]:
+        with subtests.test(text=text):
+            assert any("host name" in warning for warning in see(text).warnings)
 
 
 ORDINARY = [
@@ -74,13 +82,12 @@ ORDINARY = [
 ]
 
 
-@pytest.mark.parametrize(
-    "text", ["", "plain text", "tab\tand\nline", "naïve café", "Привет, мир", "日本語", "🎉 10 €", *ORDINARY]
-)
-def test_an_honest_text_is_left_alone(text: str) -> None:
-    seen = see(text)
-    assert seen.plain == text
-    assert not seen.suspect
+def test_an_honest_text_is_left_alone(subtests: pytest.Subtests) -> None:
+    for text in ["", "plain text", "tab\tand\nline", "naïve café", "Привет, мир", "日本語", "🎉 10 €", *ORDINARY]:
+        with subtests.test(text=text):
+            seen = see(text)
+            assert seen.plain == text
+            assert not seen.suspect
 
 
 @given(st.text(st.characters()))
@@ -99,17 +106,15 @@ def test_the_count_of_hidden_characters_is_true(shown: str, hidden: str) -> None
     assert escaped.count("U+") + more >= len(hidden)
 
 
-@pytest.mark.parametrize(
-    "text", ["a\u200db", "👩\u200da", "a\ufe0f", "👩\ufe0f\ufe0f", "👩\u200d", "\u20e3", "1\u20e3"]
-)
-def test_what_belongs_to_an_emoji_is_suspect_anywhere_else(text: str) -> None:
-    assert any(piece.hidden for piece in see(text).pieces)
-    assert see(text).suspect
+def test_what_belongs_to_an_emoji_is_suspect_anywhere_else(subtests: pytest.Subtests) -> None:
+    for text in ["a\u200db", "👩\u200da", "a\ufe0f", "👩\ufe0f\ufe0f", "👩\u200d", "\u20e3", "1\u20e3"]:
+        with subtests.test(text=text):
+            assert any(piece.hidden for piece in see(text).pieces)
+            assert see(text).suspect
 
 
-@pytest.mark.parametrize(
-    "text,shown",
-    [
+def test_marks_that_pile_up_or_strike_through_are_shown_as_codes(subtests: pytest.Subtests) -> None:
+    for text, shown in [
         ("a\u0301\u0302\u0303", "a\u0301\u0302U+0303"),
         ("a" + "\u0301" * 9 + "b\u0302", "a\u0301\u0301U+0301 U+0301 U+0301 U+0301 U+0301 +2 moreb\u0302"),
         ("\u0301a", "U+0301a"),
@@ -117,11 +122,10 @@ def test_what_belongs_to_an_emoji_is_suspect_anywhere_else(text: str) -> None:
         ("a\u200b\u0301", "aU+200B U+0301"),
         ("1\u03360\u0336", "1U+03360U+0336"),
         ("a\u20d2 b\u0338 c\u20e0", "aU+20D2 bU+0338 cU+20E0"),
-    ],
-)
-def test_marks_that_pile_up_or_strike_through_are_shown_as_codes(text: str, shown: str) -> None:
-    assert see(text).plain == shown
-    assert any("marks" in warning or "a mark" in warning for warning in see(text).warnings)
+    ]:
+        with subtests.test(text=text):
+            assert see(text).plain == shown
+            assert any("marks" in warning or "a mark" in warning for warning in see(text).warnings)
 
 
 READABLE = ["שלום", "שלום, עולם!", "مرحبا", "שלום\nHello 5", "שלום 🎉"]
@@ -137,44 +141,44 @@ STORED = [
 ]
 
 
-@pytest.mark.parametrize("text", READABLE)
-def test_right_to_left_text_that_cannot_mislead_is_shown_as_it_is_read(text: str) -> None:
-    seen = see(text)
-    assert (seen.right_to_left, seen.stored, seen.suspect) == (True, False, False)
-    assert marked(text) == f'<bdi class="readable" dir="auto">{text}</bdi>'
+def test_right_to_left_text_that_cannot_mislead_is_shown_as_it_is_read(subtests: pytest.Subtests) -> None:
+    for text in READABLE:
+        with subtests.test(text=text):
+            seen = see(text)
+            assert (seen.right_to_left, seen.stored, seen.suspect) == (True, False, False)
+            assert marked(text) == f'<bdi class="readable" dir="auto">{text}</bdi>'
 
 
-@pytest.mark.parametrize("text", STORED)
-def test_right_to_left_text_that_could_mislead_is_shown_in_stored_order_and_says_so(text: str) -> None:
-    assert see(text).stored
-    assert any("in which they are stored" in warning for warning in see(text).warnings)
-    assert marked(text).startswith('<bdi class="stored" dir="ltr">')
-    assert marked(text).endswith("</bdi>")
+def test_right_to_left_text_that_could_mislead_is_shown_in_stored_order_and_says_so(subtests: pytest.Subtests) -> None:
+    for text in STORED:
+        with subtests.test(text=text):
+            assert see(text).stored
+            assert any("in which they are stored" in warning for warning in see(text).warnings)
+            assert marked(text).startswith('<bdi class="stored" dir="ltr">')
+            assert marked(text).endswith("</bdi>")
 
 
-@pytest.mark.parametrize(
-    "host",
-    [
+def test_a_host_in_other_letters_than_a_to_z_is_pointed_out(subtests: pytest.Subtests) -> None:
+    for host in [
         "\u0430\u0440\u0440\u04cf\u0435.com",
         "https://www.g\u043e\u043egle.com/x",
         "exämple.org",
         "e\u0301xample.com",
         "\u043f\u0440\u0430\u0432\u0434\u0430.\u0440\u0444",
         "\u043f\u0440\u0438\u043c\u0435\u0440.com:80",
-    ],
-)
-def test_a_host_in_other_letters_than_a_to_z_is_pointed_out(host: str) -> None:
-    assert any("host name" in warning for warning in see(f"see {host} now").warnings)
+    ]:
+        with subtests.test(host=host):
+            assert any("host name" in warning for warning in see(f"see {host} now").warnings)
 
 
-@pytest.mark.parametrize(
-    "char",
-    "\u2215\u2044\u2024\ua789\u2236\u29f8\u01c3\u037e\u212a\u2160\uff21\uff0f\uff0e\uff08\ufe68\U0001d41a\U0001d7ce",
-)
-def test_a_look_alike_of_an_ordinary_character_is_named(char: str) -> None:
-    (warning,) = see(f"pay{char}pal").warnings
-    assert f"U+{ord(char):04X}" in warning
-    assert see(f"pay{char}pal").plain == f"pay{char}pal"
+def test_a_look_alike_of_an_ordinary_character_is_named(subtests: pytest.Subtests) -> None:
+    for char in (
+        "\u2215\u2044\u2024\ua789\u2236\u29f8\u01c3\u037e\u212a\u2160\uff21\uff0f\uff0e\uff08\ufe68\U0001d41a\U0001d7ce"
+    ):
+        with subtests.test(char=char):
+            (warning,) = see(f"pay{char}pal").warnings
+            assert f"U+{ord(char):04X}" in warning
+            assert see(f"pay{char}pal").plain == f"pay{char}pal"
 
 
 def test_of_many_look_alikes_some_are_named_and_the_others_counted() -> None:
@@ -210,9 +214,11 @@ HEAVY = [
 ]
 
 
-@pytest.mark.parametrize("unit", HEAVY, ids=map(ascii, HEAVY))
-def test_a_hostile_text_costs_little(unit: str) -> None:
-    text = unit * (100_000 // len(unit))
-    began = time.process_time()
-    marked(text)
-    assert time.process_time() - began < 3
+@pytest.mark.slow("bounds processor time")
+def test_a_hostile_text_costs_little(subtests: pytest.Subtests) -> None:
+    for unit in HEAVY:
+        with subtests.test(unit=unit):
+            text = unit * (100_000 // len(unit))
+            began = time.process_time()
+            marked(text)
+            assert time.process_time() - began < 3

@@ -32,29 +32,30 @@ def hurried(count: int) -> Answers:
     return Answers(Counter({(0, True): count, (30, False): 10}))
 
 
-@pytest.mark.parametrize(
-    "yes,no,edited,says", [(19, 0, 0, False), (20, 0, 0, True), (200, 1, 0, False), (20, 0, 1, False)]
-)
-def test_what_is_always_approved_as_asked_could_have_a_condition(yes: int, no: int, edited: int, says: bool) -> None:
-    found = advice.of_tools([tool("other", yes=3), tool(yes=yes, no=no, edited=edited)])
-    assert (found != NONE) == says
-    if says:
-        assert found.fact == "refund was approved 20 of 20 times, as it was asked."
-        assert "condition" in found.then
+def test_what_is_always_approved_as_asked_could_have_a_condition(subtests: pytest.Subtests) -> None:
+    for yes, no, edited, says in [(19, 0, 0, False), (20, 0, 0, True), (200, 1, 0, False), (20, 0, 1, False)]:
+        with subtests.test(yes=yes):
+            found = advice.of_tools([tool("other", yes=3), tool(yes=yes, no=no, edited=edited)])
+            assert (found != NONE) == says
+            if says:
+                assert found.fact == "refund was approved 20 of 20 times, as it was asked."
+                assert "condition" in found.then
 
 
-@pytest.mark.parametrize("yes,no,says", [(0, 4, False), (0, 5, True), (5, 5, True), (6, 5, False)])
-def test_what_is_mostly_declined_should_not_be_offered(yes: int, no: int, says: bool) -> None:
-    found = advice.of_tools([tool(yes=yes, no=no)])
-    assert (found != NONE) == says
-    assert not says or found.fact == f"refund was declined 5 of {yes + 5} times."
+def test_what_is_mostly_declined_should_not_be_offered(subtests: pytest.Subtests) -> None:
+    for yes, no, says in [(0, 4, False), (0, 5, True), (5, 5, True), (6, 5, False)]:
+        with subtests.test(yes=yes):
+            found = advice.of_tools([tool(yes=yes, no=no)])
+            assert (found != NONE) == says
+            assert not says or found.fact == f"refund was declined 5 of {yes + 5} times."
 
 
-@pytest.mark.parametrize("expired,asked,says", [(4, 4, False), (5, 100, True), (5, 101, False), (50, 1000, True)])
-def test_when_many_expire_others_or_more_time_help(expired: int, asked: int, says: bool) -> None:
-    found = advice.of_days(figures(tool(asked=asked, expired=expired)))
-    assert (found != NONE) == says
-    assert not says or (found.place, found.tool and found.tool.name) == ("rules", "refund")
+def test_when_many_expire_others_or_more_time_help(subtests: pytest.Subtests) -> None:
+    for expired, asked, says in [(4, 4, False), (5, 100, True), (5, 101, False), (50, 1000, True)]:
+        with subtests.test(expired=expired):
+            found = advice.of_days(figures(tool(asked=asked, expired=expired)))
+            assert (found != NONE) == says
+            assert not says or (found.place, found.tool and found.tool.name) == ("rules", "refund")
 
 
 def test_it_is_said_if_they_expire_at_weekends() -> None:
@@ -64,18 +65,20 @@ def test_it_is_said_if_they_expire_at_weekends() -> None:
         assert "send" in found.then
 
 
-@pytest.mark.parametrize("count,says", [(2, False), (3, True)])
-def test_many_hurried_yeses_name_the_tool(count: int, says: bool) -> None:
-    found = advice.of_times(hurried(count), [tool(hurried=1), tool("send", hurried=count - 1)])
-    assert (found != NONE) == says
-    assert not says or found.fact == "3 yeses came faster than their cards can be read, 2 of them to send."
+def test_many_hurried_yeses_name_the_tool(subtests: pytest.Subtests) -> None:
+    for count, says in [(2, False), (3, True)]:
+        with subtests.test(count=count):
+            found = advice.of_times(hurried(count), [tool(hurried=1), tool("send", hurried=count - 1)])
+            assert (found != NONE) == says
+            assert not says or found.fact == "3 yeses came faster than their cards can be read, 2 of them to send."
 
 
-@pytest.mark.parametrize("risk,unasked,says", [(2, 9, False), (3, 1, True), (3, 0, False), (5, 9, True)])
-def test_what_is_risky_and_runs_unasked_should_be_required(risk: int, unasked: int, says: bool) -> None:
-    found = advice.of_unasked([tool(risk=risk, unasked=unasked)])
-    assert (found != NONE) == says
-    assert not says or "REQUIRED" in found.then
+def test_what_is_risky_and_runs_unasked_should_be_required(subtests: pytest.Subtests) -> None:
+    for risk, unasked, says in [(2, 9, False), (3, 1, True), (3, 0, False), (5, 9, True)]:
+        with subtests.test(risk=risk):
+            found = advice.of_unasked([tool(risk=risk, unasked=unasked)])
+            assert (found != NONE) == says
+            assert not says or "REQUIRED" in found.then
 
 
 def test_the_riskiest_is_named() -> None:
@@ -83,19 +86,21 @@ def test_the_riskiest_is_named() -> None:
     assert found.fact == "purge is of risk L5 and ran once without asking."
 
 
-@pytest.mark.parametrize("first,second,says", [(15, 4, False), (16, 4, True), (15, 5, False), (20, 0, True)])
-def test_if_everything_depends_on_one_person_it_says_so(first: int, second: int, says: bool) -> None:
-    found = advice.of_people([OfPerson("ann", approved=first), OfPerson("bob", declined=second)])
-    assert (found != NONE) == says
-    assert not says or found.fact == f"ann gave {first} of 20 answers."
+def test_if_everything_depends_on_one_person_it_says_so(subtests: pytest.Subtests) -> None:
+    for first, second, says in [(15, 4, False), (16, 4, True), (15, 5, False), (20, 0, True)]:
+        with subtests.test(first=first):
+            found = advice.of_people([OfPerson("ann", approved=first), OfPerson("bob", declined=second)])
+            assert (found != NONE) == says
+            assert not says or found.fact == f"ann gave {first} of 20 answers."
 
 
-@pytest.mark.parametrize("minutes,most,says", [(59, 9, False), (60, 5, True), (60, 4, False)])
-def test_where_one_tool_costs_most_a_grant_would_help(minutes: int, most: int, says: bool) -> None:
-    answers = Answers(Counter({(60, False): minutes}))
-    found = advice.of_cost(answers, [tool(asked=most)] + [tool(f"t{n}", asked=1) for n in range(10 - most)])
-    assert (found != NONE) == says
-    assert not says or found.fact == "5 of 10 questions are about refund."
+def test_where_one_tool_costs_most_a_grant_would_help(subtests: pytest.Subtests) -> None:
+    for minutes, most, says in [(59, 9, False), (60, 5, True), (60, 4, False)]:
+        with subtests.test(minutes=minutes):
+            answers = Answers(Counter({(60, False): minutes}))
+            found = advice.of_cost(answers, [tool(asked=most)] + [tool(f"t{n}", asked=1) for n in range(10 - most)])
+            assert (found != NONE) == says
+            assert not says or found.fact == "5 of 10 questions are about refund."
 
 
 def test_of_nothing_nothing_is_said_but_that() -> None:

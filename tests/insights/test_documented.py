@@ -10,9 +10,8 @@ from hitlchat.insights import advice, figures
 WORDS = " ".join(Path("docs/insights.md").read_text(encoding="utf-8").split())
 
 
-@pytest.mark.parametrize(
-    "said",
-    [
+def test_every_threshold_is_documented_as_it_is(subtests: pytest.Subtests) -> None:
+    for said in [
         f"at {attention.WORDS_A_MINUTE} words a minute",
         f"below {attention.FLOOR_SECONDS:.0f} seconds in any case; after {attention.MOST_SECONDS:.0f} seconds never",
         {0.25: "below a quarter of the time"}[attention.FRACTION],
@@ -24,7 +23,6 @@ WORDS = " ".join(Path("docs/insights.md").read_text(encoding="utf-8").split())
         f"{advice.LONE_SHARE:.0%} of at least {advice.LONE_LEAST} answers".replace("%", " %"),
         {60: "an hour spent"}[advice.COST_MINUTES] + ", and half of all questions",
         f"no answer counts for more than {figures.IDLE_SECONDS // 60} minutes",
-    ],
-)
-def test_every_threshold_is_documented_as_it_is(said: str) -> None:
-    assert said in WORDS
+    ]:
+        with subtests.test(said=said):
+            assert said in WORDS
