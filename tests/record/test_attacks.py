@@ -29,6 +29,7 @@ from hitlchat.record.checking import check
 from hitlchat.record.exporting import export, receipt
 from hitlchat.record.proofs import SEAL, hash_of, sign
 from hitlchat.record.sealing import seal, seal_all
+from hitlchat.record.verifying import compare, stored_events
 from tests.conftest import signed_in
 from tests.gate.asking import approval_of, approved, ask, fresh, recording, run, say_yes
 from tests.gate.conftest import previews
@@ -164,6 +165,12 @@ def named(event: AuditEvent) -> bool:
     return event.pk in {event_id for _, _, event_id in found()}
 
 
+def named_in_its_batch(event: AuditEvent) -> bool:
+    """The same, of the event's batch alone, which is a twentieth of the work of verifying all."""
+    batch = Seal.objects.get(first__lte=event.pk, last__gte=event.pk)
+    return event.pk in {each.event for each in compare(batch, stored_events(batch), {}, batch.number + 1)}
+
+
 @pytest.mark.parametrize("story", EVENTS, ids=lambda story: story.__name__)
 def test_no_path_of_the_data_of_any_event_can_be_changed_in_any_way(
     story: Callable[[User], ToolCall], bob: User, tamper: Sql
@@ -171,17 +178,18 @@ def test_no_path_of_the_data_of_any_event_can_be_changed_in_any_way(
     story(bob)
     seal_all()
     assert found() == []
-    missed: list[tuple[Any, ...]] = []
+    missed: list[Any] = []
     for event in kinds(story):
         (text,) = one("SELECT data FROM gate_auditevent WHERE id = %s", event.pk)
         for path, names in tried(event.data):
             for name, other in tricks(event.data, path, digest_at(event, path)):
                 if name in names:
                     tamper(f"{UPDATE} data = %s WHERE id = %s", other, event.pk)
-                    missed += [] if named(event) else [(event.name, path, name)]
+                    missed += [] if named_in_its_batch(event) else [(event.name, path, name)]
         for name, other in (("spaced", f" {text}"), ("twice", '{"reason":"x",' + text[1:]), ("none", "null")):
             tamper(f"{UPDATE} data = %s WHERE id = %s", other, event.pk)
-            missed += [] if named(event) else [(event.name, name)]
+            missed += [] if named_in_its_batch(event) else [(event.name, name)]
+        missed += [] if named(event) else [event.name]
         tamper(f"{UPDATE} data = %s WHERE id = %s", text, event.pk)
     assert missed == []
     assert found() == []
@@ -203,7 +211,8 @@ def test_no_column_of_any_event_can_be_changed(
             (before,) = one(f"SELECT {column} FROM gate_auditevent WHERE id = %s", event.pk)
             for forged in (value, None) if column in ("actor_id", "call_id") and before is not None else (value,):
                 tamper(f"{UPDATE} {column} = %s WHERE id = %s", forged, event.pk)
-                missed += [] if named(event) else [(event.name, column, forged)]
+                is_named = named if column == "name" else named_in_its_batch
+                missed += [] if is_named(event) else [(event.name, column, forged)]
             tamper(f"{UPDATE} {column} = %s WHERE id = %s", before, event.pk)
     assert missed == []
     assert found() == []
@@ -262,19 +271,23 @@ def columns() -> list[tuple[type[models.Model], str]]:
     return found + [(Approval, name) for name in ("prompt", "disclosure", "digest")] + [(User, "username")]
 
 
-@pytest.mark.parametrize("kind,column", columns(), ids=lambda each: each if isinstance(each, str) else each.__name__)
-def test_no_column_that_people_read_can_be_changed(
-    kind: type[models.Model], column: str, alice: User, bob: User
-) -> None:
+def test_no_column_that_people_read_can_be_changed(subtests: pytest.Subtests, alice: User, bob: User) -> None:
     call = ask(bob, recording())
     say_yes(bob, call, edited={"text": "other", "amount": 2})
     assert run(fresh(call))
     seal_all()
     assert found() == []
-    row = kind._default_manager.get(pk=bob.pk) if kind is User else kind._default_manager.get()
-    field: Any = kind._meta.get_field(column.removesuffix("_id") if column in {"caller_id", "person_id"} else column)
-    kind._default_manager.filter(pk=row.pk).update(**{column: other_than(field, getattr(row, column), alice)})
-    assert found() != []
+    for kind, column in columns():
+        row = kind._default_manager.get(pk=bob.pk) if kind is User else kind._default_manager.get()
+        field: Any = kind._meta.get_field(
+            column.removesuffix("_id") if column in {"caller_id", "person_id"} else column
+        )
+        there, before = kind._default_manager.filter(pk=row.pk), getattr(row, column)
+        with subtests.test(kind=kind.__name__, column=column):
+            there.update(**{column: other_than(field, before, alice)})
+            assert found() != []
+        there.update(**{column: before})
+    assert found() == []
 
 
 def test_what_is_gone_or_put_in_beside_the_events_is_named(bob: User, tamper: Sql) -> None:
@@ -343,8 +356,8 @@ def test_an_export_of_a_forged_record_is_not_genuine(bob: User, tmp_path: Path, 
     approved(bob, recording())
     seal_all()
     event = AuditEvent.objects.get(name="call.approved")
-    for number, path in enumerate(paths(event.data)):
-        for name, other in list(tricks(event.data, path, digest_at(event, path)))[:3]:
+    for number, (path, names) in enumerate(tried(event.data)):
+        for name, other in list(tricks(event.data, path, digest_at(event, path)))[: 3 if names == TRICKS else 1]:
             tamper(f"{UPDATE} data = %s WHERE id = %s", other, event.pk)
             export(tmp_path / f"{number} {name}", signed_in(bob))
             found = check((tmp_path / f"{number} {name}").read_bytes().splitlines(keepends=True))
@@ -449,7 +462,9 @@ def test_batches_that_were_sealed_before_still_verify_and_none_of_the_tricks_wor
         # The order of keys was not sealed then.
         for name, other in tricks(event.data, path, digest_at(event, path)):
             tamper(f"{UPDATE} data = %s WHERE id = %s", other, event.pk)
-            assert named(event) or name == "reordered", (path, name)
+            assert named_in_its_batch(event) or name == "reordered", (path, name)
+    tamper(f"{UPDATE} data = %s WHERE id = %s", "{}", event.pk)
+    assert named(event)
 
 
 def test_calls_whose_events_say_less_are_told_apart_and_not_taken_for_whole(bob: User, tamper: Sql) -> None:

@@ -200,9 +200,21 @@ ATTACKS: dict[str, Callable[[], Any]] = {
     "a conversation without a word": lambda: Strictness.objects.all().delete(),
     "no past of a tool": sql("DELETE FROM upstreams_toolevent"),
 }
+# Of a tool, a rule, a text, a person, a token, a server, what it offers, and what is before the others.
+ONE_OF_EACH_KIND = {
+    *("never asks", "a tool put in", "the event of another tool", "nobody else decides", "another text"),
+    *("an administrator", "in a group", "a token that decides", "another command", "everything is offered"),
+    *("another pinned text", "another past of a tool"),
+}
 
 
-@pytest.mark.parametrize("attack", ATTACKS.values(), ids=ATTACKS)
+@pytest.mark.parametrize(
+    "attack",
+    [
+        pytest.param(attack, id=name, marks=() if name in ONE_OF_EACH_KIND else pytest.mark.slow("another of its kind"))
+        for name, attack in ATTACKS.items()
+    ],
+)
 def test_nothing_that_makes_the_gate_ask_less_is_changed_unnamed(
     attack: Callable[[], Any], house: Tool, tamper: Sql
 ) -> None:
