@@ -70,9 +70,10 @@ def test_who_has_a_session_cannot_guess_at_the_password_that_a_risky_yes_needs(b
     assert client.post("/sign-in/again", {"password": PASSWORD}).status_code == 429
 
 
-@pytest.mark.parametrize(
-    "proxies, forwarded, known_as",
-    [
+def test_a_client_is_known_by_what_trusted_proxies_say_and_by_nothing_it_says_itself(
+    subtests: pytest.Subtests, settings: Settings, rf: RequestFactory
+) -> None:
+    for proxies, forwarded, known_as in [
         (0, "198.51.100.7", HERE),
         (1, "198.51.100.7", "198.51.100.7"),
         (1, "203.0.113.9, 198.51.100.7", "198.51.100.7"),
@@ -80,13 +81,10 @@ def test_who_has_a_session_cannot_guess_at_the_password_that_a_risky_yes_needs(b
         (1, "", HERE),
         (1, "nonsense", HERE),
         (1, "2001:db8::1", "2001:db8::1"),
-    ],
-)
-def test_a_client_is_known_by_what_trusted_proxies_say_and_by_nothing_it_says_itself(
-    settings: Settings, rf: RequestFactory, proxies: int, forwarded: str, known_as: str
-) -> None:
-    settings.TRUSTED_PROXIES = proxies
-    assert address(rf.get("/", REMOTE_ADDR=HERE, headers={"X-Forwarded-For": forwarded})) == known_as
+    ]:
+        with subtests.test(proxies=proxies):
+            settings.TRUSTED_PROXIES = proxies
+            assert address(rf.get("/", REMOTE_ADDR=HERE, headers={"X-Forwarded-For": forwarded})) == known_as
 
 
 def test_behind_a_proxy_guesses_at_a_name_keep_nobody_out_who_comes_from_elsewhere(

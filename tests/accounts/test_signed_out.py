@@ -15,11 +15,14 @@ PARTS = (
 )
 
 
-@pytest.mark.parametrize("path", PARTS)
-def test_a_part_asked_for_while_signed_out_sends_its_page_to_sign_in_and_back(client: Client, path: str) -> None:
-    answer = client.get(path, headers=HTMX)
-    assert (answer.status_code, answer.content) == (204, b"")
-    assert answer["HX-Redirect"] == "/sign-in?next=%2Fservers%2F%3Fq%3Da%2520b"
+def test_a_part_asked_for_while_signed_out_sends_its_page_to_sign_in_and_back(
+    subtests: pytest.Subtests, client: Client
+) -> None:
+    for path in PARTS:
+        with subtests.test(path=path):
+            answer = client.get(path, headers=HTMX)
+            assert (answer.status_code, answer.content) == (204, b"")
+            assert answer["HX-Redirect"] == "/sign-in?next=%2Fservers%2F%3Fq%3Da%2520b"
 
 
 def test_a_conversation_is_left_to_its_socket_which_says_why(client: Client) -> None:
@@ -34,10 +37,11 @@ def test_a_page_asked_for_while_signed_out_is_redirected_as_ever(client: Client)
     assert (answer.status_code, answer["Location"]) == (302, "/sign-in?next=/approvals/")
 
 
-@pytest.mark.parametrize("page", ["http://x//evil.example/", "http://x/\\evil", "", "nonsense"])
-def test_whatever_page_is_named_one_comes_back_to_this_server_alone(client: Client, page: str) -> None:
-    answer = client.get(PARTS[0], headers={"HX-Request": "true", "HX-Current-URL": page})
-    assert answer["HX-Redirect"] == "/sign-in"
+def test_whatever_page_is_named_one_comes_back_to_this_server_alone(subtests: pytest.Subtests, client: Client) -> None:
+    for page in ["http://x//evil.example/", "http://x/\\evil", "", "nonsense"]:
+        with subtests.test(page=page):
+            answer = client.get(PARTS[0], headers={"HX-Request": "true", "HX-Current-URL": page})
+            assert answer["HX-Redirect"] == "/sign-in"
 
 
 def test_the_page_of_someone_deactivated_goes_to_where_that_is_said(client: Client, bob: User) -> None:

@@ -19,12 +19,10 @@ from tests import forks
 from tests.conftest import signed_in
 from tests.gate.asking import ask, recording, status
 from tests.gate.conftest import entered
-from tests.waiting import until
+from tests.waiting import SECONDS, until
 
 __all__ = ["entered"]
 pytestmark = pytest.mark.django_db(transaction=True)
-
-SECONDS = 20.0
 
 
 class Typist:
@@ -131,6 +129,7 @@ def test_only_the_whole_word_approves_and_what_was_typed_before_the_card_does_no
     assert Decision.objects.count() == 0
 
 
+@pytest.mark.slow("another program at a terminal")
 def test_what_is_decided_elsewhere_is_said_and_the_next_one_comes(at: At, bob: User) -> None:
     first, second = ask(bob, recording("first")), ask(bob, recording("second"))
     desk = at("watch", "--as", "bob")
@@ -141,6 +140,7 @@ def test_what_is_decided_elsewhere_is_said_and_the_next_one_comes(at: At, bob: U
     assert status(second).value == "waiting"
 
 
+@pytest.mark.slow("another program at a terminal")
 def test_approve_at_a_terminal_shows_all_that_is_risky_and_wants_the_word(at: At, bob: User) -> None:
     call = ask(bob, recording(risk_level=4), {"text": "z" * 3000 + "END"})
     found = Approval.objects.get(call=call)
@@ -157,6 +157,7 @@ def test_approve_at_a_terminal_shows_all_that_is_risky_and_wants_the_word(at: At
     assert status(call).value == "approved"
 
 
+@pytest.mark.slow("another program at a terminal")
 def test_as_json_it_tells_what_begins_and_ends_to_wait_and_asks_nothing(at: At, bob: User) -> None:
     call = ask(bob, recording(), {"text": "\x1b[31mred"})
     desk = at("watch", "--json")

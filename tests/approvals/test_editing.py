@@ -96,9 +96,11 @@ def test_the_sentence_of_the_question_is_that_of_the_changed_call(page: Client, 
 
 
 @pytest.mark.guarantee("gate:no-yes-no-run")
-@pytest.mark.parametrize(
-    "changed",
-    [
+def test_a_yes_to_other_changes_than_were_shown_decides_nothing(
+    subtests: pytest.Subtests, page: Client, approval: Approval
+) -> None:
+    changed: Any
+    for changed in [
         {"edited": '{"to": "eve", "amount": 5, "fast": false, "how": {}}'},
         {"shown": "0" * 64},
         {"digest": "0" * 64},
@@ -108,17 +110,13 @@ def test_the_sentence_of_the_question_is_that_of_the_changed_call(page: Client, 
         {"edited": ["{}", "{}"]},
         {"shown": []},
         {"verdict": "Approve"},
-    ],
-    ids=str,
-)
-def test_a_yes_to_other_changes_than_were_shown_decides_nothing(
-    changed: dict[str, Any], page: Client, approval: Approval
-) -> None:
-    review = step(page, approval, **fields(amount="50"))
-    answer = {name: hidden(review, name) for name in ("digest", "edited", "shown")} | {"verdict": "approve"}
-    response = page.post(f"/approvals/{approval.pk}/decide", answer | changed)
-    assert response.status_code == 409
-    assert undecided(approval)
+    ]:
+        with subtests.test(changed=changed):
+            review = step(page, approval, **fields(amount="50"))
+            answer = {name: hidden(review, name) for name in ("digest", "edited", "shown")} | {"verdict": "approve"}
+            response = page.post(f"/approvals/{approval.pk}/decide", answer | changed)
+            assert response.status_code == 409
+            assert undecided(approval)
 
 
 WRONG: dict[str, tuple[dict[str, str], str]] = {
@@ -130,18 +128,19 @@ WRONG: dict[str, tuple[dict[str, str], str]] = {
 }
 
 
-@pytest.mark.parametrize("typed,said", WRONG.values(), ids=WRONG)
 def test_what_is_wrong_is_said_at_its_field_and_what_was_typed_stays(
-    typed: dict[str, str], said: str, page: Client, approval: Approval
+    subtests: pytest.Subtests, page: Client, approval: Approval
 ) -> None:
-    shown = step(page, approval, **fields(to="still here", **typed))
-    (name,) = typed
-    at = shown.index(f'name="arg-{name}"')
-    assert said in shown[at : shown.index("</div>", at)]
-    assert 'aria-invalid="true"' in shown[at : shown.index(">", at)]
-    assert "still here" in shown
-    assert "Approve with changes" not in shown
-    assert undecided(approval)
+    for case, (typed, said) in WRONG.items():
+        with subtests.test(case=case):
+            shown = step(page, approval, **fields(to="still here", **typed))
+            (name,) = typed
+            at = shown.index(f'name="arg-{name}"')
+            assert said in shown[at : shown.index("</div>", at)]
+            assert 'aria-invalid="true"' in shown[at : shown.index(">", at)]
+            assert "still here" in shown
+            assert "Approve with changes" not in shown
+            assert undecided(approval)
 
 
 # As FastMCP, pydantic and zod write what may be left out, and what is one of a few.
@@ -226,19 +225,18 @@ def test_a_reference_to_a_list_of_values_gives_a_choice(page: Client, forms: App
     assert edited(page, forms, **changed) == LEFT_OUT | now
 
 
-@pytest.mark.parametrize(
-    "typed, now",
-    [
+def test_what_was_typed_is_what_runs(subtests: pytest.Subtests, page: Client, forms: Approval) -> None:
+    typed: dict[str, str]
+    now: Any
+    for typed, now in [
         ({"limit": "5"}, {"limit": 5}),
         ({"note": "a"}, {"note": "a"}),
         ({"tags": '["a"]'}, {"tags": ["a"]}),
         ({"q": ""}, {"q": ""}),
         ({"d": ""}, {"d": ""}),
-    ],
-    ids=str,
-)
-def test_what_was_typed_is_what_runs(typed: dict[str, str], now: dict[str, Any], page: Client, forms: Approval) -> None:
-    assert edited(page, forms, **typed) == LEFT_OUT | now
+    ]:
+        with subtests.test(typed=typed):
+            assert edited(page, forms, **typed) == LEFT_OUT | now
 
 
 @pytest.mark.usefixtures("forms")
@@ -283,22 +281,17 @@ def test_null_stays_null_where_it_is_more_than_left_out(
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "typed, said",
-    [
+def test_what_is_wrong_is_said_in_words_at_its_field(subtests: pytest.Subtests, page: Client, forms: Approval) -> None:
+    for typed, said in [
         ({"limit": "true"}, "limit: true is not a whole number or null."),
         ({"limit": "1.5"}, "limit: 1.5 is not a whole number or null."),
         ({"tags": "[null]"}, "tags.0: null is not a text."),
-    ],
-    ids=str,
-)
-def test_what_is_wrong_is_said_in_words_at_its_field(
-    typed: dict[str, str], said: str, page: Client, forms: Approval
-) -> None:
-    fields = {f"arg-{name}": value for name, value in typed.items()}
-    shown = step(page, forms, **typed_in(form_of(page, forms)) | fields)
-    at = shown.index(f'name="{next(iter(fields))}"')
-    assert said in shown[at : shown.index("</div>", at)]
+    ]:
+        with subtests.test(typed=typed):
+            fields = {f"arg-{name}": value for name, value in typed.items()}
+            shown = step(page, forms, **typed_in(form_of(page, forms)) | fields)
+            at = shown.index(f'name="{next(iter(fields))}"')
+            assert said in shown[at : shown.index("</div>", at)]
 
 
 NOT_JSON: dict[str, tuple[str, str]] = {
@@ -311,14 +304,15 @@ NOT_JSON: dict[str, tuple[str, str]] = {
 }
 
 
-@pytest.mark.parametrize("text,said", NOT_JSON.values(), ids=NOT_JSON)
 def test_json_that_cannot_be_the_arguments_is_refused_in_words(
-    text: str, said: str, page: Client, approval: Approval
+    subtests: pytest.Subtests, page: Client, approval: Approval
 ) -> None:
-    shown = step(page, approval, json=text)
-    assert said in shown
-    assert "Approve with changes" not in shown
-    assert undecided(approval)
+    for case, (text, said) in NOT_JSON.items():
+        with subtests.test(case=case):
+            shown = step(page, approval, json=text)
+            assert said in shown
+            assert "Approve with changes" not in shown
+            assert undecided(approval)
 
 
 def test_from_fields_to_json_and_back_nothing_is_lost(page: Client, approval: Approval) -> None:
@@ -331,14 +325,17 @@ def test_from_fields_to_json_and_back_nothing_is_lost(page: Client, approval: Ap
     assert '{"a": [1.0]}' in as_fields
 
 
-@pytest.mark.parametrize("value", ["a\u202eb", "a\r\nb", "\u200b", "a\u00a0b"], ids=ascii)
 @pytest.mark.usefixtures("approval")
-def test_what_cannot_be_seen_in_a_field_is_json_with_its_codes(value: str, page: Client, bob: User) -> None:
-    found = asked(bob, {"to": value, "amount": 1})
-    shown = page.get(f"/approvals/{found.pk}/edit", headers=HTMX).content.decode()
-    assert "All arguments, as JSON" in shown
-    assert "\\u" in shown or "\\r" in shown
-    assert value not in shown
+def test_what_cannot_be_seen_in_a_field_is_json_with_its_codes(
+    subtests: pytest.Subtests, page: Client, bob: User
+) -> None:
+    for value in ["a\u202eb", "a\r\nb", "\u200b", "a\u00a0b"]:
+        with subtests.test(value=value):
+            found = asked(bob, {"to": value, "amount": 1})
+            shown = page.get(f"/approvals/{found.pk}/edit", headers=HTMX).content.decode()
+            assert "All arguments, as JSON" in shown
+            assert "\\u" in shown or "\\r" in shown
+            assert value not in shown
 
 
 def test_changing_nothing_leaves_nothing_to_approve(page: Client, approval: Approval) -> None:

@@ -110,17 +110,25 @@ def test_the_card_says_that_rules_about_who_decides_leave_no_room_for_a_grant(
 
 
 @pytest.mark.guarantee("gate:no-yes-no-run")
-@pytest.mark.parametrize(
-    "grant",
-    ["", "{}", "null", "[]", '{"calls": 5}', "5", ["{}", "{}"], Scope(calls=1).as_json.replace("1", "true")],
-    ids=str,
-)
-def test_a_form_with_a_grant_that_is_none_decides_nothing(grant: Any, page: Client, approval: Approval) -> None:
-    sent = {"verdict": "approve", "digest": approval.digest, "grant": grant}
-    assert page.post(f"/approvals/{approval.pk}/decide", sent).status_code == 409
-    edited = {"edited": "{}", "shown": "", **sent, "grant": Scope(calls=1).as_json}
-    assert page.post(f"/approvals/{approval.pk}/decide", edited).status_code == 409
-    assert (fresh(approval.call).status, Grant.objects.count()) == (Status.WAITING, 0)
+def test_a_form_with_a_grant_that_is_none_decides_nothing(
+    subtests: pytest.Subtests, page: Client, approval: Approval
+) -> None:
+    for grant in [
+        "",
+        "{}",
+        "null",
+        "[]",
+        '{"calls": 5}',
+        "5",
+        ["{}", "{}"],
+        Scope(calls=1).as_json.replace("1", "true"),
+    ]:
+        with subtests.test(grant=grant):
+            sent = {"verdict": "approve", "digest": approval.digest, "grant": grant}
+            assert page.post(f"/approvals/{approval.pk}/decide", sent).status_code == 409
+            edited = {"edited": "{}", "shown": "", **sent, "grant": Scope(calls=1).as_json}
+            assert page.post(f"/approvals/{approval.pk}/decide", edited).status_code == 409
+            assert (fresh(approval.call).status, Grant.objects.count()) == (Status.WAITING, 0)
 
 
 def test_others_find_no_form(approval: Approval, charlie: User, client: Client) -> None:

@@ -62,12 +62,15 @@ WORDS: dict[str, Any] = {
 
 
 @pytest.mark.guarantee("gate:no-yes-no-run", "SR-13")
-@pytest.mark.parametrize("fields", WORDS.values(), ids=WORDS)
-def test_what_is_not_one_clear_answer_decides_nothing(page: Client, approval: Approval, fields: dict[str, Any]) -> None:
-    response = answer(page, approval, **fields)
-    assert response.status_code == 409
-    assert ToolCall.objects.get().status == Status.WAITING
-    assert not Decision.objects.exists()
+def test_what_is_not_one_clear_answer_decides_nothing(
+    subtests: pytest.Subtests, page: Client, approval: Approval
+) -> None:
+    for case, fields in WORDS.items():
+        with subtests.test(case=case):
+            response = answer(page, approval, **fields)
+            assert response.status_code == 409
+            assert ToolCall.objects.get().status == Status.WAITING
+            assert not Decision.objects.exists()
 
 
 @pytest.mark.guarantee("gate:only-people", "SR-21")

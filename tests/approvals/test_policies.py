@@ -100,24 +100,21 @@ def test_a_made_up_call_tells_every_rule_and_leaves_nothing(rules: None, alice: 
     assert (ToolCall.objects.count(), AuditEvent.objects.count()) == (0, before)
 
 
-@pytest.mark.parametrize(
-    "fields,told",
-    [
+def test_what_cannot_be_simulated_is_said_at_its_field(
+    subtests: pytest.Subtests, rules: None, alice: User, of: Any
+) -> None:
+    for fields, told in [
         ({"arguments": "{"}, "not valid JSON"),
         ({"arguments": '{"text": 1}'}, "text"),
         ({"arguments": "[]"}, "must be a JSON object"),
         ({"person": "nobody"}, "There is nobody of this name here."),
         ({"tool": "nothing"}, "Select a valid choice"),
         ({"kind": "web"}, "Select a valid choice"),
-    ],
-    ids=["broken", "wrong", "a list", "person", "tool", "kind"],
-)
-def test_what_cannot_be_simulated_is_said_at_its_field(
-    fields: dict[str, str], told: str, rules: None, alice: User, of: Any
-) -> None:
-    response = of(alice).post("/policies/simulate", made_up(**fields))
-    assert response.status_code == 422
-    assert told in response.content.decode()
+    ]:
+        with subtests.test(fields=fields):
+            response = of(alice).post("/policies/simulate", made_up(**fields))
+            assert response.status_code == 422
+            assert told in response.content.decode()
 
 
 def test_others_simulate_for_themselves_and_published_tools_only(rules: None, alice: User, bob: User, of: Any) -> None:
@@ -175,15 +172,11 @@ def test_the_command_lists_and_simulates(rules: None, alice: User, bob: User) ->
     assert ToolCall.objects.count() == 0
 
 
-@pytest.mark.parametrize(
-    "words,told",
-    [
+def test_the_command_says_what_it_cannot_simulate(subtests: pytest.Subtests, rules: None, alice: User) -> None:
+    for words, told in [
         (("nothing",), "no published tool"),
         (("echo", "{"), "not valid JSON"),
         (("echo", "{}", "--user", "nobody"), "Nobody is 'nobody' here"),
-    ],
-    ids=["tool", "arguments", "person"],
-)
-def test_the_command_says_what_it_cannot_simulate(words: tuple[str, ...], told: str, rules: None, alice: User) -> None:
-    with pytest.raises(CommandError, match=told):
-        command("simulate", *words)
+    ]:
+        with subtests.test(words=words), pytest.raises(CommandError, match=told):
+            command("simulate", *words)

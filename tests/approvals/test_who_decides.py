@@ -180,24 +180,20 @@ def test_an_administrator_says_who_decides(alice: User, bob: User, finance: Grou
     assert Oversight.objects.get().quorum == 2
 
 
-@pytest.mark.parametrize(
-    "changed,field,said",
-    [
+def test_what_cannot_hold_is_said_at_its_field(subtests: pytest.Subtests, alice: User, tool: Tool) -> None:
+    for changed, field, said in [
         ({"decided_by": "group"}, "group", "Expected the group"),
         ({"quorum": "2"}, "quorum", "One person decides"),
         ({"quorum": "11"}, "quorum", "less than or equal to 10"),
         ({"decided_by": "approvers", "quorum": "5"}, "quorum", "Only 1 active person could decide"),
         ({"decided_by": "approvers", "escalate_after_seconds": "9"}, "escalate_to", "Expected the group"),
-    ],
-)
-def test_what_cannot_hold_is_said_at_its_field(
-    changed: dict[str, Any], field: str, said: str, alice: User, tool: Tool
-) -> None:
-    response = of(alice).post("/tools/echo/rules", filled(**changed))
-    shown = response.content.decode()
-    assert response.status_code == 422
-    assert said in shown[shown.index(f'id="id_{field}_error"') :][:200]
-    assert not Oversight.objects.exists()
+    ]:
+        with subtests.test(changed=changed):
+            response = of(alice).post("/tools/echo/rules", filled(**changed))
+            shown = response.content.decode()
+            assert response.status_code == 422
+            assert said in shown[shown.index(f'id="id_{field}_error"') :][:200]
+            assert not Oversight.objects.exists()
 
 
 @pytest.mark.guarantee("gate:only-people")

@@ -120,6 +120,7 @@ async def test_who_decides_for_others_hears_of_their_calls(
     assert await his.news() == {"waiting": "0", "came": [], "gone": []}
 
 
+@pytest.mark.slow("thirty calls")
 async def test_a_storm_is_told_in_few_messages(
     bob: User, open_bar: OpenBar, ask: Callable[..., Awaitable[Approval]]
 ) -> None:
@@ -136,6 +137,7 @@ async def test_a_storm_is_told_in_few_messages(
     assert len(told) < 15
 
 
+@pytest.mark.slow("waits for nothing to come")
 async def test_a_page_that_asks_is_told_also_what_no_event_told(bob: User, open_bar: OpenBar, asked: Asked) -> None:
     bar = await open_bar(bob)
     await bar.news()
@@ -146,6 +148,7 @@ async def test_a_page_that_asks_is_told_also_what_no_event_told(bob: User, open_
     assert await bar.socket.receive_nothing(timeout=2 * BETWEEN_SECONDS)
 
 
+@pytest.mark.slow("waits for nothing to come")
 async def test_many_pages_of_one_person_look_no_more_often_than_one(
     bob: User, charlie: User, open_bar: OpenBar
 ) -> None:
