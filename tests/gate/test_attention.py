@@ -19,7 +19,7 @@ from tests.conftest import signed_in
 from tests.gate.asking import approval_of, ask, fresh, status
 from tests.gate.deciding_people import members, rule
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers("the SQL differs between the databases")]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def shown(call: ToolCall, user: User, ago: float = 0.0) -> Approval:
@@ -39,6 +39,7 @@ def event(call: ToolCall, name: str) -> AuditEvent:
 
 
 @pytest.mark.guarantee("SR-42")
+@pytest.mark.servers("the SQL differs between the databases")
 def test_the_first_display_is_kept_once_per_person_and_round(bob: User, waiting: ToolCall) -> None:
     approval = approval_of(waiting)
     attention.shown(approval, Actor(bob.pk, "elicitation", client="editor"))
@@ -55,6 +56,7 @@ def test_the_first_display_is_kept_once_per_person_and_round(bob: User, waiting:
     assert AuditEvent.objects.filter(call=waiting, name="call.shown").count() == 2
 
 
+@pytest.mark.servers("the SQL differs between the databases")
 def test_many_displays_at_once_are_one(bob: User, waiting: ToolCall) -> None:
     def show(_: int) -> None:
         attention.shown(approval_of(waiting), signed_in(bob))
@@ -73,6 +75,7 @@ def test_nothing_is_kept_of_programs_or_of_what_is_settled(bob: User, waiting: T
     assert not Showing.objects.exists()
 
 
+@pytest.mark.servers("the SQL differs between the databases")
 def test_a_second_look_costs_one_query_and_an_answer_one_more(
     bob: User, waiting: ToolCall, django_assert_num_queries: Any
 ) -> None:

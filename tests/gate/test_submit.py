@@ -13,7 +13,6 @@ from tests.gate.asking import approval_of, ask, events, fresh, recording, run
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
-    pytest.mark.servers("SQLite enforces no limits of columns and numbers"),
 ]
 
 DEEP = "[" * 500 + "]" * 500
@@ -42,6 +41,7 @@ def test_a_gated_call_waits_and_is_not_run(bob: User, tool: Tool, entered: list[
 
 
 @pytest.mark.guarantee("gate:fail-closed")
+@pytest.mark.servers("SQLite enforces no limits of columns and numbers")
 def test_arguments_that_do_not_fit_are_rejected_and_nobody_is_asked(
     subtests: pytest.Subtests, bob: User, tool: Tool, entered: list[ToolCall]
 ) -> None:
@@ -55,6 +55,7 @@ def test_arguments_that_do_not_fit_are_rejected_and_nobody_is_asked(
             assert entered == []
 
 
+@pytest.mark.servers("SQLite enforces no limits of columns and numbers")
 def test_an_unknown_tool_is_rejected_by_its_exact_name(subtests: pytest.Subtests, bob: User, tool: Tool) -> None:
     for name in ["nothing", "", "ref\x00und", "\ud800", "x" * 5000, "REFUND", "refund "]:
         with subtests.test(name=name):
@@ -86,6 +87,7 @@ def test_whoever_calls_a_gated_tool_waits(kind: str, bob: User, tool: Tool) -> N
 @pytest.mark.parametrize(
     "arguments", [{"text": "\ud800"}, {"a": [{"b": "x\udfff"}]}, {"\ud800": 1}, '{"a": "\\ud83d"}']
 )
+@pytest.mark.servers("SQLite enforces no limits of columns and numbers")
 def test_half_a_character_is_refused_before_anybody_is_asked(arguments: Any, bob: User) -> None:
     call = ask(bob, recording(input_schema={"type": "object"}), arguments)
     assert call.status == Status.REJECTED
@@ -93,6 +95,7 @@ def test_half_a_character_is_refused_before_anybody_is_asked(arguments: Any, bob
 
 
 @pytest.mark.parametrize("value", ["\x00", "\u202e"])
+@pytest.mark.servers("SQLite enforces no limits of columns and numbers")
 def test_text_that_a_database_cannot_keep_is_asked_about_all_the_same(value: str, bob: User) -> None:
     tool = recording(prompt_template="Say {args.text}?", input_schema={"type": "object"})
     call = ask(bob, tool, {"text": value}, user_prompt=value, model_call_id=value)
@@ -100,6 +103,7 @@ def test_text_that_a_database_cannot_keep_is_asked_about_all_the_same(value: str
     assert fresh(call).arguments == {"text": value}
 
 
+@pytest.mark.servers("SQLite enforces no limits of columns and numbers")
 def test_what_a_rejected_call_brought_is_kept_for_the_record(bob: User, tool: Tool) -> None:
     assert fresh(ask(bob, tool, {"wrong": 1})).arguments == {"wrong": 1}
     unreadable = fresh(ask(bob, tool, "x" * 5000)).arguments

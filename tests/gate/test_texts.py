@@ -15,7 +15,6 @@ from tests.gate.asking import recording
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
-    pytest.mark.servers("PostgreSQL takes, sorts and compares text in another way"),
 ]
 
 FACTS = {
@@ -127,6 +126,7 @@ def test_changed_arguments_are_told_with_the_template_and_the_fact() -> None:
     }
 
 
+@pytest.mark.servers("PostgreSQL takes, sorts and compares text in another way")
 def test_a_tools_own_text_counts_before_the_one_for_all(alice: User, tool: Tool) -> None:
     other = recording("other")
     results.save(None, {"declined": "Of all.", "expired": "Late."}, signed_in(alice), confirmed=True)
@@ -137,6 +137,7 @@ def test_a_tools_own_text_counts_before_the_one_for_all(alice: User, tool: Tool)
     assert results.in_force(tool.pk)["declined"] == "Of all."
 
 
+@pytest.mark.servers("PostgreSQL takes, sorts and compares text in another way")
 def test_every_change_is_on_record_and_saving_the_same_is_none(alice: User, tool: Tool) -> None:
     for _ in range(2):
         results.save(tool, {"expired": " Late. "}, signed_in(alice), confirmed=True)
@@ -154,6 +155,7 @@ def test_an_unknown_placeholder_is_refused_at_its_field_with_those_that_are_know
     assert not ModelText.objects.exists()
 
 
+@pytest.mark.servers("PostgreSQL takes, sorts and compares text in another way")
 def test_what_cannot_be_kept_is_refused_whole(alice: User) -> None:
     assert "at most 500" in refusal({"declined": "x" * 501}, alice)["declined"]
     assert "U+0000" in refusal({"declined": "a\0"}, alice)["declined"]
@@ -161,6 +163,7 @@ def test_what_cannot_be_kept_is_refused_whole(alice: User) -> None:
     assert "no such outcome" in refusal({"approved": "Yes."}, alice)["approved"]
 
 
+@pytest.mark.servers("PostgreSQL takes, sorts and compares text in another way")
 def test_of_all_tools_there_is_one_text_for_each_outcome(tool: Tool) -> None:
     for owner in (None, tool):
         ModelText.objects.create(tool=owner, outcome="declined", text="x")

@@ -45,7 +45,6 @@ __all__ = ["previews"]
 pytestmark = [
     pytest.mark.django_db(transaction=True, reset_sequences=True),
     pytest.mark.guarantee("record:proves"),
-    pytest.mark.servers("the SQL differs between the databases"),
 ]
 
 Data = Any
@@ -196,6 +195,7 @@ def test_no_path_of_the_data_of_any_event_can_be_changed_in_any_way(
 
 
 @pytest.mark.parametrize("story", EVENTS, ids=lambda story: story.__name__)
+@pytest.mark.servers("the SQL differs between the databases")
 def test_no_column_of_any_event_can_be_changed(
     story: Callable[[User], ToolCall], alice: User, bob: User, tamper: Sql
 ) -> None:
@@ -271,6 +271,7 @@ def columns() -> list[tuple[type[models.Model], str]]:
     return found + [(Approval, name) for name in ("prompt", "disclosure", "digest")] + [(User, "username")]
 
 
+@pytest.mark.servers("the SQL differs between the databases")
 def test_no_column_that_people_read_can_be_changed(subtests: pytest.Subtests, alice: User, bob: User) -> None:
     call = ask(bob, recording())
     say_yes(bob, call, edited={"text": "other", "amount": 2})
@@ -290,6 +291,7 @@ def test_no_column_that_people_read_can_be_changed(subtests: pytest.Subtests, al
     assert found() == []
 
 
+@pytest.mark.servers("the SQL differs between the databases")
 def test_what_is_gone_or_put_in_beside_the_events_is_named(bob: User, tamper: Sql) -> None:
     approved(bob, recording())
     seal_all()
@@ -394,6 +396,7 @@ ON_SQLITE = [
 @pytest.mark.parametrize(
     "change", [*UNREADABLE, *(pytest.param(each, marks=pytest.mark.embedded) for each in ON_SQLITE)]
 )
+@pytest.mark.servers("the SQL differs between the databases")
 def test_a_row_that_cannot_be_read_is_sealed_as_such_and_told(change: str, tmp_path: Path, tamper: Sql) -> None:
     first, second, third = happen(3)
     with connection.constraint_checks_disabled():
@@ -412,6 +415,7 @@ def test_a_row_that_cannot_be_read_is_sealed_as_such_and_told(change: str, tmp_p
 
 
 @pytest.mark.parametrize("depth", [150, 300, 5000])
+@pytest.mark.servers("the SQL differs between the databases")
 def test_nothing_is_nested_too_deeply_to_be_sealed(depth: int, tamper: Sql) -> None:
     (only,) = happen(1)
     tamper(f"{UPDATE} data = %s WHERE id = %s", "[" * depth + "]" * depth, only)
@@ -422,6 +426,7 @@ def test_nothing_is_nested_too_deeply_to_be_sealed(depth: int, tamper: Sql) -> N
 @pytest.mark.parametrize(
     "change", ["late = 'no JSON'", "gaps = '{}'", "late = '[[1]]'", "last = 9000000000000", "salt = 'x'", "format = 1"]
 )
+@pytest.mark.servers("the SQL differs between the databases")
 def test_a_seal_that_cannot_be_read_is_named_and_ends_nothing(change: str, tamper: Sql) -> None:
     sealed(2, 2)
     tamper(f"UPDATE gate_seal SET {change} WHERE number = 1")

@@ -24,10 +24,7 @@ from tests.architecture.source import ROOT
 from tests.gate.asking import approved, recording
 from tests.record.conftest import Sql, found, happen, report, sealed
 
-pytestmark = [
-    pytest.mark.django_db(transaction=True, reset_sequences=True),
-    pytest.mark.servers("the SQL differs between the databases"),
-]
+pytestmark = pytest.mark.django_db(transaction=True, reset_sequences=True)
 
 
 def audit(*arguments: Any) -> str:
@@ -36,6 +33,7 @@ def audit(*arguments: Any) -> str:
     return told.getvalue()
 
 
+@pytest.mark.servers("the SQL differs between the databases")
 def test_verify_says_what_is_whole_and_what_is_not_sealed_yet() -> None:
     sealed(2, 1)
     happen(1)
@@ -50,6 +48,7 @@ def test_verify_says_what_is_whole_and_what_is_not_sealed_yet() -> None:
     assert "✓" in audit("verify")
 
 
+@pytest.mark.servers("the SQL differs between the databases")
 def test_verify_names_what_is_broken_and_fails(tamper: Sql) -> None:
     ((first, _),) = sealed(2)
     tamper("UPDATE gate_auditevent SET name = 'call.approved' WHERE id = %s", first)
@@ -88,6 +87,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.guarantee("SR-45")
+@pytest.mark.servers("the SQL differs between the databases")
 def test_old_batches_are_dropped_whole_with_their_seals_left_and_a_word_on_record(settings: Settings) -> None:
     settings.HITL_RECORD_DAYS = 30
     now = timezone.now()

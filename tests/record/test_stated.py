@@ -51,7 +51,6 @@ from tests.upstreams.shops import expose, listing, somewhere
 pytestmark = [
     pytest.mark.django_db(transaction=True, reset_sequences=True),
     pytest.mark.guarantee("record:proves"),
-    pytest.mark.servers("the SQL differs between the databases"),
 ]
 SECRET: Final = "secret of the shop"
 
@@ -222,6 +221,7 @@ def test_nothing_that_makes_the_gate_ask_less_is_changed_unnamed(
     assert {kind for kind, *_ in found()} & {"not as stated", "not on record", "not the definition"}
 
 
+@pytest.mark.servers("the SQL differs between the databases")
 def test_each_difference_is_named_with_what_it_is_and_what_the_last_event_says(house: Tool, tamper: Sql) -> None:
     Tool.objects.filter(pk=house.pk).update(hitl_mode="DISABLED", title="Tidy up")
     mode, title = report().findings
@@ -229,6 +229,7 @@ def test_each_difference_is_named_with_what_it_is_and_what_the_last_event_says(h
     assert title.words.endswith(', the last about it, says "Refund".')
 
 
+@pytest.mark.servers("the SQL differs between the databases")
 def test_what_the_program_changes_itself_is_whole(house: Tool, alice: User, bob: User) -> None:
     tools.change(house.pk, {"hitl_mode": "DISABLED", "title": "Other", "name": "paid"}, signed_in(alice))
     tools.offer(Tool.objects.filter(name="paid"), signed_in(alice), published=False)
@@ -269,6 +270,7 @@ def test_what_an_event_of_before_lacks_is_not_compared(house: Tool) -> None:
     assert "not as stated" in dict(each[:2] for each in found())
 
 
+@pytest.mark.servers("the SQL differs between the databases")
 def test_what_is_there_before_the_first_start_is_on_record_by_it_and_once(bob: User, tamper: Sql) -> None:
     put_tool()
     assert found() == []
@@ -358,6 +360,7 @@ def test_what_happens_to_an_open_question_is_named_after_it_was_closed(
     assert "not in order" in [kind for kind, *_ in found()]
 
 
+@pytest.mark.servers("the SQL differs between the databases")
 def test_a_call_that_is_removed_whole_before_its_seal_leaves_a_gap_on_sqlite(
     house: Tool, bob: User, tamper: Sql
 ) -> None:

@@ -17,7 +17,7 @@ from hitlchat.gate.status import Status
 from tests.approvals.inbox.conftest import Asked
 from tests.conftest import signed_in
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers("the SQL differs between the databases")]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 HTMX = {"HX-Request": "true"}
 HOUR = timedelta(hours=1)
@@ -67,6 +67,7 @@ def test_calls_of_every_kind_of_caller_are_listed_and_nobody_elses(
     assert "4 wait for you" in html
 
 
+@pytest.mark.servers("the SQL differs between the databases")
 def test_what_runs_out_within_a_minute_stands_apart_and_the_soonest_comes_first(
     page: Client, bob: User, asked: Asked
 ) -> None:
@@ -80,6 +81,7 @@ def test_what_runs_out_within_a_minute_stands_apart_and_the_soonest_comes_first(
     assert (len(listed(urgent)), len(listed(rest))) == (2, 1)
 
 
+@pytest.mark.servers("the SQL differs between the databases")
 def test_calls_of_one_tool_and_caller_asked_at_once_are_one_group_with_its_number(
     page: Client, bob: User, asked: Asked
 ) -> None:
@@ -95,6 +97,7 @@ def test_calls_of_one_tool_and_caller_asked_at_once_are_one_group_with_its_numbe
     assert len(listed(group)) == 3
 
 
+@pytest.mark.servers("the SQL differs between the databases")
 def test_the_card_is_that_of_the_most_urgent_call_or_of_the_one_that_is_picked(
     page: Client, bob: User, charlie: User, asked: Asked
 ) -> None:
@@ -127,6 +130,7 @@ def test_where_nothing_waits_the_page_says_what_would(page: Client) -> None:
 # -- filters -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.servers("the SQL differs between the databases")
 def test_filters_show_what_fits_and_say_how_much_they_hide(page: Client, bob: User, asked: Asked) -> None:
     old, by_mcp, risky, other_source = (
         asked(bob, w, k) for w, k in zip("abcd", ("chat", "mcp", "api", "api"), strict=True)
@@ -249,6 +253,7 @@ def test_what_cannot_be_together_is_not_listed_and_no_answer_to_it_counts(
 # -- much of it --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.servers("the SQL differs between the databases")
 def test_a_long_list_is_cut_and_says_how_many_more_there_are(
     page: Client, bob: User, asked: Asked, django_assert_max_num_queries: Any
 ) -> None:
@@ -264,6 +269,7 @@ def test_a_long_list_is_cut_and_says_how_many_more_there_are(
     assert len(listed(html)) == lines.MOST
 
 
+@pytest.mark.servers("the SQL differs between the databases")
 def test_beyond_a_thousand_it_is_said_that_there_are_more(page: Client, bob: User, asked: Asked) -> None:
     like = asked(bob, "one")
     columns = ToolCall.objects.values().get(pk=like.call_id)
@@ -279,6 +285,7 @@ def test_beyond_a_thousand_it_is_said_that_there_are_more(page: Client, bob: Use
     assert "the filter hides 1,000+" in html
 
 
+@pytest.mark.servers("the SQL differs between the databases")
 def test_the_number_is_that_of_what_one_may_decide(page: Client, bob: User, charlie: User, asked: Asked) -> None:
     mine = asked(bob, "mine")
     asked(charlie, "private")
