@@ -230,9 +230,9 @@ def test_one_call_is_proven_by_a_file_of_its_own(story: ToolCall, tmp_path: Path
 
 def test_a_file_is_checked_where_there_are_no_settings_and_no_database(story: ToolCall, tmp_path: Path) -> None:
     lines = exported(tmp_path)
-    assert offline(tmp_path / "record.jsonl").returncode == 0
-    told = offline(tmp_path / "record.jsonl").stdout
-    assert "Compare this with the fingerprint that you noted" in told
+    whole = offline(tmp_path / "record.jsonl")
+    assert whole.returncode == 0
+    assert "Compare this with the fingerprint that you noted" in whole.stdout
     (tmp_path / "cut.jsonl").write_bytes(b"".join(lines[:-1]))
     cut = offline(tmp_path / "cut.jsonl")
     assert (cut.returncode, cut.stdout) == (
