@@ -140,6 +140,8 @@ def test_stopping_in_one_process_ends_the_run_of_the_other(
     scripted_model.enqueue(text("Half of the", gate))
     conversation = bob.begin("Tell me")
     gate.wait()
+    # Who stops the run elsewhere keeps what is stored: the words reach open pages before that.
+    bob.wait_for_answer(conversation, "Half of the")
     page = bob.socket(conversation, two[1])
     page.until("Half of the")
     page.send(type="stop")
