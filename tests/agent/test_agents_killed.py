@@ -10,6 +10,8 @@ from tests.processes import Person, Server, Servers
 from tests.scripted_model import Gate, ScriptedModel, calls, text
 from tests.waiting import until
 
+pytestmark = pytest.mark.slow("kills servers")
+
 TASK = {"task": "Order a lamp."}
 ORDER = ("order", {"what": "a lamp"})
 

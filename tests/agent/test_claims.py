@@ -158,16 +158,15 @@ async def test_the_heartbeat_lets_go_of_a_run_that_is_no_longer_held(talk: Talk,
 
 
 @pytest.mark.guarantee("run:survives")
-async def test_a_takeover_drops_the_partial_answer_and_asks_again(
-    talk: Talk, house: None, scripted_model: ScriptedModel
-) -> None:
+async def test_a_takeover_drops_the_partial_answer_and_asks_again(talk: Talk, scripted_model: ScriptedModel) -> None:
     scripted_model.enqueue(text("From the start."))
     await in_database(lapsed_run)(talk.owner, talk.conversation, partial="From the st")
-    assert (await talk.over()).status == RunStatus.DONE
+    assert (await with_house(talk)).status == RunStatus.DONE
     assert await talk.answers() == ["From the start."]
     assert scripted_model.messages == [{"role": "user", "content": "hello"}]
 
 
+@pytest.mark.slow("waits for the end of a lease")
 @pytest.mark.guarantee("run:survives")
 async def test_a_run_in_good_hands_keeps_its_lease_and_is_not_taken_over(
     quick_lease: None, talk: Talk, house: None, scripted_model: ScriptedModel
@@ -186,13 +185,13 @@ async def test_a_run_in_good_hands_keeps_its_lease_and_is_not_taken_over(
 
 @pytest.mark.guarantee("gate:at-most-once")
 async def test_a_takeover_does_not_make_the_calls_of_the_turn_again(
-    talk: Talk, house: None, recorder: Recorder, scripted_model: ScriptedModel
+    talk: Talk, recorder: Recorder, scripted_model: ScriptedModel
 ) -> None:
     """The process died between storing a turn with its calls and parking."""
     scripted_model.enqueue(text("Done."))
     claim = await in_database(lapsed_run)(talk.owner, talk.conversation)
     await in_database(store_turn)(claim, talk, Status.REJECTED)
-    assert (await talk.over()).status == RunStatus.DONE
+    assert (await with_house(talk)).status == RunStatus.DONE
     assert recorder.entered == []
     assert len(scripted_model.told) == 1
 

@@ -21,7 +21,10 @@ from tests.processes import Servers
 from tests.scripted_model import Gate, ScriptedModel, calls, text
 from tests.waiting import until
 
-pytestmark = pytest.mark.servers("what a killed process leaves is what was committed")
+pytestmark = [
+    pytest.mark.servers("what a killed process leaves is what was committed"),
+    pytest.mark.slow("waits for the ends of leases, and shifts clocks of processes"),
+]
 
 needs_redis = pytest.mark.skipif(not settings.REDIS_URL, reason="needs Redis (REDIS_URL)")
 LATER = timedelta(hours=1)

@@ -7,6 +7,7 @@ import pytest
 from tests.outside import Outside
 from tests.processes import Person, Server, Servers
 from tests.scripted_model import Gate, ScriptedModel, calls, text
+from tests.waiting import until
 
 pytestmark = pytest.mark.servers("what a killed process leaves is what was committed")
 
@@ -43,6 +44,7 @@ def test_a_conversation_that_waits_survives_a_kill_and_its_call_runs_once(
     conversation = bob.begin("Order a lamp")
     bob.wait_for_call(conversation, "waiting")
     restart(server)
+    # He is signed in still.
     page = bob.socket(conversation)
     page.until("data-approve")
     assert outside.orders == []
@@ -51,6 +53,7 @@ def test_a_conversation_that_waits_survives_a_kill_and_its_call_runs_once(
     assert outside.orders == ['"a lamp"']
 
 
+@pytest.mark.slow("kills a server")
 @pytest.mark.guarantee("run:survives")
 @pytest.mark.guarantee("gate:no-yes-no-run")
 def test_a_question_to_the_person_survives_kills_before_and_after_its_answer(
@@ -75,6 +78,7 @@ def test_a_question_to_the_person_survives_kills_before_and_after_its_answer(
     assert ["The red one" in each for each in told] == [True]
 
 
+@pytest.mark.slow("kills a server")
 @pytest.mark.guarantee("run:survives")
 def test_a_turn_that_was_being_written_is_asked_again(server: Server, scripted_model: ScriptedModel) -> None:
     bob = server.sign_in("bob")
@@ -88,58 +92,51 @@ def test_a_turn_that_was_being_written_is_asked_again(server: Server, scripted_m
     assert scripted_model.requests[0] == scripted_model.requests[1]
 
 
-@pytest.mark.guarantee("gate:at-most-once")
-@pytest.mark.guarantee("gate:truth")
-def test_a_call_that_was_executing_is_unknown_and_happened_once_until_a_person_says_what_happened(
+@pytest.mark.slow("kills a server")
+@pytest.mark.guarantee("gate:at-most-once", "gate:truth", "SR-12")
+def test_calls_that_were_executing_are_unknown_until_a_person_says_so_or_has_one_run_again(
     server: Server, outside: Outside, scripted_model: ScriptedModel
 ) -> None:
     bob = server.sign_in("bob")
     outside.gate = Gate()
-    scripted_model.enqueue(calls(ORDER), text("I cannot tell."), text("Good to know."))
-    conversation = bob.begin("Order a lamp")
-    bob.wait_for_call(conversation, "waiting")
-    approve(bob)
-    outside.gate.wait()
+    begun = []
+    for number in (1, 2):
+        scripted_model.enqueue(calls(ORDER))
+        begun.append(bob.begin("Order a lamp"))
+        bob.wait_for_call(begun[-1], "waiting")
+        approve(bob)
+        until(lambda number=number: len(outside.orders) == number, "it executes")  # type: ignore[misc]
+    scripted_model.enqueue(text("I cannot tell."), text("I cannot tell."))
     restart(server)
-    (call,) = bob.wait_for_call(conversation, "unknown")
-    bob.wait_for_answer(conversation, "I cannot tell.")
-    assert "may or may not have happened. Do not repeat it." in scripted_model.told[0]
-    page = bob.socket(conversation)
-    page.send(type="resolve", call=call["id"], outcome="done")
+    unknown = []
+    for conversation in begun:
+        unknown += bob.wait_for_call(conversation, "unknown")
+        bob.wait_for_answer(conversation, "I cannot tell.")
+        assert "may or may not have happened. Do not repeat it." in scripted_model.told[0]
+    settled, repeated = begun
+    page = bob.socket(settled)
+    page.send(type="resolve", call=unknown[0]["id"], outcome="done")
     page.until("You marked order as: it did happen.")
-    bob.post(f"/api/conversations/{conversation}/messages", {"content": "So?"})
-    bob.wait_for_answer(conversation, "Good to know.")
-    assert "of order: it did happen." in scripted_model.messages[-1]["content"]
-    assert outside.orders == ['"a lamp"']
-
-
-@pytest.mark.guarantee("gate:at-most-once", "SR-12")
-def test_an_unknown_call_runs_again_only_after_another_yes(
-    server: Server, outside: Outside, scripted_model: ScriptedModel
-) -> None:
-    bob = server.sign_in("bob")
-    outside.gate = Gate()
-    scripted_model.enqueue(calls(ORDER), text("I cannot tell."))
-    conversation = bob.begin("Order a lamp")
-    bob.wait_for_call(conversation, "waiting")
-    approve(bob)
-    outside.gate.wait()
-    restart(server)
-    (call,) = bob.wait_for_call(conversation, "unknown")
-    bob.wait_for_answer(conversation, "I cannot tell.")
-    bob.socket(conversation).send(type="resolve", call=call["id"], outcome="again")
-    bob.wait_for_call(conversation, "waiting")
-    assert len(outside.orders) == 1
+    assert "of order: it did happen." in said_next(bob, settled, scripted_model)
+    bob.socket(repeated).send(type="resolve", call=unknown[1]["id"], outcome="again")
+    bob.wait_for_call(repeated, "waiting")
+    assert len(outside.orders) == 2
     outside.gate.open()
     approve(bob)
-    bob.wait_for_call(conversation, "succeeded")
-    assert len(outside.orders) == 2
-    scripted_model.enqueue(text("Good to know."))
-    bob.post(f"/api/conversations/{conversation}/messages", {"content": "So?"})
-    bob.wait_for_answer(conversation, "Good to know.")
-    assert "of order has ended since: succeeded. ordered" in scripted_model.messages[-1]["content"]
+    bob.wait_for_call(repeated, "succeeded")
+    assert len(outside.orders) == 3
+    assert "of order has ended since: succeeded. ordered" in said_next(bob, repeated, scripted_model)
 
 
+def said_next(person: Person, conversation: str, model: ScriptedModel) -> str:
+    """Return what the model is sent last with the next message."""
+    model.enqueue(text("Good to know."))
+    person.post(f"/api/conversations/{conversation}/messages", {"content": "So?"})
+    person.wait_for_answer(conversation, "Good to know.")
+    return str(model.messages[-1]["content"])
+
+
+@pytest.mark.slow("stops a server")
 @pytest.mark.guarantee("run:survives")
 def test_a_stop_of_the_server_tells_open_pages_and_hands_the_run_back(
     server: Server, scripted_model: ScriptedModel
@@ -157,6 +154,7 @@ def test_a_stop_of_the_server_tells_open_pages_and_hands_the_run_back(
     assert "Traceback" not in server.log
 
 
+@pytest.mark.slow("stops a server")
 @pytest.mark.guarantee("gate:at-most-once")
 def test_a_stop_of_the_server_gives_an_executing_call_time_to_end(
     server: Server, outside: Outside, scripted_model: ScriptedModel
@@ -175,10 +173,3 @@ def test_a_stop_of_the_server_gives_an_executing_call_time_to_end(
     bob.wait_for_call(conversation, "succeeded")
     bob.wait_for_answer(conversation, "It is ordered.")
     assert outside.orders == ['"a lamp"']
-
-
-def test_a_restart_on_the_same_data_keeps_people_signed_in(server: Server) -> None:
-    bob = server.sign_in("bob")
-    assert server.stop() == 0
-    server.start()
-    assert bob.get("/api/approvals").status_code == 200

@@ -16,7 +16,13 @@ CODE = 'def run(text: str = "") -> str:\n    """Keep a note."""\n    return "kep
 
 @pytest.mark.guarantee("gate:no-yes-no-run")
 @pytest.mark.timeout(240)
-@pytest.mark.parametrize("later,status", [(DENY, Status.WITHDRAWN), (ALLOWS, Status.SUCCEEDED)], ids=["tight", "loose"])
+@pytest.mark.parametrize(
+    "later,status",
+    [
+        pytest.param(DENY, Status.WITHDRAWN, id="tight"),
+        pytest.param(ALLOWS, Status.SUCCEEDED, id="loose", marks=pytest.mark.slow("restarts a server once more")),
+    ],
+)
 def test_what_waits_over_a_change_of_the_rules(
     later: str, status: Status, servers: Servers, scripted_model: ScriptedModel
 ) -> None:

@@ -1,6 +1,7 @@
 """Conversations that ask more than their tools do, as the loop leads them: asked, resumed, and made stricter midway."""
 
 import asyncio
+from contextlib import suppress
 
 import pytest
 from django.contrib.auth.models import User
@@ -27,7 +28,9 @@ class CrowdedSource(RecorderSource):
         return ANYWHERE if call.status == Status.APPROVED else None
 
     async def next_place(self, _call: ToolCall, seconds: float, _since: float) -> Place | None:
-        await asyncio.sleep(seconds)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await asyncio.Event().wait()
         return None
 
 
@@ -93,6 +96,7 @@ def test_what_a_conversation_asked_is_forgotten_with_it(bob: User, transactional
     assert not Strictness.objects.exists()
 
 
+@pytest.mark.slow("kills a server")
 @pytest.mark.guarantee("gate:no-yes-no-run", "run:survives")
 def test_a_run_that_another_server_takes_up_asks_as_its_conversation_was_made_to(
     servers: Servers, scripted_model: ScriptedModel

@@ -54,6 +54,7 @@ def test_what_is_asked_in_one_process_is_decided_in_the_other_and_both_pages_fol
     assert outside.orders == ['"a lamp"']
 
 
+@pytest.mark.slow("starts two servers")
 @pytest.mark.guarantee("gate:one-outcome")
 def test_opposite_answers_in_two_processes_have_one_outcome(
     two: tuple[Server, Server], outside: Outside, scripted_model: ScriptedModel
@@ -71,6 +72,7 @@ def test_opposite_answers_in_two_processes_have_one_outcome(
     assert (call["status"], len(outside.orders)) in [("succeeded", 1), ("declined", 0)]
 
 
+@pytest.mark.slow("starts two servers")
 @pytest.mark.guarantee("gate:no-yes-no-run")
 def test_what_one_process_makes_stricter_asks_in_the_other(
     two: tuple[Server, Server], outside: Outside, scripted_model: ScriptedModel
@@ -96,6 +98,7 @@ def test_what_one_process_makes_stricter_asks_in_the_other(
     assert outside.orders == ['"a lamp"']
 
 
+@pytest.mark.slow("starts two servers")
 @killed
 @pytest.mark.guarantee("run:survives")
 def test_when_the_process_that_asks_the_model_is_killed_the_other_takes_over(
@@ -112,6 +115,7 @@ def test_when_the_process_that_asks_the_model_is_killed_the_other_takes_over(
     page.until("The whole answer.")
 
 
+@pytest.mark.slow("starts two servers")
 @killed
 @pytest.mark.guarantee("gate:at-most-once")
 def test_when_the_process_that_executes_is_killed_the_other_says_unknown(
@@ -132,6 +136,7 @@ def test_when_the_process_that_executes_is_killed_the_other_says_unknown(
     assert outside.orders == ['"a lamp"']
 
 
+@pytest.mark.slow("starts two servers")
 def test_stopping_in_one_process_ends_the_run_of_the_other(
     two: tuple[Server, Server], scripted_model: ScriptedModel
 ) -> None:

@@ -61,7 +61,7 @@ def test_fragments_share_a_frame_as_long_as_they_fit() -> None:
 
 
 @pytest.mark.guarantee("run:survives")
-@pytest.mark.parametrize("answers", [[PROSE] * 40, [TABLE] * 2, [SLOW] * 6], ids=["prose", "tables", "formulas"])
+@pytest.mark.parametrize("answers", [[PROSE] * 20, [TABLE] * 2, [SLOW] * 6], ids=["prose", "tables", "formulas"])
 async def test_a_card_of_a_long_conversation_comes_first_and_can_be_answered(
     talk: Talk, waiting: Approval, open_tab: OpenTab, recorder: Recorder, answers: list[str]
 ) -> None:
@@ -79,7 +79,7 @@ async def test_a_card_of_a_long_conversation_comes_first_and_can_be_answered(
 
 
 async def test_messages_stand_in_their_order_whatever_frame_they_come_in(talk: Talk, open_tab: OpenTab) -> None:
-    ids = await in_database(write)(talk, *[PROSE] * 20)
+    ids = await in_database(write)(talk, *[PROSE] * 15)
     seen = await everything(await open_tab(), "Answer 0.")
     assert len(seen) > 3
     # Each frame goes above what came before it.
@@ -111,7 +111,7 @@ async def test_large_arguments_of_many_calls_fit_into_frames(
     talk: Talk, open_tab: OpenTab, scripted_model: ScriptedModel
 ) -> None:
     await in_database(recorded_tool)("send", hitl_mode="DISABLED")
-    large = [("send", {"text": "'" * 20_000, "n": n}) for n in range(8)]
+    large = [("send", {"text": "'" * 20_000, "n": n}) for n in range(6)]
     scripted_model.enqueue(calls(*large), text("All sent."))
     await open_tab()
     await talk.ask("Send them")
@@ -127,7 +127,7 @@ async def test_a_card_that_is_too_large_for_a_frame_leads_to_its_own_page(
     talk: Talk, open_tab: OpenTab, scripted_model: ScriptedModel, bobs_client: Client
 ) -> None:
     await in_database(recorded_tool)("send")
-    scripted_model.enqueue(calls(("send", {"text": "'" * 200_000}), ("send", {"text": "hi"})))
+    scripted_model.enqueue(calls(("send", {"text": "'" * 125_000}), ("send", {"text": "hi"})))
     await open_tab()
     await talk.say("Send them")
     large, _small = await talk.asked(2)
@@ -155,7 +155,7 @@ async def test_an_answer_that_is_still_written_comes_in_frames_too(
 
 
 async def test_others_are_served_many_times_while_answers_are_laid_out(talk: Talk, open_tab: OpenTab) -> None:
-    answers = 4
+    answers = 3
     await in_database(write)(talk, *["- a\n" * 7000] * answers)
     late = await open_tab()
     served, reading = 0, asyncio.create_task(everything(late, "Answer 0."))
