@@ -22,6 +22,10 @@ class Talk:
     conversation: Conversation
     owner: User
 
+    async def another(self) -> "Talk":
+        """A new conversation of the same person."""
+        return Talk(await Conversation.objects.acreate(owner=self.owner), self.owner)
+
     async def say(self, content: str = "Do it.") -> Run:
         _, run_id = await in_database(runner.say)(self.conversation, content)
         return await Run.objects.aget(pk=run_id)

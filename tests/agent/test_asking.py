@@ -130,9 +130,10 @@ async def test_a_run_counts_as_waiting_only_while_a_person_is_asked(
 
 
 @pytest.mark.guarantee("gate:truth")
-@pytest.mark.parametrize(
-    "name, arguments, expected",
-    [
+async def test_a_call_that_cannot_be_is_explained_to_the_model_and_nobody_is_asked(
+    talk: Talk, recorder: Recorder, scripted_model: ScriptedModel
+) -> None:
+    for name, arguments, expected in [
         ("sned", "{}", "There is no tool named 'sned' here."),
         ("functions.send it!", "{}", "There is no tool named 'functions.send it!' here."),
         ("", "{}", "There is no tool named '' here."),
@@ -142,21 +143,15 @@ async def test_a_run_counts_as_waiting_only_while_a_person_is_asked(
         ("send", "[1]", "must be a JSON object, not a list"),
         ("send", '{"n": "many"}', r"n: \"many\" is not a whole number."),
         ("send", '{"color": "red"}', r"\"color\" was unexpected"),
-    ],
-    ids=[
-        *("unknown tool", "impossible name", "no name", "malformed", "duplicate key", "NaN", "no object"),
-        *("wrong type", "unknown argument"),
-    ],
-)
-async def test_a_call_that_cannot_be_is_explained_to_the_model_and_nobody_is_asked(
-    talk: Talk, recorder: Recorder, scripted_model: ScriptedModel, name: str, arguments: str, expected: str
-) -> None:
-    scripted_model.enqueue(calls((name, arguments)), text("I see."))
-    assert (await talk.ask()).status == RunStatus.DONE
-    (told,) = scripted_model.told
-    assert expected in told
-    assert "nobody was asked" in told
-    assert recorder.entered == []
+    ]:
+        talk = await talk.another()
+        recorder.entered.clear()
+        scripted_model.enqueue(calls((name, arguments)), text("I see."))
+        assert (await talk.ask()).status == RunStatus.DONE
+        (told,) = scripted_model.told
+        assert expected in told
+        assert "nobody was asked" in told
+        assert recorder.entered == []
 
 
 async def test_a_tool_outside_the_conversations_own_list_does_not_exist_there(

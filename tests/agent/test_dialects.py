@@ -225,28 +225,29 @@ WHOLE: Final = ("STOP", "tool_use", "end_turn", "eos", "COMPLETE", "tool-calls",
 MORE.update({f"the reason {word}": (part("look", WRITTEN, index=0, id="a"), delta(word)) for word in WHOLE})
 
 
-@pytest.mark.parametrize("name", MORE)
 async def test_what_else_servers_write_is_the_one_call_that_was_meant(
-    talk: Talk, recorder: Recorder, scripted_model: ScriptedModel, name: str
+    talk: Talk, recorder: Recorder, scripted_model: ScriptedModel
 ) -> None:
     await in_database(recorded_tool)("look", "DISABLED")
-    scripted_model.enqueue(stream(*MORE[name]), text("Looked."))
-    assert (await talk.ask()).error == ""
-    assert recorder.entered == [("look", WANTED)]
+    for name, case in MORE.items():
+        talk = await talk.another()
+        recorder.entered.clear()
+        scripted_model.enqueue(stream(*case), text("Looked."))
+        assert (await talk.ask()).error == "", name
+        assert recorder.entered == [("look", WANTED)], name
 
 
 MESSAGES: Final = {"pieces": ["One ", "two ", "three."], "all so far": ["One ", "One two ", "One two three."]}
 
 
-@pytest.mark.parametrize("how", MESSAGES)
-async def test_messages_instead_of_deltas_go_on_or_have_all_so_far(
-    talk: Talk, scripted_model: ScriptedModel, how: str
-) -> None:
-    told: list[Json] = [{"choices": [{"message": {"content": each}, "finish_reason": None}]} for each in MESSAGES[how]]
-    told[-1]["choices"][0]["finish_reason"] = "stop"
-    scripted_model.enqueue(stream(*told))
-    assert (await talk.ask()).error == ""
-    assert await talk.answers() == ["One two three."]
+async def test_messages_instead_of_deltas_go_on_or_have_all_so_far(talk: Talk, scripted_model: ScriptedModel) -> None:
+    for how, case in MESSAGES.items():
+        talk = await talk.another()
+        told: list[Json] = [{"choices": [{"message": {"content": each}, "finish_reason": None}]} for each in case]
+        told[-1]["choices"][0]["finish_reason"] = "stop"
+        scripted_model.enqueue(stream(*told))
+        assert (await talk.ask()).error == "", how
+        assert await talk.answers() == ["One two three."], how
 
 
 async def test_an_end_without_a_blank_line_is_one(
@@ -267,14 +268,14 @@ APART: Final[dict[str, tuple[Json, ...]]] = {
 }
 
 
-@pytest.mark.parametrize("name", APART)
-async def test_two_equal_calls_are_two(
-    talk: Talk, recorder: Recorder, scripted_model: ScriptedModel, name: str
-) -> None:
+async def test_two_equal_calls_are_two(talk: Talk, recorder: Recorder, scripted_model: ScriptedModel) -> None:
     await in_database(recorded_tool)("look", "DISABLED")
-    scripted_model.enqueue(stream(*APART[name], END), text("Looked."))
-    assert (await talk.ask()).error == ""
-    assert recorder.entered == [("look", WANTED)] * 2
+    for name, case in APART.items():
+        talk = await talk.another()
+        recorder.entered.clear()
+        scripted_model.enqueue(stream(*case, END), text("Looked."))
+        assert (await talk.ask()).error == "", name
+        assert recorder.entered == [("look", WANTED)] * 2, name
 
 
 async def test_names_that_begin_alike_are_two_calls(
@@ -303,16 +304,17 @@ UNKNOWN: Final = (
 )
 
 
-@pytest.mark.parametrize("reason", UNKNOWN)
 async def test_an_answer_that_ended_in_no_word_for_whole_is_marked_as_cut(
-    talk: Talk, scripted_model: ScriptedModel, reason: str
+    talk: Talk, scripted_model: ScriptedModel
 ) -> None:
-    scripted_model.enqueue(stream(delta(content="Half"), delta(reason)))
-    run = await talk.ask()
-    assert (run.status, f"before it was complete ({reason})" in run.error) == (RunStatus.FAILED, True)
-    (answer,) = await talk.messages(Role.ASSISTANT)
-    assert (answer.content, answer.state) == ("Half", MessageState.CUT)
-    assert await talk.notices() == [run.error]
+    for reason in UNKNOWN:
+        talk = await talk.another()
+        scripted_model.enqueue(stream(delta(content="Half"), delta(reason)))
+        run = await talk.ask()
+        assert (run.status, f"before it was complete ({reason})" in run.error) == (RunStatus.FAILED, True)
+        (answer,) = await talk.messages(Role.ASSISTANT)
+        assert (answer.content, answer.state) == ("Half", MessageState.CUT)
+        assert await talk.notices() == [run.error]
 
 
 async def test_what_was_not_whole_is_not_made_so_by_what_follows(talk: Talk, scripted_model: ScriptedModel) -> None:
@@ -357,14 +359,16 @@ MISSHAPEN: Final[dict[str, Json]] = {
 }
 
 
-@pytest.mark.parametrize("name", MISSHAPEN)
 async def test_a_call_of_a_shape_that_nobody_knows_is_told_truly(
-    talk: Talk, recorder: Recorder, scripted_model: ScriptedModel, name: str
+    talk: Talk, recorder: Recorder, scripted_model: ScriptedModel
 ) -> None:
     await in_database(recorded_tool)("look", "DISABLED")
-    scripted_model.enqueue(stream(delta(tool_calls=[MISSHAPEN[name]]), END))
-    assert "sent something that is no Chat Completions stream" in (await talk.ask()).error
-    assert recorder.entered == []
+    for name, case in MISSHAPEN.items():
+        talk = await talk.another()
+        recorder.entered.clear()
+        scripted_model.enqueue(stream(delta(tool_calls=[case]), END))
+        assert "sent something that is no Chat Completions stream" in (await talk.ask()).error, name
+        assert recorder.entered == [], name
 
 
 # -- What goes back ----------------------------------------------------------------------------------------------------
@@ -472,20 +476,22 @@ DIALECTS: Final[dict[str, Dialect]] = {
 }
 
 
-@pytest.mark.parametrize("name", DIALECTS)
 async def test_the_call_of_each_server_is_made_once_as_the_model_meant_it(
-    talk: Talk, recorder: Recorder, scripted_model: ScriptedModel, name: str
+    talk: Talk, recorder: Recorder, scripted_model: ScriptedModel
 ) -> None:
     await in_database(recorded_tool)("look", "DISABLED")
-    dialect = DIALECTS[name]
-    scripted_model.enqueue(dialect.reply(), text("Looked."))
-    assert (await talk.ask()).status == RunStatus.DONE
-    assert recorder.entered == [("look", WANTED)]
-    first = (await talk.messages(Role.ASSISTANT))[0]
-    assert first.reasoning == dialect.thoughts
-    used = (await in_database(usage.of_messages)(talk.conversation.pk, [first.pk])).get(first.pk)
-    found = used and Tokens(used.input, used.output, used.cached, used.reasoning)
-    assert found == dialect.tokens
+    for name, case in DIALECTS.items():
+        talk = await talk.another()
+        recorder.entered.clear()
+        dialect = case
+        scripted_model.enqueue(dialect.reply(), text("Looked."))
+        assert (await talk.ask()).status == RunStatus.DONE, name
+        assert recorder.entered == [("look", WANTED)], name
+        first = (await talk.messages(Role.ASSISTANT))[0]
+        assert first.reasoning == dialect.thoughts, name
+        used = (await in_database(usage.of_messages)(talk.conversation.pk, [first.pk])).get(first.pk)
+        found = used and Tokens(used.input, used.output, used.cached, used.reasoning)
+        assert found == dialect.tokens, name
 
 
 async def test_what_gemini_signs_goes_back_to_it(talk: Talk, recorder: Recorder, scripted_model: ScriptedModel) -> None:
@@ -503,14 +509,16 @@ WRITTEN_CALLS: Final = {
 }
 
 
-@pytest.mark.parametrize("where", WRITTEN_CALLS)
 async def test_a_call_is_never_guessed_out_of_text(
-    talk: Talk, recorder: Recorder, scripted_model: ScriptedModel, where: str
+    talk: Talk, recorder: Recorder, scripted_model: ScriptedModel
 ) -> None:
     await in_database(recorded_tool)("look", "DISABLED")
-    scripted_model.enqueue(text(WRITTEN_CALLS[where]))
-    assert (await talk.ask()).status == RunStatus.DONE
-    assert (recorder.entered, await talk.answers()) == ([], [WRITTEN_CALLS[where]])
+    for where, case in WRITTEN_CALLS.items():
+        talk = await talk.another()
+        recorder.entered.clear()
+        scripted_model.enqueue(text(case))
+        assert (await talk.ask()).status == RunStatus.DONE, where
+        assert (recorder.entered, await talk.answers()) == ([], [case]), where
 
 
 # -- Where and how it is asked -----------------------------------------------------------------------------------------
@@ -644,15 +652,16 @@ ERRORS: Final[dict[str, tuple[int, Any, str]]] = {
 }
 
 
-@pytest.mark.parametrize("name", ERRORS)
-async def test_each_server_is_quoted_in_its_own_words(talk: Talk, scripted_model: ScriptedModel, name: str) -> None:
-    code, body, expected = ERRORS[name]
-    headers = {"Content-Type": "application/json", "x-should-retry": "false"}
-    written = body if isinstance(body, bytes) else json.dumps(body).encode()
-    scripted_model.enqueue(Reply((written,), code, headers))
-    run = await talk.ask()
-    assert run.status == RunStatus.FAILED
-    assert expected in run.error
+async def test_each_server_is_quoted_in_its_own_words(talk: Talk, scripted_model: ScriptedModel) -> None:
+    for name, case in ERRORS.items():
+        talk = await talk.another()
+        code, body, expected = case
+        headers = {"Content-Type": "application/json", "x-should-retry": "false"}
+        written = body if isinstance(body, bytes) else json.dumps(body).encode()
+        scripted_model.enqueue(Reply((written,), code, headers))
+        run = await talk.ask()
+        assert run.status == RunStatus.FAILED, name
+        assert expected in run.error, name
 
 
 IN_STREAMS: Final[dict[str, bytes]] = {
@@ -668,22 +677,20 @@ IN_STREAMS: Final[dict[str, bytes]] = {
 }
 
 
-@pytest.mark.parametrize("begins", [b"", sse(delta(content="Half"))])
-@pytest.mark.parametrize("name", IN_STREAMS)
-async def test_a_failure_in_a_stream_is_quoted_too(
-    talk: Talk, scripted_model: ScriptedModel, name: str, begins: bytes
-) -> None:
-    scripted_model.enqueue(raw(begins + IN_STREAMS[name]))
-    run = await talk.ask()
-    assert (run.status, "It says: “EXPLODED”." in run.error) == (RunStatus.FAILED, True)
+async def test_a_failure_in_a_stream_is_quoted_too(talk: Talk, scripted_model: ScriptedModel) -> None:
+    for begins in [b"", sse(delta(content="Half"))]:
+        for name, case in IN_STREAMS.items():
+            talk = await talk.another()
+            scripted_model.enqueue(raw(begins + case))
+            run = await talk.ask()
+            assert (run.status, "It says: “EXPLODED”." in run.error) == (RunStatus.FAILED, True), name
 
 
-@pytest.mark.parametrize("body", [{"error": "EXPLODED"}, {"detail": "EXPLODED"}, {"message": "EXPLODED"}])
-async def test_an_error_that_comes_as_if_it_were_an_answer_is_quoted(
-    talk: Talk, scripted_model: ScriptedModel, body: Json
-) -> None:
-    scripted_model.enqueue(Reply((json.dumps(body).encode(),), headers={"Content-Type": "application/json"}))
-    assert "It says: “EXPLODED”." in (await talk.ask()).error
+async def test_an_error_that_comes_as_if_it_were_an_answer_is_quoted(talk: Talk, scripted_model: ScriptedModel) -> None:
+    for body in [{"error": "EXPLODED"}, {"detail": "EXPLODED"}, {"message": "EXPLODED"}]:
+        talk = await talk.another()
+        scripted_model.enqueue(Reply((json.dumps(body).encode(),), headers={"Content-Type": "application/json"}))
+        assert "It says: “EXPLODED”." in (await talk.ask()).error
 
 
 PLACES: Final = {
@@ -698,28 +705,30 @@ PLACES: Final = {
 }
 
 
-@pytest.mark.parametrize("name", PLACES)
 async def test_a_refusal_of_one_tool_says_which_and_where_to_take_it_out(
-    talk: Talk, recorder: Recorder, scripted_model: ScriptedModel, name: str
+    talk: Talk, recorder: Recorder, scripted_model: ScriptedModel
 ) -> None:
-    for tool in ("look", "odd"):
-        await in_database(recorded_tool)(tool)
-    scripted_model.enqueue(_error(400, {"error": {"message": PLACES[name]}}))
-    run = await talk.ask()
-    names = [tool["function"]["name"] for tool in scripted_model.requests[-1]["tools"]]
-    assert names[1] == "odd"
-    assert PLACES[name] in run.error
-    assert "It is about the tool “odd”. Without it the conversation goes on: take it out" in run.error
+    await in_database(recorded_tool)("look")
+    await in_database(recorded_tool)("odd")
+    for name, case in PLACES.items():
+        talk = await talk.another()
+        scripted_model.enqueue(_error(400, {"error": {"message": case}}))
+        run = await talk.ask()
+        names = [tool["function"]["name"] for tool in scripted_model.requests[-1]["tools"]]
+        assert names[1] == "odd", name
+        assert case in run.error, name
+        assert "It is about the tool “odd”. Without it the conversation goes on: take it out" in run.error, name
 
 
-@pytest.mark.parametrize("said", ["too many tools: 1 is the most", "tools[9] is odd", "messages.1.tool_calls.0 is odd"])
 async def test_a_refusal_that_is_about_no_tool_names_none(
-    talk: Talk, recorder: Recorder, scripted_model: ScriptedModel, said: str
+    talk: Talk, recorder: Recorder, scripted_model: ScriptedModel
 ) -> None:
-    for tool in ("look", "odd"):
-        await in_database(recorded_tool)(tool)
-    scripted_model.enqueue(_error(400, {"error": {"message": said}}))
-    assert "It is about the tool" not in (await talk.ask()).error
+    await in_database(recorded_tool)("look")
+    await in_database(recorded_tool)("odd")
+    for said in ["too many tools: 1 is the most", "tools[9] is odd", "messages.1.tool_calls.0 is odd"]:
+        talk = await talk.another()
+        scripted_model.enqueue(_error(400, {"error": {"message": said}}))
+        assert "It is about the tool" not in (await talk.ask()).error
 
 
 async def test_every_object_of_a_schema_goes_out_with_its_properties(

@@ -227,14 +227,16 @@ SERVERS: Final[dict[str, Callable[[], Reply]]] = {
 }
 
 
-@pytest.mark.parametrize("name", SERVERS)
 async def test_the_call_of_each_server_is_made_once_as_the_model_meant_it(
-    talk: Talk, recorder: Recorder, scripted_model: ResponsesApi, name: str
+    talk: Talk, recorder: Recorder, scripted_model: ResponsesApi
 ) -> None:
     await tool()
-    scripted_model.enqueue(SERVERS[name](), text("Looked."))
-    assert (await talk.ask()).status == RunStatus.DONE
-    assert recorder.entered == [("look", WANTED)]
+    for name, case in SERVERS.items():
+        talk = await talk.another()
+        recorder.entered.clear()
+        scripted_model.enqueue(case(), text("Looked."))
+        assert (await talk.ask()).status == RunStatus.DONE, name
+        assert recorder.entered == [("look", WANTED)], name
 
 
 async def test_calls_told_in_each_others_midst_stay_apart(
@@ -550,19 +552,21 @@ TROUBLES: Final[dict[str, tuple[Reply, str]]] = {
 }
 
 
-@pytest.mark.parametrize("name", TROUBLES)
 async def test_trouble_is_a_notice_that_says_what_to_do_and_runs_nothing(
-    talk: Talk, recorder: Recorder, scripted_model: ResponsesApi, name: str
+    talk: Talk, recorder: Recorder, scripted_model: ResponsesApi
 ) -> None:
     await tool()
-    reply, expected = TROUBLES[name]
-    scripted_model.enqueue(reply, text("Here again."))
-    run = await talk.ask("First")
-    assert run.status == RunStatus.FAILED
-    assert expected in run.error
-    assert (await talk.notices(), recorder.entered, await talk.calls()) == ([run.error], [], [])
-    assert (await talk.ask("Second")).status == RunStatus.DONE
-    assert (await talk.answers())[-1] == "Here again."
+    for name, case in TROUBLES.items():
+        talk = await talk.another()
+        recorder.entered.clear()
+        reply, expected = case
+        scripted_model.enqueue(reply, text("Here again."))
+        run = await talk.ask("First")
+        assert run.status == RunStatus.FAILED, name
+        assert expected in run.error, name
+        assert (await talk.notices(), recorder.entered, await talk.calls()) == ([run.error], [], []), name
+        assert (await talk.ask("Second")).status == RunStatus.DONE, name
+        assert (await talk.answers())[-1] == "Here again.", name
 
 
 async def test_half_a_call_is_not_made(talk: Talk, recorder: Recorder, scripted_model: ResponsesApi) -> None:

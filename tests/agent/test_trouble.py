@@ -60,18 +60,19 @@ ERRORS: dict[str, tuple[Reply, str]] = {
 }
 
 
-@pytest.mark.parametrize("name", ERRORS)
 async def test_an_error_of_the_model_server_is_a_notice_that_says_what_to_do(
-    talk: Talk, scripted_model: ScriptedModel, name: str
+    talk: Talk, scripted_model: ScriptedModel
 ) -> None:
-    reply, expected = ERRORS[name]
-    scripted_model.enqueue(reply, text("Here again."))
-    run = await talk.ask("First")
-    assert run.status == RunStatus.FAILED
-    assert expected in run.error
-    assert await talk.notices() == [run.error]
-    assert (await talk.ask("Second")).status == RunStatus.DONE
-    assert (await talk.answers())[-1] == "Here again."
+    for name, case in ERRORS.items():
+        talk = await talk.another()
+        reply, expected = case
+        scripted_model.enqueue(reply, text("Here again."))
+        run = await talk.ask("First")
+        assert run.status == RunStatus.FAILED, name
+        assert expected in run.error, name
+        assert await talk.notices() == [run.error], name
+        assert (await talk.ask("Second")).status == RunStatus.DONE, name
+        assert (await talk.answers())[-1] == "Here again.", name
 
 
 async def test_a_model_server_that_is_not_there_is_named(talk: Talk, settings: Settings, loop: None) -> None:
@@ -96,16 +97,15 @@ async def test_a_model_server_that_is_busy_for_a_moment_is_asked_again(
     assert (await talk.ask()).status == RunStatus.DONE
 
 
-@pytest.mark.parametrize("reply", [unfinished("Half of"), cut_off_after("Half of"), error_after("Half of")])
-async def test_what_was_written_before_a_failure_stays_marked_as_cut(
-    talk: Talk, scripted_model: ScriptedModel, reply: Reply
-) -> None:
-    scripted_model.enqueue(reply, text("The rest."))
-    await talk.ask("First")
-    (message,) = await talk.messages(Role.ASSISTANT)
-    assert (message.content, message.state) == ("Half of", MessageState.CUT)
-    await talk.ask("Go on")
-    assert [said["content"] for said in scripted_model.messages] == ["First", "Half of", "Go on"]
+async def test_what_was_written_before_a_failure_stays_marked_as_cut(talk: Talk, scripted_model: ScriptedModel) -> None:
+    for reply in [unfinished("Half of"), cut_off_after("Half of"), error_after("Half of")]:
+        talk = await talk.another()
+        scripted_model.enqueue(reply, text("The rest."))
+        await talk.ask("First")
+        (message,) = await talk.messages(Role.ASSISTANT)
+        assert (message.content, message.state) == ("Half of", MessageState.CUT)
+        await talk.ask("Go on")
+        assert [said["content"] for said in scripted_model.messages] == ["First", "Half of", "Go on"]
 
 
 async def test_a_call_that_was_not_written_to_its_end_is_not_made(
@@ -159,19 +159,20 @@ async def recorded_tool_in_database(name: str) -> None:
 # -- Trying again ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("trouble", ["failure", "connection lost", "ended early", "no JSON"])
 async def test_a_run_that_failed_is_tried_again_without_saying_anything_anew(
-    trouble: str, talk: Talk, scripted_model: ScriptedModel
+    talk: Talk, scripted_model: ScriptedModel
 ) -> None:
-    scripted_model.enqueue(ERRORS[trouble][0])
-    assert (await talk.ask("Where is my parcel?")).status == RunStatus.FAILED
-    scripted_model.enqueue(text("In Rotterdam."))
-    await in_database(runner.retry)(talk.conversation)
-    assert (await talk.over()).status == RunStatus.DONE
-    assert (await talk.answers())[-1] == "In Rotterdam."
-    # What was cut off is not taken for an answer, and nobody has said anything twice.
-    assert [each["role"] for each in scripted_model.requests[-1]["messages"]] == ["system", "user"]
-    assert [each.content for each in await talk.messages(Role.USER)] == ["Where is my parcel?"]
+    for trouble in ["failure", "connection lost", "ended early", "no JSON"]:
+        talk = await talk.another()
+        scripted_model.enqueue(ERRORS[trouble][0])
+        assert (await talk.ask("Where is my parcel?")).status == RunStatus.FAILED
+        scripted_model.enqueue(text("In Rotterdam."))
+        await in_database(runner.retry)(talk.conversation)
+        assert (await talk.over()).status == RunStatus.DONE
+        assert (await talk.answers())[-1] == "In Rotterdam."
+        # What was cut off is not taken for an answer, and nobody has said anything twice.
+        assert [each["role"] for each in scripted_model.requests[-1]["messages"]] == ["system", "user"]
+        assert [each.content for each in await talk.messages(Role.USER)] == ["Where is my parcel?"]
 
 
 async def test_what_a_call_gave_before_the_failure_is_not_asked_for_again(

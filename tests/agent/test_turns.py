@@ -82,28 +82,31 @@ async def test_a_refusal_is_shown_and_the_conversation_goes_on(talk: Talk, scrip
     assert await talk.answers() == ["I will not.", "Gladly."]
 
 
-@pytest.mark.parametrize("said", ["", " \n"])
 async def test_an_empty_answer_fails_the_run_and_the_next_message_is_answered(
-    talk: Talk, scripted_model: ScriptedModel, said: str
+    talk: Talk, scripted_model: ScriptedModel
 ) -> None:
-    scripted_model.enqueue(text(said), text("Here I am."))
-    run = await talk.ask("One")
-    assert (run.status, run.error) == (RunStatus.FAILED, "The model's answer was empty (stop). Try again.")
-    assert (await talk.ask("Two")).status == RunStatus.DONE
-    assert scripted_model.messages == [{"role": "user", "content": "One\n\nTwo"}]
+    for said in ["", " \n"]:
+        talk = await talk.another()
+        scripted_model.enqueue(text(said), text("Here I am."))
+        run = await talk.ask("One")
+        assert (run.status, run.error) == (RunStatus.FAILED, "The model's answer was empty (stop). Try again.")
+        assert (await talk.ask("Two")).status == RunStatus.DONE
+        assert scripted_model.messages == [{"role": "user", "content": "One\n\nTwo"}]
 
 
-@pytest.mark.parametrize("reason", ["length", "content_filter", "error"])
 @pytest.mark.guarantee("gate:fail-closed")
 async def test_calls_of_an_answer_that_was_cut_short_are_rejected(
-    talk: Talk, free: None, recorder: Recorder, scripted_model: ScriptedModel, reason: str
+    talk: Talk, free: None, recorder: Recorder, scripted_model: ScriptedModel
 ) -> None:
-    whole = calls(("look", {"text": "up"})).parts
-    scripted_model.enqueue(Reply((*whole[:-3], chunk({}, reason), DONE)), text("I see."))
-    assert (await talk.ask()).status == RunStatus.DONE
-    assert recorder.entered == []
-    (told,) = scripted_model.told
-    assert f"({reason})" in told
+    for reason in ["length", "content_filter", "error"]:
+        talk = await talk.another()
+        recorder.entered.clear()
+        whole = calls(("look", {"text": "up"})).parts
+        scripted_model.enqueue(Reply((*whole[:-3], chunk({}, reason), DONE)), text("I see."))
+        assert (await talk.ask()).status == RunStatus.DONE
+        assert recorder.entered == []
+        (told,) = scripted_model.told
+        assert f"({reason})" in told
 
 
 async def test_fragments_without_ids_never_make_one_call_of_two(
@@ -184,38 +187,42 @@ async def test_what_a_provider_adds_outlasts_the_wait_for_a_person(
     assert recorder.entered == [("wipe", {"text": "all"})]
 
 
-@pytest.mark.parametrize("indent", [None, 2])
 async def test_a_server_that_does_not_stream_is_understood(
-    talk: Talk, free: None, recorder: Recorder, scripted_model: ScriptedModel, indent: int | None
+    talk: Talk, free: None, recorder: Recorder, scripted_model: ScriptedModel
 ) -> None:
-    wanted = [{"id": "a", "type": "function", "function": {"name": "look", "arguments": '{"text": "up\\n"}'}}]
-    message = {"role": "assistant", "content": "I look.", "tool_calls": wanted}
-    whole = {"object": "chat.completion", "choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]}
-    body = json.dumps(whole, indent=indent).encode()
-    scripted_model.enqueue(Reply((body,), headers={"Content-Type": "application/json"}), text("Done."))
-    await talk.ask()
-    assert recorder.entered == [("look", {"text": "up\n"})]
-    assert await talk.answers() == ["I look.", "Done."]
+    for indent in [None, 2]:
+        talk = await talk.another()
+        recorder.entered.clear()
+        wanted = [{"id": "a", "type": "function", "function": {"name": "look", "arguments": '{"text": "up\\n"}'}}]
+        message = {"role": "assistant", "content": "I look.", "tool_calls": wanted}
+        whole = {
+            "object": "chat.completion",
+            "choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}],
+        }
+        body = json.dumps(whole, indent=indent).encode()
+        scripted_model.enqueue(Reply((body,), headers={"Content-Type": "application/json"}), text("Done."))
+        await talk.ask()
+        assert recorder.entered == [("look", {"text": "up\n"})]
+        assert await talk.answers() == ["I look.", "Done."]
 
 
-@pytest.mark.parametrize(
-    "written",
-    [
+async def test_a_call_in_the_text_is_not_executed_and_the_person_is_told_what_to_do(
+    talk: Talk, free: None, recorder: Recorder, scripted_model: ScriptedModel
+) -> None:
+    for written in [
         'I look.\n<tool_call>\n{"name": "look", "arguments": {"text": "up"}}\n</tool_call>',
         "<function=look><parameter=text>up</parameter></function>",
         '[TOOL_CALLS][{"name": "look", "arguments": {"text": "up"}}]',
         '{"name": "look", "arguments": {"text": "up"}}',
         '{"name": "look", "parameters": {}}',
-    ],
-)
-async def test_a_call_in_the_text_is_not_executed_and_the_person_is_told_what_to_do(
-    talk: Talk, free: None, recorder: Recorder, scripted_model: ScriptedModel, written: str
-) -> None:
-    scripted_model.enqueue(text(written))
-    run = await talk.ask()
-    assert (run.status, recorder.entered) == (RunStatus.FAILED, [])
-    assert "parser of tool calls" in run.error
-    assert await talk.answers() == [written]
+    ]:
+        talk = await talk.another()
+        recorder.entered.clear()
+        scripted_model.enqueue(text(written))
+        run = await talk.ask()
+        assert (run.status, recorder.entered) == (RunStatus.FAILED, [])
+        assert "parser of tool calls" in run.error
+        assert await talk.answers() == [written]
 
 
 def _turn(count: int, said: str) -> list[tuple[str, str]]:
@@ -265,15 +272,15 @@ async def test_an_authored_tool_runs_in_the_sandbox(
     assert scripted_model.told == ["Grüße 🎈"]
 
 
-@pytest.mark.parametrize(
-    "dialect, count", [("in sequence", 1), *((name, 2) for name in DIALECTS)], ids=["one call", *DIALECTS]
-)
 async def test_every_dialect_of_tool_calls_is_understood(
-    talk: Talk, free: None, recorder: Recorder, scripted_model: ScriptedModel, dialect: str, count: int
+    talk: Talk, free: None, recorder: Recorder, scripted_model: ScriptedModel
 ) -> None:
-    wanted: list[tuple[str, Any]] = [("look", {"text": "left"}), ("count", {"text": "all of them", "n": 12})]
-    wanted = wanted[:count]
-    scripted_model.enqueue(calls(*wanted, dialect=dialect), text("Done."))
-    assert (await talk.ask()).status == RunStatus.DONE
-    assert sorted(recorder.entered) == sorted(wanted)
-    assert scripted_model.told == [f"{name} did {arguments}" for name, arguments in wanted]
+    for dialect, count in [("in sequence", 1), *((name, 2) for name in DIALECTS)]:
+        talk = await talk.another()
+        recorder.entered.clear()
+        wanted: list[tuple[str, Any]] = [("look", {"text": "left"}), ("count", {"text": "all of them", "n": 12})]
+        wanted = wanted[:count]
+        scripted_model.enqueue(calls(*wanted, dialect=dialect), text("Done."))
+        assert (await talk.ask()).status == RunStatus.DONE
+        assert sorted(recorder.entered) == sorted(wanted)
+        assert scripted_model.told == [f"{name} did {arguments}" for name, arguments in wanted]

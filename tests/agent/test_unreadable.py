@@ -32,17 +32,18 @@ RESULTS: Final[dict[str, Any]] = {
 
 
 @pytest.mark.guarantee("run:survives")
-@pytest.mark.parametrize("what", RESULTS)
 async def test_half_a_character_in_what_a_call_gave_is_no_end_of_its_conversation(
-    talk: Talk, recorder: Recorder, scripted_model: ScriptedModel, what: str
+    talk: Talk, recorder: Recorder, scripted_model: ScriptedModel
 ) -> None:
     await in_database(recorded_tool)("look", "DISABLED")
-    recorder.results["look"] = RESULTS[what]
-    scripted_model.enqueue(calls(("look", {})), text("Seen."))
-    assert (await talk.ask()).status == RunStatus.DONE
-    (told,) = scripted_model.told
-    assert (WHOLE in told) == (what != "what it printed")
-    await in_database(_shown_everywhere)(talk)
+    for what, case in RESULTS.items():
+        talk = await talk.another()
+        recorder.results["look"] = case
+        scripted_model.enqueue(calls(("look", {})), text("Seen."))
+        assert (await talk.ask()).status == RunStatus.DONE, what
+        (told,) = scripted_model.told
+        assert (WHOLE in told) == (what != "what it printed"), what
+        await in_database(_shown_everywhere)(talk)
 
 
 def _shown_everywhere(talk: Talk) -> None:
@@ -140,11 +141,14 @@ WIRES: Final = {
 }
 
 
+def _tools() -> None:
+    recorded_tool("look", "DISABLED")
+    recorded_tool("send")
+
+
 async def _waits(talk: Talk, recorder: Recorder, scripted_model: ScriptedModel, done: ToolResult) -> list[Any]:
     """Return a call that is over with what it gave, and two that wait."""
     recorder.results["look"] = done
-    await in_database(recorded_tool)("look", "DISABLED")
-    await in_database(recorded_tool)("send")
     scripted_model.enqueue(calls(("look", {}), ("send", {}), ("send", {"n": 1})))
     await talk.say()
     await talk.asked(2)
@@ -161,21 +165,22 @@ async def _ended(talk: Talk, end: str) -> None:
 
 
 @pytest.mark.guarantee("run:survives")
-@pytest.mark.parametrize("what", BROKEN)
 @pytest.mark.parametrize("end", ["stop", "delete"])
 async def test_a_run_whose_call_cannot_be_read_is_stopped_deleted_and_gone_on_with(
-    talk: Talk, recorder: Recorder, scripted_model: ScriptedModel, what: str, end: str
+    talk: Talk, recorder: Recorder, scripted_model: ScriptedModel, end: str
 ) -> None:
-    column, value = BROKEN[what]
-    done = ToolResult("seen") if column != "error" else ToolResult.failure("tool", "no")
-    broken, _, other = await _waits(talk, recorder, scripted_model, done)
-    await in_database(_stored)("gate_toolcall", column, value, broken)
-    await _ended(talk, end)
-    assert (await in_database(_status)(other)) == Status.WITHDRAWN
-    if end == "stop":
-        scripted_model.enqueue(text("Here again."))
-        assert (await talk.ask("What happened?")).status == RunStatus.DONE
-        assert scripted_model.told[0] == pairing.UNREADABLE
+    await in_database(_tools)()
+    for what, (column, value) in BROKEN.items():
+        talk = await talk.another()
+        done = ToolResult("seen") if column != "error" else ToolResult.failure("tool", "no")
+        broken, _, other = await _waits(talk, recorder, scripted_model, done)
+        await in_database(_stored)("gate_toolcall", column, value, broken)
+        await _ended(talk, end)
+        assert (await in_database(_status)(other)) == Status.WITHDRAWN, what
+        if end == "stop":
+            scripted_model.enqueue(text("Here again."))
+            assert (await talk.ask("What happened?")).status == RunStatus.DONE, what
+            assert scripted_model.told[0] == pairing.UNREADABLE, what
 
 
 @pytest.mark.guarantee("run:survives")
@@ -183,6 +188,7 @@ async def test_a_run_whose_call_cannot_be_read_is_stopped_deleted_and_gone_on_wi
 async def test_a_call_that_waits_and_cannot_be_read_keeps_no_other_from_being_withdrawn(
     talk: Talk, recorder: Recorder, scripted_model: ScriptedModel, end: str
 ) -> None:
+    await in_database(_tools)()
     _, broken, other = await _waits(talk, recorder, scripted_model, ToolResult("seen"))
     await in_database(_stored)("gate_toolcall", "arguments", "{oops", broken)
     await _ended(talk, end)
@@ -190,25 +196,28 @@ async def test_a_call_that_waits_and_cannot_be_read_keeps_no_other_from_being_wi
 
 
 @pytest.mark.guarantee("run:survives")
-@pytest.mark.parametrize("what", WIRES)
 @pytest.mark.parametrize("end", ["stop", "delete"])
 async def test_a_run_whose_answer_cannot_be_read_is_stopped_deleted_and_gone_on_with(
-    talk: Talk, recorder: Recorder, scripted_model: ScriptedModel, what: str, end: str
+    talk: Talk, recorder: Recorder, scripted_model: ScriptedModel, end: str
 ) -> None:
-    await _waits(talk, recorder, scripted_model, ToolResult("seen"))
-    (answer,) = await talk.messages(Role.ASSISTANT)
-    await in_database(_stored)("agent_message", "wire", WIRES[what], answer.pk)
-    await _ended(talk, end)
-    if end == "stop":
-        scripted_model.enqueue(text("Here again."))
-        assert (await talk.ask("What happened?")).status == RunStatus.DONE
-        assert scripted_model.told == []
+    await in_database(_tools)()
+    for what, wire in WIRES.items():
+        talk = await talk.another()
+        await _waits(talk, recorder, scripted_model, ToolResult("seen"))
+        (answer,) = await talk.messages(Role.ASSISTANT)
+        await in_database(_stored)("agent_message", "wire", wire, answer.pk)
+        await _ended(talk, end)
+        if end == "stop":
+            scripted_model.enqueue(text("Here again."))
+            assert (await talk.ask("What happened?")).status == RunStatus.DONE, what
+            assert scripted_model.told == [], what
 
 
 @pytest.mark.guarantee("run:survives")
 async def test_a_run_that_fails_while_its_calls_cannot_be_read_has_failed(
     talk: Talk, recorder: Recorder, scripted_model: ScriptedModel
 ) -> None:
+    await in_database(_tools)()
     broken, *_ = await _waits(talk, recorder, scripted_model, ToolResult("seen"))
     await in_database(_stored)("gate_toolcall", "result", "{oops", broken)
     for approval_id in await in_database(_waiting)():
