@@ -133,25 +133,23 @@ BAD: list[tuple[dict[str, Any], dict[str, str]]] = [
 ]
 
 
-@pytest.mark.parametrize("given, errors", BAD)
-def test_an_answer_that_does_not_fit_is_refused_by_field_and_nothing_is_decided(
-    bob: User, asks: Tool, given: dict[str, Any], errors: dict[str, str]
-) -> None:
+def test_an_answer_that_does_not_fit_is_refused_by_field_and_nothing_is_decided(bob: User, asks: Tool) -> None:
     call = asked(bob)
-    with pytest.raises(BadAnswer) as refused:
-        decide.approve(call.approval.pk, signed_in(bob), edited={"answer": given})
-    assert refused.value.errors == errors
-    assert is_undecided(call)
+    for given, errors in BAD:
+        with pytest.raises(BadAnswer) as refused:
+            decide.approve(call.approval.pk, signed_in(bob), edited={"answer": given})
+        assert refused.value.errors == errors
+        assert is_undecided(call)
 
 
-@pytest.mark.parametrize("edited", [None, {}, PAINT, {"answer": "red"}, PAINT | {"answer": None}])
 @pytest.mark.guarantee("gate:no-yes-no-run")
-def test_a_yes_without_an_answer_is_none(bob: User, asks: Tool, edited: dict[str, Any] | None) -> None:
+def test_a_yes_without_an_answer_is_none(bob: User, asks: Tool) -> None:
     call = asked(bob)
-    with pytest.raises(BadAnswer) as refused:
-        decide.approve(call.approval.pk, signed_in(bob), edited=edited)
-    assert refused.value.errors == {BadAnswer.within: question.NO_ANSWER}
-    assert is_undecided(call)
+    for edited in [None, {}, PAINT, {"answer": "red"}, PAINT | {"answer": None}]:
+        with pytest.raises(BadAnswer) as refused:
+            decide.approve(call.approval.pk, signed_in(bob), edited=edited)
+        assert refused.value.errors == {BadAnswer.within: question.NO_ANSWER}
+        assert is_undecided(call)
 
 
 def test_an_answer_cannot_change_what_was_asked(bob: User, asks: Tool) -> None:
@@ -177,13 +175,11 @@ UNASKABLE: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize("arguments, said", UNASKABLE)
-def test_what_cannot_be_asked_is_rejected_in_words_and_nobody_is_asked(
-    bob: User, asks: Tool, arguments: dict[str, Any], said: str
-) -> None:
-    call = asked(bob, **arguments)
-    assert (call.status, said in call.reason) == (Status.REJECTED, True), call.reason
-    assert not Approval.objects.exists()
+def test_what_cannot_be_asked_is_rejected_in_words_and_nobody_is_asked(bob: User, asks: Tool) -> None:
+    for arguments, said in UNASKABLE:
+        call = asked(bob, **arguments)
+        assert (call.status, said in call.reason) == (Status.REJECTED, True), call.reason
+        assert not Approval.objects.exists()
 
 
 @pytest.mark.parametrize("kind", ["mcp", "api", "studio"])
@@ -278,16 +274,13 @@ def test_another_tool_of_the_name_stays_what_it_is(alice: User, make_tool: MakeT
     assert Tool.objects.get().definition_hash == mine.definition_hash
 
 
-@pytest.mark.parametrize(
-    "said, kind, seems",
-    [
+def test_a_question_that_seems_to_ask_for_a_secret_is_known_for_it() -> None:
+    for said, kind, seems in [
         ("What is your password?", "text", True),
         ("Which PIN?", "number", True),
         ("Which colour?", "text", False),
         ("Never give your password. Which colour?", "text", False),
         ("Do you know your password?", "yes_no", False),
-    ],
-)
-def test_a_question_that_seems_to_ask_for_a_secret_is_known_for_it(said: str, kind: str, seems: bool) -> None:
-    form = [{"name": "it", "label": "It", "kind": kind, "required": True}]
-    assert question.asking_of({"question": said, "fields": form}).seems_secret == seems
+    ]:
+        form = [{"name": "it", "label": "It", "kind": kind, "required": True}]
+        assert question.asking_of({"question": said, "fields": form}).seems_secret == seems

@@ -52,9 +52,8 @@ def stored(folder: Path) -> set[str]:
 # -- Kinds -------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "name,data,expected",
-    [
+def test_a_file_is_what_its_content_says() -> None:
+    for name, data, expected in [
         ("a.png", attaching.png(), "image/png"),
         ("a.jpg", attaching.jpeg(), "image/jpeg"),
         ("renamed.png", attaching.jpeg(), "image/jpeg"),
@@ -69,15 +68,12 @@ def stored(folder: Path) -> set[str]:
         ("a.json", b' {"a": 1}\n', "application/json"),
         ("broken.json", b'{"a": 1', "text/plain"),
         ("deep.json", b"[" * 100_000 + b"]" * 100_000, "application/json"),
-    ],
-)
-def test_a_file_is_what_its_content_says(name: str, data: bytes, expected: str) -> None:
-    assert kinds.kind_of(data, name).media_type == expected
+    ]:
+        assert kinds.kind_of(data, name).media_type == expected
 
 
-@pytest.mark.parametrize(
-    "name,data,words",
-    [
+def test_what_cannot_be_attached_says_what_was_expected() -> None:
+    for name, data, words in [
         ("a.png", attaching.HTML, "Expected a PNG, JPEG, GIF or WebP image, as the name says; the content is HTML."),
         ("a.png", b"Hello", "as the name says; the content is text"),
         ("a.png", attaching.png(head_only=True), "Expected a whole PNG image"),
@@ -95,28 +91,23 @@ def test_a_file_is_what_its_content_says(name: str, data: bytes, expected: str) 
         ("a.txt", b"", "is empty"),
         ("a.png", attaching.png(20_000, 20_000), "20,000 by 20,000 pixels"),
         ("a.gif", attaching.gif(0, 1), "0 by 1 pixels"),
-    ],
-)
-def test_what_cannot_be_attached_says_what_was_expected(name: str, data: bytes, words: str) -> None:
-    with pytest.raises(BadFile) as refused:
-        kinds.kind_of(data, name)
-    assert words in str(refused.value)
-    assert f"“{name}”" in str(refused.value)
+    ]:
+        with pytest.raises(BadFile) as refused:
+            kinds.kind_of(data, name)
+        assert words in str(refused.value)
+        assert f"“{name}”" in str(refused.value)
 
 
-@pytest.mark.parametrize(
-    "given,expected",
-    [
+def test_a_name_has_no_folders_and_an_end() -> None:
+    for given, expected in [
         ("../../etc/passwd", "passwd"),
         ("C:\\Users\\bob\\a.txt", "a.txt"),
         ("..", "file"),
         ("", "file"),
         ("a\x00.txt", "a\ufffd.txt"),
         ("a" * 300 + ".pdf", "a" * 195 + "….pdf"),
-    ],
-)
-def test_a_name_has_no_folders_and_an_end(given: str, expected: str) -> None:
-    assert kinds.clean_name(given) == expected
+    ]:
+        assert kinds.clean_name(given) == expected
 
 
 # -- PDFs --------------------------------------------------------------------------------------------------------------

@@ -290,9 +290,8 @@ async def test_thoughts_are_stored_now_and_then_for_who_stops_the_run_elsewhere(
     assert (await cut(talk)).reasoning == "The person"
 
 
-@pytest.mark.parametrize(
-    "extra, thought",
-    [
+async def test_thoughts_are_read_as_servers_write_them() -> None:
+    rows: list[tuple[dict[str, Any], str]] = [
         ({"reasoning": ["First ", "this."]}, "First this."),
         ({"reasoning_details": [[{"type": "reasoning.summary", "summary": "In short."}]]}, "In short."),
         ({"reasoning_details": [[{"type": "reasoning.encrypted", "data": "eHl6"}]]}, ""),
@@ -300,10 +299,9 @@ async def test_thoughts_are_stored_now_and_then_for_who_stops_the_run_elsewhere(
         ({"reasoning_content": [{"odd": 1}]}, ""),
         ({"thinking_blocks": [[{"type": "thinking", "thinking": "Hm."}]], "other": ["x"]}, "Hm."),
         ({}, ""),
-    ],
-)
-async def test_thoughts_are_read_as_servers_write_them(extra: dict[str, Any], thought: str) -> None:
-    assert Answer("Yes.", extra=extra).reasoning == thought
+    ]
+    for extra, thought in rows:
+        assert Answer("Yes.", extra=extra).reasoning == thought
 
 
 def test_switching_in_a_long_conversation_takes_few_queries(bob: User) -> None:

@@ -12,7 +12,7 @@ from hitlchat.agent.demo_model.sentences import Prompt
 from hitlchat.agent.demo_model.wire import as_sse
 from hitlchat.gate import prompt
 from tests.agent.demo_tools import PROMPTS, SHIPPED, TEXT, reply_to, say, tool
-from tools_studio.library.catalogue import TOOLS, ShippedTool
+from tools_studio.library.catalogue import TOOLS
 
 REFUND = {"order_id": "4711", "amount": "129.00"}
 JSON = st.recursive(
@@ -27,18 +27,23 @@ OWN = [
 ]
 
 
-@pytest.mark.parametrize(
-    "text, calls",
-    [
+def test_a_tool_is_called_by_its_name_with_arguments() -> None:
+    for text, calls in [
         ("refund_order order_id=4711 amount=129.00", [("refund_order", REFUND)]),
-        ('refund_order order_id=4711, amount=129.00, reason="it was, frankly, broken"',
-         [("refund_order", {**REFUND, "reason": "it was, frankly, broken"})]),
+        (
+            'refund_order order_id=4711, amount=129.00, reason="it was, frankly, broken"',
+            [("refund_order", {**REFUND, "reason": "it was, frankly, broken"})],
+        ),
         ("Please call refund_order order_id=“4711” amount=5", [("refund_order", {**REFUND, "amount": "5"})]),
         ('refund_order {"order_id": 4711, "surprise": [1, {"a": null}]} amount=1', []),
-        ("convert_units value=10.5 from_unit=kg to_unit=pounds",
-         [("convert_units", {"value": 10.5, "from_unit": "kg", "to_unit": "pounds"})]),
-        ("convert_units value=abc from_unit=km to_unit=m",
-         [("convert_units", {"value": "abc", "from_unit": "km", "to_unit": "m"})]),
+        (
+            "convert_units value=10.5 from_unit=kg to_unit=pounds",
+            [("convert_units", {"value": 10.5, "from_unit": "kg", "to_unit": "pounds"})],
+        ),
+        (
+            "convert_units value=abc from_unit=km to_unit=m",
+            [("convert_units", {"value": "abc", "from_unit": "km", "to_unit": "m"})],
+        ),
         ("split_amount amount=100 shares=[1, 1, 2]", [("split_amount", {"amount": "100", "shares": [1, 1, 2]})]),
         ("refund_order(order_id: 4711, amount: 129.00)", [("refund_order", REFUND)]),
         ("Please call refund_order (order_id='4711', amount = 129.00).", [("refund_order", REFUND)]),
@@ -53,11 +58,8 @@ OWN = [
         ("depot_echo", [("depot_echo", {})]),
         ("Shop-Die!", [("Shop-Die", {})]),
         ("shop_paint the garden fence for 5 people", []),
-    ],
-    ids=str,
-)  # fmt: skip
-def test_a_tool_is_called_by_its_name_with_arguments(text: str, calls: list[Any]) -> None:
-    assert say(text, OWN)[1] == calls
+    ]:
+        assert say(text, OWN)[1] == calls
 
 
 def test_a_json_object_after_the_name_is_passed_on_as_it_is() -> None:
@@ -65,36 +67,41 @@ def test_a_json_object_after_the_name_is_passed_on_as_it_is() -> None:
     assert say(f"call refund_order {json.dumps(written)}", SHIPPED)[1] == [("refund_order", written)]
 
 
-@pytest.mark.parametrize(
-    "text, name, arguments",
-    [
+def test_a_tool_is_called_in_the_words_of_its_approval_prompt() -> None:
+    for text, name, arguments in [
         ("Refund 12.00 EUR for order 4711", "refund_order", {"order_id": "4711", "amount": "12.00"}),
-        ("refund 129.00 eur for order 4711 because the lamp broke, and fell.", "refund_order",
-         {**REFUND, "reason": "the lamp broke, and fell"}),
+        (
+            "refund 129.00 eur for order 4711 because the lamp broke, and fell.",
+            "refund_order",
+            {**REFUND, "reason": "the lamp broke, and fell"},
+        ),
         ("Show order 4711.", "get_order", {"order_id": "4711"}),
-        ("Change the address of order 4712 to 7 Station Road, Galway", "change_address",
-         {"order_id": "4712", "address": "7 Station Road, Galway"}),
-        ("Change the address of order 4712 to “1 to 3 Long Walk”", "change_address",
-         {"order_id": "4712", "address": "1 to 3 Long Walk"}),
-    ],
-    ids=str,
-)  # fmt: skip
-def test_a_tool_is_called_in_the_words_of_its_approval_prompt(text: str, name: str, arguments: dict[str, Any]) -> None:
-    assert say(text, SHIPPED) == ("", [(name, arguments)])
+        (
+            "Change the address of order 4712 to 7 Station Road, Galway",
+            "change_address",
+            {"order_id": "4712", "address": "7 Station Road, Galway"},
+        ),
+        (
+            "Change the address of order 4712 to “1 to 3 Long Walk”",
+            "change_address",
+            {"order_id": "4712", "address": "1 to 3 Long Walk"},
+        ),
+    ]:
+        assert say(text, SHIPPED) == ("", [(name, arguments)])
 
 
-@pytest.mark.parametrize("shipped", TOOLS, ids=lambda shipped: shipped.name)
-def test_the_sentence_offered_for_a_tool_that_ships_calls_it(shipped: ShippedTool) -> None:
-    sentence = prompt.render(shipped.prompt_template, shipped.name, shipped.example)
-    said, calls = say(sentence, SHIPPED)
-    if calls:
-        assert [name for name, _ in calls] == [shipped.name]
-        assert all(shipped.example[name] == value for name, value in calls[0][1].items())
-    else:
-        assert f"To call `{shipped.name}` I still need" in said
-        name, arguments = say(said.rpartition("For example: ")[2].strip("`"), SHIPPED)[1][0]
-        (offered,) = (each["function"] for each in SHIPPED if each["function"]["name"] == name)
-        validate(arguments, offered["parameters"])
+def test_the_sentence_offered_for_a_tool_that_ships_calls_it() -> None:
+    for shipped in TOOLS:
+        sentence = prompt.render(shipped.prompt_template, shipped.name, shipped.example)
+        said, calls = say(sentence, SHIPPED)
+        if calls:
+            assert [name for name, _ in calls] == [shipped.name]
+            assert all(shipped.example[name] == value for name, value in calls[0][1].items())
+        else:
+            assert f"To call `{shipped.name}` I still need" in said
+            name, arguments = say(said.rpartition("For example: ")[2].strip("`"), SHIPPED)[1][0]
+            (offered,) = (each["function"] for each in SHIPPED if each["function"]["name"] == name)
+            validate(arguments, offered["parameters"])
 
 
 def test_of_two_prompts_that_fit_the_one_with_more_words_is_meant() -> None:
@@ -104,36 +111,36 @@ def test_of_two_prompts_that_fit_the_one_with_more_words_is_meant() -> None:
     assert reply_to({"messages": messages, "tools": tools}, prompts)[1] == [("stop", {"what": "the mill"})]
 
 
-@pytest.mark.parametrize("join", [" and then ", "; ", ", then ", "\n"])
-def test_a_message_may_ask_for_several_calls(join: str) -> None:
-    _, calls = say(f"refund_order order_id=4711 amount=5{join}Cancel order 4712{join}list_orders", SHIPPED)
-    assert [name for name, _ in calls] == ["refund_order", "cancel_order", "list_orders"]
+def test_a_message_may_ask_for_several_calls() -> None:
+    for join in [" and then ", "; ", ", then ", "\n"]:
+        _, calls = say(f"refund_order order_id=4711 amount=5{join}Cancel order 4712{join}list_orders", SHIPPED)
+        assert [name for name, _ in calls] == ["refund_order", "cancel_order", "list_orders"]
 
 
 def test_no_call_is_made_where_a_part_is_not_understood() -> None:
     assert not say("Cancel order 4712 and then sing", SHIPPED)[1]
 
 
-@pytest.mark.parametrize("text", ["refund_order order_id=4711", "refund_order(order_id: A-1)"])
-def test_what_is_missing_is_asked_for(text: str) -> None:
-    said, calls = say(text, SHIPPED)
-    assert "To call `refund_order` I still need `amount`. For example: `refund_order order_id=" in said
-    assert not calls
+def test_what_is_missing_is_asked_for() -> None:
+    for text in ["refund_order order_id=4711", "refund_order(order_id: A-1)"]:
+        said, calls = say(text, SHIPPED)
+        assert "To call `refund_order` I still need `amount`. For example: `refund_order order_id=" in said
+        assert not calls
 
 
-@pytest.mark.parametrize("text", ["don't refund order 4711", "never cancel order 4711", "Do not list orders", "no"])
-def test_what_the_user_forbids_is_not_called(text: str) -> None:
-    assert say(text, SHIPPED) == ("All right, I call nothing.", [])
+def test_what_the_user_forbids_is_not_called() -> None:
+    for text in ["don't refund order 4711", "never cancel order 4711", "Do not list orders", "no"]:
+        assert say(text, SHIPPED) == ("All right, I call nothing.", [])
 
 
-@pytest.mark.parametrize("text", ["", "hello", "help", "What can you do?", "sing a song", "¿qué?", "4711"])
-def test_what_matches_no_tool_gets_examples_that_work(text: str) -> None:
-    said, calls = say(text, SHIPPED)
-    assert not calls
-    assert "demo model" in said
-    tries = re.findall(r"Try: `(.*)`", said)
-    assert len(tries) >= 4
-    assert all(say(each, SHIPPED)[1] for each in tries)
+def test_what_matches_no_tool_gets_examples_that_work() -> None:
+    for text in ["", "hello", "help", "What can you do?", "sing a song", "¿qué?", "4711"]:
+        said, calls = say(text, SHIPPED)
+        assert not calls
+        assert "demo model" in said
+        tries = re.findall(r"Try: `(.*)`", said)
+        assert len(tries) >= 4
+        assert all(say(each, SHIPPED)[1] for each in tries)
 
 
 def test_the_second_time_only_examples_are_given() -> None:
@@ -155,14 +162,12 @@ def test_without_tools_it_says_so() -> None:
     assert not reply_to(request)[1]
 
 
-@pytest.mark.parametrize(
-    "text, count", [("write 200 words", 200), ("stream 5000 words please", 5000), ("tell me a story", 200)]
-)
-def test_a_long_text_can_be_asked_for(text: str, count: int) -> None:
-    said, calls = say(text, SHIPPED)
-    assert not calls
-    assert len(said.split()) == count
-    assert "\n\n" in said
+def test_a_long_text_can_be_asked_for() -> None:
+    for text, count in [("write 200 words", 200), ("stream 5000 words please", 5000), ("tell me a story", 200)]:
+        said, calls = say(text, SHIPPED)
+        assert not calls
+        assert len(said.split()) == count
+        assert "\n\n" in said
 
 
 def test_notes_of_hitlchat_are_not_the_users_words() -> None:
@@ -226,28 +231,41 @@ def test_server_sent_events_end_with_the_mark() -> None:
 
 
 @pytest.mark.timeout(30)
-@pytest.mark.parametrize(
-    "repeated",
-    ["1 ", '"', "“", "5 EUR ",
-      '{"a":', "`", " ", "\n", ", ", "; ", "and then ", "{", "[", "a=[", 'a="', "é", "for order "],
-    ids=repr,
-)  # fmt: skip
-def test_repetitions_without_end_are_answered(repeated: str) -> None:
-    long = repeated * (100_000 // len(repeated))
-    for start in ("a", "Refund ", "refund_order ", "refund_order order_id=", "Change the address of order "):
-        assert say(start + long + "!", SHIPPED) != ("", [])
-    call = {"id": "c", "type": "function", "function": {"name": "echo", "arguments": "{}"}}
-    messages = [
-        {"role": "user", "content": long},
-        {"role": "assistant", "content": long, "tool_calls": [call]},
-        {"role": "tool", "tool_call_id": "c", "content": long},
-    ]
-    assert "echo" in reply_to({"messages": messages})[0]
-    described = [{"type": "function", "function": {"name": "echo", "description": long, "parameters": {}}}]
-    assert reply_to({"messages": [{"role": "user", "content": "sing"}], "tools": described}) != ("", [])
+def test_repetitions_without_end_are_answered() -> None:
+    for repeated in [
+        "1 ",
+        '"',
+        "“",
+        "5 EUR ",
+        '{"a":',
+        "`",
+        " ",
+        "\n",
+        ", ",
+        "; ",
+        "and then ",
+        "{",
+        "[",
+        "a=[",
+        'a="',
+        "é",
+        "for order ",
+    ]:
+        long = repeated * (100_000 // len(repeated))
+        for start in ("a", "Refund ", "refund_order ", "refund_order order_id=", "Change the address of order "):
+            assert say(start + long + "!", SHIPPED) != ("", [])
+        call = {"id": "c", "type": "function", "function": {"name": "echo", "arguments": "{}"}}
+        messages = [
+            {"role": "user", "content": long},
+            {"role": "assistant", "content": long, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": "c", "content": long},
+        ]
+        assert "echo" in reply_to({"messages": messages})[0]
+        described = [{"type": "function", "function": {"name": "echo", "description": long, "parameters": {}}}]
+        assert reply_to({"messages": [{"role": "user", "content": "sing"}], "tools": described}) != ("", [])
 
 
-@settings(deadline=None)
+@settings(max_examples=30)
 @given(st.text(), JSON, st.text())
 def test_any_words_any_schema_and_any_prompt_get_an_answer(text: str, schema: Any, template: str) -> None:
     strange = {"type": "function", "function": {"name": "odd_tool", "description": text, "parameters": schema}}
@@ -258,7 +276,7 @@ def test_any_words_any_schema_and_any_prompt_get_an_answer(text: str, schema: An
         assert reply_to({"messages": messages, "tools": [strange, nested, *SHIPPED]}, prompts) != ("", [])
 
 
-@settings(deadline=None)
+@settings(max_examples=30)
 @given(JSON, JSON)
 def test_no_body_is_too_strange(messages: Any, tools: Any) -> None:
     assert list(answer({"messages": messages, "tools": tools}, PROMPTS))

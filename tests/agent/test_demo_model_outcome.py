@@ -3,7 +3,6 @@
 import json
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
@@ -39,9 +38,8 @@ def status(name: str, **facts: Any) -> str:
     return json.dumps({"status": name, "message": "…", **facts})
 
 
-@pytest.mark.parametrize(
-    "content, said",
-    [
+def test_it_tells_the_truth_about_what_came_back() -> None:
+    for content, said in [
         (status("declined"), DECLINED),
         (status("declined", reason_given_by_the_user="too *much*"), f"{DECLINED} Your reason: too \\*much\\*"),
         (status("expired"), UNANSWERED),
@@ -86,11 +84,8 @@ def status(name: str, **facts: Any) -> str:
         ),
         ('{"cut here', RAN + '```\n{"cut here\n```'),
         ("two\nlines", f"{RAN}```\ntwo\nlines\n```"),
-    ],
-    ids=lambda value: str(value)[:90],
-)
-def test_it_tells_the_truth_about_what_came_back(content: str | None, said: str) -> None:
-    assert came_back(content) == said
+    ]:
+        assert came_back(content) == said
 
 
 def test_edited_arguments_are_told() -> None:

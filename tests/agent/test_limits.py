@@ -33,20 +33,14 @@ def looks(count: int, start: int = 0) -> list[Reply]:
     return [calls(("look", {"n": number})) for number in range(start, start + count)]
 
 
-async def test_after_sixteen_turns_the_model_is_told_to_wrap_up(talk: Talk, scripted_model: ScriptedModel) -> None:
-    scripted_model.enqueue(*looks(SOFT_TURNS), text("That is it."))
-    assert (await talk.ask()).status == RunStatus.DONE
-    told = [body["messages"][-1]["content"] == WRAP_UP for body in scripted_model.requests]
-    assert told == [False] * SOFT_TURNS + [True]
-
-
-async def test_after_eighteen_turns_the_run_is_stopped_and_the_next_message_works(
+async def test_after_sixteen_turns_the_model_is_told_to_wrap_up_and_after_eighteen_the_run_is_stopped(
     talk: Talk, recorder: Recorder, scripted_model: ScriptedModel
 ) -> None:
     scripted_model.enqueue(*looks(HARD_TURNS), text("Here again."))
     run = await talk.ask()
     assert (run.status, run.error, await talk.notices()) == (RunStatus.FAILED, TOO_MANY_TURNS, [TOO_MANY_TURNS])
-    assert len(scripted_model.requests) == HARD_TURNS
+    told = [body["messages"][-1]["content"] == WRAP_UP for body in scripted_model.requests]
+    assert (len(told), told[: SOFT_TURNS + 1]) == (HARD_TURNS, [False] * SOFT_TURNS + [True])
     assert (await talk.ask("Go on")).status == RunStatus.DONE
 
 
@@ -122,7 +116,7 @@ async def test_what_a_turn_writes_does_not_grow_with_the_history(talk: Talk, scr
     # The first message makes the title besides.
     await talk.ask("Hello")
     first = await written_by(talk, scripted_model, "One")
-    for number in range(12):
+    for number in range(5):
         scripted_model.enqueue(calls(("look", {"n": number, "text": "x" * 2000})), text("y" * 2000))
         await talk.ask("z" * 2000)
     later = await written_by(talk, scripted_model, "Two")

@@ -6,7 +6,7 @@ from hitlchat.gate.status import Status
 from tests.processes import STEADY, Servers
 from tests.scripted_model import ScriptedModel, calls, text
 
-pytestmark = pytest.mark.embedded
+pytestmark = [pytest.mark.embedded, pytest.mark.slow("starts two servers")]
 
 DENY = '[{"policy": "deny_list", "tools": ["note"], "reason": "Notes are closed."}]'
 ASKS = '[{"policy": "always_ask", "tools": ["*"]}]'
@@ -20,7 +20,7 @@ CODE = 'def run(text: str = "") -> str:\n    """Keep a note."""\n    return "kep
     "later,status",
     [
         pytest.param(DENY, Status.WITHDRAWN, id="tight"),
-        pytest.param(ALLOWS, Status.SUCCEEDED, id="loose", marks=pytest.mark.slow("restarts a server once more")),
+        pytest.param(ALLOWS, Status.SUCCEEDED, id="loose"),
     ],
 )
 def test_what_waits_over_a_change_of_the_rules(

@@ -227,6 +227,7 @@ async def test_without_a_usable_one_the_title_stays_and_nothing_is_asked_again(
     assert (await talk.run()).status == RunStatus.DONE
 
 
+@pytest.mark.slow("waits for the end of its time")
 async def test_a_model_that_says_nothing_costs_the_title(talk: Talk, scripted_model: ScriptedModel) -> None:
     _, claim = await in_database(runs.start)(talk.conversation, "First")
     await in_database(runs.finish)(claim, RunStatus.DONE)
@@ -248,9 +249,8 @@ async def test_switched_off_nothing_is_asked(talk: Talk, scripted_model: Scripte
     assert (await Conversation.objects.aget(pk=talk.conversation.pk)).titling == Titling.OVER
 
 
-@pytest.mark.parametrize(
-    "written, shown",
-    [
+def test_what_the_model_writes_becomes_one_plain_short_line() -> None:
+    for written, shown in [
         ("Parcel of order 4711", "Parcel of order 4711"),
         ("“Parcel of order 4711.”\n\nI chose it since", "Parcel of order 4711"),
         ("## **Title:** *Parcel*", "Parcel"),
@@ -262,15 +262,12 @@ async def test_switched_off_nothing_is_asked(talk: Talk, scripted_model: Scripte
         ("w" * 500, "w" * 59 + "…"),
         ("  \n ", ""),
         ("\ud83d", ""),
-    ],
-)
-def test_what_the_model_writes_becomes_one_plain_short_line(written: str, shown: str) -> None:
-    assert titles.plain(written) == shown
+    ]:
+        assert titles.plain(written) == shown
 
 
-@pytest.mark.parametrize(
-    "said, shown",
-    [
+def test_the_demo_model_takes_the_words_of_the_request() -> None:
+    for said, shown in [
         ("Refund 12.00 EUR for order 4711", "Refund 12.00 EUR for order 4711"),
         ("please refund 12.00 EUR for order 4711, since it arrived broken.", "Refund 12.00 EUR for order 4711"),
         ("Could you please tell me a story? Thanks!", "Tell me a story"),
@@ -285,13 +282,11 @@ def test_what_the_model_writes_becomes_one_plain_short_line(written: str, shown:
         ("(in German) what is a gate?", "(in German) what is a gate"),
         ("…", "…"),
         ("?", "A conversation"),
-    ],
-)
-def test_the_demo_model_takes_the_words_of_the_request(said: str, shown: str) -> None:
-    read = json.dumps({"user": said, "assistant": "Done."})
-    messages: list[Json] = [{"role": "system", "content": titles.INSTRUCTIONS}, {"role": "user", "content": read}]
-    chunks = list(answer({"messages": messages}, {}))
-    assert "".join(chunk["choices"][0]["delta"].get("content") or "" for chunk in chunks) == shown
+    ]:
+        read = json.dumps({"user": said, "assistant": "Done."})
+        messages: list[Json] = [{"role": "system", "content": titles.INSTRUCTIONS}, {"role": "user", "content": read}]
+        chunks = list(answer({"messages": messages}, {}))
+        assert "".join(chunk["choices"][0]["delta"].get("content") or "" for chunk in chunks) == shown
 
 
 def test_words_that_look_like_a_request_for_a_title_are_answered_as_words() -> None:

@@ -1,6 +1,7 @@
 """Conversations that are held to a tool set: their model is told of no others, finds no others, and runs no others."""
 
 import json
+from functools import partial
 from typing import Any
 
 import pytest
@@ -186,16 +187,14 @@ BAD: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize("field,more", BAD)
-def test_what_cannot_be_names_its_field_and_changes_nothing(
-    field: str, more: dict[str, Any], catalog: None, alice: User
-) -> None:
+def test_what_cannot_be_names_its_field_and_changes_nothing(catalog: None, alice: User) -> None:
     made = tool_sets.create(Draft("Office", tools=WITHIN), signed_in(alice))
-    for write in (tool_sets.create, lambda draft, actor: tool_sets.change(made.pk, draft, actor)):
-        with pytest.raises(BadToolSet) as error:
-            write(Draft(**{"name": "Other", **more}), signed_in(alice))
-        assert list(error.value.errors) == [field]
-    assert [(row.name, row.tools) for row in ToolSet.objects.all()] == [("Office", list(WITHIN))]
+    for field, more in BAD:
+        for write in (tool_sets.create, lambda draft, actor: tool_sets.change(made.pk, draft, actor)):
+            with pytest.raises(BadToolSet) as error:
+                write(Draft(**{"name": "Other", **more}), signed_in(alice))
+            assert list(error.value.errors) == [field]
+        assert [(row.name, row.tools) for row in ToolSet.objects.all()] == [("Office", list(WITHIN))]
 
 
 def test_only_an_administrator_who_is_a_person_changes_them(catalog: None, alice: User, bob: User) -> None:
@@ -293,32 +292,28 @@ def test_ones_own_beginning_with_a_set_that_was_removed_may_use_none(catalog: No
     assert not tool_sets.usable(made).exists()
 
 
-@pytest.mark.parametrize(
-    "wanted,field",
-    [
+def test_a_choice_that_cannot_be_is_named_and_changes_nothing(catalog: None, alice: User, bob: User) -> None:
+    tool_sets.create(Draft("Office"), signed_in(alice))
+    made = conversations.create(bob, tools=["weather"])
+    rows: list[tuple[dict[str, Any], str]] = [
         ({"tool_set": "Nothing"}, "tool_set"),
         ({"tool_set": "Office", "tools": ["weather"]}, "tool_set"),
         ({"tools": "weather"}, "tools"),
         ({"tools": [1]}, "tools"),
-    ],
-)
-def test_a_choice_that_cannot_be_is_named_and_changes_nothing(
-    wanted: dict[str, Any], field: str, catalog: None, alice: User, bob: User
-) -> None:
-    tool_sets.create(Draft("Office"), signed_in(alice))
-    made = conversations.create(bob, tools=["weather"])
-    for write in (
-        lambda: conversations.change(made, title="Other", **wanted),
-        lambda: conversations.create(bob, **wanted),
-        lambda: conversations.begin_so(bob, **wanted),
-    ):
-        with pytest.raises(BadTools) as error:
-            write()
-        assert list(error.value.errors) == [field]
-    made.refresh_from_db()
-    assert (made.title, made.tools, Conversation.objects.count(), OwnDefaults.objects.count()) == (
-        "",
-        ["weather"],
-        1,
-        0,
-    )
+    ]
+    for wanted, field in rows:
+        for write in (
+            partial(conversations.change, made, title="Other", **wanted),
+            partial(conversations.create, bob, **wanted),
+            partial(conversations.begin_so, bob, **wanted),
+        ):
+            with pytest.raises(BadTools) as error:
+                write()
+            assert list(error.value.errors) == [field]
+        made.refresh_from_db()
+        assert (made.title, made.tools, Conversation.objects.count(), OwnDefaults.objects.count()) == (
+            "",
+            ["weather"],
+            1,
+            0,
+        )

@@ -4,6 +4,7 @@ import json
 import re
 from typing import Any
 
+import hypothesis
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -247,6 +248,7 @@ _HISTORY = st.lists(_RUN, min_size=1).map(
 )
 
 
+@hypothesis.settings(max_examples=40)
 @given(_HISTORY)
 def test_whatever_happened_the_strictest_server_takes_the_history(history: list[tuple[str, str]]) -> None:
     assert wrong([json.loads(wire) for wire in transcript.acceptable(history)]) == ""

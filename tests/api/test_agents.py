@@ -60,9 +60,8 @@ def test_an_agent_is_added_changed_and_removed_on_record(alices: Program) -> Non
     assert list(events) == ["tool.created", "tool.changed", "tool.deleted"]
 
 
-@pytest.mark.parametrize(
-    "more, field",
-    [
+def test_what_cannot_be_is_named_by_its_field_and_nothing_is_kept(alices: Program) -> None:
+    rows: list[tuple[dict[str, Any], str]] = [
         ({"name": "no spaces"}, "name"),
         ({"instructions": " "}, "instructions"),
         ({"instructions": "x" * 10_001}, "instructions"),
@@ -78,14 +77,11 @@ def test_an_agent_is_added_changed_and_removed_on_record(alices: Program) -> Non
         ({"deadlineSeconds": 0}, "deadline_seconds"),
         ({"promptTemplate": "Do {args.order}"}, "prompt_template"),
         ({"condition": "x" * 2001}, "condition"),
-    ],
-)
-def test_what_cannot_be_is_named_by_its_field_and_nothing_is_kept(
-    alices: Program, more: dict[str, Any], field: str
-) -> None:
-    found = problem(alices.post("/agents", WORKER | more), 422)
-    assert [name.lower() for name in found["errors"]] == [field.replace("_", "")]
-    assert not Tool.objects.filter(source="agent").exists()
+    ]
+    for more, field in rows:
+        found = problem(alices.post("/agents", WORKER | more), 422)
+        assert [name.lower() for name in found["errors"]] == [field.replace("_", "")]
+        assert not Tool.objects.filter(source="agent").exists()
 
 
 def test_a_name_that_another_tool_has_is_taken(alices: Program) -> None:

@@ -162,12 +162,12 @@ def test_changed_arguments_are_recorded_and_are_what_runs(bob: User, bobs: Progr
     assert performed(approval.call_id).result == "a little"
 
 
-@pytest.mark.parametrize("edited", [{"text": 1}, {"other": "x"}, {"text": None}], ids=["type", "name", "null"])
-def test_changed_arguments_have_to_fit_the_schema(edited: Any, bob: User, bobs: Program, ask: Ask) -> None:
+def test_changed_arguments_have_to_fit_the_schema(bob: User, bobs: Program, ask: Ask) -> None:
     approval = ask(bob)
-    response = bobs.post(f"/approvals/{approval.pk}/approve", {"modifiedArguments": edited})
-    assert problem(response, 422)["errors"].keys() == {"modifiedArguments"}
-    assert undecided(approval)
+    for edited in [{"text": 1}, {"other": "x"}, {"text": None}]:
+        response = bobs.post(f"/approvals/{approval.pk}/approve", {"modifiedArguments": edited})
+        assert problem(response, 422)["errors"].keys() == {"modifiedArguments"}
+        assert undecided(approval)
 
 
 NOT_A_YES = {
@@ -189,21 +189,21 @@ NOT_A_YES = {
 
 
 @pytest.mark.guarantee("gate:fail-closed", "SR-13")
-@pytest.mark.parametrize("body", NOT_A_YES.values(), ids=NOT_A_YES.keys())
-def test_a_body_that_is_not_understood_is_no_yes(body: str, bob: User, bobs: Program, ask: Ask) -> None:
+def test_a_body_that_is_not_understood_is_no_yes(bob: User, bobs: Program, ask: Ask) -> None:
     approval = ask(bob)
-    response = bobs.send("POST", f"/approvals/{approval.pk}/approve", body)
-    assert response.status_code in (400, 422)
-    problem(response, response.status_code)
-    assert undecided(approval)
+    for body in NOT_A_YES.values():
+        response = bobs.send("POST", f"/approvals/{approval.pk}/approve", body)
+        assert response.status_code in (400, 422)
+        problem(response, response.status_code)
+        assert undecided(approval)
 
 
-@pytest.mark.parametrize("reason", [1, None, "a" * 501, "a\x00b"], ids=["number", "null", "long", "NUL"])
-def test_a_reason_has_to_be_text_that_can_be_kept(reason: Any, bob: User, bobs: Program, ask: Ask) -> None:
+def test_a_reason_has_to_be_text_that_can_be_kept(bob: User, bobs: Program, ask: Ask) -> None:
     approval = ask(bob)
-    found = problem(bobs.post(f"/approvals/{approval.pk}/reject", {"reason": reason}), 422)
-    assert found["errors"].keys() == {"reason"}
-    assert undecided(approval)
+    for reason in [1, None, "a" * 501, "a\x00b"]:
+        found = problem(bobs.post(f"/approvals/{approval.pk}/reject", {"reason": reason}), 422)
+        assert found["errors"].keys() == {"reason"}
+        assert undecided(approval)
 
 
 @pytest.mark.guarantee("gate:only-people", "SR-16", "SR-21")
@@ -220,13 +220,13 @@ def test_someone_else_s_approval_looks_like_none(
     assert undecided(approval)
 
 
-@pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS", "PUT", "PATCH", "DELETE"])
-@pytest.mark.parametrize("verb", ["approve", "reject"])
-def test_nothing_but_a_post_answers(method: str, verb: str, bob: User, bobs: Program, ask: Ask) -> None:
+def test_nothing_but_a_post_answers(bob: User, bobs: Program, ask: Ask) -> None:
     approval = ask(bob)
-    response = bobs.send(method, f"/approvals/{approval.pk}/{verb}")
-    assert response.status_code == 405
-    assert undecided(approval)
+    for method in ["GET", "HEAD", "OPTIONS", "PUT", "PATCH", "DELETE"]:
+        for verb in ["approve", "reject"]:
+            response = bobs.send(method, f"/approvals/{approval.pk}/{verb}")
+            assert response.status_code == 405
+            assert undecided(approval)
 
 
 def test_looking_changes_nothing(bob: User, bobs: Program, ask: Ask) -> None:

@@ -141,14 +141,12 @@ def test_a_session_needs_its_csrf_token(browser_of: ProgramOf, bob: User, talk: 
     problem(send(browser_of(bob), talk, "a.txt", b"Hello"), 403)
 
 
-@pytest.mark.parametrize("attachments", [["x"], "x", None, [1], [str(uuid4())], [str(uuid4())] * 101])
-def test_attachments_that_are_none_are_refused(
-    program_of: ProgramOf, bob: User, talk: Conversation, attachments: Any
-) -> None:
-    body = {"content": "Hi", "attachments": attachments}
-    found = problem(program_of(bob).post(f"/conversations/{talk.pk}/messages", body), 422)
-    assert any(name.startswith("attachments") for name in found["errors"])
-    assert not Message.objects.exists()
+def test_attachments_that_are_none_are_refused(program_of: ProgramOf, bob: User, talk: Conversation) -> None:
+    for attachments in [["x"], "x", None, [1], [str(uuid4())], [str(uuid4())] * 101]:
+        body = {"content": "Hi", "attachments": attachments}
+        found = problem(program_of(bob).post(f"/conversations/{talk.pk}/messages", body), 422)
+        assert any(name.startswith("attachments") for name in found["errors"])
+        assert not Message.objects.exists()
 
 
 def test_a_message_that_is_sent_again_with_its_key_is_said_once(

@@ -35,10 +35,10 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("body", MALFORMED.values(), ids=MALFORMED.keys())
-def test_a_malformed_body_is_a_400(body: str | bytes, bob: User, program_of: ProgramOf) -> None:
-    problem(program_of(bob).send("POST", "/conversations", body), 400)
-    assert not Conversation.objects.exists()
+def test_a_malformed_body_is_a_400(bob: User, program_of: ProgramOf) -> None:
+    for body in MALFORMED.values():
+        problem(program_of(bob).send("POST", "/conversations", body), 400)
+        assert not Conversation.objects.exists()
 
 
 def test_what_is_malformed_is_named(bob: User, program_of: ProgramOf) -> None:
@@ -46,10 +46,10 @@ def test_what_is_malformed_is_named(bob: User, program_of: ProgramOf) -> None:
     assert "'title' stands twice" in found["detail"]
 
 
-@pytest.mark.parametrize("body", WRONG.values(), ids=WRONG.keys())
-def test_a_body_that_does_not_fit_is_a_422(body: str, bob: User, program_of: ProgramOf) -> None:
-    assert problem(program_of(bob).send("POST", "/conversations", body), 422)["errors"]
-    assert not Conversation.objects.exists()
+def test_a_body_that_does_not_fit_is_a_422(bob: User, program_of: ProgramOf) -> None:
+    for body in WRONG.values():
+        assert problem(program_of(bob).send("POST", "/conversations", body), 422)["errors"]
+        assert not Conversation.objects.exists()
 
 
 def test_the_field_that_does_not_fit_is_named(bob: User, program_of: ProgramOf) -> None:
@@ -79,11 +79,11 @@ def test_an_unknown_address_is_a_404(bob: User, program_of: ProgramOf) -> None:
         problem(program_of(bob).get(path), 404)
 
 
-@pytest.mark.parametrize("method", ["PUT", "PATCH", "DELETE"])
-def test_an_unknown_method_is_a_405(method: str, bob: User, program_of: ProgramOf) -> None:
-    response = program_of(bob).send(method, "/conversations", "{}")
-    problem(response, 405)
-    assert {word.strip() for word in response["Allow"].split(",")} == {"GET", "POST"}
+def test_an_unknown_method_is_a_405(bob: User, program_of: ProgramOf) -> None:
+    for method in ["PUT", "PATCH", "DELETE"]:
+        response = program_of(bob).send(method, "/conversations", "{}")
+        problem(response, 405)
+        assert {word.strip() for word in response["Allow"].split(",")} == {"GET", "POST"}
 
 
 def test_an_error_of_ours_tells_nothing_but_is_logged(

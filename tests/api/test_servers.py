@@ -155,20 +155,21 @@ BAD: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize("field,body", BAD.values(), ids=BAD.keys())
-def test_what_is_wrong_is_named_by_its_field(field: str, body: dict[str, Any], alices: Program) -> None:
-    found = problem(alices.post("/servers", SHOP | body), 422)
-    assert found["errors"].keys() == {field}
-    assert KEY not in str(found)
+def test_what_is_wrong_is_named_by_its_field(alices: Program) -> None:
+    for field, body in BAD.values():
+        found = problem(alices.post("/servers", SHOP | body), 422)
+        assert found["errors"].keys() == {field}
+        assert KEY not in str(found)
     assert not UpstreamServer.objects.exists()
     alices.post("/servers", SHOP)
-    assert problem(alices.patch("/servers/shop", body), 422)["errors"].keys() == {field}
+    for field, body in BAD.values():
+        assert problem(alices.patch("/servers/shop", body), 422)["errors"].keys() == {field}
 
 
-@pytest.mark.parametrize("field", READ_ONLY)
-def test_what_is_only_told_cannot_be_written(field: str, alices: Program) -> None:
-    found = problem(alices.post("/servers", {**SHOP, field: None}), 422)
-    assert found["errors"].keys() == {field}
+def test_what_is_only_told_cannot_be_written(alices: Program) -> None:
+    for field in READ_ONLY:
+        found = problem(alices.post("/servers", {**SHOP, field: None}), 422)
+        assert found["errors"].keys() == {field}
 
 
 def test_a_name_is_given_once_in_any_case(alices: Program) -> None:
@@ -220,17 +221,17 @@ BODIES = {
 }
 
 
-@pytest.mark.parametrize("method,path", EVERY_OPERATION, ids=lambda each: each)
 def test_nobody_but_an_administrator_learns_or_changes_anything(
-    method: str, path: str, bob: User, alices: Program, program_of: ProgramOf
+    bob: User, alices: Program, program_of: ProgramOf
 ) -> None:
     alices.post("/servers", SHOP)
-    body = BODIES.get(path, "{}") if method != "GET" else ""
-    found = problem(program_of(bob).send(method, path, body), 403)
-    assert found["detail"] == "Only an administrator may see and change upstream servers."
-    problem(Program(Client()).send(method, path, body), 401)
-    problem(program_of(bob, TokenKind.MCP).send(method, path, body), 403)
-    assert [server.name for server in UpstreamServer.objects.all()] == ["shop"]
+    for method, path in EVERY_OPERATION:
+        body = BODIES.get(path, "{}") if method != "GET" else ""
+        found = problem(program_of(bob).send(method, path, body), 403)
+        assert found["detail"] == "Only an administrator may see and change upstream servers."
+        problem(Program(Client()).send(method, path, body), 401)
+        problem(program_of(bob, TokenKind.MCP).send(method, path, body), 403)
+        assert [server.name for server in UpstreamServer.objects.all()] == ["shop"]
 
 
 def test_a_session_needs_the_csrf_token_to_change_anything(alice: User, browser_of: ProgramOf) -> None:

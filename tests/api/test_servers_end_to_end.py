@@ -85,6 +85,7 @@ def approved(bob: Person, model: ScriptedModel) -> None:
     bob.wait_for_answer(conversation, "Said.")
 
 
+@pytest.mark.slow("a second story with an upstream server")
 def test_a_change_at_the_upstream_is_seen_and_accepted_over_rest(
     hitlchat: Server, alices: httpx2.Client, shop: Shop
 ) -> None:

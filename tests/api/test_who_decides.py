@@ -114,9 +114,9 @@ def test_an_administrator_reads_and_sets_the_rules(
     assert ("weaker" in first.data, len(second.data["weaker"])) == (False, 3)
 
 
-@pytest.mark.parametrize(
-    "body,field",
-    [
+def test_rules_that_cannot_hold_name_the_field(alice: User, make_tool: MakeTool, program_of: ProgramOf) -> None:
+    make_tool("echo")
+    for body, field in [
         ({"quorum": 2}, "quorum"),
         ({"quorum": "2"}, "quorum"),
         ({"decidedBy": "group", "group": "nobody"}, "group"),
@@ -125,16 +125,10 @@ def test_an_administrator_reads_and_sets_the_rules(
         ({"notTheRequester": True}, "notTheRequester"),
         ({"decidedBy": "approvers", "escalateAfterSeconds": 5}, "escalateTo"),
         ({"approvers": True}, "approvers"),
-    ],
-    ids=str,
-)
-def test_rules_that_cannot_hold_name_the_field(
-    body: dict[str, Any], field: str, alice: User, make_tool: MakeTool, program_of: ProgramOf
-) -> None:
-    make_tool("echo")
-    refused = program_of(alice).put("/tools/echo/rules", body)
-    assert (refused.status_code, list(refused.json()["errors"])) == (422, [field])
-    assert not Oversight.objects.exists()
+    ]:
+        refused = program_of(alice).put("/tools/echo/rules", body)
+        assert (refused.status_code, list(refused.json()["errors"])) == (422, [field])
+        assert not Oversight.objects.exists()
 
 
 @pytest.mark.guarantee("gate:only-people")

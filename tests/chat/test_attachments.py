@@ -1,7 +1,6 @@
 """Attachments on a conversation's page: said over its websocket, taken back, said in another way, seen by others."""
 
 from pathlib import Path
-from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -46,11 +45,11 @@ async def test_one_file_or_several_are_said_and_shown(talk: Talk, tab: Tab, scri
     assert "[Attachment" in scripted_model.messages[-1]["content"]
 
 
-@pytest.mark.parametrize("attachments", ["x", ["x"], [1], 1, {"a": 1}, None, [[]]])
-async def test_a_frame_with_other_attachments_is_none_of_ours(tab: Tab, attachments: Any) -> None:
-    await tab.send(type="say", content="Read", attachments=attachments)
-    await tab.until("The page sent no usable")
-    assert not await Message.objects.aexists()
+async def test_a_frame_with_other_attachments_is_none_of_ours(tab: Tab) -> None:
+    for attachments in ["x", ["x"], [1], 1, {"a": 1}, None, [[]]]:
+        await tab.send(type="say", content="Read", attachments=attachments)
+        await tab.until("The page sent no usable")
+        assert not await Message.objects.aexists()
 
 
 async def test_a_file_that_is_gone_is_told_and_the_text_stays_in_the_box(tab: Tab) -> None:

@@ -104,9 +104,8 @@ async def test_what_a_refused_page_sends_is_not_heard(
     assert await talk.conversation.messages.acount() == 0
 
 
-@pytest.mark.parametrize(
-    "origin",
-    [
+async def test_a_hostile_origin_is_refused(served: None, talk: Talk, bobs_client: Client) -> None:
+    for origin in [
         b"https://evil.example",
         b"http://127.0.0.1.evil.example",
         b"null",
@@ -114,18 +113,15 @@ async def test_what_a_refused_page_sends_is_not_heard(
         b"file://",
         b"http://127.0.0.1:9000",
         None,
-    ],
-    ids=["another site", "a look-alike", "null", "empty", "a file", "another port", "none at all"],
-)
-async def test_a_hostile_origin_is_refused(served: None, talk: Talk, bobs_client: Client, origin: bytes | None) -> None:
-    tab = Tab(talk.conversation.pk, cookie_of(bobs_client), origin)
-    accepted, _ = await tab.socket.connect()
-    assert not accepted
-    await tab.close()
+    ]:
+        tab = Tab(talk.conversation.pk, cookie_of(bobs_client), origin)
+        accepted, _ = await tab.socket.connect()
+        assert not accepted
+        await tab.close()
 
 
-@pytest.mark.parametrize("path", ["/ws/nothing", "/", "/ws/conversations/none", "/ws/conversations/", "/ws"])
-async def test_a_socket_that_is_none_of_ours_is_refused(served: None, path: str, bobs_client: Client) -> None:
+async def test_a_socket_that_is_none_of_ours_is_refused(served: None, bobs_client: Client) -> None:
     headers = [(b"host", b"127.0.0.1:8000"), (b"origin", ORIGIN), (b"cookie", cookie_of(bobs_client).encode())]
-    accepted, _ = await WebsocketCommunicator(application, path, headers).connect(timeout=SECONDS)
-    assert not accepted
+    for path in ["/ws/nothing", "/", "/ws/conversations/none", "/ws/conversations/", "/ws"]:
+        accepted, _ = await WebsocketCommunicator(application, path, headers).connect(timeout=SECONDS)
+        assert not accepted

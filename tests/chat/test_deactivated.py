@@ -6,10 +6,12 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 
+from hitlchat.agent.models import Conversation
 from hitlchat.chat.consumers import CLOSE_DEACTIVATED
 from tests.agent.talk import in_database
-from tests.chat.conftest import OpenTab
+from tests.chat.conftest import OpenTab, SignIn
 from tests.chat.tab import Tab
+from tests.scripted_model import ScriptedModel, text
 from tests.waiting import SECONDS
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers("Redis announces it after the commit")]
@@ -29,8 +31,14 @@ async def test_all_pages_of_someone_deactivated_are_closed_and_say_so(bob: User,
     assert [await closed(each) for each in (tab, another)] == [CLOSE_DEACTIVATED] * 2
 
 
-async def test_pages_of_others_stay_open(charlie: User, tab: Tab) -> None:
+async def test_pages_of_others_stay_open(
+    charlie: User, tab: Tab, sign_in: SignIn, scripted_model: ScriptedModel
+) -> None:
+    own = await Conversation.objects.acreate(owner=charlie)
+    theirs = await Tab(own.pk, await in_database(sign_in)(charlie)).open()
     await in_database(User.objects.filter(pk=charlie.pk).update)(is_active=False)
-    with pytest.raises(TimeoutError):
-        async with asyncio.timeout(2.5):
-            await closed(tab)
+    assert await closed(theirs) == CLOSE_DEACTIVATED
+    scripted_model.enqueue(text("Still here."))
+    await tab.send(type="say", content="Hello?")
+    await tab.until("Still here.")
+    await theirs.close()

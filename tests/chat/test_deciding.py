@@ -60,9 +60,10 @@ async def test_what_was_changed_runs_and_the_model_is_told(
 
 
 @pytest.mark.guarantee("gate:no-yes-no-run")
-@pytest.mark.parametrize(
-    "changed,told",
-    [
+async def test_a_yes_to_other_changes_than_were_shown_decides_nothing(
+    tab: Tab, waiting: list[Approval], recorder: Recorder
+) -> None:
+    rows: list[tuple[dict[str, Any], str]] = [
         ({"edited": '{"text": "other"}'}, "not the one that you were shown"),
         ({"edited": '{"text": 5}'}, "is not a text"),
         ({"edited": '{"text": "a", "tool": "b"}'}, "tool"),
@@ -70,16 +71,12 @@ async def test_what_was_changed_runs_and_the_model_is_told(
         ({"edited": {"text": "hello"}}, "no usable “edited”"),
         ({"shown": 5}, "no usable “shown”"),
         ({"digest": "0" * 64}, "not the one that was shown"),
-    ],
-    ids=str,
-)
-async def test_a_yes_to_other_changes_than_were_shown_decides_nothing(
-    changed: dict[str, Any], told: str, tab: Tab, waiting: list[Approval], recorder: Recorder
-) -> None:
-    await tab.send(**await edit(waiting[0], {"text": "hello"}) | changed)
-    await tab.until(told)
-    assert not await Decision.objects.aexists()
-    assert recorder.entered == []
+    ]
+    for changed, told in rows:
+        await tab.send(**await edit(waiting[0], {"text": "hello"}) | changed)
+        await tab.until(told)
+        assert not await Decision.objects.aexists()
+        assert recorder.entered == []
 
 
 @pytest.mark.guarantee("gate:one-outcome")
@@ -95,24 +92,19 @@ async def test_several_are_answered_together_and_each_outcome_is_told(
     assert recorder.entered == [("send", {"text": "ho"})]
 
 
-@pytest.mark.parametrize(
-    "changed",
-    [
+async def test_what_is_no_clear_answer_to_several_decides_nothing(tab: Tab, waiting: list[Approval]) -> None:
+    rows: list[dict[str, Any]] = [
         {"items": []},
         {"items": "x"},
         {"items": ["x", "y"]},
         {"items": [["a", "b"], ["a", "b"]]},
         {"verdict": "yes"},
         {"verdict": ["approve"]},
-    ],
-    ids=str,
-)
-async def test_what_is_no_clear_answer_to_several_decides_nothing(
-    changed: dict[str, Any], tab: Tab, waiting: list[Approval]
-) -> None:
-    await tab.send(**together(*waiting, **changed))
-    await tab.until('id="flash"')
-    assert not await Decision.objects.aexists()
+    ]
+    for changed in rows:
+        await tab.send(**together(*waiting, **changed))
+        await tab.until('id="flash"')
+        assert not await Decision.objects.aexists()
 
 
 async def test_calls_of_a_tool_that_has_become_risky_are_not_answered_together(

@@ -79,22 +79,17 @@ async def test_revoked_on_the_page_it_asks_again(
 
 
 @pytest.mark.guarantee("gate:no-yes-no-run")
-@pytest.mark.parametrize(
-    "changed,told",
-    [
+async def test_a_grant_that_is_none_decides_nothing(tab: Tab, waiting: Approval, recorder: Recorder) -> None:
+    rows: list[tuple[dict[str, Any], str]] = [
         ({"grant": "{}"}, "Expected an object with exactly"),
         ({"grant": {"calls": 5}}, "no usable “grant”"),
         ({"grant": Scope().as_json}, "needs a bound"),
         ({"edited": "{}", "shown": ""}, "as it was asked"),
         ({"digest": "0" * 64}, "not the one that was shown"),
-    ],
-    ids=str,
-)
-async def test_a_grant_that_is_none_decides_nothing(
-    changed: dict[str, Any], told: str, tab: Tab, waiting: Approval, recorder: Recorder
-) -> None:
-    await tab.send(**yes(waiting, Scope(calls=5), **changed))
-    await tab.until(told)
-    assert not await Decision.objects.aexists()
-    assert not await Grant.objects.aexists()
-    assert recorder.entered == []
+    ]
+    for changed, told in rows:
+        await tab.send(**yes(waiting, Scope(calls=5), **changed))
+        await tab.until(told)
+        assert not await Decision.objects.aexists()
+        assert not await Grant.objects.aexists()
+        assert recorder.entered == []

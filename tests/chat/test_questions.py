@@ -64,7 +64,7 @@ async def test_a_question_comes_to_every_open_page_and_to_those_that_come_later(
 async def test_how_far_a_call_is_comes_to_the_page_as_text_and_only_a_few_times_a_second(
     tab: Tab, there: Counter, scripted_model: ScriptedModel
 ) -> None:
-    await begin(tab, scripted_model, "steps", seconds=2)
+    await begin(tab, scripted_model, "steps", seconds=0.5)
     shown = await tab.until("<progress")
     assert re.search(r'value="\d+\.0+" max="10\.0+"', shown)
     assert re.search(r"\d+ of 10: step \d+ &lt;b&gt;", shown)
@@ -87,28 +87,19 @@ async def test_a_call_that_is_told_to_stop_may_have_run_and_the_page_says_so(
     await soon(lambda: there.log == ["began", "cancelled"], "the server has heard of it")
 
 
-async def test_stopping_the_run_stops_what_executes(
-    tab: Tab, talk: Talk, there: Counter, scripted_model: ScriptedModel
+async def test_stopping_the_run_stops_what_executes_and_nobody_stops_the_call_of_someone_else(
+    alice: User, tab: Tab, talk: Talk, there: Counter, scripted_model: ScriptedModel
 ) -> None:
     scripted_model.enqueue(calls(("counter_steps", {"seconds": 60})))
     await tab.send(type="say", content="Do it")
     await tab.until("Stop this call")
     await soon(lambda: there.log == ["began"], "it has begun")
-    await tab.send(type="stop")
-    await talk.settled(Status.UNKNOWN)
-    await soon(lambda: there.log == ["began", "cancelled"], "the server has heard of it")
-
-
-async def test_nobody_stops_the_call_of_someone_else(
-    alice: User, tab: Tab, talk: Talk, there: Counter, scripted_model: ScriptedModel
-) -> None:
-    # It is still going when the answer to the wish comes.
-    await begin(tab, scripted_model, "steps", seconds=5)
-    await tab.until("Stop this call")
     other = await in_database(_call_of)(alice)
     await tab.send(type="stop-call", call=str(other.pk))
     await tab.until("There is no call with this id for you to stop.")
-    await tab.until("Done.")
+    await tab.send(type="stop")
+    await talk.settled(Status.UNKNOWN)
+    await soon(lambda: there.log == ["began", "cancelled"], "the server has heard of it")
 
 
 def _call_of(person: User) -> ToolCall:

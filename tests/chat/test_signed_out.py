@@ -11,7 +11,11 @@ from tests.agent.talk import Talk, in_database
 from tests.chat.tab import Tab
 from tests.waiting import SECONDS, found
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers("Redis announces it after the commit")]
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.servers("Redis announces it after the commit"),
+    pytest.mark.slow("waits until the session is looked at again"),
+]
 
 
 async def test_a_page_is_closed_soon_after_its_person_signed_out(talk: Talk, tab: Tab, bobs_client: Client) -> None:

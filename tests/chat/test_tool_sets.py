@@ -88,22 +88,18 @@ def test_a_set_is_made_changed_and_removed_on_its_pages(admin: Client, orders: T
     assert admin.get("/tool-sets/at/Office").status_code == 404
 
 
-@pytest.mark.parametrize(
-    "sent,field",
-    [
+def test_what_a_set_cannot_be_is_said_and_nothing_is_saved(admin: Client, orders: ToolSet) -> None:
+    rows: list[tuple[dict[str, Any], str]] = [
         ({"name": "a/b"}, "id_name_error"),
         ({"name": ""}, "id_name_error"),
         ({"tools": ["nothing"]}, "There is no tool named"),
-    ],
-)
-def test_what_a_set_cannot_be_is_said_and_nothing_is_saved(
-    sent: dict[str, Any], field: str, admin: Client, orders: ToolSet
-) -> None:
-    answer = admin.post("/tool-sets/at/Orders", {"name": "Other", "tools": ["look"]} | sent)
-    assert answer.status_code == 422
-    assert field in answer.content.decode()
-    orders.refresh_from_db()
-    assert (orders.name, orders.tools) == ("Orders", ["refund"])
+    ]
+    for sent, field in rows:
+        answer = admin.post("/tool-sets/at/Orders", {"name": "Other", "tools": ["look"]} | sent)
+        assert answer.status_code == 422
+        assert field in answer.content.decode()
+        orders.refresh_from_db()
+        assert (orders.name, orders.tools) == ("Orders", ["refund"])
 
 
 def test_a_tool_that_is_not_there_now_can_be_kept_or_left_out(admin: Client, orders: ToolSet) -> None:
@@ -123,9 +119,9 @@ def test_new_conversations_begin_with_the_one_that_is_chosen(admin: Client, orde
     assert tool_sets.default() is None
 
 
-@pytest.mark.parametrize("path", ["tool-sets/", "tool-sets/new", "tool-sets/at/Orders", "presets/", "presets/new"])
-def test_the_pages_are_for_administrators(path: str, bobs: Client, orders: ToolSet) -> None:
-    assert bobs.get(f"/{path}").status_code == 403
+def test_the_pages_are_for_administrators(bobs: Client, orders: ToolSet) -> None:
+    for path in ["tool-sets/", "tool-sets/new", "tool-sets/at/Orders", "presets/", "presets/new"]:
+        assert bobs.get(f"/{path}").status_code == 403
 
 
 # -- The page of what a conversation uses ------------------------------------------------------------------------------
@@ -151,17 +147,19 @@ def test_all_tools_a_set_or_tools_picked_one_by_one_are_chosen(
     assert held(conversations.create(bob)) is None
 
 
-@pytest.mark.parametrize(
-    "sent", [{"which": "set/Nothing"}, {"which": "some"}, {"which": "picked", "tools": ["nothing"]}, {"which": "gone"}]
-)
-def test_tools_that_cannot_be_chosen_are_said_and_nothing_is_saved(
-    sent: dict[str, Any], bobs: Client, made: Conversation
-) -> None:
-    answer = bobs.post(f"/chat/{made.pk}/uses", USES | {"instructions": "Other", **sent})
-    assert answer.status_code == 422
-    assert 'id="id_which_error"' in answer.content.decode()
-    made.refresh_from_db()
-    assert (held(made), made.instructions) == (None, "")
+def test_tools_that_cannot_be_chosen_are_said_and_nothing_is_saved(bobs: Client, made: Conversation) -> None:
+    rows: list[dict[str, Any]] = [
+        {"which": "set/Nothing"},
+        {"which": "some"},
+        {"which": "picked", "tools": ["nothing"]},
+        {"which": "gone"},
+    ]
+    for sent in rows:
+        answer = bobs.post(f"/chat/{made.pk}/uses", USES | {"instructions": "Other", **sent})
+        assert answer.status_code == 422
+        assert 'id="id_which_error"' in answer.content.decode()
+        made.refresh_from_db()
+        assert (held(made), made.instructions) == (None, "")
 
 
 def test_a_set_that_was_removed_is_said_on_both_pages_and_stays_until_another_is_chosen(
@@ -215,9 +213,8 @@ def test_a_preset_is_made_changed_and_deleted_on_its_pages(admin: Client, alice:
     assert "Order desk was removed." in words(admin.post(f"{page}/remove", follow=True))
 
 
-@pytest.mark.parametrize(
-    "sent,field",
-    [
+def test_what_a_preset_cannot_be_is_said_at_its_field(admin: Client, orders: ToolSet) -> None:
+    rows: list[tuple[dict[str, Any], str]] = [
         ({"name": "a/b"}, "name"),
         ({"starters": "x\n" * 7}, "starters"),
         ({"route": "nothing/x"}, "route"),
@@ -226,15 +223,12 @@ def test_a_preset_is_made_changed_and_deleted_on_its_pages(admin: Client, alice:
         ({"temperature": "3"}, "temperature"),
         ({"max_turns": "many"}, "max_turns"),
         ({"instructions": "x" * 10_001}, "instructions"),
-    ],
-)
-def test_what_a_preset_cannot_be_is_said_at_its_field(
-    sent: dict[str, str], field: str, admin: Client, orders: ToolSet
-) -> None:
-    answer = admin.post("/presets/new", DESK | sent)
-    assert answer.status_code == 422
-    assert f'id="id_{field}_error"' in answer.content.decode()
-    assert not Preset.objects.exists()
+    ]
+    for sent, field in rows:
+        answer = admin.post("/presets/new", DESK | sent)
+        assert answer.status_code == 422
+        assert f'id="id_{field}_error"' in answer.content.decode()
+        assert not Preset.objects.exists()
 
 
 def test_published_presets_are_cards_where_a_conversation_begins(

@@ -51,9 +51,8 @@ def test_new_conversations_begin_so_where_that_is_ticked(client: Client, bob: Us
     assert held(new) == held(made)
 
 
-@pytest.mark.parametrize(
-    "name,value",
-    [
+def test_what_does_not_fit_is_said_at_its_field_and_nothing_is_saved(client: Client, made: Conversation) -> None:
+    for name, value in [
         ("temperature", "2.5"),
         ("temperature", "nan"),
         ("max_tokens", "0"),
@@ -61,16 +60,12 @@ def test_new_conversations_begin_so_where_that_is_ticked(client: Client, bob: Us
         ("max_turns", "many"),
         ("instructions", "x" * 10_001),
         ("instructions", "\x00"),
-    ],
-)
-def test_what_does_not_fit_is_said_at_its_field_and_nothing_is_saved(
-    name: str, value: str, client: Client, made: Conversation
-) -> None:
-    answer = client.post(f"/chat/{made.pk}/uses", TYPED | {"begin_so": "on", name: value})
-    assert answer.status_code == 422
-    assert f'id="id_{name}_error"' in answer.content.decode()
-    assert held(made) == ["", None, None, None]
-    assert not OwnDefaults.objects.exists()
+    ]:
+        answer = client.post(f"/chat/{made.pk}/uses", TYPED | {"begin_so": "on", name: value})
+        assert answer.status_code == 422
+        assert f'id="id_{name}_error"' in answer.content.decode()
+        assert held(made) == ["", None, None, None]
+        assert not OwnDefaults.objects.exists()
 
 
 def test_it_says_what_holds_where_a_field_is_empty(client: Client, made: Conversation, settings: Settings) -> None:

@@ -65,6 +65,7 @@ async def asked_and_approved(word: str, tab: Tab, talk: Talk, model: ScriptedMod
     await tab.until(f"Said {word}.")
 
 
+@pytest.mark.slow("notes every function that is entered")
 async def test_a_gated_call_crosses_a_bounded_number_of_files(
     way: Way, tab: Tab, talk: Talk, scripted_model: ScriptedModel, make_tool: MakeTool
 ) -> None:

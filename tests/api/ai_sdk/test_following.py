@@ -172,6 +172,7 @@ async def test_an_answer_that_breaks_off_keeps_its_words(bobs: Listening, script
     assert ("text-end" in kinds(told), said(bobs.requests[0])) == (True, "Half of it")
 
 
+@pytest.mark.slow("waits until the session is looked at again")
 async def test_a_stream_ends_when_its_person_signs_out(
     bobs: Listening, heard: Request, talk: Talk, settings: Settings
 ) -> None:
@@ -184,22 +185,23 @@ async def test_a_stream_ends_when_its_person_signs_out(
     assert (told[-1]["type"], "signed out" in told[-1]["errorText"]) == ("error", True)
 
 
-@pytest.mark.parametrize("end", ["revoked", "expired"])
+@pytest.mark.slow("waits until the token is looked at again")
 async def test_a_stream_ends_with_its_token(
-    end: str, listening_as: ListeningAs, scripted_model: ScriptedModel, settings: Settings
+    listening_as: ListeningAs, scripted_model: ScriptedModel, settings: Settings
 ) -> None:
     settings.STREAM_KEEP_ALIVE_SECONDS = 0.05
-    program: Listening = await listening_as(TokenKind.API)
+    programs: list[Listening] = [await listening_as(TokenKind.API) for _ in range(2)]
     await in_database(recorded_tool)("send")
     scripted_model.enqueue(calls(SEND))
-    heard = await program.say("Send it")
-    await heard.until("tool-approval-request")
-    if end == "revoked":
-        await Token.objects.all().adelete()
-    else:
-        await Token.objects.aupdate(expires_at=timezone.now())
-    told = await heard.rest()
-    assert (told[-1]["type"], "no longer valid" in told[-1]["errorText"]) == ("error", True)
+    heard = [await programs[0].say("Send it"), await programs[1].resume()]
+    for each in heard:
+        await each.until("tool-approval-request")
+    revoked, expired = await in_database(list)(Token.objects.all())
+    await revoked.adelete()
+    await Token.objects.filter(pk=expired.pk).aupdate(expires_at=timezone.now())
+    for each in heard:
+        told = await each.rest()
+        assert (told[-1]["type"], "no longer valid" in told[-1]["errorText"]) == ("error", True)
 
 
 async def test_a_stream_ends_with_its_conversation(heard: Request, talk: Talk, bob: User) -> None:
@@ -290,9 +292,9 @@ async def test_a_file_comes_along_as_data_or_by_its_address(bobs: Listening, scr
     assert first["url"].startswith("/api/attachments/")
 
 
-@pytest.mark.parametrize(
-    "changed, field",
-    [
+async def test_a_body_that_does_not_fit_names_the_field(bobs: Listening) -> None:
+    message = {"id": "m1", "role": "user", "parts": [{"type": "text", "text": "Hi"}]}
+    rows: list[tuple[dict[str, Any], str]] = [
         ({"id": "x"}, "id"),
         ({"messages": []}, "messages"),
         ({"messages": "x"}, "messages"),
@@ -306,14 +308,12 @@ async def test_a_file_comes_along_as_data_or_by_its_address(bobs: Listening, scr
         ({"messages": [{"id": "m", "role": "user", "parts": [{"type": "file", "url": "data:,x"}]}]}, "files.0"),
         ({"trigger": "resume-stream"}, "trigger"),
         ({"messageId": 7}, "messageId"),
-    ],
-)
-async def test_a_body_that_does_not_fit_names_the_field(bobs: Listening, changed: dict[str, Any], field: str) -> None:
-    message = {"id": "m1", "role": "user", "parts": [{"type": "text", "text": "Hi"}]}
-    refused = await bobs.post({"id": bobs.id, "messages": [message]} | changed)
-    problem = await refused.json()
-    assert (refused.status, [*problem["errors"]]) == (422, [field])
-    assert await bobs.stored() == []
+    ]
+    for changed, field in rows:
+        refused = await bobs.post({"id": bobs.id, "messages": [message]} | changed)
+        problem = await refused.json()
+        assert (refused.status, [*problem["errors"]]) == (422, [field])
+        assert await bobs.stored() == []
 
 
 async def test_a_conversation_of_somebody_else_is_not_there(

@@ -12,7 +12,11 @@ from tests.processes import STEADY, Servers
 from tests.scripted_model import Gate, calls, text
 from tests.waiting import until
 
-pytestmark = [pytest.mark.timeout(240), pytest.mark.servers("what a killed process leaves is what was committed")]
+pytestmark = [
+    pytest.mark.timeout(240),
+    pytest.mark.servers("what a killed process leaves is what was committed"),
+    pytest.mark.slow("stops servers, or starts two of them"),
+]
 
 ORDER = ("order", {"what": "a lamp"})
 
