@@ -16,27 +16,33 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, Playwright, ViewportSize, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, Playwright, expect, sync_playwright
 
 from tests.browser import tools
 from tests.browser.chatting import Chat
+from tests.browser.looking import NARROW, WIDE, Looking
 from tests.browser.watching import Watch
 from tests.processes import STEADY, Installation, Person, Server, Servers, copy_of, installation, migrated, servers
 from tests.scripted_model import ScriptedModel
 from tests.services import CHROMIUM_ARGS, chromium_path
 from tests.waiting import until
 
-__all__ = ["installation", "migrated", "servers"]
+__all__ = ["NARROW", "WIDE", "installation", "migrated", "servers"]
 
 PATIENCE_MS: Final = 30_000
 DRIVER_SECONDS: Final = 60
-WIDE: Final[ViewportSize] = {"width": 1280, "height": 800}
-NARROW: Final[ViewportSize] = {"width": 390, "height": 844}
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.get_closest_marker("browser") is not None)
+
+
+@pytest.fixture(autouse=True)
+def with_axe(request: pytest.FixtureRequest) -> bool:
+    """Whether `looking.check` has axe look at the pages of this test, too: of those that are slow."""
+    Looking.with_axe = bool(getattr(request, "param", request.node.get_closest_marker("slow")))
+    return Looking.with_axe
 
 
 @pytest.fixture(scope="package")
@@ -173,6 +179,8 @@ class Visit:
         usual = {"viewport": WIDE, "locale": "en-GB", "reduced_motion": "reduce"}
         context = self._browser.new_context(**{**usual, **options})
         context.set_default_timeout(PATIENCE_MS)
+        # It goes on as usual, and a test can have it run: whoever waits for a page's pauses does not wait for real.
+        context.clock.install()
         if person is not None:
             context.add_cookies([{"name": n, "value": v, "url": server.url} for n, v in person.cookies.items()])
         self._watches[context] = Watch(context, server.url)

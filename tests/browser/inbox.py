@@ -4,7 +4,7 @@ from typing import Any
 
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.chatting import GRACE_MS
+from tests.browser.chatting import settle
 from tests.browser.conftest import House, SharedModel
 from tests.scripted_model import calls
 from tests.waiting import until
@@ -53,5 +53,5 @@ class Inbox:
     def shows(self, words: str) -> Locator:
         """The card with these words, once what is done to it counts."""
         expect(self.card.get_by_role("heading", level=3)).to_contain_text(words)
-        expect(self.card).not_to_have_attribute("data-fresh", "", timeout=GRACE_MS * 10)
+        settle(self.page)
         return self.card

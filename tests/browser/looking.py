@@ -4,10 +4,13 @@ from pathlib import Path
 from typing import Any, Final
 
 import axe_playwright_python
-from playwright.sync_api import Locator, Page, expect
+import pytest
+from playwright.sync_api import Locator, Page, ViewportSize
 
-from tests.browser.conftest import NARROW, WIDE
+from tests.browser.chatting import settle
 
+WIDE: Final[ViewportSize] = {"width": 1280, "height": 800}
+NARROW: Final[ViewportSize] = {"width": 390, "height": 844}
 AXE: Final = (Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text(encoding="utf-8")
 LOOKS: Final[dict[str, dict[str, Any]]] = {
     f"{size} {scheme}": {"viewport": viewport, "color_scheme": scheme}
@@ -20,7 +23,18 @@ _COLOURS: Final = ["color-contrast", "link-in-text-block"]
 ALL: Final[dict[str, Any]] = {}
 BUT_COLOURS: Final[dict[str, Any]] = {"rules": {rule: {"enabled": False} for rule in _COLOURS}}
 COLOURS: Final[dict[str, Any]] = {"runOnly": _COLOURS}
+WIDTHS: Final = ("wide light", "narrow light")
 RULES: Final = {"wide light": ALL, "wide dark": COLOURS, "narrow light": BUT_COLOURS}
+
+# For a story of many pages: it is told once in `make test`, and once more by `make test-slow` with axe at each page.
+WITH_AXE: Final = pytest.param(True, marks=pytest.mark.slow("axe at each page"))
+in_every_look: Final = pytest.mark.parametrize("with_axe", [False, WITH_AXE], ids=["fast", "axe"], indirect=True)
+
+
+class Looking:
+    """How thoroughly `check` looks: axe takes longer than all else that a test does with a page."""
+
+    with_axe = True
 
 
 def wear(page: Page, look: str) -> None:
@@ -31,13 +45,15 @@ def wear(page: Page, look: str) -> None:
 
 
 def check(page: Page) -> None:
-    """Nothing that axe knows to keep people out, and nothing to scroll sideways for, in either scheme or width."""
+    """Nothing to scroll sideways for in either width and, where the test is slow, nothing that axe knows of."""
     found: list[str] = []
-    for look, rules in RULES.items():
+    page.wait_for_load_state()
+    for look in RULES if Looking.with_axe else WIDTHS:
         wear(page, look)
         # What does not count yet looks like it, also after its buttons have moved.
-        expect(page.locator("[data-fresh]")).to_have_count(0)
-        found += [f"{look}: {problem}" for problem in (*violations(page, rules), *overflow(page))]
+        settle(page)
+        problems = [*overflow(page), *(violations(page, RULES[look]) if Looking.with_axe else ())]
+        found += [f"{look}: {problem}" for problem in problems]
     assert not found, "\n".join(found)
 
 

@@ -32,12 +32,6 @@ def ask(chat: Chat, model: SharedModel) -> Ask:
 
 
 @pytest.fixture
-def stopped(page: Page) -> Page:
-    page.clock.install()
-    return page
-
-
-@pytest.fixture
 def waiting(house: House, model: SharedModel) -> Iterator[Asking]:
     asking = Asking(house, model)
     yield asking
@@ -55,7 +49,7 @@ def stop(chat: Chat) -> None:
 
 
 def stop_clock(page: Page) -> None:
-    """Let the page's time go on only when the test says so; `page.clock.install()` came before."""
+    """Let the page's time go on only when the test says so."""
     page.clock.pause_at(datetime.now().astimezone() + timedelta(seconds=10))
 
 
@@ -90,7 +84,7 @@ def test_a_key_answers_the_chosen_line_alone_however_often_it_is_pressed(
     rest_hands(inbox.page)
     for _ in range(9):
         inbox.page.keyboard.press("a")
-        inbox.page.wait_for_timeout(GRACE_MS / 2)
+        inbox.page.clock.run_for(GRACE_MS // 2)
     expect(inbox.lines).to_have_count(2)
     assert len(house.bob.pending()) == 2
 
@@ -120,12 +114,13 @@ def test_by_keyboard_alone_each_press_leads_to_what_is_left_and_the_last_one_app
     chat: Chat, ask: Ask, model: SharedModel
 ) -> None:
     ask(("many", LONG))
-    button = approve_button(chat.asked())
+    chat.asked()
     model.enqueue(text("Done."))
     for _ in range(40):
         if not chat.modal.is_visible():
             break
-        button.focus()
+        # It may be gone by now.
+        chat.cards.evaluate_all("cards => cards[0]?.querySelector('[data-approve]').focus()")
         chat.page.keyboard.press("Enter")
         settle(chat.page)
     chat.said("Done.")
@@ -151,41 +146,40 @@ def test_without_its_script_a_page_approves_nothing(visit: Visit, house: House, 
 # -- Impatient presses -------------------------------------------------------------------------------------------------
 
 
-def test_a_press_that_began_in_the_pause_does_not_count_when_it_ends_after_it(
-    stopped: Page, chat: Chat, ask: Ask
-) -> None:
+def test_a_press_that_began_in_the_pause_does_not_count_when_it_ends_after_it(chat: Chat, ask: Ask) -> None:
+    page = chat.page
     ask(("echo", {"text": "one"}))
     chat.asked()
-    stop_clock(stopped)
-    stopped.evaluate("window.dispatchEvent(new Event('focus'))")
-    stopped.mouse.move(*middle(approve_button(chat.cards.first)))
-    stopped.mouse.down()
-    stopped.clock.run_for(3 * GRACE_MS)
-    stopped.mouse.up()
-    stopped.clock.run_for(GRACE_MS)
+    stop_clock(page)
+    page.evaluate("window.dispatchEvent(new Event('focus'))")
+    page.mouse.move(*middle(approve_button(chat.cards.first)))
+    page.mouse.down()
+    page.clock.run_for(3 * GRACE_MS)
+    page.mouse.up()
+    page.clock.run_for(GRACE_MS)
     expect(chat.cards).to_have_count(1)
     stop(chat)
 
 
-def test_a_held_key_that_was_down_in_the_pause_approves_nothing(stopped: Page, chat: Chat, ask: Ask) -> None:
+def test_a_held_key_that_was_down_in_the_pause_approves_nothing(chat: Chat, ask: Ask) -> None:
+    page = chat.page
     ask(("echo", {"text": "one"}))
     approve_button(chat.asked()).focus()
-    stop_clock(stopped)
-    stopped.evaluate("window.dispatchEvent(new Event('focus'))")
+    stop_clock(page)
+    page.evaluate("window.dispatchEvent(new Event('focus'))")
     for _ in range(60):
         # Down again without up: the browser's own repetition.
-        stopped.keyboard.down("Enter")
-        stopped.clock.run_for(30)
-    stopped.clock.run_for(GRACE_MS)
-    stopped.keyboard.down("Enter")
-    stopped.keyboard.up("Enter")
+        page.keyboard.down("Enter")
+        page.clock.run_for(30)
+    page.clock.run_for(GRACE_MS)
+    page.keyboard.down("Enter")
+    page.keyboard.up("Enter")
     expect(chat.cards).to_have_count(1)
     stop(chat)
 
 
 def test_a_finger_is_held_to_the_same_pause(visit: Visit, house: House, model: SharedModel) -> None:
     page = visit(house.server, house.bob, has_touch=True)
-    page.clock.install()
     conversation = house.bob.post("/api/conversations", {"title": "By touch"}).json()["id"]
     chat = Chat(page, house.server, conversation).open()
     model.enqueue(calls(("echo", {"text": "one"})))

@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 from tests.agent.cast import TOP, Cast
 from tests.browser.chatting import Chat
 from tests.browser.conftest import Visit
-from tests.browser.looking import check_and_go_on
+from tests.browser.looking import check_and_go_on, in_every_look
 from tests.processes import STEADY, Server, Servers
 from tests.scripted_model import ScriptedModel, calls, text
 
@@ -46,6 +46,7 @@ def new_agent(page: Page, name: str, *tools: str, description: str) -> None:
     expect(page.get_by_text(f"{name} is saved.")).to_be_visible()
 
 
+@in_every_look
 @pytest.mark.guarantee("gate:no-yes-no-run")
 @pytest.mark.timeout(400)
 def test_a_supervisor_and_two_workers_are_set_up_and_the_refund_waits_for_a_yes(
@@ -116,6 +117,7 @@ def test_a_supervisor_and_two_workers_are_set_up_and_the_refund_waits_for_a_yes(
     check_and_go_on(page)
 
 
+@pytest.mark.slow("a server of its own")
 def test_stop_ends_the_agents_and_their_cards_go(server: Server, visit: Visit, model: ScriptedModel) -> None:
     alice = server.sign_in("alice")
     agent = {"name": "worker", "description": "Works.", "instructions": "Work.", "tools": ["echo"]}

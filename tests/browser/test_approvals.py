@@ -109,6 +109,8 @@ def test_the_chords_of_a_card_count_while_it_has_the_focus(chat: Chat, model: Sh
     page.keyboard.press("Control+Enter")
     expect(chat.cards).to_have_count(2)
     expect(chat.cards.first).to_be_focused()
+    # What the line of the call says comes in above the cards, and moves them.
+    expect(chat.call("succeeded")).to_have_count(1)
     chat.asked(2)
     # The next card has the focus by itself: nobody has chosen it.
     page.keyboard.press("Control+Enter")
@@ -126,6 +128,7 @@ def test_the_chords_of_a_card_count_while_it_has_the_focus(chat: Chat, model: Sh
     page.keyboard.press("Control+Backspace")
     expect(chat.cards).to_have_count(1)
     expect(chat.cards.first).to_be_focused()
+    expect(chat.call("declined")).to_have_count(1)
     chat.asked()
     choose(page)
     model.enqueue(text("Both."))
@@ -142,7 +145,7 @@ def choose(page: Page) -> None:
     settle(page)
 
 
-@pytest.mark.parametrize("by", ["pointer", "key"])
+@pytest.mark.parametrize("by", ["pointer", pytest.param("key", marks=pytest.mark.slow("another way to answer"))])
 def test_what_is_typed_after_an_answer_answers_no_other_card(
     chat: Chat, model: SharedModel, house: House, by: str
 ) -> None:

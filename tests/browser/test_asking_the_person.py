@@ -48,6 +48,7 @@ def reply(card: Locator) -> None:
     press(button)
 
 
+@looking.in_every_look
 def test_a_question_is_answered_in_the_chat_by_its_form_and_by_no_key(
     visit: Visit, here: Server, bob: Person, asking: SharedModel
 ) -> None:
@@ -86,6 +87,7 @@ def test_a_question_is_answered_in_the_chat_by_its_form_and_by_no_key(
     looking.check(page)
 
 
+@pytest.mark.slow("a server of its own")
 def test_it_is_answered_in_the_inbox_and_declined_on_its_own_page(
     visit: Visit, here: Server, bob: Person, asking: SharedModel
 ) -> None:

@@ -5,13 +5,14 @@ from playwright.sync_api import expect
 
 from tests.browser.chatting import Chat, approve
 from tests.browser.conftest import SharedModel
-from tests.browser.looking import check_and_go_on
+from tests.browser.looking import check_and_go_on, in_every_look
 from tests.browser.test_grants import begin_grant
 from tests.scripted_model import calls, text
 
 pytestmark = pytest.mark.browser
 
 
+@in_every_look
 @pytest.mark.guarantee("gate:no-yes-no-run")
 def test_it_is_chosen_at_the_top_and_a_granted_call_waits_again(chat: Chat, model: SharedModel) -> None:
     page = chat.page

@@ -60,6 +60,7 @@ def attached(page: Page, *names: str) -> None:
     expect(page.locator("[data-chips] progress")).to_have_count(0)
 
 
+@looking.in_every_look
 def test_files_are_picked_pasted_and_dropped_and_reach_the_model(chat: Chat, model: SharedModel) -> None:
     page = chat.page
     chat.composer.fill("What is this?")
@@ -86,6 +87,7 @@ def test_files_are_picked_pasted_and_dropped_and_reach_the_model(chat: Chat, mod
     looking.check(page)
 
 
+@pytest.mark.slow("another story of attachments")
 def test_what_cannot_be_attached_says_why_and_is_not_sent(visit: Visit, house: House, model: SharedModel) -> None:
     page = visit(house.server, house.bob)
     visit.watch(page).expect("415")
@@ -107,6 +109,7 @@ def test_what_cannot_be_attached_says_why_and_is_not_sent(visit: Visit, house: H
     assert "SVG" not in text_in(model.messages[0]).upper()
 
 
+@pytest.mark.slow("another story of attachments")
 def test_a_draft_keeps_its_files_across_a_reload_and_removed_ones_stay_away(chat: Chat, model: SharedModel) -> None:
     page = chat.page
     pick(page, NOTES, PICTURE)
@@ -150,6 +153,7 @@ def test_a_file_goes_along_while_a_card_waits_and_answers_nothing(chat: Chat, mo
     assert "# Notes of May" in text_in(model.messages[-1])
 
 
+@pytest.mark.slow("another story of attachments")
 def test_an_edited_message_keeps_the_files_that_are_left_in(chat: Chat, model: SharedModel) -> None:
     page = chat.page
     pick(page, NOTES, {**NOTES, "name": "old.md", "buffer": b"Old words"})
@@ -176,6 +180,7 @@ def paste_text(page: Page, field: str, text: str) -> None:
     page.get_by_role("textbox", name=field).or_(page.get_by_role("searchbox", name=field)).evaluate(script, text)
 
 
+@pytest.mark.slow("another story of attachments")
 def test_a_text_too_long_for_a_field_is_attached_or_refused_and_never_cut(chat: Chat, model: SharedModel) -> None:
     page = chat.page
     page.get_by_label("Message").fill("Read this")
@@ -192,6 +197,7 @@ def test_a_text_too_long_for_a_field_is_attached_or_refused_and_never_cut(chat: 
     expect(page.get_by_role("searchbox", name="Search conversations")).to_have_value("")
 
 
+@pytest.mark.slow("another story of attachments")
 def test_a_model_without_images_is_tried_again_without_them(chat: Chat, model: SharedModel) -> None:
     page = chat.page
     model.enqueue(status(400, {"message": "image input is not supported"}), text("I only read."))
@@ -205,6 +211,7 @@ def test_a_model_without_images_is_tried_again_without_them(chat: Chat, model: S
     expect(chat.log).to_contain_text("The model is not sent this image.")
 
 
+@pytest.mark.slow("another story of attachments")
 def test_on_a_narrow_screen_a_conversation_begins_with_a_file(visit: Visit, house: House, model: SharedModel) -> None:
     page = visit(house.server, house.bob, viewport=NARROW)
     page.goto(house.server.url)

@@ -63,6 +63,7 @@ def expose(page: Page) -> None:
     expect(drawer).to_contain_text("asks every time")
 
 
+@looking.in_every_look
 def test_the_gate_of_a_tool_that_nobody_here_wrote_is_ours_from_connecting_to_accepting_its_change(
     alice: Page, server: Server, shop: Shop, model: SharedModel, visit: Visit
 ) -> None:

@@ -16,7 +16,7 @@ from tests.upstreams.client.upstreams import HONEST
 from tests.upstreams.honest_server import WIDTH
 from tests.waiting import until
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.slow("servers of its own")]
 
 PROGRAM: Final = f"{sys.executable} {HONEST} stdio"
 COMMAND: Final = ("servers", "--user", "alice")

@@ -31,6 +31,7 @@ def rename(page: Page, title: str) -> None:
     expect(page.locator("#title")).to_have_text(title)
 
 
+@looking.in_every_look
 def test_a_conversation_is_renamed_pinned_archived_and_found(chat: Chat, model: SharedModel) -> None:
     page = chat.page
     model.enqueue(text("The parcel left Rotterdam on Monday."))
@@ -57,6 +58,7 @@ def test_a_conversation_is_renamed_pinned_archived_and_found(chat: Chat, model: 
     expect(page.locator("#title")).to_have_text("Parcels of May")
 
 
+@pytest.mark.slow("another story of conversations")
 def test_only_the_list_that_is_seen_asks_for_news_and_the_other_one_as_it_comes_into_view(
     chat: Chat, house: House
 ) -> None:
@@ -81,6 +83,7 @@ def test_only_the_list_that_is_seen_asks_for_news_and_the_other_one_as_it_comes_
     assert len(asked) == 3
 
 
+@pytest.mark.slow("another story of conversations")
 def test_a_double_click_on_the_title_renames_and_escape_leaves_it(chat: Chat, model: SharedModel) -> None:
     page = chat.page
     model.enqueue(text("Hello."))
@@ -93,6 +96,7 @@ def test_a_double_click_on_the_title_renames_and_escape_leaves_it(chat: Chat, mo
     expect(page.locator("#title")).to_have_text("Hello there")
 
 
+@pytest.mark.slow("another story of conversations")
 def test_the_whole_conversation_is_saved_as_markdown(chat: Chat, model: SharedModel) -> None:
     model.enqueue(text("The answer is 42."))
     chat.say("What is the answer?")
@@ -103,6 +107,7 @@ def test_the_whole_conversation_is_saved_as_markdown(chat: Chat, model: SharedMo
     assert "The answer is 42." in saved.value.path().read_text(encoding="utf-8")
 
 
+@pytest.mark.slow("another story of conversations")
 def test_in_a_narrow_window_one_menu_closes_the_other_and_escape_each(visit: Visit, house: House) -> None:
     page = visit(house.server, house.bob, viewport=NARROW)
     Chat(page, house.server, house.bob.begin("")).open()
@@ -118,6 +123,7 @@ def test_in_a_narrow_window_one_menu_closes_the_other_and_escape_each(visit: Vis
     expect(search).to_be_hidden()
 
 
+@pytest.mark.slow("another story of conversations")
 def test_in_a_narrow_window_the_note_below_a_message_has_a_line_of_its_own(visit: Visit, house: House) -> None:
     page = visit(house.server, house.bob, viewport=NARROW)
     Chat(page, house.server, house.bob.begin("")).open()
@@ -128,7 +134,7 @@ def test_in_a_narrow_window_the_note_below_a_message_has_a_line_of_its_own(visit
     assert note["width"] > NARROW["width"] / 2
 
 
-@pytest.mark.parametrize("size", ["wide", "narrow"])
+@pytest.mark.parametrize("size", ["wide", pytest.param("narrow", marks=pytest.mark.slow("another width"))])
 def test_a_deleted_conversation_comes_back_within_ten_seconds(
     size: str, visit: Visit, house: House, model: SharedModel
 ) -> None:
@@ -152,6 +158,7 @@ def test_a_deleted_conversation_comes_back_within_ten_seconds(
     expect(chat.call("withdrawn")).to_have_count(1)
 
 
+@pytest.mark.slow("another story of conversations")
 def test_another_tab_leaves_a_conversation_that_is_deleted(
     chat: Chat, visit: Visit, house: House, model: SharedModel
 ) -> None:
@@ -182,6 +189,7 @@ def area(r):
 The area is \(\pi\,r^2\)."""
 
 
+@pytest.mark.slow("another story of conversations")
 def test_code_and_whole_messages_are_copied_as_they_were_written(chat: Chat, model: SharedModel) -> None:
     page = chat.page
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
@@ -201,6 +209,7 @@ def test_code_and_whole_messages_are_copied_as_they_were_written(chat: Chat, mod
     looking.check(page)
 
 
+@pytest.mark.slow("another story of conversations")
 def test_wide_code_is_wrapped_by_a_button_and_a_wide_table_breaks_no_number(chat: Chat, model: SharedModel) -> None:
     page = chat.page
     head = "|".join(f"Quarter {number}" for number in range(12))
@@ -226,6 +235,7 @@ def scrolls(locator: Locator) -> bool:
     return bool(locator.evaluate("element => element.scrollWidth > element.clientWidth"))
 
 
+@looking.in_every_look
 def test_a_message_is_said_in_another_way_and_both_versions_are_kept(chat: Chat, model: SharedModel) -> None:
     page = chat.page
     model.enqueue(text("Which parcel?"), text("It is in Leipzig."), text("It is in **Gera** by now."))
@@ -255,6 +265,7 @@ def test_a_message_is_said_in_another_way_and_both_versions_are_kept(chat: Chat,
     expect(page.locator(".said.user .prose")).to_have_text("Where is my parcel?")
 
 
+@pytest.mark.slow("another story of conversations")
 def test_of_two_tabs_that_edit_a_message_the_later_one_keeps_its_words(
     chat: Chat, model: SharedModel, visit: Visit, house: House
 ) -> None:
@@ -277,6 +288,7 @@ def test_of_two_tabs_that_edit_a_message_the_later_one_keeps_its_words(
     looking.check(other.page)
 
 
+@pytest.mark.slow("another story of conversations")
 def test_an_edit_that_cannot_be_sent_yet_stays_as_it_was_written(chat: Chat, model: SharedModel) -> None:
     page = chat.page
     model.enqueue(text("Hello."), calls(("echo", {"text": "hi"})))
@@ -326,6 +338,7 @@ def test_what_is_sent_meanwhile_waits_above_the_box_and_is_said_in_its_turn(chat
     expect(chat.composer).to_have_value("Third")
 
 
+@looking.in_every_look
 def test_a_conversation_is_shared_and_read_by_a_colleague(
     chat: Chat, model: SharedModel, house: House, visit: Visit
 ) -> None:

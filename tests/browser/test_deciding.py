@@ -8,7 +8,7 @@ from playwright.sync_api import Locator, expect
 
 from tests.browser.chatting import Chat, approve, approve_button, decline, decline_button, press, settle, tab_to
 from tests.browser.conftest import House, SharedModel, Visit
-from tests.browser.looking import check
+from tests.browser.looking import check, in_every_look
 from tests.scripted_model import calls, text
 
 pytestmark = pytest.mark.browser
@@ -46,6 +46,7 @@ def approve_changed(edit: Locator) -> Locator:
     return edit.get_by_role("button", name=re.compile("^Approve with changes"))
 
 
+@in_every_look
 @pytest.mark.guarantee("gate:same-call")
 def test_changed_arguments_are_shown_approved_run_and_told_to_the_model(
     chat: Chat, ask: Ask, model: SharedModel, house: House, visit: Visit
@@ -153,6 +154,7 @@ def test_a_critical_call_is_approved_with_changes_only_once_all_of_them_was_unfo
     assert house.calls(chat.conversation)[0]["arguments"]["note"] == "long " * 200
 
 
+@pytest.mark.slow("another story of deciding")
 def test_on_its_own_page_a_call_is_approved_with_changes(
     chat: Chat, ask: Ask, model: SharedModel, house: House
 ) -> None:
@@ -191,6 +193,7 @@ def test_a_reason_is_picked_beside_decline_with_two_keys(chat: Chat, ask: Ask, m
     expect(line).to_contain_text("Reason: “Wrong arguments”")
 
 
+@pytest.mark.slow("another story of deciding")
 def test_own_words_are_counted_against_the_limit(chat: Chat, ask: Ask, model: SharedModel) -> None:
     ask(("echo", {"text": "one"}))
     card = chat.cards.first
@@ -205,6 +208,7 @@ def test_own_words_are_counted_against_the_limit(chat: Chat, ask: Ask, model: Sh
     chat.said("Understood.")
 
 
+@in_every_look
 @pytest.mark.guarantee("gate:one-outcome")
 def test_calls_of_one_tool_are_answered_together_and_each_outcome_is_told(
     chat: Chat, ask: Ask, model: SharedModel, house: House

@@ -131,6 +131,7 @@ def told(drawer: Locator, server: str, words: str) -> None:
     expect(form(drawer, server).locator("[data-told]")).to_contain_text(words)
 
 
+@looking.in_every_look
 def test_a_tool_is_exposed_used_under_its_alias_and_asks_less_only_after_a_question(page: Page, house: Shopful) -> None:
     page.goto(f"{house.server.url}/servers/")
     opener = page.get_by_role("link", name="Composed tools")
@@ -187,6 +188,7 @@ def test_a_tool_is_exposed_used_under_its_alias_and_asks_less_only_after_a_quest
     expect(page).to_have_url(f"{house.server.url}/servers/")
 
 
+@pytest.mark.slow("another story of the drawer")
 def test_a_name_that_is_taken_is_told_while_it_is_typed_and_kept_from_being_applied(page: Page, house: Shopful) -> None:
     drawer = open_at(page, house, "names")
     tick(drawer, "echo").check()
@@ -215,6 +217,7 @@ def test_a_name_that_is_taken_is_told_while_it_is_typed_and_kept_from_being_appl
     assert {"same_name", "names_fail"} <= house.catalog.keys()
 
 
+@pytest.mark.slow("another story of the drawer")
 def test_all_tools_of_a_server_are_selected_and_approval_is_required_for_all(page: Page, house: Shopful) -> None:
     drawer = open_at(page, house, "bulk")
     section = drawer.locator('[data-server="bulk"]')
@@ -241,6 +244,7 @@ def test_all_tools_of_a_server_are_selected_and_approval_is_required_for_all(pag
     expect(form(drawer, "bulk").locator("[data-send]")).to_be_disabled()
 
 
+@pytest.mark.slow("another story of the drawer")
 def test_a_ceiling_takes_tools_out_and_gives_them_back(page: Page, house: Shopful) -> None:
     drawer = open_at(page, house, "limit")
     tick(drawer, "echo").check()
@@ -276,6 +280,7 @@ def test_a_ceiling_takes_tools_out_and_gives_them_back(page: Page, house: Shopfu
     assert "limit_echo" in house.catalog
 
 
+@pytest.mark.slow("another story of the drawer")
 def test_a_tool_that_changed_under_the_page_is_shown_as_it_is_now_and_chosen_again(page: Page, house: Shopful) -> None:
     drawer = open_at(page, house, "shop")
     # The look at the plan that follows a choice must not be the one that finds the change.
@@ -305,6 +310,7 @@ def offered_anew(house: Shopful, description: str) -> None:
     until(lambda: description in house.alice.get("/servers/tools/of/shop").text, "it was listed anew", seconds=30)
 
 
+@pytest.mark.slow("another story of the drawer")
 def test_a_late_answer_does_not_hide_that_changes_were_taken_back(page: Page, house: Shopful) -> None:
     offered_anew(house, "Come late.")
     drawer = open_at(page, house, "shop")
@@ -334,6 +340,7 @@ def test_a_late_answer_does_not_hide_that_changes_were_taken_back(page: Page, ho
     expect(tick(drawer, "fail", "shop")).not_to_be_checked()
 
 
+@pytest.mark.slow("another story of the drawer")
 def test_what_is_not_applied_is_kept_while_searching_and_asked_about_before_it_is_lost(
     page: Page, house: Shopful
 ) -> None:
@@ -368,6 +375,7 @@ def test_what_is_not_applied_is_kept_while_searching_and_asked_about_before_it_i
     assert "unsaved_echo" not in house.catalog
 
 
+@pytest.mark.slow("another story of the drawer")
 def test_whoever_is_signed_out_meanwhile_is_told_and_loses_nothing(page: Page, house: Shopful, visit: Visit) -> None:
     drawer = open_at(page, house, "unsaved")
     tick(drawer, "echo", "unsaved").check()
@@ -381,6 +389,7 @@ def test_whoever_is_signed_out_meanwhile_is_told_and_loses_nothing(page: Page, h
     page.once("dialog", lambda dialog: dialog.accept())
 
 
+@pytest.mark.slow("another story of the drawer")
 def test_everything_can_be_done_with_the_keyboard_on_a_narrow_screen(page: Page, house: Shopful) -> None:
     page.set_viewport_size(NARROW)
     drawer = open_at(page, house)
@@ -407,6 +416,7 @@ def test_everything_can_be_done_with_the_keyboard_on_a_narrow_screen(page: Page,
     assert house.catalog["keys_add"] == "REQUIRED"
 
 
+@pytest.mark.slow("another story of the drawer")
 def test_what_a_hostile_server_says_is_only_ever_text(page: Page, house: Shopful, visit: Visit) -> None:
     drawer = open_at(page, house, "odd")
     odd = drawer.locator('[data-server="odd"]')
@@ -421,6 +431,7 @@ def test_what_a_hostile_server_says_is_only_ever_text(page: Page, house: Shopful
     assert not [url for url in visit.watch(page).requests if "evil" in url]
 
 
+@pytest.mark.slow("another story of the drawer")
 def test_thousands_of_tools_are_found_and_selected(page: Page, house: Shopful) -> None:
     until(lambda: house.has_listed("thousands"), "all of them were listed", seconds=40)
     drawer = open_at(page, house, "thousands")

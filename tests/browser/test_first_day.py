@@ -56,6 +56,7 @@ def write_code(page: Page, code: str) -> None:
     page.keyboard.insert_text(code)
 
 
+@looking.in_every_look
 def test_from_the_link_to_a_tool_of_ones_own_that_the_agent_uses_after_a_yes(empty_house: Server, visit: Visit) -> None:
     link = re.search(r"http://\S+/welcome/\S+", empty_house.log)
     assert link
@@ -133,6 +134,7 @@ def test_a_syntax_error_is_shown_at_the_code_with_its_line(author: Page, server:
     visit.watch(author).expect("status of 422")
 
 
+@pytest.mark.slow("another story of the Studio")
 def test_a_tool_whose_code_does_not_pass_the_check_is_not_published(author: Page, server: Server, visit: Visit) -> None:
     author.goto(f"{server.url}/studio/new")
     author.get_by_label("Name", exact=True).fill("unsound")
@@ -149,6 +151,7 @@ def test_a_tool_whose_code_does_not_pass_the_check_is_not_published(author: Page
     visit.watch(author).expect("status of 422")
 
 
+@pytest.mark.slow("another story of the Studio")
 def test_what_is_wrong_with_the_code_is_shown_while_it_is_typed_and_leads_to_the_line(
     author: Page, server: Server
 ) -> None:
@@ -171,6 +174,7 @@ def test_unsaved_code_is_neither_tested_nor_published(author: Page, server: Serv
     author.goto(f"{server.url}/studio/")
 
 
+@pytest.mark.slow("waits ten seconds for an answer")
 def test_a_question_in_the_studio_that_nobody_answers_ends_on_screen(author: Page, server: Server) -> None:
     author.goto(f"{server.url}/studio/tools/brief")
     author.get_by_role("button", name="Run test").click()
@@ -181,6 +185,7 @@ def test_a_question_in_the_studio_that_nobody_answers_ends_on_screen(author: Pag
     expect(pane.locator("[data-ask]")).to_have_count(0)
 
 
+@pytest.mark.slow("another story of the Studio")
 def test_the_studio_says_that_it_saved_and_what_that_means(author: Page, server: Server, visit: Visit) -> None:
     visit.watch(author).expect("status of 422")
     author.goto(f"{server.url}/studio/tools/many")

@@ -54,6 +54,7 @@ def test_opening_a_call_does_not_end_following(chat: Chat, model: SharedModel) -
     expect(new_below(chat)).to_be_hidden()
 
 
+@pytest.mark.slow("another story of following")
 def test_ones_own_message_is_scrolled_to(long_chat: Chat, model: SharedModel) -> None:
     scroll_up(long_chat)
     model.enqueue(text("A short answer."))
@@ -80,7 +81,9 @@ def test_who_reads_further_up_is_told_that_something_came(long_chat: Chat, model
     expect(new_below(long_chat)).to_be_hidden()
 
 
-@pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
+@pytest.mark.parametrize(
+    "size", [WIDE, pytest.param(NARROW, marks=pytest.mark.slow("another width"))], ids=["wide", "narrow"]
+)
 def test_only_the_transcript_scrolls(long_chat: Chat, size: ViewportSize) -> None:
     long_chat.page.set_viewport_size(size)
     for url in (long_chat.url, long_chat.url.partition("/chat/")[0]):
@@ -119,6 +122,7 @@ Message.objects.bulk_create(
 """
 
 
+@pytest.mark.slow("a long conversation")
 def test_earlier_messages_come_in_above_what_is_being_read(page: Page, house: House, model: SharedModel) -> None:
     chat = Chat(page, house.server, house.bob.begin(""))
     house.server.home.manage("shell", "-v", "0", "-c", EARLIER.format(conversation=chat.conversation))
@@ -156,6 +160,7 @@ Message.objects.bulk_create(
 """
 
 
+@pytest.mark.slow("a long conversation")
 def test_a_long_conversation_comes_whole_and_in_order_and_its_card_is_answered(
     page: Page, house: House, model: SharedModel
 ) -> None:

@@ -9,7 +9,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.chatting import Chat, approve, settle
 from tests.browser.conftest import House, SharedModel
-from tests.browser.looking import LOOKS, check, wear
+from tests.browser.looking import LOOKS, check, in_every_look, wear
 from tests.scripted_model import calls, text
 
 pytestmark = pytest.mark.browser
@@ -54,6 +54,7 @@ def pictured(page: Page, name: str, at: Locator | None = None) -> None:
     wear(page, "wide light")
 
 
+@in_every_look
 @pytest.mark.guarantee("gate:no-yes-no-run", "SR-43")
 def test_a_grant_is_given_in_words_used_up_asked_again_and_revoked(
     chat: Chat, ask: Ask, model: SharedModel, house: House
@@ -114,6 +115,7 @@ def test_a_grant_is_given_in_words_used_up_asked_again_and_revoked(
     check(page)
 
 
+@pytest.mark.slow("another story of grants")
 def test_on_the_page_of_grants_one_is_revoked_by_keyboard(chat: Chat, ask: Ask, house: House) -> None:
     ask("six")
     begin_grant(chat.asked()).get_by_role("button", name="Approve and grant").click()

@@ -17,6 +17,7 @@ from tests.waiting import until
 pytestmark = [pytest.mark.browser, pytest.mark.guarantee("run:survives")]
 
 BACK: Final = "window.dispatchEvent(new Event('online'))"
+FOCUS: Final = "window.dispatchEvent(new Event('focus'))"
 # A server that ends each connection right after it was made, in the same way each time.
 FAILING: Final = """
 const Usual = window.WebSocket;
@@ -51,7 +52,9 @@ def chat(page: Page, house: House, network: Network) -> Chat:
     return Chat(page, network, house.bob.begin("")).open()  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("sign", [BACK, "window.dispatchEvent(new Event('focus'))", ""])
+@pytest.mark.parametrize(
+    "sign", [BACK, *(pytest.param(sign, marks=pytest.mark.slow("another sign")) for sign in (FOCUS, ""))]
+)
 def test_a_page_whose_connection_was_swallowed_makes_another_and_shows_what_waits(
     chat: Chat, network: Network, model: SharedModel, house: House, sign: str
 ) -> None:
@@ -69,6 +72,7 @@ def test_a_page_whose_connection_was_swallowed_makes_another_and_shows_what_wait
     expect(chat.modal).to_be_hidden()
 
 
+@pytest.mark.slow("waits for connections that were swallowed")
 def test_an_answer_that_was_swallowed_says_so_and_is_given_again(
     chat: Chat, network: Network, model: SharedModel
 ) -> None:
@@ -84,6 +88,7 @@ def test_an_answer_that_was_swallowed_says_so_and_is_given_again(
     chat.said("Said.")
 
 
+@pytest.mark.slow("waits for connections that were swallowed")
 def test_a_message_that_was_swallowed_stays_in_the_composer_and_the_page_says_so(
     chat: Chat, network: Network, model: SharedModel
 ) -> None:
@@ -99,6 +104,7 @@ def test_a_message_that_was_swallowed_stays_in_the_composer_and_the_page_says_so
     chat.said("Hello.")
 
 
+@pytest.mark.slow("waits for connections that were swallowed")
 def test_the_inbox_notices_too(page: Page, visit: Visit, network: Network, house: House, model: SharedModel) -> None:
     visit.watch(page).expect("htmx:timeout")
     inbox = Inbox(page, network.url).open()
@@ -115,6 +121,7 @@ def test_the_inbox_notices_too(page: Page, visit: Visit, network: Network, house
         house.bob.post(f"/api/approvals/{left['id']}/reject", {})
 
 
+@pytest.mark.slow("waits for connections that were swallowed")
 def test_a_connection_that_fails_each_time_is_given_up_and_the_page_says_what_to_do(chat: Chat) -> None:
     chat.page.add_init_script(FAILING)
     chat.open()

@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.chatting import Chat
 from tests.browser.conftest import House, SharedModel, Visit
-from tests.browser.looking import LOOKS, check, in_view, wear
+from tests.browser.looking import LOOKS, check, in_every_look, in_view, wear
 from tests.browser.watching import AWAY
 from tests.processes import STEADY, Servers
 from tests.scripted_model import ScriptedModel, calls, text
@@ -26,6 +26,7 @@ def pictured(page: Page, name: str) -> None:
     wear(page, "wide light")
 
 
+@in_every_look
 @pytest.mark.guarantee("audit:complete")
 def test_what_was_decided_in_the_chat_is_found_read_and_exported(
     chat: Chat, model: SharedModel, house: House, tmp_path: Path
@@ -64,7 +65,7 @@ def test_what_was_decided_in_the_chat_is_found_read_and_exported(
     pictured(page, "call")
 
 
-@pytest.mark.parametrize("look", ["wide light", "narrow dark"])
+@pytest.mark.parametrize("look", ["narrow dark", pytest.param("wide light", marks=pytest.mark.slow("another look"))])
 def test_the_menu_of_the_export_is_whole_and_in_sight(page: Page, house: House, look: str) -> None:
     page.goto(f"{house.server.url}/history/")
     wear(page, look)
@@ -76,6 +77,7 @@ def test_the_menu_of_the_export_is_whole_and_in_sight(page: Page, house: House, 
     assert download.value.suggested_filename == "calls.csv"
 
 
+@pytest.mark.slow("kills a server")
 @pytest.mark.processes
 @pytest.mark.guarantee("gate:truth")
 def test_a_call_whose_server_was_killed_is_marked_by_a_person(own: Servers, visit: Visit) -> None:

@@ -37,8 +37,19 @@ def end(chat: Chat) -> None:
     expect(chat.modal).to_be_hidden()
 
 
-@pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
-@pytest.mark.parametrize("kind", list(VALUES))
+@pytest.mark.parametrize(
+    "kind, size",
+    [
+        ("markup", WIDE),
+        ("lines", NARROW),
+        *(
+            pytest.param(kind, size, marks=pytest.mark.slow("another kind of value"))
+            for kind in VALUES
+            for size in (WIDE, NARROW)
+            if (kind, size) not in (("markup", WIDE), ("lines", NARROW))
+        ),
+    ],
+)
 @pytest.mark.guarantee("SR-2", "SR-4")
 def test_whatever_a_value_holds_the_card_keeps_its_shape(
     chat: Chat, model: SharedModel, visit: Visit, kind: str, size: Any
@@ -86,6 +97,7 @@ def test_what_is_folded_says_how_much_it_is_and_opens_whole(chat: Chat, model: S
     end(chat)
 
 
+@pytest.mark.slow("another card that folds")
 def test_many_arguments_fold_into_one_more_list(chat: Chat, model: SharedModel) -> None:
     card = ask(chat, model, "many", **{f"field_{n}": f"value {n}" for n in range(30)})
     expect(card.locator("details.more > summary")).to_have_text("Show the other 10 arguments")
@@ -115,6 +127,7 @@ def test_a_critical_call_can_be_approved_only_after_all_was_unfolded_and_reviewe
     end(chat)
 
 
+@pytest.mark.slow("another card that folds")
 def test_a_critical_call_without_anything_folded_asks_for_the_review_alone(chat: Chat, model: SharedModel) -> None:
     card = ask(chat, model, "wipe", note="short")
     approve = approve_button(card)

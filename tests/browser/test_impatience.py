@@ -36,6 +36,9 @@ document.addEventListener("submit", event => {
 CAME_AGAIN: Final = "window.dispatchEvent(new Event('focus'))"
 OVER: Final = text("Over.")
 SURFACES: Final = ("transcript", "window", "inbox", "its own page", "studio")
+each_surface = pytest.mark.parametrize(
+    "surface", [SURFACES[0], *(pytest.param(name, marks=pytest.mark.slow("another surface")) for name in SURFACES[1:])]
+)
 TYPED: Final = ("and thanks", "are you sure", "also pay", "a e r area", "yes please, do it?", "d'accord")
 
 
@@ -117,7 +120,7 @@ def places(card: Locator) -> dict[str, tuple[float, float]]:
     return found
 
 
-@pytest.mark.parametrize("surface", SURFACES)
+@each_surface
 def test_impatient_presses_answer_nothing_however_slow_they_are(surface: str, ask: Ask) -> None:
     asked = ask(surface)
     page = asked.page
@@ -144,7 +147,7 @@ def test_impatient_presses_answer_nothing_however_slow_they_are(surface: str, as
     assert asked.is_waiting()
 
 
-@pytest.mark.parametrize("surface", SURFACES)
+@each_surface
 def test_a_press_counts_once_the_pointer_has_come_to_the_button_anew_and_the_card_says_so(
     surface: str, ask: Ask
 ) -> None:
@@ -212,7 +215,7 @@ def starts(surface: str, asked: Asked) -> dict[str, Callable[[], None]]:
     }
 
 
-@pytest.mark.parametrize("surface", SURFACES)
+@each_surface
 def test_what_is_typed_answers_nothing_wherever_the_focus_is(surface: str, ask: Ask) -> None:
     asked = ask(surface)
     got_through = []
@@ -248,9 +251,14 @@ def test_what_is_typed_outside_of_fields_in_the_chat_goes_into_the_message(ask: 
 
 
 @pytest.mark.parametrize(
-    "key,verdict", [("Control+Enter", "approve"), ("Meta+Enter", "approve"), ("Control+Backspace", "decline")]
+    "key,verdict",
+    [
+        ("Control+Enter", "approve"),
+        ("Control+Backspace", "decline"),
+        pytest.param("Meta+Enter", "approve", marks=pytest.mark.slow("the same of another system")),
+    ],
 )
-@pytest.mark.parametrize("surface", ["transcript", "window"])
+@pytest.mark.parametrize("surface", ["transcript", pytest.param("window", marks=pytest.mark.slow("another surface"))])
 def test_a_chord_answers_the_card_that_has_the_focus(surface: str, key: str, verdict: str, ask: Ask) -> None:
     asked = ask(surface)
     keys = asked.page.keyboard
@@ -271,7 +279,7 @@ def test_a_chord_answers_the_card_that_has_the_focus(surface: str, key: str, ver
     until(lambda: not asked.person.pending(), "it is answered")
 
 
-@pytest.mark.parametrize("key", ["Enter", "Space"])
+@pytest.mark.parametrize("key", ["Enter", pytest.param("Space", marks=pytest.mark.slow("another key"))])
 def test_a_key_on_a_button_counts_a_second_after_the_last_letter_and_the_card_says_so(key: str, ask: Ask) -> None:
     asked = ask("its own page")
     button = approve_button(asked.card)

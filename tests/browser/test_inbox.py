@@ -140,6 +140,7 @@ def test_by_keyboard_alone_from_the_arrival_to_the_decision(inbox: Inbox, house:
     expect(page.get_by_text("Single keys are off.")).to_be_visible()
 
 
+@looking.in_every_look
 def test_several_calls_are_answered_together_once_they_are_listed(inbox: Inbox, ask: Asking) -> None:
     page = inbox.page
     inbox.open()
@@ -174,6 +175,7 @@ def test_several_calls_are_answered_together_once_they_are_listed(inbox: Inbox, 
     expect(inbox.selected).to_be_hidden()
 
 
+@pytest.mark.slow("another story of the inbox")
 def test_filters_say_what_they_hide_and_hold_while_calls_come(inbox: Inbox, ask: Asking) -> None:
     page = inbox.page
     inbox.open()
@@ -215,6 +217,7 @@ def test_on_a_phone_the_list_leads_to_the_card_and_back(inbox: Inbox, ask: Askin
     expect(inbox.card).to_be_hidden()
 
 
+@pytest.mark.slow("another story of the inbox")
 def test_one_notification_for_a_burst_while_no_page_is_in_front_and_none_before_it_was_asked_for(
     inbox: Inbox, house: House, ask: Asking
 ) -> None:

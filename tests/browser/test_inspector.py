@@ -28,6 +28,7 @@ def wide(page: Page) -> None:
     looking.wear(page, "wide light")
 
 
+@looking.in_every_look
 @pytest.mark.timeout(180)
 def test_a_client_is_asked_and_everything_it_says_and_hears_is_seen(bob: Page, house: House) -> None:
     bob.get_by_label("Only these tools").fill("echo nothing_like_it")
@@ -112,6 +113,7 @@ def test_presses_that_were_on_their_way_to_something_else_answer_no_question_of_
     expect(bob.get_by_text("You ended it.")).to_be_visible()
 
 
+@pytest.mark.slow("axe at a page")
 def test_a_session_of_another_process_is_said_to_be_one(bob: Page, house: House) -> None:
     bob.goto(f"{house.server.url}/mcp-access/inspector/{NOWHERE}")
     expect(bob.get_by_role("heading", name="This session has ended")).to_be_visible()

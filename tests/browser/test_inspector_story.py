@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.timeout(240), pytest.mark.guarant
 
 OLDER: Final = "2025-11-25"
 MODERN: Final = "2026-07-28"
-each_era = pytest.mark.parametrize("era", [OLDER, MODERN])
+each_era = pytest.mark.parametrize("era", [MODERN, pytest.param(OLDER, marks=pytest.mark.slow("an older revision"))])
 
 
 class Bench:
@@ -122,6 +122,7 @@ def test_only_what_its_user_accepts_runs_and_no_mouse_is_needed(era: str, bob: P
     bench.end()
 
 
+@pytest.mark.slow("another story of the Inspector")
 @each_era
 def test_what_goes_over_the_wire_is_seen_with_what_the_server_tells_by_itself(
     era: str, bob: Page, house: House
@@ -163,6 +164,7 @@ def test_what_goes_over_the_wire_is_seen_with_what_the_server_tells_by_itself(
     bench.end()
 
 
+@pytest.mark.slow("another story of the Inspector")
 @each_era
 def test_without_elicitation_the_call_is_refused(era: str, bob: Page, house: House) -> None:
     bench = connected(bob, era, without="Refuse it")
@@ -174,6 +176,7 @@ def test_without_elicitation_the_call_is_refused(era: str, bob: Page, house: Hou
     bench.end()
 
 
+@pytest.mark.slow("another story of the Inspector")
 @each_era
 def test_without_elicitation_the_call_waits_for_its_user_who_is_signed_in(era: str, bob: Page, house: House) -> None:
     bench = connected(bob, era, without="Ask me here, and let it wait")
@@ -190,6 +193,7 @@ def test_without_elicitation_the_call_waits_for_its_user_who_is_signed_in(era: s
     bench.end()
 
 
+@pytest.mark.slow("another story of the Inspector")
 @each_era
 def test_without_elicitation_the_client_gets_a_link_and_comes_back(era: str, bob: Page, house: House) -> None:
     before = {each["id"] for each in records(house, 100)}

@@ -68,6 +68,7 @@ def test_on_the_first_page_enter_sends(page: Page, house: House, model: SharedMo
     expect(chat.log.locator(".said.user")).to_contain_text("Hello?\nAnyone?", use_inner_text=True)
 
 
+@pytest.mark.slow("another story of keys")
 def test_a_new_conversation_waits_for_ones_words(chat: Chat, page: Page) -> None:
     expect(chat.composer).to_be_focused()
     # Past the bar and the list of conversations.
@@ -92,6 +93,7 @@ def test_what_is_looked_for_is_found_and_opened_by_the_keyboard(author: Page, ho
     expect(author).to_have_url(re.compile("/servers/tools$"))
 
 
+@pytest.mark.slow("another story of keys")
 def test_escape_closes_what_finds_at_once_whatever_stands_in_its_field(author: Page, house: House) -> None:
     author.goto(f"{house.server.url}/")
     author.keyboard.press("Control+k")
@@ -145,6 +147,7 @@ def test_a_question_mark_lists_the_keys_but_not_while_one_writes(chat: Chat) -> 
     expect(keys).to_be_hidden()
 
 
+@pytest.mark.slow("another story of keys")
 def test_nothing_opens_above_a_window_that_asks(chat: Chat, model: SharedModel) -> None:
     chat.in_a_window()
     model.enqueue(calls(("echo", {"text": "hi"})), text("Done."))

@@ -72,6 +72,7 @@ def connect(page: Page, server: Server, shop: Shop) -> None:
     expect(page.locator("#tools")).to_contain_text("echo")
 
 
+@pytest.mark.slow("a server of its own")
 def test_a_changed_tool_is_withheld_compared_and_accepted(alice: Page, server: Server, shop: Shop) -> None:
     connect(alice, server, shop)
     server.home.manage("shell", "-v", "0", "-c", EXPOSE)
@@ -98,6 +99,7 @@ def test_a_changed_tool_is_withheld_compared_and_accepted(alice: Page, server: S
     looking.wear(alice, "wide light")
 
 
+@pytest.mark.slow("a server of its own")
 def test_the_history_tells_what_changed_also_when_the_server_is_gone(alice: Page, server: Server) -> None:
     server.home.manage("shell", "-v", "0", "-c", PAST)
     alice.goto(f"{server.url}/servers/history")
@@ -113,6 +115,7 @@ def test_the_history_tells_what_changed_also_when_the_server_is_gone(alice: Page
     looking.check(alice)
 
 
+@looking.in_every_look
 def test_the_gallery_is_searched_narrowed_and_started_from(alice: Page, server: Server) -> None:
     alice.goto(f"{server.url}/servers/gallery")
     everything = f"{len(gallery.ALL)} servers"

@@ -11,7 +11,7 @@ from tests.browser.conftest import NARROW, House, SharedModel, Visit
 from tests.browser.looking import in_view
 from tests.scripted_model import calls, status, text
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.slow("axe at each page")]
 
 ANSWER = """## Done
 

@@ -57,6 +57,7 @@ def test_once_the_last_card_is_answered_focus_is_in_the_composer(chat: Chat, mod
     expect(chat.composer).to_be_focused()
 
 
+@pytest.mark.slow("another story of where focus goes")
 def test_once_a_run_is_stopped_tried_again_or_answered_again_one_can_go_on_typing(
     chat: Chat, model: SharedModel
 ) -> None:
@@ -76,6 +77,7 @@ def test_once_a_run_is_stopped_tried_again_or_answered_again_one_can_go_on_typin
     expect(chat.composer).to_be_focused()
 
 
+@pytest.mark.slow("another story of where focus goes")
 def test_once_what_waited_is_sent_one_can_go_on_typing(chat: Chat, model: SharedModel) -> None:
     gate = Gate()
     model.enqueue(text("Once upon a", gate, " time."), text("There was a bird."))
@@ -90,6 +92,7 @@ def test_once_what_waited_is_sent_one_can_go_on_typing(chat: Chat, model: Shared
     expect(chat.composer).to_be_focused()
 
 
+@pytest.mark.slow("another story of where focus goes")
 def test_under_a_finger_no_keyboard_comes_up_by_itself(house: House, model: SharedModel, visit: Visit) -> None:
     page = visit(house.server, house.bob, viewport=NARROW, has_touch=True, is_mobile=True)
     chat = Chat(page, house.server, house.bob.begin("")).open()
@@ -100,6 +103,7 @@ def test_under_a_finger_no_keyboard_comes_up_by_itself(house: House, model: Shar
     expect(chat.log).to_be_focused()
 
 
+@pytest.mark.slow("another story of where focus goes")
 def test_a_narrow_window_offers_a_new_conversation(page: Page, house: House) -> None:
     page.set_viewport_size(NARROW)
     chat = Chat(page, house.server, house.bob.begin("")).open()
@@ -151,6 +155,7 @@ session.save()
 """
 
 
+@pytest.mark.slow("another story of where focus goes")
 def test_signing_in_again_leads_back_to_the_conversation(house: House, model: SharedModel, visit: Visit) -> None:
     bob = house.server.sign_in("bob")
     house.server.home.manage("shell", "-v", "0", "-c", LONG_AGO.format(key=bob.cookies["sessionid"]))

@@ -26,6 +26,7 @@ def copied(page: Page) -> str:
     return str(page.evaluate("navigator.clipboard.readText()"))
 
 
+@looking.in_every_look
 @pytest.mark.timeout(180)
 def test_a_token_is_made_copied_once_and_revoked(bob: Page, house: House) -> None:
     bob.goto(house.server.url)
@@ -69,6 +70,7 @@ def test_a_token_is_made_copied_once_and_revoked(bob: Page, house: House) -> Non
     expect(bob.get_by_text("No tokens yet")).to_be_visible()
 
 
+@pytest.mark.slow("another story of tokens")
 @pytest.mark.timeout(120)
 def test_the_connect_page_fills_in_a_token_and_copies_what_a_client_needs(bob: Page, house: House) -> None:
     bob.goto(f"{house.server.url}/mcp-access/connect")

@@ -39,14 +39,8 @@ def ask(chat: Chat, model: SharedModel) -> Ask:
     return ask
 
 
-@pytest.fixture
-def stopped_clock(page: Page) -> Page:
-    """The page's time goes on only when the test says so."""
-    page.clock.install()
-    return page
-
-
 def stop_clock(page: Page) -> None:
+    """Let the page's time go on only when the test says so."""
     page.clock.pause_at(datetime.now().astimezone() + timedelta(seconds=10))
 
 
@@ -79,7 +73,7 @@ def test_focus_is_on_the_heading_and_no_key_on_it_decides(chat: Chat, ask: Ask, 
 
 @pytest.mark.guarantee("SR-39")
 def test_clicks_and_keys_count_only_half_a_second_after_the_card_appeared(
-    stopped_clock: Page, chat: Chat, ask: Ask, model: SharedModel
+    chat: Chat, ask: Ask, model: SharedModel
 ) -> None:
     connected(chat)
     stop_clock(chat.page)
@@ -103,12 +97,10 @@ def test_clicks_and_keys_count_only_half_a_second_after_the_card_appeared(
     chat.said("It said hello.")
 
 
-def test_a_double_click_answers_one_call_not_the_next_one_that_moves_up(
-    stopped_clock: Page, chat: Chat, ask: Ask, house: House
-) -> None:
+def test_a_double_click_answers_one_call_not_the_next_one_that_moves_up(chat: Chat, ask: Ask, house: House) -> None:
     ask(("echo", {"text": "first"}), ("echo", {"text": "second"}))
     chat.asked(2)
-    stop_clock(stopped_clock)
+    stop_clock(chat.page)
     place = approve_button(chat.cards.first).bounding_box()
     assert place
     x, y = place["x"] + 20, place["y"] + 10
@@ -120,7 +112,7 @@ def test_a_double_click_answers_one_call_not_the_next_one_that_moves_up(
     chat.page.mouse.click(box["x"] + 20, box["y"] + 10)
     expect(chat.call("succeeded")).to_have_count(1)
     assert [call["status"] for call in house.calls(chat.conversation)] == ["succeeded", "waiting"]
-    stopped_clock.clock.resume()
+    chat.page.clock.resume()
     end(chat)
 
 
@@ -138,7 +130,9 @@ def test_escape_decides_nothing_and_puts_the_question_off(chat: Chat, ask: Ask, 
     end(chat)
 
 
-@pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
+@pytest.mark.parametrize(
+    "size", [WIDE, pytest.param(NARROW, marks=pytest.mark.slow("another width"))], ids=["wide", "narrow"]
+)
 def test_the_way_back_to_what_was_put_off_stands_at_the_composer(
     chat: Chat, ask: Ask, model: SharedModel, size: ViewportSize
 ) -> None:
@@ -159,6 +153,7 @@ def test_the_way_back_to_what_was_put_off_stands_at_the_composer(
     expect(chat.page.locator("[data-answer]:visible")).to_have_count(0)
 
 
+@pytest.mark.slow("another story of the window")
 def test_the_head_leads_back_to_what_was_put_off(chat: Chat, ask: Ask) -> None:
     ask()
     chat.asked()
@@ -168,7 +163,7 @@ def test_the_head_leads_back_to_what_was_put_off(chat: Chat, ask: Ask) -> None:
     end(chat)
 
 
-def test_at_zero_its_buttons_are_dead(stopped_clock: Page, chat: Chat, ask: Ask) -> None:
+def test_at_zero_its_buttons_are_dead(chat: Chat, ask: Ask) -> None:
     connected(chat)
     stop_clock(chat.page)
     ask()
@@ -180,6 +175,7 @@ def test_at_zero_its_buttons_are_dead(stopped_clock: Page, chat: Chat, ask: Ask)
     end(chat)
 
 
+@pytest.mark.slow("another story of the window")
 @pytest.mark.parametrize("size", [{"width": 844, "height": 390}, {"width": 390, "height": 480}])
 def test_on_a_low_screen_both_buttons_and_something_of_the_card_are_seen(
     chat: Chat, ask: Ask, size: ViewportSize
@@ -228,6 +224,7 @@ def test_decide_later_leaves_the_answer_in_the_transcript_and_the_composer_as_it
     expect(chat.composer).to_have_value("and after that")
 
 
+@pytest.mark.slow("another story of the window")
 def test_stop_in_the_modal_withdraws_the_call(chat: Chat, ask: Ask, house: House) -> None:
     ask()
     end(chat)
@@ -237,7 +234,7 @@ def test_stop_in_the_modal_withdraws_the_call(chat: Chat, ask: Ask, house: House
     expect(chat.page.get_by_role("button", name="Stop")).to_have_count(0)
 
 
-def test_the_time_left_is_shown_and_counts_down(stopped_clock: Page, chat: Chat, ask: Ask) -> None:
+def test_the_time_left_is_shown_and_counts_down(chat: Chat, ask: Ask) -> None:
     connected(chat)
     stop_clock(chat.page)
     ask()
@@ -254,6 +251,7 @@ def test_the_time_left_is_shown_and_counts_down(stopped_clock: Page, chat: Chat,
     end(chat)
 
 
+@pytest.mark.slow("a page that loads for four seconds")
 def test_a_page_that_loads_slowly_says_no_more_time_than_is_left(chat: Chat, ask: Ask) -> None:
     def late(route: Route) -> None:
         came = time.monotonic()
@@ -271,6 +269,7 @@ def test_a_page_that_loads_slowly_says_no_more_time_than_is_left(chat: Chat, ask
     end(chat)
 
 
+@pytest.mark.slow("waits ten seconds for an answer")
 @pytest.mark.guarantee("gate:truth")
 def test_a_call_that_nobody_answers_in_time_goes_away_and_says_so(chat: Chat, ask: Ask, model: SharedModel) -> None:
     ask(("brief", {"text": "quick"}))
@@ -284,6 +283,7 @@ def test_a_call_that_nobody_answers_in_time_goes_away_and_says_so(chat: Chat, as
     assert "expired" in model.told[-1]
 
 
+@pytest.mark.slow("another story of the window")
 def test_a_reason_given_with_the_decline_reaches_the_model_and_the_record(
     chat: Chat, ask: Ask, model: SharedModel
 ) -> None:
@@ -317,6 +317,7 @@ def test_several_calls_of_one_turn_share_one_modal_and_are_decided_one_by_one(
     assert [told.split()[0].strip('"') for told in model.told] == ["one", '{"status":', "three"]
 
 
+@pytest.mark.slow("another story of the window")
 def test_in_a_narrow_german_window_the_heading_is_not_below_the_button_that_stops(
     visit: Visit, house: House, model: SharedModel
 ) -> None:

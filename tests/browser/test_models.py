@@ -37,6 +37,7 @@ def counted(said: str) -> Reply:
     return Reply((*parts[:-1], sse({"id": "x", "choices": [], "usage": usage}), *parts[-1:]))
 
 
+@looking.in_every_look
 @pytest.mark.timeout(300)
 def test_an_endpoint_is_added_tested_and_chosen_in_a_conversation(
     alice: Page, server: Server, visit: Visit, model: ScriptedModel
@@ -89,6 +90,7 @@ def test_an_endpoint_is_added_tested_and_chosen_in_a_conversation(
     assert model.requests[-1]["model"] == "scripted-small"
 
 
+@pytest.mark.slow("a server of its own")
 @pytest.mark.timeout(300)
 def test_a_summary_is_read_and_undone_and_is_still_there_after_a_reload(
     servers: Servers, visit: Visit, model: ScriptedModel

@@ -33,6 +33,7 @@ def alice(server: Server, visit: Visit) -> Page:
     return visit(server, server.sign_in("alice"))
 
 
+@looking.in_every_look
 @pytest.mark.timeout(300)
 def test_a_webhook_is_added_tried_and_told_of_a_call_and_of_its_end(
     alice: Page, server: Server, visit: Visit, inbound: Inbound, installation: Installation

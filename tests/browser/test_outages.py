@@ -37,6 +37,7 @@ def page(visit: Visit, house: House) -> Page:
     return page
 
 
+@pytest.mark.slow("kills a server")
 @pytest.mark.guarantee("run:survives")
 def test_a_reload_while_a_call_waits_brings_the_question_back(chat: Chat, model: SharedModel) -> None:
     model.enqueue(calls(("echo", {"text": "again"})), text("Done."))
@@ -68,6 +69,7 @@ def test_a_yes_given_while_the_server_is_away_is_delivered_when_it_is_back_and_r
     assert (call["status"], call["result"]) == ("succeeded", 1)
 
 
+@pytest.mark.slow("kills a server")
 @pytest.mark.guarantee("run:survives")
 def test_the_page_says_that_it_reconnects_and_goes_on_by_itself(chat: Chat, model: SharedModel, house: House) -> None:
     model.enqueue(calls(("echo", {"text": "patience"})))
@@ -87,6 +89,7 @@ def test_the_page_says_that_it_reconnects_and_goes_on_by_itself(chat: Chat, mode
     chat.said("Done.")
 
 
+@pytest.mark.slow("kills a server")
 @pytest.mark.guarantee("run:survives")
 def test_half_an_answer_of_a_server_that_was_killed_goes_from_the_open_page_once_it_is_asked_for_again(
     chat: Chat, model: SharedModel, house: House
@@ -103,6 +106,7 @@ def test_half_an_answer_of_a_server_that_was_killed_goes_from_the_open_page_once
     expect(chat.log.locator(".said.assistant")).to_have_count(1)
 
 
+@pytest.mark.slow("kills a server")
 @pytest.mark.guarantee("gate:at-most-once")
 def test_a_call_of_unknown_outcome_is_settled_by_what_a_person_found_out(
     chat: Chat, model: SharedModel, house: House

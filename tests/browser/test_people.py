@@ -21,6 +21,7 @@ def alice(server: Server, visit: Visit) -> Page:
     return visit(server, server.sign_in("alice"))
 
 
+@looking.in_every_look
 @pytest.mark.timeout(300)
 def test_somebody_is_invited_joins_becomes_an_author_and_is_shut_out(alice: Page, server: Server, visit: Visit) -> None:
     alice.goto(server.url)
@@ -86,6 +87,7 @@ def test_somebody_is_invited_joins_becomes_an_author_and_is_shut_out(alice: Page
     expect(alice.get_by_text("dora can sign in again.")).to_be_visible()
 
 
+@pytest.mark.slow("a server of its own")
 @pytest.mark.timeout(180)
 def test_people_are_put_into_a_group(alice: Page, server: Server) -> None:
     alice.goto(f"{server.url}/people/")

@@ -14,7 +14,7 @@ from tests.browser.looking import in_view
 from tests.processes import STEADY, Installation, Servers, copy_of
 from tests.scripted_model import calls
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.slow("a server for each picture")]
 
 DOCS: Final = Path(__file__).resolve().parents[2] / "docs"
 WISH: Final = "Ann Berg sent her lamp back, so pay her 129 EUR for order 4711. And cancel 4712, it was ordered twice."

@@ -21,6 +21,7 @@ def ruled(own: Servers) -> Server:
     return own.start(**STEADY, HITL_POLICIES=RULES)
 
 
+@looking.in_every_look
 @pytest.mark.timeout(180)
 def test_the_rules_are_read_and_a_call_is_simulated_by_keyboard(ruled: Server, visit: Visit) -> None:
     page: Page = visit(ruled, ruled.sign_in("alice"))
@@ -46,6 +47,7 @@ def test_the_rules_are_read_and_a_call_is_simulated_by_keyboard(ruled: Server, v
     looking.check(page)
 
 
+@pytest.mark.slow("a server of its own")
 @pytest.mark.timeout(120)
 def test_a_member_reads_the_rules_and_tries_what_is_theirs(ruled: Server, visit: Visit) -> None:
     page = visit(ruled, ruled.sign_in("bob"))

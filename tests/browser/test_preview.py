@@ -95,6 +95,7 @@ def test_text_table_and_failure_stand_on_their_cards(chat: Chat, shop: Shop) -> 
     stop(chat)
 
 
+@pytest.mark.slow("another story of previews")
 def test_a_long_table_has_to_be_unfolded_before_something_dangerous_is_approved(chat: Chat, shop: Shop) -> None:
     shop.says(cancel={"value": LINES})
     card = ask(chat, shop, "cancel")
@@ -138,6 +139,7 @@ def test_a_call_that_would_do_something_else_by_now_asks_again_in_every_tab(
     looking.check(chat.page)
 
 
+@pytest.mark.slow("another story of previews")
 def test_asking_again_brings_the_modal_back_also_to_who_put_the_first_card_off(chat: Chat, shop: Shop) -> None:
     chat.in_a_window()
     shop.says(refund={"value": BEFORE})
@@ -173,6 +175,7 @@ def test_clicks_on_the_new_card_count_only_after_a_moment(chat: Chat, shop: Shop
     stop(chat)
 
 
+@pytest.mark.slow("another story of previews")
 def test_on_the_approvals_own_page_it_asks_again_in_its_place(page: Page, chat: Chat, shop: Shop) -> None:
     shop.says(refund={"value": BEFORE})
     ask(chat, shop, "refund")

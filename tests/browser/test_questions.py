@@ -97,7 +97,14 @@ def test_the_question_stands_in_the_call_and_what_is_answered_goes_back(
 
 
 @pytest.mark.parametrize(
-    "place,by", [("the call", "mouse"), ("the call", "finger"), ("the list", "mouse"), ("its own page", "finger")]
+    "place,by",
+    [
+        ("the call", "mouse"),
+        *(
+            pytest.param(*row, marks=pytest.mark.slow("the same on another page, or by a finger"))
+            for row in (("the call", "finger"), ("the list", "mouse"), ("its own page", "finger"))
+        ),
+    ],
 )
 def test_impatient_presses_send_nothing_and_a_press_of_its_own_does(
     place: str, by: str, shop: Shop, model: SharedModel, visit: Visit
@@ -170,6 +177,7 @@ def middle(button: Locator) -> tuple[float, float]:
     return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
 
 
+@pytest.mark.slow("another story of questions")
 def test_what_does_not_fit_is_told_although_the_page_was_drawn_anew_while_the_answer_was_under_way(
     chat: Chat, shop: Shop, model: SharedModel
 ) -> None:
@@ -200,6 +208,7 @@ def test_what_does_not_fit_is_told_although_the_page_was_drawn_anew_while_the_an
     chat.said("Done.")
 
 
+@pytest.mark.slow("another story of questions")
 def test_it_is_in_every_tab_survives_a_reload_and_what_is_typed_survives_what_comes_in(
     chat: Chat, shop: Shop, model: SharedModel, visit: Visit
 ) -> None:
@@ -245,6 +254,7 @@ def test_it_does_not_look_or_read_like_a_card_of_ours_whatever_it_says(
     chat.said("Done.")
 
 
+@pytest.mark.slow("another story of questions")
 def test_a_password_is_never_asked_for_and_the_person_is_told_that_a_server_wanted_one(
     chat: Chat, model: SharedModel
 ) -> None:
@@ -256,6 +266,7 @@ def test_a_password_is_never_asked_for_and_the_person_is_told_that_a_server_want
     expect(line.locator(".question")).to_contain_text("Declined by itself. It asked for a secret (“password”).")
 
 
+@pytest.mark.slow("another story of questions")
 def test_an_address_is_shown_whole_and_opened_by_the_persons_own_click_only(
     chat: Chat, shop: Shop, model: SharedModel
 ) -> None:
@@ -274,6 +285,7 @@ def test_an_address_is_shown_whole_and_opened_by_the_persons_own_click_only(
     assert shop.counter.log[-1] == "answered accept"
 
 
+@pytest.mark.slow("another story of questions")
 def test_from_elsewhere_one_finds_the_question_by_its_page(
     chat: Chat, shop: Shop, model: SharedModel, visit: Visit
 ) -> None:
@@ -289,6 +301,7 @@ def test_from_elsewhere_one_finds_the_question_by_its_page(
     chat.said("Done.")
 
 
+@pytest.mark.slow("another story of questions")
 def test_how_far_a_call_is_is_shown_and_it_can_be_told_to_stop(chat: Chat, shop: Shop, model: SharedModel) -> None:
     model.enqueue(calls(("counter_steps", {"seconds": 60})), text("Done."))
     chat.say()

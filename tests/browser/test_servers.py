@@ -43,6 +43,7 @@ def fill_in(page: Page, url: str, name: str = "honest") -> None:
     page.get_by_label("Address", exact=True).fill(url)
 
 
+@looking.in_every_look
 @pytest.mark.timeout(180)
 def test_a_server_is_added_tested_connected_changed_disabled_and_removed(
     alice: Page, server: Server, upstream: Program
@@ -90,6 +91,7 @@ def test_a_server_is_added_tested_connected_changed_disabled_and_removed(
     expect(alice.get_by_text("No servers yet")).to_be_visible()
 
 
+@pytest.mark.slow("kills a server")
 @pytest.mark.timeout(180)
 def test_the_page_follows_the_server_without_taking_the_focus_or_what_was_typed(
     alice: Page, server: Server, upstream: Program
@@ -118,6 +120,7 @@ def test_the_page_follows_the_server_without_taking_the_focus_or_what_was_typed(
     expect(alice.locator("#risk-honest")).to_contain_text("It runs on this machine.", use_inner_text=True)
 
 
+@pytest.mark.slow("a server of its own")
 def test_a_secret_is_filled_in_by_a_button_hidden_while_typed_and_never_sent_back(
     alice: Page, server: Server, upstream: Program
 ) -> None:
@@ -140,6 +143,7 @@ def test_a_secret_is_filled_in_by_a_button_hidden_while_typed_and_never_sent_bac
     assert KEY not in alice.content()
 
 
+@pytest.mark.slow("a server of its own")
 def test_a_program_is_started_after_its_command_line_was_confirmed(servers: Servers, visit: Visit) -> None:
     server = servers.start(MCP_ALLOW_STDIO="1")
     page = visit(server, server.sign_in("alice"))

@@ -32,6 +32,7 @@ def alice(server: Server, guarded: Guarded, visit: Visit) -> Page:
     return page
 
 
+@looking.in_every_look
 @pytest.mark.timeout(180)
 def test_an_administrator_signs_in_at_a_server_and_out_again(alice: Page, server: Server, guarded: Guarded) -> None:
     alice.goto(f"{server.url}/servers/new")

@@ -53,6 +53,7 @@ def test_stop_ends_an_answer_and_the_composer_can_be_used_again(chat: Chat, mode
     chat.said("A short one.")
 
 
+@pytest.mark.slow("another story of messages that wait")
 def test_what_is_sent_while_the_assistant_works_is_said_next(chat: Chat, model: SharedModel) -> None:
     gate = Gate()
     model.enqueue(text("Thinking", gate, "."), text("Next."))
@@ -69,7 +70,13 @@ def test_what_is_sent_while_the_assistant_works_is_said_next(chat: Chat, model: 
 
 @pytest.mark.parametrize(
     "code, words",
-    [(401, "Check OPENAI_API_KEY."), (404, "Check OPENAI_MODEL."), (429, "Wait, then try again."), (500, "Try again")],
+    [
+        (401, "Check OPENAI_API_KEY."),
+        *(
+            pytest.param(*row, marks=pytest.mark.slow("another trouble"))
+            for row in ((404, "Check OPENAI_MODEL."), (429, "Wait, then try again."), (500, "Try again"))
+        ),
+    ],
 )
 def test_trouble_with_the_model_is_told_with_what_to_do(chat: Chat, model: SharedModel, code: int, words: str) -> None:
     model.enqueue(status(code))

@@ -55,6 +55,7 @@ def run_test(page: Page) -> Locator:
     return page.locator("#test-result")
 
 
+@looking.in_every_look
 def test_a_mistake_is_marked_mended_tested_published_and_the_tool_used_in_the_chat(
     studio: Page, server: Server, house: House, model: SharedModel, visit: Visit
 ) -> None:
@@ -100,6 +101,7 @@ def test_a_mistake_is_marked_mended_tested_published_and_the_tool_used_in_the_ch
     expect(chat.call("succeeded")).to_contain_text("Greet Ben")
 
 
+@pytest.mark.slow("another story of the Studio")
 def test_a_run_is_kept_as_a_test_to_run_again(studio: Page, server: Server) -> None:
     studio.goto(f"{server.url}/studio/tools/look")
     studio.locator("#arg-text").fill("again and again")
@@ -111,6 +113,7 @@ def test_a_run_is_kept_as_a_test_to_run_again(studio: Page, server: Server) -> N
     expect(studio.get_by_role("main")).to_contain_text("says it back")
 
 
+@pytest.mark.slow("another story of the Studio")
 def test_what_does_not_fit_an_argument_is_said_and_one_goes_on_there(studio: Page, server: Server) -> None:
     studio.goto(f"{server.url}/studio/tools/note")
     studio.locator("#arg-note").fill("x")
@@ -161,6 +164,7 @@ def test_lowering_the_mode_asks_whether_oversight_is_to_be_reduced(studio: Page,
     visit.watch(studio).expect("status of 422")
 
 
+@pytest.mark.slow("another story of the Studio")
 def test_another_condition_alone_is_confirmed_where_the_page_says_so(
     studio: Page, server: Server, visit: Visit
 ) -> None:
@@ -186,6 +190,7 @@ def test_another_condition_alone_is_confirmed_where_the_page_says_so(
     visit.watch(studio).expect("status of 422")
 
 
+@pytest.mark.slow("another story of the Studio")
 def test_a_duplicate_has_everything_under_a_name_of_its_own(studio: Page, server: Server) -> None:
     studio.goto(f"{server.url}/studio/tools/count")
     studio.get_by_role("link", name="Duplicate").click()
@@ -198,6 +203,7 @@ def test_a_duplicate_has_everything_under_a_name_of_its_own(studio: Page, server
     expect(studio.locator("#standing")).to_contain_text("is a draft")
 
 
+@pytest.mark.slow("another story of the Studio")
 def test_the_list_is_searched_narrowed_and_folded_and_stays_so(studio: Page, server: Server) -> None:
     tools = studio.get_by_role("complementary", name="Tools")
     group = tools.locator("details[data-group='Custom']")
@@ -224,6 +230,7 @@ def test_the_list_is_searched_narrowed_and_folded_and_stays_so(studio: Page, ser
     expect(group).not_to_have_attribute("open", "")
 
 
+@pytest.mark.slow("another story of the Studio")
 def test_what_someone_else_saved_meanwhile_is_not_overwritten_unseen(
     studio: Page, server: Server, house: House, visit: Visit
 ) -> None:
@@ -246,6 +253,7 @@ def test_what_someone_else_saved_meanwhile_is_not_overwritten_unseen(
     visit.watch(studio).expect("status of 409")
 
 
+@pytest.mark.slow("another story of the Studio")
 def test_the_tool_is_written_tested_and_published_without_a_mouse(studio: Page, server: Server) -> None:
     studio.goto(f"{server.url}/studio/new?template=function")
     skip_to_content(studio)

@@ -30,6 +30,7 @@ def saved(page: Page, title: str) -> None:
     expect(page.get_by_text("Saved.")).to_be_visible()
 
 
+@looking.in_every_look
 def test_a_tool_goes_back_to_what_it_was(house: House, author: Page, server: Server) -> None:
     written(house, "go_back")
     author.goto(f"{server.url}/studio/tools/go_back")
@@ -88,6 +89,7 @@ def test_tests_are_kept_and_say_what_differs(house: House, author: Page, server:
     expect(author.locator("#tally")).to_have_text("1 of 1 passed")
 
 
+@pytest.mark.slow("another story of tools in files")
 def test_a_test_of_a_gated_tool_is_answered_where_it_stands(house: House, author: Page, server: Server) -> None:
     written(house, "asks_first", hitlMode="REQUIRED", promptTemplate="Shout {args.text}")
     case = {"name": "loud", "arguments": {"text": "hi"}, "expectation": "equals", "expected": "HI"}
@@ -102,6 +104,7 @@ def test_a_test_of_a_gated_tool_is_answered_where_it_stands(house: House, author
     expect(card).to_have_count(0)
 
 
+@looking.in_every_look
 def test_a_tool_is_exported_and_comes_back_by_an_import(
     house: House, author: Page, server: Server, tmp_path: Path
 ) -> None:
@@ -132,6 +135,7 @@ def test_a_tool_is_exported_and_comes_back_by_an_import(
     assert (back["title"], back["category"], back["published"]) == ("Travels", "Text", False)
 
 
+@pytest.mark.slow("another story of tools in files")
 def test_a_tool_that_is_replaced_shows_first_what_would_change(
     house: House, author: Page, server: Server, tmp_path: Path
 ) -> None:
@@ -156,6 +160,7 @@ def test_a_tool_that_is_replaced_shows_first_what_would_change(
     assert (replaced["code"], replaced["hitlMode"], replaced["version"]) == (TWICE, "REQUIRED", 2)
 
 
+@pytest.mark.slow("another story of tools in files")
 def test_a_file_that_is_wrong_says_where(author: Page, server: Server, tmp_path: Path, visit: Visit) -> None:
     file = tmp_path / "tools.json"
     tools = [{"name": "../../etc", "code": SHOUT}, {"name": "b", "code": 1, "<img src=x>": 1}]
@@ -171,6 +176,7 @@ def test_a_file_that_is_wrong_says_where(author: Page, server: Server, tmp_path:
     visit.watch(author).expect("status of 422")
 
 
+@pytest.mark.slow("another story of tools in files")
 def test_an_administrator_sees_how_the_sandbox_stands(author: Page, server: Server) -> None:
     author.goto(f"{server.url}/studio/")
     author.get_by_role("link", name="Sandbox", exact=True).click()
@@ -179,6 +185,7 @@ def test_an_administrator_sees_how_the_sandbox_stands(author: Page, server: Serv
     looking.check(author)
 
 
+@pytest.mark.slow("another story of tools in files")
 def test_the_reference_is_a_page_with_a_list_of_its_sections(author: Page, server: Server) -> None:
     author.goto(f"{server.url}/studio/")
     author.get_by_role("link", name="Tool Python", exact=True).click()

@@ -43,6 +43,7 @@ def test_a_secret_is_hidden_while_typed_flagged_while_missing_and_never_shown_ag
     looking.check(studio)
 
 
+@pytest.mark.slow("another story of the form")
 def test_variables_are_added_and_removed(studio: Page, server: Server) -> None:
     create(studio, server, "varied", MENDED)
     names = studio.get_by_label("Variable name")

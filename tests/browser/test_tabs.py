@@ -39,6 +39,7 @@ def test_both_show_the_modal_and_deciding_in_one_ends_it_in_the_other(
         one.said("Done.")
 
 
+@pytest.mark.slow("another story of tabs")
 def test_the_list_beside_the_page_follows_what_waits_without_a_reload(chat: Chat, model: SharedModel) -> None:
     beside = chat.page.get_by_role("complementary", name="Conversations").locator(".threads [aria-current]")
     model.enqueue(calls(("echo", {"text": "beside"})), text("Done."))

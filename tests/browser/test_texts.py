@@ -9,6 +9,7 @@ from tests.browser.looking import check, wear
 pytestmark = pytest.mark.browser
 
 
+@pytest.mark.slow("axe at a page")
 def test_the_example_follows_what_is_typed_and_a_wrong_placeholder_is_told_at_once(house: House, visit: Visit) -> None:
     page = visit(house.server, house.alice)
     visit.watch(page).expect("status of 422")

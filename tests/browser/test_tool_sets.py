@@ -72,6 +72,7 @@ def make_preset(page: Page) -> None:
     looking.check_and_go_on(page)
 
 
+@looking.in_every_look
 @pytest.mark.timeout(300)
 @pytest.mark.guarantee("gate:no-yes-no-run")
 def test_a_preset_holds_its_conversation_to_a_set_until_its_person_chooses_others(
@@ -128,6 +129,7 @@ def test_a_preset_holds_its_conversation_to_a_set_until_its_person_chooses_other
     expect(page.get_by_text("may use no tool")).to_be_hidden()
 
 
+@pytest.mark.slow("a server of its own")
 def test_a_preset_with_its_own_model_is_chosen_with_words_of_ones_own(
     server: Server, visit: Visit, model: ScriptedModel
 ) -> None:

@@ -47,6 +47,7 @@ def heard(page: Page) -> list[str]:
     return found
 
 
+@pytest.mark.slow("a server of its own")
 def test_the_title_of_the_model_is_on_every_open_page_at_once(own: Servers, visit: Visit) -> None:
     model = ScriptedModel()
     server = own.start(**model.environment | {"CHAT_TITLES": "1"})
@@ -73,6 +74,7 @@ def test_the_title_of_the_model_is_on_every_open_page_at_once(own: Servers, visi
     model.close()
 
 
+@pytest.mark.slow("another story of the transcript")
 def test_thoughts_of_an_answer_that_was_cut_off_stand_folded_above_it(chat: Chat, model: SharedModel) -> None:
     thoughts = chunk({"reasoning_content": "The person wants a story."})
     model.enqueue(Reply((thoughts, *unfinished("Once upon a").parts)))
@@ -83,6 +85,7 @@ def test_thoughts_of_an_answer_that_was_cut_off_stand_folded_above_it(chat: Chat
     pictured(chat.page, "cut")
 
 
+@pytest.mark.slow("another story of the transcript")
 def test_a_footnote_is_read_and_left_by_its_links(chat: Chat, model: SharedModel) -> None:
     notes = "\n\n".join(f"Paragraph {n} of the answer." for n in range(40))
     answer = f"Water boils at 100 degrees.[^1] So it does.\n\n{notes}\n\n[^1]: At sea level.\n"
@@ -125,6 +128,7 @@ def test_the_lines_of_calls_say_who_changed_and_who_declined_them(chat: Chat, mo
     expect(long.get_by_label("Result")).to_be_visible()
 
 
+@pytest.mark.slow("another story of the transcript")
 def test_a_call_of_another_version_is_found_from_the_history(chat: Chat, model: SharedModel) -> None:
     page = chat.page
     model.enqueue(calls(("look", {"text": "of the first version"})), text("Looked."), text("Not this time."))
@@ -173,6 +177,7 @@ def test_a_screen_reader_is_told_of_an_answer_once_and_of_a_card_once(chat: Chat
     assert heard(page) == ["The answer is complete.", "A call needs your answer", "The answer is complete: Short."]
 
 
+@pytest.mark.slow("another story of the transcript")
 def test_signing_in_again_for_a_call_of_the_highest_risk_leads_back_to_its_conversation(
     visit: Visit, house: House, model: SharedModel
 ) -> None:
@@ -225,6 +230,7 @@ class Line:
         self._open.clear()
 
 
+@pytest.mark.slow("another story of the transcript")
 def test_an_answer_that_is_written_while_the_network_is_away_is_whole_once_it_is_back(
     page: Page, house: House, model: SharedModel
 ) -> None:

@@ -63,6 +63,7 @@ def open_call(page: Page, server: Server) -> None:
     settle(page)
 
 
+@looking.in_every_look
 @pytest.mark.timeout(300)
 @pytest.mark.guarantee("gate:only-people", "gate:no-yes-no-run", "SR-25")
 def test_two_approve_for_a_third_and_who_comes_too_late_is_told(
@@ -121,6 +122,7 @@ def make_group(alice: Page, server: Server, name: str, member: str) -> None:
     expect(alice.get_by_role("button", name=f"Remove {member}")).to_be_visible()
 
 
+@pytest.mark.slow("waits for time to pass")
 @pytest.mark.timeout(300)
 @pytest.mark.guarantee("gate:only-people")
 def test_after_a_while_a_second_group_may_answer_too(place: Server, script: SharedModel, visit: Visit) -> None:

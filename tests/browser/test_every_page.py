@@ -1,0 +1,62 @@
+"""Every page opens in a browser without a complaint, and fits its window."""
+
+from typing import Final
+
+import pytest
+from playwright.sync_api import Page
+
+from tests.browser import looking
+from tests.browser.conftest import House
+
+pytestmark = pytest.mark.browser
+
+PAGES: Final = (
+    "/",
+    "/account",
+    "/approvals/",
+    "/grants/",
+    "/history/",
+    "/history/changes",
+    "/insights/",
+    "/mcp-access/connect",
+    "/mcp-access/inspector",
+    "/mcp-access/tokens",
+    "/models/",
+    "/notices/",
+    "/people/",
+    "/policies",
+    "/presets/",
+    "/record/",
+    "/servers/",
+    "/servers/gallery",
+    "/servers/history",
+    "/servers/new",
+    "/servers/questions/",
+    "/servers/tools",
+    "/studio/",
+    "/studio/agents/",
+    "/studio/export",
+    "/studio/import",
+    "/studio/new",
+    "/studio/project/",
+    "/studio/python",
+    "/studio/sandbox",
+    "/studio/tools/echo",
+    "/studio/tools/echo/cases",
+    "/studio/tools/echo/delete",
+    "/studio/tools/echo/versions",
+    "/texts",
+    "/tool-sets/",
+    "/tools/echo/rules",
+    "/tools/echo/texts",
+)
+
+
+@pytest.mark.timeout(300)
+@looking.in_every_look
+def test_every_page_opens_and_fits_its_window(author: Page, house: House) -> None:
+    for path in PAGES:
+        answer = author.goto(house.server.url + path)
+        assert answer
+        assert answer.status == 200, path
+        looking.check(author)
