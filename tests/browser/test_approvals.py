@@ -46,6 +46,8 @@ def test_a_page_that_is_signed_out_elsewhere_goes_to_sign_in_as_a_whole(
     page = visit(house.server, house.server.sign_in("bob"))
     page.goto(house.server.url)
     page.request.post(f"{house.server.url}/sign-out", form={"csrfmiddlewaretoken": csrf(page)})
+    # It asks by itself every ten seconds.
+    page.clock.run_for(10_000)
     page.wait_for_url("**/sign-in?next=%2F")
     expect(page.get_by_label("Username")).to_be_visible()
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.chatting import Chat, approve_button, look_through, press
 from tests.browser.conftest import House, SharedModel, Visit
@@ -52,6 +52,16 @@ def chat(page: Page, house: House, network: Network) -> Chat:
     return Chat(page, network, house.bob.begin("")).open()  # type: ignore[arg-type]
 
 
+def while_silent(page: Page, comes: Locator) -> None:
+    """Let the page's clock run on, second by second, until it has noticed that nobody answers, and this comes."""
+
+    def look() -> bool:
+        page.clock.run_for(1000)
+        return comes.count() > 0
+
+    until(look, "the page notices")
+
+
 @pytest.mark.parametrize(
     "sign", [BACK, *(pytest.param(sign, marks=pytest.mark.slow("another sign")) for sign in (FOCUS, ""))]
 )
@@ -65,6 +75,7 @@ def test_a_page_whose_connection_was_swallowed_makes_another_and_shows_what_wait
     house.bob.post(f"/api/conversations/{chat.conversation}/messages", {"content": "Do it."})
     until(lambda: len(house.bob.pending()) == 1, "the call waits")
     chat.page.evaluate(sign or "0")
+    while_silent(chat.page, chat.cards)
     chat.asked()
     expect(chat.composer).to_have_value("Are you there?")
     expect(chat.offline).to_be_hidden()
@@ -82,7 +93,9 @@ def test_an_answer_that_was_swallowed_says_so_and_is_given_again(
     look_through(card)
     network.swallow()
     press(approve_button(card))
-    expect(card.get_by_role("status").get_by_text("Your answer may not have arrived.")).to_be_visible()
+    unsure = card.get_by_role("status").get_by_text("Your answer may not have arrived.")
+    while_silent(chat.page, unsure)
+    expect(unsure).to_be_visible()
     expect(chat.offline).to_be_hidden()
     press(approve_button(card))
     chat.said("Said.")
@@ -96,6 +109,7 @@ def test_a_message_that_was_swallowed_stays_in_the_composer_and_the_page_says_so
     expect(chat.send).to_be_enabled()
     network.swallow()
     chat.composer.press("Enter")
+    while_silent(chat.page, chat.flash.get_by_text("may not have arrived"))
     expect(chat.flash).to_contain_text("may not have arrived")
     expect(chat.composer).to_have_value("Hello?")
     expect(chat.send).to_be_enabled()
@@ -115,7 +129,8 @@ def test_the_inbox_notices_too(page: Page, visit: Visit, network: Network, house
     until(lambda: len(house.bob.pending()) == 1, "the call waits")
     page.evaluate(BACK)
     # The browser keeps up to six connections for what pages fetch, and tries one after the other, five seconds each.
-    expect(inbox.lines).to_have_count(1, timeout=90_000)
+    while_silent(page, inbox.lines)
+    expect(inbox.lines).to_have_count(1)
     for left in house.bob.pending():
         model.enqueue(text("Over."))
         house.bob.post(f"/api/approvals/{left['id']}/reject", {})
