@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Final
 
 import pytest
 from pytest_django import Settings
@@ -12,6 +13,9 @@ from hitlchat.base.background import background
 from hitlchat.upstreams import connections
 from tests.upstreams.asking import Counter, StartCounter
 from tests.upstreams.shops import Shop, put_on_path, shop_in
+
+# A server process looks at what has changed every other second, or once woken.
+LOOK_SECONDS: Final = 0.2
 
 
 @pytest.fixture
@@ -48,11 +52,19 @@ def allow_stdio(settings: Settings, tmp_path_factory: pytest.TempPathFactory, mo
 async def serving(transactional_db: None) -> AsyncIterator[None]:
     """As in a server: calls are started by themselves, and servers are kept."""
     background.adopt(asyncio.get_running_loop())
-    keeper = asyncio.create_task(connections.serve())
+    keeper, waking = asyncio.create_task(connections.serve()), asyncio.create_task(keep_waking())
     yield
+    waking.cancel()
     keeper.cancel()
     with suppress(asyncio.CancelledError):
         await keeper
     await background.drain(5)
     background.adopt(None)
     await asyncio.wait_for(connections.end(), 30)
+
+
+async def keep_waking() -> None:
+    """What a connection is in stands in its row soon, and no test waits for the next look."""
+    while True:
+        await asyncio.sleep(LOOK_SECONDS)
+        connections.on_servers_changed()

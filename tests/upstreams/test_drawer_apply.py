@@ -236,23 +236,26 @@ def test_a_look_at_what_is_typed_finds_what_applying_it_would_and_changes_nothin
     assert everything() == before
 
 
-@pytest.mark.parametrize(
-    "fields",
-    [
+def test_what_no_page_of_ours_sends_is_a_bad_request(
+    subtests: pytest.Subtests, alice: User, shop: UpstreamServer
+) -> None:
+    for fields in [
         {"x.exposed": "on"},
         {"TOOL.exposed": "on"},
         {"TOOL.exposed": "on", "TOOL.stamp": "0"},
         {"TOOL.published": "on", "TOOL.stamp": f"{'0' * 64}.{'0' * 64}"},
         {"rest": "everything"},
-    ],
-)
-def test_what_no_page_of_ours_sends_is_a_bad_request(alice: User, shop: UpstreamServer, fields: dict[str, str]) -> None:
-    sent = {key.replace("TOOL", str(row(shop).pk)): value for key, value in fields.items()}
-    assert post(alice, FORM, sent).status_code == 400
-    assert post(alice, CHECK, sent).status_code == 400
-    assert (
-        post(alice, DRAWER, {"mode": "both", "ceiling": "x", "was_mode": "both", "was_ceiling": "5"}).status_code == 400
-    )
+    ]:
+        with subtests.test(fields=fields):
+            sent = {key.replace("TOOL", str(row(shop).pk)): value for key, value in fields.items()}
+            assert post(alice, FORM, sent).status_code == 400
+            assert post(alice, CHECK, sent).status_code == 400
+            assert (
+                post(
+                    alice, DRAWER, {"mode": "both", "ceiling": "x", "was_mode": "both", "was_ceiling": "5"}
+                ).status_code
+                == 400
+            )
 
 
 def test_a_form_changes_no_tools_of_another_server(alice: User, shop: UpstreamServer) -> None:

@@ -53,21 +53,23 @@ def came_to(server: UpstreamServer, state: ServerState, **columns: object) -> No
     UpstreamServer.objects.filter(pk=server.pk).update(state=state, reported_at=timezone.now(), **columns)
 
 
-@pytest.mark.parametrize("path", [*PAGES, "/servers/s/shop/delete"])
-def test_nobody_but_administrators_sees_a_page_of_servers(alice: User, bob: User, path: str) -> None:
+def test_nobody_but_administrators_sees_a_page_of_servers(subtests: pytest.Subtests, alice: User, bob: User) -> None:
     somewhere(alice)
-    assert of(bob).get(path).status_code == 403
-    assert Client().get(path).status_code == 302
-    assert of(alice).get(path).status_code == 200
+    for path in [*PAGES, "/servers/s/shop/delete"]:
+        with subtests.test(path=path):
+            assert of(bob).get(path).status_code == 403
+            assert Client().get(path).status_code == 302
+            assert of(alice).get(path).status_code == 200
 
 
-@pytest.mark.parametrize("path", ACTS)
-def test_nobody_but_administrators_does_anything_to_servers(alice: User, bob: User, path: str) -> None:
+def test_nobody_but_administrators_does_anything_to_servers(subtests: pytest.Subtests, alice: User, bob: User) -> None:
     server = somewhere(alice)
     form = {"name": "other", "transport": "http", "url": "https://other.example/mcp", "call_seconds": "60"}
-    assert of(bob).post(path, form).status_code == 403
-    assert Client().post(path, form).status_code == 302
-    assert list(UpstreamServer.objects.values_list("name", "revision")) == [("shop", server.revision)]
+    for path in ACTS:
+        with subtests.test(path=path):
+            assert of(bob).post(path, form).status_code == 403
+            assert Client().post(path, form).status_code == 302
+            assert list(UpstreamServer.objects.values_list("name", "revision")) == [("shop", server.revision)]
 
 
 def test_a_part_of_a_page_is_not_replaced_by_the_page_for_signing_in(db: None) -> None:
@@ -171,11 +173,13 @@ def test_every_page_tells_administrators_how_many_servers_and_tools_wait_for_the
     assert attention(text_of(bob, "/")) is None
 
 
-@pytest.mark.parametrize("milliseconds,words", [(12.4, "12 ms"), (1334.0, "1.3 s")])
-def test_a_latency_is_told_in_a_unit_that_fits(alice: User, milliseconds: float, words: str) -> None:
-    came_to(somewhere(alice), ServerState.UP, latency_ms=milliseconds)
-    assert words in text_of(alice, "/servers/")
-    assert words in text_of(alice, "/servers/s/shop")
+def test_a_latency_is_told_in_a_unit_that_fits(subtests: pytest.Subtests, alice: User) -> None:
+    server = somewhere(alice)
+    for milliseconds, words in [(12.4, "12 ms"), (1334.0, "1.3 s")]:
+        with subtests.test(milliseconds=milliseconds):
+            came_to(server, ServerState.UP, latency_ms=milliseconds)
+            assert words in text_of(alice, "/servers/")
+            assert words in text_of(alice, "/servers/s/shop")
 
 
 def test_times_have_their_date_and_zone_for_the_browser_and_the_zone_in_words_without_it(alice: User) -> None:

@@ -63,18 +63,17 @@ MISTAKES: Final = {
 }
 
 
-@pytest.mark.parametrize("fields,place,words", MISTAKES.values(), ids=MISTAKES)
-def test_a_mistake_is_named_at_its_field_and_what_was_typed_stays(
-    alice: User, fields: dict[str, str], place: str, words: str
-) -> None:
-    answer = save(alice, **HTTP | {"docs_url": "https://kept.example"} | fields)
-    page = answer.content.decode()
-    assert answer.status_code == 422
-    said = re.search(rf'id="{place}"[^>]*>([^<]*)', page)
-    assert said
-    assert words in said[1]
-    assert "https://kept.example" in page or "docs_url" in fields
-    assert not UpstreamServer.objects.exists()
+def test_a_mistake_is_named_at_its_field_and_what_was_typed_stays(subtests: pytest.Subtests, alice: User) -> None:
+    for label, (fields, place, words) in MISTAKES.items():
+        with subtests.test(label):
+            answer = save(alice, **HTTP | {"docs_url": "https://kept.example"} | fields)
+            page = answer.content.decode()
+            assert answer.status_code == 422
+            said = re.search(rf'id="{place}"[^>]*>([^<]*)', page)
+            assert said
+            assert words in said[1]
+            assert "https://kept.example" in page or "docs_url" in fields
+            assert not UpstreamServer.objects.exists()
 
 
 def test_all_that_is_wrong_is_said_at_once(alice: User) -> None:
@@ -87,21 +86,19 @@ def test_all_that_is_wrong_is_said_at_once(alice: User) -> None:
         assert "It must not contain a user name or password: use a header." in page
 
 
-@pytest.mark.parametrize(
-    "value,words",
-    [
+def test_what_is_wrong_with_a_header_is_said_once_and_plainly(subtests: pytest.Subtests, alice: User) -> None:
+    for value, words in [
         ("Bearer ", "Authorization: type the token after Bearer."),
         ("basic", "Authorization: type user:password after basic."),
         ("Bearer  x ", "The value of Authorization begins or ends with a space."),
         ("Bearer \u2026", "The value of Authorization has characters that a header cannot carry."),
-    ],
-)
-def test_what_is_wrong_with_a_header_is_said_once_and_plainly(alice: User, value: str, words: str) -> None:
-    given = HTTP | header("Authorization", value, secret=value.strip().lower() in {"bearer", "basic"})
-    page = save(alice, **given).content.decode()
-    assert f">{words}<" in page
-    assert f'value="{value}"' in page
-    assert f"<b>Headers:</b> {words}<" in save(alice, "/servers/test", **given).content.decode()
+    ]:
+        with subtests.test(value=value):
+            given = HTTP | header("Authorization", value, secret=value.strip().lower() in {"bearer", "basic"})
+            page = save(alice, **given).content.decode()
+            assert f">{words}<" in page
+            assert f'value="{value}"' in page
+            assert f"<b>Headers:</b> {words}<" in save(alice, "/servers/test", **given).content.decode()
 
 
 def test_documentation_counts_as_good_enough_until_somebody_says_otherwise(alice: User) -> None:
@@ -112,13 +109,16 @@ def test_documentation_counts_as_good_enough_until_somebody_says_otherwise(alice
     assert re.search(r'name="docs_lacking"[^>]* checked', of(alice).get("/servers/s/shop").content.decode())
 
 
-@pytest.mark.parametrize("command", ["no-such-program", "./shop", "/no/such/program", "/tmp"])
-def test_a_program_that_is_not_there_is_not_asked_about(alice: User, allow_stdio: None, command: str) -> None:
-    given = STDIO | {"command": command}
-    page = save(alice, **given).content.decode()
-    assert re.search(r'id="id_command_error"[^>]*>No such program was found', page)
-    assert "Start this program" not in page
-    assert "No such program was found" in save(alice, "/servers/test", **given).content.decode()
+def test_a_program_that_is_not_there_is_not_asked_about(
+    subtests: pytest.Subtests, alice: User, allow_stdio: None
+) -> None:
+    for command in ["no-such-program", "./shop", "/no/such/program", "/tmp"]:
+        with subtests.test(command=command):
+            given = STDIO | {"command": command}
+            page = save(alice, **given).content.decode()
+            assert re.search(r'id="id_command_error"[^>]*>No such program was found', page)
+            assert "Start this program" not in page
+            assert "No such program was found" in save(alice, "/servers/test", **given).content.decode()
 
 
 def test_a_program_is_looked_for_where_its_own_path_leads(alice: User, allow_stdio: None) -> None:
@@ -238,11 +238,10 @@ def test_a_program_is_saved_only_after_its_command_line_was_shown_and_confirmed(
     assert endpoint.spec_of(UpstreamServer.objects.get()).env == {"SHOP_KEY": KEY}
 
 
-@pytest.mark.parametrize(
-    "given", [("-m", "server"), ("", "two\nlines"), (" spaces ", '"quoted"'), ("ünï", "${KEY}")], ids=str
-)
-def test_arguments_come_back_from_their_lines_as_they_were(given: tuple[str, ...]) -> None:
-    assert form.read(form.lines(given).replace("\n", "\r\n")) == given
+def test_arguments_come_back_from_their_lines_as_they_were(subtests: pytest.Subtests) -> None:
+    for given in [("-m", "server"), ("", "two\nlines"), (" spaces ", '"quoted"'), ("ünï", "${KEY}")]:
+        with subtests.test(repr(given)):
+            assert form.read(form.lines(given).replace("\n", "\r\n")) == given
 
 
 def test_our_own_address_is_recognised(alice: User) -> None:

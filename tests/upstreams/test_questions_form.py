@@ -54,17 +54,19 @@ FAILS: list[tuple[dict[str, Any], str, str]] = [
 ]
 
 
-@pytest.mark.parametrize("part, typed, value", FITS)
-def test_what_fits_is_what_the_server_gets(part: dict[str, Any], typed: str, value: Any) -> None:
-    found = read(fields_of(form(it=part)), [[typed]])
-    assert (found, type(found["it"])) == ({"it": value}, type(value))
+def test_what_fits_is_what_the_server_gets(subtests: pytest.Subtests) -> None:
+    for part, typed, value in FITS:
+        with subtests.test(part=part):
+            found = read(fields_of(form(it=part)), [[typed]])
+            assert (found, type(found["it"])) == ({"it": value}, type(value))
 
 
-@pytest.mark.parametrize("part, typed, said", FAILS)
-def test_what_does_not_fit_is_said_with_what_was_expected(part: dict[str, Any], typed: str, said: str) -> None:
-    with pytest.raises(BadAnswer) as refused:
-        read(fields_of(form(it=part)), [[typed]])
-    assert refused.value.errors == {"it": said}
+def test_what_does_not_fit_is_said_with_what_was_expected(subtests: pytest.Subtests) -> None:
+    for part, typed, said in FAILS:
+        with subtests.test(part=part):
+            with pytest.raises(BadAnswer) as refused:
+                read(fields_of(form(it=part)), [[typed]])
+            assert refused.value.errors == {"it": said}
 
 
 def test_what_is_left_out_is_left_out_and_what_is_required_is_missed() -> None:
@@ -75,18 +77,19 @@ def test_what_is_left_out_is_left_out_and_what_is_required_is_missed() -> None:
     assert read(fields_of(schema), [["x"], [""], [], ["r"]]) == {"a": "x", "d": "r"}
 
 
-@pytest.mark.parametrize("chosen, said", [(["r", "g", "b"], "Choose at most 2."), (["r", "x"], "Choose one of them.")])
-def test_of_several_not_too_many_and_none_that_is_not_there(chosen: list[str], said: str) -> None:
-    fields = fields_of(form(it=MANY))
-    assert read(fields, [["r", "b"]]) == {"it": ["r", "b"]}
-    with pytest.raises(BadAnswer, match=said):
-        read(fields, [chosen])
+def test_of_several_not_too_many_and_none_that_is_not_there(subtests: pytest.Subtests) -> None:
+    for chosen, said in [(["r", "g", "b"], "Choose at most 2."), (["r", "x"], "Choose one of them.")]:
+        with subtests.test(chosen=chosen):
+            fields = fields_of(form(it=MANY))
+            assert read(fields, [["r", "b"]]) == {"it": ["r", "b"]}
+            with pytest.raises(BadAnswer, match=said):
+                read(fields, [chosen])
 
 
-@pytest.mark.parametrize("value", [1, None, ["x"], {"a": 1}, True])
-def test_a_value_of_another_type_is_none(value: Any) -> None:
-    with pytest.raises(BadAnswer, match=r"Write a text\."):
-        checked(fields_of(form(it=TEXT)), {"it": value})
+def test_a_value_of_another_type_is_none(subtests: pytest.Subtests) -> None:
+    for value in [1, None, ["x"], {"a": 1}, True]:
+        with subtests.test(value=value), pytest.raises(BadAnswer, match=r"Write a text\."):
+            checked(fields_of(form(it=TEXT)), {"it": value})
 
 
 def test_true_is_no_number() -> None:
@@ -99,9 +102,8 @@ def test_a_suggestion_that_does_not_fit_is_left_out() -> None:
     assert (one.default, other.default) == (2, None)
 
 
-@pytest.mark.parametrize(
-    "schema",
-    [
+def test_of_what_is_not_flat_or_not_to_be_shown_no_form_is_made(subtests: pytest.Subtests) -> None:
+    for schema in [
         form(it={"type": "object", "properties": {}}),
         form(it={"type": "array", "items": {"type": "object"}}),
         form(it={"type": ["string", "null"]}),
@@ -116,16 +118,13 @@ def test_a_suggestion_that_does_not_fit_is_left_out() -> None:
         form(it=TEXT) | {"required": [["it"]]},
         {"properties": []},
         {"properties": {}, "required": "it"},
-    ],
-)
-def test_of_what_is_not_flat_or_not_to_be_shown_no_form_is_made(schema: dict[str, Any]) -> None:
-    with pytest.raises(Unusable, match="its form"):
-        fields_of(schema)
+    ]:
+        with subtests.test(schema=schema), pytest.raises(Unusable, match="its form"):
+            fields_of(schema)
 
 
-@pytest.mark.parametrize(
-    "message, schema",
-    [
+def test_a_secret_is_known_however_it_is_asked_for(subtests: pytest.Subtests) -> None:
+    for message, schema in [
         ("Sign in", form(password=TEXT)),
         ("Sign in", form(userPassword=TEXT)),
         ("Sign in", form(PASSWORD=TEXT)),
@@ -143,15 +142,13 @@ def test_of_what_is_not_flat_or_not_to_be_shown_no_form_is_made(schema: dict[str
         ("Do not enter your name, enter your password", form(value=TEXT)),
         ("Never share your PIN. Except here: PIN?", form(value=TEXT)),
         ("Sign in", form(value={"type": "string", "title": "Пароль"})),
-    ],
-)
-def test_a_secret_is_known_however_it_is_asked_for(message: str, schema: dict[str, Any]) -> None:
-    assert secret_field(message, fields_of(schema), schema) == next(iter(schema["properties"]))
+    ]:
+        with subtests.test(message=message):
+            assert secret_field(message, fields_of(schema), schema) == next(iter(schema["properties"]))
 
 
-@pytest.mark.parametrize(
-    "message, schema",
-    [
+def test_what_is_no_secret_may_be_asked(subtests: pytest.Subtests) -> None:
+    for message, schema in [
         ("Which paint?", form(colour=TEXT, litres={"type": "integer"})),
         ("Which model?", form(max_tokens={"type": "integer"})),
         ("Rotate the token?", form(rotate_token={"type": "boolean"})),
@@ -160,15 +157,13 @@ def test_a_secret_is_known_however_it_is_asked_for(message: str, schema: dict[st
         ("Which account? Do *not* give us your PIN.", form(value=TEXT)),
         ("Never share your one-time code, don't enter any API key.", form(value=TEXT)),
         ("How many?", form(count={"type": "integer", "description": "A number; do *not* enter your pin here"})),
-    ],
-)
-def test_what_is_no_secret_may_be_asked(message: str, schema: dict[str, Any]) -> None:
-    assert secret_field(message, fields_of(schema), schema) == ""
+    ]:
+        with subtests.test(message=message):
+            assert secret_field(message, fields_of(schema), schema) == ""
 
 
-@pytest.mark.parametrize(
-    "url, address, host",
-    [
+def test_an_address_is_shown_as_a_browser_goes_there(subtests: pytest.Subtests) -> None:
+    for url, address, host in [
         ("https://shop.example/a?b=c#d", "https://shop.example/a?b=c#d", "shop.example"),
         ("HTTPS://Shop.Example", "https://shop.example/", "shop.example"),
         ("http://shop.example:8080/", "http://shop.example:8080/", "shop.example:8080"),
@@ -177,17 +172,15 @@ def test_what_is_no_secret_may_be_asked(message: str, schema: dict[str, Any]) ->
         ("https://\u0430pple.com/", "https://xn--pple-43d.com/", "xn--pple-43d.com"),
         ("https://8.8.8.8/", "https://8.8.8.8/", "8.8.8.8"),
         ("https://[2606:4700::1111]/", "https://[2606:4700::1111]/", "[2606:4700::1111]"),
-    ],
-)
-def test_an_address_is_shown_as_a_browser_goes_there(url: str, address: str, host: str) -> None:
-    found = link(url)
-    assert (found.address, found.host) == (address, host)
-    assert found.before + found.host + found.after == address
+    ]:
+        with subtests.test(url=url):
+            found = link(url)
+            assert (found.address, found.host) == (address, host)
+            assert found.before + found.host + found.after == address
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
+def test_nobody_is_sent_to_an_address_of_another_kind_or_inside(subtests: pytest.Subtests) -> None:
+    for url in [
         *("", "shop.example", "//shop.example", "javascript:alert(1)", "data:text/html,x", "file:///etc/passwd"),
         *("https://user@shop.example/", "https://shop.example\\@evil.example/", "https://shop.example/ x"),
         *("https://shop.example/\u0000", "https://shop.example/\n", "https:///x", "https://.example/"),
@@ -195,8 +188,6 @@ def test_an_address_is_shown_as_a_browser_goes_there(url: str, address: str, hos
         *("http://2130706433/", "http://0x7f.1/", "http://0177.0.0.1/", "http://127.1/", "http://intranet/"),
         *("http://printer.local/", "http://metadata.google.internal/", "http://[fe80::1%25eth0]/", "http://a.test/"),
         *("https://shop.example:99999/", "https://sh•••op.example/", f"https://shop.example/{'x' * 2000}"),
-    ],
-)
-def test_nobody_is_sent_to_an_address_of_another_kind_or_inside(url: str) -> None:
-    with pytest.raises(NoLink, match="its address"):
-        link(url)
+    ]:
+        with subtests.test(url=url), pytest.raises(NoLink, match="its address"):
+            link(url)

@@ -1,7 +1,5 @@
 """What became of a call, as the gate is told: every way to end told apart."""
 
-from typing import Any
-
 import pytest
 
 from hitlchat.gate.sources import OutcomeUnknown
@@ -18,9 +16,8 @@ def of(text: str) -> dict[str, str]:
 PICTURE = {"type": "image", "mimeType": "image/png", "bytes": 108}
 
 
-@pytest.mark.parametrize(
-    "answer,value",
-    [
+def test_an_answer_is_a_result(subtests: pytest.Subtests) -> None:
+    for answer, value in [
         (Answer([TEXT]), "hello"),
         (Answer([TEXT, TEXT]), "hello\nhello"),
         (Answer([of("5")], {"result": 5}), {"result": 5}),
@@ -35,34 +32,34 @@ PICTURE = {"type": "image", "mimeType": "image/png", "bytes": 108}
         (Answer([PICTURE], [1]), {"structured": [1], "content": [PICTURE]}),
         (Answer([TEXT], {"content": [TEXT]}), {"structured": {"content": [TEXT]}, "content": [TEXT]}),
         (Answer([of("2")], {"content": 2}), {"structured": {"content": 2}, "content": [of("2")]}),
-    ],
-)
-def test_an_answer_is_a_result(answer: Answer, value: Any) -> None:
-    result = result_of(answer, "shop")
-    assert (result.value, result.error) == (value, None)
+    ]:
+        with subtests.test(answer=answer):
+            result = result_of(answer, "shop")
+            assert (result.value, result.error) == (value, None)
 
 
-@pytest.mark.parametrize(
-    "outcome,kind,said",
-    [
-        (Answer([TEXT], is_error=True), "tool", "hello"),
-        (Answer([], is_error=True), "tool", "did not say why"),
-        (Answer([of(" ")], is_error=True), "tool", "did not say why"),
-        (Answer([], {"error": "locked until Friday"}, is_error=True), "tool", '{"error": "locked until Friday"}'),
-        (Answer([TEXT], {"code": 7}, is_error=True), "tool", 'hello\n\n{"code": 7}'),
-        (Answer([of('{"code":7}')], {"code": 7}, is_error=True), "tool", '{"code":7}'),
-        (Rejected(-32602, "bad"), "rejected", "The server shop answered with an error instead (-32602): bad"),
-        (NeverRan("it is down"), "unreachable", "It was not run: it is down."),
-        (Unreadable("too large"), "result", "It was run, but what came back cannot be used: too large."),
-        (Answer([{"type": "text", "text": "x" * LARGEST_RESULT}]), "result", "at most 1,048,576 are kept"),
-        (Answer([], float("nan")), "result", "cannot be kept"),
-    ],
-)
-def test_each_way_to_fail_has_its_own_words(outcome: Outcome, kind: str, said: str) -> None:
-    error = result_of(outcome, "shop").error
-    assert error is not None
-    assert error["kind"] == kind
-    assert said in error["message"]
+FAILURES: list[tuple[Outcome, str, str]] = [
+    (Answer([TEXT], is_error=True), "tool", "hello"),
+    (Answer([], is_error=True), "tool", "did not say why"),
+    (Answer([of(" ")], is_error=True), "tool", "did not say why"),
+    (Answer([], {"error": "locked until Friday"}, is_error=True), "tool", '{"error": "locked until Friday"}'),
+    (Answer([TEXT], {"code": 7}, is_error=True), "tool", 'hello\n\n{"code": 7}'),
+    (Answer([of('{"code":7}')], {"code": 7}, is_error=True), "tool", '{"code":7}'),
+    (Rejected(-32602, "bad"), "rejected", "The server shop answered with an error instead (-32602): bad"),
+    (NeverRan("it is down"), "unreachable", "It was not run: it is down."),
+    (Unreadable("too large"), "result", "It was run, but what came back cannot be used: too large."),
+    (Answer([{"type": "text", "text": "x" * LARGEST_RESULT}]), "result", "at most 1,048,576 are kept"),
+    (Answer([], float("nan")), "result", "cannot be kept"),
+]
+
+
+def test_each_way_to_fail_has_its_own_words(subtests: pytest.Subtests) -> None:
+    for outcome, kind, said in FAILURES:
+        with subtests.test(outcome=outcome):
+            error = result_of(outcome, "shop").error
+            assert error is not None
+            assert error["kind"] == kind
+            assert said in error["message"]
 
 
 def test_what_may_have_run_is_neither_result_nor_failure() -> None:

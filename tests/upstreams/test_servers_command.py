@@ -75,9 +75,10 @@ def test_a_server_is_added_with_a_secret_from_standard_input(alice: User, typed:
     assert [kept["secret"] for kept in found.headers] == [True, True, False]
 
 
-@pytest.mark.parametrize(
-    "arguments,said",
-    [
+def test_what_is_wrong_is_said_and_changes_nothing(
+    subtests: pytest.Subtests, alice: User, bob: User, typed: io.StringIO
+) -> None:
+    for arguments, said in [
         (("add", "has spaces", URL), "Use 1 to 64 letters"),
         (("add", "shop", "ftp://shop.example"), "https://"),
         (("add", "shop", URL, "--plain-header", KEY), "expected NAME=VALUE"),
@@ -88,17 +89,13 @@ def test_a_server_is_added_with_a_secret_from_standard_input(alice: User, typed:
         (("show", "nope"), "no server named 'nope'"),
         (("--user", "bob", "add", "shop", URL), "no active administrator named 'bob'"),
         (("expose", "nope", "echo"), "no server named 'nope'"),
-    ],
-    ids=lambda each: " ".join(each) if isinstance(each, tuple) else "",
-)
-def test_what_is_wrong_is_said_and_changes_nothing(
-    arguments: tuple[str, ...], said: str, alice: User, bob: User, typed: io.StringIO
-) -> None:
-    with pytest.raises(CommandError) as caught:
-        servers(*arguments)
-    assert said in str(caught.value)
-    assert KEY not in str(caught.value)
-    assert not UpstreamServer.objects.exists()
+    ]:
+        with subtests.test(arguments=arguments):
+            with pytest.raises(CommandError) as caught:
+                servers(*arguments)
+            assert said in str(caught.value)
+            assert KEY not in str(caught.value)
+            assert not UpstreamServer.objects.exists()
 
 
 def test_of_several_administrators_one_has_to_be_named(alice: User, typed: io.StringIO) -> None:

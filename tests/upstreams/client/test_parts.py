@@ -15,32 +15,32 @@ from hitlchat.upstreams.client.stdio import KEPT_ENDS, Lines, TooLong
 URL = "https://example.com/mcp"
 
 
-@pytest.mark.parametrize(
-    "fields, words",
-    [
-        ({"transport": "carrier pigeon"}, "transport must be one of"),
-        ({"url": "ftp://example.com"}, "url must be an address"),
-        ({"url": "https://"}, "url must be an address"),
-        ({"url": "https://example.com:99999/"}, "url has no usable host or port"),
-        ({"url": "https://user:pass@example.com/"}, "use a header"),
-        ({"url": "https://example.com/\r\nX: 1"}, "control characters"),
-        ({"headers": {"X-A": "1\r\nX-B: 2"}}, "the value of X-A"),
-        ({"headers": {"X-A": "1\x00"}}, "the value of X-A"),
-        ({"headers": {"X-A": "\u2028"}}, "the value of X-A"),
-        ({"headers": {"X-A": " padded "}}, "the value of X-A"),
-        ({"headers": {"X A": "1"}}, "no name for a header"),
-        ({"headers": {"X-A:": "1"}}, "no name for a header"),
-        ({"headers": {"Host": "example.org"}}, "set by the connection itself"),
-        ({"headers": {"content-length": "1"}}, "set by the connection itself"),
-        ({"headers": {"Mcp-Session-Id": "1"}}, "set by the connection itself"),
-        ({"transport": "stdio", "command": " "}, "command must name a program"),
-        ({"transport": "stdio", "command": "a", "args": ("b\0",)}, "NUL"),
-        ({"transport": "stdio", "command": "a", "env": {"A=B": "1"}}, "no name for an environment variable"),
-    ],
-)
-def test_a_spec_that_cannot_work_says_what_is_wrong_and_never_the_value(fields: dict[str, Any], words: str) -> None:
-    with pytest.raises(ValueError, match=words):
-        ServerSpec(**{"name": "a", "transport": "http", "url": URL, **fields})
+MISFITS: list[tuple[dict[str, Any], str]] = [
+    ({"transport": "carrier pigeon"}, "transport must be one of"),
+    ({"url": "ftp://example.com"}, "url must be an address"),
+    ({"url": "https://"}, "url must be an address"),
+    ({"url": "https://example.com:99999/"}, "url has no usable host or port"),
+    ({"url": "https://user:pass@example.com/"}, "use a header"),
+    ({"url": "https://example.com/\r\nX: 1"}, "control characters"),
+    ({"headers": {"X-A": "1\r\nX-B: 2"}}, "the value of X-A"),
+    ({"headers": {"X-A": "1\x00"}}, "the value of X-A"),
+    ({"headers": {"X-A": "\u2028"}}, "the value of X-A"),
+    ({"headers": {"X-A": " padded "}}, "the value of X-A"),
+    ({"headers": {"X A": "1"}}, "no name for a header"),
+    ({"headers": {"X-A:": "1"}}, "no name for a header"),
+    ({"headers": {"Host": "example.org"}}, "set by the connection itself"),
+    ({"headers": {"content-length": "1"}}, "set by the connection itself"),
+    ({"headers": {"Mcp-Session-Id": "1"}}, "set by the connection itself"),
+    ({"transport": "stdio", "command": " "}, "command must name a program"),
+    ({"transport": "stdio", "command": "a", "args": ("b\0",)}, "NUL"),
+    ({"transport": "stdio", "command": "a", "env": {"A=B": "1"}}, "no name for an environment variable"),
+]
+
+
+def test_a_spec_that_cannot_work_says_what_is_wrong_and_never_the_value(subtests: pytest.Subtests) -> None:
+    for fields, words in MISFITS:
+        with subtests.test(fields=fields), pytest.raises(ValueError, match=words):
+            ServerSpec(**{"name": "a", "transport": "http", "url": URL, **fields})
 
 
 def test_a_spec_shows_no_secret() -> None:
@@ -76,14 +76,15 @@ def test_of_a_line_that_is_too_long_both_ends_are_kept() -> None:
     assert lines.let_go == 0
 
 
-@pytest.mark.parametrize("value", [None, 1, "x" * 1000, {"a": [1, {"b": 2.5}]}, [], {}, 10**300])
-def test_ordinary_values_pass(value: Any) -> None:
-    assert complaint(value, Limits()) == ""
+def test_ordinary_values_pass(subtests: pytest.Subtests) -> None:
+    ordinary: list[Any] = [None, 1, "x" * 1000, {"a": [1, {"b": 2.5}]}, [], {}, 10**300]
+    for value in ordinary:
+        with subtests.test(value=value):
+            assert complaint(value, Limits()) == ""
 
 
-@pytest.mark.parametrize(
-    "value, words",
-    [
+def test_others_do_not(subtests: pytest.Subtests) -> None:
+    for value, words in [
         (float("inf"), "number"),
         ([float("nan")], "number"),
         (10**5000, "number"),
@@ -91,11 +92,9 @@ def test_ordinary_values_pass(value: Any) -> None:
         ({"a": {"b": {"c": {"d": 1}}}}, "nested more than 3 levels"),
         ([0] * 11, "more than 10 parts"),
         ([[0] * 5, [0] * 5], "more than 10 parts"),
-    ],
-    ids=["infinite", "not-a-number", "huge", "deep-list", "deep-object", "wide", "wide-below"],
-)
-def test_others_do_not(value: Any, words: str) -> None:
-    assert words in complaint(value, Limits(depth=3, nodes=10))
+    ]:
+        with subtests.test(value=value):
+            assert words in complaint(value, Limits(depth=3, nodes=10))
 
 
 def test_looking_at_a_shared_value_does_not_take_for_ever() -> None:
@@ -139,21 +138,21 @@ def test_the_oldest_notes_are_let_go() -> None:
     assert [line.partition(" ")[2] for line in notes.lines()] == [str(number) for number in range(5, MOST_NOTES + 5)]
 
 
-@pytest.mark.parametrize(
-    "packed, why",
-    [
-        (base64.b64encode(b"user=bob key=hidden-value-1").decode(), "they hold a secret of the connection"),
-        (base64.b64encode(b"\x89PNG" + base64.b64encode(b"hidden-value-1") + bytes(9)).decode(), "they hold a secret"),
-        ("not Base64", "they are not Base64"),
-    ],
-    ids=["a secret", "a secret in Base64 within", "no Base64"],
-)
-@pytest.mark.parametrize("kind", ["image", "resource"])
-async def test_bytes_that_cannot_be_kept_are_left_out_and_the_block_says_why(kind: str, packed: str, why: str) -> None:
-    block: dict[str, object] = {"type": "image", "data": packed, "mimeType": "image/png"}
-    if kind == "resource":
-        block = {"type": "resource", "resource": {"uri": "file:///a", "blob": packed}}
-    found = await answer(CallToolResult.model_validate({"content": [block]}), Mask(["hidden-value-1"]))
-    assert found.attachments == {}
-    assert found.content[0]["omitted"].startswith(why)
-    assert "sha256" not in found.content[0]
+async def test_bytes_that_cannot_be_kept_are_left_out_and_the_block_says_why(subtests: pytest.Subtests) -> None:
+    for kind in ["image", "resource"]:
+        for packed, why in [
+            (base64.b64encode(b"user=bob key=hidden-value-1").decode(), "they hold a secret of the connection"),
+            (
+                base64.b64encode(b"\x89PNG" + base64.b64encode(b"hidden-value-1") + bytes(9)).decode(),
+                "they hold a secret",
+            ),
+            ("not Base64", "they are not Base64"),
+        ]:
+            with subtests.test(kind=kind, packed=packed):
+                block: dict[str, object] = {"type": "image", "data": packed, "mimeType": "image/png"}
+                if kind == "resource":
+                    block = {"type": "resource", "resource": {"uri": "file:///a", "blob": packed}}
+                found = await answer(CallToolResult.model_validate({"content": [block]}), Mask(["hidden-value-1"]))
+                assert found.attachments == {}
+                assert found.content[0]["omitted"].startswith(why)
+                assert "sha256" not in found.content[0]

@@ -23,9 +23,10 @@ DEFAULTS = [
 ]
 
 
-@pytest.mark.parametrize("server, tool, alias", DEFAULTS)
-def test_the_default_is_server_and_tool(server: str, tool: str, alias: str) -> None:
-    assert normal(server, tool) == alias
+def test_the_default_is_server_and_tool(subtests: pytest.Subtests) -> None:
+    for server, tool, alias in DEFAULTS:
+        with subtests.test(server=server):
+            assert normal(server, tool) == alias
 
 
 def test_a_long_name_is_shortened_with_a_hash_of_the_whole() -> None:
@@ -75,21 +76,24 @@ LOOK_ALIKES = [
 ]
 
 
-@pytest.mark.parametrize("taken, alias, why", LOOK_ALIKES)
-def test_an_alias_that_could_be_taken_for_another_tool_is_refused(taken: str, alias: str, why: str) -> None:
-    (objection,) = objections(alias, ["other", taken])
-    assert objection.rule == "R1"
-    assert why in objection.sentence
+def test_an_alias_that_could_be_taken_for_another_tool_is_refused(subtests: pytest.Subtests) -> None:
+    for taken, alias, why in LOOK_ALIKES:
+        with subtests.test(taken=taken):
+            (objection,) = objections(alias, ["other", taken])
+            assert objection.rule == "R1"
+            assert why in objection.sentence
 
 
-@pytest.mark.parametrize("alias", ["approve", "Approve", "HITL", "hit1", "__proto__", "decline_"])
-def test_an_alias_that_is_a_word_of_the_gate_is_refused(alias: str) -> None:
-    assert [objection.rule for objection in objections(alias, [])] == ["R1"]
+def test_an_alias_that_is_a_word_of_the_gate_is_refused(subtests: pytest.Subtests) -> None:
+    for alias in ["approve", "Approve", "HITL", "hit1", "__proto__", "decline_"]:
+        with subtests.test(alias=alias):
+            assert [objection.rule for objection in objections(alias, [])] == ["R1"]
 
 
-@pytest.mark.parametrize("alias", ["", "a b", "a.b", "a" * 65, "\u0430bc", "log\n"])
-def test_an_alias_of_another_form_is_refused(alias: str) -> None:
-    assert [objection.rule for objection in objections(alias, [])] == ["form"]
+def test_an_alias_of_another_form_is_refused(subtests: pytest.Subtests) -> None:
+    for alias in ["", "a b", "a.b", "a" * 65, "\u0430bc", "log\n"]:
+        with subtests.test(alias=alias):
+            assert [objection.rule for objection in objections(alias, [])] == ["form"]
 
 
 def test_an_alias_of_its_own_is_fine() -> None:
@@ -112,17 +116,20 @@ SILENT = [
 ]
 
 
-@pytest.mark.parametrize("description, rule", SPEAKING)
-def test_a_description_that_speaks_for_others_is_refused(description: str, rule: str) -> None:
-    assert [objection.rule for objection in speaking(description, TOOLS, SERVER_NAMES)] == [rule]
+def test_a_description_that_speaks_for_others_is_refused(subtests: pytest.Subtests) -> None:
+    for description, rule in SPEAKING:
+        with subtests.test(description=description):
+            assert [objection.rule for objection in speaking(description, TOOLS, SERVER_NAMES)] == [rule]
 
 
-@pytest.mark.parametrize("description", SILENT)
-def test_a_description_that_uses_a_word_of_the_language_is_fine(description: str) -> None:
-    assert speaking(description, TOOLS, SERVER_NAMES) == ()
+def test_a_description_that_uses_a_word_of_the_language_is_fine(subtests: pytest.Subtests) -> None:
+    for description in SILENT:
+        with subtests.test(description=description):
+            assert speaking(description, TOOLS, SERVER_NAMES) == ()
 
 
-@pytest.mark.parametrize("server, tool", REAL, ids=name)
-def test_real_tools_can_be_offered_beside_each_other(server: str, tool: object) -> None:
-    description = getattr(tool, "description", "")
-    assert speaking(description, tools_of_others(server), SERVERS - {server}) == ()
+def test_real_tools_can_be_offered_beside_each_other(subtests: pytest.Subtests) -> None:
+    for server, tool in REAL:
+        with subtests.test(name(tool)):
+            description = getattr(tool, "description", "")
+            assert speaking(description, tools_of_others(server), SERVERS - {server}) == ()

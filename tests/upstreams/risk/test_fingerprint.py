@@ -69,24 +69,29 @@ SAME = {
 }
 
 
-@pytest.mark.parametrize("tool, connection", CHANGES.values(), ids=CHANGES)
 @pytest.mark.guarantee("SR-28")
-def test_every_change_gives_another_fingerprint_and_is_named(tool: Offered, connection: Connection) -> None:
-    before, after = pin(TOOL, HTTP), pin(tool, connection)
-    assert before.digest != after.digest
-    assert len(difference(before.record, after.record)) == 1
+def test_every_change_gives_another_fingerprint_and_is_named(subtests: pytest.Subtests) -> None:
+    for label, (tool, connection) in CHANGES.items():
+        with subtests.test(label):
+            before, after = pin(TOOL, HTTP), pin(tool, connection)
+            assert before.digest != after.digest
+            assert len(difference(before.record, after.record)) == 1
 
 
-@pytest.mark.parametrize("connection", COMMANDS.values(), ids=COMMANDS)
-def test_another_command_gives_another_fingerprint(connection: Connection) -> None:
-    assert pin(TOOL, STDIO).digest != pin(TOOL, connection).digest
+def test_another_command_gives_another_fingerprint(subtests: pytest.Subtests) -> None:
+    for label, connection in COMMANDS.items():
+        with subtests.test(label):
+            assert pin(TOOL, STDIO).digest != pin(TOOL, connection).digest
 
 
-@pytest.mark.parametrize("connection", SAME.values(), ids=SAME)
-def test_what_leads_to_the_same_place_gives_the_same_fingerprint_and_no_secret_is_kept(connection: Connection) -> None:
-    pinned = pin(TOOL, connection)
-    assert pinned == pin(TOOL, HTTP)
-    assert "secret" not in canonical.dumps(pinned.record)
+def test_what_leads_to_the_same_place_gives_the_same_fingerprint_and_no_secret_is_kept(
+    subtests: pytest.Subtests,
+) -> None:
+    for label, connection in SAME.items():
+        with subtests.test(label):
+            pinned = pin(TOOL, connection)
+            assert pinned == pin(TOOL, HTTP)
+            assert "secret" not in canonical.dumps(pinned.record)
 
 
 def test_the_names_of_variables_count_in_any_order_and_once() -> None:
@@ -106,10 +111,10 @@ def test_numbers_beyond_doubles_are_told_apart() -> None:
     assert pin(one, HTTP).digest != pin(other, HTTP).digest
 
 
-@pytest.mark.parametrize("url", ["", "rates.example.com/mcp", "https://", "http://[::1"])
-def test_an_address_that_is_none_gives_no_fingerprint(url: str) -> None:
-    with pytest.raises(ValueError):  # noqa: PT011 - urllib's own words differ
-        pin(TOOL, Connection("http", url=url))
+def test_an_address_that_is_none_gives_no_fingerprint(subtests: pytest.Subtests) -> None:
+    for url in ["", "rates.example.com/mcp", "https://", "http://[::1"]:
+        with subtests.test(url=url), pytest.raises(ValueError):  # noqa: PT011 - urllib's own words differ
+            pin(TOOL, Connection("http", url=url))
 
 
 def test_a_schema_that_is_no_json_gives_no_fingerprint() -> None:
@@ -186,9 +191,10 @@ def test_a_number_and_its_text_do_not_look_the_same() -> None:
     assert shown({"default": 5}, {"default": "5"}) == [("/inputSchema/default", "5", '"5"')]
 
 
-@pytest.mark.parametrize("one, other", [(1, True), (0, False), (1, 1.0), ([], {}), (None, "")])
-def test_values_that_python_takes_for_equal_are_told_apart(one: Any, other: Any) -> None:
-    assert len(shown({"default": one}, {"default": other})) == 1
+def test_values_that_python_takes_for_equal_are_told_apart(subtests: pytest.Subtests) -> None:
+    for one, other in [(1, True), (0, False), (1, 1.0), ([], {}), (None, "")]:
+        with subtests.test(one=one):
+            assert len(shown({"default": one}, {"default": other})) == 1
 
 
 def test_lists_of_plain_values_are_shown_whole_and_lists_of_objects_one_by_one() -> None:
@@ -216,7 +222,7 @@ NO_ENTRIES = {
 }
 
 
-@pytest.mark.parametrize("entry", NO_ENTRIES.values(), ids=NO_ENTRIES)
-def test_an_entry_of_the_wrong_types_is_refused(entry: object) -> None:
-    with pytest.raises(Unusable, match="expected"):
-        Offered.from_json(entry)
+def test_an_entry_of_the_wrong_types_is_refused(subtests: pytest.Subtests) -> None:
+    for label, entry in NO_ENTRIES.items():
+        with subtests.test(label), pytest.raises(Unusable, match="expected"):
+            Offered.from_json(entry)

@@ -35,10 +35,11 @@ def laughing(levels: int) -> Schema:
     return an_object(**{"$defs": definitions | {f"l{levels}": {}}, "$ref": "#/$defs/l0"})
 
 
-@pytest.mark.parametrize("server, tool", REAL, ids=name)
-def test_real_tools_fit(server: str, tool: Offered) -> None:
-    assert problems(tool) == ()
-    assert left_to_the_server(dict(tool.input_schema)) == ()
+def test_real_tools_fit(subtests: pytest.Subtests) -> None:
+    for _server, tool in REAL:
+        with subtests.test(name(tool)):
+            assert problems(tool) == ()
+            assert left_to_the_server(dict(tool.input_schema)) == ()
 
 
 MISFITS = {
@@ -66,11 +67,12 @@ MISFITS = {
 }
 
 
-@pytest.mark.parametrize("tool, where, words", MISFITS.values(), ids=MISFITS)
-def test_what_does_not_fit_is_told_in_words(tool: Offered, where: str, words: str) -> None:
-    (problem,) = problems(tool)
-    assert problem.where == where
-    assert words in problem.sentence
+def test_what_does_not_fit_is_told_in_words(subtests: pytest.Subtests) -> None:
+    for label, (tool, where, words) in MISFITS.items():
+        with subtests.test(label):
+            (problem,) = problems(tool)
+            assert problem.where == where
+            assert words in problem.sentence
 
 
 SCHEMAS: dict[str, tuple[Schema, str]] = {
@@ -133,13 +135,12 @@ SCHEMAS: dict[str, tuple[Schema, str]] = {
 }
 
 
-@pytest.mark.parametrize("schema, words", SCHEMAS.values(), ids=SCHEMAS)
-def test_a_schema_that_cannot_be_checked_is_refused_in_words(schema: Schema, words: str) -> None:
-    start = time.process_time()
-    (problem,) = problems(Offered("n", input_schema=schema))
-    assert time.process_time() - start < 5
-    assert problem.where == "inputSchema"
-    assert words in problem.sentence
+def test_a_schema_that_cannot_be_checked_is_refused_in_words(subtests: pytest.Subtests) -> None:
+    for label, (schema, words) in SCHEMAS.items():
+        with subtests.test(label):
+            (problem,) = problems(Offered("n", input_schema=schema))
+            assert problem.where == "inputSchema"
+            assert words in problem.sentence
 
 
 FINE: dict[str, Schema] = {
@@ -175,20 +176,43 @@ FINE: dict[str, Schema] = {
 }
 
 
-@pytest.mark.parametrize("schema", FINE.values(), ids=FINE)
-def test_a_schema_that_grows_with_its_value_is_fine(schema: Schema) -> None:
-    assert problems(Offered("n", input_schema=schema)) == ()
+def test_a_schema_that_grows_with_its_value_is_fine(subtests: pytest.Subtests) -> None:
+    for label, schema in FINE.items():
+        with subtests.test(label):
+            assert problems(Offered("n", input_schema=schema)) == ()
 
 
-@pytest.mark.parametrize("schema", FINE.values(), ids=FINE)
-def test_deep_arguments_are_checked_quickly_with_every_schema_that_passes(schema: Schema) -> None:
+LARGEST = an_object(
+    properties={f"p{n}": {"$ref": "#/$defs/d0"} for n in range(300)},
+    **{"$defs": {f"d{n}": {"$ref": f"#/$defs/d{n + 1}"} for n in range(1_500)} | {"d1500": {}}},
+)
+
+
+@pytest.mark.slow("bets on processor time")
+def test_every_schema_is_judged_and_deep_arguments_are_checked_in_a_moment(subtests: pytest.Subtests) -> None:
     arguments: Schema = {}
     for key in ["left", "and", "inner", "next", "x", "tree", "filter"] * 20:
         arguments = {key: arguments}
-    start = time.process_time()
-    with suppress(BadArguments):
-        validate(schema, arguments)
-    assert time.process_time() - start < 5
+    for label, schema in (
+        FINE | {label: schema for label, (schema, _) in SCHEMAS.items()} | {"largest": LARGEST}
+    ).items():
+        with subtests.test(label):
+            start = time.process_time()
+            problems(Offered("n", input_schema=schema))
+            if label in FINE:
+                with suppress(BadArguments):
+                    validate(schema, arguments)
+            assert time.process_time() - start < 5
+
+
+def test_deep_arguments_are_checked_with_every_schema_that_passes(subtests: pytest.Subtests) -> None:
+    for label, schema in FINE.items():
+        with subtests.test(label):
+            arguments: Schema = {}
+            for key in ["left", "and", "inner", "next", "x", "tree", "filter"] * 20:
+                arguments = {key: arguments}
+            with suppress(BadArguments):
+                validate(schema, arguments)
 
 
 REFERENCES = st.sampled_from(["#", "#/$defs/a", "#/$defs/b", "#/$defs/c"]).map(lambda place: {"$ref": place})
@@ -204,6 +228,7 @@ INNER = st.recursive(
 )
 
 
+@pytest.mark.slow("bets on processor time")
 @given(st.fixed_dictionaries(dict.fromkeys("abc", INNER)), INNER)
 def test_whatever_passes_can_be_validated_without_end_or_explosion(definitions: Schema, first: Schema) -> None:
     schema = an_object(allOf=[first], **{"$defs": definitions})
@@ -220,28 +245,21 @@ def test_whatever_passes_can_be_validated_without_end_or_explosion(definitions: 
     assert time.process_time() - start < 2
 
 
-def test_the_largest_schemas_are_judged_in_a_moment() -> None:
-    chain = {f"d{n}": {"$ref": f"#/$defs/d{n + 1}"} for n in range(1_500)}
-    wide = {f"p{n}": {"$ref": "#/$defs/d0"} for n in range(300)}
-    schema = an_object(properties=wide, **{"$defs": chain | {"d1500": {}}})
-    start = time.process_time()
-    problems(Offered("n", input_schema=schema))
-    assert time.process_time() - start < 5
-
-
 # -- Patterns ---------------------------------------------------------------------------------------------------------
 
 EMAIL = r"^(?!\.)(?!.*\.\.)([A-Za-z0-9_'+\-\.]*)[A-Za-z0-9_+-]@([A-Za-z0-9][A-Za-z0-9\-]*\.)+[A-Za-z]{2,}$"
 
 
-@pytest.mark.parametrize("pattern", ["^[a-z]+$", "(a+)+$", r"^\d{4}-\d\d$", r"^\/x\/", r"^\p{L}+$", ""])
-def test_most_patterns_can_be_checked_in_linear_time(pattern: str) -> None:
-    assert linear(pattern)
+def test_most_patterns_can_be_checked_in_linear_time(subtests: pytest.Subtests) -> None:
+    for pattern in ["^[a-z]+$", "(a+)+$", r"^\d{4}-\d\d$", r"^\/x\/", r"^\p{L}+$", ""]:
+        with subtests.test(pattern=pattern):
+            assert linear(pattern)
 
 
-@pytest.mark.parametrize("pattern", [EMAIL, r"(a)\1", "(", "(a{1000}){1000}", "a" * (LONGEST + 1)])
-def test_what_needs_backtracking_or_is_huge_is_left_to_the_server(pattern: str) -> None:
-    assert not linear(pattern)
+def test_what_needs_backtracking_or_is_huge_is_left_to_the_server(subtests: pytest.Subtests) -> None:
+    for pattern in [EMAIL, r"(a)\1", "(", "(a{1000}){1000}", "a" * (LONGEST + 1)]:
+        with subtests.test(pattern=pattern):
+            assert not linear(pattern)
 
 
 def test_patterns_left_to_the_server_are_named_and_taken_out() -> None:
@@ -260,14 +278,16 @@ def test_patterns_left_to_the_server_are_named_and_taken_out() -> None:
     assert schema["properties"]["mail"]["pattern"] == EMAIL
 
 
-@pytest.mark.parametrize("names", ["^x-", ".*", "^.*$", "^[a-z0-9_]+$", "^S_", "_id$", ""])
-def test_plain_patterns_of_property_names_are_checked_here(names: str) -> None:
-    assert left_to_the_server(an_object(patternProperties={names: {}})) == ()
+def test_plain_patterns_of_property_names_are_checked_here(subtests: pytest.Subtests) -> None:
+    for names in ["^x-", ".*", "^.*$", "^[a-z0-9_]+$", "^S_", "_id$", ""]:
+        with subtests.test(names=names):
+            assert left_to_the_server(an_object(patternProperties={names: {}})) == ()
 
 
-@pytest.mark.parametrize("names", ["(a+)+$", "[a-z]+$", "^a*a*a*$", ".*.*=", "^(a|a)*$", "x" * 200])
-def test_other_patterns_of_property_names_are_left_to_the_server(names: str) -> None:
-    assert left_to_the_server(an_object(patternProperties={names: {}})) == (f"/patternProperties/{names}",)
+def test_other_patterns_of_property_names_are_left_to_the_server(subtests: pytest.Subtests) -> None:
+    for names in ["(a+)+$", "[a-z]+$", "^a*a*a*$", ".*.*=", "^(a|a)*$", "x" * 200]:
+        with subtests.test(names=names):
+            assert left_to_the_server(an_object(patternProperties={names: {}})) == (f"/patternProperties/{names}",)
 
 
 def test_data_that_looks_like_a_pattern_stays() -> None:
@@ -318,14 +338,15 @@ DIALECT = {
 }
 
 
-@pytest.mark.parametrize("pattern, is_checked", DIALECT.items())
-def test_every_pattern_of_json_schema_leaves_a_tool_usable(pattern: str, is_checked: bool) -> None:
-    inside = {"type": "string", "pattern": pattern}
-    schema = an_object(properties={"list": {"type": "array", "items": inside}})
-    assert problems(Offered("n", input_schema=schema, output_schema=schema)) == ()
-    said = "Only its server checks the form of “list”: the patterns cannot be checked here."
-    assert unchecked(schema) == ("" if is_checked else said)
-    assert problems(Offered("n", input_schema=an_object(patternProperties={pattern: {"type": "string"}}))) == ()
+def test_every_pattern_of_json_schema_leaves_a_tool_usable(subtests: pytest.Subtests) -> None:
+    for pattern, is_checked in DIALECT.items():
+        with subtests.test(pattern=pattern):
+            inside = {"type": "string", "pattern": pattern}
+            schema = an_object(properties={"list": {"type": "array", "items": inside}})
+            assert problems(Offered("n", input_schema=schema, output_schema=schema)) == ()
+            said = "Only its server checks the form of “list”: the patterns cannot be checked here."
+            assert unchecked(schema) == ("" if is_checked else said)
+            assert problems(Offered("n", input_schema=an_object(patternProperties={pattern: {"type": "string"}}))) == ()
 
 
 def test_patterns_elsewhere_and_of_names_are_named_too_and_not_all_of_them() -> None:
@@ -335,13 +356,14 @@ def test_patterns_elsewhere_and_of_names_are_named_too_and_not_all_of_them() -> 
     assert "“p4”, 3 more:" in unchecked(an_object(properties={f"p{n}": inside for n in range(8)}))
 
 
-@pytest.mark.parametrize("keyword", ["const", "enum", "default", "examples"])
-def test_data_that_looks_like_a_schema_makes_no_problem(keyword: str) -> None:
-    looks = {"$schema": "http://", "$ref": "#/nowhere", "pattern": "(", "$id": "x", "items": [1], "type": 5}
-    value = looks if keyword in {"const", "default"} else [looks]
-    schema = an_object(properties={"a": {keyword: value}})
-    assert problems(Offered("n", input_schema=schema)) == ()
-    assert checkable(schema) == schema
+def test_data_that_looks_like_a_schema_makes_no_problem(subtests: pytest.Subtests) -> None:
+    for keyword in ["const", "enum", "default", "examples"]:
+        with subtests.test(keyword=keyword):
+            looks = {"$schema": "http://", "$ref": "#/nowhere", "pattern": "(", "$id": "x", "items": [1], "type": 5}
+            value = looks if keyword in {"const", "default"} else [looks]
+            schema = an_object(properties={"a": {keyword: value}})
+            assert problems(Offered("n", input_schema=schema)) == ()
+            assert checkable(schema) == schema
 
 
 def test_a_tuple_of_an_older_draft_is_named_with_its_place() -> None:

@@ -58,11 +58,12 @@ SERVERS: dict[str, tuple[ServerFacts, int, int, str | None]] = {
 }
 
 
-@pytest.mark.parametrize("facts, score, level, floor", SERVERS.values(), ids=SERVERS)
-def test_a_server_is_judged(facts: ServerFacts, score: int, level: int, floor: str | None) -> None:
-    found = assess_server(facts)
-    assert (found.score, found.level, found.floor and found.floor.id) == (score, level, floor)
-    assert all(reason.endswith(".") for reason in found.reasons)
+def test_a_server_is_judged(subtests: pytest.Subtests) -> None:
+    for label, (facts, score, level, floor) in SERVERS.items():
+        with subtests.test(label):
+            found = assess_server(facts)
+            assert (found.score, found.level, found.floor and found.floor.id) == (score, level, floor)
+            assert all(reason.endswith(".") for reason in found.reasons)
 
 
 HOSTS = {
@@ -74,9 +75,10 @@ HOSTS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("host, expected", HOSTS.items())
-def test_where_a_host_is(host: str, expected: str) -> None:
-    assert reach(host) == expected
+def test_where_a_host_is(subtests: pytest.Subtests) -> None:
+    for host, expected in HOSTS.items():
+        with subtests.test(host=host):
+            assert reach(host) == expected
 
 
 DESCRIBED = "Does what it says, in a few words."
@@ -118,11 +120,12 @@ TOOLS: dict[str, tuple[Offered, ServerFacts, int, int, str | None]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("tool, server, score, level, floor", TOOLS.values(), ids=TOOLS)
-def test_a_tool_is_judged(tool: Offered, server: ServerFacts, score: int, level: int, floor: str | None) -> None:
-    found = assess_tool(tool, server)
-    assert (found.score, found.level, found.floor and found.floor.id) == (score, level, floor)
-    assert all(reason.endswith((".", ").")) for reason in found.reasons)
+def test_a_tool_is_judged(subtests: pytest.Subtests) -> None:
+    for label, (tool, server, score, level, floor) in TOOLS.items():
+        with subtests.test(label):
+            found = assess_tool(tool, server)
+            assert (found.score, found.level, found.floor and found.floor.id) == (score, level, floor)
+            assert all(reason.endswith((".", ").")) for reason in found.reasons)
 
 
 FACTS = st.builds(
@@ -161,25 +164,29 @@ REVERSIBLE = ["list_deleted_files", "undelete", "removed_items", "dropbox_list",
               "git_reset", "reset_filters", "airdrop", "get_dropdown", "format"]  # fmt: skip
 
 
-@pytest.mark.parametrize("named", IRREVERSIBLE)
-def test_a_verb_that_cannot_be_undone_is_found_in_any_spelling(named: str) -> None:
-    assert rubric.irreversible(named)
+def test_a_verb_that_cannot_be_undone_is_found_in_any_spelling(subtests: pytest.Subtests) -> None:
+    for named in IRREVERSIBLE:
+        with subtests.test(named=named):
+            assert rubric.irreversible(named)
 
 
-@pytest.mark.parametrize("named", REVERSIBLE)
-def test_a_name_that_only_contains_such_letters_is_not_taken_for_one(named: str) -> None:
-    assert rubric.irreversible(named) is None
+def test_a_name_that_only_contains_such_letters_is_not_taken_for_one(subtests: pytest.Subtests) -> None:
+    for named in REVERSIBLE:
+        with subtests.test(named=named):
+            assert rubric.irreversible(named) is None
 
 
-@pytest.mark.parametrize("named", ["exec", "executeQuery", "run_command", "runSQL", "bash", "python_eval", "sudo-do"])
-def test_a_name_that_runs_code_is_found(named: str) -> None:
-    assert rubric.executes(named)
+def test_a_name_that_runs_code_is_found(subtests: pytest.Subtests) -> None:
+    for named in ["exec", "executeQuery", "run_command", "runSQL", "bash", "python_eval", "sudo-do"]:
+        with subtests.test(named=named):
+            assert rubric.executes(named)
 
 
-@pytest.mark.parametrize("named", ["get_post", "slack_list_messages", "read_email", "search_orders", "convert"])
-def test_a_name_that_begins_with_a_verb_of_reading_writes_nothing(named: str) -> None:
-    assert not rubric.writes(named)
-    assert not rubric.executes(named)
+def test_a_name_that_begins_with_a_verb_of_reading_writes_nothing(subtests: pytest.Subtests) -> None:
+    for named in ["get_post", "slack_list_messages", "read_email", "search_orders", "convert"]:
+        with subtests.test(named=named):
+            assert not rubric.writes(named)
+            assert not rubric.executes(named)
 
 
 # -- Both together ----------------------------------------------------------------------------------------------------
@@ -202,17 +209,19 @@ COMPOSED = {
 }
 
 
-@pytest.mark.parametrize("server, tool, level, floor", COMPOSED.values(), ids=COMPOSED)
-def test_server_and_tool_are_composed(server: Assessment, tool: Assessment, level: int, floor: str | None) -> None:
-    found = compose(server, tool, gated=False, poisoned=False)
-    assert (found.inherent, found.effective, found.floor and found.floor.id) == (level, level, floor)
+def test_server_and_tool_are_composed(subtests: pytest.Subtests) -> None:
+    for label, (server, tool, level, floor) in COMPOSED.items():
+        with subtests.test(label):
+            found = compose(server, tool, gated=False, poisoned=False)
+            assert (found.inherent, found.effective, found.floor and found.floor.id) == (level, level, floor)
 
 
-@pytest.mark.parametrize("points, effective", [(0, 1), (1, 1), (2, 2), (3, 3), (4, 4)])
-def test_approval_takes_a_level_off_but_never_below_the_first(points: int, effective: int) -> None:
-    found = compose(scored(points), scored(0), gated=True, poisoned=False)
-    assert found.effective == effective
-    assert found.inherent == points + 1
+def test_approval_takes_a_level_off_but_never_below_the_first(subtests: pytest.Subtests) -> None:
+    for points, effective in [(0, 1), (1, 1), (2, 2), (3, 3), (4, 4)]:
+        with subtests.test(points=points):
+            found = compose(scored(points), scored(0), gated=True, poisoned=False)
+            assert found.effective == effective
+            assert found.inherent == points + 1
 
 
 def test_approval_takes_nothing_off_where_the_scan_trips() -> None:
@@ -226,13 +235,14 @@ def test_the_reasons_say_whose_they_are() -> None:
     assert {reason.partition(":")[0] for reason in found.reasons} == {"Server", "Tool", "Every call needs approval"}
 
 
-@pytest.mark.parametrize("server, tool", REAL, ids=name)
-def test_real_tools_of_a_gallery_are_moderate_unless_they_say_that_they_destroy(server: str, tool: Offered) -> None:
-    facts = replace(SAFE, trust="community")
-    found = compose(assess_server(facts), assess_tool(tool, facts), gated=True, poisoned=False)
-    destroys = (tool.annotations or {}).get("destructiveHint") is True
-    assert found.inherent == 5 if destroys else found.inherent <= 4
-    assert found.effective == found.inherent - (found.floor is None)
+def test_real_tools_of_a_gallery_are_moderate_unless_they_say_that_they_destroy(subtests: pytest.Subtests) -> None:
+    for _server, tool in REAL:
+        with subtests.test(name(tool)):
+            facts = replace(SAFE, trust="community")
+            found = compose(assess_server(facts), assess_tool(tool, facts), gated=True, poisoned=False)
+            destroys = (tool.annotations or {}).get("destructiveHint") is True
+            assert found.inherent == 5 if destroys else found.inherent <= 4
+            assert found.effective == found.inherent - (found.floor is None)
 
 
 def test_a_reason_that_gives_a_point_and_sets_the_level_is_told_once() -> None:

@@ -121,19 +121,22 @@ def sentence(text: str) -> str:
     return ascii(text[:60])
 
 
-@pytest.mark.parametrize("id, text", HOSTILE, ids=sentence)
-def test_a_hostile_text_is_found(id: str, text: str) -> None:
-    assert id in ids(scan_text(text))
+def test_a_hostile_text_is_found(subtests: pytest.Subtests) -> None:
+    for id, text in HOSTILE:
+        with subtests.test(id=id):
+            assert id in ids(scan_text(text))
 
 
-@pytest.mark.parametrize("text", ORDINARY, ids=sentence)
-def test_an_ordinary_text_is_not_taken_for_hostile(text: str) -> None:
-    assert scan_text(text) == ()
+def test_an_ordinary_text_is_not_taken_for_hostile(subtests: pytest.Subtests) -> None:
+    for text in ORDINARY:
+        with subtests.test(text=text):
+            assert scan_text(text) == ()
 
 
-@pytest.mark.parametrize("server, tool", REAL, ids=name)
-def test_real_servers_pass_without_a_finding(server: str, tool: Offered) -> None:
-    assert scan(tool, Known(tools_of_others(server), SERVERS - {server})) == ()
+def test_real_servers_pass_without_a_finding(subtests: pytest.Subtests) -> None:
+    for server, tool in REAL:
+        with subtests.test(name(tool)):
+            assert scan(tool, Known(tools_of_others(server), SERVERS - {server})) == ()
 
 
 PLACES = {
@@ -154,10 +157,11 @@ PLACES = {
 }
 
 
-@pytest.mark.parametrize("where, tool", PLACES.items(), ids=[*PLACES])
-def test_every_text_of_a_definition_is_read_and_its_place_named(where: str, tool: Offered) -> None:
-    (found,) = scan(tool)
-    assert (found.id, found.where, found.severity) == ("hidden-instruction", where, "block")
+def test_every_text_of_a_definition_is_read_and_its_place_named(subtests: pytest.Subtests) -> None:
+    for where, tool in PLACES.items():
+        with subtests.test(where=where):
+            (found,) = scan(tool)
+            assert (found.id, found.where, found.severity) == ("hidden-instruction", where, "block")
 
 
 def test_an_argument_that_asks_for_the_conversation_by_its_name_is_found() -> None:
@@ -236,17 +240,19 @@ EVIL = [
 ]
 
 
-@pytest.mark.parametrize("part", EVIL, ids=ascii)
-def test_reading_takes_time_in_proportion_to_the_text(part: str) -> None:
-    def seconds(size: int) -> float:
+@pytest.mark.slow("bets on processor time")
+def test_reading_takes_time_in_proportion_to_the_text(subtests: pytest.Subtests) -> None:
+    def seconds(part: str, size: int) -> float:
         text = (part * size)[:size] + "?"
         start = time.process_time()
         scan_text(text)
         return time.process_time() - start
 
-    seconds(1_000)
-    # Quadratic work would take hundreds of times as long; the rest is the noise of a busy machine.
-    assert min(seconds(16_000) for _ in range(3)) < 60 * min(seconds(1_000) for _ in range(3)) + 0.1
+    for part in EVIL:
+        with subtests.test(repr(part)):
+            seconds(part, 1_000)
+            # Quadratic work would take hundreds of times as long; the rest is the noise of a busy machine.
+            assert min(seconds(part, 16_000) for _ in range(3)) < 60 * min(seconds(part, 1_000) for _ in range(3)) + 0.1
 
 
 @given(st.text(max_size=300))
