@@ -2,7 +2,7 @@
 
 import asyncio
 import hashlib
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import cache
 from pathlib import Path
 
@@ -15,11 +15,8 @@ from tests.waiting import soon
 
 Serve = Callable[[str], ServerSpec]
 ANYHOW = ["stdio", "http", "http-json", "http-2025", "sse"]
-anyhow = pytest.mark.parametrize("how", ANYHOW)
 # The SDK's server does not see that nobody waits any more when it answers in one piece.
-stoppable = pytest.mark.parametrize("how", [how for how in ANYHOW if how != "http-json"])
-
-
+STOPPABLE = [how for how in ANYHOW if how != "http-json"]
 OPTIONS = {"http-json": ("--json",), "http-2025": ("--era", "2025")}
 
 
@@ -36,62 +33,88 @@ def shared(share_server: StartServer, tmp_path_factory: pytest.TempPathFactory) 
     return shared
 
 
-@pytest.fixture
-def log(request: pytest.FixtureRequest, shared: Callable[[str], tuple[str, Path]], tmp_path: Path) -> Path:
-    """What the tools of this test's server write."""
-    how = request.getfixturevalue("how") if "how" in request.fixturenames else "stdio"
-    file = tmp_path / "calls.txt" if how == "stdio" else shared(how)[1]
-    file.unlink(missing_ok=True)
-    return file
+Logs = Callable[[str], Path]
 
 
 @pytest.fixture
-def serve(shared: Callable[[str], tuple[str, Path]], tmp_path: Path) -> Serve:
+def logs(shared: Callable[[str], tuple[str, Path]], tmp_path: Path) -> Logs:
+    """Where the tools of the server of such a connection write."""
+
+    def log(how: str) -> Path:
+        return tmp_path / "calls.txt" if how == "stdio" else shared(how)[1]
+
+    return log
+
+
+@pytest.fixture
+def log(logs: Logs) -> Path:
+    """What the tools of the program write."""
+    return logs("stdio")
+
+
+@pytest.fixture
+def serve(shared: Callable[[str], tuple[str, Path]], logs: Logs) -> Serve:
+    """The spec of the server for such a connection, which is its name too; what its tools wrote before is gone."""
+
     def serve(how: str) -> ServerSpec:
-        return honest("honest", "--log", str(tmp_path / "calls.txt")) if how == "stdio" else at(shared(how)[0])
+        spec = honest(how, "--log", str(logs(how))) if how == "stdio" else at(shared(how)[0], how)
+        logs(how).unlink(missing_ok=True)
+        return spec
 
     return serve
 
 
-@anyhow
-async def test_a_result_comes_back_as_plain_json(how: str, pool: Pool, serve: Serve) -> None:
-    await pool.put(serve(how))
-    found = await pool.call_tool("honest", "add", {"a": 1, "b": 2})
-    assert found == Answer([{"type": "text", "text": "3"}], {"result": 3})
+async def at_once(pool: Pool, serve: Serve, hows: list[str], look: Callable[[str], Awaitable[None]]) -> None:
+    """Look at these kinds of connections, of which each is known by its name."""
+    for how in hows:
+        await pool.put(serve(how))
+    async with asyncio.timeout(AT_MOST):
+        found = await asyncio.gather(*map(look, hows), return_exceptions=True)
+    assert [(how, error) for how, error in zip(hows, found, strict=True) if error is not None] == []
 
 
-@anyhow
-async def test_a_tool_that_fails_is_no_error_of_the_connection(how: str, pool: Pool, serve: Serve) -> None:
-    await pool.put(serve(how))
-    found = await pool.call_tool("honest", "fail", {"why": "no reason"})
-    assert isinstance(found, Answer)
-    assert found.is_error
-    assert pool.status("honest").state == "up"
+async def test_a_result_comes_back_as_plain_json(pool: Pool, serve: Serve) -> None:
+    async def look(how: str) -> None:
+        found = await pool.call_tool(how, "add", {"a": 1, "b": 2})
+        assert found == Answer([{"type": "text", "text": "3"}], {"result": 3})
+
+    await at_once(pool, serve, ANYHOW, look)
+
+
+async def test_a_tool_that_fails_is_no_error_of_the_connection(pool: Pool, serve: Serve) -> None:
+    async def look(how: str) -> None:
+        found = await pool.call_tool(how, "fail", {"why": "no reason"})
+        assert isinstance(found, Answer)
+        assert found.is_error
+        assert pool.status(how).state == "up"
+
+    await at_once(pool, serve, ANYHOW, look)
 
 
 async def test_of_a_picture_the_bytes_are_kept_beside_what_is_said_of_it(pool: Pool, serve: Serve) -> None:
     await pool.put(serve("stdio"))
-    found = await pool.call_tool("honest", "picture", {})
+    found = await pool.call_tool("stdio", "picture", {})
     digest = hashlib.sha256(PICTURE).hexdigest()
     block = {"type": "image", "mimeType": "image/png", "bytes": len(PICTURE), "sha256": digest}
     assert found == Answer([block], attachments={digest: PICTURE})
 
 
-@anyhow
-async def test_progress_is_passed_on(how: str, pool: Pool, serve: Serve) -> None:
-    steps: list[Step] = []
+async def test_progress_is_passed_on(pool: Pool, serve: Serve) -> None:
+    async def look(how: str) -> None:
+        steps: list[Step] = []
 
-    async def keep(step: Step) -> None:
-        steps.append(step)
+        async def keep(step: Step) -> None:
+            steps.append(step)
 
-    await pool.put(serve(how))
-    found = await pool.call_tool("honest", "slow", {"seconds": 1.0}, on_progress=keep)
-    assert isinstance(found, Answer)
-    if how != "http-json":  # where the answer has no room for anything before it
-        assert len(steps) >= 2
-        assert [step.progress for step in steps] == sorted(step.progress for step in steps)
-        assert steps[0].total == 10
-        assert steps[0].message.startswith("step ")
+        found = await pool.call_tool(how, "slow", {"seconds": 1.0}, on_progress=keep)
+        assert isinstance(found, Answer)
+        if how != "http-json":  # where the answer has no room for anything before it
+            assert len(steps) >= 2
+            assert [step.progress for step in steps] == sorted(step.progress for step in steps)
+            assert steps[0].total == 10
+            assert steps[0].message.startswith("step ")
+
+    await at_once(pool, serve, ANYHOW, look)
 
 
 async def test_a_hook_for_progress_that_raises_does_not_cost_the_result(pool: Pool, serve: Serve) -> None:
@@ -99,45 +122,49 @@ async def test_a_hook_for_progress_that_raises_does_not_cost_the_result(pool: Po
         raise RuntimeError("no")
 
     await pool.put(serve("stdio"))
-    found = await pool.call_tool("honest", "slow", {"seconds": 0.3}, on_progress=fail)
+    found = await pool.call_tool("stdio", "slow", {"seconds": 0.3}, on_progress=fail)
     assert isinstance(found, Answer)
 
 
-@anyhow
-async def test_a_question_reaches_whoever_waits_for_the_call(how: str, pool: Pool, serve: Serve) -> None:
-    asked: list[Question] = []
+async def test_a_question_reaches_whoever_waits_for_the_call(pool: Pool, serve: Serve) -> None:
+    async def look(how: str) -> None:
+        asked: list[Question] = []
 
-    async def answer(question: Question) -> Reply:
-        asked.append(question)
-        return Reply("accept", {"colour": "red"})
+        async def answer(question: Question) -> Reply:
+            asked.append(question)
+            return Reply("accept", {"colour": "red"})
 
-    await pool.put(serve(how))
-    found = await pool.call_tool("honest", "paint", {}, on_question=answer)
-    assert isinstance(found, Answer)
-    assert found.text == "painted red"
-    assert [(question.server, question.message) for question in asked] == [("honest", "Which colour?")]
-    assert asked[0].schema["properties"].keys() == {"colour"}
+        found = await pool.call_tool(how, "paint", {}, on_question=answer)
+        assert isinstance(found, Answer)
+        assert found.text == "painted red"
+        assert [(question.server, question.message) for question in asked] == [(how, "Which colour?")]
+        assert asked[0].schema["properties"].keys() == {"colour"}
 
-
-@anyhow
-async def test_a_question_that_nobody_can_answer_is_cancelled(how: str, pool: Pool, serve: Serve) -> None:
-    await pool.put(serve(how))
-    found = await pool.call_tool("honest", "paint", {})
-    assert isinstance(found, Answer)
-    assert found.text == "not painted: cancel"
+    await at_once(pool, serve, ANYHOW, look)
 
 
-@pytest.mark.parametrize("how", ["stdio", "http-2025"])
-async def test_the_time_of_a_question_does_not_count(how: str, pool: Pool, serve: Serve) -> None:
+async def test_a_question_that_nobody_can_answer_is_cancelled(pool: Pool, serve: Serve) -> None:
+    async def look(how: str) -> None:
+        found = await pool.call_tool(how, "paint", {})
+        assert isinstance(found, Answer)
+        assert found.text == "not painted: cancel"
+
+    await at_once(pool, serve, ANYHOW, look)
+
+
+@pytest.mark.slow("bets on time")
+async def test_the_time_of_a_question_does_not_count(pool: Pool, serve: Serve) -> None:
     async def ponder(question: Question) -> Reply:
         await asyncio.sleep(4.5)
         return Reply("accept", {"colour": "blue"})
 
-    await pool.put(serve(how))
-    assert isinstance(await pool.call_tool("honest", "echo", {"text": "awake"}), Answer)
-    found = await pool.call_tool("honest", "paint", {}, on_question=ponder, seconds=4.0)
-    assert isinstance(found, Answer)
-    assert found.text == "painted blue"
+    async def look(how: str) -> None:
+        assert isinstance(await pool.call_tool(how, "echo", {"text": "awake"}), Answer)
+        found = await pool.call_tool(how, "paint", {}, on_question=ponder, seconds=4.0)
+        assert isinstance(found, Answer)
+        assert found.text == "painted blue"
+
+    await at_once(pool, serve, ["stdio", "http-2025"], look)
 
 
 async def test_a_question_is_taken_back_when_its_call_is_cancelled(pool: Pool, serve: Serve) -> None:
@@ -152,7 +179,7 @@ async def test_a_question_is_taken_back_when_its_call_is_cancelled(pool: Pool, s
         raise AssertionError
 
     await pool.put(serve("http-2025"))
-    call = asyncio.create_task(pool.call_tool("honest", "paint", {}, on_question=wait, cancel=cancel))
+    call = asyncio.create_task(pool.call_tool("http-2025", "paint", {}, on_question=wait, cancel=cancel))
     await asyncio.wait_for(shown.wait(), 60)
     cancel.set()
     assert isinstance(await asyncio.wait_for(call, 60), Unknown)
@@ -164,44 +191,41 @@ async def test_a_hook_for_questions_that_raises_tells_the_server_nothing(pool: P
         raise RuntimeError("our own affairs")
 
     await pool.put(serve("http-2025"))
-    found = await pool.call_tool("honest", "paint", {}, on_question=fail)
+    found = await pool.call_tool("http-2025", "paint", {}, on_question=fail)
     assert isinstance(found, Answer)
     assert found.text == "not painted: cancel"
 
 
-@stoppable
-async def test_a_call_that_takes_too_long_is_given_up_and_the_server_told(
-    how: str, pool: Pool, serve: Serve, log: Path
-) -> None:
-    await pool.put(serve(how))
-    assert isinstance(await pool.call_tool("honest", "echo", {"text": "awake"}), Answer)
-    async with asyncio.timeout(AT_MOST):
-        found = await pool.call_tool("honest", "slow", {"seconds": 200.0}, seconds=2.0)
-    assert isinstance(found, Unknown)
-    assert "in time" in found.reason
-    await soon(lambda: "slow cancelled" in written(log), "the server stopped")
-    assert "slow ended" not in written(log)
+async def test_a_call_that_takes_too_long_is_given_up_and_the_server_told(pool: Pool, serve: Serve, logs: Logs) -> None:
+    async def look(how: str) -> None:
+        assert isinstance(await pool.call_tool(how, "echo", {"text": "awake"}), Answer)
+        found = await pool.call_tool(how, "slow", {"seconds": 200.0}, seconds=2.0)
+        assert isinstance(found, Unknown)
+        assert "in time" in found.reason
+        await soon(lambda: "slow cancelled" in written(logs(how)), "the server stopped")
+        assert "slow ended" not in written(logs(how))
+
+    await at_once(pool, serve, STOPPABLE, look)
 
 
-@stoppable
-async def test_a_call_that_is_cancelled_is_given_up_and_the_server_told(
-    how: str, pool: Pool, serve: Serve, log: Path
-) -> None:
-    cancel = asyncio.Event()
-    await pool.put(serve(how))
-    call = asyncio.create_task(pool.call_tool("honest", "slow", {"seconds": 20.0}, cancel=cancel))
-    await soon(lambda: "slow began" in written(log), "the tool runs")
-    cancel.set()
-    found = await asyncio.wait_for(call, 60)
-    assert isinstance(found, Unknown)
-    assert "cancelled" in found.reason
-    await soon(lambda: "slow cancelled" in written(log), "the server stopped")
-    assert isinstance(await pool.call_tool("honest", "echo", {"text": "still there"}), Answer)
+async def test_a_call_that_is_cancelled_is_given_up_and_the_server_told(pool: Pool, serve: Serve, logs: Logs) -> None:
+    async def look(how: str) -> None:
+        cancel = asyncio.Event()
+        call = asyncio.create_task(pool.call_tool(how, "slow", {"seconds": 20.0}, cancel=cancel))
+        await soon(lambda: "slow began" in written(logs(how)), "the tool runs")
+        cancel.set()
+        found = await call
+        assert isinstance(found, Unknown)
+        assert "cancelled" in found.reason
+        await soon(lambda: "slow cancelled" in written(logs(how)), "the server stopped")
+        assert isinstance(await pool.call_tool(how, "echo", {"text": "still there"}), Answer)
+
+    await at_once(pool, serve, STOPPABLE, look)
 
 
 async def test_a_call_whose_task_is_cancelled_tells_the_server(pool: Pool, serve: Serve, log: Path) -> None:
     await pool.put(serve("stdio"))
-    call = asyncio.create_task(pool.call_tool("honest", "slow", {"seconds": 20.0}))
+    call = asyncio.create_task(pool.call_tool("stdio", "slow", {"seconds": 20.0}))
     await soon(lambda: "slow began" in written(log), "the tool runs")
     call.cancel()
     await asyncio.wait({call}, timeout=60)
@@ -213,17 +237,18 @@ async def test_a_call_cancelled_beforehand_is_never_sent(pool: Pool, serve: Serv
     cancel = asyncio.Event()
     cancel.set()
     await pool.put(serve("stdio"))
-    assert isinstance(await pool.call_tool("honest", "echo", {"text": "no"}, cancel=cancel), NeverRan)
-    assert isinstance(await pool.call_tool("honest", "echo", {"text": "yes"}), Answer)
+    assert isinstance(await pool.call_tool("stdio", "echo", {"text": "no"}, cancel=cancel), NeverRan)
+    assert isinstance(await pool.call_tool("stdio", "echo", {"text": "yes"}), Answer)
     assert written(log) == "echo yes\n"
 
 
-@anyhow
-async def test_calls_at_the_same_time_get_their_own_answers(how: str, pool: Pool, serve: Serve) -> None:
-    await pool.put(serve(how))
-    calls = [pool.call_tool("honest", "echo", {"text": str(number)}) for number in range(20)]
-    found = await asyncio.gather(*calls)
-    assert [each.text for each in found if isinstance(each, Answer)] == [str(number) for number in range(20)]
+async def test_calls_at_the_same_time_get_their_own_answers(pool: Pool, serve: Serve) -> None:
+    async def look(how: str) -> None:
+        calls = [pool.call_tool(how, "echo", {"text": str(number)}) for number in range(20)]
+        found = await asyncio.gather(*calls)
+        assert [each.text for each in found if isinstance(each, Answer)] == [str(number) for number in range(20)]
+
+    await at_once(pool, serve, ANYHOW, look)
 
 
 async def test_a_call_that_does_not_pass_the_last_check_is_never_sent(pool: Pool, serve: Serve, log: Path) -> None:
@@ -234,17 +259,15 @@ async def test_a_call_that_does_not_pass_the_last_check_is_never_sent(pool: Pool
         return ""
 
     await pool.put(serve("stdio"))
-    assert await pool.call_tool("honest", "echo", {"text": "no"}, check=object_to_it) == NeverRan(
-        "the tool has changed"
-    )
-    assert isinstance(await pool.call_tool("honest", "echo", {"text": "yes"}, check=pass_it), Answer)
+    assert await pool.call_tool("stdio", "echo", {"text": "no"}, check=object_to_it) == NeverRan("the tool has changed")
+    assert isinstance(await pool.call_tool("stdio", "echo", {"text": "yes"}, check=pass_it), Answer)
     assert written(log) == "echo yes\n"
 
 
 async def test_arguments_that_are_too_large_or_no_json_are_not_sent(pool: Pool, serve: Serve, log: Path) -> None:
     await pool.put(serve("stdio"))
     for text in ("x" * 1024 * 1024, float("inf"), object()):
-        assert isinstance(await pool.call_tool("honest", "echo", {"text": text}), NeverRan)
+        assert isinstance(await pool.call_tool("stdio", "echo", {"text": text}), NeverRan)
     assert not written(log)
 
 

@@ -26,8 +26,13 @@ from tests.upstreams.client.upstreams import (
 )
 from tests.waiting import soon
 
+ERAS = [
+    pytest.param((), id="newer"),
+    pytest.param(("--era", "2025"), id="older", marks=pytest.mark.slow("another of the same kind")),
+]
 
-@pytest.mark.parametrize("options", [(), ("--era", "2025")], ids=["newer", "older"])
+
+@pytest.mark.parametrize("options", ERAS)
 async def test_a_server_killed_in_the_middle_of_a_call_leaves_the_outcome_unknown(
     options: tuple[str, ...], pool: Pool, start_server: StartServer, tmp_path: Path
 ) -> None:
@@ -61,7 +66,7 @@ async def test_a_program_that_dies_in_a_call_is_started_again_and_the_call_is_no
     assert written(log) == "die\nadd\n"
 
 
-@pytest.mark.parametrize("options", [(), ("--era", "2025")], ids=["newer", "older"])
+@pytest.mark.parametrize("options", ERAS)
 async def test_a_call_after_a_restart_that_nobody_noticed_runs_once(
     options: tuple[str, ...], pool: Pool, start_server: StartServer, tmp_path: Path
 ) -> None:
@@ -86,7 +91,13 @@ async def test_a_stopped_server_is_seen_to_be_down(pool: Pool, start_server: Sta
     await soon(lambda: pool.status("honest").state == "up", "it is back")
 
 
-@pytest.mark.parametrize("how", ["stdio", "http", "http-2025", "sse"])
+@pytest.mark.parametrize(
+    "how",
+    [
+        *("stdio", "http"),
+        *(pytest.param(how, marks=pytest.mark.slow("another of the same kind")) for how in ("http-2025", "sse")),
+    ],
+)
 async def test_a_change_of_the_tools_is_told(how: str, pool: Pool, seen: Seen, start_server: StartServer) -> None:
     options = ("--era", "2025") if how == "http-2025" else ()
     spec = honest() if how == "stdio" else at(start_server(how.partition("-")[0], *options).url)
@@ -227,7 +238,17 @@ async def test_a_pool_is_of_one_loop(pool: Pool) -> None:
         await asyncio.to_thread(elsewhere)
 
 
-@pytest.mark.parametrize("habits", [(), ("stays",), ("child",), ("chatter", "garbage"), ("mute",)], ids=str)
+@pytest.mark.parametrize(
+    "habits",
+    [
+        *((), ("child",)),
+        *(
+            pytest.param(habits, marks=pytest.mark.slow("waits for programs that do not end"))
+            for habits in (("stays",), ("chatter", "garbage"), ("mute",))
+        ),
+    ],
+    ids=str,
+)
 async def test_nothing_is_left_of_a_program(habits: tuple[str, ...], tmp_path: Path) -> None:
     await try_connect(honest(), SURROUNDINGS)  # what is made once and kept: threads, caches
     gc.collect()

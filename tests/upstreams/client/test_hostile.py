@@ -46,26 +46,35 @@ async def call(pool: Pool, name: str, seconds: float = 60.0) -> Outcome:
     return await pool.call_tool("hostile", name, {}, seconds=seconds)
 
 
-@pytest.mark.parametrize(
-    "tool, words",
-    [
-        ("huge", "larger than 4,194,304 bytes"),
-        ("huge_id_last", "larger than 4,194,304 bytes"),
-        ("deep", "nested more than 64 levels deep"),
-        ("deeper", "is no message of the protocol"),
-        ("wide", "has more than 200,000 parts"),
-        ("not_a_number", "a number that JSON cannot express"),
-        ("malformed", "breaks the protocol: content"),
-        ("not_json", "is no message of the protocol"),
-    ],
-)
-async def test_an_answer_that_nobody_can_use_is_told_as_such(tool: str, words: str, pool: Pool) -> None:
+USELESS = {
+    "huge": "larger than 4,194,304 bytes",
+    "huge_id_last": "larger than 4,194,304 bytes",
+    "deep": "nested more than 64 levels deep",
+    "deeper": "is no message of the protocol",
+    "wide": "has more than 200,000 parts",
+    "not_a_number": "a number that JSON cannot express",
+    "malformed": "breaks the protocol: content",
+    "not_json": "is no message of the protocol",
+}
+
+
+async def test_an_answer_that_nobody_can_use_is_told_as_such(subtests: pytest.Subtests, pool: Pool) -> None:
+    await pool.put(hostile())
+    for tool, words in USELESS.items():
+        with subtests.test(tool):
+            found = await call(pool, tool)
+            assert isinstance(found, Unreadable)
+            assert words in found.reason
+            assert isinstance(await call(pool, "fine"), Answer)
+
+
+@pytest.mark.slow("bets on memory")
+@pytest.mark.parametrize("tool", [*USELESS, "endless"])
+async def test_what_is_no_answer_costs_little_memory(tool: str, pool: Pool) -> None:
     await pool.put(hostile())
     assert isinstance(await call(pool, "fine"), Answer)
     before = memory()
-    found = await call(pool, tool)
-    assert isinstance(found, Unreadable)
-    assert words in found.reason
+    assert isinstance(await call(pool, tool), Unreadable | Unknown)
     assert memory() - before < 64 * 1024 * 1024
     assert isinstance(await call(pool, "fine"), Answer)
 
@@ -77,28 +86,27 @@ async def test_an_answer_just_within_the_limit_is_taken(pool: Pool) -> None:
     assert len(found.text) == 10_000_000
 
 
+@pytest.mark.slow("two seconds until the program is ended; tests/upstreams/test_hostile.py has the call told as it was")
 async def test_a_line_that_never_ends_ends_the_connection(pool: Pool) -> None:
     await pool.put(hostile())
-    before = memory()
     found = await call(pool, "endless")
     assert isinstance(found, Unknown)
     assert "does not end" in found.reason
-    assert memory() - before < 64 * 1024 * 1024
     assert isinstance(await call(pool, "fine"), Answer)
 
 
-@pytest.mark.parametrize("tool", ["silent", "drip"])
-async def test_an_answer_that_does_not_come_is_waited_for_so_long(tool: str, pool: Pool) -> None:
+async def test_an_answer_that_does_not_come_is_waited_for_so_long(pool: Pool) -> None:
     await pool.put(hostile())
     await up(pool, "hostile")
     async with asyncio.timeout(AT_MOST):
-        assert isinstance(await call(pool, tool, seconds=1), Unknown)
+        assert isinstance(await call(pool, "silent", seconds=1), Unknown)
+        assert isinstance(await call(pool, "drip", seconds=1), Unknown)
 
 
 async def test_calls_that_are_never_answered_wear_a_connection_out(pool: Pool) -> None:
     await pool.put(hostile())
     await up(pool, "hostile")
-    await asyncio.gather(*(call(pool, "silent", seconds=3) for _ in range(16)))
+    await asyncio.gather(*(call(pool, "silent", seconds=2) for _ in range(16)))
     await soon(lambda: "never answered" in pool.status("hostile").last_error, "the connection is given up")
     assert isinstance(await call(pool, "fine"), Answer)
 
@@ -128,6 +136,7 @@ async def test_only_the_first_answer_to_a_call_counts(pool: Pool) -> None:
     assert (await call(pool, "somebody_elses")) == Answer([{"type": "text", "text": "yours"}])
 
 
+@pytest.mark.slow("bets on time")
 async def test_a_flood_of_progress_is_passed_on_at_a_bearable_rate(pool: Pool) -> None:
     steps: list[Step] = []
 
@@ -143,12 +152,12 @@ async def test_a_flood_of_progress_is_passed_on_at_a_bearable_rate(pool: Pool) -
     assert any("more messages than anyone asked for" in note for note in pool.status("hostile").notes)
 
 
-@pytest.mark.parametrize("tool", ["sampling", "roots"])
-async def test_what_no_server_gets_is_refused(tool: str, pool: Pool) -> None:
+async def test_what_no_server_gets_is_refused(pool: Pool) -> None:
     await pool.put(hostile())
-    found = await call(pool, tool)
-    assert isinstance(found, Answer)
-    assert "not supported" in found.text
+    for tool in ("sampling", "roots"):
+        found = await call(pool, tool)
+        assert isinstance(found, Answer)
+        assert "not supported" in found.text
 
 
 async def test_questions_without_end_are_declined_after_some(pool: Pool) -> None:
@@ -169,7 +178,7 @@ async def test_a_question_that_nobody_answers_is_cancelled_in_the_end(pool: Pool
         await asyncio.Event().wait()
         raise AssertionError
 
-    await pool.put(hostile(timeouts=replace(QUICK, question=2)))
+    await pool.put(hostile(timeouts=replace(QUICK, question=0.5)))
     found = await pool.call_tool("hostile", "password", {}, on_question=sleep, seconds=20)
     assert isinstance(found, Answer)
     assert found.text == '{"action": "cancel"}'
@@ -184,32 +193,49 @@ async def test_a_question_that_could_belong_to_two_people_is_asked_of_neither(po
 
     await pool.put(hostile())
     await up(pool, "hostile")
-    other = asyncio.create_task(pool.call_tool("hostile", "silent", {}, seconds=2, on_question=answer))
+    over = asyncio.Event()
+    other = asyncio.create_task(pool.call_tool("hostile", "silent", {}, seconds=60, on_question=answer, cancel=over))
     found = await pool.call_tool("hostile", "password", {}, on_question=answer)
     assert isinstance(found, Answer)
     assert found.text == '{"action": "cancel"}'
+    over.set()
     await other
     assert asked == []
 
 
-@pytest.mark.parametrize("habit", ["garbage", "chatter", "notices", "questions", "child"])
+@pytest.mark.parametrize(
+    "habit",
+    [
+        *("garbage", "child"),
+        *(pytest.param(each, marks=pytest.mark.slow("a flood")) for each in ("chatter", "notices", "questions")),
+    ],
+)
 async def test_a_noisy_server_is_still_of_use_and_harms_nobody(habit: str, pool: Pool) -> None:
     await pool.put(hostile(habit))
     await pool.put(honest())
     await up(pool)
     assert isinstance(await call(pool, "fine"), Answer)
-    before = memory()
     async with asyncio.timeout(AT_MOST):
-        for _ in range(100):
+        for _ in range(10):
             assert isinstance(await pool.call_tool("honest", "echo", {"text": "hello"}), Answer)
-    assert memory() - before < 32 * 1024 * 1024
     notes = pool.status("hostile").notes
     assert len(notes) <= 50
     assert all(len(note) <= 600 for note in notes)
 
 
+@pytest.mark.slow("bets on memory")
+@pytest.mark.parametrize("habit", ["garbage", "notices"])
+async def test_noise_does_not_fill_the_memory(habit: str, pool: Pool) -> None:
+    await pool.put(hostile(habit))
+    assert isinstance(await call(pool, "fine"), Answer)
+    before = memory()
+    for _ in range(100):
+        assert isinstance(await call(pool, "fine"), Answer)
+    assert memory() - before < 32 * 1024 * 1024
+
+
 async def test_others_have_their_turn_while_a_chunk_of_garbage_is_looked_at() -> None:
-    program = "import sys, time; print('garbage\\n' * 5_000, flush=True); time.sleep(600)"
+    program = "import sys; print('garbage\\n' * 5_000, flush=True); sys.stdin.read()"
     spec = ServerSpec("noisy", "stdio", command=sys.executable, args=("-c", program), timeouts=QUICK)
     incoming, outgoing = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     looked_at = [0]
@@ -227,8 +253,8 @@ async def test_others_have_their_turn_while_a_chunk_of_garbage_is_looked_at() ->
 @pytest.mark.parametrize(
     "habit, words",
     [
-        ("mute", "no connection within 5 seconds"),
-        ("mute-list", "did not come within 2 seconds"),
+        pytest.param("mute", "no connection within 5 seconds", marks=pytest.mark.slow("a time runs out")),
+        pytest.param("mute-list", "did not come within 2 seconds", marks=pytest.mark.slow("a time runs out")),
         ("dies-at-start", "the program ended with code 3: no configuration found"),
         ("no-tools", "Method not found"),
         ("version", "Unsupported protocol version"),
@@ -298,6 +324,7 @@ async def test_odd_tools_are_told_as_they_are() -> None:
     assert broken.definition["inputSchema"]["properties"]["a"]["pattern"] == "("
 
 
+@pytest.mark.slow("bets on time")
 async def test_a_list_that_changes_all_the_time_is_read_less_and_less_often(pool: Pool, seen: Seen) -> None:
     await pool.put(hostile("restless"))
     await up(pool, "hostile")

@@ -1,10 +1,11 @@
 """A server over HTTP that means no good."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 import pytest_asyncio
@@ -25,7 +26,8 @@ from tests.upstreams.client.upstreams import AT_MOST, QUICK, SURROUNDINGS, at, u
 from tests.upstreams.hostile_http import HostileHttp, hostile_http, tool
 from tests.waiting import soon
 
-BRIEF = Timeouts(connect=2, listing=2, call=3, health=1, close=1)
+BRIEF = Timeouts(connect=1, listing=2, call=3, health=1, close=1)
+Row = TypeVar("Row")
 
 
 @pytest_asyncio.fixture
@@ -45,48 +47,70 @@ def nested(levels: int) -> Any:
     return [nested(levels - 1)] if levels else 1
 
 
-async def call(pool: Pool, name: str, seconds: float = 5.0) -> Outcome:
-    return await pool.call_tool("hostile", name, {}, seconds=seconds)
+async def call(pool: Pool, name: str, seconds: float = 20.0, server: str = "hostile") -> Outcome:
+    return await pool.call_tool(server, name, {}, seconds=seconds)
 
 
-@pytest.mark.parametrize(
-    "tool, words",
-    [
-        ("huge", "larger than"),
-        ("huge_event", "larger than"),
-        ("endless", "larger than"),
-        ("wide", "has more than 200,000 parts"),
-        ("deep", "nested more than 64 levels deep"),
-        ("bomb", "in a compressed form that nobody asked for"),
-        ("page", "neither JSON nor a stream of events"),
-        ("broken", "is no message of the protocol"),
-    ],
-)
+async def at_once(
+    pool: Pool, rows: Iterable[Row], look: Callable[[Row, str, HostileHttp], Awaitable[None]], **fields: Any
+) -> None:
+    """Look at all rows, each with a server of its own, which the pool knows by the name that `look` is given."""
+    async with AsyncExitStack() as stack:
+        there = [
+            (row, f"hostile-{number}", await stack.enter_async_context(hostile_http()))
+            for number, row in enumerate(rows)
+        ]
+        for _, name, server in there:
+            await pool.put(at(server.url(), name, **fields))
+        async with asyncio.timeout(AT_MOST):
+            found = await asyncio.gather(*(look(*each) for each in there), return_exceptions=True)
+        await pool.close()
+    assert [(row, error) for (row, _, _), error in zip(there, found, strict=True) if error is not None] == []
+
+
+USELESS = {
+    "huge": "larger than",
+    "huge_event": "larger than",
+    "endless": "larger than",
+    "wide": "has more than 200,000 parts",
+    "deep": "nested more than 64 levels deep",
+    "bomb": "in a compressed form that nobody asked for",
+    "page": "neither JSON nor a stream of events",
+    "broken": "is no message of the protocol",
+}
+UNANSWERED = ["hang", "drip", "cut", "reset", "noise", "headers_without_end", "server_error", "accepted"]
+
+
 async def test_an_answer_that_nobody_can_use_is_told_as_such(
-    tool: str, words: str, pool: Pool, upstream: HostileHttp
+    subtests: pytest.Subtests, pool: Pool, upstream: HostileHttp
 ) -> None:
-    assert isinstance(await call(pool, "fine"), Answer)
-    before = memory()
-    found = await call(pool, tool)
-    assert isinstance(found, Unreadable), found
-    assert words in found.reason
-    assert memory() - before < 100 * 1024 * 1024  # the server itself is in this process
-    assert isinstance(await call(pool, "fine"), Answer)
+    for name, words in USELESS.items():
+        with subtests.test(name):
+            found = await call(pool, name)
+            assert isinstance(found, Unreadable), found
+            assert words in found.reason
+            assert isinstance(await call(pool, "fine"), Answer)
 
 
-@pytest.mark.parametrize(
-    "tool", ["hang", "drip", "cut", "reset", "noise", "headers_without_end", "server_error", "accepted"]
-)
-async def test_a_call_that_was_sent_and_not_answered_may_have_run_and_is_not_repeated(
-    tool: str, pool: Pool, upstream: HostileHttp
-) -> None:
-    await up(pool, "hostile")
+async def test_a_call_that_was_sent_and_not_answered_may_have_run_and_is_not_repeated(pool: Pool) -> None:
+    async def look(tool: str, name: str, there: HostileHttp) -> None:
+        await up(pool, name)
+        found = await call(pool, tool, seconds=1.5, server=name)
+        assert isinstance(found, Unknown), found
+        assert there.called(tool) == 1
+        assert isinstance(await call(pool, "fine", server=name), Answer)
+
+    await at_once(pool, UNANSWERED, look)
+
+
+@pytest.mark.slow("bets on memory")
+@pytest.mark.parametrize("tool", [*USELESS, *UNANSWERED])
+async def test_what_is_no_answer_costs_little_memory(tool: str, pool: Pool, upstream: HostileHttp) -> None:
+    assert isinstance(await call(pool, "fine"), Answer)
     before = memory()
-    async with asyncio.timeout(AT_MOST):
-        found = await call(pool, tool, seconds=1.5)
-    assert isinstance(found, Unknown), found
-    assert memory() - before < 50 * 1024 * 1024
-    assert upstream.called(tool) == 1
+    assert isinstance(await call(pool, tool, seconds=1.5), Unreadable | Unknown)
+    # The server itself is in this process.
+    assert memory() - before < (100 if tool in USELESS else 50) * 1024 * 1024
     assert isinstance(await call(pool, "fine"), Answer)
 
 
@@ -95,14 +119,14 @@ async def test_a_call_that_was_turned_away_did_not_run(pool: Pool, upstream: Hos
     assert upstream.called("unauthorised") == 1
 
 
-@pytest.mark.parametrize("status", [401, 403, 404, 410, 413])
-async def test_a_refusal_whose_words_cannot_be_read_is_none_the_less_no_run(
-    status: int, pool: Pool, upstream: HostileHttp
-) -> None:
-    await up(pool, "hostile")
-    upstream.refused_packed = status
-    found = await call(pool, "packed")
-    assert isinstance(found, NeverRan), found
+async def test_a_refusal_whose_words_cannot_be_read_is_none_the_less_no_run(pool: Pool) -> None:
+    async def look(status: int, name: str, there: HostileHttp) -> None:
+        await up(pool, name)
+        there.refused_packed = status
+        found = await call(pool, "packed", server=name)
+        assert isinstance(found, NeverRan), found
+
+    await at_once(pool, [401, 403, 404, 410, 413], look)
 
 
 async def test_a_session_that_the_server_forgot_is_renewed_and_the_call_made_once_more(
@@ -114,7 +138,8 @@ async def test_a_session_that_the_server_forgot_is_renewed_and_the_call_made_onc
     assert upstream.called("fine") == 2  # the first of them was answered with 404
 
 
-UNKNOWN_SESSION: list[tuple[int, str | dict[str, Any]]] = [
+Refusal = tuple[int, str | dict[str, Any]]
+UNKNOWN_SESSION: list[Refusal] = [
     (400, "Invalid session ID"),
     (400, {"code": -32000, "message": "Bad Request: No valid session ID provided"}),
     (400, {"code": -32600, "message": "Invalid Request"}),
@@ -128,62 +153,61 @@ UNKNOWN_SESSION: list[tuple[int, str | dict[str, Any]]] = [
     (200, {"code": -32002, "message": "Server not initialized"}),
     (200, {"code": -32603, "message": "The session ID is invalid"}),
 ]
-REFUSALS = [f"{status} {said}" for status, said in UNKNOWN_SESSION]
 
 
-@pytest.mark.parametrize("status, said", UNKNOWN_SESSION, ids=REFUSALS)
-async def test_a_session_that_is_refused_in_any_words_is_renewed_and_the_call_made_once_more(
-    status: int, said: str | dict[str, Any], pool: Pool, upstream: HostileHttp
-) -> None:
-    assert isinstance(await call(pool, "fine"), Answer)
-    before = upstream.called("fine"), upstream.asked.count("initialize")
-    upstream.refused = (status, said)
-    found = await call(pool, "fine")
-    assert isinstance(found, Answer), found
-    assert (upstream.called("fine"), upstream.asked.count("initialize")) == (before[0] + 2, before[1] + 1)
+async def test_a_session_that_is_refused_in_any_words_is_renewed_and_the_call_made_once_more(pool: Pool) -> None:
+    async def look(refusal: Refusal, name: str, there: HostileHttp) -> None:
+        assert isinstance(await call(pool, "fine", server=name), Answer)
+        before = there.called("fine"), there.asked.count("initialize")
+        there.refused = refusal
+        found = await call(pool, "fine", server=name)
+        assert isinstance(found, Answer), found
+        assert (there.called("fine"), there.asked.count("initialize")) == (before[0] + 2, before[1] + 1)
+
+    await at_once(pool, UNKNOWN_SESSION, look)
 
 
-@pytest.mark.parametrize("status, said", UNKNOWN_SESSION, ids=REFUSALS)
-async def test_a_list_that_is_refused_for_its_session_is_read_over_another_one(
-    status: int, said: str | dict[str, Any], pool: Pool, upstream: HostileHttp
-) -> None:
-    await up(pool, "hostile")
-    upstream.refused = (status, said)
-    assert (await pool.list_tools("hostile")).tools
+async def test_a_list_that_is_refused_for_its_session_is_read_over_another_one(pool: Pool) -> None:
+    async def look(refusal: Refusal, name: str, there: HostileHttp) -> None:
+        await up(pool, name)
+        there.refused = refusal
+        assert (await pool.list_tools(name)).tools
+
+    await at_once(pool, UNKNOWN_SESSION, look)
 
 
-@pytest.mark.parametrize(
-    "status, said",
-    [
-        (500, "Session not found"),
-        (503, {"code": -32001, "message": "Session not found"}),
-        (200, {"code": -32000, "message": "Connection closed"}),
-        (200, {"code": -32001, "message": "Request timed out"}),
-        (200, {"code": -32001, "message": "Session terminated"}),
-    ],
-)
-async def test_a_refusal_that_may_have_come_after_the_tool_is_not_followed_by_another_try(
-    status: int, said: str | dict[str, Any], pool: Pool, upstream: HostileHttp
-) -> None:
-    assert isinstance(await call(pool, "fine"), Answer)
-    before = upstream.called("fine")
-    upstream.refused = (status, said)
-    assert not isinstance(await call(pool, "fine"), Answer | NeverRan)
-    await soon(lambda: upstream.asked.count("initialize") == 2, "it is connected anew")
-    assert upstream.called("fine") == before + 1
-    assert isinstance(await call(pool, "fine"), Answer)
+LATE_REFUSALS: list[Refusal] = [
+    (500, "Session not found"),
+    (503, {"code": -32001, "message": "Session not found"}),
+    (200, {"code": -32000, "message": "Connection closed"}),
+    (200, {"code": -32001, "message": "Request timed out"}),
+    (200, {"code": -32001, "message": "Session terminated"}),
+]
 
 
-@pytest.mark.parametrize(
-    "said", [{"code": -32600, "message": "Session not found: 7"}, {"code": -32001, "message": "not now"}]
-)
+async def test_a_refusal_that_may_have_come_after_the_tool_is_not_followed_by_another_try(pool: Pool) -> None:
+    async def look(refusal: Refusal, name: str, there: HostileHttp) -> None:
+        assert isinstance(await call(pool, "fine", server=name), Answer)
+        before = there.called("fine")
+        there.refused = refusal
+        assert not isinstance(await call(pool, "fine", server=name), Answer | NeverRan)
+        await soon(lambda: there.asked.count("initialize") == 2, "it is connected anew")
+        assert there.called("fine") == before + 1
+        assert isinstance(await call(pool, "fine", server=name), Answer)
+
+    await at_once(pool, LATE_REFUSALS, look)
+
+
 async def test_what_a_tool_says_of_sessions_is_its_own_answer(
-    said: dict[str, Any], pool: Pool, upstream: HostileHttp
+    subtests: pytest.Subtests, pool: Pool, upstream: HostileHttp
 ) -> None:
     await up(pool, "hostile")
-    upstream.refused_tool = said
-    assert await call(pool, "refuse") == Rejected(said["code"], said["message"])
-    assert (upstream.called("refuse"), upstream.asked.count("initialize")) == (1, 1)
+    for code, message in [(-32600, "Session not found: 7"), (-32001, "not now")]:
+        with subtests.test(message):
+            upstream.refused_tool = {"code": code, "message": message}
+            before = upstream.called("refuse")
+            assert await call(pool, "refuse") == Rejected(code, message)
+            assert (upstream.called("refuse"), upstream.asked.count("initialize")) == (before + 1, 1)
 
 
 async def test_a_server_that_knows_no_session_gets_a_call_twice_at_most(pool: Pool, upstream: HostileHttp) -> None:
@@ -195,32 +219,27 @@ async def test_a_server_that_knows_no_session_gets_a_call_twice_at_most(pool: Po
     assert upstream.called("fine") == 2
 
 
-@pytest.mark.parametrize("status, said", UNKNOWN_SESSION, ids=REFUSALS)
-async def test_a_health_check_that_is_refused_is_no_health(
-    status: int, said: str | dict[str, Any], pool: Pool, upstream: HostileHttp
-) -> None:
-    await pool.remove("hostile")
-    await pool.put(at(upstream.url(), "hostile", timeouts=replace(QUICK, health_every=0.1)))
-    await up(pool, "hostile")
-    upstream.refused, upstream.stubborn = (status, said), True
-    await soon(lambda: upstream.asked.count("initialize") > 2, "it is connected anew")
-    await soon(lambda: pool.status("hostile").state == "down", "it is down")
-    upstream.stubborn = False
-    await up(pool, "hostile")
+async def test_a_health_check_that_is_refused_is_no_health(pool: Pool) -> None:
+    async def look(refusal: Refusal, name: str, there: HostileHttp) -> None:
+        await up(pool, name)
+        there.refused, there.stubborn = refusal, True
+        await soon(lambda: there.asked.count("initialize") > 2, "it is connected anew")
+        await soon(lambda: pool.status(name).state == "down", "it is down")
+        there.stubborn = False
+        await up(pool, name)
+
+    await at_once(pool, UNKNOWN_SESSION, look, timeouts=replace(QUICK, health_every=0.1))
 
 
-@pytest.mark.parametrize(
-    "said", [{"code": -32601, "message": "Method not found"}, {"code": -32603, "message": "no ping here"}]
-)
-async def test_a_server_that_has_no_ping_is_up_as_long_as_it_answers(
-    said: dict[str, Any], pool: Pool, upstream: HostileHttp
-) -> None:
-    await pool.remove("hostile")
-    await pool.put(at(upstream.url(), "hostile", timeouts=replace(QUICK, health_every=0.1)))
-    await up(pool, "hostile")
-    upstream.refused_ping = said
-    await soon(lambda: upstream.asked.count("ping") > 3, "its health is looked at")
-    assert (pool.status("hostile").state, upstream.asked.count("initialize")) == ("up", 1)
+async def test_a_server_that_has_no_ping_is_up_as_long_as_it_answers(pool: Pool) -> None:
+    async def look(said: dict[str, Any], name: str, there: HostileHttp) -> None:
+        await up(pool, name)
+        there.refused_ping = said
+        await soon(lambda: there.asked.count("ping") > 3, "its health is looked at")
+        assert (pool.status(name).state, there.asked.count("initialize")) == ("up", 1)
+
+    said = [{"code": -32601, "message": "Method not found"}, {"code": -32603, "message": "no ping here"}]
+    await at_once(pool, said, look, timeouts=replace(QUICK, health_every=0.1))
 
 
 async def test_a_flood_of_notices_does_not_keep_the_answer_away(pool: Pool, upstream: HostileHttp) -> None:
@@ -229,57 +248,59 @@ async def test_a_flood_of_notices_does_not_keep_the_answer_away(pool: Pool, upst
     assert found.text == "after the flood"
 
 
-@pytest.mark.parametrize("tool", ["redirect", "redirect_elsewhere"])
-async def test_a_call_does_not_follow_to_another_place(tool: str, pool: Pool, upstream: HostileHttp) -> None:
-    found = await call(pool, tool)
-    assert isinstance(found, NeverRan), found
-    assert "redirects" in found.reason
+async def test_a_call_does_not_follow_to_another_place(pool: Pool, upstream: HostileHttp) -> None:
+    for name in ("redirect", "redirect_elsewhere"):
+        found = await call(pool, name)
+        assert isinstance(found, NeverRan), found
+        assert "redirects" in found.reason
     assert not [path for _, path, _ in upstream.seen if path == "/stolen"]
 
 
-@pytest.mark.parametrize(
-    "path, words",
-    [
-        ("/redirect", "not followed"),
-        ("/redirect-elsewhere", "not followed"),
-        ("/hang", "no connection within 2 seconds"),
-        ("/page", "content type"),
-        ("/noise", "does not speak HTTP"),
-        ("/reset", "broke"),
-    ],
-)
-async def test_a_place_without_a_server_says_why(path: str, words: str, upstream: HostileHttp) -> None:
-    async with asyncio.timeout(AT_MOST):
-        trial = await try_connect(at(upstream.url(path), "hostile", timeouts=BRIEF), SURROUNDINGS)
-    assert words in trial.error
+NO_SERVERS = {
+    "/redirect": "not followed",
+    "/redirect-elsewhere": "not followed",
+    "/hang": "no connection within 1 seconds",
+    "/page": "content type",
+    "/noise": "does not speak HTTP",
+    "/reset": "broke",
+}
+
+
+async def test_a_place_without_a_server_says_why(subtests: pytest.Subtests, upstream: HostileHttp) -> None:
+    for path, words in NO_SERVERS.items():
+        with subtests.test(path):
+            timeouts = BRIEF if path == "/hang" else QUICK
+            async with asyncio.timeout(AT_MOST):
+                trial = await try_connect(at(upstream.url(path), "hostile", timeouts=timeouts), SURROUNDINGS)
+            assert words in trial.error
     assert not [path for _, path, _ in upstream.seen if path == "/stolen"]
 
 
-@pytest.mark.parametrize(
-    "url, words",
-    [
-        ("http://127.0.0.1:{port}/mcp", "private addresses are not allowed"),
-        ("http://localhost:{port}/mcp", "private addresses are not allowed"),
-        ("http://[::1]:{port}/mcp", "private addresses are not allowed"),
-        ("http://2130706433:{port}/mcp", "nobody may ask"),
-        ("http://0.0.0.0:{port}/mcp", "nobody may ask"),
-        ("http://[::ffff:127.0.0.1]:{port}/mcp", "nobody may ask"),
-        ("http://169.254.169.254/mcp", "nobody may ask"),
-        ("http://metadata.google.internal/mcp", "where a cloud keeps its keys"),
-        ("http://no-such-host.invalid/mcp", "was not found"),
-    ],
-)
-async def test_addresses_of_our_own_are_not_asked(url: str, words: str, upstream: HostileHttp) -> None:
-    spec = ServerSpec("hostile", "http", url=url.format(port=upstream.port), timeouts=BRIEF)
-    trial = await try_connect(spec, SURROUNDINGS)
-    assert words in trial.error
+OURS = {
+    "http://127.0.0.1:{port}/mcp": "private addresses are not allowed",
+    "http://localhost:{port}/mcp": "private addresses are not allowed",
+    "http://[::1]:{port}/mcp": "private addresses are not allowed",
+    "http://2130706433:{port}/mcp": "nobody may ask",
+    "http://0.0.0.0:{port}/mcp": "nobody may ask",
+    "http://[::ffff:127.0.0.1]:{port}/mcp": "nobody may ask",
+    "http://169.254.169.254/mcp": "nobody may ask",
+    "http://metadata.google.internal/mcp": "where a cloud keeps its keys",
+    "http://no-such-host.invalid/mcp": "was not found",
+}
+
+
+async def test_addresses_of_our_own_are_not_asked(subtests: pytest.Subtests, upstream: HostileHttp) -> None:
+    for url, words in OURS.items():
+        with subtests.test(url):
+            spec = ServerSpec("hostile", "http", url=url.format(port=upstream.port), timeouts=QUICK)
+            assert words in (await try_connect(spec, SURROUNDINGS)).error
     assert upstream.seen == []
 
 
 async def test_some_addresses_are_never_asked(subtests: pytest.Subtests) -> None:
     for url in ["http://169.254.169.254/mcp", "http://0.0.0.0:1/mcp", "http://[fe80::1]/mcp", "http://224.0.0.1/mcp"]:
         with subtests.test(url=url):
-            trial = await try_connect(at(url, timeouts=BRIEF), SURROUNDINGS)
+            trial = await try_connect(at(url), SURROUNDINGS)
             assert "nobody may ask" in trial.error
 
 
@@ -303,7 +324,7 @@ async def test_the_status_follows_what_happens(pool: Pool, upstream: HostileHttp
     await soon(lambda: pool.status("hostile").state == "up", "it is up, since it answers when asked")
 
 
-SPOILT = [
+SPOILT: list[dict[str, Any]] = [
     {"name": "b"},
     {"name": "b", "inputSchema": None},
     {"name": "b", "inputSchema": {"type": "string"}},
@@ -314,22 +335,29 @@ SPOILT = [
 ]
 
 
-@pytest.mark.parametrize("entry", SPOILT, ids=range(len(SPOILT)))
-async def test_an_entry_that_cannot_be_read_is_named_and_costs_no_other(
-    entry: dict[str, Any], pool: Pool, upstream: HostileHttp
+async def test_an_entry_that_cannot_be_read_is_named_and_costs_no_other(pool: Pool) -> None:
+    async def look(entry: dict[str, Any], name: str, there: HostileHttp) -> None:
+        there.pages = {None: {"tools": [tool("fine"), entry, tool("tell")]}}
+        found = await pool.list_tools(name)
+        assert [each.name for each in found.tools] == ["fine", "tell"]
+        assert [(each.name, bool(each.why), found.cut) for each in found.unread] == [("b", True, "")]
+        assert "b (" in pool.status(name).last_error
+
+    await at_once(pool, SPOILT, look)
+
+
+NAMELESS: list[Any] = [7, None, "b", [], {}, {"name": 7, "inputSchema": {"type": "object"}}]
+
+
+async def test_an_entry_without_a_name_is_named_by_its_place(
+    subtests: pytest.Subtests, pool: Pool, upstream: HostileHttp
 ) -> None:
-    upstream.pages = {None: {"tools": [tool("fine"), entry, tool("tell")]}}
-    found = await pool.list_tools("hostile")
-    assert [each.name for each in found.tools] == ["fine", "tell"]
-    assert [(each.name, bool(each.why), found.cut) for each in found.unread] == [("b", True, "")]
-    assert "b (" in pool.status("hostile").last_error
-
-
-@pytest.mark.parametrize("entry", [7, None, "b", [], {}, {"name": 7, "inputSchema": {"type": "object"}}])
-async def test_an_entry_without_a_name_is_named_by_its_place(entry: Any, pool: Pool, upstream: HostileHttp) -> None:
-    upstream.pages = {None: {"tools": [tool("fine"), entry]}}
-    found = await pool.list_tools("hostile")
-    assert ([each.name for each in found.tools], [each.name for each in found.unread]) == (["fine"], ["entry 2"])
+    for entry in NAMELESS:
+        with subtests.test(entry=entry):
+            upstream.pages = {None: {"tools": [tool("fine"), entry]}}
+            found = await pool.list_tools("hostile")
+            names = ([each.name for each in found.tools], [each.name for each in found.unread])
+            assert names == (["fine"], ["entry 2"])
 
 
 async def test_half_a_character_in_one_entry_costs_no_other(pool: Pool, upstream: HostileHttp) -> None:
@@ -351,19 +379,22 @@ async def test_an_empty_cursor_that_leads_to_the_beginning_is_the_end(pool: Pool
     assert ([each.name for each in found.tools], found.trouble) == (["fine"], "")
 
 
-@pytest.mark.parametrize(
-    "second",
-    [500, 400, {"tools": "none"}, {"tools": [tool("tell")], "nextCursor": 7}, {"tools": [], "nextCursor": "2"}],
-    ids=["an error", "a refusal", "no list", "no cursor", "a circle"],
-)
-async def test_a_list_that_breaks_off_is_incomplete_and_keeps_what_was_read(
-    second: Any, pool: Pool, upstream: HostileHttp
-) -> None:
-    upstream.pages = {None: {"tools": [tool("fine")], "nextCursor": "2"}, "2": second}
-    found = await pool.list_tools("hostile")
-    assert found.tools[0].name == "fine"
-    assert found.cut
-    assert found.cut in pool.status("hostile").last_error
+# An error, a refusal, no list, no cursor, and a circle.
+BROKEN_OFF: list[Any] = [
+    *(500, 400, {"tools": "none"}),
+    *({"tools": [tool("tell")], "nextCursor": 7}, {"tools": [], "nextCursor": "2"}),
+]
+
+
+async def test_a_list_that_breaks_off_is_incomplete_and_keeps_what_was_read(pool: Pool) -> None:
+    async def look(second: Any, name: str, there: HostileHttp) -> None:
+        there.pages = {None: {"tools": [tool("fine")], "nextCursor": "2"}, "2": second}
+        found = await pool.list_tools(name)
+        assert found.tools[0].name == "fine"
+        assert found.cut
+        assert found.cut in pool.status(name).last_error
+
+    await at_once(pool, BROKEN_OFF, look)
 
 
 OK = {"type": "text", "text": "ok"}
@@ -380,40 +411,44 @@ ODD: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("odd", ODD, ids=range(len(ODD)))
-async def test_an_odd_block_is_named_and_loses_no_other(odd: Any, pool: Pool, upstream: HostileHttp) -> None:
-    upstream.given = {"content": [OK, odd, OK], "structuredContent": {"closed": 2}}
-    found = await call(pool, "give")
-    assert isinstance(found, Answer), found
-    assert ([found.content[0], found.content[2]], found.structured) == ([OK, OK], {"closed": 2})
-    block = found.content[1]
-    assert (block["type"], "cannot be read" in block["text"]) == ("unreadable", True)
-    if isinstance(odd, dict) and "type" in odd:
-        assert block["kind"] == odd["type"]
-
-
-@pytest.mark.parametrize(
-    "given, expected",
-    [
-        ({"content": [{**OK, "annotations": {"priority": 7}}]}, Answer([OK])),
-        ({"content": [{**OK, "_meta": 7}], "_meta": 7, "isError": None}, Answer([OK])),
-        ({"structuredContent": {"a": 1}}, Answer([], {"a": 1})),
-        ({"content": None, "structuredContent": {"a": 1}, "isError": True}, Answer([], {"a": 1}, is_error=True)),
-        ({"content": [OK], "structuredContent": [1, 2]}, Answer([OK], [1, 2])),
-        ({"content": [OK], "structuredContent": None}, Answer([OK])),
-        (b'{"content": [{"type": "text", "text": "half \\ud83d of it, \\ud83d\\ude00 and \\\\ud83d"}]}',
-         Answer([{"type": "text", "text": "half \ufffd of it, \U0001f600 and \\ud83d"}])),
-        (b'{"content": [{"type": "text", "text": "caf\xe9 and \xf0\x9f\x98"}]}',
-         Answer([{"type": "text", "text": "caf\ufffd and \ufffd"}])),
-        (b'{"content": [], "structuredContent": {"\\udc00": "\\uDFFF\\uD800"}}',
-         Answer([], {"\ufffd": "\ufffd\ufffd"})),
-    ],
-)  # fmt: skip
-async def test_what_can_be_read_of_an_answer_is_kept(
-    given: Any, expected: Answer, pool: Pool, upstream: HostileHttp
+async def test_an_odd_block_is_named_and_loses_no_other(
+    subtests: pytest.Subtests, pool: Pool, upstream: HostileHttp
 ) -> None:
-    upstream.given = given
-    assert await call(pool, "give") == expected
+    for odd in ODD:
+        with subtests.test(odd=str(odd)[:60]):
+            upstream.given = {"content": [OK, odd, OK], "structuredContent": {"closed": 2}}
+            found = await call(pool, "give")
+            assert isinstance(found, Answer), found
+            assert ([found.content[0], found.content[2]], found.structured) == ([OK, OK], {"closed": 2})
+            block = found.content[1]
+            assert (block["type"], "cannot be read" in block["text"]) == ("unreadable", True)
+            if isinstance(odd, dict) and "type" in odd:
+                assert block["kind"] == odd["type"]
+
+
+GIVEN: list[tuple[Any, Answer]] = [
+    ({"content": [{**OK, "annotations": {"priority": 7}}]}, Answer([OK])),
+    ({"content": [{**OK, "_meta": 7}], "_meta": 7, "isError": None}, Answer([OK])),
+    ({"structuredContent": {"a": 1}}, Answer([], {"a": 1})),
+    ({"content": None, "structuredContent": {"a": 1}, "isError": True}, Answer([], {"a": 1}, is_error=True)),
+    ({"content": [OK], "structuredContent": [1, 2]}, Answer([OK], [1, 2])),
+    ({"content": [OK], "structuredContent": None}, Answer([OK])),
+    (b'{"content": [{"type": "text", "text": "half \\ud83d of it, \\ud83d\\ude00 and \\\\ud83d"}]}',
+     Answer([{"type": "text", "text": "half \ufffd of it, \U0001f600 and \\ud83d"}])),
+    (b'{"content": [{"type": "text", "text": "caf\xe9 and \xf0\x9f\x98"}]}',
+     Answer([{"type": "text", "text": "caf\ufffd and \ufffd"}])),
+    (b'{"content": [], "structuredContent": {"\\udc00": "\\uDFFF\\uD800"}}',
+     Answer([], {"\ufffd": "\ufffd\ufffd"})),
+]  # fmt: skip
+
+
+async def test_what_can_be_read_of_an_answer_is_kept(
+    subtests: pytest.Subtests, pool: Pool, upstream: HostileHttp
+) -> None:
+    for given, expected in GIVEN:
+        with subtests.test(given=given):
+            upstream.given = given
+            assert await call(pool, "give") == expected
 
 
 async def test_a_structure_that_cannot_be_kept_loses_no_text(pool: Pool, upstream: HostileHttp) -> None:
