@@ -122,14 +122,6 @@ async def test_a_server_that_vanishes_in_the_middle_leaves_the_outcome_unknown(
     assert (await in_db(events)(call))[-1] == "call.unknown"
 
 
-@pytest.mark.guarantee("gate:truth")
-async def test_no_answer_in_time_leaves_the_outcome_unknown(alice: User, bob: User, shop: Shop, serving: None) -> None:
-    shop.offer(slow="Take a while.")
-    tool = await in_db(expose)(alice, await connected(alice, shop, call_seconds=4), "slow", hitl_mode="DISABLED")
-    ended = await settled(await asked(bob, tool, seconds=20))
-    assert (ended.status, shop.heard[0]) == (Status.UNKNOWN, "slow began")
-
-
 async def test_what_a_tool_says_of_its_failure_is_told(alice: User, bob: User, shop: Shop, serving: None) -> None:
     shop.offer(fail="Fail, and say why.")
     tool = await in_db(expose)(alice, await connected(alice, shop), "fail", hitl_mode="DISABLED")

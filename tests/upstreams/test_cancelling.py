@@ -24,10 +24,7 @@ from tests.waiting import soon, stored, until
 __all__ = ["installation", "migrated", "scripted_model", "servers"]
 
 in_this_process = pytest.mark.usefixtures("allow_stdio", "serving")
-pytestmark = [
-    pytest.mark.django_db(transaction=True),
-    pytest.mark.servers("what a killed process leaves is what was committed"),
-]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 
 async def going(alice: User, person: User, there: Counter, name: str = "steps", **arguments: object) -> ToolCall:
@@ -40,6 +37,7 @@ def why(call: ToolCall) -> str:
 
 
 @in_this_process
+@pytest.mark.servers("processes tell each other over Redis")
 @pytest.mark.guarantee("gate:truth")
 @pytest.mark.parametrize("how", WAYS)
 async def test_the_server_is_told_and_the_outcome_is_unknown(
@@ -138,6 +136,7 @@ def test_another_process_takes_the_answer_and_the_wish_to_stop(
     until(lambda: counted.log[-1] == "cancelled", "the server has heard of it")
 
 
+@pytest.mark.slow("kills a process")
 @pytest.mark.embedded
 @pytest.mark.parametrize("lease", [{}], ids=["killed"])
 def test_when_the_process_that_waits_is_killed_the_question_is_gone(

@@ -11,7 +11,11 @@ from tests.scripted_model import ScriptedModel, calls, scripted_model, text
 from tests.upstreams.shops import Shop, shop_in
 from tests.waiting import until
 
-pytestmark = [pytest.mark.processes, pytest.mark.servers("what a killed process leaves is what was committed")]
+pytestmark = [
+    pytest.mark.processes,
+    pytest.mark.servers("what a killed process leaves is what was committed"),
+    pytest.mark.slow("starts and kills server processes; test_cancelling.py has the story of two"),
+]
 
 __all__ = ["installation", "migrated", "scripted_model", "servers"]
 

@@ -16,6 +16,7 @@ from hitlchat.upstreams.changes import Change, Refused
 from hitlchat.upstreams.client import Listing
 from hitlchat.upstreams.models import ToolState
 from tests.conftest import signed_in
+from tests.gate.asking import fresh
 from tests.upstreams import shops
 from tests.upstreams.gated import asked, called, exposed, is_published, known, read, settled, tools_of, web, yes
 from tests.upstreams.hostile_http import HostileHttp, hostile_http
@@ -50,44 +51,53 @@ async def hostile(serving: None) -> AsyncIterator[HostileHttp]:
         yield there
 
 
+def offered(**changed: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """A tool for each change, and one that stays as it is."""
+    return {name: BEFORE | changed.get(name, {}) for name in (*CHANGES, "same")}
+
+
 @pytest.mark.guarantee("gate:same-call", "SR-28")
-@pytest.mark.parametrize("changed", CHANGES)
 async def test_one_character_changed_between_list_and_call_stops_the_call(
-    changed: str, alice: User, bob: User, hostile: HostileHttp, settings: Settings
+    alice: User, bob: User, hostile: HostileHttp, settings: Settings
 ) -> None:
     """SR-28. Nothing announces the change: it comes after the yes, and before the call."""
     settings.MCP_LIST_SECONDS = 0
+    hostile.extra = offered()
     server = await in_db(web)(alice, hostile)
-    tool = (await exposed(alice, server, "fine", mode="REQUIRED"))["fine"]
-    call = await asked(bob, tool, to="me")
-    hostile.offered["fine"] = BEFORE | CHANGES[changed]
-    await yes(bob, call)
-    ended = await settled(call)
-    assert (ended.status, hostile.called("fine")) == (Status.FAILED, 0)
-    assert "It was not run: its server changed its definition after it was accepted." in await read(ended)
-    row = (await in_db(tools_of)(server))["fine"]
-    assert (row.state, row.held, await in_db(is_published)(tool)) == (ToolState.WITHHELD, True, False)
+    tools = await exposed(alice, server, *CHANGES, "same", mode="REQUIRED")
+    calls = {name: await asked(bob, tool, to="me") for name, tool in tools.items()}
+    for name, change in CHANGES.items():
+        hostile.extra[name] = BEFORE | change
+        await yes(bob, calls[name])
+        ended = await settled(calls[name])
+        assert (name, ended.status, hostile.called(name)) == (name, Status.FAILED, 0)
+        assert "It was not run: its server changed its definition after it was accepted." in await read(ended)
+        row = (await in_db(tools_of)(server))[name]
+        assert (row.state, row.held, await in_db(is_published)(tools[name])) == (ToolState.WITHHELD, True, False)
+    assert (await in_db(fresh)(calls["same"])).status == Status.WAITING
 
 
 @pytest.mark.guarantee("gate:same-call", "SR-28")
-@pytest.mark.parametrize("changed", CHANGES)
 async def test_one_character_changed_with_a_notice_withholds_the_tool_and_voids_what_waits(
-    changed: str, alice: User, bob: User, hostile: HostileHttp
+    alice: User, bob: User, hostile: HostileHttp
 ) -> None:
     """SR-28."""
+    hostile.extra = offered()
     server = await in_db(web)(alice, hostile)
     free = await exposed(alice, server, "announce")
-    tool = (await exposed(alice, server, "fine", mode="REQUIRED"))["fine"]
-    waiting = await asked(bob, tool, to="me")
-    hostile.offered["fine"] = BEFORE | CHANGES[changed]
+    tools = await exposed(alice, server, *CHANGES, "same", mode="REQUIRED")
+    waiting = {name: await asked(bob, tool, to="me") for name, tool in tools.items()}
+    hostile.extra = offered(**CHANGES)
     await called(bob, free["announce"])
-    ended = await settled(waiting)
-    assert (ended.status, hostile.called("fine")) == (Status.WITHDRAWN, 0)
-    assert "its server changed its definition" in await read(ended)
-    row = (await in_db(tools_of)(server))["fine"]
-    await in_db(exposure.accept)(row.pk, row.seen_digest, signed_in(alice), warnings_read=True)
-    again = await asked(bob, tool, to="me")
-    assert (again.status, hostile.called("fine")) == (Status.WAITING, 0)
+    for name in CHANGES:
+        ended = await settled(waiting[name])
+        assert (name, ended.status, hostile.called(name)) == (name, Status.WITHDRAWN, 0)
+        assert "its server changed its definition" in await read(ended)
+        row = (await in_db(tools_of)(server))[name]
+        await in_db(exposure.accept)(row.pk, row.seen_digest, signed_in(alice), warnings_read=True)
+        again = await asked(bob, tools[name], to="me")
+        assert (again.status, hostile.called(name)) == (Status.WAITING, 0)
+    assert (await in_db(fresh)(waiting["same"])).status == Status.WAITING
 
 
 @pytest.mark.guarantee("gate:same-call", "SR-28")
@@ -133,10 +143,10 @@ async def test_a_tool_that_appears_on_a_known_server_is_not_offered_and_then_ask
     await stored(lambda: "brand_new" in tools_of(server), "the new tool is known")
     row = (await in_db(tools_of)(server))["brand_new"]
     assert (row.state, row.exposed, row.tool) == (ToolState.NEW, False, None)
-    (fresh,) = await in_db(exposure.apply)([Change(row.pk, exposed=True)], signed_in(alice))
-    assert fresh.tool is not None
-    assert fresh.tool.hitl_mode == HitlMode.REQUIRED
-    assert (await asked(bob, fresh.tool)).status == Status.WAITING
+    (new,) = await in_db(exposure.apply)([Change(row.pk, exposed=True)], signed_in(alice))
+    assert new.tool is not None
+    assert new.tool.hitl_mode == HitlMode.REQUIRED
+    assert (await asked(bob, new.tool)).status == Status.WAITING
 
 
 RAISES = {"destructiveHint": True, "openWorldHint": True}

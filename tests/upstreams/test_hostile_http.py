@@ -1,5 +1,6 @@
 """A server over HTTP that means no good, through the gate: the truth is told of it, and nobody else notices it."""
 
+import asyncio
 import socket
 from collections.abc import AsyncIterator
 from typing import Any
@@ -56,7 +57,7 @@ ENDINGS = {
 }
 
 
-UNANSWERED = ("hang", "drip", "headers_without_end")
+UNANSWERED = {"hang", "drip", "headers_without_end"}
 
 
 @pytest.fixture
@@ -78,15 +79,22 @@ async def test_whatever_a_tool_does_its_call_ends_as_it_was_and_was_made_once(
     alice: User, bob: User, neighbour: Tool, hostile: HostileHttp
 ) -> None:
     # What is answered may take its time; what is not is given up soon.
-    hasty = await in_db(web)(alice, hostile, name="hasty", call_seconds=10)
+    hasty = await in_db(web)(alice, hostile, name="hasty", call_seconds=5)
     unanswered = await exposed(alice, hasty, *UNANSWERED, "fine")
     tools = await exposed(alice, await in_db(web)(alice, hostile), *ENDINGS)
     tools |= {name: unanswered[name] for name in UNANSWERED}
+
+    async def end(name: str) -> None:
+        status, words, times = ENDINGS[name]
+        call = await reached(bob, tools[name])
+        told = await read(call)
+        assert (call.status, words in told, hostile.called(name)) == (status, True, times), (name, told[:500])
+
     async with unharmed(bob, neighbour):
-        for name, (status, words, times) in ENDINGS.items():
-            call = await reached(bob, tools[name])
-            told = await read(call)
-            assert (call.status, words in told, hostile.called(name)) == (status, True, times), (name, told[:500])
+        waiting = asyncio.gather(*map(end, UNANSWERED))
+        for name in ENDINGS.keys() - UNANSWERED:
+            await end(name)
+        await waiting
     assert not [path for _, path, _ in hostile.seen if path == "/stolen"]
     for each in (tools, unanswered):
         assert (await reached(bob, each["fine"])).result == "fine"
@@ -105,36 +113,30 @@ async def test_a_session_that_ended_is_begun_anew_and_the_call_made_in_it(
     assert hostile.asked.count("initialize") == 2
 
 
-@pytest.mark.parametrize(
-    "path, state, words",
-    [
-        ("/redirect", ServerState.DOWN, "not followed"),
-        ("/redirect-elsewhere", ServerState.DOWN, "not followed"),
-        ("/hang", ServerState.DOWN, "no connection within 5 seconds"),
-        ("/drip", ServerState.DOWN, "no connection within 5 seconds"),
-        ("/page", ServerState.DOWN, "content type"),
-        ("/noise", ServerState.DOWN, "does not speak HTTP"),
-        ("/reset", ServerState.DOWN, "the server broke off"),
-        ("/headers", ServerState.DOWN, "does not speak HTTP"),
-        ("/huge-header", ServerState.DOWN, "does not speak HTTP"),
-        ("/unauthorised", ServerState.SIGN_IN, "401"),
-        ("/odd-session", ServerState.DOWN, "the server gave the session a name that no header can carry"),
-    ],
-)
+UNUSABLE = {
+    "/redirect": (ServerState.DOWN, "not followed"),
+    "/redirect-elsewhere": (ServerState.DOWN, "not followed"),
+    "/page": (ServerState.DOWN, "content type"),
+    "/noise": (ServerState.DOWN, "does not speak HTTP"),
+    "/reset": (ServerState.DOWN, "the server broke off"),
+    "/headers": (ServerState.DOWN, "does not speak HTTP"),
+    "/huge-header": (ServerState.DOWN, "does not speak HTTP"),
+    "/unauthorised": (ServerState.SIGN_IN, "401"),
+    "/odd-session": (ServerState.DOWN, "the server gave the session a name that no header can carry"),
+    "/hang": (ServerState.DOWN, "no connection within 1 seconds"),
+    "/drip": (ServerState.DOWN, "no connection within 1 seconds"),
+}
+
+
 async def test_why_a_server_cannot_be_used_stands_in_its_row(
-    path: str,
-    state: ServerState,
-    words: str,
-    alice: User,
-    bob: User,
-    neighbour: Tool,
-    hostile: HostileHttp,
-    settings: Settings,
+    alice: User, bob: User, neighbour: Tool, hostile: HostileHttp, settings: Settings
 ) -> None:
-    settings.MCP_CONNECT_SECONDS = 5
     async with unharmed(bob, neighbour):
-        server = await is_in(state, await in_db(web)(alice, hostile, path))
-    assert words in server.reason
+        for path, (state, words) in UNUSABLE.items():
+            # For what never answers, time runs out, whatever that is.
+            settings.MCP_CONNECT_SECONDS = 1 if path in {"/hang", "/drip"} else 30
+            server = await is_in(state, await in_db(web)(alice, hostile, path, name=path.strip("/")))
+            assert (words in server.reason, path) == (True, path), server.reason
     assert not [path for _, path, _ in hostile.seen if path == "/stolen"]
 
 
@@ -151,24 +153,22 @@ def names(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     return leads
 
 
-@pytest.mark.parametrize(
-    "url, words",
-    [
-        ("http://inside.example:{port}/mcp", "inside.example leads to 127.0.0.1, where nobody may ask"),
-        ("http://intranet.example:{port}/mcp", "intranet.example leads to 10.0.0.8, where nobody may ask"),
-        ("http://cloud.example:{port}/mcp", "cloud.example leads to 169.254.169.254, where nobody may ask"),
-        ("http://169.254.169.254/mcp", "where nobody may ask"),
-        ("http://metadata.google.internal/mcp", "where a cloud keeps its keys"),
-        ("http://[fe80::1]/mcp", "nobody may ask"),
-    ],
-)
-async def test_a_name_that_leads_inside_is_not_asked(
-    url: str, words: str, alice: User, hostile: HostileHttp, names: dict[str, str]
-) -> None:
+INSIDE = {
+    "http://inside.example:{port}/mcp": "inside.example leads to 127.0.0.1, where nobody may ask",
+    "http://intranet.example:{port}/mcp": "intranet.example leads to 10.0.0.8, where nobody may ask",
+    "http://cloud.example:{port}/mcp": "cloud.example leads to 169.254.169.254, where nobody may ask",
+    "http://169.254.169.254/mcp": "where nobody may ask",
+    "http://metadata.google.internal/mcp": "where a cloud keeps its keys",
+    "http://[fe80::1]/mcp": "nobody may ask",
+}
+
+
+async def test_a_name_that_leads_inside_is_not_asked(alice: User, hostile: HostileHttp, names: dict[str, str]) -> None:
     names |= {"inside.example": "127.0.0.1", "intranet.example": "10.0.0.8", "cloud.example": "169.254.169.254"}
-    draft = ServerDraft("sneaky", url=url.format(port=hostile.port))
-    server = await is_in(ServerState.DOWN, await in_db(servers.create)(draft, signed_in(alice)))
-    assert words in server.reason
+    drafts = [ServerDraft(f"sneaky-{number}", url=url.format(port=hostile.port)) for number, url in enumerate(INSIDE)]
+    made = [await in_db(servers.create)(draft, signed_in(alice)) for draft in drafts]
+    for server, words in zip(made, INSIDE.values(), strict=True):
+        assert words in (await is_in(ServerState.DOWN, server)).reason
     assert hostile.seen == []
 
 

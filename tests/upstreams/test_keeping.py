@@ -106,17 +106,7 @@ async def test_nothing_of_a_program_is_left_when_its_server_is_disabled_or_remov
     await soon(lambda: not children() - before, "the program has ended")
 
 
-async def test_a_hostile_program_harms_nobody_else(alice: User, shop: Shop, allow_stdio: None, serving: None) -> None:
-    draft = ServerDraft("hostile", "stdio", command=sys.executable, args=(str(HOSTILE), "garbage", "notices", "odd"))
-    hostile = await in_db(servers.create)(draft, signed_in(alice), confirmed=draft.command_line)
-    server = await in_db(add)(alice, shop)
-    await reaches(ServerState.UP, server)
-    await reaches(ServerState.UP, hostile)
-    await stored(lambda: now(hostile).tool_count is not None, "what it offers is known")
-    await stored(server.tools.exists, "the honest one's tools are known")
-    assert (await in_db(now)(hostile)).notes
-
-
+@pytest.mark.slow("5,000 tools")
 async def test_five_thousand_tools_are_taken_in_while_others_are_served(
     alice: User, shop: Shop, allow_stdio: None, serving: None
 ) -> None:

@@ -40,8 +40,8 @@ from tests.waiting import soon, stored
 pytestmark = [
     pytest.mark.django_db(transaction=True),
     pytest.mark.usefixtures("allow_stdio", "serving"),
-    pytest.mark.servers("row locks tell two at a time apart"),
 ]
+locks = pytest.mark.servers("row locks tell two at a time apart")
 
 FORM = {"type": "object", "properties": {"colour": {"type": "string"}}, "required": ["colour"]}
 SECRET = {"type": "object", "properties": {"apiKey": {"type": "string"}}}
@@ -98,6 +98,7 @@ async def test_what_the_person_does_not_answer_is_declined(
     assert there.log == ["answered decline"]
 
 
+@locks
 async def test_nothing_of_an_answer_is_kept_but_the_names_of_its_fields(bob: User, executing: ToolCall) -> None:
     question = await open_question(bob)
     await answer(bob, question, colour="blue", litres=3)
@@ -138,6 +139,7 @@ async def test_an_answer_that_does_not_fit_is_told_at_its_fields_and_the_questio
     assert (await open_question(bob)).pk == question.pk
 
 
+@locks
 async def test_of_two_answers_the_first_counts_and_the_other_is_told(bob: User, executing: ToolCall) -> None:
     question = await open_question(bob)
     await answer(bob, question, colour="red")
@@ -158,6 +160,7 @@ async def test_nobody_answers_in_time_and_the_server_is_told(
         await answer(bob, question, colour="red")
 
 
+@pytest.mark.slow("bets on time")
 async def test_the_time_of_the_call_does_not_go_on_while_it_waits_for_the_person(
     alice: User, bob: User, counter: StartCounter
 ) -> None:
@@ -179,6 +182,7 @@ async def test_a_server_that_dies_takes_its_question_along(alice: User, bob: Use
     assert (found.pk, found.state) == (question.pk, QuestionState.GONE)
 
 
+@locks
 async def test_a_call_that_is_lost_takes_back_what_was_asked_and_erases_what_never_arrived(
     bob: User, paint: Tool
 ) -> None:
@@ -206,6 +210,7 @@ async def test_a_question_for_a_password_is_asked_of_nobody_and_nobody_is_said_t
     assert "call.question_declined" in await in_db(events)(call)
 
 
+@locks
 async def test_no_call_asks_more_than_three_at_a_time_or_ten_in_all(bob: User, paint: Tool) -> None:
     call = await in_db(executing_elsewhere)(bob, paint)
     asker = Asker(call, "counter")
@@ -254,14 +259,14 @@ async def test_an_address_is_no_form_and_an_answer_to_it_says_only_that_the_pers
 
 
 @pytest.mark.parametrize("how", WAYS)
-@pytest.mark.parametrize("name", ["think", "roots"])
 async def test_the_model_and_the_folders_of_this_installation_are_not_for_servers(
-    how: str, name: str, alice: User, bob: User, counter: StartCounter
+    how: str, alice: User, bob: User, counter: StartCounter
 ) -> None:
     there = await asyncio.to_thread(counter, how)
-    call = await called(bob, (await tools_of(alice, there, name))[name])
-    assert call.status == Status.FAILED
-    assert not await in_db(asked)(call)
+    for tool in (await tools_of(alice, there, "think", "roots")).values():
+        call = await called(bob, tool)
+        assert call.status == Status.FAILED
+        assert not await in_db(asked)(call)
 
 
 @pytest.mark.guarantee("gate:no-yes-no-run", "gate:one-funnel", "SR-36")

@@ -31,6 +31,7 @@ pytestmark = [
     pytest.mark.django_db(transaction=True),
     pytest.mark.usefixtures("allow_stdio", "serving"),
     pytest.mark.guarantee("gate:no-yes-no-run"),
+    pytest.mark.slow("servers of others"),
 ]
 
 

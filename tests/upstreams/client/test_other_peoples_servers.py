@@ -16,6 +16,8 @@ from tests import waiting
 from tests.ports import free_port
 from tests.upstreams.client.upstreams import QUICK, Program, at, up
 
+pytestmark = pytest.mark.slow("servers of others")
+
 NPM = Path(os.environ.get("TEST_NPM_SERVERS") or Path(sys.prefix) / "npm") / "node_modules" / "@modelcontextprotocol"
 REQUIRED = bool(os.environ.get("TEST_REQUIRE_SERVICES"))
 
