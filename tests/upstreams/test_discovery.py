@@ -18,7 +18,7 @@ from tests.conftest import signed_in
 from tests.gate.asking import ask, fresh, run, say_yes, status
 from tests.upstreams.shops import SAYS_IT_BACK, expose, listed, listing, row, somewhere
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers("row locks tell two at a time apart")]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 ECHO = listing(echo=SAYS_IT_BACK)
 
@@ -59,6 +59,7 @@ def test_the_same_list_again_changes_nothing(alice: User, server: UpstreamServer
     assert Tool.objects.get(pk=tool.pk).updated_at == tool.updated_at
 
 
+@pytest.mark.servers("row locks tell two at a time apart")
 @pytest.mark.parametrize(
     "changed",
     [
@@ -152,6 +153,7 @@ def test_a_tool_that_comes_back_changed_is_withheld(alice: User, server: Upstrea
     assert (row(server).state, published()) == (ToolState.WITHHELD, set())
 
 
+@pytest.mark.servers("row locks tell two at a time apart")
 def test_names_that_change_with_every_list_leave_nothing_behind(server: UpstreamServer) -> None:
     for number in range(5):
         take_in(server, listing(**{f"tool_{number}": SAYS_IT_BACK}))
@@ -217,6 +219,7 @@ def test_a_removed_server_takes_its_tools_along_and_leaves_its_history(
     assert (last.name, last.server_name, last.tool_name, last.tool) == ("tool.deleted", "shop", "echo", None)
 
 
+@pytest.mark.servers("row locks tell two at a time apart")
 def test_two_processes_may_record_the_same_list_at_once(server: UpstreamServer) -> None:
     names = {f"tool_{number}": SAYS_IT_BACK for number in range(30)}
     barrier = Barrier(2)

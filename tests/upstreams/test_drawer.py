@@ -15,7 +15,7 @@ from tests.gate.asking import ask
 from tests.upstreams.drawers import DRAWER, POISONED, of, seen, take_in
 from tests.upstreams.shops import SAYS_IT_BACK, expose, listed, listing, row, somewhere
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers("the SQL differs between the databases")]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 LINES = f"{DRAWER}/of/shop"
 HOSTILE = "<img src=x onerror=alert(1)>[click](javascript:alert(1))\u202e\u200b\x1b[31m"
@@ -83,6 +83,7 @@ def test_a_server_is_loaded_when_it_is_opened_or_named(alice: User, shop: Upstre
     assert of(alice).get(f"{DRAWER}/of/nobody").status_code == 404
 
 
+@pytest.mark.servers("the SQL differs between the databases")
 def test_the_summary_counts_what_is_exposed_and_how_it_asks(alice: User, shop: UpstreamServer) -> None:
     take_in(shop, listing(echo="e", other="o", third="t", fourth="f"))
     expose(alice, shop)
@@ -183,6 +184,7 @@ def test_long_texts_are_folded_with_the_rest_counted_and_told_whole_in_the_detai
     assert "&quot;What to say.&quot;" in details
 
 
+@pytest.mark.servers("the SQL differs between the databases")
 def test_thousands_of_tools_come_in_pieces_and_are_found_by_any_of_their_words(alice: User) -> None:
     shop = somewhere(alice)
     take_in(shop, Listing(tuple(listed(f"tool_{n:03}", f"Counts shelf {n} of Łódź.") for n in range(250))))
@@ -199,6 +201,7 @@ def test_thousands_of_tools_come_in_pieces_and_are_found_by_any_of_their_words(a
     assert "No tool fits" in seen(alice, f"{DRAWER}/list", find="nowhere to be found")
 
 
+@pytest.mark.servers("the SQL differs between the databases")
 def test_what_is_shown_can_be_narrowed_to_what_needs_a_look(alice: User, shop: UpstreamServer) -> None:
     tools = {"echo": "e", "lenient": "l", "odd": POISONED, "fresh": "f"}
     take_in(shop, listing(**tools))
@@ -210,6 +213,7 @@ def test_what_is_shown_can_be_narrowed_to_what_needs_a_look(alice: User, shop: U
     assert lines(seen(alice, f"{DRAWER}/list", show="nonsense", server="shop")) == sorted(tools)
 
 
+@pytest.mark.servers("the SQL differs between the databases")
 def test_selecting_all_takes_what_can_be_exposed_and_leaves_what_must_be_read(
     alice: User, shop: UpstreamServer
 ) -> None:

@@ -30,10 +30,7 @@ from tests.upstreams.hostile_http import HostileHttp, hostile_http
 
 __all__ = ["scripted_model"]
 
-pytestmark = [
-    pytest.mark.django_db(transaction=True),
-    pytest.mark.servers("what a killed process leaves is what was committed"),
-]
+pytestmark = pytest.mark.django_db(transaction=True)
 HELLO = {"text": "hello"}
 
 
@@ -143,6 +140,7 @@ async def test_whoever_calls_is_asked_and_the_server_is_called_once_after_the_ye
     assert '"arguments": {"text": "hello"}' in there.told
 
 
+@pytest.mark.servers("several tasks read and write at a time")
 async def test_many_calls_at_once_read_the_list_once(alice: User, bob: User, gated: Tool, there: HostileHttp) -> None:
     """It may have thousands of tools, and every call wants to know whether its own is still the same."""
     await exposed(alice, await in_db(server_of_tool)(gated), "tell")
@@ -189,6 +187,7 @@ async def test_a_chat_that_is_stopped_while_it_waits_takes_its_question_along(
     assert ((await talk.over()).status, await talk.outcomes(), there.asked) == ("stopped", ["withdrawn"], [])
 
 
+@pytest.mark.servers("several tasks read and write at a time")
 @pytest.mark.guarantee("gate:same-call")
 async def test_what_a_chat_asks_and_a_person_approves_is_sent_as_it_was_shown(
     talk: Talk, gated: Tool, there: HostileHttp, scripted_model: ScriptedModel

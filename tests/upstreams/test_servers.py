@@ -14,7 +14,7 @@ from hitlchat.upstreams.servers import NotConfirmed, OnlyAdministrators, OnlyPeo
 from tests.conftest import signed_in
 from tests.upstreams.shops import somewhere
 
-pytestmark = [pytest.mark.django_db, pytest.mark.servers("row locks tell two at a time apart")]
+pytestmark = pytest.mark.django_db
 
 KEY = "sk-very-secret-0815"
 URL = "https://shop.example/mcp"
@@ -121,6 +121,7 @@ def test_what_cannot_be_is_refused_and_the_field_is_named(subtests: pytest.Subte
             assert list(errors(alice, **fields)) == [field]
 
 
+@pytest.mark.servers("each database compares capitals in its own way")
 def test_two_servers_whose_names_differ_in_capitals_only_are_refused(alice: User) -> None:
     somewhere(alice, "shop")
     with pytest.raises(BadServer, match="already"):
