@@ -161,6 +161,15 @@ async def _connected(tool: Tool) -> None:
 
 
 @asynccontextmanager
+async def unreported(server: UpstreamServer) -> AsyncIterator[None]:
+    """Meanwhile nothing of its connection is reported: that it is gone would take its tools out of the catalog."""
+    kept = connections._serving
+    assert kept is not None
+    async with kept._known[server.name].recording:
+        yield
+
+
+@asynccontextmanager
 async def unharmed(person: User, tool: Tool) -> AsyncIterator[None]:
     """Meanwhile somebody calls `tool`, which is another server's, again and again, and every time it succeeds."""
     ended: list[str] = []

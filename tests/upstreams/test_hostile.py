@@ -28,6 +28,7 @@ from tests.upstreams.gated import (
     read,
     settled,
     unharmed,
+    unreported,
     web,
     yes,
 )
@@ -230,9 +231,11 @@ async def test_a_program_that_dies_between_the_yes_and_the_call_is_started_again
     gated = await exposed(alice, server, "fine", mode="REQUIRED")
     die = (await exposed(alice, server, "die"))["die"]
     call = await asked(bob, gated["fine"])
-    await called(bob, die)
-    await yes(bob, call)
-    assert ((await settled(call)).status, written(log).split()) == (Status.SUCCEEDED, ["die", "fine"])
+    async with unreported(server):
+        await called(bob, die)
+        await yes(bob, call)
+        ended = await settled(call)
+    assert (ended.status, written(log).split()) == (Status.SUCCEEDED, ["die", "fine"])
 
 
 async def test_a_list_that_says_something_else_every_time_withholds_its_tools(
