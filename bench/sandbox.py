@@ -26,6 +26,7 @@ SPINS = "def run(n: int) -> int:\n    while True:\n        n += 1\n"
 TIMES, TOGETHER, RUNS_TOGETHER = sizes.of((200, 16, 320), (4, 2, 4))
 GOAL_MS = 4.0
 SPINNING = sizes.of(4, 1)
+IDLE_SECONDS = sizes.of(1, 0.1)
 LAG_STEP_SECONDS = 0.005
 
 Work = Callable[[], Awaitable[None]]
@@ -108,7 +109,7 @@ async def _lag(spinning: CallRequest) -> list[Figure]:
         call = await settled((await submit(spinning)).pk, 30)
         assert call.status == Status.FAILED, call.status
 
-    idle = await _lateness(asyncio.sleep(1))
+    idle = await _lateness(asyncio.sleep(IDLE_SECONDS))
     busy = await _lateness(asyncio.gather(*(spin() for _ in range(SPINNING))))
     label = f"lag of the event loop, {SPINNING} tools spin"
     return [

@@ -17,6 +17,7 @@ from hitlchat.gate.models import ToolCall
 from tests.processes import Person, Server
 
 ALONE, MANY, ACTIONS = sizes.of((30, 50, 4), (2, 2, 1))
+PAUSE, ECHOES = sizes.of((1.0, 300), (0.1, 10))
 GOAL_ASK_MS, GOAL_CLICK_MS = 1.4, 2.4
 
 
@@ -35,7 +36,7 @@ def measure() -> Iterator[Figure]:
     with serving() as server:
         bob = server.sign_in("bob")
         alone = asyncio.run(_sessions(server, bob, [people.conversation()], ALONE, pause=0.0))
-        many = asyncio.run(_sessions(server, bob, [people.conversation() for _ in range(MANY)], ACTIONS, pause=1.0))
+        many = asyncio.run(_sessions(server, bob, [people.conversation() for _ in range(MANY)], ACTIONS, pause=PAUSE))
         shown = browser.trips(server, bob)
     yield Figure("bare websocket echo through Daphne, there and back: p50", echo, "ms")
     yield from _figures("one session", alone, echo, (GOAL_ASK_MS, GOAL_CLICK_MS))
@@ -55,7 +56,7 @@ def _figures(where: str, trips: Trips, echo: float, goals: tuple[float | None, f
 async def _echo(port: int) -> float:
     times = []
     async with open_bare(port) as connection:
-        for _ in range(300):
+        for _ in range(ECHOES):
             start = time.perf_counter()
             await connection.send("x" * 64)
             await connection.recv()

@@ -33,6 +33,7 @@ from hitlchat.upstreams import gallery
 from tests.conftest import caller, signed_in
 from tests.gate.asking import approval_of, ask, recording
 from tests.insights.rows import answered
+from tests.tables import each_row
 from tests.upstreams.drawers import take_in
 from tests.upstreams.shops import expose, listing, somewhere
 
@@ -46,7 +47,7 @@ def german(alice: User) -> Client:
     return client
 
 
-@pytest.mark.parametrize(
+@each_row(
     "path, words",
     [
         ("/studio/", "Ein Werkzeug ist eine Python-Funktion."),
@@ -72,21 +73,18 @@ def test_a_page_without_anything_in_it_is_in_german(german: Client, path: str, w
     assert words in german.get(path, follow=True).content.decode()
 
 
-@pytest.mark.parametrize(
-    "path, words",
-    [
-        ("/servers/", "2 von 2 angeboten"),
-        ("/servers/s/shop", "Diese Einstellungen testen"),
-        ("/servers/s/shop/delete", "2 Werkzeuge von ihm werden angeboten und verlassen den Katalog sofort."),
-        ("/servers/tools", "<b>2</b>von 2 angeboten"),
-    ],
-)
-def test_what_is_counted_on_a_page_is_in_german(alice: User, german: Client, path: str, words: str) -> None:
+def test_what_is_counted_on_a_page_is_in_german(alice: User, german: Client) -> None:
     server = somewhere(alice)
     take_in(server, listing(buy="Buy a thing.", search="Search for things."))
     for name in ("buy", "search"):
         expose(alice, server, name)
-    assert words in german.get(path, follow=True).content.decode()
+    for path, words in (
+        ("/servers/", "2 von 2 angeboten"),
+        ("/servers/s/shop", "Diese Einstellungen testen"),
+        ("/servers/s/shop/delete", "2 Werkzeuge von ihm werden angeboten und verlassen den Katalog sofort."),
+        ("/servers/tools", "<b>2</b>von 2 angeboten"),
+    ):
+        assert words in german.get(path, follow=True).content.decode(), path
 
 
 def test_a_reason_that_a_person_wrote_is_shown_as_it_was_written() -> None:
@@ -95,7 +93,7 @@ def test_a_reason_that_a_person_wrote_is_shown_as_it_was_written() -> None:
         assert decide.shown_reason("Too risky") == gettext("Too risky") != "Too risky"
 
 
-@pytest.mark.parametrize("language", ["en", "de"])
+@each_row("language", ["en", "de"])
 def test_a_stored_text_with_ends_of_lines_that_hide_keeps_them(language: str) -> None:
     with override(language):
         assert marks.translated("one\rtwo") == "one\rtwo"
@@ -117,7 +115,7 @@ def test_insights_speak_german_in_pictures_and_advice(alice: User, german: Clien
     assert "Nothing here asks for a change." not in found
 
 
-@pytest.mark.parametrize("language, day", [("en", "28 Oct"), ("de", "28 Okt")])
+@each_row("language, day", [("en", "28 Oct"), ("de", "28 Okt")])
 def test_a_picture_names_months_in_the_language_of_the_page(language: str, day: str) -> None:
     days = {date(2026, 10, 28): Tally(), date(2026, 10, 29): Tally()}
     figures = Figures(Period("7d", date(2026, 10, 29)), days, [], [], Answers(Counter()), [])
@@ -125,7 +123,7 @@ def test_a_picture_names_months_in_the_language_of_the_page(language: str, day: 
         assert day in [each.text for each in drawing.days(figures).words]
 
 
-@pytest.mark.parametrize("language, words", [("en", "2 days 3 h"), ("de", "2 Tage 3 h")])
+@each_row("language, words", [("en", "2 days 3 h"), ("de", "2 Tage 3 h")])
 def test_a_span_of_days_is_in_the_language_of_the_page(language: str, words: str) -> None:
     with override(language):
         assert span(2 * 86400 + 3 * 3600) == words
@@ -189,7 +187,7 @@ def test_a_question_that_was_answered_is_told_as_one_in_the_history(
     assert "answered by <bdi>alice</bdi>" in english.get("/history/").content.decode()
 
 
-@pytest.mark.parametrize(
+@each_row(
     "lines, said",
     [
         (b"nothing\n", "Nicht echt: Zeile 1 wurde verändert oder abgeschnitten: es ist kein JSON ("),
@@ -216,9 +214,9 @@ def test_what_was_counted_in_a_file_of_the_record_is_told_in_german() -> None:
     ]
 
 
-@pytest.mark.parametrize("same", [False, True])
-@pytest.mark.parametrize("calls", [None, 1, 3])
-@pytest.mark.parametrize("condition", ["", "args.amount < 5, and more"])
+@each_row("same", [False, True])
+@each_row("calls", [None, 1, 3])
+@each_row("condition", ["", "args.amount < 5, and more"])
 def test_every_scope_of_a_grant_is_told_in_german(alice: User, same: bool, calls: int | None, condition: str) -> None:
     until = datetime(2026, 11, 22, 14, 30, tzinfo=UTC)
     given = Grant(
@@ -233,7 +231,7 @@ def test_every_scope_of_a_grant_is_told_in_german(alice: User, same: bool, calls
         assert not {"with", "for", "in one", "until", "while", "holds", "given"} & set(shown.split())
 
 
-@pytest.mark.parametrize(
+@each_row(
     "rule, value",
     [
         ({"type": "integer"}, "a"),
@@ -277,12 +275,12 @@ def test_what_does_not_fit_a_schema_is_told_in_german(rule: dict[str, Any], valu
     assert not {"is", "was", "does", "the", "has", "should", "not", "are"} & set(in_german(said).split())
 
 
-@pytest.mark.parametrize("text", ["This is not a 'test'.", "Your text is too long.", "Nobody was expected."])
+@each_row("text", ["This is not a 'test'.", "Your text is too long.", "Nobody was expected."])
 def test_a_sentence_of_somebody_that_ends_like_one_about_a_value_stays_as_it_is(text: str) -> None:
     assert in_german(text) == text
 
 
-@pytest.mark.parametrize(
+@each_row(
     "code, words",
     [
         ("import requests", "(die Fähigkeit 'fetch' nutzen: from "),
@@ -330,7 +328,7 @@ def test_rules_that_spoke_are_told_in_german(alice: User, german: Client) -> Non
     assert "<b>ask</b>" not in found
 
 
-@pytest.mark.parametrize(
+@each_row(
     "said",
     [
         *(staleness.CHANGED, staleness.EDITED, staleness.FAILED, card.OUT_OF_SIGHT),
@@ -343,7 +341,7 @@ def test_what_a_card_says_of_a_preview_is_in_german(said: str) -> None:
     assert not {"is", "are", "the", "of", "left"} & set(in_german(said).split())
 
 
-@pytest.mark.parametrize(
+@each_row(
     "why",
     [
         runs.BY_THE_PERSON,

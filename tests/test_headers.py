@@ -11,6 +11,7 @@ from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 
 from hitlchat.headers import POLICY
+from tests.tables import each_row
 
 
 def _paths(patterns: list[URLPattern | URLResolver], before: str = "/") -> Iterator[str]:
@@ -27,7 +28,7 @@ PATHS = sorted({*_paths(get_resolver().url_patterns)} - {"/healthz", "/readyz"})
 
 
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize("path", [*PATHS, "/nothing-here"])
+@each_row("path", [*PATHS, "/nothing-here"])
 def test_no_cache_keeps_what_a_signed_in_person_saw(path: str, client: Client, alice: User) -> None:
     client.force_login(alice)
     answer = client.get(path)
@@ -66,7 +67,7 @@ def test_a_browser_that_installs_it_gets_a_name_and_icons_of_the_sizes_that_are_
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize(
+@each_row(
     "theme, colours",
     [
         (

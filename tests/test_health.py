@@ -42,6 +42,7 @@ def test_probes_are_answered_by_any_name_and_pages_are_not(servers: Servers) -> 
     assert answers == [200, 200, 400]
 
 
+@pytest.mark.slow("starts a server and locks its database")
 @pytest.mark.embedded
 def test_a_locked_database_is_not_ready_and_says_so(servers: Servers) -> None:
     server = servers.start()
@@ -53,6 +54,7 @@ def test_a_locked_database_is_not_ready_and_says_so(servers: Servers) -> None:
     until(lambda: ready(server) == (200, ""), "it is ready again")
 
 
+@pytest.mark.slow("starts a server and locks its database")
 @pytest.mark.postgres
 def test_a_database_that_hangs_is_not_ready_and_the_answer_does_not_wait_for_it(servers: Servers) -> None:
     server = servers.start()
@@ -81,6 +83,7 @@ def small_disk(folder: Path, size: str) -> Iterator[ExitStack]:
         yield stack
 
 
+@pytest.mark.slow("starts a server and fills its disk")
 @pytest.mark.embedded
 def test_a_full_disk_is_not_ready_and_says_so(migrated: Installation, tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", "24m") as disk:
@@ -121,6 +124,7 @@ def test_people_and_programs_are_told_that_the_database_is_read_only(bob: User) 
     assert answer.json()["detail"] == sentence
 
 
+@pytest.mark.slow("lets leases of a server run on")
 def test_a_server_told_to_end_waits_for_its_tools_and_keeps_what_came_back(
     servers: Servers, outside: Outside, scripted_model: ScriptedModel
 ) -> None:

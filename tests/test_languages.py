@@ -9,6 +9,7 @@ from django.test import Client
 from django.utils import translation
 
 from hitlchat.accounts import preferences
+from tests.tables import each_row
 
 pytestmark = pytest.mark.django_db
 
@@ -19,7 +20,7 @@ def page(client: Client, path: str = "/account", **more: Any) -> str:
     return client.get(path, follow=True, **more).content.decode()
 
 
-@pytest.mark.parametrize(
+@each_row(
     "accepts, code",
     [
         ("", "en"),
@@ -36,7 +37,7 @@ def test_a_browser_is_shown_the_first_language_it_asks_for_that_is_there(accepts
     assert preferences.of_browser({}, accepts) == code
 
 
-@pytest.mark.parametrize("code, word", [("de", "Sprache"), ("en", "Language")])
+@each_row("code, word", [("de", "Sprache"), ("en", "Language")])
 def test_what_was_chosen_in_a_browser_counts_before_what_it_asks_for(
     bob: User, client: Client, code: str, word: str
 ) -> None:
@@ -50,7 +51,7 @@ def test_what_was_chosen_in_a_browser_counts_before_what_it_asks_for(
     assert '<html lang="de"' in page(client, headers=GERMAN)
 
 
-@pytest.mark.parametrize("chosen", ["", "fr", '"><script>'])
+@each_row("chosen", ["", "fr", '"><script>'])
 def test_a_language_that_is_not_there_is_refused(bob: User, client: Client, chosen: str) -> None:
     client.force_login(bob)
     assert client.post("/language", {"language": chosen}).status_code == 400
@@ -106,7 +107,7 @@ WORDS = {
 }
 
 
-@pytest.mark.parametrize("path", WORDS)
+@each_row("path", WORDS)
 def test_a_page_is_german_for_who_asks_for_it_and_english_for_others(path: str, alice: User, client: Client) -> None:
     client.force_login(alice)
     german, english = page(client, path, headers=GERMAN), page(client, path)

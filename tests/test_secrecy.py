@@ -7,6 +7,7 @@ import pytest
 
 from hitlchat.notices import wording as noticed
 from hitlchat.secrets.detection import Cover, hidden, named
+from tests.tables import each_row
 
 SECRET = "hunter2-Zq9"
 LONG = "Zq9XkPw72LmN4v" * 3
@@ -44,7 +45,7 @@ HIDING: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("value", HIDING.values(), ids=HIDING)
+@each_row("value", HIDING.values(), ids=HIDING)
 @pytest.mark.guarantee("SR-44")
 def test_what_looks_like_a_secret_is_hidden_wherever_it_stands(value: Any) -> None:
     shown = str(Cover().value(value))
@@ -52,7 +53,7 @@ def test_what_looks_like_a_secret_is_hidden_wherever_it_stands(value: Any) -> No
     assert "•••" in shown
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "sk-proj-abcdefghijklmnop1234",
@@ -70,7 +71,7 @@ def test_tokens_are_known_by_their_beginning(text: str) -> None:
     assert hidden(f"use {text} for it") == "use ••• for it"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text, shown",
     [
         ("Authorization: Bearer abc.def.ghi", "Authorization: Bearer •••"),
@@ -101,7 +102,7 @@ ON_EVERY_WAY: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("value", ON_EVERY_WAY, ids=str)
+@each_row("value", ON_EVERY_WAY, ids=str)
 def test_a_secret_leaves_neither_with_an_export_nor_with_a_notice(value: Any) -> None:
     arguments = value if isinstance(value, dict) else {"text": value}
     for given_away in (Cover(arguments).value(arguments), noticed.masked(arguments)):
@@ -140,7 +141,8 @@ def test_what_a_key_names_as_secret_is_hidden_wherever_else_it_stands() -> None:
     }
 
 
-@pytest.mark.parametrize(
+@pytest.mark.slow("bets on the clock of a processor")
+@each_row(
     "unit",
     ["password", "password=", "password ", "a.", "http://a:", "a://", "--x-", "a-", "bearer ", "token =", "<<A",
      "<<A\n", "://", "eyJ", "eyJ-", "-eyJa", "a1", "a1 ", "key=", "eyJaaaa.", "x-key",

@@ -6,6 +6,7 @@ from django.test import Client
 from django.utils import translation
 
 from hitlchat.base.sentences import read, translated
+from tests.tables import each_row
 from tests.upstreams.drawers import take_in
 from tests.upstreams.shops import listing, somewhere
 from tools_studio.capabilities import parse
@@ -16,7 +17,7 @@ def german(text: str) -> str:
         return translated(text)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text, shown",
     [
         ("There is a tool named 'send' already.", "Ein Werkzeug 'send' gibt es schon."),
@@ -37,7 +38,7 @@ def test_a_sentence_with_values_is_shown_in_the_language_of_the_page(text: str, 
     assert german(text) == shown
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     ["There is a tool named 'Safe' already.", "Safe decides.", "member decides.", "Names “Low”, another server."],
 )
@@ -53,7 +54,7 @@ def test_english_stays_as_it_was_made() -> None:
         assert translated("There is a tool named 'send' already.") == "There is a tool named 'send' already."
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "Something that nobody here says.",

@@ -1,17 +1,14 @@
 """Commands import what they need: counted in a process of their own, since its time says little on a busy machine."""
 
 import json
-import signal
 import subprocess
 import sys
-from pathlib import Path
 from typing import Final
 
 import pytest
 
 from tests import forks
 from tests.processes import ROOT, TRULY_SERVE, Installation, Servers, installation, migrated, servers
-from tests.waiting import until
 
 __all__ = ["installation", "migrated", "servers"]
 
@@ -54,11 +51,6 @@ try:
 except model_client.ModelTrouble:
     print("asked")
 """
-FORKED: Final = """
-import json, os, sys, time
-print(json.dumps({"pid": os.getpid(), "session": os.getsid(0), "home": os.environ["HOME"]}), flush=True)
-time.sleep(600)
-"""
 COMMANDS: Final = (
     "approvals list",
     "grants list",
@@ -85,6 +77,7 @@ def imported(home: Installation, *commands: str) -> dict[str, set[str]]:
     return {command: {*names} for command, names in json.loads(done.stdout.splitlines()[-1]).items()}
 
 
+@pytest.mark.slow("imports in fresh interpreters")
 @pytest.mark.embedded
 def test_a_command_that_talks_to_the_database_imports_no_large_library(installation: Installation) -> None:
     # What the template was made with may have waited for a seal for longer than `audit verify` lets pass.
@@ -101,6 +94,7 @@ def test_commands_still_say_that_approvals_are_switched_off(installation: Instal
     assert "hitlchat.W001" in errors
 
 
+@pytest.mark.slow("imports in fresh interpreters")
 @pytest.mark.embedded
 def test_the_first_model_request_keeps_nobody_waiting_while_its_library_is_loaded(installation: Installation) -> None:
     variables = installation.variables(DJANGO_SETTINGS_MODULE="hitlchat.settings")
@@ -123,26 +117,6 @@ def test_the_server_starts_and_ends_as_people_start_and_end_it(servers: Servers)
     server = servers.start(TRULY_SERVE)
     assert server.sign_in("bob").get("/api/approvals").status_code == 200
     assert server.stop() == 0
-
-
-@pytest.mark.embedded
-def test_a_forked_program_is_a_process_of_its_own(installation: Installation, tmp_path: Path) -> None:
-    with (tmp_path / "log").open("wb") as log:
-        arguments = ("manage.py", "shell", "-v", "0", "-c", FORKED)
-        program = forks.Forked(arguments, installation.variables(HOME="/nowhere"), log.fileno(), log.fileno())
-        until(lambda: "\n" in (tmp_path / "log").read_text("utf-8"), "it says who it is")
-        told = json.loads((tmp_path / "log").read_text("utf-8"))
-        assert told == {"pid": program.pid, "session": program.pid, "home": "/nowhere"}
-        assert program.poll() is None
-        program.send_signal(signal.SIGKILL)
-        assert program.wait(40) == -signal.SIGKILL == program.poll()
-
-
-@pytest.mark.embedded
-def test_a_forked_program_ends_with_its_code_and_what_it_wrote(installation: Installation) -> None:
-    code, output, errors = forks.run(("manage.py", "no_such_command"), installation.variables(), timeout=120)
-    assert (code, output) == (1, "")
-    assert "Unknown command: 'no_such_command'" in errors
 
 
 def test_the_bench_begins_before_django_is_set_up() -> None:

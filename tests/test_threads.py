@@ -29,6 +29,7 @@ from hitlchat.base import database, event_stream
 from hitlchat.base.download import download
 from hitlchat.base.event_stream import EventStream
 from tests.chat.tab import cookie_of
+from tests.tables import each_row
 from tests.waiting import SECONDS, soon
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers("a pool keeps the connections there")]
@@ -294,7 +295,7 @@ async def test_answers_of_one_thread_have_each_its_own_language() -> None:
     assert len({thread for _, thread in seen}) == 1
 
 
-@pytest.mark.parametrize("view", [unfinished, by_hand])
+@each_row("view", [unfinished, by_hand])
 async def test_a_transaction_that_was_left_open_is_undone_and_not_joined(view: Callable[..., Any]) -> None:
     assert (await asked(view))[0] == 200
     await back()
@@ -330,7 +331,7 @@ async def test_a_rush_is_answered_at_once_and_leaves_a_few_threads() -> None:
     assert not threads_left()
 
 
-@pytest.mark.parametrize("view", [plain, stream, asynchronous])
+@each_row("view", [plain, stream, asynchronous])
 async def test_what_a_server_begins_as_it_sends_has_no_thread_of_the_request(view: Callable[..., Any]) -> None:
     browser, inherited = Browser(view), list[Any]()
     send = browser.connection.output_queue.put

@@ -3,10 +3,9 @@
 import ast
 from collections.abc import Iterator
 
-import pytest
-
 from tests.architecture.allowed import BROAD_EXCEPTS, OPTIONAL_IMPORTS
 from tests.architecture.source import functions, program_files, tree
+from tests.tables import each_row
 
 FUNCTION_LINES = 40
 POSITIONAL_PARAMETERS = 5
@@ -41,9 +40,7 @@ def test_no_exception_is_granted_in_vain() -> None:
 # -- The checks themselves, on snippets ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "caught", ["", " Exception", " BaseException as e", " (OSError, Exception)", " builtins.Exception"]
-)
+@each_row("caught", ["", " Exception", " BaseException as e", " (OSError, Exception)", " builtins.Exception"])
 def test_a_broad_except_is_seen(caught: str) -> None:
     handler = handlers(ast.parse(f"try: f()\nexcept{caught}: g()"))[0]
     assert is_broad(handler)

@@ -5,21 +5,15 @@ import re
 from pathlib import Path
 
 import pytest
-from babel.messages import Catalog, Message
+from babel.messages import Message
 
 from tests.architecture.pages import bare
 from tests.architecture.source import ROOT
+from tests.tables import each_row
 from tools import messages
 
-TEMPLATES = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "templates").rglob("*.html"))
 # Percent signs of Python and names in braces of scripts.
 PLACEHOLDER = re.compile(r"%\(\w+\)[sd]|%%|%s|\{\w+\}")
-
-
-@pytest.fixture(scope="module")
-def texts() -> Catalog:
-    """Every text of the program: to find them takes as long as many tests."""
-    return messages.texts()
 
 
 @pytest.fixture(params=messages.LANGUAGES)
@@ -27,15 +21,29 @@ def language(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-def test_every_text_has_a_translation(language: str, texts: Catalog) -> None:
-    assert messages.missing(messages.merged(language, texts)) == []
-
-
-def test_what_is_in_the_repository_is_what_the_tool_makes(language: str, texts: Catalog) -> None:
-    catalog = messages.merged(language, texts)
-    assert messages.as_po(catalog, read(messages.po_path(language))) == read(messages.po_path(language))
-    assert messages.as_mo(catalog) == read(messages.mo_path(language))
-    assert messages.as_script(catalog) == read(messages.script_path(language))
+def test_the_catalogs_have_every_text_of_the_program(subtests: pytest.Subtests) -> None:
+    # In one test, since to find the texts takes as long as many.
+    texts = messages.texts()
+    ids = {message.id for message in texts}
+    for language in messages.LANGUAGES:
+        catalog = messages.merged(language, texts)
+        with subtests.test(msg="every text has a translation", language=language):
+            assert messages.missing(catalog) == []
+        with subtests.test(msg="what is in the repository is what the tool makes", language=language):
+            assert messages.as_po(catalog, read(messages.po_path(language))) == read(messages.po_path(language))
+            assert messages.as_mo(catalog) == read(messages.mo_path(language))
+            assert messages.as_script(catalog) == read(messages.script_path(language))
+    with subtests.test(msg="each template can be told from its values"):
+        templates = [each.id for each in texts if each.context == messages.CONTEXT]
+        assert [each for each in templates if "}{" in str(each).replace("{{", "").replace("}}", "")] == []
+    with subtests.test(msg="labels and messages of Python are found without a mark"):
+        assert {"Only these tools", "Names with commas between; empty: all.", "Not reachable"} <= ids
+        assert "Your password is changed. You are signed out everywhere else." in ids
+    with subtests.test(msg="every sentence of the record can be shown in another language"):
+        known = {each.id for each in texts if each.context in (messages.CONTEXT, messages.PART)}
+        files = {each for each in (ROOT / "hitlchat" / "record").glob("*.py") if each.name not in OF_CONSOLE}
+        sentences = {sentence for each in files for sentence in told(each.read_text(encoding="utf-8"))}
+        assert sorted(sentences - known - NOT_SHOWN) == []
 
 
 def test_a_translation_has_the_values_of_its_text(language: str) -> None:
@@ -56,23 +64,13 @@ def test_no_text_to_translate_hides_in_an_f_string() -> None:
     assert {name: lines for name, lines in found.items() if lines} == {}
 
 
-@pytest.mark.parametrize("code", ["f\"{_('No')} {name}\"", "f\"{gettext('No') if no else name}\"", "f\"{n:{_('x')}}\""])
+@each_row("code", ["f\"{_('No')} {name}\"", "f\"{gettext('No') if no else name}\"", "f\"{n:{_('x')}}\""])
 def test_a_text_to_translate_in_an_f_string_is_found(code: str) -> None:
     assert hidden(code) == [1]
     assert hidden("said = _('No')\nf'{said} {_(word)}'") == []
 
 
-def test_each_template_can_be_told_from_its_values() -> None:
-    templates = [each.id for each in messages.texts() if each.context == messages.CONTEXT]
-    assert [each for each in templates if "}{" in str(each).replace("{{", "").replace("}}", "")] == []
-
-
-@pytest.mark.parametrize("template", TEMPLATES)
-def test_a_template_shows_no_text_that_cannot_be_translated(template: str) -> None:
-    assert bare((ROOT / template).read_text(encoding="utf-8")) == []
-
-
-@pytest.mark.parametrize(
+@each_row(
     "template",
     [
         "<p>Some words</p>",
@@ -90,7 +88,7 @@ def test_a_text_outside_of_translations_is_found(template: str) -> None:
     assert bare(template)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "template",
     [
         '<p title="{% translate "Send" %}">{% blocktranslate %}{{ n }} calls{% endblocktranslate %} · {{ name }}</p>',
@@ -110,14 +108,6 @@ def test_no_template_shows_a_text_that_no_translation_reaches() -> None:
 
 # What the console says, and the log.
 OF_CONSOLE = {"report.py", "worker.py", "__main__.py"}
-
-
-@pytest.mark.parametrize(
-    "name", sorted({each.name for each in (ROOT / "hitlchat" / "record").glob("*.py")} - OF_CONSOLE)
-)
-def test_every_sentence_of_the_record_can_be_shown_in_another_language(name: str, texts: Catalog) -> None:
-    known = {each.id for each in texts if each.context in (messages.CONTEXT, messages.PART)}
-    assert sorted(told((ROOT / "hitlchat" / "record" / name).read_text(encoding="utf-8")) - known - NOT_SHOWN) == []
 
 
 # Of what is hashed and signed, and of errors that only commands raise.
@@ -171,9 +161,3 @@ def same_values(message: Message) -> bool:
 
 def values(text: str, several: bool) -> list[str]:
     return sorted(each for each in PLACEHOLDER.findall(text) if not (several and "count" in each))
-
-
-def test_labels_and_messages_of_python_are_found_without_a_mark(texts: Catalog) -> None:
-    found = {message.id for message in texts}
-    assert {"Only these tools", "Names with commas between; empty: all.", "Not reachable"} <= found
-    assert "Your password is changed. You are signed out everywhere else." in found

@@ -2,10 +2,9 @@
 
 import ast
 
-import pytest
-
 from tests.architecture.source import program_files, tree
 from tests.architecture.status_writes import Owned, violations
+from tests.tables import each_row
 
 CALL = Owned("ToolCall", app="hitlchat/gate", owner="hitlchat/gate/transition.py")
 RUN = Owned("Run", app="hitlchat/agent", owner="hitlchat/agent/runs.py")
@@ -56,18 +55,18 @@ LET_PASS = {
 }
 
 
-@pytest.mark.parametrize("code", CAUGHT.values(), ids=CAUGHT.keys())
+@each_row("code", CAUGHT.values(), ids=CAUGHT.keys())
 def test_the_checker_catches_every_form_of_write_in_the_gate(code: str) -> None:
     assert violations("hitlchat/gate/decide.py", ast.parse(code), CALL)
 
 
-@pytest.mark.parametrize("code", CAUGHT.values(), ids=CAUGHT.keys())
+@each_row("code", CAUGHT.values(), ids=CAUGHT.keys())
 def test_the_checker_catches_every_form_of_write_wherever_the_model_is_named(code: str) -> None:
     module = ast.parse(f"from hitlchat.gate.models import ToolCall\n{code}")
     assert violations("hitlchat/chat/consumers.py", module, CALL, OWNED)
 
 
-@pytest.mark.parametrize("code", LET_PASS.values(), ids=LET_PASS.keys())
+@each_row("code", LET_PASS.values(), ids=LET_PASS.keys())
 def test_the_checker_lets_pass_what_is_no_write_of_the_status(code: str) -> None:
     assert violations("hitlchat/gate/decide.py", ast.parse(code), CALL) == []
 
@@ -82,7 +81,7 @@ def test_a_file_that_does_not_know_the_model_is_left_alone() -> None:
     assert violations("hitlchat/accounts/roles.py", ast.parse("person.status = 1"), CALL) == []
 
 
-@pytest.mark.parametrize("owned", OWNED, ids=lambda owned: owned.model)
+@each_row("owned", OWNED, ids=lambda owned: owned.model)
 def test_only_one_file_writes_the_status(owned: Owned) -> None:
     found = [line for path in program_files() for line in violations(path, tree(path), owned, OWNED)]
     assert found == []

@@ -3,11 +3,11 @@
 import re
 import tomllib
 
-import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from tests.architecture.source import ROOT, read, text_files
+from tests.tables import each_row
 
 # The brackets keep these patterns from finding themselves.
 REMINDERS = re.compile(r"\b(?:TO[D]O|FIX[M]E|XX[X])\b")
@@ -31,7 +31,7 @@ def test_no_file_names_a_registry_or_a_folder_of_one_machine() -> None:
     assert lines_with(PLACES) == []
 
 
-@pytest.mark.parametrize("name", LOCKS)
+@each_row("name", LOCKS)
 def test_a_lock_file_names_versions_and_hashes_and_nothing_else(name: str) -> None:
     version = r"[a-z0-9-]+==[A-Za-z0-9.]+( ; [a-z_]+ [!=<>]+ '[A-Za-z0-9.]+')* \\"
     digest = r"    --hash=sha256:[0-9a-f]{64}( \\)?"

@@ -3,9 +3,8 @@
 import ast
 from collections.abc import Iterator
 
-import pytest
-
 from tests.architecture.source import program_files, tree
+from tests.tables import each_row
 
 OWNER = "hitlchat/gate/tools.py"
 WRITERS = {
@@ -61,7 +60,7 @@ def test_only_one_file_writes_rows_of_tools() -> None:
     assert found == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     "code",
     [
         "Tool.objects.filter(pk=1).update(published=True)",

@@ -1,11 +1,10 @@
 """What authors are told besides what went wrong."""
 
-import pytest
-
 from hitlchat.sandbox import Problem, check, run
+from tests.tables import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     "body, hint",
     [
         ("import zoneinfo", "(use: import zones)"),
@@ -32,7 +31,7 @@ async def test_the_check_says_it_at_the_line() -> None:
     assert problem == Problem(2, 12, "Cannot resolve imported module `zoneinfo` (use: import zones)")
 
 
-@pytest.mark.parametrize(
+@each_row(
     "code, column, words",
     [
         ("class A:\n    def __bool__(self): return False\n", 5, "every object counts as true"),
@@ -50,7 +49,7 @@ async def test_what_runs_but_may_surprise_is_a_warning_only_where_asked_for(code
     assert words in warning.message
 
 
-@pytest.mark.parametrize(
+@each_row(
     "line", ["round(x)", "self.round(x, 2)", "background(x, 2)", "# round(x, 2)", "len(x)", "x.next(a for b in c)"]
 )
 async def test_what_only_looks_alike_is_no_warning(line: str) -> None:

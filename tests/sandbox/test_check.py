@@ -1,8 +1,7 @@
 """What the editor is told before a tool is saved."""
 
-import pytest
-
 from hitlchat.sandbox import Limits, Problem, check
+from tests.tables import each_row
 
 KNOWN = ("fetch", "now", "store.get", "store.set")
 STUBS = """
@@ -31,7 +30,7 @@ async def test_a_tool_that_awaits_is_checked_against_awaitable_calls() -> None:
     assert [problem.line for problem in await check(source.format(""), stubs=STUBS, known=KNOWN)] == [4]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "source, problem",
     [
         ("def run(:\n", Problem(1, 9, "Expected a parameter or the end of the parameter list")),

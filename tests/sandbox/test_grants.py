@@ -8,6 +8,7 @@ import pytest
 
 from hitlchat.sandbox import Fault, HostFunction, Limits, Report, run
 from hitlchat.sandbox.engine import IN_HAND
+from tests.tables import each_row
 
 KNOWN = ("fetch", "now", "store.get", "store.set", "store.delete", "store.keys")
 
@@ -42,7 +43,7 @@ async def ask(source: str, grants: dict[str, HostFunction], **more: Any) -> Repo
     return await run(source, {}, grants=grants, known=KNOWN, **more)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "source",
     [
         "from hitl import fetch\ndef run():\n    return fetch('u', method='PUT')['text']\n",
@@ -121,7 +122,7 @@ async def test_a_large_answer_is_checked_beside_the_loop() -> None:
     assert False in loops
 
 
-@pytest.mark.parametrize(
+@each_row(
     "source, line, function",
     [
         ("from hitl import store\ndef run():\n    return store.get('a')\n", 1, None),
@@ -150,7 +151,7 @@ async def test_a_tool_can_do_without_what_is_not_granted() -> None:
     assert (await ask(source, {})).result is True
 
 
-@pytest.mark.parametrize(
+@each_row(
     "source, message",
     [
         ("from hitl import secrets\n", "ImportError: cannot import name 'secrets' from 'hitl'"),
@@ -164,7 +165,7 @@ async def test_what_does_not_exist_is_an_ordinary_error(source: str, message: st
     assert (fault.kind, fault.message) == ("error", message)
 
 
-@pytest.mark.parametrize("use", ["fetch('u')", "fetch"])
+@each_row("use", ["fetch('u')", "fetch"])
 async def test_a_forgotten_import_is_pointed_out(use: str) -> None:
     report = await ask(f"def run():\n    return {use}\n", {"fetch": fetch})
     message = "NameError: name 'fetch' is not defined (write: from hitl import fetch)"
@@ -176,7 +177,7 @@ async def test_host_calls_belong_inside_functions() -> None:
     assert report.fault == Fault("error", "call fetch inside a function, not while the module loads", 3)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "error, message",
     [
         (ValueError("no such order"), "ValueError: no such order"),
@@ -212,7 +213,7 @@ async def test_a_tool_can_catch_what_the_host_tells_it() -> None:
     assert (await ask(source, raising(TimeoutError("too slow")))).result == "too slow"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "call, message",
     [
         ("fetch()", "TypeError: fetch(): missing a required argument: 'url'"),
@@ -250,7 +251,7 @@ async def test_what_a_host_function_must_not_return_stays_outside() -> None:
     assert report.fault == Fault("error", message, 3, "run")
 
 
-@pytest.mark.parametrize(
+@each_row(
     "expression",
     ["datetime.datetime.now()", "datetime.date.today()", "time.time()", "time.monotonic()", "time.perf_counter()"],
 )
@@ -280,7 +281,7 @@ async def test_chance_needs_a_seed() -> None:
     ).result is True
 
 
-@pytest.mark.parametrize(
+@each_row(
     "source",
     ["import time\ndef run():\n    time.sleep(4)\n", "import asyncio\nasync def run():\n    await asyncio.sleep(4)\n"],
 )

@@ -9,9 +9,10 @@ from pydantic_monty._binary import find_monty_binary
 from hitlchat.sandbox import Fault, Limits, run
 from hitlchat.sandbox.helpers import ALL, modules
 from tests.sandbox.test_helpers import HEAD
+from tests.tables import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     "expression, message",
     [
         ("statistics.mean([float('nan')])", None),
@@ -62,6 +63,7 @@ async def test_helper_calls_are_counted_and_one_more_cannot_be_caught() -> None:
     assert report.fault == Fault("limit", "helper calls: the tool makes more than 50", 5)
 
 
+@pytest.mark.slow("uses up what it may")
 async def test_what_helpers_compute_is_limited_like_the_tools_own_work() -> None:
     body = "    data = [float(n) for n in range(15_000)]\n    while True:\n        statistics.pvariance(data)\n"
     report = await run(f"import statistics\ndef run():\n{body}", {}, limits=Limits(cpu_seconds=0.3))
@@ -80,6 +82,7 @@ async def test_a_value_that_holds_itself_ends_in_an_error() -> None:
     assert report.fault.kind == "error"
 
 
+@pytest.mark.slow("looks at every module of the interpreter")
 async def test_the_interpreter_has_none_of_these_modules_itself() -> None:
     """Its own would win without a word, and with its own gaps."""
     found = []

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 from hitlchat.sandbox import Fault, Report, check, run
 from hitlchat.sandbox.values import Meter, to_json
+from tests.tables import each_row
 
 PYTHON = {
     "calendar": calendar,
@@ -128,14 +129,14 @@ async def value(expression: str, **more: Any) -> Report:
     return await run(f"{HEAD}def run():\n    return {expression}\n", {}, **more)
 
 
-@pytest.mark.parametrize("expression", SAME)
+@each_row("expression", SAME)
 async def test_a_helper_answers_as_python_does(expression: str) -> None:
     report = await value(expression)
     assert report.fault is None
     assert report.result == to_json(eval(expression, dict(PYTHON)), Meter("it", 10**6))
 
 
-@pytest.mark.parametrize("expression", FAILING)
+@each_row("expression", FAILING)
 async def test_a_helper_fails_as_python_does(expression: str) -> None:
     fault = (await value(expression)).fault
     assert fault is not None
@@ -179,7 +180,7 @@ def test_numbers_of_all_kinds_come_out_as_in_python(numbers: list[float]) -> Non
     assert report.result == [getattr(statistics, name)(numbers) for name in names], report.fault
 
 
-@pytest.mark.parametrize("way", ["import statistics", "import statistics as statistics", "from statistics import mean"])
+@each_row("way", ["import statistics", "import statistics as statistics", "from statistics import mean"])
 async def test_a_helper_needs_no_await_and_no_grant_in_any_tool(way: str) -> None:
     call = "mean([1, 3])" if "from" in way else "statistics.mean([1, 3])"
     for kind in ("def", "async def"):
@@ -188,7 +189,7 @@ async def test_a_helper_needs_no_await_and_no_grant_in_any_tool(way: str) -> Non
         assert await check(source) == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     "expression, message",
     [
         ("html.nothing", "html.nothing does not exist in tools; html offers escape, unescape"),
@@ -206,7 +207,7 @@ async def test_what_a_helper_module_lacks_is_said_with_what_it_has(expression: s
 CHANCE = ["uuid.uuid4()", "secrets.token_hex(4)", "secrets.choice([1])", "secrets.randbelow(5)", "secrets.randbits(4)"]
 
 
-@pytest.mark.parametrize("call", [*CHANCE, "secrets.token_urlsafe(4)", "secrets.token_bytes(4).hex()"])
+@each_row("call", [*CHANCE, "secrets.token_urlsafe(4)", "secrets.token_bytes(4).hex()"])
 async def test_what_draws_at_random_needs_the_capability(call: str) -> None:
     name = call.partition("(")[0]
     message = f"{name} is not granted to this tool: switch on the capability 'random'"
@@ -222,7 +223,7 @@ async def test_an_identifier_is_a_text_of_the_usual_form() -> None:
     assert str(uuid.UUID(report.result)) == report.result
 
 
-@pytest.mark.parametrize(
+@each_row(
     "expression, result",
     [
         ("zones.attach(datetime.datetime(2026, 7, 1, 12), 'Europe/Berlin')", "2026-07-01T12:00:00+02:00"),
@@ -251,7 +252,7 @@ async def test_zones_and_urls_give_what_python_has_objects_for(expression: str, 
     assert await check(f"{HEAD}def run():\n    return {expression}\n") == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     "expression, message",
     [
         (

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from hitlchat.sandbox import Limits, check, run
+from tests.tables import each_row
 
 MEGABYTE = 1024 * 1024
 TIGHT = Limits(cpu_seconds=0.3, wall_seconds=5.0, memory_bytes=32 * MEGABYTE, host_calls=50, sleep_seconds=0.2)
@@ -145,8 +146,25 @@ def _function(body: str) -> str:
 PROGRAMS = {name: (_function(body), kinds) for name, (body, kinds) in BODIES.items()} | SOURCES
 
 
-@pytest.mark.parametrize("name", list(PROGRAMS))
+# Those that end by themselves, with a fault or an answer.
+BRIEF = [name for name, (_, kinds) in PROGRAMS.items() if "limit" not in kinds]
+# One for each limit.
+FIRST = ("endless loop", "growing list", "deep recursion", "calls without end", "endless output", "sleep for days")
+LASTING = [name for name in PROGRAMS if name not in (*BRIEF, *FIRST)]
+SLOW = pytest.mark.slow("uses up what it may")
+
+
+@each_row("name", BRIEF)
 async def test_a_hostile_program_ends_as_it_should_and_harms_nobody(name: str) -> None:
+    await ends_as_it_should(name)
+
+
+@pytest.mark.parametrize("name", [*FIRST, *(pytest.param(name, marks=SLOW) for name in LASTING)])
+async def test_a_hostile_program_that_would_take_more_ends_too(name: str) -> None:
+    await ends_as_it_should(name)
+
+
+async def ends_as_it_should(name: str) -> None:
     source, kinds = PROGRAMS[name]
     calls: list[int] = []
 
@@ -166,7 +184,7 @@ async def test_a_hostile_program_ends_as_it_should_and_harms_nobody(name: str) -
     assert (await run("def run():\n    return 'fine'\n", {})).result == "fine"
 
 
-@pytest.mark.parametrize("name", list(SOURCES))
+@each_row("name", SOURCES)
 async def test_checking_a_hostile_program_ends_too(name: str) -> None:
     async with asyncio.timeout(40):
         problems = await check(SOURCES[name][0], limits=TIGHT)

@@ -99,6 +99,7 @@ async def test_a_limit_ends_the_run_and_is_named(body: str, limits: Limits, mess
     assert (fault.kind, fault.message, fault.line) == ("limit", message, line)
 
 
+@pytest.mark.slow("bets on the clock of a processor")
 async def test_waiting_for_the_host_costs_no_processor_time() -> None:
     async def slow() -> None:
         await asyncio.wait([asyncio.ensure_future(asyncio.sleep(0.3))])
@@ -107,6 +108,7 @@ async def test_waiting_for_the_host_costs_no_processor_time() -> None:
     assert (await run(source, {}, grants={"fetch": slow}, limits=CPU)).result == 1
 
 
+@pytest.mark.slow("bets on the clock of a processor")
 async def test_time_in_which_others_have_the_processor_costs_no_processor_time() -> None:
     resumed: list[asyncio.Task[None]] = []
 
@@ -206,6 +208,7 @@ async def test_host_calls_are_counted_and_one_more_cannot_be_caught() -> None:
     assert calls == 200
 
 
+@pytest.mark.slow("uses up what it may")
 async def test_names_that_do_not_exist_do_not_keep_the_host_busy() -> None:
     body = "    while True:\n        try:\n            nothing\n        except NameError:\n            pass\n"
     report = await run(f"def run():\n{body}", {})
@@ -246,6 +249,7 @@ async def test_output_is_cut_between_characters() -> None:
     assert report.output == "€\n… 3 more bytes of output cut"
 
 
+@pytest.mark.slow("uses up what it may")
 async def test_endless_output_ends_with_the_processor_time() -> None:
     report = await run("def run():\n    while True:\n        print('x' * 1000)\n", {}, limits=CPU)
     assert report.fault is not None
@@ -271,6 +275,7 @@ async def test_a_killed_worker_is_a_crash_and_the_next_run_is_fine() -> None:
     assert (await run("def run():\n    return 2\n", {})).result == 2
 
 
+@pytest.mark.slow("stops a worker until its time is over")
 async def test_a_stopped_worker_is_killed_from_outside() -> None:
     async def stop() -> None:
         await stopped(workers())
@@ -300,6 +305,7 @@ async def test_cancelling_a_busy_tool_returns_at_once_and_the_next_run_is_fine()
     assert (await run("def run():\n    return 2\n", {})).result == 2
 
 
+@pytest.mark.slow("waits as long as a run waits for a worker")
 async def test_when_all_workers_are_taken_a_run_is_told_to_come_back(settings: Settings) -> None:
     settings.TOOL_WORKERS = 2
     await close()

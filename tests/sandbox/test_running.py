@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from hitlchat.sandbox import Fault, Limits, Report, close, run
+from tests.tables import each_row
 
 
 async def value_of(expression: str, **arguments: Any) -> Report:
@@ -58,7 +59,7 @@ async def test_two_runs_share_nothing() -> None:
     assert report.fault == Fault("error", "NameError: name 'secret' is not defined", 2, "run")
 
 
-@pytest.mark.parametrize(
+@each_row(
     "expression, result",
     [
         ("None", None),
@@ -87,7 +88,7 @@ async def test_a_dataclass_becomes_an_object() -> None:
     assert (await run(source, {})).result == {"x": 1, "y": [{"x": 2, "y": []}]}
 
 
-@pytest.mark.parametrize(
+@each_row(
     "expression, message",
     [
         ("b'x'", "the result: JSON cannot hold a value of type bytes"),
@@ -138,7 +139,7 @@ async def test_a_result_that_holds_itself_is_refused() -> None:
     assert report.fault == Fault("error", "the result at ['x'][0]: JSON cannot hold this value", None, "run")
 
 
-@pytest.mark.parametrize(
+@each_row(
     "source, kind, message, line, function",
     [
         ("def run():\n\n    return 1 / 0\n", "error", "ZeroDivisionError: division by zero", 3, "run"),
@@ -185,7 +186,7 @@ async def test_a_fault_is_one_sentence_with_the_authors_line(
     assert (await run(source, {})).fault == Fault(kind, message, line, function)
 
 
-@pytest.mark.parametrize("argument", [b"x", {1: 2}, object(), {"a": {1, 2}}, "\ud800", {"\ud800": 1}])
+@each_row("argument", [b"x", {1: 2}, object(), {"a": {1, 2}}, "\ud800", {"\ud800": 1}])
 async def test_an_argument_that_is_no_json_never_reaches_the_tool(argument: object) -> None:
     report = await run("def run(a):\n    return 1\n", {"a": argument})
     assert report.fault is not None

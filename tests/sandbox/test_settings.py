@@ -12,6 +12,7 @@ from pytest_django import Settings
 from hitlchat.base import environment
 from hitlchat.sandbox import Limits, check, run
 from hitlchat.sandbox.limits import KIB, MIB, VARIABLES
+from tests.tables import each_row
 
 HITL = "from hitl import fetch\n"
 # setting: (a small value, a tool that goes over it)
@@ -99,7 +100,7 @@ def test_what_is_no_number_in_range_is_refused_with_the_range(value: str, monkey
     assert str(refused.value) == f"TOOL_CPU_SECONDS is {value!r}; expected a number from 0.1 to 60"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "variable, value, said",
     [
         ("TOOL_MEMORY_MIB", "4096", "expected a whole number from 8 to 256"),

@@ -78,6 +78,7 @@ async def test_who_gives_up_waiting_takes_nothing(shares: Shares) -> None:
     assert all(taken(shares, "bob", "bob", "charlie", "charlie"))
 
 
+@pytest.mark.slow("waits as long as a run waits for a worker")
 async def test_a_run_on_a_share_finds_its_worker_however_many_wait(settings: Settings) -> None:
     settings.TOOL_WORKERS = 2
     mine, other = real.now("bob"), real.now("charlie")

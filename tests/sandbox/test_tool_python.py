@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
-import pytest
-
 from hitlchat.sandbox import Fault, HostFunction, Limits, check, run
 from hitlchat.sandbox.helpers import ALL
 from hitlchat.sandbox.limits import VARIABLES, configured, in_words
+from tests.tables import each_row
 from tools_studio import capabilities
 
 PAGE = (Path(__file__).parents[2] / "docs/tool-python.md").read_text(encoding="utf-8")
@@ -73,14 +72,14 @@ def test_the_page_is_one_page() -> None:
     assert len(PAGE.splitlines()) < 260
 
 
-@pytest.mark.parametrize("source, result", list(blocks()), ids=["first", "classes", "together"])
+@each_row("source, result", list(blocks()), ids=["first", "classes", "together"])
 async def test_a_whole_tool_passes_the_check_and_gives_what_it_says(source: str, result: object) -> None:
     assert await check(source) == []
     report = await run(source, {})
     assert (report.result, report.fault) == (result, None)
 
 
-@pytest.mark.parametrize("write, gives", rows("write", "gives"))
+@each_row("write, gives", rows("write", "gives"))
 async def test_what_works_gives_what_it_says(write: str, gives: str) -> None:
     source = f"{imports(code(write))}def run():\n    return {code(write)}\n"
     report = await run(source, {})
@@ -88,7 +87,7 @@ async def test_what_works_gives_what_it_says(write: str, gives: str) -> None:
     assert await check(source) == []
 
 
-@pytest.mark.parametrize("wrong, because, instead", rows("does not work", "because", "write"))
+@each_row("wrong, because, instead", rows("does not work", "because", "write"))
 async def test_what_does_not_work_fails_as_it_says_and_its_substitute_runs(
     wrong: str, because: str, instead: str
 ) -> None:
@@ -99,7 +98,7 @@ async def test_what_does_not_work_fails_as_it_says_and_its_substitute_runs(
     assert (report.result, report.fault) == (1, None)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "snippet",
     [
         "class A:\n    @property\n    def x(self): return 1\n",
@@ -118,7 +117,7 @@ async def test_what_the_page_says_in_words_does_not_work_either(snippet: str) ->
     assert fault.kind == "syntax"
 
 
-@pytest.mark.parametrize("write, here, in_python", rows("write", "gives here", "in Python"))
+@each_row("write, here, in_python", rows("write", "gives here", "in Python"))
 async def test_what_differs_without_an_error_differs_as_it_says(write: str, here: str, in_python: str) -> None:
     report = await run(f"{EMPTY}def run():\n    return {code(write)}\n", {})
     assert report.result == ast.literal_eval(code(here))
@@ -128,7 +127,7 @@ async def test_what_differs_without_an_error_differs_as_it_says(write: str, here
     assert eval(code(write), known) == ast.literal_eval(code(in_python))
 
 
-@pytest.mark.parametrize("module, offers", rows("module", "what there is"))
+@each_row("module, offers", rows("module", "what there is"))
 async def test_a_module_has_what_the_page_says(module: str, offers: str) -> None:
     name = code(module)
     lines = "".join(f"    {name}.{member}\n" for member in names(offers))
@@ -151,7 +150,7 @@ async def clock(timezone: str = "UTC") -> datetime:
     return datetime.now(ZoneInfo(timezone))
 
 
-@pytest.mark.parametrize("capability, call", rows("capability", "call"))
+@each_row("capability, call", rows("capability", "call"))
 async def test_a_granted_call_passes_the_check_and_works_and_is_refused_otherwise(capability: str, call: str) -> None:
     granted = capabilities.parse(EVERYTHING)
     name = re.split(r"[.(]", code(call))[0]
@@ -166,7 +165,7 @@ async def test_a_granted_call_passes_the_check_and_works_and_is_refused_otherwis
     assert code(capability) in fault.message or name in fault.message
 
 
-@pytest.mark.parametrize("capability, opens", rows("capability", "opens"))
+@each_row("capability, opens", rows("capability", "opens"))
 async def test_what_a_capability_opens_in_the_interpreter_is_closed_without_it(capability: str, opens: str) -> None:
     for call in names(opens):
         source = f"{imports(call)}def run():\n    {call}\n"

@@ -210,7 +210,7 @@ asyncio.run(main())
 
 @jailed
 @pytest.mark.skipif(os.uname().machine != "x86_64", reason="the numbers are those of x86-64")
-@pytest.mark.parametrize("wall", ["seccomp", "landlock"])
+@pytest.mark.parametrize("wall", ["seccomp", pytest.param("landlock", marks=pytest.mark.slow("like the other wall"))])
 def test_one_missing_wall_leaves_the_others_up_and_is_not_enough_where_all_are_required(wall: str) -> None:
     command = [sys.executable, "-c", REFUSING, wall]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, cwd=Path.cwd())
@@ -228,6 +228,7 @@ print(asyncio.run(run('def run(): return 1', {})).result)
 """
 
 
+@pytest.mark.slow("starts three processes, and hopes for a race")
 def test_a_process_that_forgets_to_close_ends_cleanly() -> None:
     for _ in range(3):
         done = in_a_process(FORGETFUL)

@@ -14,6 +14,7 @@ from hitlchat.gate.settling import settled
 from hitlchat.gate.status import Status
 from hitlchat.gate.submit import CallRequest, submit
 from tests.conftest import ECHO, MakeTool, caller, signed_in, tried
+from tests.tables import each_row
 from tools_studio import authoring, versions
 from tools_studio.authoring import OnlyPeople
 from tools_studio.models import Script, ScriptVersion
@@ -41,9 +42,7 @@ def test_a_tool_without_capabilities_never_asks_by_default() -> None:
     assert check(Draft("t", ECHO)).hitl_mode == HitlMode.DISABLED
 
 
-@pytest.mark.parametrize(
-    "capabilities", [{"store": True}, FETCHES, {"destructive": True}], ids=["store", "fetch", "L5"]
-)
+@each_row("capabilities", [{"store": True}, FETCHES, {"destructive": True}], ids=["store", "fetch", "L5"])
 def test_a_tool_with_a_power_asks_by_default(capabilities: dict[str, Any]) -> None:
     assert check(Draft("t", ECHO, capabilities=capabilities)).hitl_mode == HitlMode.REQUIRED
 

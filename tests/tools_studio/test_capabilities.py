@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hitlchat.sandbox.importable import names_in
+from tests.tables import each_row
 from tools_studio.capabilities import ALL_NAMES, Capabilities, CapabilityError, parse
 
 FULL = {"fetch": {"mode": "allowlist", "hosts": ["B.example:8443", "https://a.example"]}, "store": True, "now": True}
@@ -27,7 +28,7 @@ def test_a_declaration_has_one_canonical_form() -> None:
     assert parse(canonical).as_json() == canonical
 
 
-@pytest.mark.parametrize("raw", [None, {}, {"fetch": None, "store": False, "now": False, "destructive": None}], ids=str)
+@each_row("raw", [None, {}, {"fetch": None, "store": False, "now": False, "destructive": None}], ids=str)
 def test_what_is_off_is_not_granted(raw: Any) -> None:
     assert parse(raw) == Capabilities()
     assert parse(raw).as_json() == {}
@@ -44,7 +45,7 @@ def test_a_person_reads_what_the_tool_can_do() -> None:
     assert parse({"destructive": True}).sentences() == ["It can destroy what cannot be brought back."]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "raw, sentence",
     [
         ({"fetch": {"mode": "public", "methods": ["get"]}},
@@ -98,7 +99,7 @@ def test_reading_only_leaves_no_way_to_change_anything() -> None:
     assert parse({"fetch": {"mode": "public", "methods": ["POST"]}}).read_only().fetch is None
 
 
-@pytest.mark.parametrize(
+@each_row(
     "raw, field",
     [
         ([], ""),
@@ -140,7 +141,7 @@ def test_what_is_not_understood_is_refused_with_its_place(raw: Any, field: str) 
     assert caught.value.field == field
 
 
-@pytest.mark.parametrize(
+@each_row(
     "host",
     ["*", "*.com", "*.0.1", "a.*.example", "**.example.com", "*.example.com:80", "http://*.example.com",
      "a.example/path", "user@a.example", "a..example", "-a.example", "a.example:0",
@@ -151,7 +152,7 @@ def test_a_host_must_be_named_exactly(host: Any) -> None:
         parse({"fetch": {"mode": "allowlist", "hosts": [host]}})
 
 
-@pytest.mark.parametrize(
+@each_row(
     "host, canonical",
     [
         ("API.example.com", "api.example.com"),

@@ -13,6 +13,7 @@ from hitlchat.gate.models import Tool, ToolCall
 from hitlchat.gate.settling import settled
 from hitlchat.gate.status import Status
 from tests.conftest import ECHO, MakeTool, caller, signed_in, tried
+from tests.tables import each_row
 from tools_studio import authoring, cases
 from tools_studio.cases import Case
 from tools_studio.models import TestCase
@@ -50,7 +51,7 @@ def run(tool: Tool, alice: User, case: Case) -> cases.Outcome:
     return cases.outcome_of(cases.rows(tool).get(pk=row.pk), tool)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "case, state",
     [
         (Case("anything", {"n": 4}), "passed"),
@@ -96,7 +97,7 @@ def test_an_edit_makes_every_outcome_stale(half: Tool, alice: User) -> None:
     assert cases.outcome_of(cases.rows(changed).get(), changed).state == "stale"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "case, field",
     [
         (Case("", {}), "name"),
@@ -209,7 +210,7 @@ def test_only_ones_own_test_runs_of_this_tool_are_kept(
     assert not TestCase.objects.exists()
 
 
-@pytest.mark.parametrize(
+@each_row(
     "typed, said",
     [
         ({"arguments": "{"}, "It is not JSON"),
@@ -230,7 +231,7 @@ def test_what_is_wrong_with_a_typed_case_is_said_and_stays_typed(
     assert form["arguments"].replace('"', "&quot;") in text(page)
 
 
-@pytest.mark.parametrize("typed, expected", [("2", 2), ('"2"', "2"), ("two", "two"), ('{"a": 1}', {"a": 1})])
+@each_row("typed, expected", [("2", 2), ('"2"', "2"), ("two", "two"), ('{"a": 1}', {"a": 1})])
 def test_an_expected_result_is_json_or_else_a_text(author: Client, half: Tool, typed: str, expected: Any) -> None:
     form = {"name": "mine", "arguments": "{}", "expectation": "equals", "expected": typed}
     author.post("/studio/tools/half/cases/add", form)

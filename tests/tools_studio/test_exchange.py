@@ -14,6 +14,7 @@ from hitlchat.gate.status import Status
 from hitlchat.gate.submit import CallRequest, submit
 from tests.conftest import ECHO, MakeTool, caller, signed_in
 from tests.gate.racing import database_fails_at, together
+from tests.tables import each_row
 from tools_studio import authoring, cases, exchange, importing, spec
 from tools_studio.authoring import OnlyPeople
 from tools_studio.cases import Case
@@ -130,7 +131,7 @@ FILES: dict[str, tuple[str | bytes, str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("content, said", FILES.values(), ids=FILES)
+@each_row("content, said", FILES.values(), ids=FILES)
 def test_a_file_that_is_none_is_refused_with_the_reason(content: str | bytes, said: str, db: None) -> None:
     assert any(said in each for each in refusal(content))
 
@@ -186,7 +187,7 @@ TOOLS: dict[str, tuple[dict[str, Any], str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("wrong, said", TOOLS.values(), ids=TOOLS)
+@each_row("wrong, said", TOOLS.values(), ids=TOOLS)
 def test_a_tool_that_is_wrong_is_refused_at_its_place(wrong: dict[str, Any], said: str, db: None) -> None:
     assert [each for each in refusal(file(wrong)) if each.startswith(said)]
 

@@ -10,6 +10,7 @@ from django.test import Client
 
 from hitlchat.gate.models import Tool
 from tests.conftest import ECHO, MakeTool
+from tests.tables import each_row
 from tools_studio.pages import reference
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -117,7 +118,7 @@ def test_what_was_shown_is_what_is_done_or_nothing(author: Client, make_tool: Ma
     assert Tool.objects.count() == 1
 
 
-@pytest.mark.parametrize(
+@each_row(
     "content, said",
     [
         (b"", "Choose a file, or paste"),
@@ -143,6 +144,7 @@ def test_a_file_with_a_byte_order_mark_is_read(author: Client) -> None:
     assert Tool.objects.get().title == "Grüße\n"
 
 
+@pytest.mark.slow("posts a file of the largest size")
 def test_a_file_of_the_largest_size_passes_the_page_that_asks(author: Client) -> None:
     document = json.loads(file(*({"name": f"t{n}", "code": ECHO + "#" * 50_000} for n in range(30))))
     content = json.dumps(document, separators=(",", ":"))

@@ -14,6 +14,7 @@ from django.core import mail
 
 from hitlchat.gate.status import Status
 from tests.conftest import MakeTool
+from tests.tables import each_row
 from tests.tools_studio.calling import call, said
 from tests.tools_studio.mailbox import Mailbox, listening
 from tools_studio.capabilities import store
@@ -64,7 +65,7 @@ def test_a_tool_cannot_write_to_anyone_else(make_tool: MakeTool, alice: User, ma
     assert mailbox.messages == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     "pattern, address, allowed",
     [
         ("ops@example.com", "ops@example.com", True),
@@ -90,7 +91,7 @@ def test_a_pattern_covers_exactly_whom_it_names(pattern: str, address: str, allo
     assert mail.outbox == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     "address",
     [
         "", "x", "@example.com", "x@", "x@@example.com", "a@example.com,b@example.com", "a@example.com b@example.com",
@@ -101,21 +102,21 @@ def test_a_pattern_covers_exactly_whom_it_names(pattern: str, address: str, allo
     ],
     ids=ascii,
 )  # fmt: skip
-@pytest.mark.parametrize("among", [False, True])
+@each_row("among", [False, True])
 def test_what_is_no_plain_address_is_refused(address: str, among: bool) -> None:
     with pytest.raises(ValueError, match="is no address such as"):
         send(["ops@example.com", address] if among else address)
     assert mail.outbox == []
 
 
-@pytest.mark.parametrize("subject", ["a\nBcc: eve@example.com", "a\rb", "a\x00", "a\u2028b", "x" * 201], ids=ascii)
+@each_row("subject", ["a\nBcc: eve@example.com", "a\rb", "a\x00", "a\u2028b", "x" * 201], ids=ascii)
 def test_a_subject_is_one_short_line(subject: str) -> None:
     with pytest.raises(ValueError, match="the subject is one line of at most 200"):
         send("ops@example.com", subject)
     assert mail.outbox == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     "arguments, words",
     [
         ((None,), "an address, or a list"),

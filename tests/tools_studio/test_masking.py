@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hitlchat.secrets.masking import HIDDEN, Mask
+from tests.tables import each_row
 
 SECRET = "sk_live/4€2+\"<x>&'Ü y\\z"
 PLAIN = "zq7Kd0Xw9"
@@ -44,8 +45,8 @@ WAYS: dict[str, Callable[[str], str]] = {
 }
 
 
-@pytest.mark.parametrize("secret", [SECRET, PLAIN, KEY], ids=["odd", "plain", "lines"])
-@pytest.mark.parametrize("way", WAYS)
+@each_row("secret", [SECRET, PLAIN, KEY], ids=["odd", "plain", "lines"])
+@each_row("way", WAYS)
 def test_a_secret_is_hidden_however_it_travels(secret: str, way: str) -> None:
     made = WAYS[way](secret)
     masked = Mask([secret]).text(f"before {made} after")
@@ -55,8 +56,8 @@ def test_a_secret_is_hidden_however_it_travels(secret: str, way: str) -> None:
     assert not any(made[start : start + 9] in masked for start in range(4, len(made) - 12))
 
 
-@pytest.mark.parametrize("before", range(4))
-@pytest.mark.parametrize("after", range(4))
+@each_row("before", range(4))
+@each_row("after", range(4))
 def test_base64_is_recognised_wherever_the_secret_begins_in_it(before: int, after: int) -> None:
     packed = base64.b64encode(b"a" * before + PLAIN.encode() + b"b" * after).decode()
     masked = Mask([PLAIN]).text(packed)
@@ -89,7 +90,7 @@ def test_keys_that_become_the_same_keep_their_values() -> None:
     assert (masked["•••"], masked["••• (2)"]) == (3, 4)
 
 
-@pytest.mark.parametrize("number", [12345678, -12345678, 9123456780, 12345678.5, 0.12345678])
+@each_row("number", [12345678, -12345678, 9123456780, 12345678.5, 0.12345678])
 def test_a_number_that_is_a_secret_becomes_a_masked_text(number: float) -> None:
     masked = Mask(["12345678"]).value([number])
     assert HIDDEN in masked[0]
@@ -103,7 +104,7 @@ def test_what_is_no_secret_stays_as_it_is() -> None:
     assert Mask([""]).text("x") == "x"
 
 
-@pytest.mark.parametrize("ending", ["\n… 12 more bytes of output cut", "… (12 more)"])
+@each_row("ending", ["\n… 12 more bytes of output cut", "… (12 more)"])
 def test_the_beginning_of_a_secret_that_was_cut_is_hidden_too(ending: str) -> None:
     mask = Mask([PLAIN, SECRET])
     assert mask.text(f"say {PLAIN[:5]}{ending}") == f"say •••{ending}"
@@ -117,6 +118,7 @@ def alike(number: int) -> str:
     return "\n".join("a" * (16 + line % 60) + f"{number}x{line}" for line in range(60))
 
 
+@pytest.mark.slow("computes for long")
 def test_a_text_that_was_made_to_take_long_is_hidden_as_a_whole() -> None:
     mask = Mask([alike(number) for number in range(20)])
     assert mask.text("a" * 1_000_000) == HIDDEN

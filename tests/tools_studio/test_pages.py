@@ -9,6 +9,7 @@ from django.test import Client
 from hitlchat.gate.models import Tool, ToolCall
 from hitlchat.gate.status import Status
 from tests.conftest import ECHO, MakeTool, signed_in, tried
+from tests.tables import each_row
 from tools_studio import authoring
 from tools_studio.models import Script, ScriptVersion
 from tools_studio.spec import draft_of
@@ -163,7 +164,7 @@ def test_deleting_takes_a_confirmation_page(author: Client, make_tool: MakeTool)
     assert not Tool.objects.exists()
 
 
-@pytest.mark.parametrize("power, mode", [({}, "DISABLED"), ({"store": "on"}, "REQUIRED")], ids=["no power", "a power"])
+@each_row("power, mode", [({}, "DISABLED"), ({"store": "on"}, "REQUIRED")], ids=["no power", "a power"])
 def test_where_the_author_chooses_no_mode_the_risk_does(author: Client, power: dict[str, str], mode: str) -> None:
     author.post("/studio/new", FORM | {"hitl_mode": ""} | power)
     assert Tool.objects.get().hitl_mode == mode
@@ -186,7 +187,7 @@ def test_what_cannot_be_read_is_said_and_breaks_nothing(author: Client) -> None:
     assert 'class="problem"' in page
 
 
-@pytest.mark.parametrize(
+@each_row(
     "code, power, field",
     [
         ("from hitl import fetch\n", {}, "id_fetch_mode_2"),
@@ -308,7 +309,7 @@ def test_an_example_that_the_signature_no_longer_takes_does_not_stand_in_the_way
     assert Tool.objects.get().example is None
 
 
-@pytest.mark.parametrize("path", ["/studio/new?template=nonsense", "/studio/new?from=nobody"])
+@each_row("path", ["/studio/new?template=nonsense", "/studio/new?from=nobody"])
 def test_a_beginning_that_does_not_exist_is_not_there(author: Client, path: str) -> None:
     assert author.get(path).status_code == 404
 

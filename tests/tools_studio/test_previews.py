@@ -12,6 +12,7 @@ from hitlchat.gate.models import Tool
 from hitlchat.gate.sources import Preview
 from hitlchat.gate.status import Status
 from tests.conftest import MakeTool
+from tests.tables import each_row
 from tests.tools_studio.calling import call, preview
 from tests.tools_studio.fetching.conftest import serving
 from tools_studio.inspection import inspect
@@ -206,7 +207,7 @@ def test_a_preview_need_not_describe_its_parameters_again(make_tool: MakeTool) -
     assert tool.input_schema["properties"]["order"]["description"] == "The number."
 
 
-@pytest.mark.parametrize("name", CHANGES)
+@each_row("name", CHANGES)
 def test_the_check_marks_what_a_preview_must_not_do(name: str) -> None:
     head, body, granted = CHANGES[name]
     run = RUN.replace("    return order", f"    {body}\n    return order")

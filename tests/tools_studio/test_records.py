@@ -7,6 +7,7 @@ import pytest
 from jsonschema import Draft202012Validator, validate
 
 from hitlchat.sandbox import Report, check, run
+from tests.tables import each_row
 from tools_studio.language import signature
 from tools_studio.language.coercion import coerce
 from tools_studio.language.snippet import SignatureError
@@ -124,7 +125,7 @@ async def test_a_tool_with_records_passes_the_check() -> None:
     assert await check(ORDER) == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     "source, said, line",
     [
         (

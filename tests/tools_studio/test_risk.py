@@ -1,14 +1,14 @@
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tables import each_row
 from tests.tools_studio.test_capabilities import EVERYTHING
 from tools_studio.risk import assess
 
 
-@pytest.mark.parametrize(
+@each_row(
     "capabilities, level, label",
     [
         ({}, 0, "Verified"),

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from hitlchat.gate.schema import with_defaults
+from tests.tables import each_row
 from tools_studio.language.coercion import coerce
 from tools_studio.language.signature import read
 from tools_studio.language.snippet import SignatureError
@@ -74,7 +75,7 @@ def test_the_docstring_describes_the_tool_and_its_parameters() -> None:
     assert properties["currency"]["description"] == "Which money"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "line",
     [
         ":param city: The town",
@@ -90,7 +91,7 @@ def test_a_parameter_may_be_described_in_several_styles(line: str) -> None:
     assert signature.description == "Weather."
 
 
-@pytest.mark.parametrize("line", [":param `city`: The town", ":param city (str): The town", ":param a b c d city: A"])
+@each_row("line", [":param `city`: The town", ":param city (str): The town", ":param a b c d city: A"])
 def test_other_styles_stay_prose_since_stored_tools_were_read_so(line: str) -> None:
     signature = read(f'def run(city: str):\n    """Weather.\n\n    {line}\n    """\n')
     assert "description" not in signature.input_schema["properties"]["city"]
@@ -110,10 +111,8 @@ SECTIONS = {
 }
 
 
-@pytest.mark.parametrize("docstring", SECTIONS.values(), ids=SECTIONS)
-@pytest.mark.parametrize(
-    "heading", ["Example", "Examples", "Returns", "Raises", "Notes", "Yields", "Warning", "See Also"]
-)
+@each_row("docstring", SECTIONS.values(), ids=SECTIONS)
+@each_row("heading", ["Example", "Examples", "Returns", "Raises", "Notes", "Yields", "Warning", "See Also"])
 def test_another_section_of_the_docstring_describes_no_parameter(docstring: str, heading: str) -> None:
     lines = "\n    ".join(docstring.replace("Example:", f"{heading}:").splitlines())
     found = read(f'def run(a: str, c: str = ""):\n    """T.\n\n    {lines}\n    """\n')
@@ -131,7 +130,7 @@ def test_an_annotation_describes_better_than_the_docstring() -> None:
     assert read(source).input_schema["properties"]["a"]["description"] == "near"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "annotation, schema",
     [
         ("str", {"type": "string"}),
@@ -165,7 +164,7 @@ def test_each_type_has_its_schema(annotation: str, schema: dict[str, Any]) -> No
     assert schema_of(annotation) == schema
 
 
-@pytest.mark.parametrize(
+@each_row(
     "annotation, words",
     [
         ("tuple[int, int]", "use list[T]"),
@@ -197,7 +196,7 @@ def test_a_type_that_json_cannot_hold_is_refused_with_the_way_out(annotation: st
     assert "'x'" in str(error)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "source, line, words",
     [
         ("", 1, "expected a top-level `def run(...)`"),
@@ -287,9 +286,7 @@ def test_arguments_become_the_values_that_run_expects() -> None:
     assert type(coerce(schema, arguments)["n"]) is int
 
 
-@pytest.mark.parametrize(
-    "annotation, value", [("date", "20260131"), ("date", "2026-02-30"), ("datetime", "noon"), ("Decimal", "NaN")]
-)
+@each_row("annotation, value", [("date", "20260131"), ("date", "2026-02-30"), ("datetime", "noon"), ("Decimal", "NaN")])
 def test_a_value_that_is_not_what_its_format_says_is_named(annotation: str, value: str) -> None:
     schema = read(f"def run(x: {annotation}): pass").input_schema
     with pytest.raises(ValueError, match=f"x: '{value}' is not a"):

@@ -9,15 +9,16 @@ from pytest_django import Settings
 
 from hitlchat.gate.status import Status
 from tests.conftest import MakeTool, tried
+from tests.tables import each_row, table
 from tools_studio import inspection, spec
 from tools_studio.starters import STARTERS, Starter
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = pytest.mark.django_db
 
 BY_KEY = {starter.key: starter for starter in STARTERS}
 
 
-@pytest.mark.parametrize("starter", STARTERS, ids=lambda starter: starter.key)
+@each_row("starter", STARTERS, ids=lambda starter: starter.key)
 def test_a_template_is_sound_as_it_is(starter: Starter) -> None:
     spec.check(replace(starter.draft, name="begun"))
     found = inspection.inspect("begun", starter.draft.code, starter.draft.capabilities)
@@ -25,7 +26,17 @@ def test_a_template_is_sound_as_it_is(starter: Starter) -> None:
     assert starter.draft.example is not None
 
 
-@pytest.mark.parametrize("key", ["function", "records", "store", "preview", "files"])
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(
+    "key",
+    [
+        "function",
+        *(
+            pytest.param(key, marks=pytest.mark.slow("like the first"))
+            for key in ("records", "store", "preview", "files")
+        ),
+    ],
+)
 def test_a_template_that_needs_nothing_from_outside_passes_its_test(key: str, make_tool: MakeTool, alice: User) -> None:
     draft = BY_KEY[key].draft
     fields = {name: getattr(draft, name) for name in ("code", "capabilities", "hitl_mode", "example")}
@@ -34,7 +45,7 @@ def test_a_template_that_needs_nothing_from_outside_passes_its_test(key: str, ma
     assert (call.status, call.error) == (Status.SUCCEEDED, None)
 
 
-@pytest.mark.parametrize("key", BY_KEY)
+@each_row("key", BY_KEY)
 def test_the_editor_opens_with_the_template(key: str, alice: User, client: Client) -> None:
     client.force_login(alice)
     page = client.get(f"/studio/new?template={key}")

@@ -8,6 +8,7 @@ from hitlchat.gate.actor import SYSTEM
 from hitlchat.gate.models import Tool
 from hitlchat.secrets import sealing
 from tests.conftest import ECHO, MakeTool, signed_in
+from tests.tables import each_row
 from tools_studio import authoring, spec, variables
 from tools_studio.models import ScriptVersion, StoredVariable
 from tools_studio.spec import AuthoringError, Draft, check, draft_of
@@ -76,12 +77,12 @@ def test_what_comes_from_the_environment_is_masked_also_when_it_is_called_plain(
     assert resolved(tool).hidden == ("an-address-of-ours",)
 
 
-@pytest.mark.parametrize("own", ["SECRET_KEY", "DATABASE_URL", "OPENAI_API_KEY"])
+@each_row("own", ["SECRET_KEY", "DATABASE_URL", "OPENAI_API_KEY"])
 def test_hitlchats_own_environment_is_not_for_tools(own: str) -> None:
     assert "belongs to hitlchat" in str(variables.problem([Variable("MINE", value=f"${{{own}}}")]))
 
 
-@pytest.mark.parametrize("name", ["DJANGO_SUPERUSER_PASSWORD", "PGPASSWORD", "HTTPS_PROXY"])
+@each_row("name", ["DJANGO_SUPERUSER_PASSWORD", "PGPASSWORD", "HTTPS_PROXY"])
 def test_passwords_of_other_programs_are_for_tools_only_if_the_operator_says_so(name: str) -> None:
     given = [Variable("MINE", value=f"${{{name}}}")]
     assert "TOOLS_ENV" in str(variables.problem(given))
@@ -95,7 +96,7 @@ def test_the_operator_may_name_what_tools_may_refer_to() -> None:
     assert "TOOLS_ENV" in str(variables.problem([Variable("A", value="${HOME}")]))
 
 
-@pytest.mark.parametrize(
+@each_row(
     "variable, said",
     [
         (Variable("shop key", value="x"), "no name"),

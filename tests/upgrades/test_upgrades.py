@@ -107,6 +107,7 @@ def test_what_landed_is_never_written_anew() -> None:
     assert json.loads(landed.written(landed.in_tree() | entries))["gate.0001_initial"] == entries["gate.0001_initial"]
 
 
+@pytest.mark.slow("migrates an installation")
 @pytest.mark.embedded
 @pytest.mark.parametrize("release", [pytest.param(path, id=path.name.partition(".")[0]) for path in RELEASES])
 def test_a_filled_installation_of_a_release_migrates_and_reads_well(
@@ -122,6 +123,7 @@ def test_a_filled_installation_of_a_release_migrates_and_reads_well(
     assert len(before) == 12
 
 
+@pytest.mark.slow("migrates an installation")
 @pytest.mark.postgres
 @pytest.mark.parametrize("release", [pytest.param(path, id=path.name.partition(".")[0]) for path in RELEASES])
 def test_rows_of_a_release_migrate_on_postgresql_and_read_well(
@@ -139,6 +141,7 @@ def test_rows_of_a_release_migrate_on_postgresql_and_read_well(
     assert json.loads(home.manage("shell", "-v", "0", "-c", READ).splitlines()[-1]) == _statuses(database)
 
 
+@pytest.mark.slow("migrates an installation")
 @pytest.mark.embedded
 @pytest.mark.parametrize("lasts", [["0001_initial", "0005_who_decides", "0011_history"], ["0013_showings"]], ids=str)
 def test_a_database_of_earlier_editions_of_landed_migrations_becomes_like_a_fresh_one(
@@ -155,6 +158,7 @@ def test_a_database_of_earlier_editions_of_landed_migrations_becomes_like_a_fres
     assert _schema(database) == _schema(migrated.folder / "hitlchat.sqlite3")
 
 
+@pytest.mark.slow("migrates an installation")
 @pytest.mark.embedded
 def test_what_was_migrated_step_by_step_is_like_what_the_squashed_migrations_make(
     unmigrated: Installation, migrated: Installation
@@ -172,6 +176,7 @@ def test_what_was_migrated_step_by_step_is_like_what_the_squashed_migrations_mak
     assert _indexes_by_age(database) == _indexes_by_age(migrated.folder / "hitlchat.sqlite3")
 
 
+@pytest.mark.slow("migrates an installation")
 @pytest.mark.embedded
 def test_an_index_of_the_operators_own_survives_migrating(installation: Installation) -> None:
     database = installation.folder / "hitlchat.sqlite3"
@@ -193,6 +198,7 @@ def test_the_server_refuses_a_database_of_a_newer_version(installation: Installa
         installation.manage("serve", "--port", str(free_port()))
 
 
+@pytest.mark.slow("starts a server")
 @pytest.mark.embedded
 def test_a_running_server_whose_database_was_migrated_further_is_not_ready(servers: Servers) -> None:
     server = servers.start()

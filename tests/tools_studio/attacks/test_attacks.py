@@ -1,6 +1,7 @@
 """Hostile tools through the real funnel: authored, submitted, run and recorded like any other.
 
-Every one ends within its limits, none gets what it was not granted, and the next tool runs.
+Every one ends within its limits, none gets what it was not granted, and the next tool runs. That a program of
+tests/sandbox/test_hostile.py does no harm in the sandbox is shown there; here is one of each ending.
 """
 
 import asyncio
@@ -66,6 +67,12 @@ def called(user: User, name: str = "attack") -> ToolCall:
     return async_to_sync(both)()
 
 
+def called_with(code: str, tool: Tool, user: User) -> ToolCall:
+    """The call of a tool that has this code by now."""
+    Script.objects.filter(tool=tool).update(code=code)
+    return called(user, tool.name)
+
+
 def said(call: ToolCall) -> str:
     """Everything about the call that anyone could read."""
     return json.dumps([call.result, call.error, call.output, call.reason], ensure_ascii=False)
@@ -83,11 +90,16 @@ def next_tool(make_tool: MakeTool, alice: User) -> Iterator[None]:
     assert called(alice, "echo").result == "hello"
 
 
-# Reading them ends the process that reads: tests/sandbox/test_hostile.py does it in every place, here one is enough.
-ONCE = "a set that takes for ever to hash"
-
-
-@pytest.mark.parametrize("name", [name for name in PROGRAMS if name == ONCE or not name.endswith("for ever to hash")])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("huge text", "frames", "shell", "forged denial", "surrogates", "many brackets", "import socket"),
+        *(
+            pytest.param(name, marks=pytest.mark.slow("uses up what it may"))
+            for name in ("endless loop", "endless output", "sleep of nothing", "a set that takes for ever to hash")
+        ),
+    ],
+)
 def test_a_hostile_program_ends_within_its_limits(alice: User, next_tool: None, name: str) -> None:
     code, kinds = PROGRAMS[name]
     planted(code, capabilities={"sleep": True})
@@ -97,12 +109,12 @@ def test_a_hostile_program_ends_within_its_limits(alice: User, next_tool: None, 
     assert str(settings.BASE_DIR) not in said(call)
 
 
-@pytest.mark.parametrize("name", list(POWERS))
-def test_a_power_that_was_not_granted_cannot_be_had(alice: User, next_tool: None, name: str) -> None:
-    body, kinds = POWERS[name]
-    planted(function(body))
-    call = called(alice)
-    assert ending(call) in kinds.split(), said(call)
+def test_a_power_that_was_not_granted_cannot_be_had(alice: User, next_tool: None, subtests: pytest.Subtests) -> None:
+    tool = planted("")
+    for name, (body, kinds) in POWERS.items():
+        with subtests.test(msg=name):
+            call = called_with(function(body), tool, alice)
+            assert ending(call) in kinds.split(), said(call)
 
 
 @pytest.fixture
@@ -127,35 +139,37 @@ def neighbour(make_tool: MakeTool, settings: Settings, tmp_path: Path) -> None:
     os.mkfifo(mine / "device")
 
 
-def spy(code: str) -> Tool:
+def spy() -> Tool:
     return planted(
-        code,
+        "",
         group="spies",
         capabilities={"store": True, "secrets": True, "files": {"mode": "read", "folder": "mine"}},
         variables=(Variable("OWN_KEY", secret=True, value=OWN),),
     )
 
 
-@pytest.mark.parametrize("name", list(THEFT))
 def test_what_belongs_to_another_tool_or_the_server_cannot_be_read(
-    alice: User, neighbour: None, next_tool: None, name: str
+    alice: User, neighbour: None, next_tool: None, subtests: pytest.Subtests
 ) -> None:
-    body, kinds = THEFT[name]
-    spy(function(body))
-    call = called(alice)
-    assert ending(call) in kinds.split(), said(call)
-    for kept in (THEIRS, settings.SECRET_KEY, "root:", "PATH="):
-        assert kept not in said(call)
+    tool = spy()
+    for name, (body, kinds) in THEFT.items():
+        with subtests.test(msg=name):
+            call = called_with(function(body), tool, alice)
+            assert ending(call) in kinds.split(), said(call)
+            for kept in (THEIRS, settings.SECRET_KEY, "root:", "PATH="):
+                assert kept not in said(call)
 
 
-@pytest.mark.parametrize("name", list(LEAKS))
-def test_a_secret_of_its_own_is_masked_wherever_a_tool_puts_it(alice: User, neighbour: None, name: str) -> None:
-    body, kinds = LEAKS[name]
-    spy(function(body))
-    call = called(alice)
-    assert ending(call) in kinds.split(), said(call)
-    for form in (OWN, OWN.encode().hex(), "b3duLXNlY3JldC00NzExLWFiY2RlZg"):
-        assert form not in said(call)
+def test_a_secret_of_its_own_is_masked_wherever_a_tool_puts_it(
+    alice: User, neighbour: None, subtests: pytest.Subtests
+) -> None:
+    tool = spy()
+    for name, (body, kinds) in LEAKS.items():
+        with subtests.test(msg=name):
+            call = called_with(function(body), tool, alice)
+            assert ending(call) in kinds.split(), said(call)
+            for form in (OWN, OWN.encode().hex(), "b3duLXNlY3JldC00NzExLWFiY2RlZg"):
+                assert form not in said(call)
 
 
 @pytest.fixture
@@ -182,20 +196,17 @@ def inside() -> Iterator[tuple[int, list[bytes]]]:
 
 
 @pytest.mark.parametrize("mode", ["public", "open"])
-@pytest.mark.parametrize("url", INWARDS)
 def test_nothing_inside_this_network_is_a_public_host(
-    alice: User, inside: tuple[int, list[bytes]], url: str, mode: str
+    alice: User, inside: tuple[int, list[bytes]], mode: str, subtests: pytest.Subtests
 ) -> None:
     port, reached = inside
-    body = f"from hitl import fetch\nreturn fetch({url.replace('{port}', str(port))!r}, timeout=3)"
-    planted(function(body), capabilities={"fetch": {"mode": mode}})
-    call = called(alice)
-    assert ending(call) in ("error", "denied"), said(call)
-    assert reached == []
-
-
-def test_there_are_at_least_as_many_attacks_as_were_promised() -> None:
-    assert len(PROGRAMS) + len(POWERS) + len(THEFT) + len(LEAKS) + 2 * len(INWARDS) >= 120
+    tool = planted("", capabilities={"fetch": {"mode": mode}})
+    for url in INWARDS:
+        with subtests.test(msg=url):
+            body = f"from hitl import fetch\nreturn fetch({url.replace('{port}', str(port))!r}, timeout=3)"
+            call = called_with(function(body), tool, alice)
+            assert ending(call) in ("error", "denied"), said(call)
+            assert reached == []
 
 
 def test_an_attack_is_recorded_like_any_other_call(alice: User) -> None:

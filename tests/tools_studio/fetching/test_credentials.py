@@ -6,6 +6,7 @@ from urllib.parse import quote
 
 import pytest
 
+from tests.tables import each_row
 from tests.tools_studio.fetching.shop import Server, policy, url
 from tools_studio.network import fetch
 from tools_studio.network.policy import FetchPolicy
@@ -24,7 +25,7 @@ def keyed(server: Server, **bounds: Any) -> FetchPolicy:
     return policy(server, secret=secret, **bounds)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "auth, name, value",
     [
         ("KEY", "authorization", f"Bearer {SECRETS['KEY']}"),
@@ -34,6 +35,7 @@ def keyed(server: Server, **bounds: Any) -> FetchPolicy:
     ids=["bearer", "basic", "header"],
 )
 async def test_the_secret_goes_along_in_a_header(shop: Server, auth: Any, name: str, value: str) -> None:
+    shop.asked.clear()
     await fetch(keyed(shop), url(shop), auth=auth)
     assert shop.asked[0][2][name] == value
 
@@ -43,7 +45,7 @@ async def test_the_secret_goes_along_in_the_query(shop: Server) -> None:
     assert shop.asked[0][1] == f"/json?flag&a=%2f&api%20key={quote(SECRETS['KEY'], safe='')}"
 
 
-@pytest.mark.parametrize("basic", [False, True])
+@each_row("basic", [False, True])
 async def test_a_server_that_tells_what_it_got_tells_the_tool_nothing(shop: Server, basic: bool) -> None:
     auth = {"basic": "LOGIN"} if basic else "KEY"
     answer = await fetch(keyed(shop), url(shop, "/echo"), auth=auth)
@@ -76,7 +78,7 @@ async def test_within_the_origin_the_secret_follows_a_redirect(shop: Server) -> 
     assert shop.asked[1][1] == f"/json?k={quote(SECRETS['KEY'], safe='')}"
 
 
-@pytest.mark.parametrize("mode", ["public", "open"])
+@each_row("mode", ["public", "open"])
 async def test_a_secret_goes_only_where_the_tool_may_ask_nobody_else(shop: Server, mode: Any) -> None:
     granted = FetchPolicy(policy(shop).hosts, mode, secret=secret)
     with pytest.raises(PermissionError, match='must be "allowlist"'):
@@ -90,7 +92,7 @@ async def test_a_secret_does_not_go_over_plain_http_that_is_not_listed(shop: Ser
     assert shop.asked == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     "auth, said",
     [
         ("MISSING", "auth: this tool has no secret 'MISSING'"),

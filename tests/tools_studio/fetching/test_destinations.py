@@ -3,6 +3,7 @@ from typing import Any
 
 import pytest
 
+from tests.tables import each_row
 from tests.tools_studio.fetching.shop import Server, policy, url
 from tools_studio.network import fetch
 from tools_studio.network.policy import FetchPolicy, Place, parse, place_of
@@ -25,7 +26,7 @@ async def test_plain_http_must_be_listed_as_such(shop: Server) -> None:
     assert shop.asked == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     "host",
     [
         "2130706433",
@@ -63,7 +64,7 @@ async def test_another_spelling_of_a_listed_address_is_not_that_address(shop: Se
     assert shop.asked == []
 
 
-@pytest.mark.parametrize("host", ["2130706433", "0177.0.0.1", "0x7f000001", "127.1", "0"])
+@each_row("host", ["2130706433", "0177.0.0.1", "0x7f000001", "127.1", "0"])
 async def test_a_number_that_the_resolver_would_unfold_can_be_neither_asked_nor_listed(shop: Server, host: str) -> None:
     with pytest.raises(ValueError, match=r"neither a host name nor a plain IP address|cannot be read"):
         await fetch(policy(shop), url(shop, host=host))
@@ -72,7 +73,7 @@ async def test_a_number_that_the_resolver_would_unfold_can_be_neither_asked_nor_
     assert shop.asked == []
 
 
-@pytest.mark.parametrize("address", ["127.0.0.1", "192.168.0.1", "169.254.169.254", "::ffff:10.0.0.1", "fd00::1"])
+@each_row("address", ["127.0.0.1", "192.168.0.1", "169.254.169.254", "::ffff:10.0.0.1", "fd00::1"])
 async def test_a_public_name_that_leads_inside_is_refused(answers: Callable[..., None], address: str) -> None:
     answers("api.example.com", address)
     with pytest.raises(PermissionError, match="an address that tools may not reach"):
@@ -105,7 +106,7 @@ async def test_a_name_without_dots_never_leads_to_the_metadata_address(answers: 
         await fetch(FetchPolicy(("http://metadata",)), "http://metadata/latest")
 
 
-@pytest.mark.parametrize(
+@each_row(
     "address",
     [
         "https://user:secret@127.0.0.1/",
@@ -194,12 +195,12 @@ async def test_a_name_is_not_reached_through_an_address_listed_for_another_name(
         await fetch(named, "https://evil.example.com/")
 
 
-@pytest.mark.parametrize("host", ["api.example.com", "a.b.c.example.com", "API.Example.com", "x_y.example.com"])
+@each_row("host", ["api.example.com", "a.b.c.example.com", "API.Example.com", "x_y.example.com"])
 def test_a_wildcard_covers_every_host_below_its_suffix(host: str) -> None:
     FetchPolicy(("*.example.com",)).require(place_of(parse(f"https://{host}/")))
 
 
-@pytest.mark.parametrize(
+@each_row(
     "address",
     [
         "https://example.com/",
@@ -216,14 +217,14 @@ def test_a_wildcard_covers_nothing_else(address: str) -> None:
         FetchPolicy(("*.example.com",)).require(place_of(parse(address)))
 
 
-@pytest.mark.parametrize("address", ["127.0.0.1", "10.0.0.1", "169.254.169.254"])
+@each_row("address", ["127.0.0.1", "10.0.0.1", "169.254.169.254"])
 async def test_a_wildcard_opens_no_inner_address(answers: Callable[..., None], address: str) -> None:
     answers("api.example.com", address)
     with pytest.raises(PermissionError, match="may not reach"):
         await fetch(FetchPolicy(("*.example.com", "127.0.0.1", "10.0.0.1")), "https://api.example.com/")
 
 
-@pytest.mark.parametrize(
+@each_row(
     "host",
     [
         "*", "*.com", "*.", "*.*.example.com", "a*.example.com", "api.*.com", "*.127.0.0.1", "*.0.0.1", "*.[::1]", "",

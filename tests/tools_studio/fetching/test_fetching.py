@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tests.tables import each_row
 from tests.tools_studio.fetching.shop import RESPONSE_BYTES, Server, policy, url
 from tools_studio.network import fetch
 from tools_studio.network.policy import FetchPolicy
@@ -29,13 +30,14 @@ async def test_what_is_sent_arrives(shop: Server) -> None:
     assert json.loads(body) == {"n": 1}
 
 
-@pytest.mark.parametrize("method", ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"])
+@each_row("method", ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"])
 async def test_the_usual_methods_are_sent(shop: Server, method: str) -> None:
+    shop.asked.clear()
     assert (await fetch(policy(shop), url(shop), method))["status"] == 200
     assert shop.asked[0][0] == method
 
 
-@pytest.mark.parametrize("method", ["OPTIONS", "CONNECT", "TRACE", "GET / HTTP/1.1\r\nX: y", "", 3])
+@each_row("method", ["OPTIONS", "CONNECT", "TRACE", "GET / HTTP/1.1\r\nX: y", "", 3])
 async def test_other_methods_are_refused(shop: Server, method: Any) -> None:
     with pytest.raises(ValueError, match="the method must be one of"):
         await fetch(policy(shop), url(shop), method)
@@ -47,7 +49,7 @@ async def test_a_name_is_connected_to_by_its_address_and_asked_by_its_name(shop:
     assert shop.asked[0][2]["host"] == f"localhost:{shop.server_port}"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "path, text, value",
     [("/nan", '{"price": NaN}', None), ("/latin", "Zürich", None), ("/odd", "�odd", None), ("/gzip", "packed", None)],
 )
@@ -56,7 +58,7 @@ async def test_an_answer_is_read_as_what_it_is(shop: Server, path: str, text: st
     assert (answer["text"], answer["json"]) == (text, value)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "charset, body, text",
     [
         ("UTF-8", "Z%C3%BCrich", "Zürich"),
@@ -94,13 +96,13 @@ async def test_the_largest_allowed_answer_is_whole(shop: Server) -> None:
     assert len((await fetch(policy(shop), url(shop, "/full")))["text"]) == RESPONSE_BYTES
 
 
-@pytest.mark.parametrize("path", ["/large", "/bomb"])
+@each_row("path", ["/large", "/bomb"])
 async def test_a_larger_answer_is_an_error_also_when_it_unfolds(shop: Server, path: str) -> None:
     with pytest.raises(ValueError, match="larger than the limit of 1 MiB"):
         await fetch(policy(shop), url(shop, path))
 
 
-@pytest.mark.parametrize("path", ["/liar", "/brotli"])
+@each_row("path", ["/liar", "/brotli"])
 async def test_an_answer_that_cannot_be_unpacked_is_an_error(shop: Server, path: str) -> None:
     with pytest.raises(ValueError, match="compressed"):
         await fetch(policy(shop), url(shop, path))
@@ -112,13 +114,13 @@ async def test_a_slow_answer_ends_in_time(shop: Server) -> None:
             await fetch(policy(shop), url(shop, "/slow"), timeout=0.2)
 
 
-@pytest.mark.parametrize("seconds", [0, -1, 31, float("nan"), float("inf"), True, "1"])
+@each_row("seconds", [0, -1, 31, float("nan"), float("inf"), True, "1"])
 async def test_a_time_that_is_no_time_is_refused(shop: Server, seconds: Any) -> None:
     with pytest.raises(ValueError, match="the timeout must be"):
         await fetch(policy(shop), url(shop), timeout=seconds)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "headers",
     [
         {"Host": "other"},
@@ -143,7 +145,7 @@ async def test_headers_of_the_connection_and_broken_ones_are_refused(shop: Serve
     assert shop.asked == []
 
 
-@pytest.mark.parametrize("value", [float("nan"), {1, 2}, object(), "\ud800"])
+@each_row("value", [float("nan"), {1, 2}, object(), "\ud800"])
 async def test_a_body_that_is_no_json_is_refused(shop: Server, value: object) -> None:
     with pytest.raises(ValueError, match="json must be a JSON value"):
         await fetch(policy(shop), url(shop), "POST", json=value)

@@ -2,9 +2,8 @@
 
 from typing import Any
 
-import pytest
-
 from hitlchat import sandbox
+from tests.tables import each_row
 from tests.tools_studio.fetching.shop import Server, policy, url
 from tools_studio.capabilities import ALL_NAMES, Fetch
 from tools_studio.network import grants
@@ -25,7 +24,7 @@ async def run(server: Server, granted: dict[str, sandbox.HostFunction], **more: 
     return await sandbox.run(ASKS, {"url": url(server), "more": more}, grants=granted, known=ALL_NAMES)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "fetch, targets, read_only, names",
     [
         (None, (), False, set()),
@@ -55,7 +54,7 @@ async def test_a_preview_only_reads(shop: Server) -> None:
     assert (await run(shop, grants(declared(shop), read_only=True))).fault is None
 
 
-@pytest.mark.parametrize("name", ["policy", "secret", "value", "targets"])
+@each_row("name", ["policy", "secret", "value", "targets"])
 async def test_a_tool_cannot_pass_what_belongs_to_the_server(shop: Server, name: str) -> None:
     report = await run(shop, grants(declared(shop)), **{name: "x"})
     assert report.fault is not None

@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 from httpcore2 import Response
 
+from tests.tables import each_row
 from tests.tools_studio.fetching.shop import RESPONSE_BYTES, Server, policy, url
 from tools_studio.network import fetch
 from tools_studio.network.policy import FetchPolicy
 from tools_studio.network.wire import answer_of
 
 
-@pytest.mark.parametrize("path", ["/large", "/bomb", "/packed-large"])
+@each_row("path", ["/large", "/bomb", "/packed-large"])
 async def test_the_limit_is_the_granted_one_packed_and_unpacked(shop: Server, path: str) -> None:
     with pytest.raises(ValueError, match=r"the answer of 127.0.0.1 is larger than the limit of 1 MiB"):
         await fetch(policy(shop), url(shop, path))
@@ -73,14 +74,14 @@ async def test_unless_said_a_request_takes_no_longer_than_granted(shop: Server) 
             await fetch(policy(shop, timeout_seconds=0.2), url(shop, "/slow"))
 
 
-@pytest.mark.parametrize("asked", [0.3, 30])
+@each_row("asked", [0.3, 30])
 async def test_a_tool_cannot_take_more_time_than_granted(shop: Server, asked: Any) -> None:
     with pytest.raises(ValueError, match=r"the timeout must be a number of seconds up to 0\.2"):
         await fetch(policy(shop, timeout_seconds=0.2), url(shop), timeout=asked)
     assert shop.asked == []
 
 
-@pytest.mark.parametrize("path", ["/cut", "/twice"])
+@each_row("path", ["/cut", "/twice"])
 async def test_a_packed_answer_is_whole_or_none(shop: Server, path: str) -> None:
     with pytest.raises(ValueError, match="is not compressed as it says"):
         await fetch(policy(shop), url(shop, path))
@@ -91,7 +92,7 @@ async def test_an_unpacked_answer_does_not_claim_to_be_packed(shop: Server) -> N
     assert {"content-encoding", "content-length"} & headers.keys() == set()
 
 
-@pytest.mark.parametrize(
+@each_row(
     "path, hidden, shown",
     [("/cookie", {"set-cookie", "keep-alive"}, {"etag"}), ("/hop", {"connection", "x-private"}, {"x-public"})],
 )
@@ -108,6 +109,7 @@ async def test_params_cannot_make_a_url_too_long(shop: Server) -> None:
         await fetch(policy(shop), url(shop), params={"a": "x" * 9000})
 
 
+@pytest.mark.slow("waits until its time is over")
 async def test_a_server_that_never_finishes_its_tls_handshake_is_given_up() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         place = f"127.0.0.1:{silent.getsockname()[1]}"

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.tables import each_row
 from tests.tools_studio.fetching.shop import Server, url
 from tools_studio.capabilities import Fetch
 from tools_studio.network import fetch
@@ -18,24 +19,24 @@ OPEN = FetchPolicy(mode="open")
 INNER = ["127.0.0.1", "10.0.0.1", "169.254.169.254", "168.63.129.16", "::ffff:10.0.0.1", "fd00:ec2::254", "fe80::1"]
 
 
-@pytest.mark.parametrize("address", INNER)
-@pytest.mark.parametrize("granted", [PUBLIC, OPEN], ids=["public", "open"])
+@each_row("address", INNER)
+@each_row("granted", [PUBLIC, OPEN], ids=["public", "open"])
 async def test_no_public_name_leads_inside(answers: Callable[..., None], granted: FetchPolicy, address: str) -> None:
     answers("api.example.com", "93.184.216.34", address)
     with pytest.raises(PermissionError, match="may not reach"):
         await fetch(granted, "https://api.example.com/")
 
 
-@pytest.mark.parametrize("address", INNER)
-@pytest.mark.parametrize("granted", [PUBLIC, OPEN], ids=["public", "open"])
+@each_row("address", INNER)
+@each_row("granted", [PUBLIC, OPEN], ids=["public", "open"])
 async def test_no_address_inside_can_be_asked_by_its_number(granted: FetchPolicy, address: str) -> None:
     host = f"[{address}]" if ":" in address else address
     with pytest.raises(PermissionError, match="may not reach"):
         await fetch(granted, f"https://{host}/")
 
 
-@pytest.mark.parametrize("name", ["localhost", "intranet", "router", "x.localhost"])
-@pytest.mark.parametrize("granted", [PUBLIC, OPEN], ids=["public", "open"])
+@each_row("name", ["localhost", "intranet", "router", "x.localhost"])
+@each_row("granted", [PUBLIC, OPEN], ids=["public", "open"])
 async def test_a_local_name_leads_inside_only_if_it_was_named(
     answers: Callable[..., None], granted: FetchPolicy, name: str
 ) -> None:
@@ -44,8 +45,8 @@ async def test_a_local_name_leads_inside_only_if_it_was_named(
         await fetch(granted, f"https://{name}/")
 
 
-@pytest.mark.parametrize("name", ["metadata", "METADATA.goog"])
-@pytest.mark.parametrize("granted", [PUBLIC, OPEN], ids=["public", "open"])
+@each_row("name", ["metadata", "METADATA.goog"])
+@each_row("granted", [PUBLIC, OPEN], ids=["public", "open"])
 async def test_where_clouds_keep_their_keys_nobody_looks_up(
     answers: Callable[..., list[str]], granted: FetchPolicy, name: str
 ) -> None:
@@ -55,14 +56,14 @@ async def test_where_clouds_keep_their_keys_nobody_looks_up(
     assert looked_up == []
 
 
-@pytest.mark.parametrize("address", ["169.254.169.254", "fd00:ec2::254", "fd20:ce::254", "168.63.129.16"])
+@each_row("address", ["169.254.169.254", "fd00:ec2::254", "fd20:ce::254", "168.63.129.16"])
 async def test_a_named_local_name_does_not_lead_there_either(answers: Callable[..., None], address: str) -> None:
     answers("metadata", address)
     with pytest.raises(PermissionError, match="may not reach"):
         await fetch(FetchPolicy(("http://metadata",), "open"), "http://metadata/latest")
 
 
-@pytest.mark.parametrize("mode", ["public", "open"])
+@each_row("mode", ["public", "open"])
 async def test_a_host_named_exactly_is_reached_in_every_mode(shop: Server, mode: Any) -> None:
     named = FetchPolicy((f"http://127.0.0.1:{shop.server_port}",), mode)
     assert (await fetch(named, url(shop)))["status"] == 200
@@ -83,7 +84,7 @@ async def test_naming_an_address_opens_it_to_no_other_name_and_no_other_port(
     assert shop.asked == []
 
 
-@pytest.mark.parametrize("address", ["http://example.com/", "https://example.com:8443/", "http://example.com:443/"])
+@each_row("address", ["http://example.com/", "https://example.com:8443/", "http://example.com:443/"])
 async def test_public_means_https_on_its_own_port(address: str) -> None:
     with pytest.raises(PermissionError, match="over https on port 443"):
         await fetch(PUBLIC, address)
@@ -96,7 +97,7 @@ def test_public_allows_any_host_and_open_any_port() -> None:
     assert PUBLIC.may_reach(place_of(parse("https://example.com/")), ip_address("93.184.216.34"))
 
 
-@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE", "post"])
+@each_row("method", ["POST", "PUT", "PATCH", "DELETE", "post"])
 async def test_a_method_that_is_not_granted_is_refused_and_the_granted_ones_named(shop: Server, method: str) -> None:
     granted = FetchPolicy((f"http://127.0.0.1:{shop.server_port}",), methods=("GET", "HEAD"))
     with pytest.raises(PermissionError, match=f"may use GET, HEAD: {method.upper()} is not granted"):
@@ -114,7 +115,7 @@ def test_a_policy_is_what_was_declared() -> None:
     assert FetchPolicy.of(declared) == FetchPolicy(("http://intranet",), "public", ("GET",), 5, 2.0, 3)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "field, value",
     [
         ("mode", "off"), ("mode", ""), ("mode", None), ("methods", ("TRACE",)), ("max_bytes", 0),

@@ -6,6 +6,7 @@ from urllib.parse import quote
 
 import pytest
 
+from tests.tables import each_row
 from tests.tools_studio.fetching.conftest import serving
 from tests.tools_studio.fetching.shop import Server, policy, url
 from tools_studio.network import fetch
@@ -26,7 +27,7 @@ def both(shop: Server, other: Server, **bounds: Any) -> FetchPolicy:
     return FetchPolicy(policy(shop).hosts + policy(other).hosts, redirects=5, **bounds)
 
 
-@pytest.mark.parametrize("target", ["/json", "../json", "//127.0.0.1:{port}/json", "http://127.0.0.1:{port}/json#part"])
+@each_row("target", ["/json", "../json", "//127.0.0.1:{port}/json", "http://127.0.0.1:{port}/json#part"])
 async def test_a_redirect_is_followed_as_far_as_granted(shop: Server, target: str) -> None:
     answer = await fetch(policy(shop, redirects=1), to(shop, target.format(port=shop.server_port)))
     assert (answer["json"], shop.asked[1][1]) == ({"price": 12.5}, "/json")
@@ -46,7 +47,7 @@ async def test_a_circle_ends(shop: Server) -> None:
     assert len(shop.asked) == 6
 
 
-@pytest.mark.parametrize(
+@each_row(
     "method, status, then",
     [
         ("GET", 301, "GET"), ("HEAD", 303, "HEAD"), ("POST", 301, "GET"), ("POST", 302, "GET"), ("POST", 303, "GET"),
@@ -57,6 +58,7 @@ async def test_a_circle_ends(shop: Server) -> None:
 async def test_the_method_after_a_redirect_is_the_one_http_says(
     shop: Server, method: str, status: int, then: str
 ) -> None:
+    shop.asked.clear()
     sent: dict[str, Any] = (
         {"json": [1], "headers": {"Content-Language": "de", "X-Key": "k"}} if method not in ("GET", "HEAD") else {}
     )
@@ -74,7 +76,7 @@ async def test_the_method_after_a_redirect_must_be_granted_too(shop: Server) -> 
     assert len(shop.asked) == 1
 
 
-@pytest.mark.parametrize(
+@each_row(
     "target",
     [
         "http://127.0.0.1:1/", "http://10.0.0.1/", "http://169.254.169.254/latest", "https://example.com/",
@@ -82,12 +84,13 @@ async def test_the_method_after_a_redirect_must_be_granted_too(shop: Server) -> 
     ],
 )  # fmt: skip
 async def test_a_redirect_leads_to_no_place_that_could_not_be_asked_first(shop: Server, target: str) -> None:
+    shop.asked.clear()
     with pytest.raises(PermissionError):
         await fetch(policy(shop, redirects=5), to(shop, target.format(port=shop.server_port)))
     assert len(shop.asked) == 1
 
 
-@pytest.mark.parametrize(
+@each_row(
     "target",
     [
         "file:///etc/passwd", "ftp://127.0.0.1/", "gopher://127.0.0.1/", "http://user:pass@127.0.0.1/",
@@ -96,15 +99,14 @@ async def test_a_redirect_leads_to_no_place_that_could_not_be_asked_first(shop: 
     ],
 )  # fmt: skip
 async def test_a_redirect_to_what_is_no_proper_url_is_an_error(shop: Server, target: str) -> None:
+    shop.asked.clear()
     with pytest.raises(ValueError, match=r"redirects to a place that is no proper url") as raised:
         await fetch(FetchPolicy(policy(shop).hosts, "open", redirects=5), to(shop, target))
     assert target not in str(raised.value)
     assert len(shop.asked) == 1
 
 
-@pytest.mark.parametrize(
-    "target", ["http://10.0.0.1/", "http://169.254.169.254/", "http://localhost/", "http://[::1]/"]
-)
+@each_row("target", ["http://10.0.0.1/", "http://169.254.169.254/", "http://localhost/", "http://[::1]/"])
 async def test_in_the_mode_open_a_redirect_does_not_lead_inside(
     shop: Server, answers: Callable[..., None], target: str
 ) -> None:
@@ -145,7 +147,7 @@ async def test_to_another_origin_no_header_goes_along_that_may_be_a_key(shop: Se
     assert shop.asked[0][2]["x-api-key"] == "k"
 
 
-@pytest.mark.parametrize("method, status", [("POST", 307), ("POST", 308), ("PUT", 302), ("DELETE", 307)])
+@each_row("method, status", [("POST", 307), ("POST", 308), ("PUT", 302), ("DELETE", 307)])
 async def test_what_changes_something_is_not_sent_on_to_another_origin(
     shop: Server, other: Server, method: str, status: int
 ) -> None:
@@ -162,7 +164,7 @@ async def test_after_another_origin_the_first_gets_its_keys_back_no_more(shop: S
     assert "authorization" not in shop.asked[1][2]
 
 
-@pytest.mark.parametrize("status", [300, 304, 305])
+@each_row("status", [300, 304, 305])
 async def test_only_redirects_are_followed(shop: Server, status: int) -> None:
     assert (await fetch(policy(shop, redirects=1), to(shop, "/json", status)))["status"] == status
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.tables import each_row
 from tests.tools_studio.fetching.shop import Server, url
 from tools_studio.network import Webhooks
 
@@ -19,23 +20,25 @@ async def send(address: object, data: Any = None, target: Any = "ALERTS_URL", **
     return await Webhooks(TARGETS, values.__getitem__, **settings).send(target, data)
 
 
-@pytest.mark.parametrize("data", [{"text": "héllo"}, [1, None], "text", None, 0])
+@each_row("data", [{"text": "héllo"}, [1, None], "text", None, 0])
 async def test_any_json_arrives_and_the_status_comes_back(shop: Server, data: Any) -> None:
+    shop.asked.clear()
     assert await send(url(shop, "/hook/s3cret?k=1#part"), data) == {"status": 200}
     [(method, path, headers, body)] = shop.asked
     assert (method, path, headers["content-type"]) == ("POST", "/hook/s3cret?k=1", "application/json")
     assert json.loads(body) == data
 
 
-@pytest.mark.parametrize("path, status", [("/teapot", 418), ("/away", 302)])
+@each_row("path, status", [("/teapot", 418), ("/away", 302)])
 async def test_an_error_tells_the_status_and_nothing_of_the_url(shop: Server, path: str, status: int) -> None:
+    shop.asked.clear()
     with pytest.raises(ValueError, match="ALERTS_URL") as raised:
         await send(url(shop, path))
     assert str(raised.value) == f"webhook ALERTS_URL answered with status {status}: the data was not taken"
     assert len(shop.asked) == 1
 
 
-@pytest.mark.parametrize(
+@each_row(
     "address",
     [
         "https://169.254.169.254/s3cret", "http://[fd00:ec2::254]/s3cret", "http://[::ffff:169.254.169.254]/s3cret",
@@ -52,7 +55,7 @@ async def test_no_webhook_leads_inside_unnamed_or_where_clouds_keep_their_keys(
     assert str(raised.value) == "webhook ALERTS_URL leads to an address that tools may not reach"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "address", ["", "ftp://s3cret/", "s3cret", "https://user:s3cret@example.com/", "https://2130706433/s3cret", 7, None]
 )
 async def test_a_variable_without_a_url_is_named_and_not_shown(address: object) -> None:
@@ -61,7 +64,7 @@ async def test_a_variable_without_a_url_is_named_and_not_shown(address: object) 
     assert "s3cret" not in str(raised.value)
 
 
-@pytest.mark.parametrize("address", ["https://nothing.invalid/s3cret", "http://127.0.0.1:1/s3cret"])
+@each_row("address", ["https://nothing.invalid/s3cret", "http://127.0.0.1:1/s3cret"])
 async def test_what_cannot_be_reached_is_called_by_its_variable(answers: Callable[..., None], address: str) -> None:
     answers("elsewhere", "127.0.0.1")
     with pytest.raises(ValueError, match=r"^webhook ALERTS_URL (was not found|could not be asked: [a-z ]+)$"):
@@ -84,7 +87,7 @@ async def test_a_target_without_a_value_is_an_error_in_the_words_of_whoever_keep
         await Webhooks(TARGETS, value).send("OTHER_URL", {})
 
 
-@pytest.mark.parametrize("data", [float("nan"), {1, 2}, object()])
+@each_row("data", [float("nan"), {1, 2}, object()])
 async def test_what_is_no_json_is_not_sent(shop: Server, data: object) -> None:
     with pytest.raises(ValueError, match="webhook: data must be a JSON value"):
         await send(url(shop), data)

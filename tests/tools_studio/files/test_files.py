@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.tables import each_row
 from tests.tools_studio.files.conftest import Function, plainly
 from tools_studio.capabilities import Files
 from tools_studio.capabilities.files import grants
@@ -69,8 +70,8 @@ BAD_PATHS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("path", BAD_PATHS, ids=ascii)
-@pytest.mark.parametrize("name", ["read", "list", "info", "write", "append", "delete"])
+@each_row("path", BAD_PATHS, ids=ascii)
+@each_row("name", ["read", "list", "info", "write", "append", "delete"])
 def test_a_path_with_tricks_is_refused(files: dict[str, Function], base: Path, name: str, path: str) -> None:
     if name == "list" and not path:
         return  # the folder itself
@@ -80,7 +81,7 @@ def test_a_path_with_tricks_is_refused(files: dict[str, Function], base: Path, n
     assert sorted(base.parent.rglob("*")) == before
 
 
-@pytest.mark.parametrize("path", [None, 7, b"x", ["x"]], ids=repr)
+@each_row("path", [None, 7, b"x", ["x"]], ids=repr)
 def test_a_path_is_a_text(files: dict[str, Function], path: object) -> None:
     with pytest.raises(TypeError, match="a path is a text"):
         files["read"](path)

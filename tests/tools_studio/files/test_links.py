@@ -95,6 +95,7 @@ def swapping(folder: Path, outside: Path) -> Iterator[None]:
         thread.join(40)
 
 
+@pytest.mark.slow("swaps a folder many times")
 def test_a_folder_swapped_for_a_link_at_any_moment_leads_nowhere(files: dict[str, Function], base: Path) -> None:
     files["write"]("a/key.txt", "mine")
     seen = set()

@@ -8,6 +8,7 @@ import pytest
 from jsonschema import validate
 
 from hitlchat.gate import prompt
+from tests.tables import each_row
 from tests.tools_studio.library.answers import ANSWERS
 from tests.tools_studio.library.world import World, result
 from tools_studio import inspection, risk
@@ -17,15 +18,14 @@ from tools_studio.language.signature import read
 from tools_studio.library.catalogue import TOOLS, ShippedTool
 from tools_studio.models import Category
 
-every_tool = pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
+every_tool = each_row("tool", TOOLS, ids=lambda tool: tool.name)
 ONLY_READ_THEIR_STORE = {"list_orders", "get_order", "order_history", "find_notes"}
 
 
-@pytest.fixture
-def furnished(world: World) -> World:
-    """With what the examples speak of."""
-    world.answers = dict(ANSWERS)
-    result(world.call("write_file", path="notes/today.txt", text="Buy tea.\nCall Ann."))
+def furnished() -> World:
+    """Return a new world with what the examples speak of."""
+    world = World(answers=dict(ANSWERS))
+    result(world.call("write_file", path="notes/today.txt", text="Buy tea.\nCall Ann.", replace=True))
     result(world.call("save_note", title="Tea", text="Assam"))
     return world
 
@@ -35,12 +35,13 @@ def test_there_are_more_than_forty_and_no_name_is_there_twice() -> None:
     assert len(names) == len(set(names)) > 60
 
 
+@pytest.mark.slow("runs every tool")
 @every_tool
-def test_its_example_runs_and_gives_what_it_says(tool: ShippedTool, furnished: World) -> None:
+def test_its_example_runs_and_gives_what_it_says(tool: ShippedTool, world: World) -> None:
     example = {**tool.example, **({"replace": True} if tool.name == "write_file" else {})}
     schema = read(tool.source).output_schema
     assert schema is not None
-    validate(result(furnished.call(tool.name, **example)), schema)
+    validate(result(furnished().call(tool.name, **example)), schema)
 
 
 @every_tool
@@ -51,6 +52,7 @@ def test_every_argument_is_described_and_the_first_line_says_what_it_does(tool: 
     assert [name for name, part in signature.input_schema["properties"].items() if not part.get("description")] == []
 
 
+@pytest.mark.slow("checks the types of every tool")
 @every_tool
 def test_it_declares_its_powers_in_their_one_spelling_and_the_editor_has_nothing_to_say(tool: ShippedTool) -> None:
     granted = parse(tool.capabilities)
@@ -81,12 +83,13 @@ def test_it_has_its_place(tool: ShippedTool) -> None:
     assert tool.path.is_file()
 
 
+@pytest.mark.slow("runs every preview")
 @every_tool
-def test_its_preview_takes_what_it_takes_and_shows_a_text_or_a_table(tool: ShippedTool, furnished: World) -> None:
+def test_its_preview_takes_what_it_takes_and_shows_a_text_or_a_table(tool: ShippedTool, world: World) -> None:
     source = tool.source
     signature.check_preview(source, read(source))
     if signature.preview_of(source) is not None:
-        shown: Any = result(furnished.look(tool.name, **tool.example))
+        shown: Any = result(furnished().look(tool.name, **tool.example))
         assert shown
         assert isinstance(shown, str) or {type(value) for value in shown.values()} == {str}
 
@@ -97,7 +100,7 @@ def test_whatever_changes_something_outside_has_a_preview() -> None:
     assert changing == {tool.name for tool in TOOLS if signature.preview_of(tool.source)}
 
 
-@pytest.mark.parametrize("tool", [tool for tool in TOOLS if "fetch" in tool.capabilities], ids=lambda tool: tool.name)
+@each_row("tool", [tool for tool in TOOLS if "fetch" in tool.capabilities], ids=lambda tool: tool.name)
 def test_what_goes_to_the_web_only_reads_from_hosts_that_it_names(tool: ShippedTool) -> None:
     fetch = parse(tool.capabilities).fetch
     assert fetch is not None

@@ -5,15 +5,14 @@ import io
 import json
 from typing import Any
 
-import pytest
-
+from tests.tables import each_row
 from tests.tools_studio.library.world import World, fault, result
 
 ORDERS = {"orders": [{"customer": "Ann", "total": 143}, {"customer": "Ben", "total": 259.9}], "a b": {"c": [1, [2]]}}
 ROWS = [{"city": "Lyon", "sold": 12}, {"city": "Cork", "sold": 7}, {"city": "Lyon", "sold": 3}]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "arguments, rows",
     [
         ({"text": "city;sold\nLyon;12\n"}, [{"city": "Lyon", "sold": 12}]),
@@ -30,7 +29,7 @@ def test_csv_is_read_with_its_types(world: World, arguments: dict[str, Any], row
     assert result(world.call("read_csv", **arguments)) == rows
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text, words",
     [("a,b\n1\n", "row 1 has 1 values, expected 2"), ("a,a\n1,2", "there twice"), ("a,\n1,2", "none of them empty")],
 )
@@ -45,7 +44,7 @@ def test_what_is_written_as_csv_is_read_back_the_same(world: World) -> None:
     assert result(world.call("read_csv", text=text, types=False)) == rows
 
 
-@pytest.mark.parametrize(
+@each_row(
     "arguments, text",
     [
         ({"rows": [{"a": 1, "b": None}, {"c": [1]}]}, "a,b,c\n1,,\n,,[1]\n"),
@@ -58,7 +57,7 @@ def test_csv_is_safe_for_a_spreadsheet(world: World, arguments: dict[str, Any], 
     assert result(world.call("write_csv", **arguments)) == text
 
 
-@pytest.mark.parametrize("name", ["write_csv", "write_table"])
+@each_row("name", ["write_csv", "write_table"])
 def test_a_table_without_columns_is_none(world: World, name: str) -> None:
     assert "no columns" in fault(world.call(name, rows=[]))
 
@@ -78,7 +77,7 @@ def test_a_cell_cannot_break_out_of_its_table(world: World) -> None:
     assert r"x\|y<br>z" in lines[2]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "path, values",
     [
         ("orders[0].customer", ["Ann"]),
@@ -100,7 +99,7 @@ def test_a_path_that_cannot_be_read_is_refused(world: World) -> None:
     assert "cannot read the path from '[?(@.x)]' on" in fault(world.call("query_json", data=[], path="a[?(@.x)]"))
 
 
-@pytest.mark.parametrize(
+@each_row(
     "measure, expected",
     [("count", [2, 1]), ("sum", [15, 7]), ("average", [7.5, 7]), ("minimum", [3, 7]), ("maximum", [12, 7])],
 )
@@ -117,7 +116,7 @@ def test_groups_may_have_several_columns_and_what_is_no_number_does_not_count(wo
     assert result(world.call("summarize_rows", rows=[], group_by=["a"])) == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     "arguments, words",
     [
         ({"group_by": []}, "at least one column"),
@@ -143,7 +142,7 @@ SCHEMA = {
 }
 
 
-@pytest.mark.parametrize(
+@each_row(
     "data, problems",
     [
         ({"name": "Ann", "age": 30, "tags": ["a"]}, []),
@@ -165,8 +164,6 @@ def test_json_is_checked_by_a_schema(world: World, data: Any, problems: list[str
     assert (found["problems"], found["valid"]) == (problems, not problems)
 
 
-@pytest.mark.parametrize(
-    "schema, words", [({"oneOf": []}, "does not know oneOf"), ({"type": "text"}, "expected one of")]
-)
+@each_row("schema, words", [({"oneOf": []}, "does not know oneOf"), ({"type": "text"}, "expected one of")])
 def test_a_schema_that_says_more_than_is_checked_is_refused(world: World, schema: dict[str, Any], words: str) -> None:
     assert words in fault(world.call("check_json", data={}, schema=schema))

@@ -8,10 +8,11 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from tests.tables import each_row
 from tests.tools_studio.library.world import BY_NAME, World, fault, result, shown
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text, order, date",
     [
         ("31 January 2026", "day first", "2026-01-31"),
@@ -29,7 +30,7 @@ def test_dates_are_read_as_people_write_them(world: World, text: str, order: str
     assert result(world.call("read_date", text=text, order=order))["date"] == date
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text, weekday, week, number",
     [
         ("2026-12-31", "Thursday", "2026-W53", 365),
@@ -45,12 +46,12 @@ def test_a_week_belongs_to_the_year_of_its_thursday(
     assert (found["weekday"], found["iso_week"], found["day_of_year"]) == (weekday, week, number)
 
 
-@pytest.mark.parametrize("text", ["", "soon", "31.2.2026", "30 February", "1 2", "2026-13-01", "1.1.9999"])
+@each_row("text", ["", "soon", "31.2.2026", "30 February", "1 2", "2026-13-01", "1.1.9999"])
 def test_what_is_no_date_is_refused(world: World, text: str) -> None:
     assert fault(world.call("read_date", text=text)).startswith("ValueError: ")
 
 
-@pytest.mark.parametrize(
+@each_row(
     "start, end, expected",
     [
         ("2026-01-31", "2026-12-24", {"days": 327, "weeks": "46 weeks and 5 days", "whole_months": 10}),
@@ -71,7 +72,7 @@ def test_a_day_that_does_not_exist_is_no_argument(world: World) -> None:
         world.call("date_difference", start="2026-02-30", end="2026-03-01")
 
 
-@pytest.mark.parametrize(
+@each_row(
     "start, more, date",
     [
         ("2026-01-31", {"months": 1}, "2026-02-28"),
@@ -85,14 +86,12 @@ def test_months_end_where_they_end(world: World, start: str, more: dict[str, int
     assert result(world.call("add_to_date", start=start, **more))["date"] == date
 
 
-@pytest.mark.parametrize(
-    "start, more", [("9998-12-31", {"years": 1}), ("0001-01-01", {"days": -1}), ("0001-01-01", {"months": -1})]
-)
+@each_row("start, more", [("9998-12-31", {"years": 1}), ("0001-01-01", {"days": -1}), ("0001-01-01", {"months": -1})])
 def test_the_calendar_has_two_ends(world: World, start: str, more: dict[str, int]) -> None:
     assert "from the year 1 to 9998" in fault(world.call("add_to_date", start=start, **more))
 
 
-@pytest.mark.parametrize(
+@each_row(
     "start, end, holidays, working",
     [
         ("2026-12-01", "2026-12-31", ["2026-12-25", "2026-12-26", "2027-01-01"], 22),
@@ -126,13 +125,13 @@ def test_a_leap_year_has_one_day_more_and_the_week_of_new_year_may_be_the_old_on
     assert result(world.call("show_month", year=9998, month=12))["days"] == 31
 
 
-@pytest.mark.parametrize("year, month", [(1, 1), (2026, 13), (9999, 12)])
+@each_row("year, month", [(1, 1), (2026, 13), (9999, 12)])
 def test_a_month_outside_the_calendar_is_no_argument(world: World, year: int, month: int) -> None:
     with pytest.raises(Exception, match=r"minimum|maximum"):
         world.call("show_month", year=year, month=month)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "arguments, dates",
     [
         ({"weekday": "Monday", "after": "2026-01-31", "count": 2}, ["2026-02-02", "2026-02-09"]),
@@ -160,7 +159,7 @@ CITIES = ["Europe/London", "Europe/Berlin", "Europe/Kyiv", "America/New_York", "
           "Asia/Tokyo", "America/Mexico_City", "UTC"]  # fmt: skip
 
 
-@pytest.mark.parametrize("start, goal", [*pairwise(CITIES), ("UTC", "Europe/London")])
+@each_row("start, goal", [*pairwise(CITIES), ("UTC", "Europe/London")])
 def test_a_time_in_another_zone_is_what_the_time_zone_database_says(world: World, start: str, goal: str) -> None:
     first = datetime(2025, 1, 1, 12)  # noqa: DTZ001
     days = [first + timedelta(days=n, hours=n % 24) for n in (*range(0, 730, 91), 87, 88, 89, 276, 278, 297, 298, 306)]
@@ -170,6 +169,7 @@ def test_a_time_in_another_zone_is_what_the_time_zone_database_says(world: World
         assert (found["moment"], found["weekday"]) == (f"{expected:%Y-%m-%dT%H:%M:%S}", f"{expected:%A}")
 
 
+@pytest.mark.slow("looks at every zone")
 def test_every_zone_of_the_tool_is_in_the_database_with_the_same_rules(world: World) -> None:
     cities = re.findall(r"\b[A-Z]\w+/[\w/]+", BY_NAME["change_zone"].source.split("}")[0])
     assert len(set(cities)) == len(cities) > 75
@@ -180,7 +180,7 @@ def test_every_zone_of_the_tool_is_in_the_database_with_the_same_rules(world: Wo
             assert result(found)["moment"] == f"{there:%Y-%m-%dT%H:%M:%S}", city
 
 
-@pytest.mark.parametrize(
+@each_row(
     "moment, note, there",
     [
         ("2026-03-29T02:30:00", "there is no such time", "2026-03-29T01:30:00"),
@@ -193,7 +193,7 @@ def test_the_hours_when_clocks_change_have_a_note(world: World, moment: str, not
     assert (note in found["note"], bool(note), found["moment"]) == (True, bool(found["note"]), there)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "moment, zone, words",
     [
         ("2026-01-31T10:00:00", "Mars/Base", "not among the time zones"),

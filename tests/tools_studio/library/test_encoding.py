@@ -5,14 +5,13 @@ import html
 from typing import Any
 from urllib.parse import quote
 
-import pytest
-
+from tests.tables import each_row
 from tests.tools_studio.library.world import World, fault, result
 
 TEXTS = ["", "hello", "Grüße aus Köln", "日本語 🎉", "a+b/c?d=e&f%20", "line\nline\ttab"]
 
 
-@pytest.mark.parametrize("text", TEXTS)
+@each_row("text", TEXTS)
 def test_base64_is_what_python_makes_of_it_and_comes_back(world: World, text: str) -> None:
     plain, safe = (
         result(world.call("base64_text", text=text)),
@@ -23,24 +22,24 @@ def test_base64_is_what_python_makes_of_it_and_comes_back(world: World, text: st
     assert [result(world.call("base64_text", text=each, direction="decode")) for each in (plain, safe)] == [text] * 2
 
 
-@pytest.mark.parametrize("text, words", [("a", "not Base64"), ("äöü", "not Base64"), ("//79", "3 bytes that are not")])
+@each_row("text, words", [("a", "not Base64"), ("äöü", "not Base64"), ("//79", "3 bytes that are not")])
 def test_what_is_no_base64_of_a_text_is_refused(world: World, text: str, words: str) -> None:
     assert words in fault(world.call("base64_text", text=text, direction="decode"))
 
 
-@pytest.mark.parametrize("text", TEXTS)
+@each_row("text", TEXTS)
 def test_hexadecimal_digits_come_back(world: World, text: str) -> None:
     digits = result(world.call("hex_text", text=text, separator=":"))
     assert digits.replace(":", "") == text.encode().hex()
     assert result(world.call("hex_text", text=digits.upper(), direction="decode")) == text
 
 
-@pytest.mark.parametrize("text, words", [("4", "pairs"), ("xy", "pairs"), ("ff fe", "not UTF-8")])
+@each_row("text, words", [("4", "pairs"), ("xy", "pairs"), ("ff fe", "not UTF-8")])
 def test_what_is_no_hexadecimal_text_is_refused(world: World, text: str, words: str) -> None:
     assert words in fault(world.call("hex_text", text=text, direction="decode"))
 
 
-@pytest.mark.parametrize("text", TEXTS)
+@each_row("text", TEXTS)
 def test_a_text_for_an_address_is_what_python_makes_of_it_and_comes_back(world: World, text: str) -> None:
     quoted = result(world.call("url_text", text=text))["text"]
     assert quoted == quote(text, safe="")
@@ -55,7 +54,7 @@ def test_an_address_is_taken_apart(world: World) -> None:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text, action, words",
     [
         ("100%", "decode", "two hexadecimal digits"),
@@ -67,14 +66,14 @@ def test_what_is_no_address_is_refused(world: World, text: str, action: str, wor
     assert words in fault(world.call("url_text", text=text, action=action))
 
 
-@pytest.mark.parametrize("text", [*TEXTS, "<a href='x'>\"&amp;</a>"])
+@each_row("text", [*TEXTS, "<a href='x'>\"&amp;</a>"])
 def test_html_is_escaped_as_python_does_and_comes_back(world: World, text: str) -> None:
     escaped = result(world.call("html_text", text=text))
     assert escaped == html.escape(text)
     assert result(world.call("html_text", text=escaped, action="decode")) == text
 
 
-@pytest.mark.parametrize(
+@each_row(
     "arguments, expected",
     [
         ({"text": "&#65;&#x42;&euro;&nosuch;&#xD800;&amp;lt;", "action": "decode"}, "AB€&nosuch;\ufffd&lt;"),

@@ -28,6 +28,7 @@ def test_an_empty_workspace_has_nothing_and_a_folder_that_is_not_there_is_an_err
     assert fault(world.call("list_files", folder="nowhere"))
 
 
+@pytest.mark.slow("writes many folders")
 def test_long_folders_are_cut_with_the_cut_stated(world: World) -> None:
     for number in range(105):
         result(world.call("write_file", path=f"{number:03d}.txt", text=""))

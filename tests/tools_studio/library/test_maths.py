@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
+from tests.tables import each_row
 from tests.tools_studio.library.world import World, fault, result, shown
 
 
-@pytest.mark.parametrize(
+@each_row(
     "value, start, goal, expected",
     [
         (10, "km", "miles", 6.213712),
@@ -26,12 +27,12 @@ def test_units_are_known_by_short_and_long_names(
     assert found == {"value": expected, "unit": goal}
 
 
-@pytest.mark.parametrize("start, goal", [("km", "kg"), ("", "k"), ("parsec", "m")])
+@each_row("start, goal", [("km", "kg"), ("", "k"), ("parsec", "m")])
 def test_units_that_do_not_fit_are_refused(world: World, start: str, goal: str) -> None:
     assert "cannot convert" in fault(world.call("convert_units", value=1, from_unit=start, to_unit=goal))
 
 
-@pytest.mark.parametrize(
+@each_row(
     "expression, value",
     [
         ("(3 + 4) * 2^10 / sqrt(4)", 3584),
@@ -52,7 +53,7 @@ def test_expressions_are_worked_out(world: World, expression: str, value: float)
     assert math.isclose(result(world.call("calculate", expression=expression))["result"], value)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "expression, words",
     [
         ("", "ends too early"),
@@ -98,7 +99,7 @@ def test_no_numbers_are_no_argument(world: World) -> None:
         world.call("number_statistics", numbers=[])
 
 
-@pytest.mark.parametrize(
+@each_row(
     "question, first, second, sentence",
     [
         ("part of whole", "19", "119", "19 % of 119 is 22.61"),
@@ -115,12 +116,12 @@ def test_questions_about_percentages_are_answered_exactly(
     assert result(world.call("percentage", question=question, first=first, second=second))["sentence"] == sentence
 
 
-@pytest.mark.parametrize("question, first, second", [("share in percent", "1", "0"), ("change in percent", "0", "1")])
+@each_row("question, first, second", [("share in percent", "1", "0"), ("change in percent", "0", "1")])
 def test_nothing_is_a_percentage_of_zero(world: World, question: str, first: str, second: str) -> None:
     assert "of zero" in fault(world.call("percentage", question=question, first=first, second=second))
 
 
-@pytest.mark.parametrize(
+@each_row(
     "amount, rate, months, expected",
     [
         ("10000", "4.5", 36, {"monthly_payment": "297.47", "plan": []}),
@@ -141,12 +142,12 @@ def test_the_plan_of_a_loan_adds_up_to_the_cent(world: World) -> None:
     assert sum(Decimal(row["payment"]) for row in found["plan"]) == Decimal(found["total"])
 
 
-@pytest.mark.parametrize("amount, rate", [("0", "4"), ("-5", "4"), ("5", "-1"), ("5", "101")])
+@each_row("amount, rate", [("0", "4"), ("-5", "4"), ("5", "-1"), ("5", "101")])
 def test_a_loan_of_nothing_is_refused(world: World, amount: str, rate: str) -> None:
     assert "above zero" in fault(world.call("loan_payment", amount=amount, yearly_rate=rate, months=12))
 
 
-@pytest.mark.parametrize(
+@each_row(
     "arguments, expected",
     [
         ({"start": "1000", "yearly_rate": "3", "years": 1}, {"balance": "1030.42", "interest": "30.42"}),
@@ -159,13 +160,13 @@ def test_savings_grow_month_by_month(world: World, arguments: dict[str, Any], ex
     assert shown(world.call("savings_growth", **arguments), expected) == expected
 
 
-@pytest.mark.parametrize("more", [{"start": "-1"}, {"yearly_rate": "101"}, {"monthly_deposit": "-1"}])
+@each_row("more", [{"start": "-1"}, {"yearly_rate": "101"}, {"monthly_deposit": "-1"}])
 def test_savings_are_not_negative(world: World, more: dict[str, str]) -> None:
     arguments = {"start": "1", "yearly_rate": "1", "years": 1, **more}
     assert "no negative sum" in fault(world.call("savings_growth", **arguments))
 
 
-@pytest.mark.parametrize(
+@each_row(
     "arguments, amounts",
     [
         ({"amount": "100.00", "shares": [1, 1, 1]}, ["33.34", "33.33", "33.33"]),
@@ -180,7 +181,7 @@ def test_no_cent_is_lost_in_splitting(world: World, arguments: dict[str, Any], a
     assert sum(map(Decimal, found)) == Decimal(arguments["amount"])
 
 
-@pytest.mark.parametrize(
+@each_row(
     "arguments, words",
     [
         ({"amount": "0.001", "shares": [1]}, "more than 2 decimals"),

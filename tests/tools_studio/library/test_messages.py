@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from django.core.mail import EmailMessage
 
+from tests.tables import each_row
 from tests.tools_studio.library.world import World, fault, result
 
 MAIL = {"to": ["ann@example.com"], "subject": "Your refund", "text": "129.00 EUR are on their way."}
@@ -45,8 +46,9 @@ def test_a_message_that_must_not_go_out_does_not(
     assert mailoutbox == []
 
 
-@pytest.mark.parametrize("urgency, text", [("info", "Done."), ("warning", "Warning: Done."), ("alarm", "ALARM: Done.")])
+@each_row("urgency, text", [("info", "Done."), ("warning", "Warning: Done."), ("alarm", "ALARM: Done.")])
 def test_a_post_begins_with_its_urgency(world: World, urgency: str, text: str) -> None:
+    world.posted.clear()
     assert result(world.look("post_to_webhook", text="Done. ", urgency=urgency))["Message"] == text
     assert world.posted == []
     assert result(world.call("post_to_webhook", text="Done. ", urgency=urgency)) == {"status": 200}
@@ -71,7 +73,7 @@ def test_a_note_is_kept_replaced_and_added_to(world: World) -> None:
     assert list(world.store.values()) == [{"title": "TEA ORDER", "text": "none"}]
 
 
-@pytest.mark.parametrize("title", ["", " ", "x" * 101])
+@each_row("title", ["", " ", "x" * 101])
 def test_a_note_has_a_title(world: World, title: str) -> None:
     assert "1 to 100 characters" in fault(world.call("save_note", title=title, text="x"))
 

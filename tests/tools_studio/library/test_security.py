@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.tables import each_row
 from tests.tools_studio.library.world import SECRETS, World, fault, result, shown
 from tools_studio.library.catalogue import TOOLS
 
@@ -23,8 +24,8 @@ LEAKS = {
 }
 
 
-@pytest.mark.parametrize("algorithm", ["sha256", "sha512", "sha1", "md5", "sha3_256", "blake2b"])
-@pytest.mark.parametrize("text", ["", "Grüße"])
+@each_row("algorithm", ["sha256", "sha512", "sha1", "md5", "sha3_256", "blake2b"])
+@each_row("text", ["", "Grüße"])
 def test_a_hash_is_that_of_the_bytes(world: World, algorithm: str, text: str) -> None:
     expected = hashlib.new(algorithm, text.encode()).hexdigest()
     assert result(world.call("hash_text", text=text, algorithm=algorithm))["hash"] == expected
@@ -63,14 +64,14 @@ def test_a_token_without_a_signature_is_called_that(world: World) -> None:
     assert (found["times"], found["warnings"][1]) == ({}, "the token is not signed at all")
 
 
-@pytest.mark.parametrize(
+@each_row(
     "token, words", [("a.b", "three parts"), ("a.b.c", "header"), ("W10.W10.x", "header"), (f"{TOKEN}.x", "not 4")]
 )
 def test_what_is_no_token_is_refused(world: World, token: str, words: str) -> None:
     assert words in fault(world.call("read_token", token=token))
 
 
-@pytest.mark.parametrize(
+@each_row(
     "password, strength",
     [
         ("", "very weak"),
@@ -87,14 +88,14 @@ def test_a_password_is_as_strong_as_it_is_hard_to_guess(world: World, password: 
     assert not password or password not in str(found)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "password, words", [("qwert55", "neighbouring"), ("ab1ab1", "repeats"), ("x1999y", "a year"), ("x", "shorter than")]
 )
 def test_what_makes_a_password_weak_is_said(world: World, password: str, words: str) -> None:
     assert words in " ".join(result(world.call("check_password", password=password))["problems"])
 
 
-@pytest.mark.parametrize("length, signs", [(12, True), (20, False), (128, True)])
+@each_row("length, signs", [(12, True), (20, False), (128, True)])
 def test_a_made_password_has_all_kinds_and_no_look_alikes(world: World, length: int, signs: bool) -> None:
     made = [result(world.call("make_password", length=length, signs=signs))["password"] for _ in range(3)]
     assert len(set(made)) == 3
@@ -121,27 +122,27 @@ def test_identifiers_are_of_the_random_kind_and_all_different(world: World) -> N
     assert len(result(world.call("make_uuid"))) == 1
 
 
-@pytest.mark.parametrize("count", [0, 101])
+@each_row("count", [0, 101])
 def test_no_identifiers_and_very_many_are_no_argument(world: World, count: int) -> None:
     with pytest.raises(Exception, match=r"minimum|maximum"):
         world.call("make_uuid", count=count)
 
 
-@pytest.mark.parametrize("kind", LEAKS)
+@each_row("kind", LEAKS)
 def test_a_secret_is_found_and_not_repeated(world: World, kind: str) -> None:
     found = result(world.call("find_secrets", text=f"first line\nset {LEAKS[kind]} here"))
     assert [(each["line"], each["kind"]) for each in found["found"]] == [(2, kind)]
     assert LEAKS[kind] not in str(found)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text", ["", "Nothing to see here.", "the password is on the note", "sha256 of it: " + "0" * 64, "token: none"]
 )
 def test_a_harmless_text_is_clean(world: World, text: str) -> None:
     assert result(world.call("find_secrets", text=text)) == {"clean": True, "count": 0, "found": []}
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text, masked, kinds",
     [
         ("to ann@example.com, ANN@example.com, ann@example.com", "to [EMAIL_1], [EMAIL_2], [EMAIL_1]", {"EMAIL": 2}),

@@ -2,12 +2,11 @@
 
 from typing import Any
 
-import pytest
-
+from tests.tables import each_row
 from tests.tools_studio.library.world import World, fault, result, shown
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text, expected",
     [
         ("Hello world. It's well-known!\n\nYes?",
@@ -21,7 +20,7 @@ def test_a_text_is_measured(world: World, text: str, expected: dict[str, Any]) -
     assert shown(world.call("text_statistics", text=text), expected) == expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     "old, new, diff",
     [
         ("milk\nbread\neggs", "milk\neggs\ntea", "- bread\n+ tea"),
@@ -46,7 +45,7 @@ def test_texts_that_are_too_long_to_compare_are_refused(world: World) -> None:
     assert "at most 400 lines" in fault(world.call("compare_texts", old=f"{long}\nx", new=""))
 
 
-@pytest.mark.parametrize(
+@each_row(
     "arguments, matches",
     [
         ({"text": "ann@example.com, b.c@x.org.", "kind": "email"}, ["ann@example.com", "b.c@x.org"]),
@@ -69,7 +68,7 @@ def test_matches_beyond_the_limit_are_counted(world: World) -> None:
     assert (found["matches"], found["count"], found["left_out"]) == (["1", "2"], 3, 1)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "arguments, words",
     [
         ({"text": "x", "expression": "("}, "cannot be used"),
@@ -81,7 +80,7 @@ def test_a_search_that_makes_no_sense_is_refused(world: World, arguments: dict[s
     assert words in fault(world.call("extract_matches", **arguments))
 
 
-@pytest.mark.parametrize(
+@each_row(
     "arguments, expected",
     [
         ({"text": "a.b.c", "search": ".", "replacement": r"\1"}, {"replaced": 2, "text": r"a\1b\1c"}),
@@ -95,13 +94,13 @@ def test_a_text_is_replaced_everywhere(world: World, arguments: dict[str, Any], 
     assert result(world.call("replace_text", **arguments)) == expected
 
 
-@pytest.mark.parametrize("search, words", [("", "at least one character"), ("[", "cannot be used")])
+@each_row("search, words", [("", "at least one character"), ("[", "cannot be used")])
 def test_a_replacement_needs_something_to_look_for(world: World, search: str, words: str) -> None:
     call = world.call("replace_text", text="x", search=search, replacement="y", regular_expression=True)
     assert words in fault(call)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text, case, expected",
     [
         ("Straße", "upper", "STRASSE"),
@@ -125,7 +124,7 @@ def test_no_name_is_made_of_nothing(world: World) -> None:
     assert "no letters or digits" in fault(world.call("change_case", text="--", case="snake"))
 
 
-@pytest.mark.parametrize(
+@each_row(
     "arguments, expected",
     [
         ({"text": "aaaa bbbb cccc", "width": 10}, "aaaa bbbb\ncccc"),
@@ -139,7 +138,7 @@ def test_lines_are_broken_between_words(world: World, arguments: dict[str, Any],
     assert result(world.call("wrap_text", **arguments)) == expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     "arguments, lines",
     [
         ({"text": "file10\nfile2\n\nFile1"}, "File1\nfile2\nfile10"),
@@ -156,7 +155,7 @@ def test_lines_are_sorted(world: World, arguments: dict[str, Any], lines: str) -
     assert found["lines"] == len(lines.splitlines())
 
 
-@pytest.mark.parametrize(
+@each_row(
     "arguments, text",
     [
         ({"template": "Dear {{name}}, {{ order.items.0 }}!", "values": {"name": "Ann", "order": {"items": ["tea"]}}},

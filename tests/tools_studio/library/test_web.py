@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from tests.tables import each_row
 from tests.tools_studio.library.answers import ANSWERS, COUNTRY, FORECAST, HOLIDAYS, PLACE, SUN
 from tests.tools_studio.library.world import BY_NAME, World, fault, result, shown
 
@@ -87,7 +88,7 @@ def test_an_article_is_read_in_its_language(online: World) -> None:
     assert result(online.call("wikipedia_summary", title="Ada Lovelace", language="de"))["title"] == "Ada Lovelace"
 
 
-@pytest.mark.parametrize("page", [{"title": "X", "missing": True}, {"title": "<", "invalid": True}])
+@each_row("page", [{"title": "X", "missing": True}, {"title": "<", "invalid": True}])
 def test_an_article_that_is_not_there_is_said_to_be(world: World, page: dict[str, Any]) -> None:
     world.answers = {"https://": {"query": {"pages": [page]}}}
     assert "there is no article 'X'" in fault(world.call("wikipedia_summary", title="X"))
@@ -114,7 +115,7 @@ def test_a_repository_is_described(online: World) -> None:
     assert shown(online.call("github_repository", repository="django/django"), expected) == expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     "repository, answer, words",
     [
         ("a/b", (404, {"message": "Not Found"}), "no public repository a/b"),
@@ -162,7 +163,7 @@ def test_holidays_may_be_those_of_a_region(online: World) -> None:
     assert online.asked[0][0].endswith("/2026/DE")
 
 
-@pytest.mark.parametrize("status", [404, 204])
+@each_row("status", [404, 204])
 def test_a_country_without_holidays_is_not_known(world: World, status: int) -> None:
     world.answers = {"https://": (status, None)}
     assert "knows no country QQ" in fault(world.call("public_holidays", country="qq", year=2026))
@@ -178,7 +179,7 @@ def test_money_is_converted_at_the_rate_of_the_day(online: World) -> None:
     assert online.asked[0][1] == {"base": "USD", "symbols": "EUR"}
 
 
-@pytest.mark.parametrize("answer", [(404, {"message": "not found"}), (200, {"rates": {}}), (422, None)])
+@each_row("answer", [(404, {"message": "not found"}), (200, {"rates": {}}), (422, None)])
 def test_a_currency_without_a_rate_is_refused(world: World, answer: Any) -> None:
     world.answers = {"https://": answer}
     money = {"amount": "1", "from_currency": "USD", "to_currency": "QQQ"}
@@ -209,7 +210,7 @@ def test_books_are_listed_also_without_authors(online: World) -> None:
     assert result(online.call("find_books", search="nothing")) == {"total": 0, "books": []}
 
 
-@pytest.mark.parametrize("name", ["find_papers", "find_books"])
+@each_row("name", ["find_papers", "find_books"])
 def test_a_search_has_a_bounded_length(world: World, name: str) -> None:
     with pytest.raises(Exception, match="maximum"):
         world.call(name, search="x", limit=21)
