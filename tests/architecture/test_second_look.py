@@ -145,6 +145,7 @@ def test_many_unsteady_tests_are_a_failure(run: Run) -> None:
 @needs_chromium
 def test_what_fails_twice_is_a_failure_and_a_false_statement_about_a_guarantee_the_first_time(run: Run) -> None:
     made = [ONCE.format(name=name, fails=fails, marks=GUARANTEE) for name, fails in NO_WAITS.items()]
+    made += ["def test_broken(): assert False", "def test_steady(): pass"]
     promised = EVERY_OTHER_TIME.format(name="promised", marks=GUARANTEE)
     code, printed, end = run(
         IN_A_BROWSER, *made, promised, "def test_broken(): assert False", "def test_steady(): pass"

@@ -9,7 +9,7 @@ from pytest_django import Settings
 
 from hitlchat.gate.status import Status
 from tests.conftest import MakeTool, tried
-from tests.tables import each_row, table
+from tests.tables import each_row
 from tools_studio import inspection, spec
 from tools_studio.starters import STARTERS, Starter
 
