@@ -231,7 +231,7 @@ def test_what_is_wrong_with_a_typed_case_is_said_and_stays_typed(
     assert form["arguments"].replace('"', "&quot;") in text(page)
 
 
-@each_row("typed, expected", [("2", 2), ('"2"', "2"), ("two", "two"), ('{"a": 1}', {"a": 1})])
+@pytest.mark.parametrize("typed, expected", [("2", 2), ('"2"', "2"), ("two", "two"), ('{"a": 1}', {"a": 1})])
 def test_an_expected_result_is_json_or_else_a_text(author: Client, half: Tool, typed: str, expected: Any) -> None:
     form = {"name": "mine", "arguments": "{}", "expectation": "equals", "expected": typed}
     author.post("/studio/tools/half/cases/add", form)

@@ -164,7 +164,7 @@ def test_deleting_takes_a_confirmation_page(author: Client, make_tool: MakeTool)
     assert not Tool.objects.exists()
 
 
-@each_row("power, mode", [({}, "DISABLED"), ({"store": "on"}, "REQUIRED")], ids=["no power", "a power"])
+@pytest.mark.parametrize("power, mode", [({}, "DISABLED"), ({"store": "on"}, "REQUIRED")], ids=["no power", "a power"])
 def test_where_the_author_chooses_no_mode_the_risk_does(author: Client, power: dict[str, str], mode: str) -> None:
     author.post("/studio/new", FORM | {"hitl_mode": ""} | power)
     assert Tool.objects.get().hitl_mode == mode
