@@ -65,7 +65,7 @@ def test_a_tool_cannot_write_to_anyone_else(make_tool: MakeTool, alice: User, ma
     assert mailbox.messages == []
 
 
-@each_row(
+@pytest.mark.parametrize(
     "pattern, address, allowed",
     [
         ("ops@example.com", "ops@example.com", True),
