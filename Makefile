@@ -34,13 +34,14 @@ test: setup-dev  ## the tests, also in Chromium and on PostgreSQL and Redis wher
 test-slow: setup-dev chromium npm-servers  ## the others: kills, floods, upgrades, other people's servers and clients
 	@$(BIN)/python -m tests.run --slow $(ARGS)
 
-check: setup-dev  ## format, lint, types, import contracts, templates, scripts
+check: setup-dev  ## format, lint, types, import contracts, templates, scripts, bets on time in tests
 	$(BIN)/ruff format --check --quiet .
 	$(BIN)/ruff check --quiet .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo --no-cache
 	find templates -name '*.html' -exec $(DJADE) --check {} +
 	@$(BIN)/python tools/check_scripts.py
+	@$(BIN)/python tools/check_tests.py
 
 shape: setup-dev  ## print how many files and lines there are, and how deep imports go
 	@$(BIN)/python -m pytest -q -s tests/architecture/test_shape.py tests/chat/test_way_of_a_call.py
