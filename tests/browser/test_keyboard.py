@@ -53,23 +53,10 @@ def test_signing_in_writing_and_deciding_need_no_mouse(house: House, model: Shar
     expect(chat.log.locator(".said.user").last).to_contain_text("Thank you.\nBye.", use_inner_text=True)
 
 
-def test_on_the_first_page_enter_sends(page: Page, house: House, model: SharedModel) -> None:
-    chat = Chat(page, house.server, "")
-    page.goto(house.server.url)
-    expect(chat.composer).to_be_focused()
-    page.keyboard.press("Enter")
-    model.enqueue(text("Here I am."))
-    page.keyboard.type("Hello?")
-    page.keyboard.press("Shift+Enter")
-    page.keyboard.type("Anyone?")
-    page.keyboard.press("Enter")
-    chat.said("Here I am.")
-    expect(chat.log.locator(".said.user")).to_have_count(1)
-    expect(chat.log.locator(".said.user")).to_contain_text("Hello?\nAnyone?", use_inner_text=True)
-
-
 @pytest.mark.slow("another story of keys")
-def test_a_new_conversation_waits_for_ones_words(chat: Chat, page: Page) -> None:
+def test_a_new_conversation_waits_for_ones_words_and_nothing_opens_above_a_window_that_asks(
+    chat: Chat, page: Page, model: SharedModel
+) -> None:
     expect(chat.composer).to_be_focused()
     # Past the bar and the list of conversations.
     page.reload()
@@ -77,11 +64,27 @@ def test_a_new_conversation_waits_for_ones_words(chat: Chat, page: Page) -> None
     page.keyboard.press("Enter")
     tab_to(page, chat.composer)
 
+    chat.in_a_window()
+    model.enqueue(calls(("echo", {"text": "hi"})), text("Done."))
+    chat.say()
+    chat.asked()
+    page.keyboard.press("Control+k")
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog", name="Find")).to_be_hidden()
+    expect(page.get_by_role("dialog", name="Keys")).to_be_hidden()
+    chat.approve()
+    chat.said("Done.")
+
 
 def test_what_is_looked_for_is_found_and_opened_by_the_keyboard(author: Page, house: House) -> None:
     author.goto(f"{house.server.url}/")
     author.keyboard.press("Control+k")
     dialog = author.get_by_role("dialog", name="Find")
+    author.keyboard.type("composed")
+    expect(dialog.get_by_role("link")).to_have_text(["Composed tools"])
+    author.keyboard.press("Escape")
+    expect(dialog).to_be_hidden()
+    author.keyboard.press("Control+k")
     expect(dialog.get_by_role("link", name="Inbox")).to_be_visible()
     looking.check_and_go_on(author)
     author.keyboard.type("composed")
@@ -93,17 +96,6 @@ def test_what_is_looked_for_is_found_and_opened_by_the_keyboard(author: Page, ho
     expect(author).to_have_url(re.compile("/servers/tools$"))
 
 
-@pytest.mark.slow("another story of keys")
-def test_escape_closes_what_finds_at_once_whatever_stands_in_its_field(author: Page, house: House) -> None:
-    author.goto(f"{house.server.url}/")
-    author.keyboard.press("Control+k")
-    dialog = author.get_by_role("dialog", name="Find")
-    author.keyboard.type("composed")
-    expect(dialog.get_by_role("link")).to_have_text(["Composed tools"])
-    author.keyboard.press("Escape")
-    expect(dialog).to_be_hidden()
-
-
 # Chrome and Firefox say that the key composes; Safari ends the composition first, and sends the key after it.
 COMPOSING = ({"isComposing": True, "keyCode": 229}, {"isComposing": False, "keyCode": 229}, {"isComposing": True})
 ENTER = """(field, how) => {
@@ -112,8 +104,21 @@ ENTER = """(field, how) => {
 }"""
 
 
-def test_enter_that_ends_a_composition_sends_nothing_and_opens_nothing(chat: Chat, model: SharedModel) -> None:
+def test_a_question_mark_lists_the_keys_and_enter_that_ends_a_composition_sends_and_opens_nothing(
+    chat: Chat, model: SharedModel
+) -> None:
     page = chat.page
+    keys = page.get_by_role("dialog", name="Keys")
+    chat.composer.press("?")
+    expect(chat.composer).to_have_value("?")
+    expect(keys).to_be_hidden()
+    chat.log.focus()
+    page.keyboard.press("?")
+    expect(keys).to_be_visible()
+    looking.check_and_go_on(page)
+    page.keyboard.press("Escape")
+    expect(keys).to_be_hidden()
+
     chat.composer.fill("\u65e5\u672c")
     expect(chat.send).to_be_enabled()
     for how in COMPOSING:
@@ -132,30 +137,3 @@ def test_enter_that_ends_a_composition_sends_nothing_and_opens_nothing(chat: Cha
     chat.composer.press("Enter")
     chat.said("Hello.")
     expect(chat.log.locator(".said.user")).to_have_count(1)
-
-
-def test_a_question_mark_lists_the_keys_but_not_while_one_writes(chat: Chat) -> None:
-    keys = chat.page.get_by_role("dialog", name="Keys")
-    chat.composer.press("?")
-    expect(chat.composer).to_have_value("?")
-    expect(keys).to_be_hidden()
-    chat.log.focus()
-    chat.page.keyboard.press("?")
-    expect(keys).to_be_visible()
-    looking.check_and_go_on(chat.page)
-    chat.page.keyboard.press("Escape")
-    expect(keys).to_be_hidden()
-
-
-@pytest.mark.slow("another story of keys")
-def test_nothing_opens_above_a_window_that_asks(chat: Chat, model: SharedModel) -> None:
-    chat.in_a_window()
-    model.enqueue(calls(("echo", {"text": "hi"})), text("Done."))
-    chat.say()
-    chat.asked()
-    chat.page.keyboard.press("Control+k")
-    chat.page.keyboard.press("?")
-    expect(chat.page.get_by_role("dialog", name="Find")).to_be_hidden()
-    expect(chat.page.get_by_role("dialog", name="Keys")).to_be_hidden()
-    chat.approve()
-    chat.said("Done.")

@@ -8,23 +8,9 @@ from playwright.sync_api import Page, Route, expect
 from tests.browser import looking
 from tests.browser.chatting import Chat, approve
 from tests.browser.conftest import NARROW, House, SharedModel, Visit
-from tests.conftest import PASSWORD
 from tests.scripted_model import Gate, calls, text
 
 pytestmark = pytest.mark.browser
-
-
-def test_after_the_first_message_one_can_go_on_typing(page: Page, house: House, model: SharedModel) -> None:
-    model.enqueue(text("Good day."))
-    page.goto(house.server.url)
-    page.keyboard.type("Hello")
-    page.keyboard.press("Enter")
-    chat = Chat(page, house.server, "")
-    chat.said("Good day.")
-    expect(chat.composer).to_be_focused()
-    page.keyboard.type("And now")
-    expect(chat.composer).to_have_value("And now")
-
 
 GO_ON: Final = """() => {
   const say = document.querySelector("#say");
@@ -34,19 +20,26 @@ GO_ON: Final = """() => {
 }"""
 
 
-def test_what_is_typed_while_a_message_is_on_its_way_stays(chat: Chat, model: SharedModel) -> None:
+def test_after_a_message_and_after_the_last_card_one_can_go_on_typing(
+    page: Page, house: House, model: SharedModel
+) -> None:
     model.enqueue(text("Good day."))
-    chat.composer.fill("Hello")
-    expect(chat.send).to_be_enabled()
-    chat.page.evaluate(GO_ON)
+    page.goto(house.server.url)
+    chat = Chat(page, house.server, "")
+    expect(chat.composer).to_be_focused()
+    # Nothing to send.
+    page.keyboard.press("Enter")
+    page.keyboard.type("Hello?")
+    page.keyboard.press("Shift+Enter")
+    page.keyboard.type("Anyone?")
+    page.keyboard.press("Enter")
     chat.said("Good day.")
-    expect(chat.composer).to_have_value(" and more")
-    chat.page.reload()
-    expect(chat.composer).to_have_value(" and more")
-    chat.composer.fill("")
+    expect(chat.log.locator(".said.user")).to_have_count(1)
+    expect(chat.log.locator(".said.user")).to_contain_text("Hello?\nAnyone?", use_inner_text=True)
+    expect(chat.composer).to_be_focused()
+    page.keyboard.type("And now")
+    expect(chat.composer).to_have_value("And now")
 
-
-def test_once_the_last_card_is_answered_focus_is_in_the_composer(chat: Chat, model: SharedModel) -> None:
     model.enqueue(calls(("echo", {"text": "one"}), ("echo", {"text": "two"})), text("Said."))
     chat.say()
     approve(chat.asked(2))
@@ -56,9 +49,19 @@ def test_once_the_last_card_is_answered_focus_is_in_the_composer(chat: Chat, mod
     chat.said("Said.")
     expect(chat.composer).to_be_focused()
 
+    model.enqueue(text("Good night."))
+    chat.composer.fill("Hello")
+    expect(chat.send).to_be_enabled()
+    page.evaluate(GO_ON)
+    chat.said("Good night.")
+    expect(chat.composer).to_have_value(" and more")
+    page.reload()
+    expect(chat.composer).to_have_value(" and more")
+    chat.composer.fill("")
+
 
 @pytest.mark.slow("another story of where focus goes")
-def test_once_a_run_is_stopped_tried_again_or_answered_again_one_can_go_on_typing(
+def test_once_a_run_is_stopped_tried_or_answered_again_and_what_waited_is_sent_one_can_go_on_typing(
     chat: Chat, model: SharedModel
 ) -> None:
     gate = Gate()
@@ -76,19 +79,16 @@ def test_once_a_run_is_stopped_tried_again_or_answered_again_one_can_go_on_typin
     chat.said("There was a bird.")
     expect(chat.composer).to_be_focused()
 
-
-@pytest.mark.slow("another story of where focus goes")
-def test_once_what_waited_is_sent_one_can_go_on_typing(chat: Chat, model: SharedModel) -> None:
     gate = Gate()
-    model.enqueue(text("Once upon a", gate, " time."), text("There was a bird."))
-    chat.say("Tell me a story")
-    chat.said("Once upon a")
-    chat.say("Of a bird")
-    expect(chat.page.locator("#queued")).to_contain_text("Of a bird")
+    model.enqueue(text("Long ago a", gate, " cat."), text("There was a dog."))
+    chat.say("Tell me another one")
+    chat.said("Long ago a")
+    chat.say("Of a dog")
+    expect(chat.page.locator("#queued")).to_contain_text("Of a dog")
     chat.stop()
     gate.open()
     chat.page.get_by_role("button", name="Send now").press("Enter")
-    chat.said("There was a bird.")
+    chat.said("There was a dog.")
     expect(chat.composer).to_be_focused()
 
 
@@ -143,31 +143,3 @@ def test_what_was_not_saved_leads_to_its_field(author: Page, house: House, visit
     note.get_by_role("link", name="Name", exact=True).click()
     expect(author.get_by_label("Name", exact=True)).to_be_focused()
     looking.check(author)
-
-
-# Signed in at a time that is long ago.
-LONG_AGO = """
-from django.contrib.sessions.backends.db import SessionStore
-from hitlchat.accounts.sign_in import SIGNED_IN_AT
-session = SessionStore(session_key="{key}")
-session[SIGNED_IN_AT] = "2020-01-01T00:00:00+00:00"
-session.save()
-"""
-
-
-@pytest.mark.slow("another story of where focus goes")
-def test_signing_in_again_leads_back_to_the_conversation(house: House, model: SharedModel, visit: Visit) -> None:
-    bob = house.server.sign_in("bob")
-    house.server.home.manage("shell", "-v", "0", "-c", LONG_AGO.format(key=bob.cookies["sessionid"]))
-    page = visit(house.server, bob)
-    chat = Chat(page, house.server, bob.begin("")).open()
-    model.enqueue(calls(("wipe", {"note": "all"})), text("Wiped."))
-    chat.say()
-    chat.asked().get_by_role("link", name="Sign in again").click()
-    page.get_by_label("Password").fill(PASSWORD)
-    page.get_by_role("button", name="Sign in again").click()
-    expect(page).to_have_url(chat.url)
-    card = chat.asked()
-    card.get_by_label("I reviewed the tool and every argument above.").check()
-    approve(card)
-    chat.said("Wiped.")

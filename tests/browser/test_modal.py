@@ -1,9 +1,11 @@
 """The modal decides nothing by accident: focus, keys, early clicks, leaving it, the clock."""
 
+import functools
 import re
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from typing import Final
 
 import pytest
 from playwright.sync_api import Page, Route, ViewportSize, expect
@@ -17,7 +19,8 @@ from tests.waiting import until
 pytestmark = pytest.mark.browser
 
 Ask = Callable[..., None]
-ASKED = ("echo", {"text": "hello"})
+ASKED: Final = ("echo", {"text": "hello"})
+LOW: Final[tuple[ViewportSize, ...]] = ({"width": 844, "height": 390}, {"width": 390, "height": 480})
 
 
 @pytest.fixture(autouse=True)
@@ -57,7 +60,9 @@ def end(chat: Chat) -> None:
 
 
 @pytest.mark.guarantee("SR-40")
-def test_focus_is_on_the_heading_and_no_key_on_it_decides(chat: Chat, ask: Ask, house: House) -> None:
+def test_focus_is_on_the_heading_decline_comes_first_and_neither_a_key_there_nor_escape_decides(
+    chat: Chat, ask: Ask, house: House
+) -> None:
     ask()
     heading = chat.modal.get_by_role("heading", level=2)
     expect(heading).to_be_focused()
@@ -67,7 +72,19 @@ def test_focus_is_on_the_heading_and_no_key_on_it_decides(chat: Chat, ask: Ask, 
             chat.page.keyboard.press(key)
         chat.asked()
     expect(heading).to_be_focused()
+    order = []
+    for _ in range(8):
+        chat.page.keyboard.press("Tab")
+        order.append(str(focused(chat.page)).split(":")[0].split("\n")[0])
+    stops = [words for words in order if words.startswith(("Stop", "Decline", "Approve", "More", "Decide later"))]
+    assert [words.split()[0] for words in stops] == ["Decline", "Approve", "More", "Stop", "Decide"]
+    for _ in range(4):
+        chat.page.keyboard.press("Escape")
+    expect(chat.modal).to_be_hidden()
+    expect(chat.composer).to_be_focused()
     assert [call["status"] for call in house.calls(chat.conversation)] == ["waiting"]
+    chat.call("waiting").get_by_role("button", name="Answer").click()
+    chat.asked()
     end(chat)
 
 
@@ -116,88 +133,87 @@ def test_a_double_click_answers_one_call_not_the_next_one_that_moves_up(chat: Ch
     end(chat)
 
 
-def test_escape_decides_nothing_and_puts_the_question_off(chat: Chat, ask: Ask, house: House) -> None:
-    ask()
-    chat.asked()
-    for _ in range(4):
-        chat.page.keyboard.press("Escape")
-    expect(chat.modal).to_be_hidden()
-    expect(chat.composer).to_be_focused()
-    expect(chat.call("waiting").get_by_role("button", name="Answer")).to_be_visible()
-    assert [call["status"] for call in house.calls(chat.conversation)] == ["waiting"]
-    chat.call("waiting").get_by_role("button", name="Answer").click()
-    chat.asked()
-    end(chat)
-
-
 @pytest.mark.parametrize(
     "size", [WIDE, pytest.param(NARROW, marks=pytest.mark.slow("another width"))], ids=["wide", "narrow"]
 )
-def test_the_way_back_to_what_was_put_off_stands_at_the_composer(
+def test_calls_of_one_turn_share_a_window_are_put_off_and_decided_one_by_one(
     chat: Chat, ask: Ask, model: SharedModel, size: ViewportSize
 ) -> None:
     chat.page.set_viewport_size(size)
-    ask(("echo", {"text": "one"}), ("echo", {"text": "two"}))
-    chat.asked(2)
+    ask(*(("echo", {"text": word}) for word in ("one", "two", "three")))
+    chat.asked(3)
+    expect(chat.modal.get_by_role("heading", level=2)).to_have_text("3 calls need your answer")
+    expect(chat.cards.get_by_role("heading")).to_have_text(["Say one", "Say two", "Say three"])
     chat.page.keyboard.press("Escape")
-    back = chat.page.get_by_role("button", name="Answer 2 waiting calls")
+    back = chat.page.get_by_role("button", name="Answer 3 waiting calls")
     assert in_view(back)
     back.click()
-    chat.decline(chat.asked(2))
+    chat.asked(3)
+    decline(chat.cards.nth(1))
+    approve(chat.asked(2))
     chat.asked(1)
     chat.page.keyboard.press("Escape")
     chat.page.get_by_role("button", name="Answer the waiting call").click()
-    model.enqueue(text("Two times no."))
-    chat.decline()
-    chat.said("Two times no.")
+    model.enqueue(text("Two of three."))
+    chat.approve(chat.asked(1))
+    chat.said("Two of three.")
+    expect(chat.call("succeeded")).to_have_count(2)
+    expect(chat.call("declined")).to_have_count(1)
     expect(chat.page.locator("[data-answer]:visible")).to_have_count(0)
+    assert [told.split()[0].strip('"') for told in model.told] == ["one", '{"status":', "three"]
 
 
 @pytest.mark.slow("another story of the window")
-def test_the_head_leads_back_to_what_was_put_off(chat: Chat, ask: Ask) -> None:
+def test_the_head_leads_back_a_reason_reaches_the_model_and_stop_withdraws_also_on_a_low_screen(
+    chat: Chat, ask: Ask, model: SharedModel, house: House
+) -> None:
     ask()
-    chat.asked()
+    card = chat.asked()
+    for size in LOW:
+        chat.page.set_viewport_size(size)
+        for part in (card.get_by_role("heading"), decline_button(card).first, approve_button(card)):
+            until(functools.partial(in_view, part), "it is in view")
+    chat.page.set_viewport_size(WIDE)
     chat.page.keyboard.press("Escape")
     chat.page.get_by_role("button", name="Waiting for your answer").click()
-    chat.asked()
+    card = chat.asked()
+    card.locator("summary[aria-label='Decline with a reason']").click()
+    card.get_by_label("Decline with a reason, which").fill("Wrong customer <b>")
+    model.enqueue(text("Understood."))
+    press(card.get_by_role("button", name="Decline with this reason"))
+    chat.said("Understood.")
+    line = chat.call("declined")
+    line.locator("summary").click()
+    expect(line).to_contain_text("“Wrong customer <b>”")
+    assert "Wrong customer <b>" in model.told[-1]
+
+    ask()
     end(chat)
+    expect(chat.call("withdrawn")).to_have_count(1)
+    expect(chat.log.get_by_text("You stopped this run.")).to_be_visible()
+    assert [call["status"] for call in house.calls(chat.conversation)] == ["declined", "withdrawn"]
+    expect(chat.page.get_by_role("button", name="Stop")).to_have_count(0)
 
 
-def test_at_zero_its_buttons_are_dead(chat: Chat, ask: Ask) -> None:
+def test_the_time_left_is_shown_and_counts_down_and_at_zero_the_buttons_are_dead(chat: Chat, ask: Ask) -> None:
     connected(chat)
     stop_clock(chat.page)
     ask()
+    left = chat.cards.locator("[data-deadline]")
+
+    def seconds() -> int:
+        minutes, _, rest = left.inner_text().partition(":")
+        return int(minutes) * 60 + int(rest)
+
+    before = seconds()
+    assert 280 <= before <= 300
+    chat.page.clock.run_for(3000)
+    assert before - seconds() in {2, 3, 4}
     # In one leap, as if the page had slept: the heartbeat of its connection must not find it silent on the way.
     chat.page.clock.fast_forward(310_000)
     expect(decline_button(chat.cards).first).to_be_disabled()
     expect(approve_button(chat.cards)).to_be_disabled()
     expect(chat.modal.get_by_role("button", name="Stop")).to_be_enabled()
-    end(chat)
-
-
-@pytest.mark.slow("another story of the window")
-@pytest.mark.parametrize("size", [{"width": 844, "height": 390}, {"width": 390, "height": 480}])
-def test_on_a_low_screen_both_buttons_and_something_of_the_card_are_seen(
-    chat: Chat, ask: Ask, size: ViewportSize
-) -> None:
-    chat.page.set_viewport_size(size)
-    ask()
-    card = chat.asked()
-    for part in (card.get_by_role("heading"), decline_button(card).first, approve_button(card)):
-        assert in_view(part)
-    end(chat)
-
-
-@pytest.mark.guarantee("SR-40")
-def test_decline_comes_before_approve_and_stop_after_the_cards(chat: Chat, ask: Ask) -> None:
-    ask()
-    chat.asked()
-    order = []
-    for _ in range(8):
-        chat.page.keyboard.press("Tab")
-        order.append(str(focused(chat.page)).split(":")[0].split("\n")[0])
-    stops = [words for words in order if words.startswith(("Stop", "Decline", "Approve", "More", "Decide later"))]
-    assert [words.split()[0] for words in stops] == ["Decline", "Approve", "More", "Stop", "Decide"]
     end(chat)
 
 
@@ -224,33 +240,6 @@ def test_decide_later_leaves_the_answer_in_the_transcript_and_the_composer_as_it
     expect(chat.composer).to_have_value("and after that")
 
 
-@pytest.mark.slow("another story of the window")
-def test_stop_in_the_modal_withdraws_the_call(chat: Chat, ask: Ask, house: House) -> None:
-    ask()
-    end(chat)
-    expect(chat.call("withdrawn")).to_have_count(1)
-    expect(chat.log.get_by_text("You stopped this run.")).to_be_visible()
-    assert [call["status"] for call in house.calls(chat.conversation)] == ["withdrawn"]
-    expect(chat.page.get_by_role("button", name="Stop")).to_have_count(0)
-
-
-def test_the_time_left_is_shown_and_counts_down(chat: Chat, ask: Ask) -> None:
-    connected(chat)
-    stop_clock(chat.page)
-    ask()
-    left = chat.cards.locator("[data-deadline]")
-
-    def seconds() -> int:
-        minutes, _, rest = left.inner_text().partition(":")
-        return int(minutes) * 60 + int(rest)
-
-    before = seconds()
-    assert 280 <= before <= 300
-    chat.page.clock.run_for(3000)
-    assert before - seconds() in {2, 3, 4}
-    end(chat)
-
-
 @pytest.mark.slow("a page that loads for four seconds")
 def test_a_page_that_loads_slowly_says_no_more_time_than_is_left(chat: Chat, ask: Ask) -> None:
     def late(route: Route) -> None:
@@ -263,9 +252,10 @@ def test_a_page_that_loads_slowly_says_no_more_time_than_is_left(chat: Chat, ask
     chat.page.reload()
     left = chat.page.locator("[data-ask] [data-deadline]")
     expect(left).to_have_text(re.compile(r"^[0-5]:\d\d$"))
+    looked = datetime.now(UTC)
     minutes, _, rest = str(left.text_content()).partition(":")
     ends = datetime.fromisoformat(str(left.get_attribute("data-deadline")))
-    assert int(minutes) * 60 + int(rest) < (ends - datetime.now(UTC)).total_seconds() + 2
+    assert int(minutes) * 60 + int(rest) < (ends - looked).total_seconds() + 2
     end(chat)
 
 
@@ -281,40 +271,6 @@ def test_a_call_that_nobody_answers_in_time_goes_away_and_says_so(chat: Chat, as
     expect(line).to_contain_text("Nobody answered in time. It was not executed.")
     chat.said("Nobody was there.")
     assert "expired" in model.told[-1]
-
-
-@pytest.mark.slow("another story of the window")
-def test_a_reason_given_with_the_decline_reaches_the_model_and_the_record(
-    chat: Chat, ask: Ask, model: SharedModel
-) -> None:
-    ask()
-    card = chat.asked()
-    card.locator("summary[aria-label='Decline with a reason']").click()
-    card.get_by_label("Decline with a reason, which").fill("Wrong customer <b>")
-    model.enqueue(text("Understood."))
-    press(card.get_by_role("button", name="Decline with this reason"))
-    chat.said("Understood.")
-    line = chat.call("declined")
-    line.locator("summary").click()
-    expect(line).to_contain_text("“Wrong customer <b>”")
-    assert "Wrong customer <b>" in model.told[-1]
-
-
-def test_several_calls_of_one_turn_share_one_modal_and_are_decided_one_by_one(
-    chat: Chat, ask: Ask, model: SharedModel
-) -> None:
-    ask(*(("echo", {"text": word}) for word in ("one", "two", "three")))
-    chat.asked(3)
-    expect(chat.modal.get_by_role("heading", level=2)).to_have_text("3 calls need your answer")
-    expect(chat.cards.get_by_role("heading")).to_have_text(["Say one", "Say two", "Say three"])
-    decline(chat.cards.nth(1))
-    approve(chat.asked(2))
-    model.enqueue(text("Two of three."))
-    chat.approve(chat.asked(1))
-    chat.said("Two of three.")
-    expect(chat.call("succeeded")).to_have_count(2)
-    expect(chat.call("declined")).to_have_count(1)
-    assert [told.split()[0].strip('"') for told in model.told] == ["one", '{"status":', "three"]
 
 
 @pytest.mark.slow("another story of the window")
