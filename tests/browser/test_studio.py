@@ -57,10 +57,11 @@ def run_test(page: Page) -> Locator:
 
 @looking.in_every_look
 def test_a_mistake_is_marked_mended_tested_published_and_the_tool_used_in_the_chat(
-    studio: Page, server: Server, house: House, model: SharedModel, visit: Visit
+    studio: Page, server: Server, house: House, model: SharedModel, visit: Visit, with_axe: bool
 ) -> None:
+    name = "greet_with_axe" if with_axe else "greet"
     studio.get_by_role("link", name="New", exact=True).click()
-    studio.get_by_label("Name", exact=True).fill("greet")
+    studio.get_by_label("Name", exact=True).fill(name)
     write_code(studio, MISTAKE)
     expect(studio.locator("[data-code] .ace_error")).to_have_count(1)
     expect(studio.locator("[data-code] .found-line")).to_have_count(1)
@@ -94,35 +95,11 @@ def test_a_mistake_is_marked_mended_tested_published_and_the_tool_used_in_the_ch
 
     page = visit(server, house.bob)
     chat = Chat(page, server, house.bob.begin("")).open()
-    model.enqueue(calls(("greet", {"name": "Ben"})), text("Greeted."))
+    model.enqueue(calls((name, {"name": "Ben"})), text("Greeted."))
     chat.say()
     chat.approve()
     chat.said("Greeted.")
     expect(chat.call("succeeded")).to_contain_text("Greet Ben")
-
-
-@pytest.mark.slow("another story of the Studio")
-def test_a_run_is_kept_as_a_test_to_run_again(studio: Page, server: Server) -> None:
-    studio.goto(f"{server.url}/studio/tools/look")
-    studio.locator("#arg-text").fill("again and again")
-    pane = run_test(studio)
-    pane.get_by_text("Keep this as a test to run again").click()
-    pane.get_by_label("Name of the test").fill("says it back")
-    pane.get_by_role("button", name="Keep the test").click()
-    expect(studio).to_have_url(re.compile("/studio/tools/look/cases"))
-    expect(studio.get_by_role("main")).to_contain_text("says it back")
-
-
-@pytest.mark.slow("another story of the Studio")
-def test_what_does_not_fit_an_argument_is_said_and_one_goes_on_there(studio: Page, server: Server) -> None:
-    studio.goto(f"{server.url}/studio/tools/note")
-    studio.locator("#arg-note").fill("x")
-    studio.locator("#arg-data").fill("{no json")
-    pane = run_test(studio)
-    expect(pane.get_by_role("alert")).to_contain_text("data: expected JSON")
-    expect(studio.locator("#arg-data")).to_be_focused()
-    expect(studio.locator("#arg-data")).to_have_attribute("aria-invalid", "true")
-    looking.check(studio)
 
 
 def test_editing_a_tool_while_its_approval_is_open_warns_and_withdraws_it_in_the_other_tab(
@@ -191,13 +168,32 @@ def test_another_condition_alone_is_confirmed_where_the_page_says_so(
 
 
 @pytest.mark.slow("another story of the Studio")
-def test_a_duplicate_has_everything_under_a_name_of_its_own(studio: Page, server: Server) -> None:
+def test_arguments_that_do_not_fit_are_refused_a_run_is_kept_as_a_test_and_a_tool_duplicated(
+    studio: Page, server: Server
+) -> None:
+    studio.goto(f"{server.url}/studio/tools/note")
+    studio.locator("#arg-note").fill("x")
+    studio.locator("#arg-data").fill("{no json")
+    pane = run_test(studio)
+    expect(pane.get_by_role("alert")).to_contain_text("data: expected JSON")
+    expect(studio.locator("#arg-data")).to_be_focused()
+    expect(studio.locator("#arg-data")).to_have_attribute("aria-invalid", "true")
+    looking.check_and_go_on(studio)
+
+    studio.goto(f"{server.url}/studio/tools/look")
+    studio.locator("#arg-text").fill("again and again")
+    pane = run_test(studio)
+    pane.get_by_text("Keep this as a test to run again").click()
+    pane.get_by_label("Name of the test").fill("says it back")
+    pane.get_by_role("button", name="Keep the test").click()
+    expect(studio).to_have_url(re.compile("/studio/tools/look/cases"))
+    expect(studio.get_by_role("main")).to_contain_text("says it back")
+
     studio.goto(f"{server.url}/studio/tools/count")
     studio.get_by_role("link", name="Duplicate").click()
     expect(studio.get_by_label("Name", exact=True)).to_have_value("count_copy")
     expect(studio.get_by_label("Store")).to_be_checked()
-    looking.check(studio)
-    looking.wear(studio, "wide light")
+    looking.check_and_go_on(studio)
     studio.get_by_role("button", name="Create draft").click()
     expect(studio.get_by_role("heading", level=1)).to_have_text("count_copy")
     expect(studio.locator("#standing")).to_contain_text("is a draft")

@@ -4,7 +4,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser import looking
-from tests.browser.test_studio import MENDED, choose, create
+from tests.browser.test_studio import choose
 from tests.processes import Server
 
 pytestmark = pytest.mark.browser
@@ -18,7 +18,13 @@ def studio(author: Page, server: Server) -> Page:
     return author
 
 
-def test_a_secret_is_hidden_while_typed_flagged_while_missing_and_never_shown_again(
+def save(studio: Page) -> None:
+    studio.get_by_role("button", name="Save").click()
+    expect(studio.get_by_text("You have unsaved changes.")).to_be_hidden()
+    expect(studio.locator("[data-saved]")).to_be_visible()
+
+
+def test_a_secret_is_hidden_while_typed_and_never_shown_again_and_variables_are_added_and_removed(
     studio: Page, server: Server
 ) -> None:
     studio.goto(f"{server.url}/studio/new?template=secret")
@@ -34,34 +40,26 @@ def test_a_secret_is_hidden_while_typed_flagged_while_missing_and_never_shown_ag
     expect(value).to_have_attribute("type", "text")
     value.fill("open sesame 4711")
     expect(value).to_have_attribute("type", "password")
-    studio.get_by_role("button", name="Save").click()
-    expect(studio.locator("[data-saved]")).to_be_visible()
+    save(studio)
     expect(studio.locator("[data-row]")).to_have_count(1)
     expect(value).to_have_value("")
     expect(value).to_have_attribute("placeholder", "Kept; type to replace")
     assert "open sesame" not in studio.content()
-    looking.check(studio)
+    looking.check_and_go_on(studio)
 
-
-@pytest.mark.slow("another story of the form")
-def test_variables_are_added_and_removed(studio: Page, server: Server) -> None:
-    create(studio, server, "varied", MENDED)
     names = studio.get_by_label("Variable name")
-    expect(names).to_have_count(0)
-    for number, name in enumerate(("CITY", "STREET")):
+    for number, name in enumerate(("CITY", "STREET"), start=1):
         studio.get_by_role("button", name="Add a variable").click()
         expect(names.nth(number)).to_be_focused()
         names.nth(number).fill(name)
         studio.get_by_label("Variable value").nth(number).fill(name.lower())
-    studio.get_by_role("button", name="Save").click()
-    expect(studio.locator("[data-saved]")).to_be_visible()
-    expect(names).to_have_count(2)
+    save(studio)
+    expect(names).to_have_count(3)
     studio.get_by_role("button", name="Remove variable CITY").click()
     expect(studio.get_by_role("button", name="Add a variable")).to_be_focused()
-    studio.get_by_role("button", name="Save").click()
-    expect(studio.locator("[data-saved]")).to_be_visible()
-    expect(names).to_have_count(1)
-    expect(names).to_have_value("STREET")
+    save(studio)
+    expect(names).to_have_count(2)
+    expect(names.last).to_have_value("STREET")
 
 
 def test_the_risk_follows_what_is_ticked_signal_by_signal(studio: Page, server: Server) -> None:
