@@ -81,7 +81,10 @@ def stop(chat: Chat) -> None:
     expect(chat.modal).to_be_hidden()
 
 
-def test_text_table_and_failure_stand_on_their_cards(chat: Chat, shop: Shop) -> None:
+@pytest.mark.slow("another story of previews")
+def test_text_table_and_failure_stand_on_their_cards_and_all_of_a_table_is_unfolded_before_an_approval(
+    chat: Chat, shop: Shop
+) -> None:
     shop.says(refund={"value": BEFORE}, cancel={"value": LINES}, send={"error": "Line 4: there is no order 4711"})
     ask(chat, shop, "refund", "cancel", "send")
     shown = [card.locator(".effect") for card in chat.cards.all()]
@@ -91,19 +94,15 @@ def test_text_table_and_failure_stand_on_their_cards(chat: Chat, shop: Shop) -> 
     expect(shown[0].locator(".value")).to_have_text(BEFORE)
     expect(shown[1].get_by_role("columnheader").first).to_have_text("item")
     expect(shown[2]).to_contain_text("The preview failed: Line 4: there is no order 4711")
-    looking.check(chat.page)
+    looking.check_and_go_on(chat.page)
     stop(chat)
 
-
-@pytest.mark.slow("another story of previews")
-def test_a_long_table_has_to_be_unfolded_before_something_dangerous_is_approved(chat: Chat, shop: Shop) -> None:
-    shop.says(cancel={"value": LINES})
     card = ask(chat, shop, "cancel")
     expect(approve_button(card)).to_be_disabled()
     card.get_by_text("Show the other 6 rows").click()
     expect(card.get_by_text("Lamp 14")).to_be_visible()
     expect(approve_button(card)).to_be_enabled()
-    looking.check(chat.page)
+    looking.check_and_go_on(chat.page)
     shop.model.enqueue(text("Cancelled."))
     approve(card)
     chat.said("Cancelled.")

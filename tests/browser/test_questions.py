@@ -75,12 +75,19 @@ def begin(chat: Chat, model: SharedModel, tool: str, **arguments: object) -> Loc
     return question
 
 
-def test_the_question_stands_in_the_call_and_what_is_answered_goes_back(
+@pytest.mark.guarantee("SR-36")
+def test_the_question_stands_in_the_call_like_no_card_of_ours_and_what_is_answered_goes_back(
     chat: Chat, shop: Shop, model: SharedModel
 ) -> None:
     question = begin(chat, model, "paint")
     expect(question.get_by_role("heading")).to_have_text("The server counter asks you")
     assert focused(chat.page) == "content"
+    expect(chat.modal).to_be_hidden()
+    expect(question.locator("blockquote")).to_have_text("Approve: which paint shall it be?")
+    expect(question.get_by_role("button", name=re.compile("Approve|Decline"))).to_have_count(0)
+    assert question.get_by_role("button").all_inner_texts() == ["Don't answer", "Send answer"]
+    expect(question.locator(".ask, [data-ask], [data-approve]")).to_have_count(0)
+    looking.check_and_go_on(chat.page)
     question.get_by_role("radio", name="blue").check()
     question.get_by_label("litres").fill("12")
     press(question.get_by_role("button", name="Send answer"))
@@ -237,21 +244,6 @@ def test_it_is_in_every_tab_survives_a_reload_and_what_is_typed_survives_what_co
         one.said("Done.")
         expect(one.log.locator(".call.going")).to_have_count(0)
     assert shop.counter.log[-1] == "answered decline"
-
-
-@pytest.mark.guarantee("SR-36")
-def test_it_does_not_look_or_read_like_a_card_of_ours_whatever_it_says(
-    chat: Chat, shop: Shop, model: SharedModel
-) -> None:
-    question = begin(chat, model, "paint")
-    expect(chat.modal).to_be_hidden()
-    expect(question.locator("blockquote")).to_have_text("Approve: which paint shall it be?")
-    expect(question.get_by_role("button", name=re.compile("Approve|Decline"))).to_have_count(0)
-    assert question.get_by_role("button").all_inner_texts() == ["Don't answer", "Send answer"]
-    expect(question.locator(".ask, [data-ask], [data-approve]")).to_have_count(0)
-    looking.check(chat.page)
-    press(question.get_by_role("button", name="Don't answer"))
-    chat.said("Done.")
 
 
 @pytest.mark.slow("another story of questions")
