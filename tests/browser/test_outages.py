@@ -37,17 +37,6 @@ def page(visit: Visit, house: House) -> Page:
     return page
 
 
-@pytest.mark.slow("kills a server")
-@pytest.mark.guarantee("run:survives")
-def test_a_reload_while_a_call_waits_brings_the_question_back(chat: Chat, model: SharedModel) -> None:
-    model.enqueue(calls(("echo", {"text": "again"})), text("Done."))
-    chat.say()
-    chat.asked()
-    chat.page.reload()
-    chat.approve()
-    chat.said("Done.")
-
-
 @pytest.mark.guarantee("run:survives")
 @pytest.mark.guarantee("gate:at-most-once")
 def test_a_yes_given_while_the_server_is_away_is_delivered_when_it_is_back_and_runs_once(
@@ -71,9 +60,13 @@ def test_a_yes_given_while_the_server_is_away_is_delivered_when_it_is_back_and_r
 
 @pytest.mark.slow("kills a server")
 @pytest.mark.guarantee("run:survives")
-def test_the_page_says_that_it_reconnects_and_goes_on_by_itself(chat: Chat, model: SharedModel, house: House) -> None:
+def test_a_reload_brings_the_question_back_and_the_page_says_that_it_reconnects_and_goes_on_by_itself(
+    chat: Chat, model: SharedModel, house: House
+) -> None:
     model.enqueue(calls(("echo", {"text": "patience"})))
     chat.say()
+    chat.asked()
+    chat.page.reload()
     chat.asked()
     chat.composer.fill("written before")
     house.server.kill()

@@ -1,5 +1,7 @@
 """Answers while they are written."""
 
+from typing import Final
+
 import pytest
 from playwright.sync_api import expect
 
@@ -11,6 +13,12 @@ pytestmark = pytest.mark.browser
 
 FIRST = "# Plan\n\nThe first step is **cle"
 REST = "ar**, the second is:\n\n1. look\n2. ask\n\n```python\nprint('<b>done</b>')\n```\n\nThat is all."
+TROUBLES: Final = {
+    401: "Check OPENAI_API_KEY.",
+    404: "Check OPENAI_MODEL.",
+    429: "Wait, then try again.",
+    500: "Try again",
+}
 
 
 def test_text_appears_while_the_model_still_writes_also_for_a_tab_that_joins_late(
@@ -41,6 +49,7 @@ def test_text_appears_while_the_model_still_writes_also_for_a_tab_that_joins_lat
     assert stored["content"] == FIRST + REST
 
 
+@pytest.mark.slow("another story of answers")
 def test_stop_ends_an_answer_and_the_composer_can_be_used_again(chat: Chat, model: SharedModel) -> None:
     model.enqueue(text("A long story ", Gate(), "never told"))
     chat.say()
@@ -68,23 +77,15 @@ def test_what_is_sent_while_the_assistant_works_is_said_next(chat: Chat, model: 
     expect(chat.page.locator(".said.user .prose")).to_have_text(["Do it.", "Meanwhile"])
 
 
-@pytest.mark.parametrize(
-    "code, words",
-    [
-        (401, "Check OPENAI_API_KEY."),
-        *(
-            pytest.param(*row, marks=pytest.mark.slow("another trouble"))
-            for row in ((404, "Check OPENAI_MODEL."), (429, "Wait, then try again."), (500, "Try again"))
-        ),
-    ],
-)
-def test_trouble_with_the_model_is_told_with_what_to_do(chat: Chat, model: SharedModel, code: int, words: str) -> None:
-    model.enqueue(status(code))
-    chat.say()
-    expect(chat.notice()).to_contain_text(words)
-    model.enqueue(text("Back again."))
-    again = chat.page.get_by_role("button", name="Try again")
-    again.click()
-    chat.said("Back again.")
-    expect(again).to_be_hidden()
-    expect(chat.log.locator(".said.user")).to_have_count(1)
+@pytest.mark.slow("another story of answers")
+def test_trouble_with_the_model_is_told_with_what_to_do(chat: Chat, model: SharedModel) -> None:
+    for number, (code, words) in enumerate(TROUBLES.items(), start=1):
+        model.enqueue(status(code))
+        chat.say()
+        expect(chat.notice().last).to_contain_text(words)
+        model.enqueue(text(f"Back again {number}."))
+        again = chat.page.get_by_role("button", name="Try again")
+        again.click()
+        chat.said(f"Back again {number}.")
+        expect(again).to_be_hidden()
+        expect(chat.log.locator(".said.user")).to_have_count(number)

@@ -23,35 +23,6 @@ def second(visit: Visit, house: House, chat: Chat) -> Chat:
     return Chat(visit(house.server, house.bob), house.server, chat.conversation)
 
 
-def test_both_show_the_modal_and_deciding_in_one_ends_it_in_the_other(
-    chat: Chat, second: Chat, model: SharedModel
-) -> None:
-    second.open()
-    model.enqueue(calls(("echo", {"text": "both"})), text("Done."))
-    chat.say()
-    second.asked()
-    expect(chat.cards.get_by_role("heading")).to_have_text("Say both")
-    expect(second.cards.get_by_role("heading")).to_have_text("Say both")
-    second.approve(second.cards.first)
-    for one in (chat, second):
-        expect(one.modal).to_be_hidden()
-        expect(one.call("succeeded")).to_have_count(1)
-        one.said("Done.")
-
-
-@pytest.mark.slow("another story of tabs")
-def test_the_list_beside_the_page_follows_what_waits_without_a_reload(chat: Chat, model: SharedModel) -> None:
-    beside = chat.page.get_by_role("complementary", name="Conversations").locator(".threads [aria-current]")
-    model.enqueue(calls(("echo", {"text": "beside"})), text("Done."))
-    chat.say()
-    chat.asked()
-    # The page asks by itself every ten seconds, which is too late for those who look.
-    expect(beside).to_contain_text("waiting calls: 1", timeout=8_000)
-    chat.approve()
-    expect(beside).not_to_contain_text("waiting calls", timeout=8_000)
-    chat.said("Done.")
-
-
 def test_the_list_beside_a_page_says_at_once_that_another_conversation_waits(
     chat: Chat, visit: Visit, model: SharedModel, house: House
 ) -> None:
@@ -63,29 +34,42 @@ def test_the_list_beside_a_page_says_at_once_that_another_conversation_waits(
     other.say("Wait beside the other page")
     other.asked()
     beside = chat.page.get_by_role("complementary", name="Conversations").locator(".threads")
-    expect(beside.get_by_role("link", name="Wait beside the other page")).to_contain_text("waiting calls: 1")
+    link = beside.get_by_role("link", name="Wait beside the other page")
+    expect(link).to_contain_text("waiting calls: 1")
     other.approve()
     other.said("Done.")
+    expect(link).not_to_contain_text("waiting calls")
 
 
 @pytest.mark.guarantee("gate:one-outcome")
-def test_of_opposite_decisions_one_counts_and_the_other_tab_is_told(
+def test_deciding_in_one_ends_it_in_the_other_and_of_opposite_decisions_one_counts(
     chat: Chat, second: Chat, model: SharedModel, house: House
 ) -> None:
     let_through = hold_back_what_is_told(second)
     second.open()
+    model.enqueue(calls(("echo", {"text": "both"})), text("Both."))
+    chat.say()
+    second.asked()
+    for one in (chat, second):
+        expect(one.cards.get_by_role("heading")).to_have_text("Say both")
+    second.approve(second.cards.first)
+    for one in (chat, second):
+        expect(one.modal).to_be_hidden()
+        expect(one.call("succeeded")).to_have_count(1)
+        one.said("Both.")
+
     model.enqueue(calls(("echo", {"text": "yes or no"})), text("Done."))
     chat.say()
     second.asked()
     let_through(False)
     chat.approve(chat.cards.first)
-    expect(chat.call("succeeded")).to_have_count(1)
+    expect(chat.call("succeeded")).to_have_count(2)
     decline(second.cards.first)
     let_through(True)
     expect(second.flash).to_contain_text("Your answer did not count.")
     expect(second.modal).to_be_hidden()
-    expect(second.call("succeeded")).to_have_count(1)
-    (call,) = house.calls(chat.conversation)
+    expect(second.call("succeeded")).to_have_count(2)
+    call = house.calls(chat.conversation)[-1]
     assert (call["status"], call["result"]) == ("succeeded", "yes or no")
 
 

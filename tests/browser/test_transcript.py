@@ -105,6 +105,7 @@ def test_a_footnote_is_read_and_left_by_its_links(chat: Chat, model: SharedModel
     expect(chat.page).to_have_url(re.compile(f"{chat.conversation}#m-.*-ref-1-0$"))
 
 
+@pytest.mark.slow("another story of the transcript")
 def test_the_lines_of_calls_say_who_changed_and_who_declined_them(chat: Chat, model: SharedModel) -> None:
     model.enqueue(calls(("echo", {"text": "one"}), ("echo", {"text": "two"}), ("look", {"text": "word " * 600})))
     chat.say()
