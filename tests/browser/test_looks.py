@@ -121,14 +121,12 @@ def test_the_page_of_an_approval_before_and_after_its_answer(chat: Chat, model: 
     looking.check(page)
 
 
-@pytest.mark.parametrize(
-    "path", ["", "new", "tools/echo", "tools/refund_order", "tools/wipe/delete", "?q=nothing-like-it"]
-)
-def test_the_studio(author: Page, house: House, path: str) -> None:
-    author.goto(f"{house.server.url}/studio/{path}")
-    if "/" not in path.removeprefix("tools/") and not path.startswith("?") and path:
-        expect(author.locator(".ace_line").first).to_be_visible()
-    looking.check(author)
+def test_the_studio(author: Page, house: House) -> None:
+    for path in ("", "new", "tools/echo", "tools/refund_order", "tools/wipe/delete", "?q=nothing-like-it"):
+        author.goto(f"{house.server.url}/studio/{path}")
+        if path in {"new", "tools/echo", "tools/refund_order"}:
+            expect(author.locator(".ace_line").first).to_be_visible()
+        looking.check(author)
 
 
 def test_a_tool_in_the_studio_with_errors_and_one_being_tested(author: Page, house: House, visit: Visit) -> None:

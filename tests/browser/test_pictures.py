@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import pytest
 from playwright.sync_api import expect
@@ -14,8 +14,9 @@ from tests.browser.looking import in_view
 from tests.processes import STEADY, Installation, Servers, copy_of
 from tests.scripted_model import calls
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow("a server for each picture")]
+pytestmark = [pytest.mark.browser, pytest.mark.slow("a server for a picture")]
 
+SCHEMES: Final[dict[Literal["light", "dark"], str]] = {"light": "approval", "dark": "approval-dark"}
 DOCS: Final = Path(__file__).resolve().parents[2] / "docs"
 WISH: Final = "Ann Berg sent her lamp back, so pay her 129 EUR for order 4711. And cancel 4712, it was ordered twice."
 CALLS: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
@@ -34,16 +35,13 @@ def shop(migrated: Installation, tmp_path: Path) -> Iterator[tuple[Servers, Shar
     model.close()
 
 
-@pytest.mark.parametrize("scheme, name", [("light", "approval"), ("dark", "approval-dark")])
-def test_the_picture_shows_two_calls_that_wait(
-    shop: tuple[Servers, SharedModel], visit: Visit, scheme: str, name: str
-) -> None:
+def test_the_picture_shows_two_calls_that_wait(shop: tuple[Servers, SharedModel], visit: Visit) -> None:
     servers, model = shop
     server = servers.start(**model.environment | STEADY | {"OPENAI_MODEL": "gpt-4.1"})
+    alice = server.sign_in("alice")
     model.enqueue(calls(("get_order", {"order_id": "4711"}), ("get_order", {"order_id": "4712"})))
     model.enqueue(calls(*CALLS, say="Both orders are there and paid. I would do this:"))
-    alice = server.sign_in("alice")
-    page = visit(server, alice, color_scheme=scheme, viewport={"width": 1280, "height": 1240})
+    page = visit(server, alice, viewport={"width": 1280, "height": 1240})
     chat = Chat(page, server, alice.begin(WISH)).open()
     chat.asked(2)
     expect(chat.cards.get_by_role("heading", level=3)).to_have_text(
@@ -54,6 +52,8 @@ def test_the_picture_shows_two_calls_that_wait(
     assert in_view(page.get_by_text("I would do this"))
     if os.environ.get("UPDATE_PICTURES") == "1":
         DOCS.mkdir(exist_ok=True)
-        page.screenshot(path=DOCS / f"{name}.png")
+        for scheme, name in SCHEMES.items():
+            page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+            page.screenshot(path=DOCS / f"{name}.png")
     chat.stop()
     expect(chat.cards).to_have_count(0)

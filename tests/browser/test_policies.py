@@ -46,14 +46,10 @@ def test_the_rules_are_read_and_a_call_is_simulated_by_keyboard(ruled: Server, v
     expect(page.get_by_label("Arguments")).to_have_attribute("aria-invalid", "true")
     looking.check(page)
 
-
-@pytest.mark.slow("a server of its own")
-@pytest.mark.timeout(120)
-def test_a_member_reads_the_rules_and_tries_what_is_theirs(ruled: Server, visit: Visit) -> None:
-    page = visit(ruled, ruled.sign_in("bob"))
-    page.goto(f"{ruled.url}/policies")
-    expect(page.get_by_role("heading", name="What can run unasked")).to_have_count(0)
-    page.get_by_label("Tool", exact=True).select_option("look")
-    page.get_by_role("button", name="Simulate").press("Enter")
-    expect(page.get_by_role("status")).to_contain_text("It would run without asking.")
-    looking.check(page)
+    member = visit(ruled, ruled.sign_in("bob"))
+    member.goto(f"{ruled.url}/policies")
+    expect(member.get_by_role("heading", name="What can run unasked")).to_have_count(0)
+    member.get_by_label("Tool", exact=True).select_option("look")
+    member.get_by_role("button", name="Simulate").press("Enter")
+    expect(member.get_by_role("status")).to_contain_text("It would run without asking.")
+    looking.check(member)
