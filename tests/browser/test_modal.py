@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 import pytest
-from playwright.sync_api import Page, Route, ViewportSize, expect
+from playwright.sync_api import Browser, Page, Route, ViewportSize, expect
 
 from tests.browser.chatting import Chat, approve, approve_button, decline, decline_button, focused, press
 from tests.browser.conftest import NARROW, WIDE, House, SharedModel, Visit
@@ -241,21 +241,28 @@ def test_decide_later_leaves_the_answer_in_the_transcript_and_the_composer_as_it
 
 
 @pytest.mark.slow("a page that loads for four seconds")
-def test_a_page_that_loads_slowly_says_no_more_time_than_is_left(chat: Chat, ask: Ask) -> None:
+def test_a_page_that_loads_slowly_says_no_more_time_than_is_left(
+    chat: Chat, ask: Ask, house: House, chromium: Browser
+) -> None:
     def late(route: Route) -> None:
         came = time.monotonic()
         until(lambda: time.monotonic() > came + 4, "the page has waited for its script")
         route.continue_()
 
     ask()
-    chat.page.route(re.compile(r"/js/cards[^/]*\.js"), late)
-    chat.page.reload()
-    left = chat.page.locator("[data-ask] [data-deadline]")
+    # With the clock of the browser itself: how old the page is, no other one says.
+    context = chromium.new_context(locale="en-GB")
+    context.add_cookies([{"name": n, "value": v, "url": house.server.url} for n, v in house.bob.cookies.items()])
+    page = context.new_page()
+    page.route(re.compile(r"/js/cards[^/]*\.js"), late)
+    page.goto(chat.url)
+    left = page.locator("[data-ask] [data-deadline]")
     expect(left).to_have_text(re.compile(r"^[0-5]:\d\d$"))
     looked = datetime.now(UTC)
     minutes, _, rest = str(left.text_content()).partition(":")
     ends = datetime.fromisoformat(str(left.get_attribute("data-deadline")))
     assert int(minutes) * 60 + int(rest) < (ends - looked).total_seconds() + 2
+    context.close()
     end(chat)
 
 
