@@ -10,9 +10,12 @@ from tests.browser import looking
 from tests.browser.conftest import Visit
 from tests.processes import Server, Servers
 from tests.upstreams.client.upstreams import Program, starting
+from tests.waiting import until
 
 pytestmark = pytest.mark.browser
 
+# As long as a page waits between two looks, at most.
+LOOKS_MS: Final = 5_000
 KEY: Final = "sk-very-secret-0815"
 NOBODY: Final = "http://127.0.0.1:9/mcp"
 # What the browser says of an answer that names mistakes.
@@ -43,6 +46,16 @@ def fill_in(page: Page, url: str, name: str = "honest") -> None:
     page.get_by_label("Address", exact=True).fill(url)
 
 
+def finds(page: Page, place: str, words: str) -> None:
+    """Have the page look for what it looks for by itself every few seconds, until it shows these words."""
+
+    def shows() -> bool:
+        page.clock.run_for(LOOKS_MS)
+        return words in page.locator(place).inner_text()
+
+    until(shows, f"{place} shows {words!r}")
+
+
 @looking.in_every_look
 @pytest.mark.timeout(180)
 def test_a_server_is_added_tested_connected_changed_disabled_and_removed(
@@ -67,14 +80,14 @@ def test_a_server_is_added_tested_connected_changed_disabled_and_removed(
 
     alice.get_by_role("button", name="Save and connect").click()
     expect(alice.get_by_role("heading", level=1)).to_have_text("honest")
-    expect(alice.locator("#standing")).to_contain_text("Connected")
+    finds(alice, "#standing", "Connected")
     expect(alice.locator("#tools")).to_contain_text("honest_echo")
     looking.check(alice)
     looking.wear(alice, "wide light")
 
     alice.get_by_label("Address", exact=True).fill(NOBODY)
     alice.get_by_role("button", name="Save", exact=True).click()
-    expect(alice.locator("#standing")).to_contain_text("Not reachable")
+    finds(alice, "#standing", "Not reachable")
     alice.get_by_role("link", name="All servers").click()
     expect(alice.locator("#server-rows")).to_contain_text("Not reachable")
     looking.check(alice)
@@ -82,7 +95,7 @@ def test_a_server_is_added_tested_connected_changed_disabled_and_removed(
 
     alice.get_by_role("link", name="honest").click()
     alice.get_by_role("button", name="Disable").click()
-    expect(alice.locator("#standing")).to_contain_text("Disabled")
+    finds(alice, "#standing", "Disabled")
     alice.get_by_role("link", name="Delete").click()
     looking.check(alice)
     looking.wear(alice, "wide light")

@@ -7,6 +7,7 @@ from playwright.sync_api import Page, expect
 
 from tests.browser import looking
 from tests.browser.conftest import Visit
+from tests.browser.test_servers import finds
 from tests.processes import STEADY, Server, Servers
 from tests.upstreams.oauth.guarded import Guarded, guarded_server
 
@@ -39,7 +40,7 @@ def test_an_administrator_signs_in_at_a_server_and_out_again(alice: Page, server
     alice.get_by_label("Name", exact=True).first.fill("notes")
     alice.get_by_label("Address", exact=True).fill(guarded.mcp)
     alice.get_by_role("button", name="Save and connect").click()
-    expect(alice.locator("#standing")).to_contain_text("Waits for someone to sign in")
+    finds(alice, "#standing", "Waits for someone to sign in")
     alice.reload()
     alice.get_by_role("button", name="Sign in at notes", exact=True).click()
 
@@ -49,11 +50,11 @@ def test_an_administrator_signs_in_at_a_server_and_out_again(alice: Page, server
     alice.get_by_role("link", name="Continue to").click()
 
     expect(alice.get_by_text("You are signed in at notes.")).to_be_visible()
-    expect(alice.locator("#standing")).to_contain_text("Connected")
+    finds(alice, "#standing", "Connected")
     expect(alice.locator("#sign-in")).to_contain_text("by alice")
     looking.check(alice)
     looking.wear(alice, "wide light")
 
     alice.get_by_role("button", name="Sign out of notes", exact=True).click()
-    expect(alice.locator("#standing")).to_contain_text("Waits for someone to sign in")
+    finds(alice, "#standing", "Waits for someone to sign in")
     assert guarded.asked("/revoke")
