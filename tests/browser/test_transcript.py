@@ -191,7 +191,7 @@ def test_signing_in_again_for_a_call_of_the_highest_risk_leads_back_to_its_conve
     card = chat.asked()
     expect(card.get_by_text("To approve a call of risk L5")).to_be_visible()
     pictured(chat.page, "sign-in-again")
-    press(card.get_by_role("link", name="Sign in again"))
+    card.get_by_role("link", name="Sign in again").click()
     chat.page.get_by_label("Password").fill(PASSWORD)
     chat.page.get_by_role("button", name="Sign in").click()
     expect(chat.page).to_have_url(chat.url)
