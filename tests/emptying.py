@@ -71,6 +71,10 @@ class Emptying:
             has_record = not filled.isdisjoint(append_only.TABLES)
             deleting = [f"DELETE FROM {table}" for table in filled | touched]
             off, on = append_only.off(connection.vendor), append_only.on(connection.vendor)
+            if has_record and connection.vendor == "sqlite":
+                # The record of the next test begins with 1: what is missing before its first event would be named.
+                names = ", ".join(f"'{table}'" for table in append_only.TABLES)
+                deleting.append(f"DELETE FROM sqlite_sequence WHERE name IN ({names})")
             for statement in [*off, *deleting, *on] if has_record else deleting:
                 cursor.execute(statement)
             for table in touched:

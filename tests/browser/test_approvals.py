@@ -7,6 +7,7 @@ from tests.browser import looking
 from tests.browser.chatting import Chat, rest_hands, settle
 from tests.browser.conftest import NARROW, WIDE, House, SharedModel, Visit
 from tests.scripted_model import Gate, calls, text
+from tests.waiting import until
 
 pytestmark = pytest.mark.browser
 
@@ -168,7 +169,8 @@ def test_what_is_typed_after_an_answer_answers_no_other_card(
     expect(chat.composer).to_have_value("and are there more? ea")
     settle(page)
     expect(chat.cards.first.get_by_role("heading", name="Change the arguments")).to_have_count(0)
-    assert [call["status"] for call in house.calls(chat.conversation)] == ["succeeded", "waiting"]
+    done = ["succeeded", "waiting"]
+    until(lambda: [call["status"] for call in house.calls(chat.conversation)] == done, "the first one has run")
     chat.stop()
     expect(chat.modal).to_be_hidden()
 

@@ -138,7 +138,7 @@ def test_impatient_presses_send_nothing_and_a_press_of_its_own_does(
     page.clock.run_for(2000)
     no = middle(question.get_by_role("button", name="Don't answer"))
     (page.mouse.click if by == "mouse" else page.touchscreen.tap)(*no)
-    until(lambda: shop.counter.log[-1] == "answered decline", "the server has the answer")
+    until(lambda: shop.counter.log[-1:] == ["answered decline"], "the server has the answer")
     assert len(page.evaluate("window.answers")) == 1
 
 
@@ -155,14 +155,13 @@ def test_a_key_that_comes_as_typing_sends_nothing_and_the_question_says_so(
     expect(question.get_by_text("You typed a moment ago. Wait a second, then press the key again.")).to_be_visible()
     page.clock.run_for(TYPING_MS)
     page.keyboard.press("Enter")
-    until(lambda: shop.counter.log[-1] == "answered decline", "the server has the answer")
+    until(lambda: shop.counter.log[-1:] == ["answered decline"], "the server has the answer")
 
 
 def waiting(place: str, shop: Shop, model: SharedModel, visit: Visit) -> tuple[Page, Locator]:
     """A question as it waits somewhere, on a page with fingers that notes what is sent."""
     page = visit(shop.server, shop.bob, has_touch=True)
     page.add_init_script(NOTE_ANSWERS)
-    page.clock.install()
     question = begin(Chat(page, shop.server, shop.bob.begin("")).open(), model, "paint")
     if place != "the call":
         path = "" if place == "the list" else (question.get_attribute("id") or "").removeprefix("question-")

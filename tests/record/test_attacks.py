@@ -44,7 +44,7 @@ __all__ = ["previews"]
 
 SERVERS = pytest.mark.servers("the SQL differs between the databases")
 pytestmark = [
-    pytest.mark.django_db(transaction=True, reset_sequences=True),
+    pytest.mark.django_db(transaction=True),
     pytest.mark.guarantee("record:proves"),
 ]
 

@@ -14,7 +14,7 @@ from hitlchat.record import worker
 from tests.record.conftest import found, sealed
 
 pytestmark = [
-    pytest.mark.django_db(transaction=True, reset_sequences=True),
+    pytest.mark.django_db(transaction=True),
     pytest.mark.guarantee("audit:complete"),
     pytest.mark.servers("each database has triggers of its own"),
 ]

@@ -24,7 +24,7 @@ from tests.architecture.source import ROOT
 from tests.gate.asking import approved, recording
 from tests.record.conftest import Sql, found, happen, report, sealed
 
-pytestmark = pytest.mark.django_db(transaction=True, reset_sequences=True)
+pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def audit(*arguments: Any) -> str:

@@ -30,7 +30,7 @@ from tests.record.conftest import found
 __all__ = ["previews"]
 
 pytestmark = [
-    pytest.mark.django_db(transaction=True, reset_sequences=True),
+    pytest.mark.django_db(transaction=True),
     pytest.mark.guarantee("audit:complete"),
     pytest.mark.servers("each database has triggers of its own"),
 ]

@@ -30,7 +30,7 @@ from tests.record.conftest import Sql, happen, sealed
 from tests.record.test_verifying import replace_key
 
 pytestmark = [
-    pytest.mark.django_db(transaction=True, reset_sequences=True),
+    pytest.mark.django_db(transaction=True),
     pytest.mark.guarantee("audit:complete"),
 ]
 

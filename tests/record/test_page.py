@@ -20,7 +20,7 @@ from tests.gate.asking import approved, recording, run
 from tests.record.conftest import happen
 from tests.waiting import until
 
-pytestmark = pytest.mark.django_db(transaction=True, reset_sequences=True)
+pytestmark = pytest.mark.django_db(transaction=True)
 
 LINES = "application/x-ndjson"
 

@@ -32,7 +32,7 @@ from tests.gate.racing import together
 from tests.record.conftest import found, happen, report, sealed
 
 pytestmark = [
-    pytest.mark.django_db(transaction=True, reset_sequences=True),
+    pytest.mark.django_db(transaction=True),
     pytest.mark.guarantee("audit:complete"),
     pytest.mark.servers("row locks tell two at a time apart"),
 ]

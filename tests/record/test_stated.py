@@ -49,7 +49,7 @@ from tests.upstreams.drawers import take_in
 from tests.upstreams.shops import expose, listing, somewhere
 
 pytestmark = [
-    pytest.mark.django_db(transaction=True, reset_sequences=True),
+    pytest.mark.django_db(transaction=True),
     pytest.mark.guarantee("record:proves"),
 ]
 SECRET: Final = "secret of the shop"

@@ -11,7 +11,7 @@ from tests.gate.asking import ask, recording, run, say_yes
 from tests.gate.granting import HERE, conditional, covered, granted
 from tests.record.conftest import Sql, found
 
-pytestmark = pytest.mark.django_db(transaction=True, reset_sequences=True)
+pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.mark.guarantee("record:proves")

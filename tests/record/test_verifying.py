@@ -14,7 +14,7 @@ from tests.gate.asking import approved, ask, recording
 from tests.record.conftest import Sql, found, happen, report, sealed
 
 pytestmark = [
-    pytest.mark.django_db(transaction=True, reset_sequences=True),
+    pytest.mark.django_db(transaction=True),
     pytest.mark.guarantee("audit:complete"),
     pytest.mark.servers("the SQL differs between the databases"),
 ]
