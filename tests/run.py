@@ -1,6 +1,6 @@
-"""What `make test` and `make test-slow` run: passes of pytest, one after the other, each with as many workers as there
-are processors. The markers in the files (`slow`, `browser`, `servers`, ...; see pyproject.toml) say which test belongs
-to which pass. Arguments go to pytest.
+"""What `make test` and `make test-slow` run: passes of pytest, one after the other, each with about as many workers as
+there are processors. Markers in the files (`slow`, `browser`, `servers`, ...; see pyproject.toml) say which test
+belongs to which pass. Arguments go to pytest.
 """
 
 import os
@@ -29,7 +29,7 @@ REASONS, PRINTED = 12, 12  # lines shown once more of each test that failed
 ROOM: Final = 8 * 2**30  # bytes, of which a whole run needs about a quarter
 # The last one would have each program of a test compile all modules anew.
 OF_A_PASS: Final = {"DATABASE_URL", "REDIS_URL", "HITLCHAT_DATA", "PYTHONDONTWRITEBYTECODE"}
-SLOW: Final = "--slow"
+SLOW: Final = "slow"
 ONLY_THERE: Final = "postgres or (processes and not browser)"
 ON_SERVERS: Final = f"{ONLY_THERE} or (servers and not browser and not embedded)"
 # A Redis as it comes has databases for so many workers.
@@ -38,39 +38,44 @@ MOST_WORKERS: Final = 4
 
 @dataclass(frozen=True)
 class Pass:
-    """One run of pytest: of the tests in `places` whose markers are as `markers` says."""
+    """One run of pytest: of the tests in `places`, or that arguments name, whose markers are as `markers` says."""
 
     title: str
     markers: str
     places: list[str]
+    workers: int
     environment: dict[str, str] = field(default_factory=dict)
 
-    def run(self, folder: Path, workers: int, arguments: list[str]) -> int:
+    def run(self, folder: Path, arguments: list[str]) -> int:
         """Run it on data of its own, so that it leaves ./var alone; pytest's exit code. Its report is in `folder`."""
         print(f"\n--- {self.title}\n", flush=True)
         (folder / "tmp").mkdir(parents=True)
         kept = {key: value for key, value in os.environ.items() if key not in OF_A_PASS}
         own = {"HITLCHAT_DATA": str(folder / "var"), "TMPDIR": str(folder / "tmp"), forks.SHARED: forks.server()}
         options = ["-m", self.markers, f"--junitxml={folder / 'report.xml'}", *same_order()]
-        if workers > 1:
-            options += [f"--numprocesses={workers}", "--dist=worksteal"]
+        if self.workers > 1:
+            options += [f"--numprocesses={self.workers}", "--dist=worksteal"]
         command = [sys.executable, "-m", "pytest", *options, *arguments, *self.places]
         return subprocess.run(command, env=kept | own | self.environment, check=False).returncode
 
 
-def planned(speed: str, paths: list[str]) -> list[Pass]:
-    """Plan the passes over the tests that are (or are not) slow. Raises: ServiceMissing."""
+def planned(speed: str, *, is_part: bool) -> list[Pass]:
+    """Plan the passes over the tests that are (or are not) slow. `is_part`: arguments name files. ServiceMissing."""
     database, channel = postgres_url(), redis_url()
     has_servers = database is not None and channel is not None
     here = f"{speed} and not ({ONLY_THERE})" if has_servers else speed
+    cores = os.cpu_count() or 1
+    # What waits as long as it computes leaves room for one more worker; a slow test may bet on time.
+    waiting, computing = (1, 1) if is_part else (cores + 1, cores + (speed != SLOW))
     passes = [
-        Pass("SQLite, one process", f"{here} and not browser", paths or ["tests"]),
-        Pass("In a browser", f"{here} and browser", paths or ["tests/browser"]),
+        Pass("SQLite, one process", f"{here} and not browser", [] if is_part else ["tests"], computing),
+        Pass("In a browser", f"{here} and browser", [] if is_part else ["tests/browser"], waiting),
     ]
     if database is not None and channel is not None:
         addresses = {"DATABASE_URL": database, "REDIS_URL": channel}
-        where = paths or marked("postgres", "processes", "servers")
-        passes.append(Pass("PostgreSQL and Redis", f"{speed} and ({ON_SERVERS})", where, addresses))
+        where = [] if is_part else marked("postgres", "processes", "servers")
+        workers = min(computing, MOST_WORKERS)
+        passes.append(Pass("PostgreSQL and Redis", f"{speed} and ({ON_SERVERS})", where, workers, addresses))
     return passes
 
 
@@ -128,20 +133,18 @@ def scratch() -> str | None:
 
 def main(arguments: list[str]) -> int:
     began = time.monotonic()
-    is_slow = arguments[:1] == [SLOW]
-    paths = [each for each in arguments if not each.startswith("-") and Path(each.partition("::")[0]).exists()]
-    options = [each for each in arguments if each not in (SLOW, *paths)]
-    # Only a slow test, which may bet on time, gets a second look.
-    options += second_look.OPTIONS if is_slow else ()
+    if is_slow := arguments[:1] == [f"--{SLOW}"]:
+        # Only a slow test, which may bet on time, gets a second look.
+        arguments = [*second_look.OPTIONS, *arguments[1:]]
+    is_part = any(Path(each.partition("::")[0]).exists() for each in arguments if not each.startswith("-"))
     try:
-        passes = planned("slow" if is_slow else "not slow", paths)
+        passes = planned(SLOW if is_slow else f"not {SLOW}", is_part=is_part)
     except ServiceMissing as error:
         print(error, file=sys.stderr)
         return 1
-    workers = 1 if paths else min(os.cpu_count() or 1, MOST_WORKERS)
     with tempfile.TemporaryDirectory(prefix="hitlchat-", dir=scratch()) as folder:
         places = [Path(folder) / str(number) for number, _ in enumerate(passes)]
-        codes = [each.run(place, workers, options) for each, place in zip(passes, places, strict=True)]
+        codes = [each.run(place, arguments) for each, place in zip(passes, places, strict=True)]
         reports = [place / "report.xml" for place in places]
         unsteady = [name for place in places for name in second_look.unsteady(place)]
         counts = sum((count(report) for report in reports), Counter[str]())

@@ -107,7 +107,7 @@ def run(tmp_path: Path) -> Run:
             sys.executable,
             "-m",
             "tests.run",
-            SLOW,
+            f"--{SLOW}",
             f"--rootdir={ROOT}",
             "-c",
             str(ROOT / "pyproject.toml"),

@@ -277,6 +277,8 @@ def test_of_two_tabs_that_edit_a_message_the_later_one_keeps_its_words(
     for each, words in ((other, "Good night"), (chat, "Good evening")):
         each.page.locator(".said.user").hover()
         each.page.locator(".edit-message > summary").click()
+        # It gets the focus, with the caret at its end, a moment after it has opened.
+        expect(each.page.get_by_label("Say instead")).to_be_focused()
         each.page.get_by_label("Say instead").fill(words)
     chat.page.get_by_label("Say instead").press("Enter")
     chat.said("And to you.")
