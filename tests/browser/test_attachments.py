@@ -163,6 +163,7 @@ def test_an_edited_message_keeps_the_files_that_are_left_in(chat: Chat, model: S
     chat.said("One.")
     page.locator(".edit-message > summary").click()
     page.get_by_role("button", name="Remove old.md").click()
+    expect(page.get_by_label("Say instead")).to_be_focused()
     page.get_by_label("Say instead").fill("Read one")
     looking.check_and_go_on(page)
     page.get_by_label("Say instead").press("Enter")

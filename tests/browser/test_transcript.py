@@ -137,6 +137,7 @@ def test_a_call_of_another_version_is_found_from_the_history(chat: Chat, model: 
     chat.said("Looked.")
     page.locator(".said.user").hover()
     page.locator(".edit-message > summary").click()
+    expect(page.get_by_label("Say instead")).to_be_focused()
     page.get_by_label("Say instead").fill("Do not look it up")
     page.get_by_label("Say instead").press("Enter")
     chat.said("Not this time.")
