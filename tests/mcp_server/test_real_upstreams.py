@@ -25,10 +25,9 @@ from tests.upstreams.client.test_other_peoples_servers import node_server, pytho
 from tests.upstreams.honest_server import PICTURE
 from tests.waiting import stored
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow("the servers are others', most from npm")]
 
 Json = dict[str, Any]
-SLOW: Final = pytest.mark.slow("one more server of others")
 ENTITY: Final = {"type": "entity", "name": "Bob", "entityType": "person", "observations": ["likes red"]}
 
 
@@ -90,10 +89,7 @@ def programs(settings: Settings) -> None:
     settings.MCP_ALLOW_STDIO = True
 
 
-@pytest.mark.parametrize(
-    "start",
-    [pytest.param(start, id=start.__name__, marks=() if start is memory else SLOW) for start in CALLS],
-)
+@pytest.mark.parametrize("start", CALLS, ids=lambda start: start.__name__)
 async def test_what_a_real_server_gives_comes_through_as_it_came(
     start: Callable[[Path], tuple[str, ...]],
     programs: None,

@@ -10,9 +10,7 @@ from tests.api.ai_sdk.front import ChatOf
 from tests.scripted_model import Gate, calls, status, text
 from tests.waiting import until
 
-pytestmark = [pytest.mark.embedded, pytest.mark.timeout(240)]
-
-another = pytest.mark.slow("another story at a server of its own")
+pytestmark = [pytest.mark.embedded, pytest.mark.timeout(240), pytest.mark.slow("the SDK comes from npm")]
 
 ORDER: Final = ("order", {"what": "a lamp"})
 
@@ -53,7 +51,6 @@ def test_what_is_approved_runs_once_and_what_is_declined_does_not(house: House, 
     assert house.outside.orders == ['"a lamp"']
 
 
-@another
 def test_a_stream_that_is_read_makes_the_message_that_is_stored(house: House, chat: ChatOf) -> None:
     gate = Gate()
     house.model.enqueue(calls(ORDER), text("It is ", gate, "ordered."))
@@ -71,7 +68,6 @@ def test_a_stream_that_is_read_makes_the_message_that_is_stored(house: House, ch
     assert chat.do("read") is None
 
 
-@another
 @pytest.mark.guarantee("gate:truth")
 def test_what_is_stored_of_every_outcome_is_what_the_sdk_takes_for_its_messages(house: House, chat: ChatOf) -> None:
     chair = ("order", {"what": "a chair"})
@@ -96,7 +92,6 @@ def test_what_is_stored_of_every_outcome_is_what_the_sdk_takes_for_its_messages(
     assert house.outside.orders == ['"a lamp"']
 
 
-@another
 def test_a_front_end_that_was_loaded_anew_goes_on_where_it_was(house: House, chat: ChatOf, front_of: FrontOf) -> None:
     gate = Gate()
     house.model.enqueue(calls(ORDER), text("It is ", gate, "ordered."))
@@ -119,7 +114,6 @@ def test_a_front_end_that_was_loaded_anew_goes_on_where_it_was(house: House, cha
     assert house.outside.orders == ['"a lamp"']
 
 
-@another
 @pytest.mark.guarantee("gate:one-outcome", "gate:at-most-once")
 def test_an_answer_that_comes_twice_or_too_late_is_refused_and_nothing_runs(
     house: House, chat: ChatOf, front_of: FrontOf
@@ -141,7 +135,6 @@ def test_an_answer_that_comes_twice_or_too_late_is_refused_and_nothing_runs(
     assert [call["status"] for call in house.bob.calls(chat.id)] == ["declined"]
 
 
-@another
 def test_an_answer_for_another_conversation_is_refused_and_nothing_runs(house: House, front_of: FrontOf) -> None:
     house.model.enqueue(calls(ORDER), calls(("order", {"what": "a chair"})))
     first, second = (ChatOf(front_of(house.bob), house.conversation()) for _ in range(2))
@@ -156,7 +149,6 @@ def test_an_answer_for_another_conversation_is_refused_and_nothing_runs(house: H
     assert len(house.bob.pending()) == 2
 
 
-@another
 def test_a_question_is_answered_as_a_tool_of_the_client(house: House, chat: ChatOf) -> None:
     fields = [{"name": "size", "label": "Size", "kind": "choice", "choices": ["S", "L"]}]
     house.model.enqueue(calls(("ask_user", {"question": "Which size?", "fields": fields})), text("L it is."))
@@ -170,7 +162,6 @@ def test_a_question_is_answered_as_a_tool_of_the_client(house: House, chat: Chat
     assert '"size": "L"' in house.model.requests[-1]["messages"][-1]["content"]
 
 
-@another
 @pytest.mark.guarantee("gate:only-people")
 def test_a_front_end_with_a_token_approves_as_its_person(house: House, front_of: FrontOf) -> None:
     house.model.enqueue(calls(ORDER), text("It is ordered."))
@@ -185,7 +176,6 @@ def test_a_front_end_with_a_token_approves_as_its_person(house: House, front_of:
     assert (decision["person"], decision["means"]) == ("bob", "token")
 
 
-@another
 def test_the_documented_example_says_approves_and_declines_also_after_a_reload(house: House, front_of: FrontOf) -> None:
     house.model.enqueue(calls(ORDER), text("It is ordered."), calls(("order", {"what": "a chair"})), text("No chair."))
     conversation = house.conversation()
