@@ -133,9 +133,8 @@ def scratch() -> str | None:
 
 def main(arguments: list[str]) -> int:
     began = time.monotonic()
-    if is_slow := arguments[:1] == [f"--{SLOW}"]:
-        # Only a slow test, which may bet on time, gets a second look.
-        arguments = [*second_look.OPTIONS, *arguments[1:]]
+    is_slow = arguments[:1] == [f"--{SLOW}"]
+    arguments = [*second_look.OPTIONS, *(arguments[1:] if is_slow else arguments)]
     is_part = any(Path(each.partition("::")[0]).exists() for each in arguments if not each.startswith("-"))
     try:
         passes = planned(SLOW if is_slow else f"not {SLOW}", is_part=is_part)

@@ -1,4 +1,4 @@
-"""What `make test-slow` says of a test that fails once, and of one that fails twice."""
+"""What a run says of a test that fails once, and of one that fails twice."""
 
 import os
 import re
