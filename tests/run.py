@@ -64,18 +64,17 @@ def planned(speed: str, *, is_part: bool) -> list[Pass]:
     database, channel = postgres_url(), redis_url()
     has_servers = database is not None and channel is not None
     here = f"{speed} and not ({ONLY_THERE})" if has_servers else speed
-    cores = os.cpu_count() or 1
     # What waits as long as it computes leaves room for one more worker; a slow test may bet on time.
-    waiting, computing = (1, 1) if is_part else (cores + 1, cores + (speed != SLOW))
+    workers = 1 if is_part else (os.cpu_count() or 1) + (speed != SLOW)
     passes = [
-        Pass("SQLite, one process", f"{here} and not browser", [] if is_part else ["tests"], computing),
-        Pass("In a browser", f"{here} and browser", [] if is_part else ["tests/browser"], waiting),
+        Pass("SQLite, one process", f"{here} and not browser", [] if is_part else ["tests"], workers),
+        Pass("In a browser", f"{here} and browser", [] if is_part else ["tests/browser"], workers),
     ]
     if database is not None and channel is not None:
         addresses = {"DATABASE_URL": database, "REDIS_URL": channel}
         where = [] if is_part else marked("postgres", "processes", "servers")
-        workers = min(computing, MOST_WORKERS)
-        passes.append(Pass("PostgreSQL and Redis", f"{speed} and ({ON_SERVERS})", where, workers, addresses))
+        on_servers = f"{speed} and ({ON_SERVERS})"
+        passes.append(Pass("PostgreSQL and Redis", on_servers, where, min(workers, MOST_WORKERS), addresses))
     return passes
 
 
