@@ -1,7 +1,7 @@
 """Every page counts what waits, and a page of several cards shows first what stands above them."""
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, WebSocketRoute, expect
 
 from tests.browser import looking
 from tests.browser.chatting import Chat, rest_hands, settle
@@ -96,6 +96,41 @@ def test_a_card_in_the_transcript_takes_neither_the_focus_nor_what_is_written(
     chat.stop()
     expect(chat.modal).to_be_hidden()
     expect(chat.composer).to_have_value("And then area are")
+
+
+@pytest.mark.slow("another story of the focus")
+def test_the_next_card_gets_the_focus_although_the_cards_are_drawn_anew_between_answer_and_outcome(
+    chat: Chat, model: SharedModel
+) -> None:
+    drawn: list[str | bytes] = []
+
+    def between(socket: WebSocketRoute) -> None:
+        server = socket.connect_to_server()
+
+        def answer(message: str | bytes) -> None:
+            if '"decide"' in str(message):
+                socket.send(drawn[-1])
+            server.send(message)
+
+        def draw(message: str | bytes) -> None:
+            if 'id="asks"' in str(message):
+                drawn.append(message)
+            socket.send(message)
+
+        socket.on_message(answer)
+        server.on_message(draw)
+
+    chat.page.route_web_socket("**/ws/**", between)
+    chat.open()
+    model.enqueue(calls(("echo", {"text": "one"}), ("echo", {"text": "two"})), text("Done."))
+    chat.say()
+    chat.asked(2)
+    chat.cards.first.focus()
+    chat.page.keyboard.press("Control+Enter")
+    expect(chat.cards).to_have_count(1)
+    expect(chat.cards.first).to_be_focused()
+    chat.approve()
+    chat.said("Done.")
 
 
 def test_the_chords_of_a_card_count_while_it_has_the_focus(chat: Chat, model: SharedModel) -> None:

@@ -152,12 +152,15 @@ function goOn(cards) {
     if (!dialog.contains(document.activeElement)) dialog.querySelector("h2")?.focus();
     return;
   }
+  // Cards may be drawn anew before those that were answered go.
+  const ids = new Set(cards.map((card) => card.id));
+  if (!answered.length || answered.every((id) => ids.has(id))) return;
   const next = cards.find(isMine);
-  if (next && answering && document.activeElement === document.body) {
+  if (next && document.activeElement === document.body) {
     focusCard(next);
     unchosen = next;
   }
-  answering = false;
+  answered = [];
 }
 
 /** A card that got the focus by the answer to another one: whoever presses on by then means no card, until they choose it. @type {Element | null} */
@@ -175,8 +178,13 @@ function focusCard(card) {
   card.scrollIntoView({ block: "nearest" });
 }
 
-/** Was the focus in a card when an answer was sent? */
-let answering = false;
+/** The ids of the cards that are being answered from where the focus was, until they go. @type {string[]} */
+let answered = [];
+
+function noteAnswered() {
+  const place = document.activeElement?.closest("[data-ask], [data-batch]");
+  answered = waiting().filter((card) => place?.contains(card)).map((card) => card.id);
+}
 
 /** A card is answered by its buttons, or by a chord while it has the focus; Escape leaves what is open on it. @param {KeyboardEvent} event */
 function pressKey(event) {
@@ -445,7 +453,7 @@ asks.addEventListener(
 document.addEventListener("click", answer);
 document.addEventListener("keydown", pressKey);
 for (const kind of ["keydown", "pointerdown"]) document.addEventListener(kind, choose);
-asks.addEventListener("htmx:wsBeforeSend", () => (answering = asks.contains(document.activeElement)));
+asks.addEventListener("htmx:wsBeforeSend", noteAnswered);
 ROOM.addEventListener("change", movePlace);
 dialog.querySelector("[data-place]")?.addEventListener("click", () => {
   localStorage.setItem(PLACE, isInline() ? "window" : "transcript");
@@ -466,7 +474,7 @@ dialog.addEventListener("cancel", putAllOff);
 dialog.addEventListener("close", () => {
   // A card that came in between has opened it again, with all of them.
   if (dialog.open) return;
-  answering = false;
+  answered = [];
   putAllOff();
   // In the transcript it may go while somebody is elsewhere.
   if (stoodInline && document.activeElement !== document.body) return;
