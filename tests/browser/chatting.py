@@ -1,6 +1,7 @@
 """A conversation's page, as a person uses it."""
 
 import re
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from playwright.sync_api import Locator, Page, expect
@@ -107,6 +108,11 @@ def settle(page: Page) -> None:
     expect(page.locator("[data-fresh]")).to_have_count(0)
 
 
+def stop_clock(page: Page) -> None:
+    """Let the page's time go on only when the test says so."""
+    page.clock.pause_at(datetime.now().astimezone() + timedelta(seconds=10))
+
+
 def press(button: Locator) -> None:
     """Click a button of a card as a person does, with a pointer that comes once it has stood still.
 
@@ -159,6 +165,13 @@ NEXT_PART: Final = """async card => {
   }
   for (const frame of [1, 2]) await new Promise(requestAnimationFrame);
 }"""
+
+
+def middle(button: Locator) -> tuple[float, float]:
+    """Where its middle is in the window, in px."""
+    box = button.bounding_box()
+    assert box
+    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
 
 
 def approve_button(card: Locator) -> Locator:

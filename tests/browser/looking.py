@@ -26,6 +26,13 @@ COLOURS: Final[dict[str, Any]] = {"runOnly": _COLOURS}
 WIDTHS: Final = ("wide light", "narrow light")
 RULES: Final = {"wide light": ALL, "wide dark": COLOURS, "narrow light": BUT_COLOURS}
 
+# Cards go into the modal window and out of it once the page has heard that it became narrow or wide.
+HEAR: Final = """isWide => {
+  const room = matchMedia("(width >= 44rem)");
+  const change = new Promise(done => room.addEventListener("change", () => done(true), { once: true }));
+  window.heard = room.matches === isWide || change;
+}"""
+
 # For a story of many pages: it is told once in `make test`, and once more by `make test-slow` with axe at each page.
 WITH_AXE: Final = pytest.param(True, marks=pytest.mark.slow("axe at each page"))
 in_every_look: Final = pytest.mark.parametrize("with_axe", [False, WITH_AXE], ids=["fast", "axe"], indirect=True)
@@ -39,7 +46,10 @@ class Looking:
 
 def wear(page: Page, look: str) -> None:
     """Show the page as it is in another window, or with the other colours."""
-    page.set_viewport_size(LOOKS[look]["viewport"])
+    viewport = LOOKS[look]["viewport"]
+    page.evaluate(HEAR, viewport == WIDE)
+    page.set_viewport_size(viewport)
+    page.evaluate("window.heard")
     # Colours that fade from one look into the other would be measured half-way.
     page.emulate_media(color_scheme=LOOKS[look]["color_scheme"], reduced_motion="reduce")
 
@@ -61,6 +71,7 @@ def check_and_go_on(page: Page) -> None:
     """For a story that goes on in a wide window."""
     check(page)
     wear(page, "wide light")
+    settle(page)
 
 
 def violations(page: Page, rules: dict[str, Any] = ALL) -> list[str]:

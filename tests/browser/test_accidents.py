@@ -1,13 +1,12 @@
 """Decisions that nobody made: stray keys, impatient clicks, a yes to what was out of view; with real input events."""
 
 from collections.abc import Callable, Iterator
-from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Page, expect
 
-from tests.browser.chatting import GRACE_MS, Chat, approve_button, look_through, rest_hands, settle
+from tests.browser.chatting import GRACE_MS, Chat, approve_button, look_through, middle, rest_hands, settle, stop_clock
 from tests.browser.conftest import House, SharedModel, Visit
 from tests.browser.inbox import Asking, Inbox
 from tests.scripted_model import calls, text
@@ -46,17 +45,6 @@ def inbox(page: Page, house: House) -> Inbox:
 def stop(chat: Chat) -> None:
     chat.stop()
     expect(chat.modal).to_be_hidden()
-
-
-def stop_clock(page: Page) -> None:
-    """Let the page's time go on only when the test says so."""
-    page.clock.pause_at(datetime.now().astimezone() + timedelta(seconds=10))
-
-
-def middle(button: Locator) -> tuple[float, float]:
-    box = button.bounding_box()
-    assert box
-    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
 
 
 # -- The inbox's keys --------------------------------------------------------------------------------------------------

@@ -5,13 +5,12 @@ Each page stands for many rows: its clock goes on only when the test says so, an
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 from typing import Final
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.chatting import Chat, approve_button, decline_button, look_through, settle
+from tests.browser.chatting import Chat, approve_button, decline_button, look_through, settle, stop_clock
 from tests.browser.conftest import House, SharedModel, Visit
 from tests.browser.inbox import Inbox
 from tests.processes import Person
@@ -73,13 +72,12 @@ def ask(visit: Visit, house: House, model: SharedModel) -> Iterator[Ask]:
         person = house.alice if surface == "studio" else house.bob
         page = visit(house.server, person, has_touch=True)
         page.add_init_script(NOTE_ANSWERS)
-        page.clock.install()
         if surface != "studio":
             model.enqueue(calls(("echo", {"text": "one"})), then)
         card = _show(surface, page, house)
         look_through(card)
         settle(page)
-        page.clock.pause_at(datetime.now().astimezone() + timedelta(seconds=10))
+        stop_clock(page)
         return Asked(page, card, person)
 
     yield ask

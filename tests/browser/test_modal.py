@@ -4,13 +4,13 @@ import functools
 import re
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Final
 
 import pytest
 from playwright.sync_api import Browser, Page, Route, ViewportSize, expect
 
-from tests.browser.chatting import Chat, approve, approve_button, decline, decline_button, focused, press
+from tests.browser.chatting import Chat, approve, approve_button, decline, decline_button, focused, press, stop_clock
 from tests.browser.conftest import NARROW, WIDE, House, SharedModel, Visit
 from tests.browser.looking import in_view
 from tests.scripted_model import Gate, calls, text
@@ -40,11 +40,6 @@ def ask(chat: Chat, model: SharedModel) -> Ask:
         expect(chat.cards).to_have_count(len(wanted) or 1)
 
     return ask
-
-
-def stop_clock(page: Page) -> None:
-    """Let the page's time go on only when the test says so."""
-    page.clock.pause_at(datetime.now().astimezone() + timedelta(seconds=10))
 
 
 def connected(chat: Chat) -> None:

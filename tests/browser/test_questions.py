@@ -3,14 +3,13 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 from typing import Final
 
 import pytest
 from playwright.sync_api import Locator, Page, Route, WebSocketRoute, expect
 
 from tests.browser import looking
-from tests.browser.chatting import GRACE_MS, TYPING_MS, Chat, focused, press, settle
+from tests.browser.chatting import GRACE_MS, TYPING_MS, Chat, focused, middle, press, settle, stop_clock
 from tests.browser.conftest import SharedModel, Visit
 from tests.processes import STEADY, Installation, Person, Server, Servers, copy_of
 from tests.scripted_model import calls, text
@@ -172,17 +171,6 @@ def waiting(place: str, shop: Shop, model: SharedModel, visit: Visit) -> tuple[P
     question.get_by_role("button", name="Send answer").scroll_into_view_if_needed()
     settle(page)
     return page, question
-
-
-def stop_clock(page: Page) -> None:
-    """Have the page's clock go on only when the test says so."""
-    page.clock.pause_at(datetime.now().astimezone() + timedelta(seconds=10))
-
-
-def middle(button: Locator) -> tuple[float, float]:
-    box = button.bounding_box()
-    assert box
-    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
 
 
 @pytest.mark.slow("another story of questions")
