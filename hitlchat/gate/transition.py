@@ -147,20 +147,19 @@ def move(
 def note(call_id: UUID | None, name: str, *, actor: Actor, data: dict[str, Any] | None = None) -> AuditEvent:
     """Put on record what happened to a call without moving it; None: to none. With who did it, by id and name."""
     whole = {**(data or {}), **actor.known_by, **actor_facts(actor)}
-    known = {"actor_id": actor.user_id, "means": actor.means, "guard_of": _guard_of(name, whole)}
-    return AuditEvent.objects.create(name=name, call_id=call_id, data=whole, **known)
+    return AuditEvent.objects.create(**_columns(name, whole, actor), call_id=call_id, data=whole)
 
 
 def note_all(name: str, each: Iterable[dict[str, Any]], *, actor: Actor) -> list[AuditEvent]:
     """Put on record many events of one name that are about no call, with one statement for some hundreds."""
-    known = {**actor.known_by, **actor_facts(actor)}
-    columns = {"name": name, "actor_id": actor.user_id, "means": actor.means}
-    events = [AuditEvent(**columns, guard_of=_guard_of(name, data), data={**data, **known}) for data in each]
+    facts = {**actor.known_by, **actor_facts(actor)}
+    events = [AuditEvent(**_columns(name, data, actor), data={**data, **facts}) for data in each]
     return AuditEvent.objects.bulk_create(events, batch_size=AT_A_TIME)
 
 
-def _guard_of(name: str, data: Mapping[str, Any]) -> Any:
-    return data.get("id") if name.startswith("tool.") else None
+def _columns(name: str, data: Mapping[str, Any], actor: Actor) -> Fields:
+    guard_of = data.get("id") if name.startswith("tool.") else None
+    return {"name": name, "actor_id": actor.user_id, "means": actor.means, "guard_of": guard_of}
 
 
 STATUS_NAMES: Final = tuple(f"call.{status.value}" for status in Status)

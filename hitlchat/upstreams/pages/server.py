@@ -72,11 +72,8 @@ def servers_page(request: HttpRequest) -> HttpResponse:
 
 def context(request: HttpRequest) -> dict[str, Any]:
     """Return the context of `servers/list.html`, and of the pages that stand over it."""
-    told = {
-        "section": "servers",
-        "states": [*ServerState.choices, (HAS_WITHHELD, "Has withheld tools")],
-    }
-    return _found(request) | told
+    states = [*ServerState.choices, (HAS_WITHHELD, "Has withheld tools")]
+    return _found(request) | {"section": "servers", "states": states}
 
 
 @administrator_only
@@ -187,8 +184,8 @@ def new_page(form: ServerForm) -> dict[str, Any]:
 
 
 def whole_page(request: HttpRequest, server: UpstreamServer, form: ServerForm) -> dict[str, Any]:
-    told = {"section": "servers", "form": form, "risk": risk_of_form(form)}
-    return told | live_parts(request, server) | sign_in.block(server)
+    page = {"section": "servers", "form": form, "risk": risk_of_form(form)}
+    return page | live_parts(request, server) | sign_in.block(server)
 
 
 def live_parts(request: HttpRequest, server: UpstreamServer) -> dict[str, Any]:
@@ -361,8 +358,8 @@ def delete(request: HttpRequest, name: str) -> HttpResponse:
     calls = summary.open_calls(found)
     if request.method == "POST":
         servers.delete(found.pk, actor_of(request))
-        told = _("{server} is deleted, with its tools.").format(server=found.name)
-        messages.success(request, told + summary.calls(calls.not_started, "withdrawn"))
+        deleted = _("{server} is deleted, with its tools.").format(server=found.name)
+        messages.success(request, deleted + summary.calls(calls.not_started, "withdrawn"))
         return redirect("servers:list")
     context = {"section": "servers", "line": summary.summary_of(found), "server": found, "calls": calls}
     return render(request, "servers/delete.html", context)
