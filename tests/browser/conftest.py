@@ -20,7 +20,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, Playwright, expec
 
 from tests.browser import tools
 from tests.browser.chatting import Chat
-from tests.browser.looking import NARROW, WIDE, Looking
+from tests.browser.looking import NARROW, WIDE
 from tests.browser.watching import Watch
 from tests.processes import STEADY, Installation, Person, Server, Servers, copy_of, installation, migrated, servers
 from tests.scripted_model import ScriptedModel
@@ -36,13 +36,6 @@ DRIVER_SECONDS: Final = 60
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.get_closest_marker("browser") is not None)
-
-
-@pytest.fixture(autouse=True)
-def with_axe(request: pytest.FixtureRequest) -> bool:
-    """Whether `looking.check` has axe look at the pages of this test, too: of those that are slow."""
-    Looking.with_axe = bool(getattr(request, "param", request.node.get_closest_marker("slow")))
-    return Looking.with_axe
 
 
 @pytest.fixture(scope="package")

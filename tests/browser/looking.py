@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import axe_playwright_python
-import pytest
 from playwright.sync_api import Locator, Page, ViewportSize
 
 from tests.browser.chatting import settle
@@ -17,14 +16,17 @@ LOOKS: Final[dict[str, dict[str, Any]]] = {
     for size, viewport in (("wide", WIDE), ("narrow", NARROW))
     for scheme in ("light", "dark")
 }
-# What the colours decide is asked of both schemes, all else of both widths: axe takes most of a page's time, and most
-# of that for the contrast of texts.
+# The looks in which a page is looked at, with what axe is told for each; None: it does not look.
+Looks = dict[str, dict[str, Any] | None]
+# What the colours decide takes axe most of its time.
 _COLOURS: Final = ["color-contrast", "link-in-text-block"]
-ALL: Final[dict[str, Any]] = {}
-BUT_COLOURS: Final[dict[str, Any]] = {"rules": {rule: {"enabled": False} for rule in _COLOURS}}
-COLOURS: Final[dict[str, Any]] = {"runOnly": _COLOURS}
-WIDTHS: Final = ("wide light", "narrow light")
-RULES: Final = {"wide light": ALL, "wide dark": COLOURS, "narrow light": BUT_COLOURS}
+_STRUCTURE: Final[dict[str, Any]] = {"rules": {rule: {"enabled": False} for rule in _COLOURS}}
+IN_SHORT: Final[Looks] = {"wide light": _STRUCTURE, "narrow light": None}
+THOROUGHLY: Final[Looks] = {
+    "wide light": {},
+    "wide dark": {"runOnly": _COLOURS},
+    "narrow light": _STRUCTURE,
+}
 
 # Cards go into the modal window and out of it once the page has heard that it became narrow or wide.
 HEAR: Final = """isWide => {
@@ -33,48 +35,31 @@ HEAR: Final = """isWide => {
   window.heard = room.matches === isWide || change;
 }"""
 
-# For a story of many pages: it is told once in `make test`, and once more by `make test-slow` with axe at each page.
-WITH_AXE: Final = pytest.param(True, marks=pytest.mark.slow("axe at each page"))
-in_every_look: Final = pytest.mark.parametrize("with_axe", [False, WITH_AXE], ids=["fast", "axe"], indirect=True)
-
-
-class Looking:
-    """How thoroughly `check` looks: axe takes longer than all else that a test does with a page."""
-
-    with_axe = True
-
 
 def wear(page: Page, look: str) -> None:
     """Show the page as it is in another window, or with the other colours."""
-    viewport = LOOKS[look]["viewport"]
-    page.evaluate(HEAR, viewport == WIDE)
-    page.set_viewport_size(viewport)
-    page.evaluate("window.heard")
+    _resize(page, LOOKS[look]["viewport"])
     # Colours that fade from one look into the other would be measured half-way.
     page.emulate_media(color_scheme=LOOKS[look]["color_scheme"], reduced_motion="reduce")
 
 
-def check(page: Page) -> None:
-    """Nothing to scroll sideways for in either width and, where the test is slow, nothing that axe knows of."""
+def check(page: Page, looks: Looks = IN_SHORT) -> None:
+    """In each look nothing to scroll sideways for, and nothing that axe knows of. The window is left as it was."""
     found: list[str] = []
+    before = page.viewport_size or WIDE
     page.wait_for_load_state()
-    for look in RULES if Looking.with_axe else WIDTHS:
+    for look, rules in looks.items():
         wear(page, look)
         # What does not count yet looks like it, also after its buttons have moved.
         settle(page)
-        problems = [*overflow(page), *(violations(page, RULES[look]) if Looking.with_axe else ())]
+        problems = [*overflow(page), *([] if rules is None else violations(page, rules))]
         found += [f"{look}: {problem}" for problem in problems]
+    _resize(page, before)
+    settle(page)
     assert not found, "\n".join(found)
 
 
-def check_and_go_on(page: Page) -> None:
-    """For a story that goes on in a wide window."""
-    check(page)
-    wear(page, "wide light")
-    settle(page)
-
-
-def violations(page: Page, rules: dict[str, Any] = ALL) -> list[str]:
+def violations(page: Page, rules: dict[str, Any] = _STRUCTURE) -> list[str]:
     if not page.evaluate("'axe' in window"):
         page.evaluate(AXE)
     result = page.evaluate("rules => axe.run(document, {resultTypes: ['violations'], ...rules})", rules)
@@ -102,3 +87,9 @@ def in_view(locator: Locator) -> bool:
             }"""
         )
     )
+
+
+def _resize(page: Page, size: ViewportSize) -> None:
+    page.evaluate(HEAR, size == WIDE)
+    page.set_viewport_size(size)
+    page.evaluate("window.heard")

@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 from tests.agent.cast import TOP, Cast
 from tests.browser.chatting import Chat
 from tests.browser.conftest import Visit
-from tests.browser.looking import check_and_go_on, in_every_look
+from tests.browser.looking import check
 from tests.processes import STEADY, Server, Servers
 from tests.scripted_model import ScriptedModel, calls, text
 
@@ -46,7 +46,6 @@ def new_agent(page: Page, name: str, *tools: str, description: str) -> None:
     expect(page.get_by_text(f"{name} is saved.")).to_be_visible()
 
 
-@in_every_look
 @pytest.mark.guarantee("gate:no-yes-no-run")
 @pytest.mark.timeout(400)
 def test_a_supervisor_and_two_workers_are_set_up_and_the_refund_waits_for_a_yes(
@@ -57,20 +56,20 @@ def test_a_supervisor_and_two_workers_are_set_up_and_the_refund_waits_for_a_yes(
     alice.goto(f"{server.url}/studio/")
     alice.get_by_role("navigation", name="More of the Studio").get_by_role("link", name="Agents").click()
     expect(alice.get_by_text("No agents yet")).to_be_visible()
-    check_and_go_on(alice)
+    check(alice)
     new_agent(alice, "refund_worker", "echo", description="Refunds orders.")
     alice.get_by_role("main").get_by_role("link", name="Agents", exact=True).click()
     new_agent(alice, "notify_worker", "look", description="Tells customers.")
-    check_and_go_on(alice)
+    check(alice)
     alice.get_by_role("main").get_by_role("link", name="Agents", exact=True).click()
     new_agent(alice, "supervisor", "refund_worker", "notify_worker", description="Handles complaints.")
     alice.get_by_label("Name", exact=True).fill("echo")
     alice.get_by_role("button", name="Save").click()
     expect(alice.get_by_text("There is a tool of this name already.")).to_be_visible()
-    check_and_go_on(alice)
+    check(alice)
     alice.goto(f"{server.url}/studio/agents/")
     expect(alice.locator(".endpoints > li")).to_have_count(3)
-    check_and_go_on(alice)
+    check(alice)
 
     cast = Cast(model)
     cast.plays(TOP, calls(("supervisor", {"task": "Settle the complaint about order 1234."})), text("It is settled."))
@@ -90,7 +89,7 @@ def test_a_supervisor_and_two_workers_are_set_up_and_the_refund_waits_for_a_yes(
     expect(below.first.get_by_role("button", name="Answer")).to_be_visible()
     expect(below.last.locator("li")).to_contain_text(["dear customer"])
     expect(page.get_by_role("button", name="Waiting for your answer")).to_be_visible()
-    check_and_go_on(page)
+    check(page)
 
     page.goto(f"{server.url}/approvals/")
     line = page.locator("[data-line]")
@@ -98,7 +97,7 @@ def test_a_supervisor_and_two_workers_are_set_up_and_the_refund_waits_for_a_yes(
     expect(line.get_by_role("link", name="Settle the complaint")).to_have_attribute(
         "href", re.compile(f"/chat/{chat.conversation}$")
     )
-    check_and_go_on(page)
+    check(page)
     chat.open()
     chat.approve()
     chat.said("It is settled.")
@@ -106,15 +105,15 @@ def test_a_supervisor_and_two_workers_are_set_up_and_the_refund_waits_for_a_yes(
     done.locator("summary").first.click()
     expect(done.locator(".agent").first).to_contain_text("refund_worker")
     expect(done).to_contain_text("Both are done.")
-    check_and_go_on(page)
+    check(page)
     done.get_by_role("link", name="All of it").first.click()
     expect(page.get_by_role("heading", level=1)).to_have_text("supervisor")
     page.locator("details.call", has_text="refund_worker").locator("summary").first.click()
-    check_and_go_on(page)
+    check(page)
     page.locator("details.call", has_text="refund_worker").get_by_role("link", name="All of it").click()
     expect(page.get_by_text("Refunded 50 EUR.")).to_be_visible()
     expect(page.get_by_text("Refund order 1234, 50 EUR.")).to_be_visible()
-    check_and_go_on(page)
+    check(page)
 
 
 @pytest.mark.slow("a server of its own")

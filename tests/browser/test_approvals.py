@@ -40,6 +40,7 @@ def test_every_page_counts_what_waits_by_itself(author: Page, visit: Visit, hous
     looking.check(author)
 
 
+@pytest.mark.slow("another story of a page that stays open")
 def test_a_page_that_is_signed_out_elsewhere_goes_to_sign_in_as_a_whole(
     visit: Visit, house: House, elsewhere: Chat
 ) -> None:
@@ -57,6 +58,7 @@ def csrf(page: Page) -> str:
     return str(page.locator("[name=csrfmiddlewaretoken]").first.get_attribute("value"))
 
 
+@pytest.mark.slow("another story of where cards stand")
 def test_in_a_narrow_window_what_stands_above_the_cards_is_seen_first(chat: Chat, model: SharedModel) -> None:
     chat.page.set_viewport_size(NARROW)
     model.enqueue(calls(*(("echo", {"text": word}) for word in ("one", "two", "three"))))
@@ -92,7 +94,7 @@ def test_a_card_in_the_transcript_takes_neither_the_focus_nor_what_is_written(
     expect(chat.composer).to_be_focused()
     assert [call["status"] for call in house.calls(chat.conversation)] == ["waiting"]
     expect(chat.log.get_by_text("I would say it.")).to_be_in_viewport()
-    looking.check_and_go_on(page)
+    looking.check(page)
     chat.stop()
     expect(chat.modal).to_be_hidden()
     expect(chat.composer).to_have_value("And then area are")
@@ -227,6 +229,7 @@ def test_a_tall_card_begins_in_view_and_a_key_leads_to_what_was_not_read(chat: C
     expect(chat.log.get_by_text("Done.", exact=True)).to_be_in_viewport()
 
 
+@pytest.mark.slow("another story of where cards stand")
 def test_where_cards_stand_follows_the_window_and_the_persons_choice(chat: Chat, model: SharedModel) -> None:
     page = chat.page
     model.enqueue(calls(("echo", {"text": "one"})))

@@ -48,7 +48,6 @@ def reply(card: Locator) -> None:
     press(button)
 
 
-@looking.in_every_look
 def test_a_question_is_answered_in_the_chat_by_its_form_and_by_no_key(
     visit: Visit, here: Server, bob: Person, asking: SharedModel
 ) -> None:
@@ -60,7 +59,7 @@ def test_a_question_is_answered_in_the_chat_by_its_form_and_by_no_key(
     expect(card.get_by_role("heading", name="The agent asks")).to_be_visible()
     expect(card.locator(".suspect-note").first).to_be_visible()
     expect(card.locator(".risk")).to_have_count(0)
-    looking.check_and_go_on(page)
+    looking.check(page)
     settle(page)
 
     card.focus()
@@ -74,7 +73,7 @@ def test_a_question_is_answered_in_the_chat_by_its_form_and_by_no_key(
     expect(card.get_by_text("Give a number.")).to_be_visible()
     expect(card.get_by_label("Why")).to_have_value("a aa")
     settle(page)
-    looking.check_and_go_on(page)
+    looking.check(page)
 
     card.get_by_role("radio", name="red").check()
     card.get_by_label("How much").fill("2.5")
@@ -99,7 +98,7 @@ def test_it_is_answered_in_the_inbox_and_declined_on_its_own_page(
     page.get_by_role("link", name="What shall I paint?").click()
     card = page.locator("[data-ask]")
     settle(page)
-    looking.check_and_go_on(page)
+    looking.check(page)
     card.get_by_role("radio", name="red").check()
     card.get_by_label("How much").fill("3")
     reply(card)
@@ -109,7 +108,7 @@ def test_it_is_answered_in_the_inbox_and_declined_on_its_own_page(
     page.goto(f"{here.url}/approvals/{left['id']}")
     expect(page.get_by_text("Never give passwords or keys here")).to_be_visible()
     settle(page)
-    looking.check_and_go_on(page)
+    looking.check(page)
     press(page.get_by_role("button", name="Decline", exact=True))
     expect(page.get_by_text("Declined by bob")).to_be_visible()
     bob.wait_for_answer(conversation, "Done.")

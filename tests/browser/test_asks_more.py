@@ -5,15 +5,15 @@ from playwright.sync_api import expect
 
 from tests.browser.chatting import Chat, approve
 from tests.browser.conftest import SharedModel
-from tests.browser.looking import check_and_go_on, in_every_look
+from tests.browser.looking import check
 from tests.browser.test_grants import begin_grant
 from tests.scripted_model import calls, text
 
 pytestmark = pytest.mark.browser
 
 
-@in_every_look
 @pytest.mark.guarantee("gate:no-yes-no-run")
+@pytest.mark.slow("another story of settings")
 def test_it_is_chosen_at_the_top_and_a_granted_call_waits_again(chat: Chat, model: SharedModel) -> None:
     page = chat.page
     model.enqueue(calls(("remind", {"note": "one"})), text("Told one."))
@@ -25,7 +25,7 @@ def test_it_is_chosen_at_the_top_and_a_granted_call_waits_again(chat: Chat, mode
     page.get_by_role("button", name="About every call", exact=True).click()
     expect(page.get_by_label("This conversation asks: About every call. Choose")).to_be_visible()
     expect(page.get_by_text("The grant for remind does not count here")).to_be_visible()
-    check_and_go_on(page)
+    check(page)
     model.enqueue(calls(("remind", {"note": "two"})), text("Told two."))
     chat.say()
     card = chat.asked()
@@ -37,7 +37,7 @@ def test_it_is_chosen_at_the_top_and_a_granted_call_waits_again(chat: Chat, mode
     page.get_by_label("This conversation", exact=True).click()
     page.get_by_role("link", name="Instructions, tools and limits…").click()
     expect(page.get_by_label("Asks")).to_have_value("every")
-    check_and_go_on(page)
+    check(page)
     page.get_by_label("Asks").select_option("tools")
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_text("Saved. It holds from the next answer on.")).to_be_visible()

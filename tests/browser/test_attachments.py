@@ -60,7 +60,6 @@ def attached(page: Page, *names: str) -> None:
     expect(page.locator("[data-chips] progress")).to_have_count(0)
 
 
-@looking.in_every_look
 def test_files_are_picked_pasted_and_dropped_and_reach_the_model(chat: Chat, model: SharedModel) -> None:
     page = chat.page
     chat.composer.fill("What is this?")
@@ -75,7 +74,7 @@ def test_files_are_picked_pasted_and_dropped_and_reach_the_model(chat: Chat, mod
     attached(page, "notes.md", "chart.png", "more.md")
     expect(chat.composer).to_be_focused()
     expect(chat.composer).to_have_value("What is this?")
-    looking.check_and_go_on(page)
+    looking.check(page)
     model.enqueue(text("A chart."))
     chat.composer.press("Enter")
     chat.said("A chart.")
@@ -99,7 +98,7 @@ def test_what_cannot_be_attached_says_why_and_is_not_sent(visit: Visit, house: H
     large.evaluate("pick => { pick.dataset.mostBytes = '3' }")
     pick(page, {**NOTES, "name": "large.md"})
     expect(chips(page).last).to_contain_text("large.md has more than 10 MiB")
-    looking.check_and_go_on(page)
+    looking.check(page)
     page.get_by_role("button", name="Remove large.md").press("Enter")
     expect(page.get_by_role("button", name="Remove notes.md")).to_be_focused()
     model.enqueue(text("Read."))
@@ -165,7 +164,7 @@ def test_an_edited_message_keeps_the_files_that_are_left_in(chat: Chat, model: S
     page.get_by_role("button", name="Remove old.md").click()
     expect(page.get_by_label("Say instead")).to_be_focused()
     page.get_by_label("Say instead").fill("Read one")
-    looking.check_and_go_on(page)
+    looking.check(page)
     page.get_by_label("Say instead").press("Enter")
     chat.said("Two.")
     assert "# Notes of May" in text_in(model.messages[0])
@@ -188,7 +187,7 @@ def test_a_text_too_long_for_a_field_is_attached_or_refused_and_never_cut(chat: 
     paste_text(page, "Message", "word " * 20_001)
     attached(page, "pasted.txt")
     expect(page.get_by_text("The text has 100,005 characters, and a message takes 100,000")).to_be_visible()
-    looking.check_and_go_on(page)
+    looking.check(page)
     model.enqueue(text("Read."))
     page.get_by_role("button", name="Send").click()
     chat.said("Read.")
@@ -206,7 +205,7 @@ def test_a_model_without_images_is_tried_again_without_them(chat: Chat, model: S
     attached(page, "chart.png")
     chat.say("What is it?")
     expect(chat.notice()).to_contain_text("did not take the images")
-    looking.check_and_go_on(page)
+    looking.check(page)
     page.get_by_role("button", name="Try again without images").click()
     chat.said("I only read.")
     expect(chat.log).to_contain_text("The model is not sent this image.")

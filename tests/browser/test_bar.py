@@ -61,6 +61,7 @@ def test_a_wide_window_has_every_page_in_its_bar_and_a_narrower_one_the_lesser_o
     )
 
 
+@pytest.mark.slow("another story of the bar")
 def test_more_is_opened_and_left_by_keyboard_and_by_a_click_elsewhere(author: Page, house: House) -> None:
     author.set_viewport_size(NARROW)
     author.goto(f"{house.server.url}/history/")

@@ -63,7 +63,7 @@ def expose(page: Page) -> None:
     expect(drawer).to_contain_text("asks every time")
 
 
-@looking.in_every_look
+@pytest.mark.slow("the same journey as in test_drawer and test_servers, in one")
 def test_the_gate_of_a_tool_that_nobody_here_wrote_is_ours_from_connecting_to_accepting_its_change(
     alice: Page, server: Server, shop: Shop, model: SharedModel, visit: Visit
 ) -> None:
@@ -77,7 +77,6 @@ def test_the_gate_of_a_tool_that_nobody_here_wrote_is_ours_from_connecting_to_ac
     card = chat.asked()
     expect(card).to_contain_text("shop (MCP server)")
     looking.check(chat.page)
-    looking.wear(chat.page, "wide light")
     chat.decline(card)
     chat.said("I left it.")
     assert shop.heard == []
@@ -104,7 +103,6 @@ def test_the_gate_of_a_tool_that_nobody_here_wrote_is_ours_from_connecting_to_ac
     alice.locator("#tools").get_by_role("link", name="echo", exact=True).click()
     expect(alice.locator("#changed ins .esc")).to_have_text("U+200B")
     looking.check(alice)
-    looking.wear(alice, "wide light")
     alice.get_by_label("I have read the warnings").check()
     alice.get_by_role("button", name="Accept this definition").click()
     expect(alice.get_by_role("main")).to_contain_text("In the catalog as shop_echo")

@@ -49,10 +49,10 @@ def test_a_picture_is_seen_wherever_its_call_is(visit: Visit, server: Server, mo
     chat.said("Here it is.")
     chat.log.locator("details.call > summary").click()
     is_shown(chat.log.get_by_role("img"))
-    looking.check_and_go_on(page)
+    looking.check(page)
     chat.log.get_by_role("link", name="Its history").click()
     is_shown(page.get_by_role("img", name="A picture that honest_picture gave"))
-    looking.check_and_go_on(page)
+    looking.check(page)
 
 
 def test_the_inspector_shows_the_picture_that_it_got(visit: Visit, server: Server) -> None:
@@ -63,5 +63,5 @@ def test_the_inspector_shows_the_picture_that_it_got(visit: Visit, server: Serve
     bench.run("honest_picture")
     is_shown(bench.calls.first.get_by_role("img"))
     expect(bench.calls.first).to_contain_text("characters of Base64")
-    looking.check_and_go_on(page)
+    looking.check(page)
     bench.end()

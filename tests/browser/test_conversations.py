@@ -31,7 +31,6 @@ def rename(page: Page, title: str) -> None:
     expect(page.locator("#title")).to_have_text(title)
 
 
-@looking.in_every_look
 def test_a_conversation_is_renamed_pinned_archived_and_found(chat: Chat, model: SharedModel) -> None:
     page = chat.page
     model.enqueue(text("The parcel left Rotterdam on Monday."))
@@ -41,7 +40,7 @@ def test_a_conversation_is_renamed_pinned_archived_and_found(chat: Chat, model: 
     expect(beside(page).get_by_role("link", name="Parcels of May")).to_be_visible()
     choose(page, "Pin to the top")
     expect(beside(page).get_by_role("heading", name="Pinned")).to_be_visible()
-    looking.check_and_go_on(page)
+    looking.check(page)
     choose(page, "Archive")
     expect(beside(page).locator(".threads").get_by_text("Parcels of May")).to_have_count(0)
     beside(page).get_by_label("Archived only").check()
@@ -219,7 +218,7 @@ def test_wide_code_is_wrapped_by_a_button_and_a_wide_table_breaks_no_number(chat
     chat.said("That is all.")
     answer = chat.log.locator(".said.assistant").last
     code, cell = answer.locator("pre"), answer.get_by_role("cell").first
-    looking.check_and_go_on(page)
+    looking.check(page)
     assert scrolls(code)
     code.hover()
     wrap = answer.get_by_role("button", name="Wrap long lines")
@@ -235,7 +234,6 @@ def scrolls(locator: Locator) -> bool:
     return bool(locator.evaluate("element => element.scrollWidth > element.clientWidth"))
 
 
-@looking.in_every_look
 def test_a_message_is_said_in_another_way_and_both_versions_are_kept(chat: Chat, model: SharedModel) -> None:
     page = chat.page
     model.enqueue(text("Which parcel?"), text("It is in Leipzig."), text("It is in **Gera** by now."))
@@ -246,7 +244,7 @@ def test_a_message_is_said_in_another_way_and_both_versions_are_kept(chat: Chat,
     field = page.get_by_label("Say instead")
     expect(field).to_be_focused()
     field.fill("Where is parcel 4711?")
-    looking.check_and_go_on(page)
+    looking.check(page)
     field.press("Enter")
     chat.said("It is in Leipzig.")
     expect(chat.composer).to_be_focused()
@@ -255,7 +253,7 @@ def test_a_message_is_said_in_another_way_and_both_versions_are_kept(chat: Chat,
     page.get_by_role("button", name="Answer again").click()
     chat.said("It is in Gera by now.")
     expect(page.get_by_role("group", name="Version 3 of 3")).to_be_visible()
-    looking.check_and_go_on(page)
+    looking.check(page)
     page.get_by_role("button", name="Version before").click()
     chat.said("It is in Leipzig.")
     expect(page.get_by_role("button", name="Version before")).to_be_focused()
@@ -314,6 +312,7 @@ def test_an_edit_that_cannot_be_sent_yet_stays_as_it_was_written(chat: Chat, mod
     expect(page.locator(".said.user")).to_have_count(1)
 
 
+@pytest.mark.slow("another story of conversations")
 def test_what_is_sent_meanwhile_waits_above_the_box_and_is_said_in_its_turn(chat: Chat, model: SharedModel) -> None:
     page = chat.page
     model.enqueue(calls(("echo", {"text": "one"})), text("One."), text("Two."))
@@ -326,7 +325,6 @@ def test_what_is_sent_meanwhile_waits_above_the_box_and_is_said_in_its_turn(chat
     waiting = page.locator("#queued .queued:not(.over)")
     expect(waiting).to_have_count(2)
     looking.check(page)
-    looking.wear(page, "wide light")
     page.keyboard.press("Escape")
     waiting.last.get_by_role("button", name="Take back").click()
     expect(chat.composer).to_have_value("Third")
@@ -340,7 +338,6 @@ def test_what_is_sent_meanwhile_waits_above_the_box_and_is_said_in_its_turn(chat
     expect(chat.composer).to_have_value("Third")
 
 
-@looking.in_every_look
 def test_a_conversation_is_shared_and_read_by_a_colleague(
     chat: Chat, model: SharedModel, house: House, visit: Visit
 ) -> None:
@@ -351,16 +348,16 @@ def test_a_conversation_is_shared_and_read_by_a_colleague(
     chat.said("It said the parcel.")
     choose(page, "Share…")
     expect(page.get_by_role("heading", name="What they will see")).to_be_visible()
-    looking.check_and_go_on(page)
+    looking.check(page)
     page.get_by_role("button", name="Share by a link").click()
     link = page.locator("#link").inner_text()
-    looking.check_and_go_on(page)
+    looking.check(page)
     reader = visit(house.server, house.alice)
     reader.goto(link)
     expect(reader.get_by_text("It said the parcel.")).to_be_visible()
     reader.locator(".call > summary").click()
     expect(reader.get_by_text("Approved by bob")).to_be_visible()
-    looking.check_and_go_on(reader)
+    looking.check(reader)
     page.get_by_role("button", name="Stop sharing").click()
     expect(page.get_by_role("button", name="Share by a link")).to_be_visible()
     visit.watch(reader).expect("status of 404")

@@ -8,7 +8,7 @@ from playwright.sync_api import Locator, expect
 
 from tests.browser.chatting import Chat, approve, approve_button, decline, decline_button, press, settle, tab_to
 from tests.browser.conftest import House, SharedModel, Visit
-from tests.browser.looking import check, in_every_look
+from tests.browser.looking import check
 from tests.scripted_model import calls, text
 
 pytestmark = pytest.mark.browser
@@ -46,7 +46,6 @@ def approve_changed(edit: Locator) -> Locator:
     return edit.get_by_role("button", name=re.compile("^Approve with changes"))
 
 
-@in_every_look
 @pytest.mark.guarantee("gate:same-call")
 def test_changed_arguments_are_shown_approved_run_and_told_to_the_model(
     chat: Chat, ask: Ask, model: SharedModel, house: House, visit: Visit
@@ -110,6 +109,7 @@ def test_what_is_being_typed_outlasts_the_answer_to_another_call(
     assert house.calls(chat.conversation)[0]["result"] == "one"
 
 
+@pytest.mark.slow("another way to change arguments")
 def test_by_keyboard_alone_arguments_are_changed_and_approved(
     chat: Chat, ask: Ask, model: SharedModel, house: House
 ) -> None:
@@ -208,7 +208,6 @@ def test_own_words_are_counted_against_the_limit(chat: Chat, ask: Ask, model: Sh
     chat.said("Understood.")
 
 
-@in_every_look
 @pytest.mark.guarantee("gate:one-outcome")
 def test_calls_of_one_tool_are_answered_together_and_each_outcome_is_told(
     chat: Chat, ask: Ask, model: SharedModel, house: House
@@ -222,7 +221,7 @@ def test_calls_of_one_tool_are_answered_together_and_each_outcome_is_told(
     check(chat.page)
     batch.get_by_role("button", name="Approve these 3").click()
     expect(chat.cards).to_have_count(1)
-    expect(chat.modal.get_by_role("alert")).to_contain_text("Say three: Approved.")
+    expect(chat.flash).to_contain_text("Say three: Approved.")
     expect(batch).to_have_count(0)
     model.enqueue(text("Three of four."))
     chat.decline(chat.asked(1))
@@ -230,6 +229,7 @@ def test_calls_of_one_tool_are_answered_together_and_each_outcome_is_told(
     assert [call["status"] for call in house.calls(chat.conversation)] == ["succeeded"] * 3 + ["declined"]
 
 
+@pytest.mark.slow("what the server decides, once more")
 def test_calls_of_high_risk_or_of_different_tools_are_never_offered_together(chat: Chat, ask: Ask) -> None:
     ask(("wipe", {"note": "a"}), ("wipe", {"note": "b"}), ("echo", {"text": "c"}), ("note", {"note": "d"}))
     expect(chat.modal.locator("[data-batch]")).to_have_count(0)

@@ -131,7 +131,6 @@ def told(drawer: Locator, server: str, words: str) -> None:
     expect(form(drawer, server).locator("[data-told]")).to_contain_text(words)
 
 
-@looking.in_every_look
 def test_a_tool_is_exposed_used_under_its_alias_and_asks_less_only_after_a_question(page: Page, house: Shopful) -> None:
     page.goto(f"{house.server.url}/servers/")
     opener = page.get_by_role("link", name="Composed tools")
@@ -140,7 +139,6 @@ def test_a_tool_is_exposed_used_under_its_alias_and_asks_less_only_after_a_quest
     expect(drawer.get_by_role("heading", name="Composed tools")).to_be_focused()
     expect(page).to_have_url(f"{house.server.url}/servers/tools")
     looking.check(page)
-    looking.wear(page, "wide light")
 
     drawer.locator('[data-server="story"] > summary').click()
     tick(drawer, "echo").check()
@@ -152,7 +150,6 @@ def test_a_tool_is_exposed_used_under_its_alias_and_asks_less_only_after_a_quest
     line(drawer, "echo").get_by_label("Approval prompt").fill("Say {args.text}?")
     expect(line(drawer, "echo").locator("pre").first).to_contain_text('"text"')
     looking.check(page)
-    looking.wear(page, "wide light")
     apply(drawer, "story")
     told(drawer, "story", "2 changes applied.")
     for alias in ("say_it", "story_add"):
@@ -168,7 +165,6 @@ def test_a_tool_is_exposed_used_under_its_alias_and_asks_less_only_after_a_quest
     question = drawer.get_by_role("heading", name="Reduce human oversight?")
     expect(question).to_be_focused()
     looking.check(page)
-    looking.wear(page, "wide light")
     assert house.catalog["story_add"] == "REQUIRED"
     apply(drawer, "story")
     expect(drawer.get_by_label("Yes, less oversight than before")).to_be_focused()
@@ -204,7 +200,6 @@ def test_a_name_that_is_taken_is_told_while_it_is_typed_and_kept_from_being_appl
     apply(drawer, "names")
     expect(drawer.get_by_role("alert")).to_contain_text("Nothing was applied: 1 tool needs another look.")
     looking.check(page)
-    looking.wear(page, "wide light")
     expect(line(drawer, "echo").get_by_label("Alias")).to_have_value("same_name")
     assert "same_name" not in house.catalog
     drawer.get_by_role("link", name="Show it").click()
@@ -266,7 +261,6 @@ def test_a_ceiling_takes_tools_out_and_gives_them_back(page: Page, house: Shopfu
     assert "limit_echo" not in house.catalog
     expect(drawer.locator("#drawer-sums")).to_contain_text("ticked but above L1")
     looking.check(page)
-    looking.wear(page, "wide light")
     drawer.get_by_label("Highest risk exposed").select_option("5")
     drawer.get_by_text("Composed only").click()
     told(drawer, "", "2 changes, not saved.")
@@ -360,7 +354,6 @@ def test_what_is_not_applied_is_kept_while_searching_and_asked_about_before_it_i
     question = page.get_by_role("dialog", name="Close without applying?")
     expect(question).to_contain_text("1 change would be lost.")
     looking.check(page)
-    looking.wear(page, "wide light")
     page.keyboard.press("Escape")
     expect(question).to_be_hidden()
     told(drawer, "unsaved", "1 change, not saved.")

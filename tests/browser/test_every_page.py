@@ -5,8 +5,8 @@ from typing import Final
 import pytest
 from playwright.sync_api import Page
 
-from tests.browser import looking
 from tests.browser.conftest import House
+from tests.browser.looking import IN_SHORT, THOROUGHLY, Looks, check
 
 pytestmark = pytest.mark.browser
 
@@ -53,10 +53,14 @@ PAGES: Final = (
 
 
 @pytest.mark.timeout(300)
-@looking.in_every_look
-def test_every_page_opens_and_fits_its_window(author: Page, house: House) -> None:
+@pytest.mark.parametrize(
+    "looks",
+    [IN_SHORT, pytest.param(THOROUGHLY, marks=pytest.mark.slow("contrast of texts"))],
+    ids=["in short", "thoroughly"],
+)
+def test_every_page_opens_fits_its_window_and_is_usable_by_everyone(author: Page, house: House, looks: Looks) -> None:
     for path in PAGES:
         answer = author.goto(house.server.url + path)
         assert answer
         assert answer.status == 200, path
-        looking.check(author)
+        check(author, looks)

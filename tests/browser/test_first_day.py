@@ -56,7 +56,6 @@ def write_code(page: Page, code: str) -> None:
     page.keyboard.insert_text(code)
 
 
-@looking.in_every_look
 def test_from_the_link_to_a_tool_of_ones_own_that_the_agent_uses_after_a_yes(empty_house: Server, visit: Visit) -> None:
     link = re.search(r"http://\S+/welcome/\S+", empty_house.log)
     assert link
@@ -117,7 +116,6 @@ def _use_it_in_the_chat(page: Page, server: Server) -> None:
     chat.approve()
     expect(chat.call("succeeded")).to_have_count(1)
     chat.said("kg is on its way to Bergen.")
-    looking.wear(page, "wide light")
     note = page.locator("[data-composer-note]")
     expect(note).to_contain_text("demo model")
     assert note.evaluate(LINES) == 1

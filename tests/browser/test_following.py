@@ -3,7 +3,7 @@
 from typing import Final
 
 import pytest
-from playwright.sync_api import Locator, Page, ViewportSize, expect
+from playwright.sync_api import Locator, Page, expect
 
 from tests.browser import looking
 from tests.browser.chatting import Chat
@@ -41,6 +41,7 @@ def scroll_up(chat: Chat) -> None:
     until(turn, "the transcript has scrolled up")
 
 
+@pytest.mark.slow("another story of following")
 def test_opening_a_call_does_not_end_following(chat: Chat, model: SharedModel) -> None:
     model.enqueue(calls(("look", {"text": LONG})), text("Looked."))
     chat.say()
@@ -81,15 +82,14 @@ def test_who_reads_further_up_is_told_that_something_came(long_chat: Chat, model
     expect(new_below(long_chat)).to_be_hidden()
 
 
-@pytest.mark.parametrize(
-    "size", [WIDE, pytest.param(NARROW, marks=pytest.mark.slow("another width"))], ids=["wide", "narrow"]
-)
-def test_only_the_transcript_scrolls(long_chat: Chat, size: ViewportSize) -> None:
-    long_chat.page.set_viewport_size(size)
+@pytest.mark.slow("another story of following")
+def test_only_the_transcript_scrolls(long_chat: Chat) -> None:
     for url in (long_chat.url, long_chat.url.partition("/chat/")[0]):
         long_chat.page.goto(url)
-        tall, there = long_chat.page.evaluate("[document.scrollingElement.scrollHeight, innerHeight]")
-        assert tall <= there
+        for size in (WIDE, NARROW):
+            long_chat.page.set_viewport_size(size)
+            tall, there = long_chat.page.evaluate("[document.scrollingElement.scrollHeight, innerHeight]")
+            assert tall <= there
 
 
 def test_what_was_written_while_the_assistant_works_outlives_a_reload(chat: Chat, model: SharedModel) -> None:

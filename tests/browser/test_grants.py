@@ -1,15 +1,13 @@
 """A standing yes: its scope read before the click, the meter as it is used up, asked again, revoked."""
 
-import os
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, expect
 
 from tests.browser.chatting import Chat, approve, settle
 from tests.browser.conftest import House, SharedModel
-from tests.browser.looking import LOOKS, check, in_every_look, wear
+from tests.browser.looking import check
 from tests.scripted_model import calls, text
 
 pytestmark = pytest.mark.browser
@@ -43,18 +41,6 @@ def begin_grant(card: Locator) -> Locator:
     return card.locator("[data-edit]")
 
 
-def pictured(page: Page, name: str, at: Locator | None = None) -> None:
-    """What it looks like, for whoever wants to see it (PICTURES=folder)."""
-    folder = os.environ.get("PICTURES")
-    for look in LOOKS if folder else ():
-        wear(page, look)
-        if at is not None:
-            at.scroll_into_view_if_needed()
-        page.screenshot(path=Path(str(folder)) / f"{name}-{look.replace(' ', '-')}.png")
-    wear(page, "wide light")
-
-
-@in_every_look
 @pytest.mark.guarantee("gate:no-yes-no-run", "SR-43")
 def test_a_grant_is_given_in_words_used_up_asked_again_and_revoked(
     chat: Chat, ask: Ask, model: SharedModel, house: House
@@ -64,15 +50,12 @@ def test_a_grant_is_given_in_words_used_up_asked_again_and_revoked(
     step = begin_grant(chat.asked())
     words = step.get_by_role("status")
     expect(words).to_contain_text("run remind without asking for the next 5 calls in this conversation, until")
-    pictured(page, "card")
     check(page)
-    wear(page, "wide light")
     step.get_by_label("How many calls").select_option("")
     step.get_by_label("For how long").select_option("")
     step.get_by_label("Only in this conversation").uncheck()
     expect(step.get_by_role("alert")).to_contain_text("A grant needs a bound")
     expect(step.get_by_role("button", name="Approve")).to_have_count(0)
-    pictured(page, "unbounded")
     step.get_by_label("Only in this conversation").check()
     step.get_by_label("How many calls").select_option("2")
     step.get_by_label("Only while this holds").fill('len(args["note"]) < 20')
@@ -81,13 +64,10 @@ def test_a_grant_is_given_in_words_used_up_asked_again_and_revoked(
         'while len(args["note"]) < 20 holds.'
     )
     settle(page)
-    pictured(page, "words", step.get_by_role("button", name="Approve and grant"))
     approve(chat.cards.first, step.get_by_role("button", name="Approve and grant"))
     chat.said("Told one.")
     expect(meter).to_contain_text("remind runs without asking: 2 of 2 left")
-    pictured(page, "meter")
     check(page)
-    wear(page, "wide light")
     ask("two")
     chat.said("Told two.")
     expect(meter).to_contain_text("1 of 2 left")
@@ -122,9 +102,7 @@ def test_on_the_page_of_grants_one_is_revoked_by_keyboard(chat: Chat, ask: Ask, 
     chat.said("Told six.")
     page = chat.page
     page.goto(f"{house.server.url}/grants/")
-    pictured(page, "page")
     check(page)
     page.get_by_role("button", name="Revoke").press("Enter")
     expect(page.get_by_role("status")).to_contain_text("remind asks again")
     expect(page.get_by_role("button", name="Revoke")).to_have_count(0)
-    pictured(page, "page-ended")

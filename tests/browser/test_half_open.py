@@ -14,7 +14,11 @@ from tests.browser.watching import AWAY
 from tests.scripted_model import calls, text
 from tests.waiting import until
 
-pytestmark = [pytest.mark.browser, pytest.mark.guarantee("run:survives")]
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.slow("waits for connections that were swallowed"),
+    pytest.mark.guarantee("run:survives"),
+]
 
 BACK: Final = "window.dispatchEvent(new Event('online'))"
 FOCUS: Final = "window.dispatchEvent(new Event('focus'))"
@@ -62,9 +66,7 @@ def while_silent(page: Page, comes: Locator) -> None:
     until(look, "the page notices")
 
 
-@pytest.mark.parametrize(
-    "sign", [BACK, *(pytest.param(sign, marks=pytest.mark.slow("another sign")) for sign in (FOCUS, ""))]
-)
+@pytest.mark.parametrize("sign", [BACK, FOCUS, ""])
 def test_a_page_whose_connection_was_swallowed_makes_another_and_shows_what_waits(
     chat: Chat, network: Network, model: SharedModel, house: House, sign: str
 ) -> None:
@@ -83,7 +85,6 @@ def test_a_page_whose_connection_was_swallowed_makes_another_and_shows_what_wait
     expect(chat.modal).to_be_hidden()
 
 
-@pytest.mark.slow("waits for connections that were swallowed")
 def test_an_answer_that_was_swallowed_says_so_and_is_given_again(
     chat: Chat, network: Network, model: SharedModel
 ) -> None:
@@ -101,7 +102,6 @@ def test_an_answer_that_was_swallowed_says_so_and_is_given_again(
     chat.said("Said.")
 
 
-@pytest.mark.slow("waits for connections that were swallowed")
 def test_a_message_that_was_swallowed_stays_in_the_composer_and_the_page_says_so(
     chat: Chat, network: Network, model: SharedModel
 ) -> None:
@@ -118,7 +118,6 @@ def test_a_message_that_was_swallowed_stays_in_the_composer_and_the_page_says_so
     chat.said("Hello.")
 
 
-@pytest.mark.slow("waits for connections that were swallowed")
 def test_the_inbox_notices_too(page: Page, visit: Visit, network: Network, house: House, model: SharedModel) -> None:
     visit.watch(page).expect("htmx:timeout")
     inbox = Inbox(page, network.url).open()
@@ -136,7 +135,6 @@ def test_the_inbox_notices_too(page: Page, visit: Visit, network: Network, house
         house.bob.post(f"/api/approvals/{left['id']}/reject", {})
 
 
-@pytest.mark.slow("waits for connections that were swallowed")
 def test_a_connection_that_fails_each_time_is_given_up_and_the_page_says_what_to_do(chat: Chat) -> None:
     chat.page.add_init_script(FAILING)
     chat.open()

@@ -1,7 +1,6 @@
 """A call is decided in the chat, found in the history, read as it was shown, marked, and exported."""
 
 import json
-import os
 from pathlib import Path
 
 import pytest
@@ -9,7 +8,7 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.chatting import Chat
 from tests.browser.conftest import House, SharedModel, Visit
-from tests.browser.looking import LOOKS, check, in_every_look, in_view, wear
+from tests.browser.looking import check, in_view, wear
 from tests.browser.watching import AWAY
 from tests.processes import STEADY, Servers
 from tests.scripted_model import ScriptedModel, calls, text
@@ -17,16 +16,6 @@ from tests.scripted_model import ScriptedModel, calls, text
 pytestmark = [pytest.mark.browser, pytest.mark.servers("the SQL differs between the databases")]
 
 
-def pictured(page: Page, name: str) -> None:
-    """What it looks like, for whoever wants to see it (PICTURES=folder)."""
-    folder = os.environ.get("PICTURES")
-    for look in LOOKS if folder else ():
-        wear(page, look)
-        page.screenshot(path=Path(str(folder)) / f"history-{name}-{look.replace(' ', '-')}.png", full_page=True)
-    wear(page, "wide light")
-
-
-@in_every_look
 @pytest.mark.guarantee("audit:complete")
 def test_what_was_decided_in_the_chat_is_found_read_and_exported(
     chat: Chat, model: SharedModel, house: House, tmp_path: Path
@@ -46,7 +35,6 @@ def test_what_was_decided_in_the_chat_is_found_read_and_exported(
     search.get_by_role("button", name="Filter").click()
     expect(search.get_by_role("link", name="Decided by: bob")).to_be_visible()
     check(page)
-    pictured(page, "list")
     page.get_by_text("Export…").click()
     with page.expect_download() as waiting:
         page.get_by_role("button", name="JSON, one call a line").click()
@@ -62,7 +50,6 @@ def test_what_was_decided_in_the_chat_is_found_read_and_exported(
     expect(page.get_by_text("Declined by bob, signed in")).to_be_visible()
     expect(page.get_by_text("It was declined, and not executed.")).to_be_visible()
     check(page)
-    pictured(page, "call")
 
 
 @pytest.mark.parametrize("look", ["narrow dark", pytest.param("wide light", marks=pytest.mark.slow("another look"))])
@@ -100,7 +87,6 @@ def test_a_call_whose_server_was_killed_is_marked_by_a_person(own: Servers, visi
     desk = page.get_by_role("region", name="May or may not have happened")
     desk.get_by_text("Say what happened…").click()
     check(page)
-    pictured(page, "desk")
     desk.get_by_label("How you know").fill("I looked: it slept.")
     desk.get_by_role("button", name="Mark as done").click()
     expect(page.get_by_role("status")).to_contain_text("Marked as done.")

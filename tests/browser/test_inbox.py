@@ -140,7 +140,6 @@ def test_by_keyboard_alone_from_the_arrival_to_the_decision(inbox: Inbox, house:
     expect(page.get_by_text("Single keys are off.")).to_be_visible()
 
 
-@looking.in_every_look
 def test_several_calls_are_answered_together_once_they_are_listed(inbox: Inbox, ask: Asking) -> None:
     page = inbox.page
     inbox.open()
@@ -166,7 +165,6 @@ def test_several_calls_are_answered_together_once_they_are_listed(inbox: Inbox, 
     expect(together.locator("ol > li")).to_have_count(2)
     expect(together.locator("ol")).not_to_contain_text("two")
     looking.check(page)
-    looking.wear(page, "wide light")
     expect(together).not_to_have_attribute("data-fresh", "")
     press(together.get_by_role("button", name=re.compile("^Decline these 2")))
     expect(page.locator("#card-slot")).to_contain_text("Every answer counted.")
@@ -190,7 +188,6 @@ def test_filters_say_what_they_hide_and_hold_while_calls_come(inbox: Inbox, ask:
     expect(page.get_by_text("3 wait for you, the filter hides 2")).to_be_visible()
     expect(inbox.lines).to_have_count(1)
     looking.check(page)
-    looking.wear(page, "wide light")
     inbox.open("?tool=note&kind=mcp")
     expect(page.get_by_text("No call matches")).to_be_visible()
     page.get_by_role("link", name="Clear the filter").first.click()

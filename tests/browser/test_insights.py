@@ -32,7 +32,6 @@ def decision(house: House, chat: Chat) -> dict[str, Any]:
     return found
 
 
-@looking.in_every_look
 def test_whoever_approves_at_once_reads_the_mark_on_their_own_decision(
     chat: Chat, model: SharedModel, house: House, visit: Visit
 ) -> None:

@@ -24,18 +24,12 @@ def bob(visit: Visit, house: House) -> Page:
     return page
 
 
-def wide(page: Page) -> None:
-    looking.wear(page, "wide light")
-
-
-@looking.in_every_look
 @pytest.mark.timeout(180)
 def test_a_client_is_asked_and_everything_it_says_and_hears_is_seen(bob: Page, house: House) -> None:
     bob.get_by_label("Only these tools").fill("echo nothing_like_it")
     bob.get_by_role("button", name="Connect").click()
     expect(bob.get_by_text("There is no published tool “nothing_like_it”.")).to_be_visible()
     looking.check(bob)
-    wide(bob)
     bob.get_by_label("Only these tools").fill("echo look")
     bob.get_by_text("2025-11-25", exact=True).click()
     bob.get_by_role("button", name="Connect").press("Enter")
@@ -52,7 +46,6 @@ def test_a_client_is_asked_and_everything_it_says_and_hears_is_seen(bob: Page, h
     expect(asked).to_contain_text("a <b>text</b>U+202E")
     expect(bob.get_by_role("textbox", name="text")).to_have_value("a <b>text</b>\u202e")
     looking.check(bob)
-    wide(bob)
     press(asked.get_by_role("button", name="Decline"))
     expect(asked).to_have_count(0)
     expect(bob.locator("#inspector-questions")).to_be_focused()
@@ -81,7 +74,6 @@ def test_a_client_is_asked_and_everything_it_says_and_hears_is_seen(bob: Page, h
     expect(log.get_by_text("ping #")).to_have_count(4)
     expect(answer).to_contain_text('"action": "accept"')
     looking.check(bob)
-    wide(bob)
     bob.get_by_role("button", name="Disconnect").click()
     expect(bob.get_by_text("You ended it.")).to_be_visible()
     expect(bob.locator("#inspector-pulse[hx-get]")).to_have_count(0)

@@ -13,11 +13,16 @@ from tests.browser.conftest import NARROW, House, Visit
 from tests.browser.tools import ECHO
 
 # The pages do many things one after the other, each of which takes a second until it shows.
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(240), pytest.mark.guarantee("gate:no-yes-no-run")]
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.slow("another story of the Inspector"),
+    pytest.mark.timeout(240),
+    pytest.mark.guarantee("gate:no-yes-no-run"),
+]
 
 OLDER: Final = "2025-11-25"
 MODERN: Final = "2026-07-28"
-each_era = pytest.mark.parametrize("era", [MODERN, pytest.param(OLDER, marks=pytest.mark.slow("an older revision"))])
+each_era = pytest.mark.parametrize("era", [MODERN, OLDER])
 
 
 class Bench:
@@ -118,11 +123,9 @@ def test_only_what_its_user_accepts_runs_and_no_mouse_is_needed(era: str, bob: P
         bench.calls.first.get_by_role("link", name="Its record").press("Enter")
     expect(opened.value.get_by_text("hitlchat-inspector").first).to_be_visible()
     opened.value.close()
-    looking.wear(bob, "wide light")
     bench.end()
 
 
-@pytest.mark.slow("another story of the Inspector")
 @each_era
 def test_what_goes_over_the_wire_is_seen_with_what_the_server_tells_by_itself(
     era: str, bob: Page, house: House
@@ -160,14 +163,11 @@ def test_what_goes_over_the_wire_is_seen_with_what_the_server_tells_by_itself(
     expect(bench.log.locator("li", has_text=ping)).to_have_count(before + 2)
     expect(bench.log.locator("li", has_text=ping).last.locator("b")).to_contain_text("ms")
     looking.check(bob)
-    looking.wear(bob, "wide light")
     bench.end()
 
 
-@pytest.mark.slow("another story of the Inspector")
-@each_era
-def test_without_elicitation_the_call_is_refused(era: str, bob: Page, house: House) -> None:
-    bench = connected(bob, era, without="Refuse it")
+def test_without_elicitation_the_call_is_refused(bob: Page, house: House) -> None:
+    bench = connected(bob, OLDER, without="Refuse it")
     bench.run("count")
     expect(bench.calls.first).to_contain_text("this client cannot ask its user")
     expect(bench.asked).to_have_count(0)
@@ -176,10 +176,8 @@ def test_without_elicitation_the_call_is_refused(era: str, bob: Page, house: Hou
     bench.end()
 
 
-@pytest.mark.slow("another story of the Inspector")
-@each_era
-def test_without_elicitation_the_call_waits_for_its_user_who_is_signed_in(era: str, bob: Page, house: House) -> None:
-    bench = connected(bob, era, without="Ask me here, and let it wait")
+def test_without_elicitation_the_call_waits_for_its_user_who_is_signed_in(bob: Page, house: House) -> None:
+    bench = connected(bob, MODERN, without="Ask me here, and let it wait")
     bob.set_viewport_size(NARROW)
     bench.run("count")
     with bob.expect_popup() as opened:
@@ -193,11 +191,9 @@ def test_without_elicitation_the_call_waits_for_its_user_who_is_signed_in(era: s
     bench.end()
 
 
-@pytest.mark.slow("another story of the Inspector")
-@each_era
-def test_without_elicitation_the_client_gets_a_link_and_comes_back(era: str, bob: Page, house: House) -> None:
+def test_without_elicitation_the_client_gets_a_link_and_comes_back(bob: Page, house: House) -> None:
     before = {each["id"] for each in records(house, 100)}
-    bench = connected(bob, era, without="Give it a link")
+    bench = connected(bob, OLDER, without="Give it a link")
     bench.run("count")
     expect(bench.calls.first).to_contain_text("It waits for a person's approval and was not executed.")
     expect(bench.calls.first).to_contain_text(f"{house.server.url}/approvals/")

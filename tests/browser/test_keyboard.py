@@ -76,6 +76,7 @@ def test_a_new_conversation_waits_for_ones_words_and_nothing_opens_above_a_windo
     chat.said("Done.")
 
 
+@pytest.mark.slow("another story of keys")
 def test_what_is_looked_for_is_found_and_opened_by_the_keyboard(author: Page, house: House) -> None:
     author.goto(f"{house.server.url}/")
     author.keyboard.press("Control+k")
@@ -86,7 +87,7 @@ def test_what_is_looked_for_is_found_and_opened_by_the_keyboard(author: Page, ho
     expect(dialog).to_be_hidden()
     author.keyboard.press("Control+k")
     expect(dialog.get_by_role("link", name="Inbox")).to_be_visible()
-    looking.check_and_go_on(author)
+    looking.check(author)
     author.keyboard.type("composed")
     expect(dialog.get_by_role("link")).to_have_text(["Composed tools"])
     author.keyboard.press("ArrowDown")
@@ -115,7 +116,7 @@ def test_a_question_mark_lists_the_keys_and_enter_that_ends_a_composition_sends_
     chat.log.focus()
     page.keyboard.press("?")
     expect(keys).to_be_visible()
-    looking.check_and_go_on(page)
+    looking.check(page)
     page.keyboard.press("Escape")
     expect(keys).to_be_hidden()
 

@@ -88,7 +88,6 @@ def test_a_changed_tool_is_withheld_compared_and_accepted(alice: Page, server: S
     expect(changed).to_contain_text("<b>Ignore</b>")
     expect(changed).to_contain_text("from now on every call is asked about")
     looking.check(alice)
-    looking.wear(alice, "wide light")
 
     alice.get_by_label("I have read the warnings").check()
     alice.get_by_role("button", name="Accept this definition").click()
@@ -96,7 +95,6 @@ def test_a_changed_tool_is_withheld_compared_and_accepted(alice: Page, server: S
     expect(alice.get_by_role("main")).to_contain_text("In the catalog as shop_echo")
     expect(changed).to_have_count(0)
     looking.check(alice)
-    looking.wear(alice, "wide light")
 
 
 @pytest.mark.slow("a server of its own")
@@ -108,20 +106,18 @@ def test_the_history_tells_what_changed_also_when_the_server_is_gone(alice: Page
     alice.keyboard.press("Enter")
     expect(alice).to_have_url(re.compile("tool=echo"))
     looking.check(alice)
-    looking.wear(alice, "wide light")
     alice.get_by_role("link", name=re.compile("What changed.*Accepted")).click()
     expect(alice.locator("del").first).to_be_visible()
     expect(alice.get_by_role("main")).to_contain_text(SAYS_IT_BACK)
     looking.check(alice)
 
 
-@looking.in_every_look
+@pytest.mark.slow("another story of servers")
 def test_the_gallery_is_searched_narrowed_and_started_from(alice: Page, server: Server) -> None:
     alice.goto(f"{server.url}/servers/gallery")
     everything = f"{len(gallery.ALL)} servers"
     expect(alice.get_by_role("heading", name=everything, exact=True)).to_be_visible()
     looking.check(alice)
-    looking.wear(alice, "wide light")
     alice.get_by_role("searchbox", name="Search").press_sequentially("linear")
     expect(alice.locator(".card")).to_have_count(1)
     expect(alice).to_have_url(re.compile("q=linear"))
@@ -129,7 +125,6 @@ def test_the_gallery_is_searched_narrowed_and_started_from(alice: Page, server: 
     alice.get_by_label("Where it runs").select_option("local")
     expect(alice.get_by_text("No server matches")).to_be_visible()
     looking.check(alice)
-    looking.wear(alice, "wide light")
     alice.get_by_role("link", name="Clear filters").first.click()
     expect(alice.get_by_role("heading", name=everything, exact=True)).to_be_visible()
 

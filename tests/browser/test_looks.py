@@ -5,10 +5,9 @@ from typing import Any, Final
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser import looking
 from tests.browser.chatting import Chat, approve, approve_button, decline, decline_button, settle
 from tests.browser.conftest import NARROW, House, SharedModel, Visit
-from tests.browser.looking import in_view
+from tests.browser.looking import THOROUGHLY, check, in_view
 from tests.scripted_model import calls, status, text
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow("axe at each page")]
@@ -45,18 +44,18 @@ CALLS: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
 def test_the_sign_in_page(house: House, visit: Visit) -> None:
     page = visit(house.server)
     page.goto(f"{house.server.url}/sign-in")
-    looking.check(page)
+    check(page, THOROUGHLY)
     page.get_by_label("Username").fill("nobody")
     page.get_by_label("Password").fill("nothing")
     page.get_by_role("button", name="Sign in").click()
     expect(page.get_by_role("alert")).to_be_visible()
-    looking.check(page)
+    check(page, THOROUGHLY)
 
 
 def test_the_chat_before_anything_was_said(page: Page, chat: Chat, house: House) -> None:
-    looking.check(page)
+    check(page, THOROUGHLY)
     page.goto(house.server.url)
-    looking.check(page)
+    check(page, THOROUGHLY)
 
 
 def test_a_conversation_with_calls_of_every_fate(chat: Chat, model: SharedModel, house: House) -> None:
@@ -79,18 +78,18 @@ def test_a_conversation_with_calls_of_every_fate(chat: Chat, model: SharedModel,
         line.locator("summary").click()
     fates = {"succeeded": 2, "declined": 1, "failed": 1, "expired": 1, "rejected": 2, "withdrawn": 1}
     assert {fate: chat.call(fate).count() for fate in fates} == fates
-    looking.check(chat.page)
+    check(chat.page, THOROUGHLY)
 
 
 def test_the_modal(chat: Chat, model: SharedModel) -> None:
     model.enqueue(calls(("note", {"note": "pay\u202e001" + "x" * 900}), ("wipe", {"note": LONG})))
     chat.say()
     card = chat.asked(2)
-    looking.check(chat.page)
+    check(chat.page, THOROUGHLY)
     card.locator("[data-fold] > summary").first.click()
     card.locator("details.menu.end > summary").click()
     card.locator("details.raw > summary").click()
-    looking.check(chat.page)
+    check(chat.page, THOROUGHLY)
     chat.page.set_viewport_size(NARROW)
     box = chat.modal.bounding_box()
     assert box
@@ -99,7 +98,7 @@ def test_the_modal(chat: Chat, model: SharedModel) -> None:
     for button in (decline_button(card).first, approve_button(card)):
         assert in_view(button)
     chat.modal.get_by_role("button", name="Decide later").click()
-    looking.check(chat.page)
+    check(chat.page, THOROUGHLY)
     chat.page.get_by_role("button", name="Stop").click()
     expect(chat.call("withdrawn")).to_have_count(2)
 
@@ -111,14 +110,14 @@ def test_the_page_of_an_approval_before_and_after_its_answer(chat: Chat, model: 
     (call,) = house.calls(chat.conversation)
     page = chat.page
     page.goto(f"{house.server.url}/approvals/{call['approvalId']}")
-    looking.check(page)
+    check(page, THOROUGHLY)
     settle(page)
     approve(page.locator("[data-ask]"))
     expect(page.locator("[data-status=succeeded]")).to_be_visible()
-    looking.check(page)
+    check(page, THOROUGHLY)
     page.reload()
     expect(page.get_by_role("heading", name="This call has been answered")).to_be_visible()
-    looking.check(page)
+    check(page, THOROUGHLY)
 
 
 def test_the_studio(author: Page, house: House) -> None:
@@ -126,7 +125,7 @@ def test_the_studio(author: Page, house: House) -> None:
         author.goto(f"{house.server.url}/studio/{path}")
         if path in {"new", "tools/echo", "tools/refund_order"}:
             expect(author.locator(".ace_line").first).to_be_visible()
-        looking.check(author)
+        check(author, THOROUGHLY)
 
 
 def test_a_tool_in_the_studio_with_errors_and_one_being_tested(author: Page, house: House, visit: Visit) -> None:
@@ -138,23 +137,23 @@ def test_a_tool_in_the_studio_with_errors_and_one_being_tested(author: Page, hou
     author.get_by_label("Approval prompt").fill("{nothing}")
     author.get_by_role("button", name="Create draft").click()
     expect(author.locator(".problem").first).to_be_visible()
-    looking.check(author)
+    check(author, THOROUGHLY)
     author.goto(f"{house.server.url}/studio/tools/echo")
     author.get_by_label("text").first.fill(LONG)
     author.get_by_role("button", name="Run test").click()
     card = author.locator("#test-result [data-ask]")
     expect(card).to_be_visible()
-    looking.check(author)
+    check(author, THOROUGHLY)
     decline(card)
     expect(author.locator("#test-result [data-status=declined]")).to_be_visible()
-    looking.check(author)
+    check(author, THOROUGHLY)
 
 
 def test_pages_that_are_not_there_or_not_for_everyone(page: Page, house: House, visit: Visit) -> None:
     visit.watch(page).expect("status of (403|404)")
     page.goto(f"{house.server.url}/nowhere")
     expect(page.get_by_role("heading")).to_have_text("Page not found")
-    looking.check(page)
+    check(page, THOROUGHLY)
     page.goto(f"{house.server.url}/studio/")
     expect(page.get_by_role("heading")).to_have_text("You do not have access")
-    looking.check(page)
+    check(page, THOROUGHLY)

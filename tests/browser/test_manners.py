@@ -116,6 +116,7 @@ def test_a_narrow_window_offers_a_new_conversation(page: Page, house: House) -> 
     expect(page.get_by_label("Message")).to_be_focused()
 
 
+@pytest.mark.slow("another story of where a page leads")
 def test_a_button_that_its_script_runs_takes_no_press_before_the_script_has_come(author: Page, house: House) -> None:
     kept: list[Route] = []
 
@@ -133,6 +134,7 @@ def test_a_button_that_its_script_runs_takes_no_press_before_the_script_has_come
     expect(author.locator("#trial")).not_to_be_empty()
 
 
+@pytest.mark.slow("another story of where a page leads")
 def test_what_was_not_saved_leads_to_its_field(author: Page, house: House, visit: Visit) -> None:
     visit.watch(author).expect("status of 422")
     author.goto(f"{house.server.url}/studio/new")

@@ -26,14 +26,12 @@ def copied(page: Page) -> str:
     return str(page.evaluate("navigator.clipboard.readText()"))
 
 
-@looking.in_every_look
 @pytest.mark.timeout(180)
 def test_a_token_is_made_copied_once_and_revoked(bob: Page, house: House) -> None:
     bob.goto(house.server.url)
     bob.get_by_role("link", name="your tokens").click()
     expect(bob.get_by_text("No tokens yet")).to_be_visible()
     looking.check(bob)
-    looking.wear(bob, "wide light")
 
     bob.get_by_label("Name", exact=True).fill("My laptop")
     bob.get_by_label("Only these").check()
@@ -42,7 +40,6 @@ def test_a_token_is_made_copied_once_and_revoked(bob: Page, house: House) -> Non
     expect(bob.get_by_text("Give the last day on which it is valid.")).to_be_visible()
     expect(bob.get_by_text("Choose at least one tool")).to_be_visible()
     looking.check(bob)
-    looking.wear(bob, "wide light")
     bob.get_by_label("All tools, and those to come").check()
     bob.get_by_label("Expires").select_option("In 7 days")
     bob.get_by_label("Give it a link").check()
@@ -54,17 +51,14 @@ def test_a_token_is_made_copied_once_and_revoked(bob: Page, house: House) -> Non
     expect(bob.get_by_text("Copied").first).to_be_visible()
     assert copied(bob) == secret
     looking.check(bob)
-    looking.wear(bob, "wide light")
 
     bob.reload()
     expect(bob.get_by_role("row", name="My laptop")).to_contain_text("the client gets a link")
     assert bob.get_by_role("row").count() == 2
     assert secret not in bob.content()
     looking.check(bob)
-    looking.wear(bob, "wide light")
     bob.get_by_role("link", name="Revoke My laptop").click()
     looking.check(bob)
-    looking.wear(bob, "wide light")
     bob.get_by_role("button", name="Revoke it").click()
     expect(bob.get_by_text("My laptop is revoked.")).to_be_visible()
     expect(bob.get_by_text("No tokens yet")).to_be_visible()
@@ -76,7 +70,6 @@ def test_the_connect_page_fills_in_a_token_and_copies_what_a_client_needs(bob: P
     bob.goto(f"{house.server.url}/mcp-access/connect")
     expect(bob.locator("#claude-code-1")).to_contain_text("Bearer <token>")
     looking.check(bob)
-    looking.wear(bob, "wide light")
     bob.get_by_role("button", name="Make a token and fill it in").press("Enter")
     secret = bob.locator("#secret").inner_text()
     bob.locator("#vs-code summary").press("Enter")
@@ -84,7 +77,6 @@ def test_the_connect_page_fills_in_a_token_and_copies_what_a_client_needs(bob: P
     expect(bob.get_by_text("Copied").first).to_be_visible()
     assert f"{house.server.url}/mcp" in copied(bob)
     looking.check(bob)
-    looking.wear(bob, "wide light")
     bob.reload()
     expect(bob.locator("#claude-code-1")).to_contain_text("Bearer <token>")
     assert secret not in bob.content()

@@ -37,7 +37,6 @@ def counted(said: str) -> Reply:
     return Reply((*parts[:-1], sse({"id": "x", "choices": [], "usage": usage}), *parts[-1:]))
 
 
-@looking.in_every_look
 @pytest.mark.timeout(300)
 def test_an_endpoint_is_added_tested_and_chosen_in_a_conversation(
     alice: Page, server: Server, visit: Visit, model: ScriptedModel
@@ -55,7 +54,7 @@ def test_an_endpoint_is_added_tested_and_chosen_in_a_conversation(
     alice.get_by_label("Usual model", exact=True).fill("scripted")
     alice.get_by_role("button", name="Save").click()
     expect(alice.get_by_text("Leave out /chat/completions: it is added.")).to_be_visible()
-    looking.check_and_go_on(alice)
+    looking.check(alice)
     alice.get_by_label("Address", exact=True).fill(model.base_url)
     alice.get_by_label("Key", exact=True).fill("sk-of-the-workshop")
     alice.get_by_label("Price of input").fill("2")
@@ -66,18 +65,18 @@ def test_an_endpoint_is_added_tested_and_chosen_in_a_conversation(
     expect(alice.get_by_text("The model answered “ready” after")).to_be_visible()
     alice.get_by_role("button", name="List its models").click()
     alice.get_by_label("scripted-small", exact=True).check()
-    looking.check_and_go_on(alice)
+    looking.check(alice)
     alice.get_by_role("button", name="Offer these").click()
     alice.get_by_role("main").get_by_role("link", name="Models").click()
     expect(alice.get_by_text("and 1 other")).to_be_visible()
-    looking.check_and_go_on(alice)
+    looking.check(alice)
 
     alice.goto(server.url)
     expect(alice.get_by_label("Model", exact=True)).to_be_visible()
-    looking.check_and_go_on(alice)
+    looking.check(alice)
     alice.get_by_role("button", name="New conversation").first.click()
     alice.get_by_label("Model: demo. Choose another").click()
-    looking.check_and_go_on(alice)
+    looking.check(alice)
     alice.get_by_role("button", name="scripted-small").click()
     expect(alice.get_by_label("Model: scripted-small. Choose another")).to_be_visible()
     alice.get_by_label("Message").fill("Where are you?")
@@ -86,7 +85,7 @@ def test_an_endpoint_is_added_tested_and_chosen_in_a_conversation(
     expect(alice.get_by_role("listitem").get_by_text("1,234 tokens · 0.0027 USD")).to_be_visible()
     alice.get_by_label("This conversation", exact=True).click()
     expect(alice.locator("#used")).to_contain_text("1,234 tokens · 0.0027 USD")
-    looking.check_and_go_on(alice)
+    looking.check(alice)
     assert model.requests[-1]["model"] == "scripted-small"
 
 
@@ -107,11 +106,11 @@ def test_a_summary_is_read_and_undone_and_is_still_there_after_a_reload(
         expect(page.get_by_text("Tea." if said.endswith("?") else "long long").first).to_be_visible()
     page.get_by_text("The summary", exact=True).click()
     expect(page.get_by_text("The person likes tea.")).to_be_visible()
-    looking.check_and_go_on(page)
+    looking.check(page)
     page.get_by_role("button", name="Undo: have it read the messages").click()
     expect(page.get_by_text("This summary is not used")).to_be_visible()
     page.reload()
     expect(page.get_by_text("This summary is not used")).to_be_visible()
     page.get_by_role("button", name="Use the summary again").click()
     expect(page.get_by_text("The conversation no longer fits")).to_be_visible()
-    looking.check_and_go_on(page)
+    looking.check(page)

@@ -8,7 +8,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.chatting import Chat
 from tests.browser.conftest import House, SharedModel, Visit
-from tests.browser.looking import check, in_every_look
+from tests.browser.looking import check
 from tests.scripted_model import calls, text
 
 pytestmark = pytest.mark.browser
@@ -21,7 +21,6 @@ def more(place: Page | Locator) -> Locator:
     return place.get_by_role("button", name="+5 min to answer")
 
 
-@in_every_look
 def test_five_minutes_are_added_with_one_press_and_every_open_page_shows_them(
     chat: Chat, house: House, model: SharedModel, visit: Visit
 ) -> None:

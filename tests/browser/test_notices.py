@@ -33,7 +33,6 @@ def alice(server: Server, visit: Visit) -> Page:
     return visit(server, server.sign_in("alice"))
 
 
-@looking.in_every_look
 @pytest.mark.timeout(300)
 def test_a_webhook_is_added_tried_and_told_of_a_call_and_of_its_end(
     alice: Page, server: Server, visit: Visit, inbound: Inbound, installation: Installation
@@ -43,25 +42,25 @@ def test_a_webhook_is_added_tried_and_told_of_a_call_and_of_its_end(
     alice.goto(server.url)
     alice.get_by_role("link", name="Notices").click()
     expect(alice.get_by_text("E-mail is off for everyone")).to_be_visible()
-    looking.check_and_go_on(alice)
+    looking.check(alice)
     alice.get_by_role("link", name="Add webhook").click()
     alice.get_by_label("Name").fill("On call")
     alice.get_by_label("Address").fill(inbound.url)
     alice.get_by_label("It is on this machine").check()
-    looking.check_and_go_on(alice)
+    looking.check(alice)
     alice.get_by_label("Address").press("Enter")
     expect(alice.locator("#secret")).to_contain_text("whsec_")
-    looking.check_and_go_on(alice)
+    looking.check(alice)
     alice.get_by_role("button", name="Send a test").press("Enter")
     row = alice.get_by_role("row", name="On call")
     expect(row).to_contain_text("Delivered")
     expect(row).to_contain_text("thank you")
-    looking.check_and_go_on(alice)
+    looking.check(alice)
 
     alice.get_by_label("Quiet from").fill("22:00")
     alice.get_by_role("button", name="Save").click()
     expect(alice.get_by_text("Quiet hours have a beginning and an end.")).to_be_visible()
-    looking.check_and_go_on(alice)
+    looking.check(alice)
     alice.get_by_label("Quiet from").fill("")
     alice.get_by_role("button", name="Save").click()
     expect(alice.get_by_text("Saved.")).to_be_visible()
@@ -79,6 +78,6 @@ def test_a_webhook_is_added_tried_and_told_of_a_call_and_of_its_end(
 
     alice.goto(f"{server.url}/notices/")
     alice.get_by_role("link", name="Remove… On call").click()
-    looking.check_and_go_on(alice)
+    looking.check(alice)
     alice.get_by_role("button", name="Remove On call").press("Enter")
     expect(alice.get_by_text("On call is removed.")).to_be_visible()

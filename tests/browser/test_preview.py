@@ -94,7 +94,7 @@ def test_text_table_and_failure_stand_on_their_cards_and_all_of_a_table_is_unfol
     expect(shown[0].locator(".value")).to_have_text(BEFORE)
     expect(shown[1].get_by_role("columnheader").first).to_have_text("item")
     expect(shown[2]).to_contain_text("The preview failed: Line 4: there is no order 4711")
-    looking.check_and_go_on(chat.page)
+    looking.check(chat.page)
     stop(chat)
 
     card = ask(chat, shop, "cancel")
@@ -102,7 +102,7 @@ def test_text_table_and_failure_stand_on_their_cards_and_all_of_a_table_is_unfol
     card.get_by_text("Show the other 6 rows").click()
     expect(card.get_by_text("Lamp 14")).to_be_visible()
     expect(approve_button(card)).to_be_enabled()
-    looking.check_and_go_on(chat.page)
+    looking.check(chat.page)
     shop.model.enqueue(text("Cancelled."))
     approve(card)
     chat.said("Cancelled.")

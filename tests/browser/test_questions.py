@@ -86,7 +86,7 @@ def test_the_question_stands_in_the_call_like_no_card_of_ours_and_what_is_answer
     expect(question.get_by_role("button", name=re.compile("Approve|Decline"))).to_have_count(0)
     assert question.get_by_role("button").all_inner_texts() == ["Don't answer", "Send answer"]
     expect(question.locator(".ask, [data-ask], [data-approve]")).to_have_count(0)
-    looking.check_and_go_on(chat.page)
+    looking.check(chat.page)
     question.get_by_role("radio", name="blue").check()
     question.get_by_label("litres").fill("12")
     press(question.get_by_role("button", name="Send answer"))

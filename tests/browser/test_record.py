@@ -11,7 +11,6 @@ from tests.browser.conftest import House, Visit
 pytestmark = pytest.mark.browser
 
 
-@looking.in_every_look
 def test_an_administrator_verifies_exports_and_checks_the_record(house: House, visit: Visit, tmp_path: Path) -> None:
     page = visit(house.server, house.alice)
     page.goto(f"{house.server.url}/record/")

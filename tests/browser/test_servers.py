@@ -56,7 +56,6 @@ def finds(page: Page, place: str, words: str) -> None:
     until(shows, f"{place} shows {words!r}")
 
 
-@looking.in_every_look
 @pytest.mark.timeout(180)
 def test_a_server_is_added_tested_connected_changed_disabled_and_removed(
     alice: Page, server: Server, upstream: Program
@@ -64,7 +63,6 @@ def test_a_server_is_added_tested_connected_changed_disabled_and_removed(
     alice.goto(f"{server.url}/servers/")
     expect(alice.get_by_text("No servers yet")).to_be_visible()
     looking.check(alice)
-    looking.wear(alice, "wide light")
     alice.get_by_role("main").get_by_role("link", name="Add server").first.click()
 
     fill_in(alice, NOBODY)
@@ -76,14 +74,12 @@ def test_a_server_is_added_tested_connected_changed_disabled_and_removed(
     expect(alice.locator("#trial")).to_contain_text("It works.")
     expect(alice.locator("#trial")).to_contain_text("echo")
     looking.check(alice)
-    looking.wear(alice, "wide light")
 
     alice.get_by_role("button", name="Save and connect").click()
     expect(alice.get_by_role("heading", level=1)).to_have_text("honest")
     finds(alice, "#standing", "Connected")
     expect(alice.locator("#tools")).to_contain_text("honest_echo")
     looking.check(alice)
-    looking.wear(alice, "wide light")
 
     alice.get_by_label("Address", exact=True).fill(NOBODY)
     alice.get_by_role("button", name="Save", exact=True).click()
@@ -91,14 +87,12 @@ def test_a_server_is_added_tested_connected_changed_disabled_and_removed(
     alice.get_by_role("link", name="All servers").click()
     expect(alice.locator("#server-rows")).to_contain_text("Not reachable")
     looking.check(alice)
-    looking.wear(alice, "wide light")
 
     alice.get_by_role("link", name="honest").click()
     alice.get_by_role("button", name="Disable").click()
     finds(alice, "#standing", "Disabled")
     alice.get_by_role("link", name="Delete").click()
     looking.check(alice)
-    looking.wear(alice, "wide light")
     alice.get_by_role("button", name="Delete honest").click()
     expect(alice.get_by_text("honest is deleted, with its tools.")).to_be_visible()
     expect(alice.get_by_text("No servers yet")).to_be_visible()
@@ -148,7 +142,6 @@ def test_a_secret_is_filled_in_by_a_button_hidden_while_typed_and_never_sent_bac
     expect(alice.locator("#id_name_error")).to_be_visible()
     assert KEY not in alice.content()
     looking.check(alice)
-    looking.wear(alice, "wide light")
     alice.get_by_label("Name", exact=True).first.fill("honest")
     alice.get_by_role("button", name="Save and connect").click()
     expect(alice.locator("#standing")).to_contain_text("Connected")
@@ -173,7 +166,6 @@ def test_a_program_is_started_after_its_command_line_was_confirmed(servers: Serv
     expect(page.get_by_role("alert", name="Start this program on this machine?")).to_be_visible()
     expect(page.locator(".confirm pre")).to_have_text("false --root '/a b'")
     looking.check(page)
-    looking.wear(page, "wide light")
     page.get_by_role("button", name="Yes, start it").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("local")
     expect(page.locator("#standing")).to_contain_text("Not reachable")

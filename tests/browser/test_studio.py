@@ -55,11 +55,10 @@ def run_test(page: Page) -> Locator:
     return page.locator("#test-result")
 
 
-@looking.in_every_look
 def test_a_mistake_is_marked_mended_tested_published_and_the_tool_used_in_the_chat(
-    studio: Page, server: Server, house: House, model: SharedModel, visit: Visit, with_axe: bool
+    studio: Page, server: Server, house: House, model: SharedModel, visit: Visit
 ) -> None:
-    name = "greet_with_axe" if with_axe else "greet"
+    name = "greet"
     studio.get_by_role("link", name="New", exact=True).click()
     studio.get_by_label("Name", exact=True).fill(name)
     write_code(studio, MISTAKE)
@@ -67,7 +66,6 @@ def test_a_mistake_is_marked_mended_tested_published_and_the_tool_used_in_the_ch
     expect(studio.locator("[data-code] .found-line")).to_have_count(1)
     expect(studio.locator("[data-finding-count]")).to_have_text("1 finding")
     looking.check(studio)
-    looking.wear(studio, "wide light")
     studio.get_by_role("button", name="Line 6").click()
     expect(studio.locator(".ace_text-input")).to_be_focused()
 
@@ -88,7 +86,6 @@ def test_a_mistake_is_marked_mended_tested_published_and_the_tool_used_in_the_ch
     expect(standing).to_contain_text("it can be published")
     pane.get_by_text("Keep this as a test to run again").click()
     looking.check(studio)
-    looking.wear(studio, "wide light")
     pane.get_by_role("button", name="Publish version 1").click()
     expect(standing).to_contain_text("agents may call it")
     expect(studio.locator("#arg-name")).to_have_value("Ann")
@@ -111,7 +108,6 @@ def test_editing_a_tool_while_its_approval_is_open_warns_and_withdraws_it_in_the
     studio.goto(f"{server.url}/studio/tools/memo")
     expect(studio.locator("#open-calls")).to_contain_text("1 call of this tool waits for an answer.")
     looking.check(studio)
-    looking.wear(studio, "wide light")
     write_code(studio, 'def run(note: str) -> str:\n    """Keep another note."""\n    return f"kept {note}"\n')
     studio.get_by_role("button", name="Save").click()
     expect(studio.locator("[data-saved]")).to_be_visible()
@@ -133,7 +129,6 @@ def test_lowering_the_mode_asks_whether_oversight_is_to_be_reduced(studio: Page,
     studio.get_by_role("button", name="Save").click()
     expect(studio.locator(".problem", has_text="asked about less often than now")).to_be_visible()
     looking.check(studio)
-    looking.wear(studio, "wide light")
     studio.get_by_label("Yes, less oversight than before").check()
     studio.get_by_role("button", name="Save").click()
     expect(studio.locator("[data-saved]")).to_be_visible()
@@ -159,7 +154,6 @@ def test_another_condition_alone_is_confirmed_where_the_page_says_so(
     expect(studio.locator("#condition_error, [id$=condition_error]")).to_contain_text("Confirm it below")
     expect(box).to_be_visible()
     looking.check(studio)
-    looking.wear(studio, "wide light")
     studio.get_by_label("Yes, less oversight than before").check()
     studio.get_by_role("button", name="Save").click()
     expect(studio.locator("[data-saved]")).to_be_visible()
@@ -178,7 +172,7 @@ def test_arguments_that_do_not_fit_are_refused_a_run_is_kept_as_a_test_and_a_too
     expect(pane.get_by_role("alert")).to_contain_text("data: expected JSON")
     expect(studio.locator("#arg-data")).to_be_focused()
     expect(studio.locator("#arg-data")).to_have_attribute("aria-invalid", "true")
-    looking.check_and_go_on(studio)
+    looking.check(studio)
 
     studio.goto(f"{server.url}/studio/tools/look")
     studio.locator("#arg-text").fill("again and again")
@@ -193,7 +187,7 @@ def test_arguments_that_do_not_fit_are_refused_a_run_is_kept_as_a_test_and_a_too
     studio.get_by_role("link", name="Duplicate").click()
     expect(studio.get_by_label("Name", exact=True)).to_have_value("count_copy")
     expect(studio.get_by_label("Store")).to_be_checked()
-    looking.check_and_go_on(studio)
+    looking.check(studio)
     studio.get_by_role("button", name="Create draft").click()
     expect(studio.get_by_role("heading", level=1)).to_have_text("count_copy")
     expect(studio.locator("#standing")).to_contain_text("is a draft")
@@ -220,7 +214,6 @@ def test_the_list_is_searched_narrowed_and_folded_and_stays_so(studio: Page, ser
     tools.get_by_role("button", name="Filter").click()
     expect(tools).to_contain_text("No tool matches")
     looking.check(studio)
-    looking.wear(studio, "wide light")
     tools.get_by_role("link", name="Clear filters").first.click()
     expect(tools.locator("a[href$='/tools/echo']")).to_have_count(1)
     expect(group).not_to_have_attribute("open", "")
@@ -243,7 +236,6 @@ def test_what_someone_else_saved_meanwhile_is_not_overwritten_unseen(
     expect(studio.get_by_label("Title")).to_have_value("Mine")
     expect(studio.get_by_text("You have unsaved changes.")).to_be_visible()
     looking.check(studio)
-    looking.wear(studio, "wide light")
     studio.get_by_role("button", name="Save").click()
     expect(studio.locator(".editor-head")).to_contain_text("Mine")
     visit.watch(studio).expect("status of 409")

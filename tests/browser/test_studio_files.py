@@ -31,11 +31,10 @@ def saved(page: Page, title: str) -> None:
     expect(page.get_by_text("Saved.")).to_be_visible()
 
 
-@looking.in_every_look
 def test_a_tool_goes_back_to_what_it_was_and_to_asking_less_often_only_after_a_second_yes(
-    house: House, author: Page, server: Server, visit: Visit, with_axe: bool
+    house: House, author: Page, server: Server, visit: Visit
 ) -> None:
-    name = "goes_back_with_axe" if with_axe else "goes_back"
+    name = "goes_back"
     written(house, name)
     assert house.alice.get(f"/api/tools/{name}").json()["hitlMode"] == "DISABLED"
     author.goto(f"{server.url}/studio/tools/{name}")
@@ -61,6 +60,7 @@ def test_a_tool_goes_back_to_what_it_was_and_to_asking_less_often_only_after_a_s
     visit.watch(author).expect("status of 422")
 
 
+@pytest.mark.slow("another story of the Studio")
 def test_tests_are_kept_and_say_what_differs(house: House, author: Page, server: Server) -> None:
     written(house, "tested")
     author.goto(f"{server.url}/studio/tools/tested/cases")
@@ -97,11 +97,10 @@ def test_a_test_of_a_gated_tool_is_answered_where_it_stands(house: House, author
     expect(card).to_have_count(0)
 
 
-@looking.in_every_look
 def test_a_tool_is_exported_and_comes_back_by_an_import(
-    house: House, author: Page, server: Server, tmp_path: Path, with_axe: bool
+    house: House, author: Page, server: Server, tmp_path: Path
 ) -> None:
-    name = "travels_with_axe" if with_axe else "travels"
+    name = "travels"
     written(house, name, title="Travels", category="Text")
     author.goto(f"{server.url}/studio/export")
     looking.check(author)
@@ -143,7 +142,7 @@ def test_a_file_that_is_wrong_says_where_and_a_tool_that_is_replaced_shows_first
     expect(said).to_contain_text("Nothing was imported.")
     for place in ("tools[0].name", "tools[1].code", "tools[1].<img src=x>"):
         expect(said).to_contain_text(place)
-    looking.check_and_go_on(author)
+    looking.check(author)
     visit.watch(author).expect("status of 422")
 
     written(house, "replaced")
@@ -172,7 +171,7 @@ def test_the_sandbox_has_a_page_and_the_reference_one_with_a_list_of_its_section
     author.get_by_role("link", name="Sandbox", exact=True).click()
     expect(author.get_by_role("heading", level=1)).to_have_text("Sandbox")
     expect(author.locator(".walls li")).to_have_count(5)
-    looking.check_and_go_on(author)
+    looking.check(author)
     author.goto(f"{server.url}/studio/")
     author.get_by_role("link", name="Tool Python", exact=True).click()
     contents = author.get_by_role("navigation", name="On this page")

@@ -23,6 +23,7 @@ def second(visit: Visit, house: House, chat: Chat) -> Chat:
     return Chat(visit(house.server, house.bob), house.server, chat.conversation)
 
 
+@pytest.mark.slow("another story of several pages")
 def test_the_list_beside_a_page_says_at_once_that_another_conversation_waits(
     chat: Chat, visit: Visit, model: SharedModel, house: House
 ) -> None:

@@ -4,7 +4,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import House, Visit
-from tests.browser.looking import check, wear
+from tests.browser.looking import check
 
 pytestmark = pytest.mark.browser
 
@@ -29,7 +29,6 @@ def test_the_example_follows_what_is_typed_and_a_wrong_placeholder_is_told_at_on
     expect(page.get_by_role("alert")).to_contain_text("Nothing was saved.")
     expect(field).to_have_value("Dear {name}")
     check(page)
-    wear(page, "wide light")
     field.fill("Leave {toolName} alone.")
     save_after_reading(page)
     expect(page.get_by_role("status")).to_contain_text("Saved.")

@@ -46,13 +46,13 @@ def make_set(page: Page, server: Server) -> None:
     box(page, "ask_user").uncheck()
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_text("without a slash, and not dots alone.")).to_be_visible()
-    looking.check_and_go_on(page)
+    looking.check(page)
     page.get_by_label("Name", exact=True).fill("Orders")
     page.get_by_label("Description").fill("To look orders up")
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_text("Orders is saved.")).to_be_visible()
     expect(page.get_by_text("1 tool · To look orders up")).to_be_visible()
-    looking.check_and_go_on(page)
+    looking.check(page)
 
 
 def make_preset(page: Page) -> None:
@@ -66,15 +66,15 @@ def make_preset(page: Page) -> None:
     page.get_by_label("Tools", exact=True).select_option("Orders")
     page.get_by_label("Asks").select_option("risky")
     page.get_by_label("Published").check()
-    looking.check_and_go_on(page)
+    looking.check(page)
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_text("Order desk is saved.")).to_be_visible()
-    looking.check_and_go_on(page)
+    looking.check(page)
 
 
-@looking.in_every_look
 @pytest.mark.timeout(300)
 @pytest.mark.guarantee("gate:no-yes-no-run")
+@pytest.mark.slow("another story of settings")
 def test_a_preset_holds_its_conversation_to_a_set_until_its_person_chooses_others(
     alice: Page, server: Server, visit: Visit, model: ScriptedModel
 ) -> None:
@@ -85,7 +85,7 @@ def test_a_preset_holds_its_conversation_to_a_set_until_its_person_chooses_other
     page = visit(server, bob)
     page.goto(server.url)
     expect(page.get_by_role("radio", name="Order desk")).to_be_visible()
-    looking.check_and_go_on(page)
+    looking.check(page)
     model.enqueue(calls(("cancel_order", {"order_id": "4711", "reason": "late"})), text("I cannot cancel orders here."))
     page.get_by_role("button", name="Where is order 4711?").click()
     expect(page.get_by_text("I cannot cancel orders here.", exact=True)).to_be_visible()
@@ -94,7 +94,7 @@ def test_a_preset_holds_its_conversation_to_a_set_until_its_person_chooses_other
     assert [tool["function"]["name"] for tool in model.requests[0]["tools"]] == ["get_order"]
     (call,) = bob.calls(page.url.rsplit("/", 1)[-1])
     assert call["status"] == "rejected"
-    looking.check_and_go_on(page)
+    looking.check(page)
 
     page.get_by_label("This conversation", exact=True).click()
     page.get_by_role("link", name="Instructions, tools and limits…").click()
@@ -103,7 +103,7 @@ def test_a_preset_holds_its_conversation_to_a_set_until_its_person_chooses_other
     page.get_by_label("Tools", exact=True).first.select_option("picked")
     page.get_by_label("Filter the tools").fill("order")
     box(page, "cancel_order").check()
-    looking.check_and_go_on(page)
+    looking.check(page)
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_text("Saved. It holds from the next answer on.")).to_be_visible()
     page.get_by_label("Tools", exact=True).first.select_option("set/Orders")
@@ -111,16 +111,16 @@ def test_a_preset_holds_its_conversation_to_a_set_until_its_person_chooses_other
     page.get_by_role("link", name="Back to the conversation").click()
 
     alice.goto(f"{server.url}/presets/at/Order%20desk/remove")
-    looking.check_and_go_on(alice)
+    looking.check(alice)
     alice.get_by_role("button", name="Delete it").click()
     expect(alice.get_by_text("Order desk was removed.")).to_be_visible()
     alice.get_by_role("main").get_by_role("link", name="Tool sets").click()
     alice.get_by_role("link", name="Remove… Orders").click()
-    looking.check_and_go_on(alice)
+    looking.check(alice)
     alice.get_by_role("button", name="Remove it").click()
     page.reload()
     expect(page.get_by_text("was removed, so that it may use no tool.")).to_be_visible()
-    looking.check_and_go_on(page)
+    looking.check(page)
     page.get_by_role("link", name="Choose its tools").click()
     expect(page.get_by_label("Tools", exact=True).first).to_have_value("gone")
     page.get_by_label("Tools", exact=True).first.select_option("all")

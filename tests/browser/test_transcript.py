@@ -1,8 +1,6 @@
 """The transcript: titles, answers and footnotes, calls and who answered them, and what is read aloud."""
 
-import os
 import re
-from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -30,16 +28,6 @@ HEAR: Final = """() => {
     }
   }).observe(document.body, { childList: true, subtree: true, characterData: true });
 }"""
-
-
-def pictured(page: Page, name: str) -> None:
-    """Usable in every look; and what it looks like, for whoever wants to see it (PICTURES=folder)."""
-    looking.check(page)
-    folder = os.environ.get("PICTURES")
-    for look in looking.LOOKS if folder else ():
-        looking.wear(page, look)
-        page.screenshot(path=Path(str(folder)) / f"transcript-{name}-{look.replace(' ', '-')}.png")
-    looking.wear(page, "wide light")
 
 
 def heard(page: Page) -> list[str]:
@@ -82,7 +70,7 @@ def test_thoughts_of_an_answer_that_was_cut_off_stand_folded_above_it(chat: Chat
     expect(chat.page.get_by_text("The answer was cut off here.")).to_be_visible()
     chat.page.get_by_text("What the model thought first").click()
     expect(chat.page.get_by_text("The person wants a story.")).to_be_visible()
-    pictured(chat.page, "cut")
+    looking.check(chat.page)
 
 
 @pytest.mark.slow("another story of the transcript")
@@ -99,7 +87,7 @@ def test_a_footnote_is_read_and_left_by_its_links(chat: Chat, model: SharedModel
     second.get_by_role("link", name="Footnote 1").click()
     note = second.locator("li", has_text="At sea level.")
     expect(note).to_be_in_viewport()
-    pictured(chat.page, "footnote")
+    looking.check(chat.page)
     note.get_by_role("link", name="Back to the text").click()
     expect(second.get_by_role("link", name="Footnote 1")).to_be_in_viewport()
     expect(chat.page).to_have_url(re.compile(f"{chat.conversation}#m-.*-ref-1-0$"))
@@ -122,7 +110,7 @@ def test_the_lines_of_calls_say_who_changed_and_who_declined_them(chat: Chat, mo
     chat.said("Very well.")
     expect(chat.call("succeeded").filter(has_text="Approved with changes by bob")).to_have_count(1)
     expect(chat.call("declined")).to_contain_text("Declined by bob: “Said it before”")
-    pictured(chat.page, "lines")
+    looking.check(chat.page)
     long = chat.call("succeeded").filter(has_text="look")
     long.locator("summary").first.click()
     long.get_by_text("Result, 3,000 characters").click()
@@ -145,7 +133,7 @@ def test_a_call_of_another_version_is_found_from_the_history(chat: Chat, model: 
     page.get_by_role("link", name=re.compile("of the first version|^look")).first.click()
     page.get_by_role("link", name="this chat").click()
     expect(page.get_by_text("is in version 1 of 2 of what you said")).to_be_visible()
-    pictured(page, "elsewhere")
+    looking.check(page)
     page.get_by_role("button", name="Show that version").click()
     chat.said("Looked.")
     expect(chat.call("succeeded")).to_be_in_viewport()
@@ -191,7 +179,7 @@ def test_signing_in_again_for_a_call_of_the_highest_risk_leads_back_to_its_conve
     chat.say("Wipe it")
     card = chat.asked()
     expect(card.get_by_text("To approve a call of risk L5")).to_be_visible()
-    pictured(chat.page, "sign-in-again")
+    looking.check(chat.page)
     # As `press` does, which would look at the card afterwards.
     link = card.get_by_role("link", name="Sign in again")
     link.hover()

@@ -46,13 +46,11 @@ def set_rules(alice: Page, server: Server) -> None:
     alice.get_by_role("button", name="Save").click()
     expect(alice.get_by_role("alert")).to_contain_text("Only 2 active people could decide")
     looking.check(alice)
-    looking.wear(alice, "wide light")
     alice.get_by_label("How many have to approve").fill("2")
     alice.get_by_role("button", name="Save").click()
     expect(alice.get_by_text("It counts from now on.")).to_be_visible()
     expect(alice.get_by_text("2 different approvers have to approve.")).to_be_visible()
     looking.check(alice)
-    looking.wear(alice, "wide light")
 
 
 def open_call(page: Page, server: Server) -> None:
@@ -63,7 +61,6 @@ def open_call(page: Page, server: Server) -> None:
     settle(page)
 
 
-@looking.in_every_look
 @pytest.mark.timeout(300)
 @pytest.mark.guarantee("gate:only-people", "gate:no-yes-no-run", "SR-25")
 def test_two_approve_for_a_third_and_who_comes_too_late_is_told(
@@ -93,7 +90,6 @@ def test_two_approve_for_a_third_and_who_comes_too_late_is_told(
     for page in (chat.page, charlie):
         expect(page.locator("[data-yes='1']")).to_contain_text("1 of 2 approved, by alice")
     looking.check(charlie)
-    looking.wear(charlie, "wide light")
     approve(charlie.locator("[data-ask]"))
     expect(chat.modal).to_be_hidden()
     chat.said("It said one.")
@@ -104,7 +100,6 @@ def test_two_approve_for_a_third_and_who_comes_too_late_is_told(
     chat.say()
     chat.asked()
     for page in (alice, charlie):
-        looking.wear(page, "wide light")
         open_call(page, place)
     decline(charlie.locator("[data-ask]"))
     expect(charlie.get_by_text("Declined by charlie")).to_be_visible()
