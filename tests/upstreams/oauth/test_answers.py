@@ -14,6 +14,7 @@ from hitlchat.upstreams import servers
 from hitlchat.upstreams.models import SignIn, SignInAttempt, UpstreamServer
 from hitlchat.upstreams.server_draft import ServerDraft
 from tests.conftest import signed_in
+from tests.tables import each_row
 from tests.upstreams.oauth.conftest import browser_of
 from tests.upstreams.oauth.guarded import Guarded
 from tests.upstreams.oauth.journeys import back, begin, callback, kept, link, query, sign_in, there
@@ -29,8 +30,16 @@ def refused(answer: Any, why: str, server: UpstreamServer) -> None:
     assert not SignIn.objects.filter(pk=server.pk).exclude(mark="").exists()
 
 
-def test_an_answer_is_good_once(server: UpstreamServer, browser: Client) -> None:
+def test_an_answer_is_good_once_and_only_in_the_browser_that_asked(
+    alice: User, bob: User, server: UpstreamServer, browser: Client
+) -> None:
     url = there(link(begin(browser)))
+    other = User.objects.create_superuser("other", password="x")
+    for person in (other, alice):
+        refused(back(browser_of(person), url), NOT_YOURS, server)
+    for stranger in (browser_of(bob), Client()):
+        assert back(stranger, url).status_code == 403
+    assert begin(browser_of(bob)).status_code == 403
     assert back(browser, url).status_code == 302
     first = kept(server).mark
     again = back(browser, url)
@@ -41,26 +50,6 @@ def test_an_answer_is_good_once(server: UpstreamServer, browser: Client) -> None
 def test_an_answer_that_nobody_asked_for_is_refused(server: UpstreamServer, browser: Client) -> None:
     refused(back(browser, callback(server, code="stolen", state="guessed")), NOT_YOURS, server)
     refused(back(browser, callback(server)), NOT_YOURS, server)
-
-
-def test_an_answer_to_somebody_elses_question_is_refused(server: UpstreamServer, browser: Client, db: None) -> None:
-    url = there(link(begin(browser)))
-    other = User.objects.create_superuser("other", password="x")
-    refused(back(browser_of(other), url), NOT_YOURS, server)
-    assert back(browser, url).status_code == 302
-
-
-def test_an_answer_in_another_browser_of_the_same_person_is_refused(
-    alice: User, server: UpstreamServer, browser: Client
-) -> None:
-    refused(back(browser_of(alice), there(link(begin(browser)))), NOT_YOURS, server)
-
-
-def test_only_administrators_come_back(bob: User, server: UpstreamServer, browser: Client) -> None:
-    url = there(link(begin(browser)))
-    assert back(browser_of(bob), url).status_code == 403
-    assert back(Client(), url).status_code == 403
-    assert begin(browser_of(bob)).status_code == 403
 
 
 def test_an_answer_that_comes_too_late_is_refused(server: UpstreamServer, browser: Client) -> None:
@@ -103,7 +92,7 @@ def test_an_authority_that_always_names_itself_must_do_so(
     assert back(browser, f"{url}&iss={guarded.metadata()['issuer']}").status_code == 302
 
 
-@pytest.mark.parametrize(
+@each_row(
     "error, said",
     [("access_denied", "access was denied"), ("odd_thing", "“odd_thing”"), ("<b>x</b>", "did not say why")],
 )

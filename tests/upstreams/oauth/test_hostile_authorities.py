@@ -17,6 +17,7 @@ from hitlchat.upstreams.models import SignIn, UpstreamServer
 from hitlchat.upstreams.oauth.authority import Bounds, NotPossible
 from hitlchat.upstreams.server_draft import ServerDraft, Value
 from tests.conftest import signed_in
+from tests.tables import each_row
 from tests.upstreams.oauth.guarded import Guarded
 from tests.upstreams.oauth.journeys import HOST, begin, kept, link, query, sign_in
 from tests.upstreams.shops import somewhere
@@ -43,7 +44,7 @@ def test_a_server_that_says_it_is_another_is_refused(server: UpstreamServer, gua
     refused(begin(browser), "another resource")
 
 
-@pytest.mark.parametrize(
+@each_row(
     "issuer",
     [
         "http://169.254.169.254/",
@@ -89,7 +90,7 @@ def test_a_compressed_answer_is_refused(server: UpstreamServer, guarded: Guarded
     refused(begin(browser), "compressed")
 
 
-@pytest.mark.parametrize(
+@each_row(
     "told, why",
     [
         ({"issuer": "https://other.example"}, "another one than the server named"),
@@ -196,7 +197,7 @@ def test_a_server_that_nobody_can_reach_says_so(alice: User, browser: Client) ->
     refused(begin(browser, "nowhere"), "was not found")
 
 
-@pytest.mark.parametrize(
+@each_row(
     "url, private, here, allowed",
     [
         ("https://auth.example/", False, False, True),
