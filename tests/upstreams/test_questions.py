@@ -69,40 +69,49 @@ async def executing(bob: User, paint: Tool) -> AsyncIterator[ToolCall]:
 
 
 @pytest.mark.parametrize("how", WAYS)
-async def test_what_the_person_answers_goes_back_to_the_server(
+async def test_the_person_is_asked_and_what_they_say_goes_back_to_the_server(
     how: str, alice: User, bob: User, counter: StartCounter
 ) -> None:
     there = await asyncio.to_thread(counter, how)
-    tool = (await tools_of(alice, there, "paint"))["paint"]
-    call = await submitted(bob, tool)
+    tools = await tools_of(alice, there, "paint", "enter", "think", "roots")
+    call = await submitted(bob, tools["paint"])
     question = await open_question(bob)
     assert (question.call_id, question.server_name, question.url) == (call.pk, "counter", "")
     assert question.message == "Approve: which paint shall it be?"
     await answer(bob, question, colour="blue", litres=3, gift=True)
     ended = await settled(call)
-    assert (ended.status, ended.result["result"]) == (
-        Status.SUCCEEDED,
-        "accept {'colour': 'blue', 'litres': 3, 'gift': True}",
-    )
+    said = "accept {'colour': 'blue', 'litres': 3, 'gift': True}"
+    assert (ended.status, ended.result["result"]) == (Status.SUCCEEDED, said)
 
-
-@pytest.mark.parametrize("how", WAYS)
-async def test_what_the_person_does_not_answer_is_declined(
-    how: str, alice: User, bob: User, counter: StartCounter
-) -> None:
-    there = await asyncio.to_thread(counter, how)
-    call = await submitted(bob, (await tools_of(alice, there, "paint"))["paint"])
+    call = await submitted(bob, tools["paint"])
     closed = await decline(bob, await open_question(bob))
     assert (closed.state, closed.answered_by_id, closed.means) == (QuestionState.DECLINED, bob.pk, "session")
     assert (await settled(call)).result["result"] == "decline"
-    assert there.log == ["answered decline"]
+
+    # A password is asked of nobody, and nobody is said to have declined.
+    call = await called(bob, tools["enter"])
+    (question,) = await in_db(asked)(call)
+    assert (question.state, question.answered_by_id, question.schema) == (QuestionState.DECLINED, None, {})
+    assert question.note.startswith("It asked for a secret (“password”).")
+    assert call.result["result"] == "cancel"
+    assert "call.question_declined" in await in_db(events)(call)
+    assert there.log == [f"answered {said}", "answered decline", "answered cancel"]
+
+    # The model and the folders of this installation are not for servers.
+    for name in ("think", "roots"):
+        call = await called(bob, tools[name])
+        assert (call.status, await in_db(asked)(call)) == (Status.FAILED, [])
 
 
 @locks
-async def test_nothing_of_an_answer_is_kept_but_the_names_of_its_fields(bob: User, executing: ToolCall) -> None:
+async def test_of_two_answers_the_first_counts_and_only_the_names_of_its_fields_are_kept(
+    bob: User, executing: ToolCall
+) -> None:
     question = await open_question(bob)
     await answer(bob, question, colour="blue", litres=3)
-    await settled(executing)
+    with pytest.raises(questions.NotOpen, match="no longer open: answered"):
+        await decline(bob, question)
+    assert "'colour': 'blue'" in (await settled(executing)).result["result"]
     (found,) = await in_db(asked)(executing)
     assert (found.state, found.sealed, found.fields) == (QuestionState.ANSWERED, "", ["colour", "litres"])
     record = await in_db(lambda: [event.data for event in AuditEvent.objects.filter(call=executing)])()
@@ -111,7 +120,7 @@ async def test_nothing_of_an_answer_is_kept_but_the_names_of_its_fields(bob: Use
 
 
 @pytest.mark.guarantee("gate:only-people")
-async def test_nobody_else_and_no_program_may_answer(
+async def test_nobody_else_no_program_and_nothing_that_does_not_fit_answers_it(
     alice: User, bob: User, charlie: User, executing: ToolCall
 ) -> None:
     question = await open_question(bob)
@@ -120,14 +129,6 @@ async def test_nobody_else_and_no_program_may_answer(
             await answer(person, question, colour="blue")
     with pytest.raises(questions.OnlyPeople):
         await in_db(questions.answer)(question.pk, Actor(bob.pk, "system"), {"colour": "blue"})
-    assert (await open_question(bob)).pk == question.pk
-    assert not await in_db(questions.open_for(alice.pk).exists)()
-
-
-async def test_an_answer_that_does_not_fit_is_told_at_its_fields_and_the_question_stays_open(
-    bob: User, executing: ToolCall
-) -> None:
-    question = await open_question(bob)
     with pytest.raises(BadAnswer) as refused:
         await answer(bob, question, colour="green", litres=12, gift="yes", more=1)
     assert refused.value.errors == {
@@ -137,15 +138,7 @@ async def test_an_answer_that_does_not_fit_is_told_at_its_fields_and_the_questio
         "gift": "Choose yes or no.",
     }
     assert (await open_question(bob)).pk == question.pk
-
-
-@locks
-async def test_of_two_answers_the_first_counts_and_the_other_is_told(bob: User, executing: ToolCall) -> None:
-    question = await open_question(bob)
-    await answer(bob, question, colour="red")
-    with pytest.raises(questions.NotOpen, match="no longer open: answered"):
-        await decline(bob, question)
-    assert "'colour': 'red'" in (await settled(executing)).result["result"]
+    assert not await in_db(questions.open_for(alice.pk).exists)()
 
 
 async def test_nobody_answers_in_time_and_the_server_is_told(
@@ -182,7 +175,6 @@ async def test_a_server_that_dies_takes_its_question_along(alice: User, bob: Use
     assert (found.pk, found.state) == (question.pk, QuestionState.GONE)
 
 
-@locks
 async def test_a_call_that_is_lost_takes_back_what_was_asked_and_erases_what_never_arrived(
     bob: User, paint: Tool
 ) -> None:
@@ -195,19 +187,6 @@ async def test_a_call_that_is_lost_takes_back_what_was_asked_and_erases_what_nev
     found = await in_db(asked)(call)
     assert [(each.state, each.sealed) for each in found] == [(QuestionState.GONE, "")] * 2
     await asyncio.wait(asking, timeout=10)
-
-
-@pytest.mark.parametrize("how", WAYS)
-async def test_a_question_for_a_password_is_asked_of_nobody_and_nobody_is_said_to_have_declined(
-    how: str, alice: User, bob: User, counter: StartCounter
-) -> None:
-    there = await asyncio.to_thread(counter, how)
-    call = await called(bob, (await tools_of(alice, there, "enter"))["enter"])
-    (question,) = await in_db(asked)(call)
-    assert (question.state, question.answered_by_id, question.schema) == (QuestionState.DECLINED, None, {})
-    assert question.note.startswith("It asked for a secret (“password”).")
-    assert (there.log, call.result["result"]) == (["answered cancel"], "cancel")
-    assert "call.question_declined" in await in_db(events)(call)
 
 
 @locks
@@ -256,17 +235,6 @@ async def test_an_address_is_no_form_and_an_answer_to_it_says_only_that_the_pers
         await answer(bob, question, more="words")
     await answer(bob, question)
     assert (await settled(call)).result["result"] == "accept"
-
-
-@pytest.mark.parametrize("how", WAYS)
-async def test_the_model_and_the_folders_of_this_installation_are_not_for_servers(
-    how: str, alice: User, bob: User, counter: StartCounter
-) -> None:
-    there = await asyncio.to_thread(counter, how)
-    for tool in (await tools_of(alice, there, "think", "roots")).values():
-        call = await called(bob, tool)
-        assert call.status == Status.FAILED
-        assert not await in_db(asked)(call)
 
 
 @pytest.mark.guarantee("gate:no-yes-no-run", "gate:one-funnel", "SR-36")
