@@ -8,24 +8,21 @@ from uuid import UUID
 import pytest
 from asgiref.sync import async_to_sync
 from django.contrib.auth.models import User
-from pytest_django import Settings
 
 from hitlchat.base.database import in_db
-from hitlchat.gate import decide, results
+from hitlchat.gate import decide
 from hitlchat.gate.models import Tool, ToolCall
 from hitlchat.gate.status import Status
 from hitlchat.gate.submit import CallRequest, submit
 from hitlchat.upstreams import discovery, exposure, servers
 from hitlchat.upstreams.changes import Change
 from hitlchat.upstreams.client import Listing, ServerSpec, Step, try_connect
-from hitlchat.upstreams.models import ServerState, ToolState, UpstreamServer
-from hitlchat.upstreams.server_draft import Value
+from hitlchat.upstreams.models import ServerState, UpstreamServer
 from hitlchat.upstreams.signals import progressed
 from tests.conftest import caller, signed_in
-from tests.gate.asking import approval_of, approved, events, fresh, run, status
+from tests.gate.asking import approval_of, approved, fresh, run, status
 from tests.upstreams.client.upstreams import SURROUNDINGS
-from tests.upstreams.gated import read, unreported
-from tests.upstreams.shops import SAYS_IT_BACK, Shop, add, add_program, expose, row
+from tests.upstreams.shops import Shop, add, add_program, expose, row
 from tests.waiting import stored
 
 pytestmark = [pytest.mark.embedded, pytest.mark.django_db(transaction=True)]
@@ -63,81 +60,6 @@ async def test_a_call_is_forwarded_after_a_yes_and_not_before(
     assert (ended.status, ended.result, shop.heard) == (Status.SUCCEEDED, {"result": "hello"}, ["call hello"])
 
 
-@pytest.mark.guarantee("gate:no-yes-no-run")
-async def test_a_declined_call_never_reaches_the_server(alice: User, bob: User, shop: Shop, serving: None) -> None:
-    tool = await in_db(expose)(alice, await connected(alice, shop))
-    call = await asked(bob, tool, text="hello")
-    approval = await in_db(approval_of)(call)
-    await in_db(decide.decline)(approval.pk, signed_in(bob), reason="no")
-    assert ((await in_db(fresh)(call)).status, shop.heard) == (Status.DECLINED, [])
-
-
-@pytest.mark.guarantee("gate:same-call")
-async def test_a_change_that_is_announced_while_a_question_waits_takes_the_question_back(
-    alice: User, bob: User, shop: Shop, serving: None
-) -> None:
-    shop.offer(echo=SAYS_IT_BACK, announce="Tell that the tools have changed.")
-    server = await connected(alice, shop)
-    tool = await in_db(expose)(alice, server)
-    announce = await in_db(expose)(alice, server, "announce", hitl_mode="DISABLED")
-    call = await asked(bob, tool, text="hello")
-    shop.offer(echo=SAYS_IT_BACK + " Also to others.", announce="Tell that the tools have changed.")
-    await settled(await asked(bob, announce))
-    ended = await settled(call)
-    found = await in_db(row)(server)
-    assert (ended.status, found.state, shop.heard) == (Status.WITHDRAWN, ToolState.WITHHELD, [])
-    assert ended.reason == "Not run: the tool is withheld: its server changed its definition after it was accepted."
-    assert not (await in_db(Tool.objects.get)(pk=tool.pk)).published
-
-
-@pytest.mark.guarantee("gate:same-call")
-async def test_a_change_that_nobody_announces_is_noticed_before_the_call_is_sent(
-    alice: User, bob: User, shop: Shop, serving: None, settings: Settings
-) -> None:
-    settings.MCP_LIST_SECONDS = 0
-    server = await connected(alice, shop)
-    tool = await in_db(expose)(alice, server)
-    call = await asked(bob, tool, text="hello")
-    shop.offer(echo=SAYS_IT_BACK + " Also to others.")
-    await yes(bob, call)
-    ended = await settled(call)
-    assert (ended.status, shop.heard) == (Status.FAILED, [])
-    assert ended.error["kind"] == "unreachable"
-    assert "changed its definition" in ended.error["message"]
-    assert "It was not executed." in await read(ended)
-    assert results.sentence(ended.error).startswith("It was not run: its server changed its definition")
-    assert (await in_db(row)(server)).state == ToolState.WITHHELD
-
-
-@pytest.mark.guarantee("gate:truth")
-async def test_a_server_that_vanishes_in_the_middle_leaves_the_outcome_unknown(
-    alice: User, bob: User, shop: Shop, serving: None
-) -> None:
-    shop.offer(die="End without a word.")
-    tool = await in_db(expose)(alice, await connected(alice, shop), "die")
-    call = await asked(bob, tool)
-    await yes(bob, call)
-    ended = await settled(call)
-    assert (ended.status, ended.result, ended.error, shop.heard) == (Status.UNKNOWN, None, None, ["die"])
-    assert (await in_db(events)(call))[-1] == "call.unknown"
-
-
-async def test_what_a_tool_says_of_its_failure_is_told(alice: User, bob: User, shop: Shop, serving: None) -> None:
-    shop.offer(fail="Fail, and say why.")
-    tool = await in_db(expose)(alice, await connected(alice, shop), "fail", hitl_mode="DISABLED")
-    ended = await settled(await asked(bob, tool, why="out of stock"))
-    assert (ended.status, ended.error["kind"]) == (Status.FAILED, "tool")
-    assert "out of stock" in ended.error["message"]
-
-
-async def test_arguments_that_do_not_fit_are_turned_away_here(
-    alice: User, bob: User, shop: Shop, serving: None
-) -> None:
-    tool = await in_db(expose)(alice, await connected(alice, shop))
-    call = await asked(bob, tool, text=5)
-    assert (call.status, shop.heard) == (Status.REJECTED, [])
-
-
 async def test_how_far_a_call_is_can_be_followed(alice: User, bob: User, shop: Shop, serving: None) -> None:
     shop.offer(slow="Take a while.")
     tool = await in_db(expose)(alice, await connected(alice, shop), "slow", hitl_mode="DISABLED")
@@ -169,30 +91,6 @@ async def test_a_server_that_is_gone_takes_its_tools_along_and_brings_them_back(
     call = await asked(bob, tool, text="again")
     await yes(bob, call)
     assert (await settled(call)).result == {"result": "again"}
-
-
-async def test_a_server_that_was_started_anew_gets_the_call_over_a_new_connection(
-    alice: User, bob: User, shop: Shop, serving: None
-) -> None:
-    server = await connected(alice, shop)
-    tool = await in_db(expose)(alice, server)
-    call = await asked(bob, tool, text="hello")
-    async with unreported(server):
-        shop.program.kill()
-        shop.program.start()
-        await yes(bob, call)
-        ended = await settled(call)
-    assert (ended.status, shop.heard) == (Status.SUCCEEDED, ["call hello"])
-
-
-async def test_the_secret_of_a_connection_is_masked_in_what_its_tools_say(
-    alice: User, bob: User, shop: Shop, allow_stdio: None, serving: None
-) -> None:
-    shop.offer(token="Tell what the environment has.")
-    server = await in_db(add_program)(alice, shop, env=(Value("TOKEN", "sk-very-secret-0815"),))
-    await stored(server.tools.exists, "its tools are known")
-    tool = await in_db(expose)(alice, server, "token", hitl_mode="DISABLED")
-    assert (await settled(await asked(bob, tool))).result == {"result": "the token is •••"}
 
 
 def test_without_a_server_process_a_call_has_a_connection_for_itself(

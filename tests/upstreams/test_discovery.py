@@ -60,24 +60,12 @@ def test_the_same_list_again_changes_nothing(alice: User, server: UpstreamServer
 
 
 @pytest.mark.servers("row locks tell two at a time apart")
-@pytest.mark.parametrize(
-    "changed",
-    [
-        listed("echo", SAYS_IT_BACK + " "),
-        listed("echo", title="Echo"),
-        listed("echo", inputSchema={"type": "object", "properties": {"text": {"type": "integer"}}}),
-        listed("echo", outputSchema={"type": "object"}),
-        listed("echo", annotations={"readOnlyHint": True}),
-    ],
-    ids=["description", "title", "input schema", "output schema", "hints"],
-)
-def test_any_change_withholds_the_tool_and_takes_back_what_waits(
-    alice: User, bob: User, server: UpstreamServer, changed: object
-) -> None:
+def test_a_change_withholds_the_tool_and_takes_back_what_waits(alice: User, bob: User, server: UpstreamServer) -> None:
+    """Which changes count, risk/test_fingerprint.py tells."""
     tool = expose(alice, server)
     waiting, cleared = ask(bob, tool), ask(bob, tool)
     say_yes(bob, cleared)
-    assert take_in(server, Listing((changed,)))  # type: ignore[arg-type]
+    assert take_in(server, Listing((listed("echo", annotations={"readOnlyHint": True}),)))
     assert (row(server).state, published()) == (ToolState.WITHHELD, set())
     assert (status(waiting), status(cleared), run(cleared)) == (Status.WITHDRAWN, Status.WITHDRAWN, False)
     assert "changed its definition" in fresh(waiting).reason
@@ -153,7 +141,6 @@ def test_a_tool_that_comes_back_changed_is_withheld(alice: User, server: Upstrea
     assert (row(server).state, published()) == (ToolState.WITHHELD, set())
 
 
-@pytest.mark.servers("row locks tell two at a time apart")
 def test_names_that_change_with_every_list_leave_nothing_behind(server: UpstreamServer) -> None:
     for number in range(5):
         take_in(server, listing(**{f"tool_{number}": SAYS_IT_BACK}))

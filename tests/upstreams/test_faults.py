@@ -25,7 +25,7 @@ from tests.agent.talk import Talk
 from tests.conftest import caller, signed_in
 from tests.gate.asking import events, fresh
 from tests.scripted_model import ScriptedModel, calls, scripted_model, text
-from tests.upstreams.gated import called, exposed, no, read, settled, tools_of, web, yes
+from tests.upstreams.gated import called, exposed, no, read, settled, web, yes
 from tests.upstreams.hostile_http import HostileHttp, hostile_http
 
 __all__ = ["scripted_model"]
@@ -65,89 +65,77 @@ async def withdrawn(alice: User, bob: User, call: ToolCall) -> None:
 
 
 async def hidden(alice: User, bob: User, call: ToolCall) -> None:
-    (row,) = [row for row in (await in_db(rows_of)(call)).values() if row.exposed]
-    await in_db(exposure.apply)([Change(row.pk, exposed=False)], signed_in(alice))
+    await in_db(exposure.apply)([Change(composed(call).pk, exposed=False)], signed_in(alice))
 
 
 async def renamed(alice: User, bob: User, call: ToolCall) -> None:
-    (row,) = [row for row in (await in_db(rows_of)(call)).values() if row.exposed]
-    await in_db(exposure.apply)([Change(row.pk, alias="something_else")], signed_in(alice))
-
-
-async def above_the_ceiling(alice: User, bob: User, call: ToolCall) -> None:
-    await in_db(exposure.change)("both", 1, signed_in(alice))
-
-
-async def disabled(alice: User, bob: User, call: ToolCall) -> None:
-    server = await in_db(server_of)(call)
-    await in_db(servers.enable)(server.pk, False, signed_in(alice))
+    await in_db(exposure.apply)([Change(composed(call).pk, alias="something_else")], signed_in(alice))
 
 
 async def removed(alice: User, bob: User, call: ToolCall) -> None:
-    server = await in_db(server_of)(call)
-    await in_db(servers.delete)(server.pk, signed_in(alice))
+    await in_db(servers.delete)(composed(call).server_id, signed_in(alice))
 
 
-def server_of(call: ToolCall) -> UpstreamServer:
+def composed(call: ToolCall) -> ComposedTool:
     assert call.tool is not None
-    return call.tool.composed.server
+    return call.tool.composed
 
 
-def rows_of(call: ToolCall) -> dict[str, ComposedTool]:
-    return tools_of(server_of(call))
-
-
-ENDS: dict[Callable[[User, User, ToolCall], Awaitable[None]], tuple[Status, str]] = {
-    declined: (Status.DECLINED, "The user declined this call. It was not executed."),
-    expired: (Status.EXPIRED, "Nobody answered the approval in time. It was not executed."),
-    withdrawn: (Status.WITHDRAWN, "the caller went away"),
-    hidden: (Status.WITHDRAWN, "the tool is not exposed any more"),
-    renamed: (Status.WITHDRAWN, "the tool was changed"),
-    above_the_ceiling: (Status.WITHDRAWN, "at most L1 is offered here"),
-    disabled: (Status.WITHDRAWN, "its server was disabled"),
-    removed: (Status.WITHDRAWN, "its server was removed"),
+End = Callable[[User, User, ToolCall], Awaitable[None]]
+# Of which tool, and what becomes of its call. The last takes the server along.
+ENDS: dict[End, tuple[str, Status, str]] = {
+    declined: ("tell", Status.DECLINED, "The user declined this call. It was not executed."),
+    expired: ("tell", Status.EXPIRED, "Nobody answered the approval in time. It was not executed."),
+    withdrawn: ("tell", Status.WITHDRAWN, "the caller went away"),
+    hidden: ("tell", Status.WITHDRAWN, "the tool is not exposed any more"),
+    renamed: ("fine", Status.WITHDRAWN, "the tool was changed"),
+    removed: ("give", Status.WITHDRAWN, "its server was removed"),
 }
 
 
 @pytest.mark.guarantee("gate:no-yes-no-run", "gate:truth", "audit:complete")
-@pytest.mark.parametrize("end", ENDS, ids=lambda end: end.__name__)
 async def test_of_a_call_that_gets_no_yes_its_server_hears_nothing(
-    end: Callable[[User, User, ToolCall], Awaitable[None]], alice: User, bob: User, gated: Tool, there: HostileHttp
+    subtests: pytest.Subtests, alice: User, bob: User, there: HostileHttp
 ) -> None:
     """Not even its list of tools is read for the sake of the call."""
-    call = await submit(CallRequest(gated.name, HELLO, caller(bob)))
-    assert call.status == Status.WAITING
-    await end(alice, bob, await in_db(ToolCall.objects.select_related("tool").get)(pk=call.pk))
-    ended = await settled(call)
-    status, words = ENDS[end]
-    assert (ended.status, words in await read(ended)) == (status, True), await read(ended)
-    assert not {"tools/call", "tools/list"} & set(there.asked)
-    assert (await in_db(events)(call))[-1] == f"call.{status}"
+    tools = await exposed(alice, await in_db(web)(alice, there), "tell", "fine", "give", mode="REQUIRED")
+    there.asked.clear()
+    for end, (name, status, words) in ENDS.items():
+        with subtests.test(end.__name__):
+            call = await submit(CallRequest(tools[name].name, HELLO, caller(bob)))
+            assert call.status == Status.WAITING
+            await end(alice, bob, await in_db(ToolCall.objects.select_related("tool__composed").get)(pk=call.pk))
+            ended = await settled(call)
+            assert (ended.status, words in await read(ended)) == (status, True), await read(ended)
+            assert not {"tools/call", "tools/list"} & set(there.asked)
+            assert (await in_db(events)(call))[-1] == f"call.{status}"
 
 
 @pytest.mark.guarantee("gate:no-yes-no-run", "gate:one-funnel", "SR-32")
-@pytest.mark.parametrize("kind", ["chat", "studio", "api", "mcp"])
 async def test_whoever_calls_is_asked_and_the_server_is_called_once_after_the_yes(
-    kind: str, bob: User, gated: Tool, there: HostileHttp
+    subtests: pytest.Subtests, bob: User, gated: Tool, there: HostileHttp
 ) -> None:
     # Tests are for authors.
     await in_db(roles.give)(bob, Role.AUTHOR)
-    call = await submit(CallRequest(gated.name, HELLO, caller(bob, kind)))
-    assert (call.status, there.asked) == (Status.WAITING, [])
-    await yes(bob, call)
-    ended = await settled(call)
-    assert (ended.status, there.asked) == (Status.SUCCEEDED, ["tools/list", "tools/call"])
-    assert '"arguments": {"text": "hello"}' in there.told
+    for kind in ("chat", "studio", "api", "mcp"):
+        with subtests.test(kind):
+            there.asked.clear()
+            call = await submit(CallRequest(gated.name, HELLO, caller(bob, kind)))
+            assert (call.status, there.asked) == (Status.WAITING, [])
+            await yes(bob, call)
+            ended = await settled(call)
+            assert (ended.status, there.asked) == (Status.SUCCEEDED, ["tools/list", "tools/call"])
+            assert '"arguments": {"text": "hello"}' in there.told
 
 
 @pytest.mark.servers("several tasks read and write at a time")
 async def test_many_calls_at_once_read_the_list_once(alice: User, bob: User, gated: Tool, there: HostileHttp) -> None:
     """It may have thousands of tools, and every call wants to know whether its own is still the same."""
     await exposed(alice, await in_db(server_of_tool)(gated), "tell")
-    ended = await asyncio.gather(*(called(bob, gated) for _ in range(16)))
+    ended = await asyncio.gather(*(called(bob, gated) for _ in range(8)))
     assert {call.status for call in ended} == {Status.SUCCEEDED}
-    assert there.called("tell") == 16
-    assert there.asked.count("tools/list") < 16
+    assert there.called("tell") == 8
+    assert there.asked.count("tools/list") < 8
 
 
 def server_of_tool(tool: Tool) -> UpstreamServer:
@@ -187,7 +175,6 @@ async def test_a_chat_that_is_stopped_while_it_waits_takes_its_question_along(
     assert ((await talk.over()).status, await talk.outcomes(), there.asked) == ("stopped", ["withdrawn"], [])
 
 
-@pytest.mark.servers("several tasks read and write at a time")
 @pytest.mark.guarantee("gate:same-call")
 async def test_what_a_chat_asks_and_a_person_approves_is_sent_as_it_was_shown(
     talk: Talk, gated: Tool, there: HostileHttp, scripted_model: ScriptedModel

@@ -31,16 +31,12 @@ BEFORE: dict[str, Any] = {
     "outputSchema": {"type": "object", "properties": {"id": {"type": "string"}}},
     "annotations": {"title": "Fine", "destructiveHint": True},
 }
-# One character each, seen or not.
+# One character each; risk/test_fingerprint.py has one for each member.
 CHANGES: dict[str, dict[str, Any]] = {
-    "title": {"title": "Fine."},
-    "description": {"description": "Does fine"},
     "unseen": {"description": "Does fine.\u200b"},
     "argument": {
         "inputSchema": {"type": "object", "properties": {"to": {"type": "string", "description": "Whom"}}},
     },
-    "result": {"outputSchema": {"type": "object", "properties": {"ID": {"type": "string"}}}},
-    "hint": {"annotations": {"title": "Fine", "destructiveHint": False}},
 }
 
 
@@ -107,7 +103,7 @@ async def test_a_change_that_was_announced_counts_before_the_list_was_read_again
     """SR-28. The list is fresh, and there is a notice: the next call reads it before it is sent."""
     server = await in_db(web)(alice, hostile)
     free = await exposed(alice, server, "announce", "fine")
-    hostile.offered["fine"] = BEFORE | CHANGES["description"]
+    hostile.offered["fine"] = BEFORE | CHANGES["unseen"]
     assert (await called(bob, free["announce"])).status == Status.SUCCEEDED
     ended = await called(bob, free["fine"], to="me")
     assert (ended.status in {Status.FAILED, Status.REJECTED}, hostile.called("fine")) == (True, 0)
