@@ -49,9 +49,9 @@ def test_the_drawer_sets_it_clears_it_and_the_history_tells_of_both(alice: User,
 def test_the_drawer_says_at_the_field_what_it_expects(
     subtests: pytest.Subtests, alice: User, shop: UpstreamServer
 ) -> None:
-    for typed in ["0", "2592001", "-5", "1.5", "soon"]:
+    send(alice, wish(echo(), exposed=True))
+    for typed in ["0", "2592001", "soon"]:
         with subtests.test(typed=typed):
-            send(alice, wish(echo(), exposed=True))
             answer = send(alice, wish(echo(), deadline_seconds=typed))
             assert EXPECTED in answer
             assert 'data-said="deadline_seconds"' in answer

@@ -184,33 +184,42 @@ def test_long_texts_are_folded_with_the_rest_counted_and_told_whole_in_the_detai
     assert "&quot;What to say.&quot;" in details
 
 
-@pytest.mark.servers("the SQL differs between the databases")
-def test_thousands_of_tools_come_in_pieces_and_are_found_by_any_of_their_words(alice: User) -> None:
+def test_more_than_a_hundred_tools_come_in_pieces(alice: User) -> None:
     shop = somewhere(alice)
-    take_in(shop, Listing(tuple(listed(f"tool_{n:03}", f"Counts shelf {n} of Łódź.") for n in range(250))))
+    many = {f"tool_{n:03}": SAYS_IT_BACK for n in range(103)}
+    take_in(shop, listing(**many, tool_103=POISONED))
     first = seen(alice, LINES)
     assert (lines(first)[0], len(lines(first))) == ("tool_000", 100)
-    assert "150 of 250 are not shown" in first
-    assert len(lines(seen(alice, LINES, **{"from": 200}))) == 50
-    assert len(lines(seen(alice, LINES, most=250))) == 250
-    for words, many in (("shelf 24 of łódź".upper(), 0), ("shelf 24 of Łódź", 1), ("tool_24", 10), ("\0", 100)):
-        assert len(lines(seen(alice, f"{DRAWER}/list", find=words, server="shop"))) == many, words
-    expose(alice, shop, "tool_007", alias="agent_bond")
-    assert lines(seen(alice, f"{DRAWER}/list", find="bond")) == ["tool_007"]
-    assert lines(seen(alice, f"{DRAWER}/list", show="exposed")) == ["tool_007"]
-    assert "No tool fits" in seen(alice, f"{DRAWER}/list", find="nowhere to be found")
+    assert "4 of 104 are not shown" in first
+    assert "Apply, and select 3 more" in first
+    assert "1 of them has suspicious texts" in first
+    assert len(lines(seen(alice, LINES, **{"from": 100}))) == 4
+    assert len(lines(seen(alice, LINES, most=104))) == 104
 
 
 @pytest.mark.servers("the SQL differs between the databases")
-def test_what_is_shown_can_be_narrowed_to_what_needs_a_look(alice: User, shop: UpstreamServer) -> None:
-    tools = {"echo": "e", "lenient": "l", "odd": POISONED, "fresh": "f"}
+def test_tools_are_found_by_any_of_their_words_and_narrowed_to_what_needs_a_look(
+    alice: User, shop: UpstreamServer
+) -> None:
+    tools = {"echo": "e", "lenient": "Counts a shelf of Łódź.", "odd": POISONED, "fresh": "f"}
     take_in(shop, listing(**tools))
     expose(alice, shop)
-    expose(alice, shop, "lenient", hitl_mode="DISABLED")
+    expose(alice, shop, "lenient", hitl_mode="DISABLED", alias="agent_bond")
     take_in(shop, listing(**tools | {"echo": "changed"}))
     found = {show: lines(seen(alice, f"{DRAWER}/list", show=show)) for show in ("withheld", "warned", "lenient", "new")}
     assert found == {"withheld": ["echo"], "warned": ["odd"], "lenient": ["lenient"], "new": ["fresh", "odd"]}
     assert lines(seen(alice, f"{DRAWER}/list", show="nonsense", server="shop")) == sorted(tools)
+    finds = {
+        "SHELF OF ŁÓDŹ": [],
+        "shelf of Łódź": ["lenient"],
+        "Len": ["lenient"],
+        "bond": ["lenient"],
+        "\0": sorted(tools),
+    }
+    for words, fit in finds.items():
+        assert lines(seen(alice, f"{DRAWER}/list", find=words, server="shop")) == fit, words
+    assert lines(seen(alice, f"{DRAWER}/list", show="exposed")) == ["echo", "lenient"]
+    assert "No tool fits" in seen(alice, f"{DRAWER}/list", find="nowhere to be found")
 
 
 @pytest.mark.servers("the SQL differs between the databases")

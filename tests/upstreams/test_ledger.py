@@ -152,21 +152,6 @@ def test_what_was_accepted_is_in_the_catalog_again(admin: Client, alice: User, s
     assert "Accepted as it is now What changed" in page
 
 
-def test_what_changed_again_since_it_was_shown_is_not_accepted(
-    admin: Client, alice: User, server: UpstreamServer
-) -> None:
-    expose(alice, server)
-    take_in(server, listing(echo=TWICE))
-    shown_then = row(server).seen_digest
-    take_in(server, listing(echo="Say the text back to everyone."))
-    answer = accept(admin, server, shown_then)
-    assert answer.status_code == 409
-    page = words(answer.content.decode())
-    assert "That was not done. It has changed again meanwhile. Look at it once more." in page
-    assert "to everyone" in page
-    assert row(server).state == ToolState.WITHHELD
-
-
 def test_a_suspicious_change_is_accepted_only_by_someone_who_read_the_warnings(
     admin: Client, alice: User, server: UpstreamServer
 ) -> None:
@@ -180,11 +165,10 @@ def test_a_suspicious_change_is_accepted_only_by_someone_who_read_the_warnings(
     assert row(server).state == ToolState.EXPOSED
 
 
-@pytest.mark.parametrize("mode", ["DISABLED", "CONDITIONAL"])
 def test_a_tool_that_asked_less_asks_every_time_once_its_change_is_accepted(
-    admin: Client, alice: User, server: UpstreamServer, mode: str
+    admin: Client, alice: User, server: UpstreamServer
 ) -> None:
-    tool = expose(alice, server, hitl_mode=mode, condition='args["text"] == "x"')
+    tool = expose(alice, server, hitl_mode="CONDITIONAL", condition='args["text"] == "x"')
     take_in(server, listing(echo=TWICE))
     assert "from now on every call is asked about, unless you say otherwise" in read(admin, server)
     accept(admin, server)
@@ -227,16 +211,6 @@ def test_what_changed_back_has_to_be_looked_at_all_the_same(admin: Client, alice
     assert row(server).state == ToolState.EXPOSED
 
 
-def test_what_its_server_does_not_list_cannot_be_accepted(admin: Client, alice: User, server: UpstreamServer) -> None:
-    expose(alice, server)
-    take_in(server, listing(echo=TWICE))
-    take_in(server, listing(other="Only this."))
-    page = read(admin, server)
-    assert "there is nothing to accept" in page
-    assert "Accept this definition" not in page
-    assert accept(admin, server).status_code == 409
-
-
 def test_a_tool_is_no_longer_exposed_if_somebody_says_so(admin: Client, alice: User, server: UpstreamServer) -> None:
     tool = expose(alice, server)
     take_in(server, listing(echo=TWICE))
@@ -257,8 +231,8 @@ def test_a_definition_of_any_size_makes_a_page_of_a_bounded_one(
     admin: Client, alice: User, server: UpstreamServer
 ) -> None:
     expose(alice, server)
-    many = {f"p{n}": {"type": "string", "description": "x" * 40} for n in range(2000)}
-    definition = listed("echo", "word " * 200_000, inputSchema={"type": "object", "properties": many})
+    many = {f"p{n}": {"type": "string", "description": "x" * 40} for n in range(300)}
+    definition = listed("echo", "word " * 40_000, inputSchema={"type": "object", "properties": many})
     take_in(server, Listing((definition,)))
     html = shown(admin, server)
     assert len(html) < 2_000_000
@@ -280,7 +254,6 @@ def test_the_history_tells_who_did_what_with_the_settings_before_and_after(
     assert "Ask every time → , now Never ask" in page
 
 
-@pytest.mark.servers("the SQL differs between the databases")
 def test_an_event_is_compared_with_what_was_accepted_before(admin: Client, alice: User, server: UpstreamServer) -> None:
     expose(alice, server)
     take_in(server, listing(echo=TWICE))
@@ -295,22 +268,12 @@ def test_an_event_is_compared_with_what_was_accepted_before(admin: Client, alice
     assert SAYS_IT_BACK in first
 
 
-def test_exposing_is_one_event_with_the_settings_that_were_chosen(
-    admin: Client, alice: User, server: UpstreamServer
-) -> None:
-    expose(alice, server, alias="say")
-    (event,) = ToolEvent.objects.filter(tool=row(server))
-    assert event.name == "tool.exposed"
-    page = words(admin.get(f"/servers/history/{event.pk}").content.decode())
-    assert "Alias nothing → , now say" in page
-    assert SAYS_IT_BACK in page
-
-
 @pytest.mark.servers("the SQL differs between the databases")
 def test_the_history_is_shown_a_page_at_a_time(admin: Client, alice: User, server: UpstreamServer) -> None:
     expose(alice, server)
-    for number in range(AT_A_TIME):
-        exposure.apply([Change(row(server).pk, description=f"Version {number}.")], signed_in(alice))
+    exposure.apply([Change(row(server).pk, description="Says it.")], signed_in(alice))
+    (settings,) = ToolEvent.objects.filter(name="tool.configured").values()
+    ToolEvent.objects.bulk_create(ToolEvent(**settings | {"id": None}) for _ in range(AT_A_TIME - 1))
     for path in (address(row(server)), "/servers/history"):
         first = admin.get(path).content.decode()
         (older,) = set(re.findall(r"before=(\d+)", first))
@@ -321,7 +284,6 @@ def test_the_history_is_shown_a_page_at_a_time(admin: Client, alice: User, serve
         assert "before=" not in second
 
 
-@pytest.mark.servers("the SQL differs between the databases")
 def test_the_history_of_a_tool_stays_when_its_server_is_gone(
     admin: Client, alice: User, server: UpstreamServer
 ) -> None:
