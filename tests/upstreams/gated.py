@@ -27,9 +27,8 @@ from tests.waiting import found, soon, stored
 
 # Nothing here has to be fast: how long a wait may take before it counts as in vain, in seconds.
 PATIENCE: Final = 60.0
-# So often a call may meet the moment in which its tool is out of the catalog.
 # The pause between two calls of somebody who is not to notice anything.
-BETWEEN_CALLS: Final = 0.25
+BETWEEN_CALLS: Final = 1.0
 
 
 def program(person: User, *habits: str, name: str = "hostile", **fields: Any) -> UpstreamServer:

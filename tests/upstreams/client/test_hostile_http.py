@@ -77,8 +77,13 @@ USELESS = {
     "bomb": "in a compressed form that nobody asked for",
     "page": "neither JSON nor a stream of events",
     "broken": "is no message of the protocol",
+    "no_id": "is no message of the protocol",
 }
-UNANSWERED = ["hang", "drip", "cut", "reset", "noise", "headers_without_end", "server_error", "accepted"]
+UNANSWERED = [
+    *("hang", "drip", "cut", "reset", "noise", "headers_without_end", "huge_header", "server_error", "accepted"),
+]
+# What comes over a call's own stream is about that call, whatever else it says.
+ANSWERED = {"two_answers": "first", "other_ids": "first", "wrong_id": "other", "text_id": "a text"}
 
 
 async def test_an_answer_that_nobody_can_use_is_told_as_such(
@@ -90,6 +95,16 @@ async def test_an_answer_that_nobody_can_use_is_told_as_such(
             assert isinstance(found, Unreadable), found
             assert words in found.reason
             assert isinstance(await call(pool, "fine"), Answer)
+
+
+async def test_the_first_answer_that_comes_over_the_stream_of_a_call_counts(
+    subtests: pytest.Subtests, pool: Pool, upstream: HostileHttp
+) -> None:
+    for name, words in ANSWERED.items():
+        with subtests.test(name):
+            found = await call(pool, name)
+            assert isinstance(found, Answer), found
+            assert (found.text, upstream.called(name)) == (words, 1)
 
 
 async def test_a_call_that_was_sent_and_not_answered_may_have_run_and_is_not_repeated(pool: Pool) -> None:
@@ -153,6 +168,8 @@ UNKNOWN_SESSION: list[Refusal] = [
     (200, {"code": -32002, "message": "Server not initialized"}),
     (200, {"code": -32603, "message": "The session ID is invalid"}),
 ]
+# By a status, and by an error of the protocol.
+ONE_OF_EACH = [UNKNOWN_SESSION[0], UNKNOWN_SESSION[8]]
 
 
 async def test_a_session_that_is_refused_in_any_words_is_renewed_and_the_call_made_once_more(pool: Pool) -> None:
@@ -173,7 +190,7 @@ async def test_a_list_that_is_refused_for_its_session_is_read_over_another_one(p
         there.refused = refusal
         assert (await pool.list_tools(name)).tools
 
-    await at_once(pool, UNKNOWN_SESSION, look)
+    await at_once(pool, ONE_OF_EACH, look)
 
 
 LATE_REFUSALS: list[Refusal] = [
@@ -228,7 +245,7 @@ async def test_a_health_check_that_is_refused_is_no_health(pool: Pool) -> None:
         there.stubborn = False
         await up(pool, name)
 
-    await at_once(pool, UNKNOWN_SESSION, look, timeouts=replace(QUICK, health_every=0.1))
+    await at_once(pool, ONE_OF_EACH, look, timeouts=replace(QUICK, health_every=0.1))
 
 
 async def test_a_server_that_has_no_ping_is_up_as_long_as_it_answers(pool: Pool) -> None:
@@ -262,14 +279,18 @@ NO_SERVERS = {
     "/hang": "no connection within 1 seconds",
     "/page": "content type",
     "/noise": "does not speak HTTP",
-    "/reset": "broke",
+    "/reset": "the server broke off",
+    "/headers": "does not speak HTTP",
+    "/huge-header": "does not speak HTTP",
+    "/odd-session": "the server gave the session a name that no header can carry",
+    "/drip": "no connection within 1 seconds",
 }
 
 
 async def test_a_place_without_a_server_says_why(subtests: pytest.Subtests, upstream: HostileHttp) -> None:
     for path, words in NO_SERVERS.items():
         with subtests.test(path):
-            timeouts = BRIEF if path == "/hang" else QUICK
+            timeouts = BRIEF if path in {"/hang", "/drip"} else QUICK
             async with asyncio.timeout(AT_MOST):
                 trial = await try_connect(at(upstream.url(path), "hostile", timeouts=timeouts), SURROUNDINGS)
             assert words in trial.error
