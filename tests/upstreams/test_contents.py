@@ -44,20 +44,17 @@ async def offered(person: User, name: str, **change: Any) -> Tool:
     return (await exposed(person, server, name, **change))[name]
 
 
-async def test_each_kind_of_block_is_kept_beside_what_is_structured(alice: User, bob: User, serving: None) -> None:
-    call = await called(bob, await offered(alice, "album"))
-    assert call.status == Status.SUCCEEDED
-    assert await in_db(contents.structured)(call) == {"pages": 2}
-    assert {*(await in_db(contents.data)(call)).values()} == {PICTURE, SOUND, b"<svg></svg>"}
-    kinds = [block["type"] for block in call.result["content"]]
-    assert kinds == ["text", "image", "audio", "resource_link", "resource", "resource"]
-
-
-async def test_the_page_of_a_call_shows_pictures_and_sounds_and_lets_files_be_saved(
+async def test_each_kind_of_block_is_kept_and_shown_to_those_who_may_see_the_call(
     alice: User, bob: User, serving: None
 ) -> None:
     call = await called(bob, await offered(alice, "album"), hint="<script>")
+    assert call.status == Status.SUCCEEDED
+    assert await in_db(contents.structured)(call) == {"pages": 2}
+    assert {*(await in_db(contents.data)(call)).values()} == {PICTURE, SOUND, b"<svg><script></svg>"}
+    kinds = [block["type"] for block in call.result["content"]]
+    assert kinds == ["text", "image", "audio", "resource_link", "resource", "resource"]
     await in_thread(_looks)(call, bob)
+    await in_thread(_is_hidden)(call, await User.objects.acreate_user("eve"))
 
 
 def _looks(call: ToolCall, person: User) -> None:
@@ -79,30 +76,20 @@ def _looks(call: ToolCall, person: User) -> None:
     assert client.get(address + "0" * 64).status_code == 404
 
 
-async def test_attachments_are_for_those_who_may_see_the_call(alice: User, bob: User, serving: None) -> None:
-    call = await called(bob, await offered(alice, "picture"))
-    stranger = await User.objects.acreate_user("eve")
-    await in_thread(_is_hidden)(call, stranger)
-
-
 def _is_hidden(call: ToolCall, person: User) -> None:
     client = Client()
     client.force_login(person)
-    (block,) = contents.attached(call)
+    block, *_ = contents.attached(call)
     assert client.get(f"/history/{call.pk}/attachments/{block['sha256']}").status_code == 404
     assert Client().get(f"/history/{call.pk}/attachments/{block['sha256']}").status_code == 302
 
 
-async def test_bytes_that_were_changed_in_the_database_are_shown_to_nobody(
+@pytest.mark.guarantee("gate:at-most-once")
+async def test_a_call_that_was_approved_keeps_its_blocks_and_bytes_that_were_changed_are_shown_to_nobody(
     alice: User, bob: User, serving: None
 ) -> None:
-    call = await called(bob, await offered(alice, "picture"))
-    await Attachment.objects.filter(call=call).aupdate(data=b"another picture")
-    assert await in_db(contents.data)(call) == {}
-
-
-@pytest.mark.guarantee("gate:at-most-once")
-async def test_a_call_that_was_approved_keeps_its_blocks(alice: User, bob: User, serving: None) -> None:
     call = await asked(bob, await offered(alice, "picture", mode="REQUIRED"))
     await say_yes(bob, call)
     assert await in_db(contents.data)(await settled(call))
+    await Attachment.objects.filter(call=call).aupdate(data=b"another picture")
+    assert await in_db(contents.data)(call) == {}

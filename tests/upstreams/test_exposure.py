@@ -106,9 +106,6 @@ def test_a_name_that_is_taken_or_looks_like_one_is_refused(
     assert "another tool" in refusal(alice, server, exposed=True, alias="refund_order")
     assert "another tool" in refusal(alice, server, exposed=True, alias="Refund-0rder")
     assert "keeps for itself" in refusal(alice, server, exposed=True, alias="approve")
-
-
-def test_two_tools_of_one_apply_get_no_names_that_are_alike(alice: User, server: UpstreamServer) -> None:
     pair = [Change(row(server, name).pk, exposed=True, alias="same") for name in ("echo", "other")]
     with pytest.raises(Refused, match="another tool"):
         exposure.apply(pair, signed_in(alice))
@@ -170,16 +167,13 @@ def test_a_program_may_expose_what_asks_and_loosen_nothing(alice: User, server: 
         exposure.change("both", 4, program)
 
 
-@pytest.mark.parametrize(
-    "words", [{"alias": "get_weather"}, {"description": "Only reads."}, {"prompt_template": "Look?"}]
-)
-def test_a_program_does_not_choose_what_the_approver_reads(
-    alice: User, server: UpstreamServer, words: dict[str, str]
-) -> None:
+def test_a_program_does_not_choose_what_the_approver_reads(alice: User, server: UpstreamServer) -> None:
     program = Actor(alice.pk, "system")
+    every: list[dict[str, str]] = [{"alias": "get_weather"}, {"description": "Reads."}, {"prompt_template": "Look?"}]
     for exposed in (True, None):
-        with pytest.raises(OnlyPeople):
-            exposure.apply([Change(row(server).pk, exposed=exposed, **words)], program)  # type: ignore[arg-type]
+        for words in every:
+            with pytest.raises(OnlyPeople):
+                exposure.apply([Change(row(server).pk, exposed=exposed, **words)], program)  # type: ignore[arg-type]
         expose(alice, server)
 
 
@@ -228,11 +222,6 @@ def test_what_a_tool_does_is_at_stake_however_often_it_asks(alice: User, server:
     assert "Its risk is L5." in tool.facts
 
 
-def test_a_tool_above_the_ceiling_is_not_exposed(alice: User, server: UpstreamServer) -> None:
-    exposure.change("both", 1, signed_in(alice))
-    assert "at most L1 is offered here" in refusal(alice, server, exposed=True)
-
-
 def test_a_lower_ceiling_withholds_at_once_and_a_higher_one_brings_back(
     alice: User, bob: User, server: UpstreamServer
 ) -> None:
@@ -241,6 +230,7 @@ def test_a_lower_ceiling_withholds_at_once_and_a_higher_one_brings_back(
     exposure.change("both", 1, signed_in(alice))
     assert (row(server).state, status(call)) == (ToolState.WITHHELD, Status.WITHDRAWN)
     assert not Tool.objects.get(pk=tool.pk).published
+    assert "at most L1 is offered here" in refusal(alice, server, "other", exposed=True)
     exposure.change("both", 5, signed_in(alice))
     assert (row(server).state, Tool.objects.get(pk=tool.pk).published) == (ToolState.EXPOSED, True)
 

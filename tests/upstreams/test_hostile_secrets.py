@@ -29,11 +29,6 @@ KEY = "sk-very-secret-0815-4711-abcdef"
 HEREDOC = (
     f"-----BEGIN KEY-----\n{'QUJDREVGR0hJSktMTU5PUFFS' * 3}\n{'c3R1dnd4eXphYmNkZWZnaGlq' * 3}\n-----END KEY-----\n"
 )
-SECRETS = {
-    "connection string": "postgres://shop:p%40ss-w0rd@db.example:5432/shop?sslmode=require",
-    "heredoc": HEREDOC,
-    "nested": json.dumps({"credentials": {"client": "shop", "secret": "nested-s3cret-0815"}}),
-}
 
 
 def everything_stored() -> str:
@@ -77,18 +72,7 @@ async def test_a_bearer_token_reaches_the_server_and_is_seen_nowhere_else(
         assert KEY not in place
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [
-        "heredoc",
-        *(
-            pytest.param(each, marks=pytest.mark.slow("another of the same kind"))
-            for each in ("connection string", "nested")
-        ),
-    ],
-)
 async def test_a_secret_of_the_environment_is_hidden_in_all_that_a_program_says(
-    kind: str,
     alice: User,
     bob: User,
     allow_stdio: None,
@@ -98,27 +82,26 @@ async def test_a_secret_of_the_environment_is_hidden_in_all_that_a_program_says(
 ) -> None:
     """SR-44: in results, errors, progress, notes, names; however it was cut. The program itself has the raw value."""
     settings.MCP_LIST_SECONDS = 0  # What a program wrote is reported with the next list.
-    secret = SECRETS[kind]
     steps: list[Step] = []
 
     def follow(*, step: Step, **_: Any) -> None:
         steps.append(step)
 
     progressed.connect(follow)
-    server = await in_db(program)(alice, "leaks", secrets=(Value("API_KEY", secret),))
+    server = await in_db(program)(alice, "leaks", secrets=(Value("API_KEY", HEREDOC),))
     names = ("secret", "secret_error", "secret_progress", "secret_at_the_end", "secret_hash")
     tools = await exposed(alice, server, *names)
     ended = {name: await called(bob, tool) for name, tool in tools.items()}
     await stored(lambda: len(now(server).notes) >= 4, "what it wrote is noted")
-    assert ended["secret_hash"].result == base64.b32encode(secret.encode()).decode()
+    assert ended["secret_hash"].result == base64.b32encode(HEREDOC.encode()).decode()
     assert ended["secret"].result["structured"] == {"key": "•••"}
     assert (await in_db(now)(server)).told_version == "•••"
     told = [*[await read(call) for call in ended.values()], *(step.message for step in steps)]
     assert steps
     for place in (*told, await in_db(everything_stored)(), caplog.text):
-        assert [part for part in parts(secret) if part in place] == []
+        assert [part for part in parts(HEREDOC) if part in place] == []
         # Nor the half of it that is left where something was cut.
-        assert secret[:12] not in place
+        assert HEREDOC[:12] not in place
 
 
 async def test_a_tool_that_was_told_a_secret_does_not_tell_models_and_people(

@@ -263,9 +263,9 @@ def test_the_page_of_a_server_lists_its_tools_with_state_alias_and_risk(alice: U
 
 def test_the_tools_of_a_server_with_very_many_come_on_several_pages(alice: User) -> None:
     server = somewhere(alice)
-    list_tools(server, **{f"tool_{number:03}": "Do it." for number in range(150)})
-    assert "1 to 100 of 150" in text_of(alice, "/servers/s/shop")
-    assert "101 to 150 of 150" in text_of(alice, "/servers/s/shop?page=2")
+    list_tools(server, **{f"tool_{number:03}": "Do it." for number in range(101)})
+    assert "1 to 100 of 101" in text_of(alice, "/servers/s/shop")
+    assert "101 to 101 of 101" in text_of(alice, "/servers/s/shop?page=2")
 
 
 def test_an_unknown_server_is_not_found(alice: User) -> None:

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hitlchat.upstreams.risk import rubric
@@ -143,6 +143,7 @@ TOOL_NAMES = st.sampled_from(["convert", "delete_file", "sendMail", "run_sql", "
 DESCRIPTIONS = st.sampled_from([None, "", "Short.", DESCRIBED])
 
 
+@settings(max_examples=40)
 @given(FACTS, TOOL_NAMES, DESCRIPTIONS, HINT_SETS)
 @pytest.mark.guarantee("SR-31")
 def test_no_hint_ever_lowers_the_level(
