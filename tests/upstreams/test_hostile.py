@@ -53,10 +53,6 @@ async def neighbour(alice: User, serving: None) -> AsyncIterator[Tool]:
 
 # What becomes of a call, and what the model reads of it: one of each kind, of which client/test_hostile.py has more.
 ENDINGS = {
-    "huge": (
-        Status.FAILED,
-        "It was run, but what came back cannot be used: the answer is larger than 4,194,304 bytes.",
-    ),
     "large": (Status.FAILED, "It was run, but its result has 2,000,002 bytes; at most 1,048,576 are kept."),
     "error": (Status.FAILED, r"answered with an error instead (-32099): <b>no\\x1b[31m</b>"),
     "password": (Status.SUCCEEDED, '"action": "cancel"'),
@@ -78,7 +74,7 @@ async def test_whatever_a_tool_does_its_call_ends_as_it_was_and_was_made_once(
     log = tmp_path / "log"
     server = await in_db(program)(alice, env={"LOG": log})
     # What is answered may take its time; what is not is given up soon.
-    hasty = await in_db(program)(alice, name="hasty", env={"LOG": log}, call_seconds=5)
+    hasty = await in_db(program)(alice, name="hasty", env={"LOG": log}, call_seconds=3)
     tools = await exposed(alice, server, *ENDINGS) | await exposed(alice, hasty, *UNANSWERED)
 
     async def end(name: str) -> None:
@@ -131,10 +127,9 @@ async def test_a_program_that_stops_reading_is_given_up(
     assert written(log).split() == ["deaf"]
 
 
-@pytest.mark.slow("floods; client/test_hostile.py has one, and a flood is among the endings above")
-@pytest.mark.parametrize("habit", ["notices", "garbage"])
-async def test_noise_costs_nobody_else_anything(habit: str, alice: User, bob: User, neighbour: Tool) -> None:
-    server = await in_db(program)(alice, habit)
+@pytest.mark.slow("a flood; there is one among the endings above")
+async def test_noise_costs_nobody_else_anything(alice: User, bob: User, neighbour: Tool) -> None:
+    server = await in_db(program)(alice, "notices")
     async with unharmed(bob, neighbour):
         tools = await exposed(alice, server, "fine")
         assert [(await called(bob, tools["fine"])).result for _ in range(3)] == ["fine"] * 3
@@ -157,23 +152,6 @@ async def test_why_a_program_cannot_be_used_stands_in_its_row(alice: User, bob: 
     for server in (ended, refused):
         assert (server.last_error, server.present) == (server.reason, False)
     assert not (await in_db(now)(empty)).present
-
-
-@pytest.mark.slow("a time runs out")
-async def test_why_a_program_that_says_nothing_cannot_be_used_stands_in_its_row(
-    alice: User, bob: User, neighbour: Tool, settings: Settings
-) -> None:
-    settings.MCP_CONNECT_SECONDS = 5
-    async with unharmed(bob, neighbour):
-        mute = await in_db(program)(alice, "mute", name="mute")
-        listless = await in_db(program)(alice, "mute-list", name="listless")
-        server = await is_in(ServerState.DOWN, mute)
-        assert "no connection within 5 seconds" in server.reason
-        assert (server.last_error, server.present) == (server.reason, False)
-        await is_in(ServerState.UP, listless)
-        words = "the list of tools did not come within 5 seconds"
-        await stored(lambda: words in now(listless).last_error, "it is told why")
-    assert not (await in_db(now)(listless)).present
 
 
 @asynccontextmanager

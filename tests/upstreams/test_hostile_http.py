@@ -31,7 +31,6 @@ ENDINGS = {
     "cut": (Status.UNKNOWN, "Do not repeat it.", 1),
     "unauthorised": (Status.FAILED, "It was not run: the server answered 401.", 1),
     "redirect_elsewhere": (Status.FAILED, "It was not run: the server redirects", 1),
-    "flood": (Status.SUCCEEDED, "after the flood", 1),
     "fine": (Status.SUCCEEDED, "fine", 1),
 }
 
@@ -58,7 +57,7 @@ async def test_whatever_a_tool_does_its_call_ends_as_it_was_and_was_made_once(
     alice: User, bob: User, neighbour: Tool, hostile: HostileHttp
 ) -> None:
     # What is answered may take its time; what is not is given up soon.
-    hasty = await in_db(web)(alice, hostile, name="hasty", call_seconds=5)
+    hasty = await in_db(web)(alice, hostile, name="hasty", call_seconds=3)
     unanswered = await exposed(alice, hasty, *UNANSWERED, "fine")
     tools = await exposed(alice, await in_db(web)(alice, hostile), *ENDINGS)
     tools |= {name: unanswered[name] for name in UNANSWERED}

@@ -108,14 +108,13 @@ async def test_arguments_are_checked_in_no_time_whatever_the_schema_says(
 
 
 @pytest.mark.slow("5,000 tools, and bets on memory")
-@pytest.mark.parametrize("habits", [("many",), ("many", "restless")])
 async def test_of_thousands_of_tools_the_pages_answer_and_the_memory_is_bounded(
-    habits: tuple[str, ...], alice: User, bob: User, neighbour: Tool
+    alice: User, bob: User, neighbour: Tool
 ) -> None:
     before, looks = memory(), 0
     pages = AsyncClient()
     await pages.aforce_login(alice)
-    server = await in_db(program)(alice, *habits)
+    server = await in_db(program)(alice, "many", "restless")
     async with unharmed(bob, neighbour):
         while (await in_db(now)(server)).tool_count is None:
             assert (await pages.get("/studio/")).status_code == 200
@@ -130,22 +129,13 @@ async def test_of_thousands_of_tools_the_pages_answer_and_the_memory_is_bounded(
 
 
 LEFT_OUT = {
-    "too-many": ("the server offers more than 5,000 tools", 5000),
-    "fat": ("the tools take more than 8,388,608 bytes", 8),
     "circle": ("the server's pages run in a circle", 3),
     "twins": ("names that come twice, of which only the first is used: fine", 1),
 }
 
 
-@pytest.mark.parametrize(
-    "habits",
-    [("circle", "twins"), pytest.param(("too-many", "fat"), marks=pytest.mark.slow("5,000 tools"))],
-    ids=" ".join,
-)
-async def test_what_of_a_list_was_left_out_stands_in_the_row(
-    habits: tuple[str, ...], alice: User, bob: User, neighbour: Tool
-) -> None:
-    made = {habit: await in_db(program)(alice, habit, name=habit) for habit in habits}
+async def test_what_of_a_list_was_left_out_stands_in_the_row(alice: User, bob: User, neighbour: Tool) -> None:
+    made = {habit: await in_db(program)(alice, habit, name=habit) for habit in LEFT_OUT}
     async with unharmed(bob, neighbour):
         for habit, server in made.items():
             await known(server, seconds=50)

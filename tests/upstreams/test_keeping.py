@@ -1,7 +1,6 @@
 """The connections of a server process: opened for what is enabled, followed, reported, closed."""
 
 import asyncio
-import sys
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -20,7 +19,7 @@ from hitlchat.upstreams.models import ServerState, UpstreamServer
 from hitlchat.upstreams.server_draft import ServerDraft, Value, draft_of
 from tests.conftest import signed_in
 from tests.ports import free_port
-from tests.upstreams.client.upstreams import HOSTILE, StartServer, children, starting
+from tests.upstreams.client.upstreams import StartServer, children, starting
 from tests.upstreams.shops import SAYS_IT_BACK, Shop, add, add_program, expose, listing, row, somewhere
 from tests.waiting import SECONDS, soon, stored
 
@@ -97,19 +96,6 @@ async def test_nothing_of_a_program_is_left_when_its_server_is_disabled_or_remov
     await reaches(ServerState.UP, server)
     await in_db(servers.delete)(server.pk, signed_in(alice))
     await soon(lambda: not children() - before, "the program has ended")
-
-
-@pytest.mark.slow("5,000 tools")
-async def test_five_thousand_tools_are_taken_in_while_others_are_served(
-    alice: User, shop: Shop, allow_stdio: None, serving: None
-) -> None:
-    draft = ServerDraft("many", "stdio", command=sys.executable, args=(str(HOSTILE), "many"))
-    many = await in_db(servers.create)(draft, signed_in(alice), confirmed=draft.command_line)
-    server = await in_db(add)(alice, shop)
-    await stored(server.tools.exists, "the honest one's tools are known")
-    await stored(lambda: now(many).tool_count == 5000, "all of them are known", seconds=120)
-    assert await in_db(many.tools.count)() == 5000
-    assert not await in_db(Tool.objects.exists)()
 
 
 async def test_that_it_was_gone_before_does_not_take_out_the_tools_of_a_list_that_is_being_recorded(

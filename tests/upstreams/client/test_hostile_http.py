@@ -22,6 +22,7 @@ from hitlchat.upstreams.client import (
     Unreadable,
     try_connect,
 )
+from tests.tables import each_row
 from tests.upstreams.client.upstreams import AT_MOST, QUICK, SURROUNDINGS, at, up
 from tests.upstreams.hostile_http import HostileHttp, hostile_http, tool
 from tests.waiting import soon
@@ -119,7 +120,7 @@ async def test_a_call_that_was_sent_and_not_answered_may_have_run_and_is_not_rep
 
 
 @pytest.mark.slow("bets on memory")
-@pytest.mark.parametrize("tool", [*USELESS, *UNANSWERED])
+@each_row("tool", [*USELESS, *UNANSWERED])
 async def test_what_is_no_answer_costs_little_memory(tool: str, pool: Pool, upstream: HostileHttp) -> None:
     assert isinstance(await call(pool, "fine"), Answer)
     before = memory()
