@@ -144,8 +144,8 @@ def test_a_higher_ceiling_asks_about_what_comes_back_and_does_not_ask_every_time
 def test_settings_that_somebody_else_changed_meanwhile_are_not_overwritten(alice: User, shop: UpstreamServer) -> None:
     expose(alice, shop)
     stale = wish(row(shop), alias="tell")
-    for first in ({"alias": "say"}, {"exposed": False}, {"exposed": True, "hitl_mode": "DISABLED"}):
-        exposure.apply([Change(row(shop).pk, **first)], signed_in(alice))
+    for first in (Change(row(shop).pk, alias="say"), Change(row(shop).pk, hitl_mode="DISABLED")):
+        exposure.apply([first], signed_in(alice))
         assert "alice changed this meanwhile." in refused(alice, stale)
     answer = refused(alice, stale, wish(row(shop, "other"), exposed=True))
     assert "alice changed this meanwhile. Look at it once more." in answer
@@ -207,12 +207,8 @@ def test_what_no_page_of_ours_sends_is_a_bad_request(
             sent = {key.replace("TOOL", str(row(shop).pk)): value for key, value in fields.items()}
             assert post(alice, FORM, sent).status_code == 400
             assert post(alice, CHECK, sent).status_code == 400
-            assert (
-                post(
-                    alice, DRAWER, {"mode": "both", "ceiling": "x", "was_mode": "both", "was_ceiling": "5"}
-                ).status_code
-                == 400
-            )
+    ceiling = {"mode": "both", "ceiling": "x", "was_mode": "both", "was_ceiling": "5"}
+    assert post(alice, DRAWER, ceiling).status_code == 400
 
 
 def test_a_form_changes_no_tools_of_another_server(alice: User, shop: UpstreamServer) -> None:

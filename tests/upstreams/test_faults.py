@@ -150,38 +150,15 @@ async def talk(there: HostileHttp, bob: User, scripted_model: ScriptedModel) -> 
     model_client.client.cache_clear()
 
 
-@pytest.mark.guarantee("gate:no-yes-no-run", "gate:truth")
-async def test_what_a_chat_asks_of_a_server_waits_and_is_never_sent_when_declined(
-    talk: Talk, gated: Tool, there: HostileHttp, scripted_model: ScriptedModel
-) -> None:
-    scripted_model.enqueue(calls((gated.name, HELLO)), text("Then not."))
-    await talk.say()
-    approval = await talk.only()
-    assert there.asked == []
-    await talk.decline(approval, "not now")
-    await talk.over()
-    assert (await talk.outcomes(), there.asked) == (["declined"], [])
-    assert "declined this call. It was not executed" in str(scripted_model.requests[-1])
-
-
-@pytest.mark.guarantee("gate:no-yes-no-run")
-async def test_a_chat_that_is_stopped_while_it_waits_takes_its_question_along(
-    talk: Talk, gated: Tool, there: HostileHttp, scripted_model: ScriptedModel
-) -> None:
-    scripted_model.enqueue(calls((gated.name, HELLO)))
-    await talk.say()
-    await talk.only()
-    await talk.stop()
-    assert ((await talk.over()).status, await talk.outcomes(), there.asked) == ("stopped", ["withdrawn"], [])
-
-
-@pytest.mark.guarantee("gate:same-call")
+@pytest.mark.guarantee("gate:no-yes-no-run", "gate:truth", "gate:same-call")
 async def test_what_a_chat_asks_and_a_person_approves_is_sent_as_it_was_shown(
     talk: Talk, gated: Tool, there: HostileHttp, scripted_model: ScriptedModel
 ) -> None:
     scripted_model.enqueue(calls((gated.name, HELLO)), text("Done."))
     await talk.say()
-    await talk.approve(await talk.only())
+    approval = await talk.only()
+    assert there.asked == []
+    await talk.approve(approval)
     await talk.over()
     assert (await talk.outcomes(), there.asked) == (["succeeded"], ["tools/list", "tools/call"])
     (call,) = await talk.calls()

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -138,14 +137,13 @@ async def test_noise_costs_nobody_else_anything(alice: User, bob: User, neighbou
     assert all(len(note) < 600 and note.isprintable() for note in found.notes)
 
 
-async def test_why_a_program_cannot_be_used_stands_in_its_row(alice: User, bob: User, neighbour: Tool) -> None:
-    async with unharmed(bob, neighbour):
-        ends = await in_db(program)(alice, "dies-at-start", name="ends")
-        strange = await in_db(program)(alice, "version", name="strange")
-        empty = await in_db(program)(alice, "no-tools", name="empty")
-        ended, refused = await is_in(ServerState.DOWN, ends), await is_in(ServerState.DOWN, strange)
-        await is_in(ServerState.UP, empty)
-        await stored(lambda: "Method not found" in now(empty).last_error, "it is told why")
+async def test_why_a_program_cannot_be_used_stands_in_its_row(alice: User) -> None:
+    ends = await in_db(program)(alice, "dies-at-start", name="ends")
+    strange = await in_db(program)(alice, "version", name="strange")
+    empty = await in_db(program)(alice, "no-tools", name="empty")
+    ended, refused = await is_in(ServerState.DOWN, ends), await is_in(ServerState.DOWN, strange)
+    await is_in(ServerState.UP, empty)
+    await stored(lambda: "Method not found" in now(empty).last_error, "it is told why")
     assert "the program ended with code 3: no configuration found" in ended.reason
     assert any("no configuration found" in note for note in ended.notes)
     assert "Unsupported protocol version" in refused.reason
@@ -154,25 +152,19 @@ async def test_why_a_program_cannot_be_used_stands_in_its_row(alice: User, bob: 
     assert not (await in_db(now)(empty)).present
 
 
-@asynccontextmanager
-async def dressed_server(alice: User, folder: Path) -> AsyncIterator[dict[str, Tool]]:
-    server = await in_db(offering)(alice, folder, dressed())
-    yield await exposed(alice, server)
-
-
 async def test_what_would_be_obeyed_is_kept_as_text_and_shown_as_such(
-    alice: User, bob: User, neighbour: Tool, tmp_path: Path, settings: Settings
+    alice: User, bob: User, tmp_path: Path, settings: Settings
 ) -> None:
     settings.MCP_LIST_SECONDS = 0  # What a program wrote is reported with the next list.
-    async with unharmed(bob, neighbour), dressed_server(alice, tmp_path) as tools:
-        result = await called(bob, tools["dressed"])
-        failed = await called(bob, tools["dressed_failure"])
-        refused = await called(bob, tools["error"])
+    server = await in_db(offering)(alice, tmp_path, dressed())
+    tools = await exposed(alice, server)
+    result = await called(bob, tools["dressed"])
+    failed = await called(bob, tools["dressed_failure"])
+    refused = await called(bob, tools["error"])
     assert result.result == DRESS
     assert failed.error == {"kind": "tool", "message": DRESS, "line": None}
     assert "\x1b" not in refused.error["message"]
     assert r"<b>no\x1b[31m</b>" in refused.error["message"]
-    server = await in_db(lambda: tools["dressed"].composed.server)()
     await stored(lambda: now(server).notes, "what it wrote is noted")
     server = await in_db(now)(server)
     assert server.told_name == r"hostile\x1b[31m<b>"
@@ -196,14 +188,10 @@ async def test_a_program_that_dies_between_the_yes_and_the_call_is_started_again
     assert (ended.status, written(log).split()) == (Status.SUCCEEDED, ["die", "fine"])
 
 
-async def test_a_list_that_says_something_else_every_time_withholds_its_tools(
-    alice: User, bob: User, neighbour: Tool
-) -> None:
+async def test_a_list_that_says_something_else_every_time_withholds_its_tools(alice: User, bob: User) -> None:
     server = await in_db(program)(alice, "restless")
     tools = await exposed(alice, server, "fine")
-    async with unharmed(bob, neighbour):
-        await stored(lambda: not is_published(tools["fine"]), "it is withheld")
-        ended = await called(bob, tools["fine"])
-    assert ended.status == Status.REJECTED
+    await stored(lambda: not is_published(tools["fine"]), "it is withheld")
+    assert (await called(bob, tools["fine"])).status == Status.REJECTED
     row = (await known(server))["fine"]
     assert (row.state, row.held) == ("withheld", True)

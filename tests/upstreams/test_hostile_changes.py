@@ -127,16 +127,20 @@ async def test_a_yes_for_one_server_is_none_for_another_with_a_tool_of_the_same_
         assert (hostile.called("fine"), second.called("fine")) == (1, 0)
 
 
-@pytest.mark.guarantee("gate:no-yes-no-run", "SR-30")
-async def test_a_tool_that_appears_on_a_known_server_is_not_offered_and_then_asks(
+@pytest.mark.guarantee("gate:no-yes-no-run", "gate:fail-closed", "SR-30", "SR-37")
+async def test_a_tool_that_appears_is_not_offered_and_then_asks_and_one_that_is_gone_gets_no_setting(
     alice: User, bob: User, hostile: HostileHttp
 ) -> None:
-    """SR-30."""
+    """SR-30, SR-37. The gate holds what passes through it: a tool that its server does not offer cannot be gated."""
     server = await in_db(web)(alice, hostile)
+    rows = await known(server)
     free = await exposed(alice, server, "announce")
-    hostile.extra = {"brand_new": {"annotations": {"readOnlyHint": True}}}
+    hostile.extra, hostile.hidden = {"brand_new": {"annotations": {"readOnlyHint": True}}}, {"fine"}
     await called(bob, free["announce"])
     await stored(lambda: "brand_new" in tools_of(server), "the new tool is known")
+    with pytest.raises(Refused):
+        await in_db(exposure.apply)([Change(rows["fine"].pk, exposed=True, hitl_mode="REQUIRED")], signed_in(alice))
+    assert not await in_db(Tool.objects.filter(composed__name="fine").exists)()
     row = (await in_db(tools_of)(server))["brand_new"]
     assert (row.state, row.exposed, row.tool) == (ToolState.NEW, False, None)
     (new,) = await in_db(exposure.apply)([Change(row.pk, exposed=True)], signed_in(alice))
@@ -165,17 +169,3 @@ def test_hints_may_raise_the_risk_and_never_lower_it(name: str, description: str
     assert risk(LOWERS) >= without
     assert risk(RAISES) >= without
     assert risk({**LOWERS, **RAISES}) >= without
-
-
-@pytest.mark.guarantee("gate:fail-closed", "SR-37")
-async def test_what_only_its_server_would_run_cannot_be_flagged_as_gated(alice: User, hostile: HostileHttp) -> None:
-    """SR-37. The gate holds what passes through it: a tool that its server does not offer to us gets no setting."""
-    server = await in_db(web)(alice, hostile)
-    rows = await known(server)
-    hostile.hidden = {"fine"}
-    free = await exposed(alice, server, "announce")
-    await called(alice, free["announce"])
-    await stored(lambda: "fine" not in tools_of(server), "the tool is gone")
-    with pytest.raises(Refused):
-        await in_db(exposure.apply)([Change(rows["fine"].pk, exposed=True, hitl_mode="REQUIRED")], signed_in(alice))
-    assert not await in_db(Tool.objects.filter(composed__name="fine").exists)()

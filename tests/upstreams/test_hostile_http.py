@@ -86,14 +86,13 @@ UNUSABLE = {
 
 
 async def test_why_a_server_cannot_be_used_stands_in_its_row(
-    alice: User, bob: User, neighbour: Tool, hostile: HostileHttp, settings: Settings
+    alice: User, hostile: HostileHttp, settings: Settings
 ) -> None:
-    async with unharmed(bob, neighbour):
-        for path, (state, words) in UNUSABLE.items():
-            # For what never answers, time runs out, whatever that is.
-            settings.MCP_CONNECT_SECONDS = 1 if path == "/hang" else 30
-            server = await is_in(state, await in_db(web)(alice, hostile, path, name=path.strip("/")))
-            assert (words in server.reason, path) == (True, path), server.reason
+    for path, (state, words) in UNUSABLE.items():
+        # For what never answers, time runs out, whatever that is.
+        settings.MCP_CONNECT_SECONDS = 1 if path == "/hang" else 30
+        server = await is_in(state, await in_db(web)(alice, hostile, path, name=path.strip("/")))
+        assert (words in server.reason, path) == (True, path), server.reason
     assert not [path for _, path, _ in hostile.seen if path == "/stolen"]
 
 
@@ -174,7 +173,7 @@ async def test_a_call_of_a_tool_that_is_not_listed_as_accepted_says_which_it_is(
     assert '"executed": false' in await read(call)
 
 
-async def test_a_text_beside_what_is_structured_reaches_models_and_people(
+async def test_a_text_beside_what_is_structured_and_a_structured_error_reach_models_and_people(
     alice: User, bob: User, hostile: HostileHttp
 ) -> None:
     block, odd = {"type": "text", "text": "closed 3 cases"}, {"type": "hologram"}
@@ -190,11 +189,8 @@ async def test_a_text_beside_what_is_structured_reaches_models_and_people(
     given = await outcomes.outcome_of(call)
     assert given.structured_content == {"closed": 2}
     assert [getattr(each, "text", "")[:14] for each in given.content] == ["closed 3 cases", "[hologram: a p"]
-
-
-async def test_an_error_that_is_only_structured_tells_its_reason(alice: User, bob: User, hostile: HostileHttp) -> None:
+    # An error that is only structured tells its reason too.
     hostile.given = {"content": [], "structuredContent": {"error": "locked until Friday"}, "isError": True}
-    tools = await exposed(alice, await in_db(web)(alice, hostile), "give")
     call = await called(bob, tools["give"])
     assert (call.status, "locked until Friday" in call.error["message"]) == (Status.FAILED, True)
     assert "locked until Friday" in await read(call)

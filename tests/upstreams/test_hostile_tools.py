@@ -69,25 +69,21 @@ async def test_names_that_cannot_be_kept_or_seen_are_named_and_not_offered(alice
     assert (await in_db(now)(server)).listing_note.isprintable()
 
 
-async def test_schemas_that_cannot_be_checked_are_not_offered_and_say_why(
-    alice: User, bob: User, neighbour: Tool, tmp_path: Path
-) -> None:
+async def test_schemas_that_cannot_be_checked_are_not_offered_and_say_why(alice: User, tmp_path: Path) -> None:
     definitions = [tool(name, inputSchema=schema) for name, (schema, _) in UNFIT.items()]
-    async with unharmed(bob, neighbour):
-        rows = await known(await in_db(offering)(alice, tmp_path, [*definitions, tool("good")]))
+    rows = await known(await in_db(offering)(alice, tmp_path, [*definitions, tool("good")]))
     assert rows["good"].state == ToolState.NEW
     for name, (_, words) in UNFIT.items():
         assert (rows[name].state, words in rows[name].reason) == (ToolState.UNFIT, True), rows[name].reason
 
 
 async def test_an_entry_that_breaks_the_protocol_is_left_out_and_its_row_says_where(
-    alice: User, bob: User, neighbour: Tool, tmp_path: Path
+    alice: User, tmp_path: Path
 ) -> None:
     definitions = [tool("good"), tool("bad", inputSchema={"type": "string"})]
-    async with unharmed(bob, neighbour):
-        server = await in_db(offering)(alice, tmp_path, definitions)
-        await stored(lambda: "bad (inputSchema.type" in now(server).last_error, "it is told where")
-        assert list(await known(server)) == ["good"]
+    server = await in_db(offering)(alice, tmp_path, definitions)
+    await stored(lambda: "bad (inputSchema.type" in now(server).last_error, "it is told where")
+    assert list(await known(server)) == ["good"]
     found = await in_db(now)(server)
     assert (found.state, "bad (inputSchema.type" in found.listing_note) == (ServerState.UP, True)
 
@@ -134,13 +130,12 @@ LEFT_OUT = {
 }
 
 
-async def test_what_of_a_list_was_left_out_stands_in_the_row(alice: User, bob: User, neighbour: Tool) -> None:
+async def test_what_of_a_list_was_left_out_stands_in_the_row(alice: User) -> None:
     made = {habit: await in_db(program)(alice, habit, name=habit) for habit in LEFT_OUT}
-    async with unharmed(bob, neighbour):
-        for habit, server in made.items():
-            await known(server, seconds=50)
-            found = await is_in(ServerState.UP, server)
-            assert (found.listing_note, found.tool_count) == LEFT_OUT[habit]
+    for habit, server in made.items():
+        await known(server)
+        found = await is_in(ServerState.UP, server)
+        assert (found.listing_note, found.tool_count) == LEFT_OUT[habit]
 
 
 async def test_other_names_with_every_list_do_not_fill_the_memory() -> None:

@@ -88,7 +88,9 @@ def test_a_tool_nobody_exposed_is_shown_as_its_server_lists_it(admin: Client, se
     assert row(server).seen_digest in page
 
 
-def test_an_exposed_tool_is_shown_as_it_was_accepted(admin: Client, alice: User, server: UpstreamServer) -> None:
+def test_an_exposed_tool_is_shown_as_it_was_accepted_and_a_record_that_was_tampered_with_is_noticed(
+    admin: Client, alice: User, server: UpstreamServer
+) -> None:
     expose(alice, server, hitl_mode="CONDITIONAL", condition='args["text"] == "x"', prompt_template="Say {args.text}?")
     page, found = read(admin, server), row(server)
     assert "In the catalog as shop_echo" in page
@@ -101,6 +103,9 @@ def test_an_exposed_tool_is_shown_as_it_was_accepted(admin: Client, alice: User,
     assert all(reason in page for reason in found.risk_reasons)
     assert '"description": "What to say."' in page
     assert "Accept this definition" not in page
+    assert "Something other than hitlchat" not in page
+    ComposedTool.objects.filter(pk=found.pk).update(pinned={**found.pinned, "description": "Something else."})
+    assert "Something other than hitlchat changed the database." in read(admin, server)
 
 
 def test_texts_of_the_server_are_text(admin: Client, server: UpstreamServer) -> None:
@@ -139,7 +144,9 @@ def test_what_makes_a_tool_riskier_is_said(admin: Client, alice: User) -> None:
     assert "It would be riskier." in read(admin, server)
 
 
-def test_what_was_accepted_is_in_the_catalog_again(admin: Client, alice: User, server: UpstreamServer) -> None:
+def test_what_was_accepted_is_in_the_catalog_again_and_in_a_history_that_outlives_its_server(
+    admin: Client, alice: User, server: UpstreamServer
+) -> None:
     tool = expose(alice, server)
     take_in(server, listing(echo=TWICE))
     assert not Tool.objects.get(pk=tool.pk).published
@@ -150,6 +157,21 @@ def test_what_was_accepted_is_in_the_catalog_again(admin: Client, alice: User, s
     page = read(admin, server)
     assert "The new definition is accepted, and the tool is exposed with it. Approval: ask every time." in page
     assert "Accepted as it is now What changed" in page
+    # Each event is compared with what was accepted before.
+    events = {event.name: event for event in ToolEvent.objects.filter(tool=row(server))}
+    for name in ("tool.changed", "tool.accepted"):
+        html = admin.get(f"/servers/history/{events[name].pk}").content.decode()
+        assert "<del>" in html
+        assert "<ins>twice</ins>" in html
+    first = words(admin.get(f"/servers/history/{events['tool.exposed'].pk}").content.decode())
+    assert "Nothing had been accepted of this tool before." in first
+    assert SAYS_IT_BACK in first
+    # The history stays when the server is gone.
+    servers.delete(server.pk, signed_in(alice))
+    page = words(admin.get("/servers/history?server=sho&tool=ech").content.decode())
+    assert "Its server was removed echo of shop" in page
+    assert "<ins>twice</ins>" in admin.get(f"/servers/history/{events['tool.accepted'].pk}").content.decode()
+    assert "No event matches" in admin.get("/servers/history?server=other").content.decode()
 
 
 def test_a_suspicious_change_is_accepted_only_by_someone_who_read_the_warnings(
@@ -219,14 +241,6 @@ def test_a_tool_is_no_longer_exposed_if_somebody_says_so(admin: Client, alice: U
     assert "It is not exposed any more." in read(admin, server)
 
 
-def test_a_record_that_was_tampered_with_is_noticed(admin: Client, alice: User, server: UpstreamServer) -> None:
-    expose(alice, server)
-    assert "Something other than hitlchat" not in read(admin, server)
-    found = row(server)
-    ComposedTool.objects.filter(pk=found.pk).update(pinned={**found.pinned, "description": "Something else."})
-    assert "Something other than hitlchat changed the database." in read(admin, server)
-
-
 def test_a_definition_of_any_size_makes_a_page_of_a_bounded_one(
     admin: Client, alice: User, server: UpstreamServer
 ) -> None:
@@ -255,20 +269,6 @@ def test_the_history_tells_who_did_what_with_the_settings_before_and_after(
     assert "Ask every time → , now Never ask" in page
 
 
-def test_an_event_is_compared_with_what_was_accepted_before(admin: Client, alice: User, server: UpstreamServer) -> None:
-    expose(alice, server)
-    take_in(server, listing(echo=TWICE))
-    accept(admin, server)
-    events = {event.name: event for event in ToolEvent.objects.filter(tool=row(server))}
-    for name in ("tool.changed", "tool.accepted"):
-        html = admin.get(f"/servers/history/{events[name].pk}").content.decode()
-        assert "<del>" in html
-        assert "<ins>twice</ins>" in html
-    first = words(admin.get(f"/servers/history/{events['tool.exposed'].pk}").content.decode())
-    assert "Nothing had been accepted of this tool before." in first
-    assert SAYS_IT_BACK in first
-
-
 @pytest.mark.servers("the SQL differs between the databases")
 def test_the_history_is_shown_a_page_at_a_time(admin: Client, alice: User, server: UpstreamServer) -> None:
     expose(alice, server)
@@ -283,20 +283,6 @@ def test_the_history_is_shown_a_page_at_a_time(admin: Client, alice: User, serve
         assert "<b>Exposed</b>" not in first
         assert "<b>Exposed</b>" in second
         assert "before=" not in second
-
-
-def test_the_history_of_a_tool_stays_when_its_server_is_gone(
-    admin: Client, alice: User, server: UpstreamServer
-) -> None:
-    expose(alice, server)
-    take_in(server, listing(echo=TWICE))
-    exposure.accept(row(server).pk, row(server).seen_digest, signed_in(alice))
-    servers.delete(server.pk, signed_in(alice))
-    page = words(admin.get("/servers/history?server=sho&tool=ech").content.decode())
-    assert "Its server was removed echo of shop" in page
-    accepted = ToolEvent.objects.get(name="tool.accepted")
-    assert "<ins>twice</ins>" in admin.get(f"/servers/history/{accepted.pk}").content.decode()
-    assert "No event matches" in admin.get("/servers/history?server=other").content.decode()
 
 
 def test_the_history_of_an_installation_without_any_says_so(admin: Client, server: UpstreamServer) -> None:

@@ -73,20 +73,36 @@ async def at_once(pool: Pool, serve: Serve, hows: list[str], look: Callable[[str
     assert [(how, error) for how, error in zip(hows, found, strict=True) if error is not None] == []
 
 
-async def test_a_result_comes_back_as_plain_json(pool: Pool, serve: Serve) -> None:
+async def test_results_failures_and_questions_pass_over_every_transport(pool: Pool, serve: Serve) -> None:
     async def look(how: str) -> None:
         found = await pool.call_tool(how, "add", {"a": 1, "b": 2})
         assert found == Answer([{"type": "text", "text": "3"}], {"result": 3})
 
-    await at_once(pool, serve, ANYHOW, look)
-
-
-async def test_a_tool_that_fails_is_no_error_of_the_connection(pool: Pool, serve: Serve) -> None:
-    async def look(how: str) -> None:
+        # A tool that fails is no error of the connection.
         found = await pool.call_tool(how, "fail", {"why": "no reason"})
         assert isinstance(found, Answer)
         assert found.is_error
         assert pool.status(how).state == "up"
+
+        # A question reaches whoever waits for the call, and is cancelled where nobody does.
+        asked: list[Question] = []
+
+        async def answer(question: Question) -> Reply:
+            asked.append(question)
+            return Reply("accept", {"colour": "red"})
+
+        found = await pool.call_tool(how, "paint", {}, on_question=answer)
+        assert isinstance(found, Answer)
+        assert found.text == "painted red"
+        assert [(question.server, question.message) for question in asked] == [(how, "Which colour?")]
+        assert asked[0].schema["properties"].keys() == {"colour"}
+        found = await pool.call_tool(how, "paint", {})
+        assert isinstance(found, Answer)
+        assert found.text == "not painted: cancel"
+
+        # Calls at the same time get their own answers.
+        together = await asyncio.gather(*(pool.call_tool(how, "echo", {"text": str(number)}) for number in range(6)))
+        assert [each.text for each in together if isinstance(each, Answer)] == [str(number) for number in range(6)]
 
     await at_once(pool, serve, ANYHOW, look)
 
@@ -124,32 +140,6 @@ async def test_a_hook_for_progress_that_raises_does_not_cost_the_result(pool: Po
     await pool.put(serve("stdio"))
     found = await pool.call_tool("stdio", "slow", {"seconds": 0.3}, on_progress=fail)
     assert isinstance(found, Answer)
-
-
-async def test_a_question_reaches_whoever_waits_for_the_call(pool: Pool, serve: Serve) -> None:
-    async def look(how: str) -> None:
-        asked: list[Question] = []
-
-        async def answer(question: Question) -> Reply:
-            asked.append(question)
-            return Reply("accept", {"colour": "red"})
-
-        found = await pool.call_tool(how, "paint", {}, on_question=answer)
-        assert isinstance(found, Answer)
-        assert found.text == "painted red"
-        assert [(question.server, question.message) for question in asked] == [(how, "Which colour?")]
-        assert asked[0].schema["properties"].keys() == {"colour"}
-
-    await at_once(pool, serve, ANYHOW, look)
-
-
-async def test_a_question_that_nobody_can_answer_is_cancelled(pool: Pool, serve: Serve) -> None:
-    async def look(how: str) -> None:
-        found = await pool.call_tool(how, "paint", {})
-        assert isinstance(found, Answer)
-        assert found.text == "not painted: cancel"
-
-    await at_once(pool, serve, ANYHOW, look)
 
 
 @pytest.mark.slow("bets on time")
@@ -240,15 +230,6 @@ async def test_a_call_cancelled_beforehand_is_never_sent(pool: Pool, serve: Serv
     assert isinstance(await pool.call_tool("stdio", "echo", {"text": "no"}, cancel=cancel), NeverRan)
     assert isinstance(await pool.call_tool("stdio", "echo", {"text": "yes"}), Answer)
     assert written(log) == "echo yes\n"
-
-
-async def test_calls_at_the_same_time_get_their_own_answers(pool: Pool, serve: Serve) -> None:
-    async def look(how: str) -> None:
-        calls = [pool.call_tool(how, "echo", {"text": str(number)}) for number in range(6)]
-        found = await asyncio.gather(*calls)
-        assert [each.text for each in found if isinstance(each, Answer)] == [str(number) for number in range(6)]
-
-    await at_once(pool, serve, ANYHOW, look)
 
 
 async def test_a_call_that_does_not_pass_the_last_check_is_never_sent(pool: Pool, serve: Serve, log: Path) -> None:
