@@ -6,8 +6,6 @@ TOOLS is a JSON object of names and descriptions. LOG gets a line for every requ
 import argparse
 import asyncio
 import json
-import os
-import signal
 from pathlib import Path
 from typing import Any
 
@@ -36,21 +34,9 @@ def other(text: str = "nothing") -> str:
     return text
 
 
-def token() -> str:
-    """What the environment has in TOKEN."""
-    return f"the token is {os.environ.get('TOKEN', '')}"
-
-
 def fail(why: str = "no reason") -> str:
     log("fail")
     raise ToolError(why)
-
-
-async def announce(ctx: Context) -> str:
-    """Tell that the tools have changed."""
-    await ctx.notify_tools_changed()
-    await ctx.session.send_tool_list_changed()
-    return "told"
 
 
 async def slow(ctx: Context, seconds: float = 30) -> str:
@@ -62,13 +48,7 @@ async def slow(ctx: Context, seconds: float = 30) -> str:
     return "done"
 
 
-def die() -> str:
-    log("die")
-    os.kill(os.getpid(), signal.SIGKILL)
-    return "never"
-
-
-FUNCTIONS: dict[str, Any] = {each.__name__: each for each in (echo, other, token, fail, announce, slow, die)}
+FUNCTIONS: dict[str, Any] = {each.__name__: each for each in (echo, other, fail, slow)}
 
 
 class Changing(MCPServer):

@@ -53,14 +53,9 @@ async def tools_of(alice: User, counter: Counter, *names: str, **fields: object)
 
 
 @pytest.fixture
-async def paint(alice: User, counter: StartCounter) -> Tool:
-    return (await tools_of(alice, counter("http-2026"), "paint"))["paint"]
-
-
-@pytest.fixture
-async def executing(bob: User, paint: Tool) -> AsyncIterator[ToolCall]:
+async def executing(alice: User, bob: User, counter: StartCounter) -> AsyncIterator[ToolCall]:
     """A call of bob's whose server waits for his answer."""
-    call = await submitted(bob, paint)
+    call = await submitted(bob, (await tools_of(alice, counter("http-2026"), "paint"))["paint"])
     question = await open_question(bob)
     yield call
     if not (await in_db(ToolCall.objects.get)(pk=call.pk)).settled:
@@ -175,10 +170,8 @@ async def test_a_server_that_dies_takes_its_question_along(alice: User, bob: Use
     assert (found.pk, found.state) == (question.pk, QuestionState.GONE)
 
 
-async def test_a_call_that_is_lost_takes_back_what_was_asked_and_erases_what_never_arrived(
-    bob: User, paint: Tool
-) -> None:
-    call = await in_db(executing_elsewhere)(bob, paint)
+async def test_a_call_that_is_lost_takes_back_what_was_asked_and_erases_what_never_arrived(bob: User) -> None:
+    call = await in_db(executing_elsewhere)(bob)
     asking = [asyncio.create_task(Asker(call, "counter").ask(Question("counter", "Which?", FORM))) for _ in range(2)]
     await stored(lambda: len(asked(call)) == 2, "both are asked")
     one, _ = await in_db(asked)(call)
@@ -190,8 +183,8 @@ async def test_a_call_that_is_lost_takes_back_what_was_asked_and_erases_what_nev
 
 
 @locks
-async def test_no_call_asks_more_than_three_at_a_time_or_ten_in_all(bob: User, paint: Tool) -> None:
-    call = await in_db(executing_elsewhere)(bob, paint)
+async def test_no_call_asks_more_than_three_at_a_time_or_ten_in_all(bob: User) -> None:
+    call = await in_db(executing_elsewhere)(bob)
     asker = Asker(call, "counter")
     waiting = [asyncio.create_task(asker.ask(Question("counter", f"{number}?", FORM))) for number in range(3)]
     await open_question(bob, 3)
