@@ -18,10 +18,9 @@ from tests.recorder import Recorder, recorded_tool
 from tests.scripted_model import ScriptedModel, calls, text
 from tests.waiting import soon
 
-pytestmark = [
-    pytest.mark.django_db(transaction=True),
-    pytest.mark.servers("what a killed process leaves is what was committed"),
-]
+pytestmark = pytest.mark.django_db(transaction=True)
+
+on_servers = pytest.mark.servers("what a killed process leaves is what was committed")
 
 
 @pytest.fixture(autouse=True)
@@ -32,6 +31,7 @@ def gated(recorder: Recorder) -> None:
 
 
 @pytest.mark.guarantee("run:survives")
+@on_servers
 async def test_a_run_that_waits_is_nothing_but_rows(talk: Talk, scripted_model: ScriptedModel) -> None:
     scripted_model.enqueue(calls(("send", {"text": "hi"})))
     await talk.say()
@@ -42,6 +42,7 @@ async def test_a_run_that_waits_is_nothing_but_rows(talk: Talk, scripted_model: 
 
 
 @pytest.mark.guarantee("gate:no-yes-no-run")
+@on_servers
 async def test_a_gated_call_runs_after_the_yes_and_the_model_gets_its_result(
     talk: Talk, recorder: Recorder, scripted_model: ScriptedModel
 ) -> None:
@@ -72,6 +73,7 @@ async def test_a_declined_call_is_never_entered_and_the_model_is_told_why(
     assert "It is too early." in told
 
 
+@on_servers
 async def test_calls_of_one_turn_are_answered_in_any_order_and_read_in_the_models(
     talk: Talk, recorder: Recorder, scripted_model: ScriptedModel
 ) -> None:
@@ -168,6 +170,7 @@ async def test_a_tool_outside_the_conversations_own_list_does_not_exist_there(
 
 @pytest.mark.guarantee("gate:truth")
 @pytest.mark.guarantee("gate:no-yes-no-run")
+@on_servers
 async def test_a_call_that_nobody_answers_expires_and_the_model_goes_on(
     talk: Talk, recorder: Recorder, scripted_model: ScriptedModel
 ) -> None:
@@ -218,6 +221,7 @@ async def test_a_tool_that_fails_or_breaks_is_told_as_failed(
 
 
 @pytest.mark.guarantee("audit:complete")
+@on_servers
 async def test_the_record_has_every_step_with_who_took_it(talk: Talk, scripted_model: ScriptedModel) -> None:
     scripted_model.enqueue(calls(("send", {})), text("Sent."))
     await talk.say()

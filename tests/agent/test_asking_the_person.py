@@ -25,7 +25,9 @@ from tests.agent.talk import Talk, in_database
 from tests.conftest import MakeTool, caller, signed_in
 from tests.scripted_model import ScriptedModel, calls, text
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers("Redis announces it after the commit")]
+pytestmark = pytest.mark.django_db(transaction=True)
+
+on_servers = pytest.mark.servers("Redis announces it after the commit")
 
 COLOUR = {"name": "colour", "label": "Which colour", "kind": "choice", "choices": ["red", "blue"]}
 LITRES = {"name": "litres", "label": "How much", "kind": "number", "required": False}
@@ -62,6 +64,7 @@ def told(model: ScriptedModel) -> str:
     return str(message["content"])
 
 
+@on_servers
 async def test_what_the_person_answers_is_the_result_by_the_names_of_the_fields(
     talk: Talk, asks: Tool, scripted_model: ScriptedModel
 ) -> None:
@@ -231,6 +234,7 @@ def test_a_call_that_got_here_without_an_answer_fails_and_says_so(bob: User, ask
 
 
 @pytest.mark.guarantee("gate:same-call")
+@on_servers
 def test_an_answer_that_was_changed_on_record_is_not_told(bob: User, asks: Tool) -> None:
     call = asked(bob)
     answer(call, bob, colour="red")
@@ -248,6 +252,7 @@ def test_a_required_text_cannot_stay_empty(bob: User, asks: Tool) -> None:
     assert is_undecided(call)
 
 
+@on_servers
 def test_a_late_answer_is_none(bob: User, asks: Tool) -> None:
     call = asked(bob)
     ToolCall.objects.filter(pk=call.pk).update(deadline=timezone.now() - timedelta(seconds=1))
@@ -259,6 +264,7 @@ def test_a_late_answer_is_none(bob: User, asks: Tool) -> None:
 
 
 @pytest.mark.guarantee("run:survives")
+@on_servers
 def test_what_was_answered_before_the_server_died_is_told_by_the_next_one(bob: User, asks: Tool) -> None:
     """Nothing of it is in memory: another process settles what this one only stored."""
     call = asked(bob)

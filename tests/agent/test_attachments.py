@@ -26,7 +26,9 @@ from tests.recorder import recorded_tool
 from tests.scripted_model import ScriptedModel, calls, status, text, text_in
 from tests.waiting import stored as in_time
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers("row locks tell two at a time apart")]
+pytestmark = pytest.mark.django_db(transaction=True)
+
+on_servers = pytest.mark.servers("row locks tell two at a time apart")
 
 
 @pytest.fixture(autouse=True)
@@ -161,6 +163,7 @@ def test_a_pdf_that_only_its_owner_may_change_is_read() -> None:
 # -- Kept and removed --------------------------------------------------------------------------------------------------
 
 
+@on_servers
 def test_a_file_is_kept_once_for_this_user_alone_below_the_data_folder(
     conversation: Conversation, folder: Path
 ) -> None:
@@ -182,6 +185,7 @@ def test_a_file_that_was_changed_on_the_disk_is_not_given_out(conversation: Conv
     assert files.read(row.digest) == b"Hello"
 
 
+@on_servers
 def test_abandoned_drafts_and_what_a_crash_left_are_swept(conversation: Conversation, folder: Path) -> None:
     old, fresh = keeping.add(conversation, "a.txt", b"old"), keeping.add(conversation, "b.txt", b"fresh")
     Attachment.objects.filter(pk=old.pk).update(created_at=timezone.now() - keeping.KEPT - timedelta(seconds=1))
@@ -195,6 +199,7 @@ def test_abandoned_drafts_and_what_a_crash_left_are_swept(conversation: Conversa
     assert list(Attachment.objects.all()) == [fresh]
 
 
+@on_servers
 def test_a_conversation_that_is_nothing_but_files_never_sent_is_removed_with_them(
     bob: User, conversation: Conversation, draft: Conversation, folder: Path
 ) -> None:
@@ -234,6 +239,7 @@ def test_a_draft_whose_files_were_removed_by_hand_is_nothing_but_a_draft(draft: 
     ],
     ids=lambda set_on_it: next(iter(set_on_it)),
 )
+@on_servers
 def test_a_draft_on_which_something_was_set_is_none_any_more(draft: Conversation, set_on_it: dict[str, Any]) -> None:
     conversations.change(draft, **set_on_it)
     Conversation.objects.update(updated_at=timezone.now() - keeping.KEPT - timedelta(seconds=1))
@@ -242,6 +248,7 @@ def test_a_draft_on_which_something_was_set_is_none_any_more(draft: Conversation
     assert not keeping.only_drafts().exists()
 
 
+@on_servers
 def test_a_draft_of_somebody_with_instructions_of_their_own_is_one_still(bob: User) -> None:
     conversations.begin_so(bob, instructions="Be brief.", temperature=0.5)
     begun = conversations.create(bob, draft=True)
@@ -271,6 +278,7 @@ def test_nobody_keeps_more_unsent_files_than_they_could_mean(conversation: Conve
         keeping.add(conversation, "b.txt", b"b")
 
 
+@on_servers
 def test_nobody_fills_the_disk_with_files(conversation: Conversation, settings: Settings) -> None:
     settings.ATTACHMENT_PERSON_MIB = 1
     one = keeping.add(conversation, "a.txt", b"a")
@@ -461,6 +469,7 @@ async def test_a_card_shows_what_the_person_said_and_nothing_of_the_file(
     await talk.over()
 
 
+@on_servers
 async def test_a_file_is_sent_once_and_only_in_its_conversation(
     talk: Talk, scripted_model: ScriptedModel, conversation: Conversation
 ) -> None:
@@ -485,6 +494,7 @@ async def test_a_message_takes_so_many_files_and_bytes(talk: Talk, settings: Set
         await in_database(runner.say)(talk.conversation, "Hi", attached=[row.pk for row in rows])
 
 
+@on_servers
 async def test_a_queued_message_keeps_its_files_until_it_is_sent_or_taken_back(
     talk: Talk, scripted_model: ScriptedModel
 ) -> None:

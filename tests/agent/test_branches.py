@@ -36,7 +36,9 @@ from tests.scripted_model import (
 )
 from tests.waiting import soon, stored
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers("row locks tell two at a time apart")]
+pytestmark = pytest.mark.django_db(transaction=True)
+
+on_servers = pytest.mark.servers("row locks tell two at a time apart")
 
 
 @pytest.fixture(autouse=True)
@@ -93,6 +95,7 @@ async def test_an_answer_that_is_asked_for_again_leaves_the_one_before_as_a_vers
     assert sent == ["First", "One.", "Second", "Two.", "Third"]
 
 
+@on_servers
 async def test_a_switch_goes_to_the_end_that_the_branch_was_last_gone_on_with(
     talk: Talk, scripted_model: ScriptedModel
 ) -> None:
@@ -150,6 +153,7 @@ async def test_a_call_that_is_asked_for_again_needs_a_yes_of_its_own(talk: Talk,
     assert done == [Status.SUCCEEDED, Status.DECLINED]
 
 
+@on_servers
 async def test_of_two_tabs_that_edit_the_same_message_one_is_told_that_the_other_goes_on(
     talk: Talk, scripted_model: ScriptedModel
 ) -> None:
@@ -201,6 +205,7 @@ async def test_a_note_about_a_call_stays_on_the_branch_of_the_call(talk: Talk, s
     assert "It happened." not in str(scripted_model.requests[-1])
 
 
+@on_servers
 async def test_a_run_that_begins_while_another_tab_switches_stays_on_one_branch(
     talk: Talk, scripted_model: ScriptedModel
 ) -> None:
@@ -278,6 +283,7 @@ async def test_thoughts_of_a_stopped_answer_are_kept(talk: Talk, scripted_model:
     assert ((await cut(talk)).content, (await cut(talk)).reasoning) == ("", "The person")
 
 
+@on_servers
 async def test_thoughts_are_stored_now_and_then_for_who_stops_the_run_elsewhere(
     talk: Talk, scripted_model: ScriptedModel
 ) -> None:
@@ -304,6 +310,7 @@ async def test_thoughts_are_read_as_servers_write_them() -> None:
         assert Answer("Yes.", extra=extra).reasoning == thought
 
 
+@on_servers
 def test_switching_in_a_long_conversation_takes_few_queries(bob: User) -> None:
     made = Conversation.objects.create(owner=bob)
 

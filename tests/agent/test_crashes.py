@@ -9,7 +9,7 @@ from tests.processes import Person, Server, Servers
 from tests.scripted_model import Gate, ScriptedModel, calls, text
 from tests.waiting import until
 
-pytestmark = pytest.mark.servers("what a killed process leaves is what was committed")
+on_servers = pytest.mark.servers("what a killed process leaves is what was committed")
 
 ORDER = ("order", {"what": "a lamp"})
 
@@ -53,6 +53,7 @@ def test_a_conversation_that_waits_survives_a_kill_and_its_call_runs_once(
     assert outside.orders == ['"a lamp"']
 
 
+@on_servers
 @pytest.mark.slow("kills a server")
 @pytest.mark.guarantee("run:survives")
 @pytest.mark.guarantee("gate:no-yes-no-run")
@@ -78,6 +79,7 @@ def test_a_question_to_the_person_survives_kills_before_and_after_its_answer(
     assert ["The red one" in each for each in told] == [True]
 
 
+@on_servers
 @pytest.mark.slow("kills a server")
 @pytest.mark.guarantee("run:survives")
 def test_a_turn_that_was_being_written_is_asked_again(server: Server, scripted_model: ScriptedModel) -> None:
@@ -92,6 +94,7 @@ def test_a_turn_that_was_being_written_is_asked_again(server: Server, scripted_m
     assert scripted_model.requests[0] == scripted_model.requests[1]
 
 
+@on_servers
 @pytest.mark.slow("kills a server")
 @pytest.mark.guarantee("gate:at-most-once", "gate:truth", "SR-12")
 def test_calls_that_were_executing_are_unknown_until_a_person_says_so_or_has_one_run_again(
@@ -136,6 +139,7 @@ def said_next(person: Person, conversation: str, model: ScriptedModel) -> str:
     return str(model.messages[-1]["content"])
 
 
+@on_servers
 @pytest.mark.slow("stops a server")
 @pytest.mark.guarantee("run:survives")
 def test_a_stop_of_the_server_tells_open_pages_and_hands_the_run_back(
@@ -154,6 +158,7 @@ def test_a_stop_of_the_server_tells_open_pages_and_hands_the_run_back(
     assert "Traceback" not in server.log
 
 
+@on_servers
 @pytest.mark.slow("stops a server")
 @pytest.mark.guarantee("gate:at-most-once")
 def test_a_stop_of_the_server_gives_an_executing_call_time_to_end(

@@ -19,7 +19,9 @@ from tests.agent.talk import Talk, in_database
 from tests.conftest import signed_in
 from tests.scripted_model import Reply, ScriptedModel, sse, text
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers("row locks tell two at a time apart")]
+pytestmark = pytest.mark.django_db(transaction=True)
+
+on_servers = pytest.mark.servers("row locks tell two at a time apart")
 
 KEY = "sk-of-the-shop-4711"
 SHOP = Draft("shop", "https://models.example/v1", "large", key=KEY, other_models=("small",))
@@ -71,6 +73,7 @@ def test_a_server_of_ones_own_needs_no_encryption(alice: User, url: str) -> None
     assert endpoints.create(replace(SHOP, base_url=url), signed_in(alice)).base_url == url
 
 
+@on_servers
 def test_two_endpoints_have_different_names(alice: User) -> None:
     endpoints.create(SHOP, signed_in(alice))
     with pytest.raises(NameTaken):
@@ -121,6 +124,7 @@ def test_a_key_does_not_go_along_to_another_host(alice: User) -> None:
     assert routes.to(endpoints.change(row.pk, same, signed_in(alice))).api_key == KEY
 
 
+@on_servers
 def test_every_change_is_on_record_without_the_key(alice: User) -> None:
     row = endpoints.create(replace(SHOP, base_url="https://models.example/v1?tag=q-4711"), signed_in(alice))
     draft = replace(endpoints.draft_of(row), key="sk-another-one", context_length=8192)
@@ -226,6 +230,7 @@ async def test_what_no_enabled_endpoint_offers_cannot_be_chosen(
         await chosen(talk, value)
 
 
+@on_servers
 async def test_an_endpoint_that_new_conversations_begin_with_cannot_go(
     scripted_model: ScriptedModel, alice: User
 ) -> None:
@@ -336,6 +341,7 @@ async def test_a_server_that_is_not_there_is_said_in_plain_words(alice: User) ->
 # -- The limit of a day ------------------------------------------------------------------------------------------------
 
 
+@on_servers
 async def test_who_has_used_up_the_day_is_refused_before_anything_is_sent(
     talk: Talk, scripted_model: ScriptedModel, settings: Settings
 ) -> None:

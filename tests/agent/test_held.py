@@ -20,10 +20,9 @@ from tests.conftest import signed_in
 from tests.recorder import Recorder, recorded_tool
 from tests.scripted_model import ScriptedModel, calls, text
 
-pytestmark = [
-    pytest.mark.django_db(transaction=True),
-    pytest.mark.servers("what a killed process leaves is what was committed"),
-]
+pytestmark = pytest.mark.django_db(transaction=True)
+
+on_servers = pytest.mark.servers("what a killed process leaves is what was committed")
 
 WORDS = ["a", "b", "c", "d", "e"]
 
@@ -51,6 +50,7 @@ async def left(talk: Talk) -> int:
 
 
 @pytest.mark.guarantee("SR-41")
+@on_servers
 async def test_the_run_pauses_and_asks_the_rest_in_the_models_order(
     talk: Talk, recorder: Recorder, scripted_model: ScriptedModel
 ) -> None:
@@ -83,6 +83,7 @@ async def test_what_needs_no_question_runs_meanwhile(
 
 
 @pytest.mark.guarantee("run:survives")
+@on_servers
 async def test_another_process_asks_the_rest_after_a_restart(
     talk: Talk, recorder: Recorder, scripted_model: ScriptedModel
 ) -> None:
@@ -98,6 +99,7 @@ async def test_another_process_asks_the_rest_after_a_restart(
     await talk.stop()
 
 
+@on_servers
 async def test_answers_in_the_moment_of_parking_are_not_missed(
     talk: Talk, recorder: Recorder, scripted_model: ScriptedModel
 ) -> None:

@@ -25,7 +25,9 @@ from tests.recorder import Recorder, recorded_tool
 from tests.scripted_model import ScriptedModel, calls, status, text
 from tests.waiting import stored, until
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers("row locks tell two at a time apart")]
+pytestmark = pytest.mark.django_db(transaction=True)
+
+on_servers = pytest.mark.servers("row locks tell two at a time apart")
 
 
 @pytest.fixture(autouse=True)
@@ -58,6 +60,7 @@ async def test_what_is_said_while_a_call_waits_is_said_in_its_order_once_it_is_a
     assert [each["content"] for each in scripted_model.messages][-1] == "Three?"
 
 
+@on_servers
 async def test_what_is_queued_just_after_the_run_ended_is_said_at_once(
     talk: Talk, scripted_model: ScriptedModel
 ) -> None:
@@ -101,6 +104,7 @@ async def test_what_is_taken_back_is_not_said(talk: Talk, scripted_model: Script
     assert await in_database(said)(talk) == ["One"]
 
 
+@on_servers
 async def test_a_message_is_either_sent_or_taken_back(talk: Talk, scripted_model: ScriptedModel) -> None:
     scripted_model.otherwise = lambda _request: text("Yes.")
     await talk.ask("One")
@@ -117,6 +121,7 @@ async def test_a_message_is_either_sent_or_taken_back(talk: Talk, scripted_model
         assert (was_said, back) in ((1, None), (0, "Two?"))
 
 
+@on_servers
 async def test_what_a_process_that_died_did_not_come_to_the_sweeper_sends(
     talk: Talk, scripted_model: ScriptedModel
 ) -> None:
@@ -146,6 +151,7 @@ async def test_no_more_wait_than_somebody_could_mean(talk: Talk) -> None:
     assert await QueuedMessage.objects.acount() == queued.MOST
 
 
+@on_servers
 async def test_a_deleted_conversation_takes_what_waits_with_it(talk: Talk) -> None:
     await in_database(queued.add)(talk.conversation.pk, "Two?")
     await in_database(conversations.delete)(talk.conversation, signed_in(talk.owner))
@@ -159,6 +165,7 @@ async def test_a_deleted_conversation_takes_what_waits_with_it(talk: Talk) -> No
 
 
 @pytest.mark.postgres
+@on_servers
 def test_what_is_said_in_the_moment_in_which_the_run_ends_stops_neither(bob: User) -> None:
     talk = Conversation.objects.create(owner=bob)
     _, claim = runs.start(talk, "One")

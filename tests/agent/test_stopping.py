@@ -12,7 +12,9 @@ from tests.recorder import Recorder, recorded_tool
 from tests.scripted_model import Gate, ScriptedModel, calls, hang, text
 from tests.waiting import soon
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers("row locks tell two at a time apart")]
+pytestmark = pytest.mark.django_db(transaction=True)
+
+on_servers = pytest.mark.servers("row locks tell two at a time apart")
 
 
 async def gone() -> None:
@@ -20,6 +22,7 @@ async def gone() -> None:
     await soon(lambda: asyncio.all_tasks() == {asyncio.current_task()}, "the stopped run is let go")
 
 
+@on_servers
 async def test_stopping_a_streaming_answer_keeps_what_was_written(talk: Talk, scripted_model: ScriptedModel) -> None:
     gate = Gate()
     scripted_model.enqueue(text("Once upon", gate, " a time"))
@@ -46,6 +49,7 @@ async def test_stopping_before_the_first_word_leaves_no_empty_answer(talk: Talk,
 
 @pytest.mark.guarantee("gate:no-yes-no-run")
 @pytest.mark.guarantee("gate:truth")
+@on_servers
 async def test_stopping_withdraws_what_waits_and_a_later_yes_does_nothing(
     talk: Talk, recorder: Recorder, scripted_model: ScriptedModel
 ) -> None:
@@ -96,6 +100,7 @@ async def test_stopping_between_a_settled_and_an_open_call_answers_both(
     assert [told[:10] for told in scripted_model.told] == ["look did {", '{"status":']
 
 
+@on_servers
 async def test_a_run_is_stopped_once(talk: Talk, scripted_model: ScriptedModel) -> None:
     scripted_model.enqueue(text("Done."))
     await talk.ask()

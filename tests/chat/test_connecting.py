@@ -17,7 +17,9 @@ from tests.recorder import recorded_tool
 from tests.scripted_model import Gate, ScriptedModel, calls, text
 from tests.waiting import SECONDS
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers("Redis announces it after the commit")]
+pytestmark = pytest.mark.django_db(transaction=True)
+
+on_servers = pytest.mark.servers("Redis announces it after the commit")
 
 CLOSED_SIGNED_OUT = 4401
 CLOSED_NOT_FOUND = 4404
@@ -54,6 +56,7 @@ async def talk_over(talk: Talk, open_tab: OpenTab, content: str) -> None:
 
 
 @pytest.mark.guarantee("run:survives")
+@on_servers
 async def test_a_page_that_comes_in_the_middle_of_an_answer_sees_what_is_written_and_the_rest(
     talk: Talk, tab: Tab, open_tab: OpenTab, scripted_model: ScriptedModel
 ) -> None:
@@ -67,6 +70,7 @@ async def test_a_page_that_comes_in_the_middle_of_an_answer_sees_what_is_written
     await late.until("Once upon a time.")
 
 
+@on_servers
 async def test_a_page_that_comes_while_the_model_pauses_sees_what_no_page_had_seen(
     talk: Talk, tab: Tab, open_tab: OpenTab, scripted_model: ScriptedModel
 ) -> None:

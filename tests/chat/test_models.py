@@ -19,7 +19,9 @@ from tests.scripted_model import ScriptedModel, scripted_model, status, text
 
 __all__ = ["scripted_model"]
 
-pytestmark = [pytest.mark.django_db, pytest.mark.servers("the SQL differs between the databases")]
+pytestmark = pytest.mark.django_db
+
+on_servers = pytest.mark.servers("the SQL differs between the databases")
 
 KEY = "sk-of-the-shop-4711"
 TYPED = {
@@ -189,6 +191,7 @@ def answered(made: Conversation, where: ModelEndpoint | None, tokens: Tokens) ->
     return row
 
 
+@on_servers
 def test_an_answer_shows_its_tokens_and_cost_and_the_conversation_their_sum(
     client: Client, bob: User, shop: ModelEndpoint
 ) -> None:
@@ -204,6 +207,7 @@ def test_an_answer_shows_its_tokens_and_cost_and_the_conversation_their_sum(
     assert "750 tokens" in fragments.run(made.pk)
 
 
+@on_servers
 def test_a_sum_with_answers_without_a_price_says_that_it_is_the_least(
     client: Client, bob: User, shop: ModelEndpoint
 ) -> None:
@@ -216,6 +220,7 @@ def test_a_sum_with_answers_without_a_price_says_that_it_is_the_least(
     assert "1,000,015 tokens · at least 1.00 USD" in words(client.get(f"/chat/{made.pk}"))
 
 
+@on_servers
 def test_insights_have_everyones_tokens_for_administrators_and_ones_own_for_others(
     client: Client, alice: User, bob: User, charlie: User
 ) -> None:
@@ -229,6 +234,7 @@ def test_insights_have_everyones_tokens_for_administrators_and_ones_own_for_othe
     assert "1,234" not in page
 
 
+@on_servers
 def test_a_limit_counts_what_was_used_today_also_in_deleted_conversations(bob: User, settings: Settings) -> None:
     made = Conversation.objects.create(owner=bob, title="x")
     answered(made, None, Tokens(60, 40))

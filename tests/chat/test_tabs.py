@@ -25,7 +25,9 @@ from tests.recorder import Recorder, recorded_tool
 from tests.scripted_model import Gate, ScriptedModel, calls, text
 from tests.waiting import soon, stored
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers("Redis announces it after the commit")]
+pytestmark = pytest.mark.django_db(transaction=True)
+
+on_servers = pytest.mark.servers("Redis announces it after the commit")
 
 
 @pytest.fixture(autouse=True)
@@ -33,6 +35,7 @@ def send(recorder: Recorder) -> None:
     recorded_tool("send")
 
 
+@on_servers
 async def test_every_tab_shows_what_is_said_in_one(tab: Tab, open_tab: OpenTab, scripted_model: ScriptedModel) -> None:
     other = await open_tab()
     scripted_model.enqueue(text("Hello both."))
@@ -43,6 +46,7 @@ async def test_every_tab_shows_what_is_said_in_one(tab: Tab, open_tab: OpenTab, 
 
 
 @pytest.mark.guarantee("gate:one-outcome")
+@on_servers
 async def test_an_answer_in_one_tab_takes_the_card_away_in_all(
     talk: Talk, tab: Tab, open_tab: OpenTab, scripted_model: ScriptedModel
 ) -> None:
@@ -58,6 +62,7 @@ async def test_an_answer_in_one_tab_takes_the_card_away_in_all(
         await one.until("Sent.")
 
 
+@on_servers
 async def test_a_burst_that_overruns_the_channel_layer_is_healed_by_the_next_connection(
     talk: Talk, tab: Tab, open_tab: OpenTab, scripted_model: ScriptedModel
 ) -> None:
@@ -83,6 +88,7 @@ async def test_a_resync_makes_an_open_page_equal_to_the_database(
     assert whole == (await in_database(fragments.everything)(talk.conversation.pk, signed_in(talk.owner))).html
 
 
+@on_servers
 async def test_streamed_text_that_was_lost_is_made_good_by_the_next_event(
     talk: Talk, tab: Tab, scripted_model: ScriptedModel
 ) -> None:
@@ -148,6 +154,7 @@ async def lost_after_yes(talk: Talk, approval: Approval) -> ToolCall:
     return await in_database(move)(claimed, Status.UNKNOWN, actor=SYSTEM)
 
 
+@on_servers
 async def test_answers_that_stream_at_once_reach_each_its_own_page_alone(
     served: None, bob: User, bobs_client: Client, scripted_model: ScriptedModel
 ) -> None:
