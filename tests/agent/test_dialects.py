@@ -11,17 +11,20 @@ from typing import Any, Final
 import pytest
 from django.contrib.auth.models import User
 
-from hitlchat.agent import conversations, endpoints, request, runner, usage
-from hitlchat.agent.answer import Tokens
+from hitlchat.agent import conversations, endpoints, refusal, request, runner
+from hitlchat.agent.answer import Answer, Tokens
 from hitlchat.agent.endpoints import Draft
+from hitlchat.agent.model_client import ModelTrouble
 from hitlchat.agent.models import Message, MessageState, Role, Run, RunStatus
 from hitlchat.chat import fragments
 from hitlchat.gate.sources import ToolResult
 from hitlchat.gate.status import Status
+from tests.agent.conftest import Read
 from tests.agent.talk import Talk, in_database
 from tests.conftest import signed_in
 from tests.recorder import Recorder, recorded_tool
 from tests.scripted_model import DONE, Json, Reply, ScriptedModel, raw, sse, text
+from tests.tables import each_row
 from tests.waiting import stored
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -222,42 +225,32 @@ MORE: Final[dict[str, tuple[bytes | Json, ...]]] = {
     "error: null": (part("look", WRITTEN, index=0, id="a") | {"error": None}, END),
 }
 WHOLE: Final = ("STOP", "tool_use", "end_turn", "eos", "COMPLETE", "tool-calls", "stop_sequence", "function_call")
-MORE.update({f"the reason {word}": (part("look", WRITTEN, index=0, id="a"), delta(word)) for word in WHOLE})
 
 
-async def test_what_else_servers_write_is_the_one_call_that_was_meant(
-    talk: Talk, recorder: Recorder, scripted_model: ScriptedModel
-) -> None:
-    await in_database(recorded_tool)("look", "DISABLED")
+def wanted_by(answer: Answer) -> list[tuple[str, Any]]:
+    """The calls of an answer that may be acted upon."""
+    assert answer.is_whole
+    return [(each.name, json.loads(each.arguments or "{}")) for each in answer.calls]
+
+
+async def test_what_else_servers_write_is_the_one_call_that_was_meant(read: Read) -> None:
     for name, case in MORE.items():
-        talk = await talk.another()
-        recorder.entered.clear()
-        scripted_model.enqueue(stream(*case), text("Looked."))
-        assert (await talk.ask()).error == "", name
-        assert recorder.entered == [("look", WANTED)], name
+        assert wanted_by(await read(stream(*case))) == [("look", WANTED)], name
 
 
 MESSAGES: Final = {"pieces": ["One ", "two ", "three."], "all so far": ["One ", "One two ", "One two three."]}
 
 
-async def test_messages_instead_of_deltas_go_on_or_have_all_so_far(talk: Talk, scripted_model: ScriptedModel) -> None:
+async def test_messages_instead_of_deltas_go_on_or_have_all_so_far(read: Read) -> None:
     for how, case in MESSAGES.items():
-        talk = await talk.another()
         told: list[Json] = [{"choices": [{"message": {"content": each}, "finish_reason": None}]} for each in case]
         told[-1]["choices"][0]["finish_reason"] = "stop"
-        scripted_model.enqueue(stream(*told))
-        assert (await talk.ask()).error == "", how
-        assert await talk.answers() == ["One two three."], how
+        assert (await read(stream(*told))).text == "One two three.", how
 
 
-async def test_an_end_without_a_blank_line_is_one(
-    talk: Talk, recorder: Recorder, scripted_model: ScriptedModel
-) -> None:
-    await in_database(recorded_tool)("look", "DISABLED")
+async def test_an_end_without_a_blank_line_is_one(read: Read) -> None:
     events = b"".join(map(sse, (part("look", WRITTEN, index=0, id="a"), END))).rstrip()
-    scripted_model.enqueue(raw(events), text("Looked."))
-    assert (await talk.ask()).error == ""
-    assert recorder.entered == [("look", WANTED)]
+    assert wanted_by(await read(raw(events))) == [("look", WANTED)]
 
 
 APART: Final[dict[str, tuple[Json, ...]]] = {
@@ -268,25 +261,14 @@ APART: Final[dict[str, tuple[Json, ...]]] = {
 }
 
 
-async def test_two_equal_calls_are_two(talk: Talk, recorder: Recorder, scripted_model: ScriptedModel) -> None:
-    await in_database(recorded_tool)("look", "DISABLED")
+async def test_two_equal_calls_are_two(read: Read) -> None:
     for name, case in APART.items():
-        talk = await talk.another()
-        recorder.entered.clear()
-        scripted_model.enqueue(stream(*case, END), text("Looked."))
-        assert (await talk.ask()).error == "", name
-        assert recorder.entered == [("look", WANTED)] * 2, name
+        assert wanted_by(await read(stream(*case, END))) == [("look", WANTED)] * 2, name
 
 
-async def test_names_that_begin_alike_are_two_calls(
-    talk: Talk, recorder: Recorder, scripted_model: ScriptedModel
-) -> None:
-    for name in ("look", "look_up"):
-        await in_database(recorded_tool)(name, "DISABLED")
+async def test_names_that_begin_alike_are_two_calls(read: Read) -> None:
     both = delta(tool_calls=[{"function": {"name": "look"}}, {"function": {"name": "look_up"}}])
-    scripted_model.enqueue(stream(both, END), text("Looked."))
-    await talk.ask()
-    assert sorted(recorder.entered) == [("look", {}), ("look_up", {})]
+    assert wanted_by(await read(stream(both, END))) == [("look", {}), ("look_up", {})]
 
 
 # -- Answers that are not whole ----------------------------------------------------------------------------------------
@@ -304,22 +286,26 @@ UNKNOWN: Final = (
 )
 
 
+def test_only_what_ended_in_a_word_for_whole_is_whole() -> None:
+    for word in WHOLE:
+        assert Answer(finish_reason=word).is_whole, word
+    for word in UNKNOWN:
+        assert not Answer(finish_reason=word).is_whole, word
+
+
 async def test_an_answer_that_ended_in_no_word_for_whole_is_marked_as_cut(
     talk: Talk, scripted_model: ScriptedModel
 ) -> None:
-    for reason in UNKNOWN:
-        talk = await talk.another()
-        scripted_model.enqueue(stream(delta(content="Half"), delta(reason)))
-        run = await talk.ask()
-        assert (run.status, f"before it was complete ({reason})" in run.error) == (RunStatus.FAILED, True)
-        (answer,) = await talk.messages(Role.ASSISTANT)
-        assert (answer.content, answer.state) == ("Half", MessageState.CUT)
-        assert await talk.notices() == [run.error]
+    scripted_model.enqueue(stream(delta(content="Half"), delta("odd")))
+    run = await talk.ask()
+    assert (run.status, "before it was complete (odd)" in run.error) == (RunStatus.FAILED, True)
+    (answer,) = await talk.messages(Role.ASSISTANT)
+    assert (answer.content, answer.state) == ("Half", MessageState.CUT)
+    assert await talk.notices() == [run.error]
 
 
-async def test_what_was_not_whole_is_not_made_so_by_what_follows(talk: Talk, scripted_model: ScriptedModel) -> None:
-    scripted_model.enqueue(stream(delta("length", content="Half"), delta("stop")))
-    assert (await talk.ask()).status == RunStatus.FAILED
+async def test_what_was_not_whole_is_not_made_so_by_what_follows(read: Read) -> None:
+    assert not (await read(stream(delta("length", content="Half"), delta("stop")))).is_whole
 
 
 @pytest.mark.guarantee("gate:fail-closed")
@@ -340,13 +326,9 @@ async def test_nobody_is_asked_about_calls_of_an_answer_that_is_not_whole_and_th
     assert len(scripted_model.told) == 2
 
 
-async def test_a_stream_that_is_over_within_a_call_makes_none(
-    talk: Talk, recorder: Recorder, scripted_model: ScriptedModel
-) -> None:
-    await in_database(recorded_tool)("look", "DISABLED")
-    scripted_model.enqueue(stream(part("look", WRITTEN[:9], index=0, id="a")))
-    assert "before it was complete" in (await talk.ask()).error
-    assert recorder.entered == []
+async def test_a_stream_that_is_over_within_a_call_makes_none(read: Read) -> None:
+    with pytest.raises(ModelTrouble, match="before it was complete"):
+        await read(stream(part("look", WRITTEN[:9], index=0, id="a")))
 
 
 MISSHAPEN: Final[dict[str, Json]] = {
@@ -359,16 +341,10 @@ MISSHAPEN: Final[dict[str, Json]] = {
 }
 
 
-async def test_a_call_of_a_shape_that_nobody_knows_is_told_truly(
-    talk: Talk, recorder: Recorder, scripted_model: ScriptedModel
-) -> None:
-    await in_database(recorded_tool)("look", "DISABLED")
-    for name, case in MISSHAPEN.items():
-        talk = await talk.another()
-        recorder.entered.clear()
-        scripted_model.enqueue(stream(delta(tool_calls=[case]), END))
-        assert "sent something that is no Chat Completions stream" in (await talk.ask()).error, name
-        assert recorder.entered == [], name
+@each_row("case", MISSHAPEN.values(), ids=MISSHAPEN)
+async def test_a_call_of_a_shape_that_nobody_knows_is_told_truly(read: Read, case: Json) -> None:
+    with pytest.raises(ModelTrouble, match="sent something that is no Chat Completions stream"):
+        await read(stream(delta(tool_calls=[case]), END))
 
 
 # -- What goes back ----------------------------------------------------------------------------------------------------
@@ -389,21 +365,21 @@ async def test_ids_that_come_again_are_each_their_own_in_what_is_sent(
     assert scripted_model.requests[-1]["messages"][: len(before)] == before
 
 
-@pytest.mark.parametrize("given", ["", " \n\t", "\u2003"])
 async def test_a_call_that_gave_nothing_says_so_to_the_model(
-    talk: Talk, recorder: Recorder, scripted_model: ScriptedModel, given: str
+    talk: Talk, recorder: Recorder, scripted_model: ScriptedModel
 ) -> None:
     await in_database(recorded_tool)("look", "DISABLED")
-    recorder.results["look"] = ToolResult(given)
+    recorder.results["look"] = ToolResult("")
     scripted_model.enqueue(stream(part("look", "{}", index=0, id="a"), END), text("Looked."))
     assert (await talk.ask()).status == RunStatus.DONE
     assert scripted_model.told == ["(no output)"]
     # As rows have it from before.
-    wire = json.dumps({"role": "tool", "tool_call_id": "a", "content": given}, ensure_ascii=False)
-    await Message.objects.filter(role=Role.TOOL).aupdate(wire=wire)
-    scripted_model.enqueue(text("Again."))
-    assert (await talk.ask()).status == RunStatus.DONE
-    assert scripted_model.told == ["(no output)"]
+    for given in ("", " \n\t", "\u2003"):
+        wire = json.dumps({"role": "tool", "tool_call_id": "a", "content": given}, ensure_ascii=False)
+        await Message.objects.filter(role=Role.TOOL).aupdate(wire=wire)
+        scripted_model.enqueue(text("Again."))
+        assert (await talk.ask()).status == RunStatus.DONE
+        assert scripted_model.told == ["(no output)"]
 
 
 NOT_READ: Final[dict[str, Any]] = {
@@ -476,22 +452,11 @@ DIALECTS: Final[dict[str, Dialect]] = {
 }
 
 
-async def test_the_call_of_each_server_is_made_once_as_the_model_meant_it(
-    talk: Talk, recorder: Recorder, scripted_model: ScriptedModel
-) -> None:
-    await in_database(recorded_tool)("look", "DISABLED")
-    for name, case in DIALECTS.items():
-        talk = await talk.another()
-        recorder.entered.clear()
-        dialect = case
-        scripted_model.enqueue(dialect.reply(), text("Looked."))
-        assert (await talk.ask()).status == RunStatus.DONE, name
-        assert recorder.entered == [("look", WANTED)], name
-        first = (await talk.messages(Role.ASSISTANT))[0]
-        assert first.reasoning == dialect.thoughts, name
-        used = (await in_database(usage.of_messages)(talk.conversation.pk, [first.pk])).get(first.pk)
-        found = used and Tokens(used.input, used.output, used.cached, used.reasoning)
-        assert found == dialect.tokens, name
+async def test_the_call_of_each_server_is_read_as_the_model_meant_it(read: Read) -> None:
+    for name, dialect in DIALECTS.items():
+        answer = await read(dialect.reply())
+        assert wanted_by(answer) == [("look", WANTED)], name
+        assert (answer.reasoning, answer.tokens) == (dialect.thoughts, dialect.tokens), name
 
 
 async def test_what_gemini_signs_goes_back_to_it(talk: Talk, recorder: Recorder, scripted_model: ScriptedModel) -> None:
@@ -509,16 +474,10 @@ WRITTEN_CALLS: Final = {
 }
 
 
-async def test_a_call_is_never_guessed_out_of_text(
-    talk: Talk, recorder: Recorder, scripted_model: ScriptedModel
-) -> None:
-    await in_database(recorded_tool)("look", "DISABLED")
+async def test_a_call_is_never_guessed_out_of_text(read: Read) -> None:
     for where, case in WRITTEN_CALLS.items():
-        talk = await talk.another()
-        recorder.entered.clear()
-        scripted_model.enqueue(text(case))
-        assert (await talk.ask()).status == RunStatus.DONE, where
-        assert (recorder.entered, await talk.answers()) == ([], [case]), where
+        answer = await read(text(case))
+        assert (answer.text, answer.calls) == (case, []), where
 
 
 # -- Where and how it is asked -----------------------------------------------------------------------------------------
@@ -652,16 +611,12 @@ ERRORS: Final[dict[str, tuple[int, Any, str]]] = {
 }
 
 
-async def test_each_server_is_quoted_in_its_own_words(talk: Talk, scripted_model: ScriptedModel) -> None:
-    for name, case in ERRORS.items():
-        talk = await talk.another()
-        code, body, expected = case
-        headers = {"Content-Type": "application/json", "x-should-retry": "false"}
-        written = body if isinstance(body, bytes) else json.dumps(body).encode()
-        scripted_model.enqueue(Reply((written,), code, headers))
-        run = await talk.ask()
-        assert run.status == RunStatus.FAILED, name
-        assert expected in run.error, name
+@each_row("case", ERRORS.values(), ids=ERRORS)
+async def test_each_server_is_quoted_in_its_own_words(read: Read, case: tuple[int, Any, str]) -> None:
+    code, body, expected = case
+    with pytest.raises(ModelTrouble) as trouble:
+        await read(_error(code, body))
+    assert expected in str(trouble.value)
 
 
 IN_STREAMS: Final[dict[str, bytes]] = {
@@ -677,20 +632,17 @@ IN_STREAMS: Final[dict[str, bytes]] = {
 }
 
 
-async def test_a_failure_in_a_stream_is_quoted_too(talk: Talk, scripted_model: ScriptedModel) -> None:
+@each_row("case", IN_STREAMS.values(), ids=IN_STREAMS)
+async def test_a_failure_in_a_stream_is_quoted_too(read: Read, case: bytes) -> None:
     for begins in [b"", sse(delta(content="Half"))]:
-        for name, case in IN_STREAMS.items():
-            talk = await talk.another()
-            scripted_model.enqueue(raw(begins + case))
-            run = await talk.ask()
-            assert (run.status, "It says: “EXPLODED”." in run.error) == (RunStatus.FAILED, True), name
+        with pytest.raises(ModelTrouble, match="It says: “EXPLODED”"):
+            await read(raw(begins + case))
 
 
-async def test_an_error_that_comes_as_if_it_were_an_answer_is_quoted(talk: Talk, scripted_model: ScriptedModel) -> None:
-    for body in [{"error": "EXPLODED"}, {"detail": "EXPLODED"}, {"message": "EXPLODED"}]:
-        talk = await talk.another()
-        scripted_model.enqueue(Reply((json.dumps(body).encode(),), headers={"Content-Type": "application/json"}))
-        assert "It says: “EXPLODED”." in (await talk.ask()).error
+@each_row("name", ["error", "detail", "message"])
+async def test_an_error_that_comes_as_if_it_were_an_answer_is_quoted(read: Read, name: str) -> None:
+    with pytest.raises(ModelTrouble, match="It says: “EXPLODED”"):
+        await read(Reply((json.dumps({name: "EXPLODED"}).encode(),), headers={"Content-Type": "application/json"}))
 
 
 PLACES: Final = {
@@ -708,27 +660,20 @@ PLACES: Final = {
 async def test_a_refusal_of_one_tool_says_which_and_where_to_take_it_out(
     talk: Talk, recorder: Recorder, scripted_model: ScriptedModel
 ) -> None:
+    for name, said in PLACES.items():
+        assert refusal.tool_in(said, ["look", "odd"]) == "odd", name
     await in_database(recorded_tool)("look")
     await in_database(recorded_tool)("odd")
-    for name, case in PLACES.items():
-        talk = await talk.another()
-        scripted_model.enqueue(_error(400, {"error": {"message": case}}))
-        run = await talk.ask()
-        names = [tool["function"]["name"] for tool in scripted_model.requests[-1]["tools"]]
-        assert names[1] == "odd", name
-        assert case in run.error, name
-        assert "It is about the tool “odd”. Without it the conversation goes on: take it out" in run.error, name
+    scripted_model.enqueue(_error(400, {"error": {"message": PLACES["dots"]}}))
+    run = await talk.ask()
+    assert [tool["function"]["name"] for tool in scripted_model.requests[-1]["tools"]] == ["look", "odd"]
+    assert PLACES["dots"] in run.error
+    assert "It is about the tool “odd”. Without it the conversation goes on: take it out" in run.error
 
 
-async def test_a_refusal_that_is_about_no_tool_names_none(
-    talk: Talk, recorder: Recorder, scripted_model: ScriptedModel
-) -> None:
-    await in_database(recorded_tool)("look")
-    await in_database(recorded_tool)("odd")
+def test_a_refusal_that_is_about_no_tool_names_none() -> None:
     for said in ["too many tools: 1 is the most", "tools[9] is odd", "messages.1.tool_calls.0 is odd"]:
-        talk = await talk.another()
-        scripted_model.enqueue(_error(400, {"error": {"message": said}}))
-        assert "It is about the tool" not in (await talk.ask()).error
+        assert refusal.tool_in(said, ["look", "odd"]) == ""
 
 
 async def test_every_object_of_a_schema_goes_out_with_its_properties(

@@ -11,14 +11,16 @@ from pytest_django import Settings
 from hitlchat.agent import conversations, endpoints, request, routes, runner, titles, usage
 from hitlchat.agent.answer import MOST_CALLS, Tokens
 from hitlchat.agent.endpoints import Draft
-from hitlchat.agent.model_client import LARGEST_EVENT
+from hitlchat.agent.model_client import LARGEST_EVENT, ModelTrouble
 from hitlchat.agent.models import Message, MessageState, Role, RunStatus
 from hitlchat.agent.responses import MOST_ITEMS
 from hitlchat.gate.status import Status
 from tests import attaching, forks, responses_api
 from tests import scripted_model as chat
+from tests.agent.conftest import Read
 from tests.agent.talk import Talk, in_database
 from tests.agent.test_attachments import attach_and_ask
+from tests.agent.test_dialects import wanted_by
 from tests.agent.test_titles import title
 from tests.conftest import signed_in
 from tests.processes import Installation
@@ -45,6 +47,7 @@ from tests.responses_api import (
     whole,
 )
 from tests.scripted_model import Gate, Reply, hang, raw, sse, status
+from tests.tables import each_row
 
 __all__ = ["scripted_model"]
 
@@ -227,39 +230,23 @@ SERVERS: Final[dict[str, Callable[[], Reply]]] = {
 }
 
 
-async def test_the_call_of_each_server_is_made_once_as_the_model_meant_it(
-    talk: Talk, recorder: Recorder, scripted_model: ResponsesApi
-) -> None:
-    await tool()
+async def test_the_call_of_each_server_is_read_as_the_model_meant_it(read: Read) -> None:
     for name, case in SERVERS.items():
-        talk = await talk.another()
-        recorder.entered.clear()
-        scripted_model.enqueue(case(), text("Looked."))
-        assert (await talk.ask()).status == RunStatus.DONE, name
-        assert recorder.entered == [("look", WANTED)], name
+        assert wanted_by(await read(case())) == [("look", WANTED)], name
 
 
-async def test_calls_told_in_each_others_midst_stay_apart(
-    talk: Talk, recorder: Recorder, scripted_model: ResponsesApi
-) -> None:
-    await tool()
+async def test_calls_told_in_each_others_midst_stay_apart(read: Read) -> None:
     wanted = [call("look", {"n": n}) for n in range(3)]
     told = [list(streamed(each, index)) for index, each in enumerate(wanted)]
     mixed = [part for parts in zip(*told, strict=True) for part in parts]
-    scripted_model.enqueue(Reply((*mixed, completed(*wanted))), text("Looked."))
-    assert (await talk.ask()).status == RunStatus.DONE
-    assert sorted(arguments["n"] for _, arguments in recorder.entered) == [0, 1, 2]
-    assert scripted_model.told == [f"look did {{'n': {n}}}" for n in range(3)]
+    found = wanted_by(await read(Reply((*mixed, completed(*wanted)))))
+    assert found == [("look", {"n": n}) for n in range(3)]
 
 
-async def test_calls_of_one_id_are_two_calls(talk: Talk, recorder: Recorder, scripted_model: ResponsesApi) -> None:
-    await tool()
-    twice = [call("look", {"n": n}, call_id="call_same") for n in range(2)]
-    scripted_model.enqueue(output(*twice), text("Looked."))
-    assert (await talk.ask()).status == RunStatus.DONE
-    assert len(recorder.entered) == 2
-    ids = [item["call_id"] for item in scripted_model.sent("function_call_output")]
-    assert len({*ids}) == 2
+async def test_calls_of_one_id_are_two_calls(read: Read) -> None:
+    answer = await read(output(*[call("look", {"n": n}, call_id="call_same") for n in range(2)]))
+    assert wanted_by(answer) == [("look", {"n": 0}), ("look", {"n": 1})]
+    assert len({each.id for each in answer.calls}) == 2
 
 
 async def test_an_id_of_another_server_that_is_too_long_is_shortened_alike_at_both_ends(
@@ -282,36 +269,20 @@ async def test_a_tool_that_there_is_not_is_rejected_and_the_model_told(
     assert scripted_model.sent("function_call")[0]["name"] == "no_such_tool_"
 
 
-async def test_arguments_that_are_no_json_are_rejected(
-    talk: Talk, recorder: Recorder, scripted_model: ResponsesApi
-) -> None:
-    await tool()
-    scripted_model.enqueue(calls(("look", '{"text": ')), text("Sorry."))
-    assert (await talk.ask()).status == RunStatus.DONE
-    assert (recorder.entered, await talk.outcomes()) == ([], [Status.REJECTED])
-
-
-async def test_what_the_model_refuses_is_its_answer(talk: Talk, scripted_model: ResponsesApi) -> None:
+async def test_what_the_model_refuses_is_its_answer(read: Read) -> None:
     at = {"item_id": "msg_0", "output_index": 0, "content_index": 0}
     pieces = [event("response.refusal.delta", **at, delta=each) for each in ("I can", "not.")]
     refused = message("") | {"content": [{"type": "refusal", "refusal": "I cannot."}]}
     done = event("response.output_item.done", output_index=0, item=refused)
-    scripted_model.enqueue(Reply((added(message(""), 0), *pieces, done, completed(refused))), whole(refused))
-    assert (await talk.ask()).status == RunStatus.DONE
-    await talk.ask("Please.")
-    assert await talk.answers() == ["I cannot.", "I cannot."]
+    for reply in (Reply((added(message(""), 0), *pieces, done, completed(refused))), whole(refused)):
+        assert (await read(reply)).text == "I cannot."
 
 
-async def test_an_answer_that_hit_its_limit_makes_no_call(
-    talk: Talk, recorder: Recorder, scripted_model: ResponsesApi
-) -> None:
-    await tool()
+async def test_an_answer_that_hit_its_limit_is_not_whole(read: Read) -> None:
     half = call("look", '{"text": "h', status="incomplete")
     ends = completed(half, how="incomplete", incomplete_details={"reason": "max_output_tokens"})
-    scripted_model.enqueue(Reply((*streamed(half, 0), ends)), text("Sorry."))
-    assert (await talk.ask()).status == RunStatus.DONE
-    assert (recorder.entered, await talk.outcomes()) == ([], [Status.REJECTED])
-    assert "before it was complete (length)" in scripted_model.told[0]
+    answer = await read(Reply((*streamed(half, 0), ends)))
+    assert (answer.finish_reason, answer.is_whole) == ("length", False)
 
 
 # -- Thoughts ----------------------------------------------------------------------------------------------------------
@@ -356,20 +327,15 @@ async def test_messages_of_one_answer_stand_apart_and_go_back_as_they_were(
     assert [item["type"] for item in scripted_model.input] == ["message", "message", "reasoning", "message", "message"]
 
 
-async def test_thoughts_that_come_whole_or_as_text_are_shown_too(talk: Talk, scripted_model: ResponsesApi) -> None:
+async def test_thoughts_that_come_whole_or_as_text_are_read_too(read: Read) -> None:
     open_text = event("response.reasoning_text.delta", item_id="rs", output_index=0, content_index=0, delta="Openly.")
-    scripted_model.enqueue(
-        whole(reasoning("As a whole."), message("One.")),
-        Reply((open_text, *streamed(message("Two."), 1), completed())),
-    )
-    await talk.ask()
-    await talk.ask("More")
-    assert [each.reasoning for each in await talk.messages(Role.ASSISTANT)] == ["As a whole.", "Openly."]
+    assert (await read(whole(reasoning("As a whole."), message("One.")))).reasoning == "As a whole."
+    assert (await read(Reply((open_text, *streamed(message("Two."), 1), completed())))).reasoning == "Openly."
 
 
-async def test_thoughts_are_no_answer(talk: Talk, scripted_model: ResponsesApi) -> None:
-    scripted_model.enqueue(output(reasoning("Look first.")))
-    assert "The model's answer was empty" in (await talk.ask()).error
+async def test_thoughts_are_no_answer(read: Read) -> None:
+    with pytest.raises(ModelTrouble, match="The model's answer was empty"):
+        await read(output(reasoning("Look first.")))
 
 
 async def test_thoughts_go_to_nobody_else(
@@ -413,7 +379,10 @@ REFUSALS: Final = {
 }
 
 
-@pytest.mark.parametrize("name", REFUSALS)
+@pytest.mark.parametrize(
+    "name",
+    ["OpenAI, key", *(pytest.param(each, marks=pytest.mark.slow("more of a kind")) for each in [*REFUSALS][1:])],
+)
 async def test_thoughts_that_a_server_cannot_read_any_more_are_left_out_and_forgotten(
     talk: Talk, recorder: Recorder, scripted_model: ResponsesApi, name: str
 ) -> None:
@@ -455,11 +424,9 @@ UNSUPPORTED: Final = {
 }
 
 
-async def test_halves_that_come_apart_are_one_character(talk: Talk, scripted_model: ResponsesApi) -> None:
+async def test_halves_that_come_apart_are_one_character(read: Read) -> None:
     pieces = (event("response.output_text.delta", output_index=0, delta=half) for half in ("\ud83c", "\udf78."))
-    scripted_model.enqueue(Reply((*pieces, completed())))
-    assert (await talk.ask()).status == RunStatus.DONE
-    assert await talk.answers() == ["\N{COCKTAIL GLASS}."]
+    assert (await read(Reply((*pieces, completed())))).text == "\N{COCKTAIL GLASS}."
 
 
 @pytest.mark.parametrize("name", UNSUPPORTED)
@@ -552,41 +519,29 @@ TROUBLES: Final[dict[str, tuple[Reply, str]]] = {
 }
 
 
-async def test_trouble_is_a_notice_that_says_what_to_do_and_runs_nothing(
-    talk: Talk, recorder: Recorder, scripted_model: ResponsesApi
-) -> None:
-    await tool()
-    for name, case in TROUBLES.items():
-        talk = await talk.another()
-        recorder.entered.clear()
-        reply, expected = case
-        scripted_model.enqueue(reply, text("Here again."))
-        run = await talk.ask("First")
-        assert run.status == RunStatus.FAILED, name
-        assert expected in run.error, name
-        assert (await talk.notices(), recorder.entered, await talk.calls()) == ([run.error], [], []), name
-        assert (await talk.ask("Second")).status == RunStatus.DONE, name
-        assert (await talk.answers())[-1] == "Here again.", name
+@each_row("reply, expected", TROUBLES.values(), ids=TROUBLES)
+async def test_trouble_says_what_to_do_and_is_no_answer(read: Read, reply: Reply, expected: str) -> None:
+    with pytest.raises(ModelTrouble) as trouble:
+        await read(reply)
+    assert expected in str(trouble.value)
 
 
 async def test_half_a_call_is_not_made(talk: Talk, recorder: Recorder, scripted_model: ResponsesApi) -> None:
     await tool()
     parts = list(streamed(call("look", WANTED), 0))
-    scripted_model.enqueue(Reply((*begin(), *parts[:3])), Reply((*begin(), *parts)))
-    assert EARLY in (await talk.ask()).error
-    assert EARLY in (await talk.ask("Again")).error
+    scripted_model.enqueue(Reply((*begin(), *parts[:3])), Reply((*begin(), *parts)), text("Here again."))
+    for _ in range(2):
+        run = await talk.ask()
+        assert EARLY in run.error
+        assert (await talk.notices())[-1] == run.error
     assert (recorder.entered, await talk.calls()) == ([], [])
+    assert (await talk.ask("Again")).status == RunStatus.DONE
 
 
-async def test_arguments_as_large_as_may_be_are_read_and_judged_by_the_gate(
-    talk: Talk, recorder: Recorder, scripted_model: ResponsesApi
-) -> None:
-    await tool()
+async def test_arguments_as_large_as_may_be_are_read(read: Read) -> None:
     large = call("look", {"text": "x" * 900_000})
     told = (added(large | {"arguments": ""}, 0), argued(large, large["arguments"], 0), *of_item(large).parts)
-    scripted_model.enqueue(Reply(told), text("Sorry."))
-    assert (await talk.ask()).status == RunStatus.DONE
-    assert (recorder.entered, await talk.outcomes()) == ([], [Status.REJECTED])
+    assert wanted_by(await read(Reply(told))) == [("look", {"text": "x" * 900_000})]
 
 
 async def test_a_stream_that_stalls_is_given_up_and_what_it_wrote_stays(
@@ -600,26 +555,16 @@ async def test_a_stream_that_stalls_is_given_up_and_what_it_wrote_stays(
     assert "did not end its answer" in (await talk.ask("Second")).error
 
 
-async def test_a_server_that_is_busy_for_a_moment_is_asked_again(talk: Talk, scripted_model: ResponsesApi) -> None:
-    scripted_model.enqueue(status(429, retry=True, retry_after_ms="1"), status(503, retry=True, retry_after_ms="1"))
-    scripted_model.enqueue(text("Now."))
-    assert (await talk.ask()).status == RunStatus.DONE
-
-
-async def test_a_run_that_failed_is_tried_again(talk: Talk, scripted_model: ResponsesApi) -> None:
+async def test_a_run_that_failed_is_counted_and_tried_again(talk: Talk, scripted_model: ResponsesApi) -> None:
     scripted_model.enqueue(failed_after("Half", code="server_error", message="Oh."), text("In Rotterdam."))
     await talk.ask("Where is my parcel?")
+    assert (await in_database(usage.of_conversation)(talk.conversation.pk)).tokens == 120
     await in_database(runner.retry)(talk.conversation)
     assert (await talk.over()).status == RunStatus.DONE
     assert [item["content"] for item in scripted_model.input] == ["Where is my parcel?"]
 
 
-async def test_what_a_failed_response_took_is_counted(talk: Talk, scripted_model: ResponsesApi) -> None:
-    scripted_model.enqueue(failed_after("Half", code="server_error", message="Oh."))
-    await talk.ask()
-    assert (await in_database(usage.of_conversation)(talk.conversation.pk)).tokens == 120
-
-
+@pytest.mark.slow("starts a program; another setting that is refused")
 @pytest.mark.embedded
 def test_an_api_that_there_is_not_is_refused_at_the_start(installation: Installation) -> None:
     code, _, errors = forks.run(("manage.py", "check"), installation.variables(OPENAI_API="grpc"), timeout=120)

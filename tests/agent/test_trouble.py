@@ -6,7 +6,9 @@ import pytest
 from pytest_django import Settings
 
 from hitlchat.agent import runner, runs
+from hitlchat.agent.model_client import ModelTrouble
 from hitlchat.agent.models import MessageState, Role, Run, RunStatus
+from tests.agent.conftest import Read
 from tests.agent.talk import Talk, in_database
 from tests.recorder import Recorder, recorded_tool
 from tests.scripted_model import (
@@ -24,6 +26,7 @@ from tests.scripted_model import (
     text,
     unfinished,
 )
+from tests.tables import each_row
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -60,19 +63,20 @@ ERRORS: dict[str, tuple[Reply, str]] = {
 }
 
 
-async def test_an_error_of_the_model_server_is_a_notice_that_says_what_to_do(
-    talk: Talk, scripted_model: ScriptedModel
-) -> None:
-    for name, case in ERRORS.items():
-        talk = await talk.another()
-        reply, expected = case
-        scripted_model.enqueue(reply, text("Here again."))
-        run = await talk.ask("First")
-        assert run.status == RunStatus.FAILED, name
-        assert expected in run.error, name
-        assert await talk.notices() == [run.error], name
-        assert (await talk.ask("Second")).status == RunStatus.DONE, name
-        assert (await talk.answers())[-1] == "Here again.", name
+@each_row("reply, expected", ERRORS.values(), ids=ERRORS)
+async def test_an_error_of_the_model_server_says_what_to_do(read: Read, reply: Reply, expected: str) -> None:
+    with pytest.raises(ModelTrouble) as trouble:
+        await read(reply)
+    assert expected in str(trouble.value)
+
+
+async def test_an_error_is_a_notice_and_the_next_message_is_answered(talk: Talk, scripted_model: ScriptedModel) -> None:
+    scripted_model.enqueue(ERRORS["refused"][0], text("Here again."))
+    run = await talk.ask("First")
+    assert (run.status, await talk.notices()) == (RunStatus.FAILED, [run.error])
+    assert ERRORS["refused"][1] in run.error
+    assert (await talk.ask("Second")).status == RunStatus.DONE
+    assert (await talk.answers())[-1] == "Here again."
 
 
 async def test_a_model_server_that_is_not_there_is_named(talk: Talk, settings: Settings, loop: None) -> None:
@@ -98,14 +102,12 @@ async def test_a_model_server_that_is_busy_for_a_moment_is_asked_again(
 
 
 async def test_what_was_written_before_a_failure_stays_marked_as_cut(talk: Talk, scripted_model: ScriptedModel) -> None:
-    for reply in [unfinished("Half of"), cut_off_after("Half of"), error_after("Half of")]:
-        talk = await talk.another()
-        scripted_model.enqueue(reply, text("The rest."))
-        await talk.ask("First")
-        (message,) = await talk.messages(Role.ASSISTANT)
-        assert (message.content, message.state) == ("Half of", MessageState.CUT)
-        await talk.ask("Go on")
-        assert [said["content"] for said in scripted_model.messages] == ["First", "Half of", "Go on"]
+    scripted_model.enqueue(cut_off_after("Half of"), text("The rest."))
+    await talk.ask("First")
+    (message,) = await talk.messages(Role.ASSISTANT)
+    assert (message.content, message.state) == ("Half of", MessageState.CUT)
+    await talk.ask("Go on")
+    assert [said["content"] for said in scripted_model.messages] == ["First", "Half of", "Go on"]
 
 
 async def test_a_call_that_was_not_written_to_its_end_is_not_made(
@@ -162,17 +164,15 @@ async def recorded_tool_in_database(name: str) -> None:
 async def test_a_run_that_failed_is_tried_again_without_saying_anything_anew(
     talk: Talk, scripted_model: ScriptedModel
 ) -> None:
-    for trouble in ["failure", "connection lost", "ended early", "no JSON"]:
-        talk = await talk.another()
-        scripted_model.enqueue(ERRORS[trouble][0])
-        assert (await talk.ask("Where is my parcel?")).status == RunStatus.FAILED
-        scripted_model.enqueue(text("In Rotterdam."))
-        await in_database(runner.retry)(talk.conversation)
-        assert (await talk.over()).status == RunStatus.DONE
-        assert (await talk.answers())[-1] == "In Rotterdam."
-        # What was cut off is not taken for an answer, and nobody has said anything twice.
-        assert [each["role"] for each in scripted_model.requests[-1]["messages"]] == ["system", "user"]
-        assert [each.content for each in await talk.messages(Role.USER)] == ["Where is my parcel?"]
+    scripted_model.enqueue(ERRORS["connection lost"][0])
+    assert (await talk.ask("Where is my parcel?")).status == RunStatus.FAILED
+    scripted_model.enqueue(text("In Rotterdam."))
+    await in_database(runner.retry)(talk.conversation)
+    assert (await talk.over()).status == RunStatus.DONE
+    assert (await talk.answers())[-1] == "In Rotterdam."
+    # What was cut off is not taken for an answer, and nobody has said anything twice.
+    assert [each["role"] for each in scripted_model.requests[-1]["messages"]] == ["system", "user"]
+    assert [each.content for each in await talk.messages(Role.USER)] == ["Where is my parcel?"]
 
 
 async def test_what_a_call_gave_before_the_failure_is_not_asked_for_again(

@@ -11,14 +11,19 @@ from hypothesis import strategies as st
 from pytest_django import Settings
 
 from hitlchat.agent import transcript
+from hitlchat.agent.model_client import ModelTrouble
 from hitlchat.agent.models import RunStatus
 from hitlchat.base import canonical
+from tests.agent.conftest import Read
 from tests.agent.talk import Talk, in_database
+from tests.agent.test_dialects import wanted_by
 from tests.conftest import MakeTool
 from tests.recorder import Recorder, recorded_tool
 from tests.scripted_model import DIALECTS, DONE, KEY, MODEL, Reply, ScriptedModel, calls, chunk, sse, text, wrong
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers("Redis announces it after the commit")]
+pytestmark = pytest.mark.django_db(transaction=True)
+
+on_servers = pytest.mark.servers("Redis announces it after the commit")
 
 
 @pytest.fixture
@@ -54,86 +59,65 @@ NOTHING = (
 )
 
 
-async def test_a_chunk_that_carries_nothing_is_passed_over(talk: Talk, scripted_model: ScriptedModel) -> None:
+async def test_a_chunk_that_carries_nothing_is_passed_over(read: Read) -> None:
     hello = text("Hello ", "Bob.").parts
-    scripted_model.enqueue(Reply(tuple(part for each in hello[:-1] for part in (*NOTHING, each)) + hello[-1:]))
-    assert (await talk.ask()).status == RunStatus.DONE
-    assert await talk.answers() == ["Hello Bob."]
+    said = Reply(tuple(part for each in hello[:-1] for part in (*NOTHING, each)) + hello[-1:])
+    assert (await read(said)).text == "Hello Bob."
 
 
-async def test_text_in_parts_and_arguments_as_an_object_are_understood(
-    talk: Talk, free: None, recorder: Recorder, scripted_model: ScriptedModel
-) -> None:
+async def test_text_in_parts_and_arguments_as_an_object_are_understood(read: Read) -> None:
     parts = [{"type": "text", "text": "Let me "}, {"type": "text", "text": "look."}]
     function = {"name": "look", "arguments": {"text": "up"}}
     wanted = [chunk({"content": parts}), chunk({"tool_calls": [{"index": 0, "function": function}]})]
-    scripted_model.enqueue(Reply((*wanted, chunk({}, "tool_calls"), DONE)), text("Done."))
-    await talk.ask()
-    assert recorder.entered == [("look", {"text": "up"})]
-    assert await talk.answers() == ["Let me look.", "Done."]
-    (answer,) = [each for each in scripted_model.messages if each.get("tool_calls")]
-    assert re.fullmatch("[A-Za-z0-9]{9}", answer["tool_calls"][0]["id"])
+    answer = await read(Reply((*wanted, chunk({}, "tool_calls"), DONE)))
+    assert (answer.text, wanted_by(answer)) == ("Let me look.", [("look", {"text": "up"})])
+    assert re.fullmatch("[A-Za-z0-9]{9}", answer.calls[0].id)
 
 
-async def test_a_refusal_is_shown_and_the_conversation_goes_on(talk: Talk, scripted_model: ScriptedModel) -> None:
+async def test_a_refusal_is_the_answer(read: Read) -> None:
     refusal = Reply((chunk({"role": "assistant", "refusal": "I will not."}), chunk({}, "stop"), DONE))
-    scripted_model.enqueue(refusal, text("Gladly."))
-    assert (await talk.ask()).status == RunStatus.DONE
-    await talk.ask("Something else")
-    assert await talk.answers() == ["I will not.", "Gladly."]
+    assert (await read(refusal)).text == "I will not."
 
 
 async def test_an_empty_answer_fails_the_run_and_the_next_message_is_answered(
     talk: Talk, scripted_model: ScriptedModel
 ) -> None:
-    for said in ["", " \n"]:
-        talk = await talk.another()
-        scripted_model.enqueue(text(said), text("Here I am."))
-        run = await talk.ask("One")
-        assert (run.status, run.error) == (RunStatus.FAILED, "The model's answer was empty (stop). Try again.")
-        assert (await talk.ask("Two")).status == RunStatus.DONE
-        assert scripted_model.messages == [{"role": "user", "content": "One\n\nTwo"}]
+    scripted_model.enqueue(text(" \n"), text("Here I am."))
+    run = await talk.ask("One")
+    assert (run.status, run.error) == (RunStatus.FAILED, "The model's answer was empty (stop). Try again.")
+    assert (await talk.ask("Two")).status == RunStatus.DONE
+    assert scripted_model.messages == [{"role": "user", "content": "One\n\nTwo"}]
 
 
 @pytest.mark.guarantee("gate:fail-closed")
 async def test_calls_of_an_answer_that_was_cut_short_are_rejected(
     talk: Talk, free: None, recorder: Recorder, scripted_model: ScriptedModel
 ) -> None:
-    for reason in ["length", "content_filter", "error"]:
-        talk = await talk.another()
-        recorder.entered.clear()
-        whole = calls(("look", {"text": "up"})).parts
-        scripted_model.enqueue(Reply((*whole[:-3], chunk({}, reason), DONE)), text("I see."))
-        assert (await talk.ask()).status == RunStatus.DONE
-        assert recorder.entered == []
-        (told,) = scripted_model.told
-        assert f"({reason})" in told
+    whole = calls(("look", {"text": "up"})).parts
+    scripted_model.enqueue(Reply((*whole[:-3], chunk({}, "length"), DONE)), text("I see."))
+    assert (await talk.ask()).status == RunStatus.DONE
+    assert recorder.entered == []
+    (told,) = scripted_model.told
+    assert "(length)" in told
 
 
-async def test_fragments_without_ids_never_make_one_call_of_two(
-    talk: Talk, free: None, recorder: Recorder, scripted_model: ScriptedModel
-) -> None:
+async def test_fragments_without_ids_never_make_one_call_of_two(read: Read) -> None:
     wanted = [("look", {"text": "left"}), ("count", {"n": 1}), ("count", {"n": 2})]
     fragments = [
         chunk({"tool_calls": [{"index": 0, "function": {"name": name, "arguments": json.dumps(arguments)}}]})
         for name, arguments in wanted
     ]
-    scripted_model.enqueue(Reply((*fragments, chunk({}, "tool_calls"), DONE)), text("Done."))
-    await talk.ask()
-    assert sorted(recorder.entered, key=str) == sorted(wanted, key=str)
+    assert wanted_by(await read(Reply((*fragments, chunk({}, "tool_calls"), DONE)))) == wanted
 
 
-async def test_an_index_counts_for_more_than_an_id(
-    talk: Talk, free: None, recorder: Recorder, scripted_model: ScriptedModel
-) -> None:
+async def test_an_index_counts_for_more_than_an_id(read: Read) -> None:
     pieces = [("look", '{"te'), (None, 'xt": '), (None, '"up"}')]
     fragments = [
         chunk({"tool_calls": [{"index": 0, "id": f"id{n}", "function": {"name": name, "arguments": piece}}]})
         for n, (name, piece) in enumerate(pieces)
     ]
-    scripted_model.enqueue(Reply((*fragments, chunk({}, "tool_calls"), DONE)), text("Done."))
-    await talk.ask()
-    assert recorder.entered == [("look", {"text": "up"})]
+    found = wanted_by(await read(Reply((*fragments, chunk({}, "tool_calls"), DONE))))
+    assert found == [("look", {"text": "up"})]
 
 
 GEMINI = {"extra_content": {"google": {"thought_signature": "c2lnbmVk"}}}
@@ -175,6 +159,7 @@ async def test_what_a_provider_adds_comes_back_to_it_and_goes_to_no_other(
     assert answer["tool_calls"][0].keys() == {"id", "type", "function"}
 
 
+@on_servers
 async def test_what_a_provider_adds_outlasts_the_wait_for_a_person(
     talk: Talk, recorder: Recorder, scripted_model: ScriptedModel
 ) -> None:
@@ -188,42 +173,33 @@ async def test_what_a_provider_adds_outlasts_the_wait_for_a_person(
     assert recorder.entered == [("wipe", {"text": "all"})]
 
 
-async def test_a_server_that_does_not_stream_is_understood(
-    talk: Talk, free: None, recorder: Recorder, scripted_model: ScriptedModel
-) -> None:
+async def test_a_server_that_does_not_stream_is_understood(read: Read) -> None:
+    wanted = [{"id": "a", "type": "function", "function": {"name": "look", "arguments": '{"text": "up\\n"}'}}]
+    message = {"role": "assistant", "content": "I look.", "tool_calls": wanted}
+    whole = {"object": "chat.completion", "choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]}
     for indent in [None, 2]:
-        talk = await talk.another()
-        recorder.entered.clear()
-        wanted = [{"id": "a", "type": "function", "function": {"name": "look", "arguments": '{"text": "up\\n"}'}}]
-        message = {"role": "assistant", "content": "I look.", "tool_calls": wanted}
-        whole = {
-            "object": "chat.completion",
-            "choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}],
-        }
         body = json.dumps(whole, indent=indent).encode()
-        scripted_model.enqueue(Reply((body,), headers={"Content-Type": "application/json"}), text("Done."))
-        await talk.ask()
-        assert recorder.entered == [("look", {"text": "up\n"})]
-        assert await talk.answers() == ["I look.", "Done."]
+        answer = await read(Reply((body,), headers={"Content-Type": "application/json"}))
+        assert (answer.text, wanted_by(answer)) == ("I look.", [("look", {"text": "up\n"})])
 
 
 async def test_a_call_in_the_text_is_not_executed_and_the_person_is_told_what_to_do(
-    talk: Talk, free: None, recorder: Recorder, scripted_model: ScriptedModel
+    talk: Talk, free: None, recorder: Recorder, scripted_model: ScriptedModel, read: Read
 ) -> None:
     for written in [
-        'I look.\n<tool_call>\n{"name": "look", "arguments": {"text": "up"}}\n</tool_call>',
         "<function=look><parameter=text>up</parameter></function>",
         '[TOOL_CALLS][{"name": "look", "arguments": {"text": "up"}}]',
         '{"name": "look", "arguments": {"text": "up"}}',
         '{"name": "look", "parameters": {}}',
     ]:
-        talk = await talk.another()
-        recorder.entered.clear()
-        scripted_model.enqueue(text(written))
-        run = await talk.ask()
-        assert (run.status, recorder.entered) == (RunStatus.FAILED, [])
-        assert "parser of tool calls" in run.error
-        assert await talk.answers() == [written]
+        with pytest.raises(ModelTrouble, match="parser of tool calls"):
+            await read(text(written))
+    written = 'I look.\n<tool_call>\n{"name": "look", "arguments": {"text": "up"}}\n</tool_call>'
+    scripted_model.enqueue(text(written))
+    run = await talk.ask()
+    assert (run.status, recorder.entered) == (RunStatus.FAILED, [])
+    assert "parser of tool calls" in run.error
+    assert await talk.answers() == [written]
 
 
 def _turn(count: int, said: str) -> list[tuple[str, str]]:
@@ -274,15 +250,8 @@ async def test_an_authored_tool_runs_in_the_sandbox(
     assert scripted_model.told == ["Grüße 🎈"]
 
 
-async def test_every_dialect_of_tool_calls_is_understood(
-    talk: Talk, free: None, recorder: Recorder, scripted_model: ScriptedModel
-) -> None:
-    for dialect, count in [("in sequence", 1), *((name, 2) for name in DIALECTS)]:
-        talk = await talk.another()
-        recorder.entered.clear()
-        wanted: list[tuple[str, Any]] = [("look", {"text": "left"}), ("count", {"text": "all of them", "n": 12})]
-        wanted = wanted[:count]
-        scripted_model.enqueue(calls(*wanted, dialect=dialect), text("Done."))
-        assert (await talk.ask()).status == RunStatus.DONE
-        assert sorted(recorder.entered) == sorted(wanted)
-        assert scripted_model.told == [f"{name} did {arguments}" for name, arguments in wanted]
+async def test_every_dialect_of_tool_calls_is_understood(read: Read) -> None:
+    wanted: list[tuple[str, Any]] = [("look", {"text": "left"}), ("count", {"text": "all of them", "n": 12})]
+    assert wanted_by(await read(calls(wanted[0]))) == wanted[:1]
+    for dialect in DIALECTS:
+        assert wanted_by(await read(calls(*wanted, dialect=dialect))) == wanted, dialect
