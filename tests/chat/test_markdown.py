@@ -4,6 +4,7 @@ import re
 from html.parser import HTMLParser
 from typing import Any
 
+import hypothesis
 import pytest
 from django.template import Context, Template
 from hypothesis import given
@@ -57,10 +58,11 @@ def chopped(text: str, size: int) -> list[str]:
 
 def test_a_streamed_document_looks_like_the_whole_one() -> None:
     for document in DOCUMENTS.values():
-        for size in (1, 2, 7, 50):
+        for size in (1, 7):
             assert same(streamed(chopped(document, size)), document), size
 
 
+@hypothesis.settings(max_examples=40)
 @given(st.lists(st.sampled_from(PIECES), max_size=60))
 def test_any_streamed_text_looks_like_the_whole_one(pieces: list[str]) -> None:
     assert same(streamed(pieces), "".join(pieces))
@@ -88,11 +90,11 @@ def test_finished_blocks_never_change() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "word " * 8_000,
-        "A paragraph.\n\n" * 2_800,
-        "- an item\n" * 4_000,
-        "```\n" + "code\n" * 8_000,
-        "| a |\n|-|\n" + "| 1 |\n" * 6_000,
+        "word " * 2_000,
+        "A paragraph.\n\n" * 700,
+        "- an item\n" * 600,
+        pytest.param("```\n" + "code\n" * 2_000, marks=pytest.mark.slow("more of a kind")),
+        pytest.param("| a |\n|-|\n" + "| 1 |\n" * 1_500, marks=pytest.mark.slow("more of a kind")),
     ],
     ids=["one paragraph", "many paragraphs", "one list", "one fence", "one table"],
 )
@@ -194,12 +196,15 @@ def test_nothing_that_a_model_writes_can_act() -> None:
 
 def test_nothing_can_act_in_the_middle_of_an_answer_either() -> None:
     for text in HOSTILE:
-        tail = OpenTail()
+        tail, before = OpenTail(), ""
         for letter in text + "\n\nend":
             tail.extend(letter)
-            assert_harmless("".join(tail.blocks) + tail.tail)
+            if (html := "".join(tail.blocks) + tail.tail) != before:
+                assert_harmless(html)
+            before = html
 
 
+@hypothesis.settings(max_examples=40)
 @given(st.text(alphabet=st.sampled_from(list("<>\"'=/()[]!`&;: \naonerrorjavscriptx")), max_size=80))
 def test_no_mixture_of_these_letters_can_act(text: str) -> None:
     assert_harmless(str(render(text)))
@@ -261,11 +266,13 @@ def test_characters_that_cannot_be_seen_are_shown_as_escapes() -> None:
         ("`a\u2060b`", '<code>a<span class="esc">U+2060</span>b</code>'),
         ("```python\nx = 'a\u200bb'\n```", '<span class="esc">U+200B</span>'),
         ('[a](https://a.example "b\u200b>c")', 'title="bU+200B&gt;c"'),
+        # Longer than what is laid out.
         ("a\u200b" * 16_000, 'a<span class="esc">U+200B</span>a'),
     ]:
-        assert shown in render(source)
-        assert not re.search("[\u200b\u202e\u2060]", render(source))
-        assert same(streamed(chopped(source, max(3, len(source) // 100))), source)
+        html = render(source)
+        assert shown in html
+        assert not re.search("[\u200b\u202e\u2060]", html)
+        assert same(streamed(chopped(source, max(3, len(source) // 8))), source)
 
 
 def test_emoji_and_the_spaces_of_typesetting_stand_as_they_are() -> None:
@@ -335,6 +342,7 @@ COMMANDS = r"\frac \text \left \right \href \style \color \hspace \sqrt \begin{m
 LATEX = [*"abx12+-=<>&'{}[]()^_ ", '"', *COMMANDS.split()]
 
 
+@hypothesis.settings(max_examples=40)
 @given(st.lists(st.sampled_from(LATEX), max_size=30))
 def test_no_formula_can_act(pieces: list[str]) -> None:
     html = mathml.mathml("".join(pieces), block=False)
