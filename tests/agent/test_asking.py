@@ -132,10 +132,10 @@ async def test_a_run_counts_as_waiting_only_while_a_person_is_asked(
 
 
 @pytest.mark.guarantee("gate:truth")
-async def test_a_call_that_cannot_be_is_explained_to_the_model_and_nobody_is_asked(
+async def test_calls_that_cannot_be_are_explained_to_the_model_and_nobody_is_asked(
     talk: Talk, recorder: Recorder, scripted_model: ScriptedModel
 ) -> None:
-    for name, arguments, expected in [
+    rows = [
         ("sned", "{}", "There is no tool named 'sned' here."),
         ("functions.send it!", "{}", "There is no tool named 'functions.send it!' here."),
         ("", "{}", "There is no tool named '' here."),
@@ -145,15 +145,13 @@ async def test_a_call_that_cannot_be_is_explained_to_the_model_and_nobody_is_ask
         ("send", "[1]", "must be a JSON object, not a list"),
         ("send", '{"n": "many"}', r"n: \"many\" is not a whole number."),
         ("send", '{"color": "red"}', r"\"color\" was unexpected"),
-    ]:
-        talk = await talk.another()
-        recorder.entered.clear()
-        scripted_model.enqueue(calls((name, arguments)), text("I see."))
-        assert (await talk.ask()).status == RunStatus.DONE
-        (told,) = scripted_model.told
+    ]
+    scripted_model.enqueue(calls(*[(name, arguments) for name, arguments, _ in rows]), text("I see."))
+    assert (await talk.ask()).status == RunStatus.DONE
+    for (_, _, expected), told in zip(rows, scripted_model.told, strict=True):
         assert expected in told
         assert "nobody was asked" in told
-        assert recorder.entered == []
+    assert recorder.entered == []
 
 
 async def test_a_tool_outside_the_conversations_own_list_does_not_exist_there(

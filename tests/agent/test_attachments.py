@@ -24,6 +24,7 @@ from tests.agent.talk import Talk, in_database
 from tests.conftest import signed_in
 from tests.recorder import recorded_tool
 from tests.scripted_model import ScriptedModel, calls, status, text, text_in
+from tests.tables import each_row
 from tests.waiting import stored as in_time
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -134,11 +135,11 @@ def encrypted(password: str, owner: str | None = None) -> bytes:
     "data,words",
     [
         (b"%PDF-1.4\nnothing", "It is damaged"),
-        (attaching.LOOP_PDF, "It is damaged"),
-        (attaching.pdf("Half of it")[:400], "It is damaged"),
+        pytest.param(attaching.LOOP_PDF, "It is damaged", marks=pytest.mark.slow("more of a kind")),
+        pytest.param(attaching.pdf("Half of it")[:400], "It is damaged", marks=pytest.mark.slow("more of a kind")),
         (attaching.pdf(b""), "holds no text, as a scan does"),
         (encrypted("x"), "is protected by a password"),
-        (attaching.SLOW_PDF, "takes longer than"),
+        pytest.param(attaching.SLOW_PDF, "takes longer than", marks=pytest.mark.slow("waits for the end of its time")),
     ],
     ids=["damaged", "endless", "cut", "scan", "password", "slow"],
 )
@@ -226,7 +227,8 @@ def test_a_draft_whose_files_were_removed_by_hand_is_nothing_but_a_draft(draft: 
     assert not Conversation.objects.filter(pk=draft.pk).exists()
 
 
-@pytest.mark.parametrize(
+@on_servers
+@each_row(
     "set_on_it",
     [
         {"title": "Mine"},
@@ -237,10 +239,9 @@ def test_a_draft_whose_files_were_removed_by_hand_is_nothing_but_a_draft(draft: 
         {"temperature": 0.5},
         {"asks": "every"},
     ],
-    ids=lambda set_on_it: next(iter(set_on_it)),
 )
-@on_servers
-def test_a_draft_on_which_something_was_set_is_none_any_more(draft: Conversation, set_on_it: dict[str, Any]) -> None:
+def test_a_draft_on_which_something_was_set_is_none_any_more(bob: User, set_on_it: dict[str, Any]) -> None:
+    draft = Conversation.objects.create(owner=bob, draft=True)
     conversations.change(draft, **set_on_it)
     Conversation.objects.update(updated_at=timezone.now() - keeping.KEPT - timedelta(seconds=1))
     keeping.sweep()
@@ -395,11 +396,10 @@ REFUSALS: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("error", REFUSALS, ids=["in words", "without words"])
 async def test_a_model_that_takes_no_images_is_tried_again_without_them(
-    talk: Talk, scripted_model: ScriptedModel, error: dict[str, Any]
+    talk: Talk, scripted_model: ScriptedModel
 ) -> None:
-    scripted_model.enqueue(status(400, error), text("I only read."), text("Still."))
+    scripted_model.enqueue(status(400, REFUSALS[1]), text("I only read."), text("Still."))
     await attach_and_ask(talk, "What is it?", ("a.png", attaching.png()))
     run = await talk.run()
     assert (run.status, run.refused_images) == (RunStatus.FAILED, True)

@@ -21,19 +21,7 @@ from hitlchat.gate.status import Status
 from tests.agent.talk import Talk, in_database
 from tests.conftest import signed_in
 from tests.recorder import Recorder, recorded_tool
-from tests.scripted_model import (
-    DONE,
-    Gate,
-    Reply,
-    ScriptedModel,
-    calls,
-    chunk,
-    cut_off_after,
-    error_after,
-    status,
-    text,
-    unfinished,
-)
+from tests.scripted_model import DONE, Gate, Reply, ScriptedModel, calls, chunk, error_after, status, text, unfinished
 from tests.waiting import soon, stored
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -252,8 +240,6 @@ async def cut(talk: Talk) -> Message:
     "rest, content",
     [
         (unfinished("Half").parts, "Half"),
-        (unfinished().parts, ""),
-        (cut_off_after("Half").parts, "Half"),
         (error_after().parts, ""),
         ((chunk({}, "length"), DONE), ""),
     ],

@@ -251,7 +251,7 @@ def test_repetitions_without_end_are_answered() -> None:
         "é",
         "for order ",
     ]:
-        long = repeated * (100_000 // len(repeated))
+        long = repeated * (20_000 // len(repeated))
         for start in ("a", "Refund ", "refund_order ", "refund_order order_id=", "Change the address of order "):
             assert say(start + long + "!", SHIPPED) != ("", [])
         call = {"id": "c", "type": "function", "function": {"name": "echo", "arguments": "{}"}}

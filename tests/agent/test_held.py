@@ -4,7 +4,6 @@ import json
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import User
 from pytest_django import Settings
 
 from hitlchat.agent import runner, runs
@@ -73,15 +72,6 @@ async def test_the_run_pauses_and_asks_the_rest_in_the_models_order(
     assert "declined" in told[1]["content"]
 
 
-async def test_what_needs_no_question_runs_meanwhile(
-    talk: Talk, recorder: Recorder, scripted_model: ScriptedModel
-) -> None:
-    await begin(talk, scripted_model, ("look", {"text": "x"}))
-    await talk.settled(Status.SUCCEEDED)
-    assert await left(talk) == 3
-    await talk.stop()
-
-
 @pytest.mark.guarantee("run:survives")
 @on_servers
 async def test_another_process_asks_the_rest_after_a_restart(
@@ -110,22 +100,31 @@ async def test_answers_in_the_moment_of_parking_are_not_missed(
     await talk.stop()
 
 
-async def test_what_expires_or_is_withdrawn_makes_room_too(
+async def test_what_needs_no_question_runs_meanwhile_and_what_is_withdrawn_makes_room_too(
     talk: Talk, recorder: Recorder, scripted_model: ScriptedModel
 ) -> None:
-    await begin(talk, scripted_model)
+    await begin(talk, scripted_model, ("look", {"text": "x"}))
+    await talk.settled(Status.SUCCEEDED)
+    assert await left(talk) == 3
     first, _ = await talk.asked(2)
     await in_database(stopping.withdraw_call)(first.call_id, actor=SYSTEM, why="of a test")
     assert await open_words(talk) == ["b", "c"]
+    turn = (await talk.run()).turn_id
+    assert turn is not None
+    third = await ToolCall.objects.aget(turn_id=turn, position=2)
+    assert f'id="call-{third.pk}"' in await in_database(fragments.message)(talk.conversation.pk, turn, known=True)
     await talk.stop()
 
 
-@pytest.mark.guarantee("gate:truth")
-async def test_a_stop_puts_the_rest_on_record_as_never_asked_and_the_model_hears_of_each(
+@pytest.mark.guarantee("gate:truth", "SR-41")
+async def test_the_page_says_that_more_is_to_come_and_a_stop_puts_the_rest_on_record_as_never_asked(
     talk: Talk, recorder: Recorder, scripted_model: ScriptedModel
 ) -> None:
     await begin(talk, scripted_model)
+    shown = await in_database(fragments.asks)(talk.conversation.pk, signed_in(talk.owner))
+    assert "2 questions are open; 3 more calls come up as answers are given." in shown
     await talk.stop()
+    assert "more calls come up" not in await in_database(fragments.asks)(talk.conversation.pk, signed_in(talk.owner))
     assert sorted(await talk.outcomes()) == ["withdrawn"] * 5
     assert recorder.entered == []
     scripted_model.enqueue(text("Well."))
@@ -164,28 +163,3 @@ async def test_a_held_back_call_is_judged_when_its_turn_comes(
     scripted_model.enqueue(text("It is gone."))
     await talk.over()
     assert sorted(await talk.outcomes()) == ["declined"] * 2 + ["rejected"] * 3
-
-
-@pytest.mark.guarantee("SR-41")
-async def test_the_page_and_rest_say_that_more_is_to_come(
-    talk: Talk, recorder: Recorder, scripted_model: ScriptedModel
-) -> None:
-    await begin(talk, scripted_model)
-    shown = await in_database(fragments.asks)(talk.conversation.pk, signed_in(talk.owner))
-    assert "2 questions are open; 3 more calls come up as answers are given." in shown
-    await talk.stop()
-    assert "more calls come up" not in await in_database(fragments.asks)(talk.conversation.pk, signed_in(talk.owner))
-
-
-async def test_the_line_of_a_call_that_came_up_stands_in_the_transcript(
-    talk: Talk, recorder: Recorder, scripted_model: ScriptedModel, bob: User
-) -> None:
-    await begin(talk, scripted_model)
-    turn = (await talk.run()).turn_id
-    assert turn is not None
-    await talk.decline((await talk.asked(2))[0])
-    await talk.asked(2)
-    third = await ToolCall.objects.aget(turn_id=turn, position=2)
-    assert f'id="call-{third.pk}"' in await in_database(fragments.message)(talk.conversation.pk, turn, known=True)
-    assert not await in_database(runs.held_back)(talk.conversation.pk)
-    await talk.stop()

@@ -51,7 +51,7 @@ def _shown_everywhere(talk: Talk) -> None:
     assert str(fragments.everything(talk.conversation.pk, signed_in(talk.owner))).encode()
     browser = Client()
     browser.force_login(talk.owner)
-    for path in ("", "/messages", "/export", "/export?format=json"):
+    for path in ("", "/messages", "/export?format=json"):
         answer = browser.get(f"/api/conversations/{talk.conversation.pk}{path}")
         assert answer.status_code == 200, path
         assert answer.getvalue(), path
@@ -165,7 +165,7 @@ async def _ended(talk: Talk, end: str) -> None:
 
 
 @pytest.mark.guarantee("run:survives")
-@pytest.mark.parametrize("end", ["stop", "delete"])
+@pytest.mark.parametrize("end", ["stop", pytest.param("delete", marks=pytest.mark.slow("another end of the same"))])
 async def test_a_run_whose_call_cannot_be_read_is_stopped_deleted_and_gone_on_with(
     talk: Talk, recorder: Recorder, scripted_model: ScriptedModel, end: str
 ) -> None:
@@ -196,16 +196,24 @@ async def test_a_call_that_waits_and_cannot_be_read_keeps_no_other_from_being_wi
 
 
 @pytest.mark.guarantee("run:survives")
-@pytest.mark.parametrize("end", ["stop", "delete"])
+@pytest.mark.parametrize(
+    "end, wires",
+    [
+        ("stop", ["no JSON", "calls of another shape"]),
+        ("delete", ["no JSON"]),
+        pytest.param("stop", [*WIRES], marks=pytest.mark.slow("more of a kind")),
+        pytest.param("delete", [*WIRES], marks=pytest.mark.slow("more of a kind")),
+    ],
+)
 async def test_a_run_whose_answer_cannot_be_read_is_stopped_deleted_and_gone_on_with(
-    talk: Talk, recorder: Recorder, scripted_model: ScriptedModel, end: str
+    talk: Talk, recorder: Recorder, scripted_model: ScriptedModel, end: str, wires: list[str]
 ) -> None:
     await in_database(_tools)()
-    for what, wire in WIRES.items():
+    for what in wires:
         talk = await talk.another()
         await _waits(talk, recorder, scripted_model, ToolResult("seen"))
         (answer,) = await talk.messages(Role.ASSISTANT)
-        await in_database(_stored)("agent_message", "wire", wire, answer.pk)
+        await in_database(_stored)("agent_message", "wire", WIRES[what], answer.pk)
         await _ended(talk, end)
         if end == "stop":
             scripted_model.enqueue(text("Here again."))

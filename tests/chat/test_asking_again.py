@@ -11,6 +11,7 @@ from pytest_django import Settings
 
 from hitlchat.agent.models import RunStatus
 from hitlchat.chat import transcript_view
+from hitlchat.gate import decide
 from hitlchat.gate.models import Approval, ToolCall
 from hitlchat.gate.sources import Preview
 from hitlchat.gate.status import Status
@@ -39,31 +40,21 @@ def previews(recorder: Recorder, settings: Settings) -> Iterator[list[Any]]:
     sources_for_tests.entered.clear()
 
 
-async def asked_again(talk: Talk, model: ScriptedModel, last_words: str = "Paid.") -> Approval:
-    """The approval of a call that was approved once and waits for the second time."""
+async def asked_again(talk: Talk, model: ScriptedModel, last_words: str = "Paid.", **more: Any) -> Approval:
+    """The approval of a call that was approved once, with `more`, and waits for the second time."""
     model.enqueue(calls(("pay", {"text": "hi"})), text(last_words))
     await talk.say()
-    await talk.approve(await talk.only())
+    await talk.approve(await talk.only(), **more)
     await stored(lambda: ToolCall.objects.get().round == 2, "it is asked about again")
     return await talk.only()
 
 
-async def test_the_run_waits_on_and_goes_on_after_the_second_yes(
-    talk: Talk, tab: Tab, scripted_model: ScriptedModel
-) -> None:
-    approval = await asked_again(talk, scripted_model)
-    assert sources_for_tests.entered == []
-    await talk.approve(approval, digest=approval.digest)
-    assert (await talk.over()).status == RunStatus.DONE
-    assert scripted_model.told == ["done"]
-    assert len(sources_for_tests.entered) == 1
-
-
-async def test_a_new_card_comes_up_in_every_tab(
+async def test_a_new_card_comes_up_in_every_tab_and_the_run_goes_on_after_the_second_yes(
     talk: Talk, tab: Tab, open_tab: OpenTab, scripted_model: ScriptedModel
 ) -> None:
     other = await open_tab()
     approval = await asked_again(talk, scripted_model)
+    assert sources_for_tests.entered == []
     for one in (tab, other):
         fragment = await one.until(f'id="ask-{approval.pk}-2"')
         assert AGAIN in fragment.replace("&#x27;", "'")
@@ -73,9 +64,24 @@ async def test_a_new_card_comes_up_in_every_tab(
     for one in (tab, other):
         await one.until_no_card()
         await one.until("Paid.")
+    assert (await talk.over()).status == RunStatus.DONE
+    assert scripted_model.told == ["done"]
+    assert len(sources_for_tests.entered) == 1
 
 
-async def test_an_answer_to_the_first_card_brings_the_second(
+@pytest.mark.guarantee("gate:truth")
+async def test_the_model_is_told_of_arguments_that_were_edited_the_first_time(
+    talk: Talk, tab: Tab, scripted_model: ScriptedModel
+) -> None:
+    approval = await asked_again(talk, scripted_model, edited={"text": "bye"})
+    await talk.approve(approval, digest=approval.digest)
+    await talk.over()
+    (told,) = map(json.loads, scripted_model.told)
+    assert told["arguments"] == {"text": "bye", "amount": 1}
+    assert "changed the arguments" in told["message"]
+
+
+async def test_an_answer_to_the_first_card_brings_the_second_and_stopping_withdraws_it(
     talk: Talk, tab: Tab, scripted_model: ScriptedModel
 ) -> None:
     scripted_model.enqueue(calls(("pay", {"text": "hi"})))
@@ -86,6 +92,10 @@ async def test_an_answer_to_the_first_card_brings_the_second(
     await tab.send(type="decide", approval=str(first.pk), verdict="approve", digest=first.digest)
     assert f'id="ask-{first.pk}-2"' in await tab.until(LATE)
     assert (await talk.outcomes(), sources_for_tests.entered) == (["waiting"], [])
+    await talk.only()
+    assert await talk.stop()
+    assert (await talk.run()).status == RunStatus.STOPPED
+    assert await talk.outcomes() == [Status.WITHDRAWN]
 
 
 @pytest.mark.guarantee("gate:truth")
@@ -110,37 +120,11 @@ async def test_nobody_answering_the_second_time_is_told_as_that(
 ) -> None:
     await asked_again(talk, scripted_model, "Nobody was there.")
     await in_database(ToolCall.objects.update)(deadline=timezone.now() - timedelta(seconds=1))
+    await in_database(decide.expire_overdue)()
     await talk.over()
     (told,) = map(json.loads, scripted_model.told)
     assert told["status"] == "expired"
     assert (await fate_of_the_call(talk)).endswith("Nobody answered in time. It was not executed.")
-
-
-@pytest.mark.guarantee("gate:truth")
-async def test_the_model_is_told_of_arguments_that_were_edited_the_first_time(
-    talk: Talk, tab: Tab, scripted_model: ScriptedModel
-) -> None:
-    scripted_model.enqueue(calls(("pay", {"text": "hi"})), text("Paid."))
-    await talk.say()
-    await talk.approve(await talk.only(), edited={"text": "bye"})
-    await stored(lambda: ToolCall.objects.get().round == 2, "it is asked about again")
-    approval = await talk.only()
-    await talk.approve(approval, digest=approval.digest)
-    await talk.over()
-    (told,) = map(json.loads, scripted_model.told)
-    assert told["arguments"] == {"text": "bye", "amount": 1}
-    assert "changed the arguments" in told["message"]
-
-
-async def test_stopping_the_run_withdraws_what_waits_again(talk: Talk, tab: Tab, scripted_model: ScriptedModel) -> None:
-    scripted_model.enqueue(calls(("pay", {"text": "hi"})))
-    await talk.say()
-    await talk.approve(await talk.only())
-    await stored(lambda: ToolCall.objects.get().round == 2, "it is asked about again")
-    await talk.only()
-    assert await talk.stop()
-    assert (await talk.run()).status == RunStatus.STOPPED
-    assert await talk.outcomes() == [Status.WITHDRAWN]
 
 
 async def fate_of_the_call(talk: Talk) -> str:

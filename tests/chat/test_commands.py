@@ -96,13 +96,6 @@ async def test_stop_ends_the_run_and_takes_the_question_away(
     assert await talk.outcomes() == [Status.WITHDRAWN]
 
 
-async def test_stopping_when_nothing_runs_is_harmless(tab: Tab, scripted_model: ScriptedModel) -> None:
-    await tab.send(type="stop")
-    scripted_model.enqueue(text("Still here."))
-    await tab.send(type="say", content="Hello?")
-    await tab.until("Still here.")
-
-
 async def test_a_message_during_a_run_waits_and_can_be_taken_back(tab: Tab, waiting: Approval, talk: Talk) -> None:
     await tab.send(type="say", content="And <b>another</b> thing")
     assert "And &lt;b&gt;another&lt;/b&gt; thing" in await tab.until("Take back")
@@ -182,19 +175,19 @@ NOT_YES = {
 
 
 @pytest.mark.guarantee("gate:no-yes-no-run", "SR-13")
-async def test_only_the_exact_word_is_a_yes(tab: Tab, waiting: Approval, recorder: Recorder) -> None:
+async def test_only_the_exact_word_is_a_yes_and_what_is_refused_leaves_no_mark_in_the_record(
+    tab: Tab, waiting: Approval, recorder: Recorder
+) -> None:
+    before = await AuditEvent.objects.acount()
     for verdict in NOT_YES.values():
         await tab.send(**decision(waiting, verdict=verdict))
         await tab.until("no usable “verdict”. Nothing was decided.")
         await still_waits(waiting, recorder)
-
-
-@pytest.mark.guarantee("gate:no-yes-no-run")
-async def test_a_frame_that_says_both_is_neither(tab: Tab, waiting: Approval, recorder: Recorder) -> None:
-    frame = json.dumps(decision(waiting, verdict="decline"))
-    await tab.send_raw(frame.replace('"verdict": "decline"', '"verdict": "decline", "verdict": "approve"'))
+    both = json.dumps(decision(waiting, verdict="decline"))
+    await tab.send_raw(both.replace('"verdict": "decline"', '"verdict": "decline", "verdict": "approve"'))
     await tab.until("stands twice")
     await still_waits(waiting, recorder)
+    assert await AuditEvent.objects.acount() == before
 
 
 @pytest.mark.guarantee("gate:same-call")
@@ -203,9 +196,6 @@ async def test_a_yes_to_something_else_is_no_yes(tab: Tab, waiting: Approval, re
         await tab.send(**decision(waiting, digest=digest))
         assert "not the one that was shown" in await tab.until('id="flash"') or "no usable “digest”" in tab.seen[-1]
         await still_waits(waiting, recorder)
-
-
-async def test_an_approval_that_is_none_decides_nothing(tab: Tab, waiting: Approval, recorder: Recorder) -> None:
     for approval in ["", "1", "null", "../../", "0193f1e5-6a2b-7c3d-8e4f-5a6b7c8d9e0f", 7, None, ...]:
         await tab.send(**decision(waiting, approval=approval))
         await tab.until('id="flash"')
@@ -259,8 +249,8 @@ FRAMES: Final[dict[str, str | bytes]] = {
 }
 
 
-async def test_a_frame_that_no_page_sends_is_answered_with_words_and_changes_nothing(
-    tab: Tab, talk: Talk, caplog: pytest.LogCaptureFixture
+async def test_a_frame_that_no_page_sends_is_answered_with_words_and_the_page_works_on(
+    tab: Tab, talk: Talk, scripted_model: ScriptedModel, caplog: pytest.LogCaptureFixture
 ) -> None:
     for frame in FRAMES.values():
         await tab.send_raw(frame)
@@ -269,11 +259,8 @@ async def test_a_frame_that_no_page_sends_is_answered_with_words_and_changes_not
         assert "<p>" in answer
         assert "went wrong on the server" not in answer
         assert (await talk.messages(Role.USER), caplog.records) == ([], [])
-
-
-async def test_a_page_works_on_after_a_bad_frame(tab: Tab, scripted_model: ScriptedModel) -> None:
-    await tab.send_raw("oops")
-    await tab.until("unreadable")
+    # Nothing runs that could be stopped.
+    await tab.send(type="stop")
     scripted_model.enqueue(text("Here."))
     await tab.send(type="say", content="Hello")
     await tab.until("Here.")
@@ -311,10 +298,3 @@ async def test_whoever_may_no_longer_sign_in_decides_nothing(
 
 async def make_other() -> User:
     return await User.objects.acreate(username="someone else")
-
-
-async def test_a_refused_frame_leaves_no_mark_in_the_record(tab: Tab, waiting: Approval) -> None:
-    before = await AuditEvent.objects.acount()
-    await tab.send(**decision(waiting, verdict="yes"))
-    await tab.until("Nothing was decided.")
-    assert await AuditEvent.objects.acount() == before

@@ -92,35 +92,29 @@ async def test_several_are_answered_together_and_each_outcome_is_told(
     assert recorder.entered == [("send", {"text": "ho"})]
 
 
-async def test_what_is_no_clear_answer_to_several_decides_nothing(tab: Tab, waiting: list[Approval]) -> None:
-    rows: list[dict[str, Any]] = [
-        {"items": []},
-        {"items": "x"},
-        {"items": ["x", "y"]},
-        {"items": [["a", "b"], ["a", "b"]]},
-        {"verdict": "yes"},
-        {"verdict": ["approve"]},
+@pytest.mark.guarantee("gate:no-yes-no-run")
+async def test_what_is_no_clear_answer_decides_nothing(tab: Tab, waiting: list[Approval]) -> None:
+    one = {"type": "decide", "approval": str(waiting[0].pk), "verdict": "decline", "digest": ""}
+    rows: list[tuple[dict[str, Any], str]] = [
+        (together(*waiting, items=[]), 'id="flash"'),
+        (together(*waiting, items="x"), 'id="flash"'),
+        (together(*waiting, items=["x", "y"]), 'id="flash"'),
+        (together(*waiting, items=[["a", "b"], ["a", "b"]]), 'id="flash"'),
+        (together(*waiting, verdict="yes"), 'id="flash"'),
+        (together(*waiting, verdict=["approve"]), 'id="flash"'),
+        (one | {"reason": "x" * 501}, "has 501 characters; at most 500"),
+        ({"type": "take-back", "call": str(waiting[0].call_id)}, "no approval with this id for you"),
     ]
-    for changed in rows:
-        await tab.send(**together(*waiting, **changed))
-        await tab.until('id="flash"')
+    for frame, told in rows:
+        await tab.send(**frame)
+        await tab.until(told)
         assert not await Decision.objects.aexists()
-
-
-async def test_calls_of_a_tool_that_has_become_risky_are_not_answered_together(
-    tab: Tab, waiting: list[Approval]
-) -> None:
+    # Several of a tool that has become risky meanwhile.
     await Tool.objects.aupdate(risk_level=4)
     await tab.send(**together(*waiting))
     await tab.until("answered one by one")
     assert not await Decision.objects.aexists()
-
-
-async def test_a_reason_that_is_too_long_decides_nothing(tab: Tab, waiting: list[Approval]) -> None:
-    frame = {"type": "decide", "approval": str(waiting[0].pk), "verdict": "decline", "digest": ""}
-    await tab.send(**frame, reason="x" * 501)
-    await tab.until("has 501 characters; at most 500")
-    assert not await Decision.objects.aexists()
+    assert {each.call.status async for each in Approval.objects.select_related("call")} == {Status.WAITING}
 
 
 @pytest.mark.guarantee("gate:truth")
@@ -136,12 +130,6 @@ async def test_a_call_that_started_is_not_taken_back_and_the_page_says_so(
     await talk.decline(waiting[1])
     recorder.let_go("send")
     await tab.until("Done.")
-
-
-async def test_what_is_not_approved_cannot_be_taken_back(tab: Tab, waiting: list[Approval]) -> None:
-    await tab.send(type="take-back", call=str(waiting[0].call_id))
-    await tab.until("no approval with this id for you")
-    assert {each.call.status async for each in Approval.objects.select_related("call")} == {Status.WAITING}
 
 
 async def test_while_an_approved_call_has_not_started_its_line_offers_to_take_it_back(bob: User) -> None:

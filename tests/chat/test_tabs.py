@@ -68,7 +68,7 @@ async def test_a_burst_that_overruns_the_channel_layer_is_healed_by_the_next_con
 ) -> None:
     """The in-memory layer holds a hundred events for a page and drops more without a word."""
     scripted_model.enqueue(text("Seen by nobody."))
-    for _ in range(1000):
+    for _ in range(300):
         await writing.tell(talk.conversation.pk, "run")
     await talk.ask()
     await tab.close()
@@ -160,7 +160,7 @@ async def test_answers_that_stream_at_once_reach_each_its_own_page_alone(
 ) -> None:
     gate = Gate()
     scripted_model.otherwise = lambda body: text("So it is, ", gate, f"{body['messages'][-1]['content']}.")
-    talks = [Talk(await Conversation.objects.acreate(owner=bob), bob) for _ in range(10)]
+    talks = [Talk(await Conversation.objects.acreate(owner=bob), bob) for _ in range(4)]
     tabs = [await Tab(talk.conversation.pk, cookie_of(bobs_client)).open() for talk in talks]
     for number, tab in enumerate(tabs):
         await tab.send(type="say", content=f"N{number}E")
