@@ -18,6 +18,7 @@ from hitlchat.gate.models import AuditEvent
 from tests.agent.talk import Talk, in_database
 from tests.conftest import signed_in
 from tests.scripted_model import Reply, ScriptedModel, sse, text
+from tests.tables import each_row
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -68,9 +69,13 @@ def test_what_cannot_be_names_its_field_and_adds_nothing(alice: User) -> None:
         assert not ModelEndpoint.objects.exists(), name
 
 
-@pytest.mark.parametrize("url", ["http://127.0.0.1:11434/v1", "http://localhost:1234/v1", "http://ollama:11434/v1"])
-def test_a_server_of_ones_own_needs_no_encryption(alice: User, url: str) -> None:
-    assert endpoints.create(replace(SHOP, base_url=url), signed_in(alice)).base_url == url
+def test_a_server_of_ones_own_needs_no_encryption(alice: User) -> None:
+    for name, url in [
+        ("a", "http://127.0.0.1:11434/v1"),
+        ("b", "http://localhost:1234/v1"),
+        ("c", "http://ollama:1/v1"),
+    ]:
+        assert endpoints.create(replace(SHOP, name=name, base_url=url), signed_in(alice)).base_url == url
 
 
 @on_servers
@@ -80,10 +85,10 @@ def test_two_endpoints_have_different_names(alice: User) -> None:
         endpoints.create(replace(SHOP, name="SHOP"), signed_in(alice))
 
 
-@pytest.mark.parametrize("means", ["system", "elicitation"])
-def test_a_program_changes_no_endpoint_even_for_an_administrator(alice: User, means: str) -> None:
-    with pytest.raises(OnlyPeople):
-        endpoints.create(SHOP, Actor(alice.pk, means))  # type: ignore[arg-type]
+def test_a_program_changes_no_endpoint_even_for_an_administrator(alice: User) -> None:
+    for means in ("system", "elicitation"):
+        with pytest.raises(OnlyPeople):
+            endpoints.create(SHOP, Actor(alice.pk, means))
 
 
 def test_whoever_is_no_administrator_changes_no_endpoint(alice: User, bob: User) -> None:
@@ -186,33 +191,45 @@ async def test_a_conversation_keeps_its_endpoint_when_another_becomes_usual(
     assert made.endpoint_id == row.pk
 
 
-@pytest.mark.parametrize(
-    "gone, said",
-    [
-        ("removed", "The model endpoint “here” of this conversation was removed. Choose another model"),
-        ("disabled", "The model endpoint “here” of this conversation is disabled. Choose another model"),
-        ("without the model", "The model endpoint “here” does not offer “other” any more. Choose another model"),
-        ("without its key", "The key of the model endpoint “here” cannot be used"),
-    ],
-)
-async def test_a_conversation_whose_endpoint_is_gone_says_so_and_asks_nobody(
-    talk: Talk, scripted_model: ScriptedModel, alice: User, gone: str, said: str
-) -> None:
-    row = await added(scripted_model, alice)
-    await chosen(talk, "here/other")
+GONE = {
+    "removed": "The model endpoint “here” of this conversation was removed. Choose another model",
+    "disabled": "The model endpoint “here” of this conversation is disabled. Choose another model",
+    "without the model": "The model endpoint “here” does not offer “other” any more. Choose another model",
+    "without its key": "The key of the model endpoint “here” cannot be used",
+}
+
+
+@each_row("gone, said", GONE.items(), ids=GONE)
+def test_an_endpoint_that_is_gone_is_said(bob: User, alice: User, gone: str, said: str) -> None:
+    Conversation.objects.all().delete()
+    ModelEndpoint.objects.all().delete()
+    row = endpoints.create(replace(SHOP, name="here", other_models=("other",)), signed_in(alice))
+    made = Conversation.objects.create(owner=bob, endpoint=row, model="other")
     draft = endpoints.draft_of(row)
     match gone:
         case "removed":
-            await in_database(endpoints.remove)(row.pk, signed_in(alice))
+            endpoints.remove(row.pk, signed_in(alice))
         case "disabled":
-            await in_database(endpoints.change)(row.pk, replace(draft, enabled=False), signed_in(alice))
+            endpoints.change(row.pk, replace(draft, enabled=False), signed_in(alice))
         case "without the model":
-            await in_database(endpoints.change)(row.pk, replace(draft, other_models=()), signed_in(alice))
+            endpoints.change(row.pk, replace(draft, other_models=()), signed_in(alice))
         case _:
-            await ModelEndpoint.objects.aupdate(key="sealed-elsewhere")
+            ModelEndpoint.objects.update(key="sealed-elsewhere")
+    made.refresh_from_db()
+    with pytest.raises(model_client.ModelTrouble) as trouble:
+        routes.of(made)
+    assert str(trouble.value).startswith(said)
+
+
+async def test_a_conversation_whose_endpoint_is_gone_says_so_and_asks_nobody(
+    talk: Talk, scripted_model: ScriptedModel, alice: User
+) -> None:
+    row = await added(scripted_model, alice)
+    await chosen(talk, "here/other")
+    await in_database(endpoints.remove)(row.pk, signed_in(alice))
     run = await talk.ask()
     assert (run.status, scripted_model.requests) == (RunStatus.FAILED, [])
-    assert run.error.startswith(said)
+    assert run.error.startswith(GONE["removed"])
     assert await talk.notices() == [run.error]
     await chosen(talk, "environment")
     scripted_model.enqueue(text("Here again."))
@@ -220,14 +237,14 @@ async def test_a_conversation_whose_endpoint_is_gone_says_so_and_asks_nobody(
     assert (await talk.over()).status == RunStatus.DONE
 
 
-@pytest.mark.parametrize("value", ["nowhere/scripted", "here/unknown", "off/scripted"])
 async def test_what_no_enabled_endpoint_offers_cannot_be_chosen(
-    talk: Talk, scripted_model: ScriptedModel, alice: User, value: str
+    talk: Talk, scripted_model: ScriptedModel, alice: User
 ) -> None:
     await added(scripted_model, alice)
     await added(scripted_model, alice, name="off", enabled=False)
-    with pytest.raises(NotOffered):
-        await chosen(talk, value)
+    for value in ("nowhere/scripted", "here/unknown", "off/scripted"):
+        with pytest.raises(NotOffered):
+            await chosen(talk, value)
 
 
 @on_servers
@@ -306,13 +323,11 @@ LISTS = {
 }
 
 
-@pytest.mark.parametrize("shape", LISTS)
-async def test_the_models_of_a_server_are_listed_by_name(
-    scripted_model: ScriptedModel, alice: User, shape: str
-) -> None:
-    scripted_model.listed, expected = LISTS[shape]
+async def test_the_models_of_a_server_are_listed_by_name(scripted_model: ScriptedModel, alice: User) -> None:
     row = await added(scripted_model, alice)
-    assert (await in_database(routes.listing)(row)).models == expected
+    for shape, (listed, expected) in LISTS.items():
+        scripted_model.listed = listed
+        assert (await in_database(routes.listing)(row)).models == expected, shape
 
 
 async def test_a_server_that_repeats_the_key_gets_it_on_no_page(scripted_model: ScriptedModel, alice: User) -> None:
@@ -323,11 +338,12 @@ async def test_a_server_that_repeats_the_key_gets_it_on_no_page(scripted_model: 
     assert (await in_database(routes.listing)(row)).models == ("[key]",)
 
 
-@pytest.mark.parametrize("listed", [{"data": []}, {}, [], "models", None])
-async def test_a_list_without_models_is_said(scripted_model: ScriptedModel, alice: User, listed: object) -> None:
-    scripted_model.listed = listed
-    found = await in_database(routes.listing)(await added(scripted_model, alice))
-    assert found.error.startswith("The server lists no models.")
+async def test_a_list_without_models_is_said(scripted_model: ScriptedModel, alice: User) -> None:
+    row = await added(scripted_model, alice)
+    nothing: list[Any] = [{"data": []}, {}, [], "models", None]
+    for listed in nothing:
+        scripted_model.listed = listed
+        assert (await in_database(routes.listing)(row)).error.startswith("The server lists no models.")
 
 
 async def test_a_server_that_is_not_there_is_said_in_plain_words(alice: User) -> None:

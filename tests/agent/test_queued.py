@@ -108,7 +108,7 @@ async def test_what_is_taken_back_is_not_said(talk: Talk, scripted_model: Script
 async def test_a_message_is_either_sent_or_taken_back(talk: Talk, scripted_model: ScriptedModel) -> None:
     scripted_model.otherwise = lambda _request: text("Yes.")
     await talk.ask("One")
-    for _ in range(8):
+    for _ in range(4):
         row = await QueuedMessage.objects.acreate(conversation=talk.conversation, content="Two?")
         before = await in_database(said)(talk)
         # The run before may still be about to say it by itself.

@@ -94,9 +94,9 @@ async def test_a_conversation_that_does_not_exist_looks_the_same(served: None, b
     await tab.close()
 
 
-@pytest.mark.parametrize("cookie", ["", "sessionid=", "sessionid=made-up", "sessionid=" + "x" * 4000])
-async def test_nobody_without_a_session_gets_in(open_tab: OpenTab, cookie: str) -> None:
-    assert await (await open_tab(cookie)).close_code() == CLOSED_SIGNED_OUT
+async def test_nobody_without_a_session_gets_in(open_tab: OpenTab) -> None:
+    for cookie in ["", "sessionid=", "sessionid=made-up", "sessionid=" + "x" * 4000]:
+        assert await (await open_tab(cookie)).close_code() == CLOSED_SIGNED_OUT
 
 
 async def test_what_a_refused_page_sends_is_not_heard(

@@ -77,7 +77,7 @@ async def test_a_card_of_a_long_conversation_comes_first_and_can_be_answered(
     late = await open_tab()
     seen = await everything(late, "Answer 0.")
     assert "data-approve" in seen[0]
-    assert len(seen) > 2
+    assert len(seen) >= len(answers) // 3
     order = [at for frame in seen for at in range(len(answers)) if f"Answer {at}." in frame]
     assert sorted(order) == list(range(len(answers)))
     # Each frame goes above what came before it.
@@ -136,14 +136,13 @@ async def test_an_answer_that_is_still_written_comes_in_frames_too(
     talk: Talk, open_tab: OpenTab, scripted_model: ScriptedModel
 ) -> None:
     gate = Gate()
-    scripted_model.enqueue(text(*[f"Part {at}.\n\n```\n{'x' * 9000}\n```\n\n" for at in range(40)], gate, "The end."))
+    scripted_model.enqueue(text(*[f"Part {at}. {PROSE[:3000]}\n\n" for at in range(100)], gate, "The end."))
     await open_tab()
     run = await talk.say("Tell me all")
     rows = Message.objects.filter(run=run, state=MessageState.STREAMING)
     await stored(lambda: any(len(each.content) > 300_000 for each in rows.all()), "the answer is stored so far")
     late = await open_tab()
-    await late.until("Part 39.")
-    assert len(late.seen) > 1
+    await late.until("Part 99.")
     assert all(len(frame.encode()) < 2 * FRAME for frame in late.seen)
     gate.open()
 
