@@ -1,14 +1,12 @@
 """The example of docs/project-tools.md, word for word, on a real server."""
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.processes import ROOT, STEADY, Installation, Person, Servers
+from tests.processes import ROOT, STEADY, Person, Servers
 from tests.waiting import until
 
 pytestmark = pytest.mark.embedded
@@ -54,21 +52,6 @@ def test_the_example_works_as_the_page_says_and_a_restart_with_other_code_voids_
     server.start()
     assert alice.pending() == []
     assert settled(alice)["status"] == "withdrawn"
-
-
-def test_a_start_with_a_wrong_declaration_says_what_is_wrong(tmp_path: Path) -> None:
-    variables = write_app(tmp_path, "from hitlchat.project_tools import tool\n\n@tool(risk=1)\ndef f(a): ...\n")
-    done = subprocess.run(
-        [sys.executable, "manage.py", "check"],
-        cwd=ROOT,
-        env=Installation(tmp_path / "data").variables(**variables),
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode != 0
-    assert "shop.tools.f: the parameter 'a' has no type: expected `a: str` or the like" in done.stderr
 
 
 def settled(person: Person) -> dict[str, Any]:
