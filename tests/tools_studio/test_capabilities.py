@@ -1,7 +1,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hitlchat.sandbox.importable import names_in
@@ -185,6 +185,7 @@ JSON = st.recursive(
 )
 
 
+@settings(max_examples=30)
 @given(JSON)
 def test_any_json_is_understood_or_refused(raw: Any) -> None:
     candidates: list[Any] = [

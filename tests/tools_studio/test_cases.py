@@ -19,7 +19,7 @@ from tools_studio.cases import Case
 from tools_studio.models import TestCase
 from tools_studio.spec import AuthoringError
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers("row locks tell two at a time apart")]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 PAGE = "/studio/tools/echo/cases"
 HALF = '''def run(n: int) -> float:
@@ -79,6 +79,7 @@ def test_what_differs_from_the_expected_result_is_shown(half: Tool, alice: User)
     assert [(line.kind, line.text) for line in found.lines] == [("gone", '"2.0"'), ("come", "2.0")]
 
 
+@pytest.mark.servers("the databases keep JSON each in its own way")
 def test_keys_in_another_order_are_the_same_result(make_tool: MakeTool, alice: User) -> None:
     code = 'def run() -> dict[str, int]:\n    """Two."""\n    return {"b": 2, "a": 1}\n'
     tool = make_tool("two", code=code, hitl_mode="DISABLED")
@@ -121,6 +122,7 @@ def test_a_case_that_is_unsound_is_refused_by_field(half: Tool, case: Case, fiel
     assert not TestCase.objects.exists()
 
 
+@pytest.mark.servers("row locks tell two at a time apart")
 def test_a_name_is_given_once_and_a_tool_has_fifty_at_most(half: Tool) -> None:
     for n in range(50):
         cases.add(half, Case(f"case {n}", {}))
@@ -161,6 +163,7 @@ def test_one_case_can_be_run_alone(author: Client, make_tool: MakeTool) -> None:
     assert ToolCall.objects.count() == 1
 
 
+@pytest.mark.servers("row locks tell two at a time apart")
 @pytest.mark.guarantee("gate:one-funnel")
 @pytest.mark.guarantee("gate:no-yes-no-run")
 def test_the_cases_of_a_gated_tool_ask_and_count_as_waiting(author: Client, alice: User, make_tool: MakeTool) -> None:
@@ -231,11 +234,11 @@ def test_what_is_wrong_with_a_typed_case_is_said_and_stays_typed(
     assert form["arguments"].replace('"', "&quot;") in text(page)
 
 
-@pytest.mark.parametrize("typed, expected", [("2", 2), ('"2"', "2"), ("two", "two"), ('{"a": 1}', {"a": 1})])
+@each_row("typed, expected", [("2", 2), ('"2"', "2"), ("two", "two"), ('{"a": 1}', {"a": 1})])
 def test_an_expected_result_is_json_or_else_a_text(author: Client, half: Tool, typed: str, expected: Any) -> None:
-    form = {"name": "mine", "arguments": "{}", "expectation": "equals", "expected": typed}
+    form = {"name": f"it is {typed}", "arguments": "{}", "expectation": "equals", "expected": typed}
     author.post("/studio/tools/half/cases/add", form)
-    assert TestCase.objects.get().expected == expected
+    assert TestCase.objects.get(name=form["name"]).expected == expected
 
 
 def test_a_waiting_case_shows_what_became_of_it_without_a_reload(

@@ -13,8 +13,7 @@ from hitlchat.gate.models import Tool
 from tests.api.conftest import ProgramOf, problem, program_of
 from tests.conftest import ECHO, MakeTool, signed_in
 from tools_studio import authoring, exchange, importing, spec, versions
-from tools_studio.library import install
-from tools_studio.models import Script, ScriptVersion
+from tools_studio.models import ScriptVersion
 
 __all__ = ["program_of"]
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.guarantee("gate:only-people")]
@@ -115,13 +114,3 @@ def test_a_version_from_before_there_was_the_setting_can_be_read_compared_and_re
     old, new = ScriptVersion.objects.order_by("number")
     assert [change.field for change in versions.difference(old, new).changes] == ["title"]
     assert authoring.restore(old, signed_in(alice), confirmed=True).title == ""
-
-
-def test_a_shipped_tool_that_is_brought_up_to_date_keeps_it(db: None) -> None:
-    install.install()
-    script = Script.objects.select_related("tool").filter(author=None).exclude(shipped="").first()
-    assert script is not None
-    Tool.objects.filter(pk=script.tool.pk).update(signed_in_only=True, title="Of an earlier version")
-    install.install()
-    assert Tool.objects.get(pk=script.tool.pk).signed_in_only
-    assert Tool.objects.get(pk=script.tool.pk).title != "Of an earlier version"

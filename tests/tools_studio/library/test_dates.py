@@ -154,15 +154,16 @@ def test_the_time_is_that_of_the_zone(world: World) -> None:
     assert result(world.call("get_current_time"))["time"] == "23:30:00"
 
 
-CITIES = ["Europe/London", "Europe/Berlin", "Europe/Kyiv", "America/New_York", "America/Los_Angeles",
-          "America/Sao_Paulo", "Australia/Sydney", "Australia/Adelaide", "Pacific/Auckland", "Asia/Kathmandu",
-          "Asia/Tokyo", "America/Mexico_City", "UTC"]  # fmt: skip
+# One of each set of rules; the slow test below looks at every zone.
+CITIES = ["Europe/London", "America/New_York", "Australia/Adelaide", "Pacific/Auckland", "Asia/Kathmandu", "UTC"]
 
 
 @each_row("start, goal", [*pairwise(CITIES), ("UTC", "Europe/London")])
 def test_a_time_in_another_zone_is_what_the_time_zone_database_says(world: World, start: str, goal: str) -> None:
     first = datetime(2025, 1, 1, 12)  # noqa: DTZ001
-    days = [first + timedelta(days=n, hours=n % 24) for n in (*range(0, 730, 91), 87, 88, 89, 276, 278, 297, 298, 306)]
+    days = [
+        first + timedelta(days=n, hours=n % 24) for n in (0, 87, 88, 89, 91, 182, 273, 276, 278, 297, 298, 306, 455)
+    ]
     for here in days:
         expected = here.replace(tzinfo=ZoneInfo(start)).astimezone(ZoneInfo(goal))
         found = result(world.call("change_zone", moment=here.isoformat(), from_zone=start, to_zone=goal))

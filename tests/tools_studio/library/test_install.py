@@ -112,10 +112,11 @@ def test_a_tool_that_nobody_edited_is_updated_and_what_waits_for_the_old_one_is_
     assert script_of().version == 2
 
 
-def test_only_new_words_are_taken_over_too(ship: Ship) -> None:
+def test_only_new_words_are_taken_over_too_and_that_a_signed_in_person_decides_stays(ship: Ship) -> None:
     ship(shipped())
+    Tool.objects.update(signed_in_only=True)
     ship(shipped(category="Data"))
-    assert script_of().category == "Data"
+    assert (script_of().category, script_of().tool.signed_in_only) == ("Data", True)
 
 
 def test_an_update_keeps_the_stricter_mode_and_the_words_of_a_person(ship: Ship, alice: User) -> None:
@@ -251,7 +252,7 @@ def test_one_that_needs_to_be_set_up_stays_a_draft_and_the_log_says_why(
 
 
 def test_the_order_desk_looks_freely_asks_before_it_changes_anything_and_shows_what_it_comes_to(alice: User) -> None:
-    install()
+    install([tool for tool in TOOLS if tool.name in ("get_order", "refund_order")])
     assert call(alice, "get_order", order_id="4711").status == Status.SUCCEEDED
     refund = {"order_id": "4711", "amount": "129.00"}
     waiting = async_to_sync(submit)(CallRequest("refund_order", refund, caller(alice)))
