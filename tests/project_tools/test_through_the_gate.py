@@ -136,19 +136,25 @@ class Secretive(ValueError): ...
 
 
 @pytest.mark.guarantee("gate:truth")
-@pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
-@pytest.mark.parametrize("error", [ToolError("No such order."), ValueError("No such order.")], ids=["tool", "value"])
+@pytest.mark.parametrize(
+    "error, is_async", [(ToolError("No such order."), False), (ValueError("No such order."), True)]
+)
 def test_what_a_function_means_to_say_is_told(error: Exception, is_async: bool, bob: User, offer: Offer) -> None:
     declare_raising(error, is_async)
     offer()
     assert failure(bob, "fails") == "No such order."
 
 
-@pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
 @pytest.mark.parametrize(
-    "error",
-    [KeyError("pass phrase"), Secretive("pass phrase"), ValidationError("pass phrase"), SystemExit("pass phrase")],
-    ids=lambda error: type(error).__name__,
+    "error, is_async",
+    [
+        (KeyError("pass phrase"), False),
+        (Secretive("pass phrase"), True),
+        (ValidationError("pass phrase"), False),
+        (SystemExit("pass phrase"), False),
+        (SystemExit("pass phrase"), True),
+    ],
+    ids=repr,
 )
 def test_of_other_errors_only_the_log_has_the_words(
     error: BaseException, is_async: bool, bob: User, offer: Offer, caplog: pytest.LogCaptureFixture

@@ -16,6 +16,7 @@ from hitlchat.gate.status import Status
 from hitlchat.gate.submit import CallRequest, submit
 from hitlchat.secrets.masking import HIDDEN
 from tests.conftest import MakeTool, caller
+from tests.tables import each_row
 from tests.tools_studio.calling import call, preview, said
 from tests.tools_studio.fetching.conftest import serving
 from tools_studio.models import Script, StoredVariable
@@ -46,6 +47,11 @@ def keyed(make_tool: MakeTool, monkeypatch: pytest.MonkeyPatch) -> MakeTool:
     return make
 
 
+@pytest.fixture
+def reads(keyed: MakeTool) -> Tool:
+    return keyed("reads", "return 1")
+
+
 def written(body: str, previewed: str, head: str) -> str:
     code = f"import base64\nimport json\n{head}\n\n\n" + function("run", body)
     return f"{code}\n\n{function('preview', previewed)}" if previewed else code
@@ -61,7 +67,7 @@ def test_a_tool_reads_its_variables_and_its_secrets(keyed: MakeTool, alice: User
     assert call(alice, "reads").result == ["the shop", len(SECRET), len(FROM_ENVIRONMENT)]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "body, words",
     [
         ('return secret("NONE")', "no secret 'NONE'; there is: OTHER_KEY, SHOP_KEY"),
@@ -73,8 +79,8 @@ def test_a_tool_reads_its_variables_and_its_secrets(keyed: MakeTool, alice: User
         ('return variable("${TEST_OTHER_KEY}")', "no plain variable"),
     ],
 )
-def test_what_is_no_variable_is_named_with_those_there_are(keyed: MakeTool, alice: User, body: str, words: str) -> None:
-    keyed("reads", body)
+def test_what_is_no_variable_is_named_with_those_there_are(reads: Tool, alice: User, body: str, words: str) -> None:
+    Script.objects.update(code=written(body, "", HEAD))
     assert words in said(call(alice, "reads"))
 
 
@@ -143,21 +149,28 @@ LEAKS = {
     "key error": 'return {}[secret("SHOP_KEY")]',
     "failed conversion": 'return int(secret("SHOP_KEY"))',
     "unknown variable": 'return variable(secret("SHOP_KEY"))',
+    "key of a store": 'from hitl import store\nreturn store.get(secret("SHOP_KEY") * 300)',
+    "path": 'from hitl import files\nreturn files.read("/" + secret("SHOP_KEY"))',
     "capital": 'return secret("OTHER_KEY").upper()',
     "cut output": 'print("x" * 65530 + secret("SHOP_KEY"))',
     "cut error": 'raise ValueError("x" * 1980 + secret("SHOP_KEY") * 3)',
 }
 
 
-@pytest.mark.parametrize("way", LEAKS)
-def test_no_secret_comes_back(keyed: MakeTool, alice: User, way: str, caplog: pytest.LogCaptureFixture) -> None:
+@each_row("way", LEAKS)
+def test_no_secret_comes_back(
+    keyed: MakeTool, alice: User, way: str, caplog: pytest.LogCaptureFixture, settings: Settings, tmp_path: Path
+) -> None:
     caplog.set_level(logging.DEBUG)
-    keyed("leaks", LEAKS[way])
-    done = call(alice, "leaks")
+    settings.TOOL_FILES_DIR = tmp_path
+    name = way.replace(" ", "_")
+    reach = {"secrets": True, "store": True, "files": {"mode": "read", "folder": "shared"}}
+    keyed(name, LEAKS[way], capabilities=reach)
+    done = call(alice, name)
     assert done.status in (Status.SUCCEEDED, Status.FAILED)
-    events = [event.data for event in AuditEvent.objects.all()]
+    events = [event.data for event in AuditEvent.objects.filter(call=done)]
     kept = json.dumps([done.result, done.error, done.output, done.reason, events], ensure_ascii=False)
-    assert "•••" in kept
+    assert "•••" in kept or way == "key of a store"  # that error tells nothing of the key
     for value in (SECRET, FROM_ENVIRONMENT):
         for form in (value, value.upper(), value.encode().hex(), base64.b64encode(value.encode()).decode()[:12]):
             assert form not in kept

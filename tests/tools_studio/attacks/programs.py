@@ -66,23 +66,6 @@ THEFT: dict[str, tuple[str, str]] = {
     "its own process": ("from hitl import files\nreturn files.read('proc/self/environ')", BORROWED),
 }
 
-# With the capability `secrets` and a secret of its own: whatever comes out, it is not in it.
-LEAKS: dict[str, tuple[str, str]] = {
-    "returned": ("from hitl import secret\nreturn secret('OWN_KEY')", "value"),
-    "printed": ("from hitl import secret\nprint(secret('OWN_KEY'))\nreturn 1", "value"),
-    "raised": ("from hitl import secret\nraise ValueError(secret('OWN_KEY'))", "error"),
-    "as a key": ("from hitl import secret\nreturn {secret('OWN_KEY'): [secret('OWN_KEY')]}", "value"),
-    "in a sentence": ("from hitl import secret\nreturn 'it is ' + secret('OWN_KEY') + '!'", "value"),
-    "in base64": (
-        "import base64\nfrom hitl import secret\nreturn base64.b64encode(secret('OWN_KEY').encode()).decode()", "value",
-    ),
-    "in hex": ("from hitl import secret\nreturn secret('OWN_KEY').encode().hex()", "value"),
-    "as JSON in a text": ("import json\nfrom hitl import secret\nreturn json.dumps([secret('OWN_KEY')])", "value"),
-    "through a key error": ("from hitl import secret, store\nreturn store.get(secret('OWN_KEY') * 300)", "error"),
-    "through a bad zone": ("from hitl import secret, variable\nreturn variable(secret('OWN_KEY'))", "error"),
-    "through a path": ("from hitl import files, secret\nreturn files.read('/' + secret('OWN_KEY'))", "error"),
-}  # fmt: skip
-
 # With the capability `fetch` for any public host: nothing inside this network is one.
 INWARDS = [
     "http://127.0.0.1:{port}/", "http://localhost:{port}/", "http://[::1]:{port}/", "http://[::ffff:127.0.0.1]:{port}/",

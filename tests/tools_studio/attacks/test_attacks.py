@@ -26,7 +26,8 @@ from hitlchat.gate.status import Status
 from hitlchat.gate.submit import CallRequest, submit
 from tests.conftest import ECHO, MakeTool, caller
 from tests.sandbox.test_hostile import PROGRAMS
-from tests.tools_studio.attacks.programs import INWARDS, LEAKS, POWERS, THEFT
+from tests.tables import each_row
+from tests.tools_studio.attacks.programs import INWARDS, POWERS, THEFT
 from tools_studio import authoring
 from tools_studio.models import Script, StoreEntry
 from tools_studio.spec import SOURCE, Draft
@@ -34,7 +35,7 @@ from tools_studio.variables import Variable
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-THEIRS, OWN = "the neighbour's crown jewels", "own-secret-4711-abcdef"
+THEIRS = "the neighbour's crown jewels"
 SECONDS = 20.0
 
 
@@ -83,6 +84,11 @@ def ending(call: ToolCall) -> str:
 
 
 @pytest.fixture
+def tool(db: None) -> Tool:
+    return planted("")
+
+
+@pytest.fixture
 def next_tool(make_tool: MakeTool, alice: User) -> Iterator[None]:
     """After the attack, another tool runs as if nothing had been."""
     yield
@@ -90,31 +96,20 @@ def next_tool(make_tool: MakeTool, alice: User) -> Iterator[None]:
     assert called(alice, "echo").result == "hello"
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        *("huge text", "frames", "shell", "forged denial", "surrogates", "many brackets", "import socket"),
-        *(
-            pytest.param(name, marks=pytest.mark.slow("uses up what it may"))
-            for name in ("endless loop", "endless output", "sleep of nothing", "a set that takes for ever to hash")
-        ),
-    ],
-)
-def test_a_hostile_program_ends_within_its_limits(alice: User, next_tool: None, name: str) -> None:
+@each_row("name", ["huge text", "frames", "forged denial", "surrogates", "many brackets"])
+def test_a_hostile_program_ends_within_its_limits(alice: User, tool: Tool, next_tool: None, name: str) -> None:
     code, kinds = PROGRAMS[name]
-    planted(code, capabilities={"sleep": True})
-    call = called(alice)
+    call = called_with(code, tool, alice)
     assert call.status in (Status.SUCCEEDED, Status.FAILED)
     assert ending(call) in {*kinds.split(), "denied"}, said(call)
     assert str(settings.BASE_DIR) not in said(call)
 
 
-def test_a_power_that_was_not_granted_cannot_be_had(alice: User, next_tool: None, subtests: pytest.Subtests) -> None:
-    tool = planted("")
-    for name, (body, kinds) in POWERS.items():
-        with subtests.test(msg=name):
-            call = called_with(function(body), tool, alice)
-            assert ending(call) in kinds.split(), said(call)
+@each_row("name", POWERS)
+def test_a_power_that_was_not_granted_cannot_be_had(alice: User, tool: Tool, next_tool: None, name: str) -> None:
+    body, kinds = POWERS[name]
+    call = called_with(function(body), tool, alice)
+    assert ending(call) in kinds.split(), said(call)
 
 
 @pytest.fixture
@@ -144,7 +139,7 @@ def spy() -> Tool:
         "",
         group="spies",
         capabilities={"store": True, "secrets": True, "files": {"mode": "read", "folder": "mine"}},
-        variables=(Variable("OWN_KEY", secret=True, value=OWN),),
+        variables=(Variable("OWN_KEY", secret=True, value="own-secret-4711-abcdef"),),
     )
 
 
@@ -158,18 +153,6 @@ def test_what_belongs_to_another_tool_or_the_server_cannot_be_read(
             assert ending(call) in kinds.split(), said(call)
             for kept in (THEIRS, settings.SECRET_KEY, "root:", "PATH="):
                 assert kept not in said(call)
-
-
-def test_a_secret_of_its_own_is_masked_wherever_a_tool_puts_it(
-    alice: User, neighbour: None, subtests: pytest.Subtests
-) -> None:
-    tool = spy()
-    for name, (body, kinds) in LEAKS.items():
-        with subtests.test(msg=name):
-            call = called_with(function(body), tool, alice)
-            assert ending(call) in kinds.split(), said(call)
-            for form in (OWN, OWN.encode().hex(), "b3duLXNlY3JldC00NzExLWFiY2RlZg"):
-                assert form not in said(call)
 
 
 @pytest.fixture
@@ -195,12 +178,11 @@ def inside() -> Iterator[tuple[int, list[bytes]]]:
     thread.join(timeout=5)
 
 
-@pytest.mark.parametrize("mode", ["public", "open"])
 def test_nothing_inside_this_network_is_a_public_host(
-    alice: User, inside: tuple[int, list[bytes]], mode: str, subtests: pytest.Subtests
+    alice: User, inside: tuple[int, list[bytes]], subtests: pytest.Subtests
 ) -> None:
     port, reached = inside
-    tool = planted("", capabilities={"fetch": {"mode": mode}})
+    tool = planted("", capabilities={"fetch": {"mode": "open"}})
     for url in INWARDS:
         with subtests.test(msg=url):
             body = f"from hitl import fetch\nreturn fetch({url.replace('{port}', str(port))!r}, timeout=3)"

@@ -96,12 +96,6 @@ async def test_the_largest_allowed_answer_is_whole(shop: Server) -> None:
     assert len((await fetch(policy(shop), url(shop, "/full")))["text"]) == RESPONSE_BYTES
 
 
-@each_row("path", ["/large", "/bomb"])
-async def test_a_larger_answer_is_an_error_also_when_it_unfolds(shop: Server, path: str) -> None:
-    with pytest.raises(ValueError, match="larger than the limit of 1 MiB"):
-        await fetch(policy(shop), url(shop, path))
-
-
 @each_row("path", ["/liar", "/brotli"])
 async def test_an_answer_that_cannot_be_unpacked_is_an_error(shop: Server, path: str) -> None:
     with pytest.raises(ValueError, match="compressed"):

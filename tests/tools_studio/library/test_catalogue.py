@@ -22,9 +22,11 @@ every_tool = each_row("tool", TOOLS, ids=lambda tool: tool.name)
 ONLY_READ_THEIR_STORE = {"list_orders", "get_order", "order_history", "find_notes"}
 
 
-def furnished() -> World:
-    """Return a new world with what the examples speak of."""
+def furnished(tool: ShippedTool) -> World:
+    """Return a new world with what the tool's examples speak of."""
     world = World(answers=dict(ANSWERS))
+    if not tool.capabilities.keys() & {"files", "store"}:
+        return world
     result(world.call("write_file", path="notes/today.txt", text="Buy tea.\nCall Ann.", replace=True))
     result(world.call("save_note", title="Tea", text="Assam"))
     return world
@@ -41,7 +43,7 @@ def test_its_example_runs_and_gives_what_it_says(tool: ShippedTool, world: World
     example = {**tool.example, **({"replace": True} if tool.name == "write_file" else {})}
     schema = read(tool.source).output_schema
     assert schema is not None
-    validate(result(furnished().call(tool.name, **example)), schema)
+    validate(result(furnished(tool).call(tool.name, **example)), schema)
 
 
 @every_tool
@@ -89,7 +91,7 @@ def test_its_preview_takes_what_it_takes_and_shows_a_text_or_a_table(tool: Shipp
     source = tool.source
     signature.check_preview(source, read(source))
     if signature.preview_of(source) is not None:
-        shown: Any = result(furnished().look(tool.name, **tool.example))
+        shown: Any = result(furnished(tool).look(tool.name, **tool.example))
         assert shown
         assert isinstance(shown, str) or {type(value) for value in shown.values()} == {str}
 
