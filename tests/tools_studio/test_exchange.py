@@ -15,6 +15,7 @@ from hitlchat.gate.submit import CallRequest, submit
 from tests.conftest import ECHO, MakeTool, caller, signed_in
 from tests.gate.racing import database_fails_at, together
 from tests.tables import each_row
+from tests.tools_studio.test_list import copy_row
 from tools_studio import authoring, cases, exchange, importing, spec
 from tools_studio.authoring import OnlyPeople
 from tools_studio.cases import Case
@@ -94,8 +95,9 @@ def test_what_was_exported_comes_back_the_same_as_a_draft(make_tool: MakeTool, a
 
 
 def test_an_export_that_no_import_would_take_is_refused(make_tool: MakeTool) -> None:
-    for n in range(30):
-        make_tool(f"big_{n}", code=ECHO + "#" * 60_000 + "\n", published=False)
+    big = make_tool("big", code=ECHO + "#" * 60_000 + "\n", published=False)
+    for n in range(29):
+        copy_row(big, f"big_{n}")
     with pytest.raises(exchange.TooMuch, match=r"1\.5 MiB"):
         exchange.text(Tool.objects.all())
 
@@ -232,7 +234,7 @@ def test_a_new_tool_is_a_draft_whatever_the_file_would_like(alice: User) -> None
     assert not Tool.objects.get().published
 
 
-@pytest.mark.parametrize(
+@each_row(
     "fields, mode, raised",
     [
         ({"capabilities": STORE, "hitlMode": "DISABLED"}, "REQUIRED", "DISABLED"),
@@ -246,11 +248,12 @@ def test_a_new_tool_is_a_draft_whatever_the_file_would_like(alice: User) -> None
 def test_a_new_tool_asks_as_often_as_its_risk_calls_for(
     alice: User, fields: dict[str, Any], mode: str, raised: str | None
 ) -> None:
+    Tool.objects.all().delete()
     (step,) = imported(file(fields), alice).steps
     assert (Tool.objects.get().hitl_mode, step.raised_from) == (mode, raised and HitlMode(raised))
 
 
-@pytest.mark.parametrize(
+@each_row(
     "here, fields, mode",
     [
         ({"hitl_mode": "REQUIRED"}, {"hitlMode": "DISABLED"}, "REQUIRED"),
@@ -269,6 +272,7 @@ def test_a_new_tool_asks_as_often_as_its_risk_calls_for(
 def test_a_replaced_tool_never_asks_less_often(
     alice: User, make_tool: MakeTool, here: dict[str, Any], fields: dict[str, Any], mode: str
 ) -> None:
+    Tool.objects.all().delete()
     make_tool("tool_0", **here)
     imported(file(fields | {"title": "New"}), alice, "replace")
     tool = Tool.objects.get()

@@ -35,13 +35,18 @@ def writer(bob: User) -> Client:
     return client
 
 
+@pytest.fixture
+def echo(make_tool: MakeTool) -> Tool:
+    return make_tool("echo")
+
+
 def save(client: Client, **fields: Any) -> Any:
     return client.post("/studio/tools/echo", FORM | fields)
 
 
-@pytest.mark.parametrize("path", ["/studio/", "/studio/new", "/studio/tools/echo", "/studio/tools/echo/delete"])
-def test_only_authors_see_the_studio(make_tool: MakeTool, bob: User, client: Client, path: str) -> None:
-    make_tool("echo")
+@each_row("path", ["/studio/", "/studio/new", "/studio/tools/echo", "/studio/tools/echo/delete"])
+def test_only_authors_see_the_studio(echo: Tool, bob: User, path: str) -> None:
+    client = Client()
     assert client.get(path).status_code == 302
     client.force_login(bob)
     assert client.get(path).status_code == 403

@@ -37,11 +37,16 @@ def shown(make_tool: MakeTool, alice: User, body: str, **fields: Any) -> Preview
     return preview(tool, alice, order="4711")
 
 
+@pytest.fixture
+def refund(make_tool: MakeTool) -> Tool:
+    return make_tool("refund", code=with_preview("return order"))
+
+
 def table(columns: list[str], *rows: list[str]) -> Preview:
     return Preview(table={"columns": columns, "rows": [*rows]})
 
 
-@pytest.mark.parametrize(
+@each_row(
     "returned, expected",
     [
         ('f"Refunds {amount:.2f} for {order}"', Preview(text="Refunds 1.50 for 4711")),
@@ -54,8 +59,9 @@ def table(columns: list[str], *rows: list[str]) -> Preview:
         ("{}", Preview(text="{}")),
     ],
 )  # fmt: skip
-def test_a_preview_is_a_text_or_a_table(make_tool: MakeTool, alice: User, returned: str, expected: Preview) -> None:
-    assert shown(make_tool, alice, f"return {returned}") == expected
+def test_a_preview_is_a_text_or_a_table(refund: Tool, alice: User, returned: str, expected: Preview) -> None:
+    Script.objects.update(code=with_preview(f"return {returned}"))
+    assert preview(Tool.objects.select_related("script").get(), alice, order="4711") == expected
 
 
 def test_a_preview_that_fails_says_why_and_where(make_tool: MakeTool, alice: User) -> None:
@@ -88,14 +94,15 @@ NO_PREVIEWS = {
 }
 
 
-@pytest.mark.parametrize("where", NO_PREVIEWS)
-def test_only_a_function_of_the_module_is_a_preview(make_tool: MakeTool, alice: User, where: str) -> None:
-    if where == "in a text":
-        with pytest.raises(AuthoringError, match="expected a top-level `def preview"):
-            make_tool("refund", code=NO_PREVIEWS[where])
-        assert signature.preview_of(NO_PREVIEWS[where]) is None
-        return
-    assert preview(make_tool("refund", code=NO_PREVIEWS[where]), alice, order="1") is None
+@each_row("where", NO_PREVIEWS)
+def test_only_a_function_of_the_module_is_a_preview(where: str) -> None:
+    assert signature.preview_of(NO_PREVIEWS[where]) is None
+
+
+def test_without_a_preview_nothing_is_shown_and_one_in_a_text_is_refused(make_tool: MakeTool, alice: User) -> None:
+    assert preview(make_tool("refund", code=NO_PREVIEWS["a value"]), alice, order="1") is None
+    with pytest.raises(AuthoringError, match="expected a top-level `def preview"):
+        make_tool("other", code=NO_PREVIEWS["in a text"])
 
 
 CHANGES: dict[str, tuple[str, str, dict[str, Any]]] = {
