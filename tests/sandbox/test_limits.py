@@ -249,14 +249,6 @@ async def test_output_is_cut_between_characters() -> None:
     assert report.output == "€\n… 3 more bytes of output cut"
 
 
-@pytest.mark.slow("uses up what it may")
-async def test_endless_output_ends_with_the_processor_time() -> None:
-    report = await run("def run():\n    while True:\n        print('x' * 1000)\n", {}, limits=CPU)
-    assert report.fault is not None
-    assert report.fault.kind == "limit"
-    assert len(report.output) < 70_000
-
-
 async def test_output_before_a_fault_is_kept() -> None:
     report = await run("def run():\n    print('so far')\n    raise ValueError('no further')\n", {})
     assert report.output == "so far\n"
@@ -282,8 +274,8 @@ async def test_a_stopped_worker_is_killed_from_outside() -> None:
 
     source = "from hitl import fetch\ndef run():\n    fetch()\n    return 1\n"
     async with asyncio.timeout(40):
-        report = await run(source, {}, grants={"fetch": stop}, limits=Limits(wall_seconds=2))
-    assert report.fault == Fault("limit", "time: the tool takes longer than 2 s")
+        report = await run(source, {}, grants={"fetch": stop}, limits=Limits(wall_seconds=0.5))
+    assert report.fault == Fault("limit", "time: the tool takes longer than 0.5 s")
     for pid in workers():
         os.kill(pid, signal.SIGKILL)
     assert (await run("def run():\n    return 2\n", {})).result == 2
