@@ -223,6 +223,7 @@ def test_calls_of_one_tool_are_answered_together_and_each_outcome_is_told(
     expect(chat.cards).to_have_count(1)
     expect(chat.flash).to_contain_text("Say three: Approved.")
     expect(batch).to_have_count(0)
+    expect(chat.cards.first).to_be_focused()
     model.enqueue(text("Three of four."))
     chat.decline(chat.asked(1))
     chat.said("Three of four.")

@@ -152,15 +152,14 @@ function goOn(cards) {
     if (!dialog.contains(document.activeElement)) dialog.querySelector("h2")?.focus();
     return;
   }
-  // Cards may be drawn anew before those that were answered go.
-  const ids = new Set(cards.map((card) => card.id));
-  if (!answered.length || answered.every((id) => ids.has(id))) return;
+  // All may be drawn anew before what was answered goes.
+  if (!answered || document.getElementById(answered)) return;
   const next = cards.find(isMine);
   if (next && document.activeElement === document.body) {
     focusCard(next);
     unchosen = next;
   }
-  answered = [];
+  answered = "";
 }
 
 /** A card that got the focus by the answer to another one: whoever presses on by then means no card, until they choose it. @type {Element | null} */
@@ -178,13 +177,8 @@ function focusCard(card) {
   card.scrollIntoView({ block: "nearest" });
 }
 
-/** The ids of the cards that are being answered from where the focus was, until they go. @type {string[]} */
-let answered = [];
-
-function noteAnswered() {
-  const place = document.activeElement?.closest("[data-ask], [data-batch]");
-  answered = waiting().filter((card) => place?.contains(card)).map((card) => card.id);
-}
+/** The id of the card, or of the calls answered together, that had the focus when an answer was sent, until it goes. */
+let answered = "";
 
 /** A card is answered by its buttons, or by a chord while it has the focus; Escape leaves what is open on it. @param {KeyboardEvent} event */
 function pressKey(event) {
@@ -453,7 +447,7 @@ asks.addEventListener(
 document.addEventListener("click", answer);
 document.addEventListener("keydown", pressKey);
 for (const kind of ["keydown", "pointerdown"]) document.addEventListener(kind, choose);
-asks.addEventListener("htmx:wsBeforeSend", noteAnswered);
+asks.addEventListener("htmx:wsBeforeSend", () => (answered = document.activeElement?.closest("[data-ask], [data-batch]")?.id ?? ""));
 ROOM.addEventListener("change", movePlace);
 dialog.querySelector("[data-place]")?.addEventListener("click", () => {
   localStorage.setItem(PLACE, isInline() ? "window" : "transcript");
@@ -474,7 +468,7 @@ dialog.addEventListener("cancel", putAllOff);
 dialog.addEventListener("close", () => {
   // A card that came in between has opened it again, with all of them.
   if (dialog.open) return;
-  answered = [];
+  answered = "";
   putAllOff();
   // In the transcript it may go while somebody is elsewhere.
   if (stoodInline && document.activeElement !== document.body) return;
