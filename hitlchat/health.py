@@ -24,6 +24,9 @@ from hitlchat.record import sealing
 
 BEHIND: Final = "not migrated"
 AHEAD: Final = "migrated by a newer version"
+OLDER: Final = "older than the migrations of this version"
+# It still had the steps that the migrations of this version replace.
+LAST_WITH_STEPS: Final = "ad15939"
 
 Name = tuple[str, str]
 
@@ -46,16 +49,33 @@ def migration_fault() -> tuple[str, str]:
             f"The database was migrated by a newer version of hitlchat ({'.'.join(newer[0])} is unknown to this one)."
             " Start that version, or restore a backup made before it."
         )
+    if sentence := unfinished(applied):
+        return OLDER, sentence
     if any(name not in applied and not (replaced and replaced <= applied) for name, replaced in known().items()):
         return BEHIND, "The database is not migrated. Run `manage.py migrate` first (`make run` does it by itself)."
     return "", ""
 
 
+def unfinished(applied: set[Name]) -> str:
+    """Return what to do with a database that has only some of the migrations that one of this version replaces."""
+    if not any(
+        name not in applied and replaced & applied and not replaced <= applied for name, replaced in known().items()
+    ):
+        return ""
+    return (
+        "The database is of a version before 0.1.0 whose steps this version does not have. "
+        f"Check out {LAST_WITH_STEPS}, run `manage.py migrate` there, then come back to this version and run it again."
+    )
+
+
 def _newer(applied: set[Name]) -> list[Name]:
-    """Applied migrations that are unknown, of apps that are here: an operator's app may have been removed."""
+    """List applied migrations that are unknown, of apps that are here: an operator's app may have been removed.
+
+    Versions before 0.1.0 squashed their migrations once before.
+    """
     apps = {app for app, _ in known()}
     once = frozenset[Name]().union(*known().values())
-    return sorted(name for name in applied - {*known()} - once if name[0] in apps)
+    return sorted((app, name) for app, name in applied - {*known()} - once if app in apps and "_squashed_" not in name)
 
 
 logger = logging.getLogger(__name__)

@@ -1,5 +1,5 @@
 from django.apps import AppConfig
-from django.db.models.signals import post_migrate, pre_migrate
+from django.db.models.signals import post_migrate
 
 
 class GateConfig(AppConfig):
@@ -8,7 +8,5 @@ class GateConfig(AppConfig):
 
     def ready(self) -> None:
         from hitlchat.base import append_only  # noqa: PLC0415
-        from hitlchat.gate import schema_repair  # noqa: PLC0415
 
-        pre_migrate.connect(schema_repair.repair, sender=self, dispatch_uid="schema repair")
         post_migrate.connect(append_only.put_on_again, sender=self, dispatch_uid="bolts")

@@ -96,6 +96,7 @@ class Turn:
         self.conversation = Conversation.objects.create(owner=user, title="Say hello")
         self.turn_id = uuid4()
         run = Run.objects.create(conversation=self.conversation, status="done", turn_id=self.turn_id)
+        Conversation.objects.filter(pk=self.conversation.pk).update(tip=run)
         for seq, (role, text) in enumerate((("user", "Say hello, please."), ("assistant", "Hello!"))):
             Message.objects.create(conversation=self.conversation, run=run, seq=seq, role=role, content=text)
         self.position = 0

@@ -7,7 +7,7 @@ import sqlite3
 import tarfile
 from contextlib import closing
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 HERE: Final = Path(__file__).parent
 RELEASES: Final = sorted(HERE.glob("*.tar.gz"))
@@ -24,22 +24,12 @@ def unpack(release: Path, data: Path) -> Path:
     return database
 
 
-def step_by_step() -> Any:
-    """Return what migrates as releases did before their migrations were squashed."""
-    from django.db import connection  # noqa: PLC0415 - it needs settings
-    from django.db.migrations.executor import MigrationExecutor  # noqa: PLC0415
-    from django.db.migrations.loader import MigrationLoader  # noqa: PLC0415
-
-    executor = MigrationExecutor(connection)
-    executor.loader = MigrationLoader(connection, replace_migrations=False)
-    return executor
-
-
 def copy_rows(database: Path) -> None:
     """Migrate the configured database as far as `database` was, then copy every row by the models of that time."""
     from django.core.management.color import no_style  # noqa: PLC0415 - these need settings
     from django.db import connection, connections, transaction  # noqa: PLC0415
-    from django.db.migrations.recorder import MigrationRecorder  # noqa: PLC0415
+    from django.db.migrations.executor import MigrationExecutor  # noqa: PLC0415
+    from django.db.migrations.loader import MigrationLoader  # noqa: PLC0415
 
     connections.settings["old"] = {
         **connections.settings["default"],
@@ -47,10 +37,14 @@ def copy_rows(database: Path) -> None:
         "NAME": str(database),
         "OPTIONS": {},
     }
-    applied = {*MigrationRecorder(connections["old"]).applied_migrations()}
-    executor = step_by_step()
+    applied = MigrationLoader(connections["old"]).applied_migrations
+    executor = MigrationExecutor(connection)
     nodes = executor.loader.graph.node_map
-    targets = [node for node in applied if not any(child.key in applied for child in nodes[node].children)]
+    targets = [
+        key
+        for key, node in nodes.items()
+        if key in applied and not any(child.key in applied for child in node.children)
+    ]
     executor.migrate(targets)
     models = executor.loader.project_state(targets).apps.get_models(include_auto_created=True)
     with transaction.atomic():

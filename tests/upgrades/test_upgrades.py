@@ -9,6 +9,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from django.core.management import CommandError, call_command
 from django.db import connection
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
@@ -55,32 +56,6 @@ for call in ToolCall.objects.all():
 print(json.dumps(counted))
 """
 COPY = "from pathlib import Path; from tests.upgrades.loading import copy_rows; copy_rows(Path({!r}))"
-STEPS = "from tests.upgrades.loading import step_by_step; step_by_step().migrate({})"
-
-# What databases of earlier editions of a landed migration have, in terms of the edition that stayed.
-EDITIONS = {
-    "0001_initial": ["ALTER TABLE gate_toolcall DROP COLUMN rule"],
-    "0005_who_decides": [
-        "DROP INDEX call_by_deciders",
-        "DROP INDEX call_by_second_group",
-        "CREATE INDEX call_waiting_for_others ON gate_toolcall (decided_by, decider_group) WHERE status = 'waiting'",
-        "CREATE INDEX call_waiting_for_second ON gate_toolcall (escalates_to) WHERE status = 'waiting'",
-    ],
-    "0011_history": [
-        "DROP INDEX decision_hurried_approval",
-        "CREATE INDEX decision_hurried ON gate_decision (approval_id) WHERE hurried",
-        "DROP INDEX call_by_outcome",
-        "CREATE INDEX call_by_outcome ON gate_toolcall (status, created_at, id)",
-    ],
-    "0013_showings": [
-        "DROP INDEX decision_by_time",
-        "DROP INDEX decision_hurried",
-        "DROP INDEX decision_with_edits",
-        "DROP INDEX call_over_by_time",
-        "CREATE INDEX decision_by_time ON gate_decision (decided_at)",
-        "CREATE INDEX decision_by_person ON gate_decision (person_id, decided_at)",
-    ],
-}
 
 
 def test_landed_migrations_stay_as_they_landed() -> None:
@@ -144,41 +119,6 @@ def test_rows_of_a_release_migrate_on_postgresql_and_read_well(
 
 @pytest.mark.slow("migrates an installation")
 @pytest.mark.embedded
-@pytest.mark.parametrize("lasts", [["0001_initial", "0005_who_decides", "0011_history"], ["0013_showings"]], ids=str)
-def test_a_database_of_earlier_editions_of_landed_migrations_becomes_like_a_fresh_one(
-    lasts: list[str], unmigrated: Installation, migrated: Installation
-) -> None:
-    """The last of them stands for itself: it has what that before it made otherwise."""
-    database = unmigrated.folder / "hitlchat.sqlite3"
-    for last in lasts:
-        unmigrated.manage("shell", "-v", "0", "-c", STEPS.format([("gate", last)]))
-        with closing(sqlite3.connect(database)) as here, here:
-            for statement in EDITIONS[last]:
-                here.execute(statement)
-    unmigrated.manage("migrate", "-v", "0")
-    assert _schema(database) == _schema(migrated.folder / "hitlchat.sqlite3")
-
-
-@pytest.mark.slow("migrates an installation")
-@pytest.mark.embedded
-def test_what_was_migrated_step_by_step_is_like_what_the_squashed_migrations_make(
-    unmigrated: Installation, migrated: Installation
-) -> None:
-    squashed = {key for key, each in MigrationLoader(None).disk_migrations.items() if each.replaces}
-    replaced = [(app, name.partition("_squashed_")[2]) for app, name in squashed]
-    assert {app for app, _ in squashed} == {"accounts", "agent", "gate", "mcp_server", "tools_studio", "upstreams"}
-    unmigrated.manage("shell", "-v", "0", "-c", STEPS.format(replaced))
-    database = unmigrated.folder / "hitlchat.sqlite3"
-    unmigrated.manage("migrate", "-v", "0")
-    assert _applied(database) >= squashed
-    assert _applied(database) == _applied(migrated.folder / "hitlchat.sqlite3")
-    assert _schema(database) == _schema(migrated.folder / "hitlchat.sqlite3")
-    # SQLite takes the newest of the indexes that seem equal to it.
-    assert _indexes_by_age(database) == _indexes_by_age(migrated.folder / "hitlchat.sqlite3")
-
-
-@pytest.mark.slow("migrates an installation")
-@pytest.mark.embedded
 def test_an_index_of_the_operators_own_survives_migrating(installation: Installation) -> None:
     database = installation.folder / "hitlchat.sqlite3"
     with closing(sqlite3.connect(database)) as here, here:
@@ -213,15 +153,25 @@ def newer(db: None) -> Iterator[MigrationRecorder]:
 
 
 @ON_SERVERS
-def test_readiness_tells_newer_from_older_from_right(newer: MigrationRecorder) -> None:
+def test_readiness_and_migrate_tell_newer_from_older_from_right(newer: MigrationRecorder) -> None:
     fault, sentence = migrations.migration_fault()
     assert fault == "migrated by a newer version"
     assert "by a newer version of hitlchat (gate.9999_newer is unknown" in sentence
     newer.record_unapplied("gate", "9999_newer")
     assert migrations.migration_fault()[0] == ""
-    newer.record_unapplied("gate", "0014_one_index_less")
+    for name in ("0002_squashed", "0025_last_statement"):
+        newer.record_unapplied("gate", name)
+    fault, sentence = migrations.migration_fault()
+    assert fault == "older than the migrations of this version"
+    with pytest.raises(CommandError, match=f"{re.escape(sentence)}$"):
+        call_command("migrate")
+    steps = sorted(migrations.known()["gate", "0002_squashed"])
+    for _, name in steps:
+        newer.record_unapplied("gate", name)
     assert migrations.migration_fault()[0] == "not migrated"
-    newer.record_applied("gate", "0014_one_index_less")
+    for name in ("0002_squashed", *(name for _, name in steps)):
+        newer.record_applied("gate", name)
+    assert migrations.migration_fault()[0] == ""
 
 
 def test_migrations_of_an_app_that_was_taken_out_do_not_count(newer: MigrationRecorder) -> None:
@@ -241,11 +191,6 @@ def _migrate_further(home: Installation) -> None:
         here.execute(NEWER)
 
 
-def _applied(database: Path) -> set[tuple[str, str]]:
-    with closing(sqlite3.connect(database)) as here:
-        return set(here.execute("SELECT app, name FROM django_migrations"))
-
-
 def _statuses(database: Path) -> dict[str, int]:
     with closing(sqlite3.connect(database)) as here:
         return dict(Counter(status for (status,) in here.execute("SELECT status FROM gate_toolcall")))
@@ -260,14 +205,6 @@ def _schema(database: Path) -> list[str]:
         for kind, name, table, sql in found
         for line in (_lines(table, sql) if kind == "table" else [f"{kind} {name} {table}: {sql}"])
     )
-
-
-def _indexes_by_age(database: Path) -> dict[str, list[str]]:
-    """Names of each table's indexes, the oldest first, without those that Django named by a hash."""
-    with closing(sqlite3.connect(database)) as here:
-        found = here.execute("SELECT tbl_name, name FROM sqlite_master WHERE type = 'index' ORDER BY rowid").fetchall()
-    named = [(table, name) for table, name in found if not re.search("_[0-9a-f]{8}(_uniq)?$", name)]
-    return {table: [name for each, name in named if each == table] for table, _ in named}
 
 
 def _lines(table: str, sql: str) -> list[str]:

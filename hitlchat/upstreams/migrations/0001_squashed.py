@@ -10,6 +10,8 @@ import hitlchat.gate.models.ids
 
 
 class Migration(migrations.Migration):
+    initial = True
+
     replaces = [
         ("upstreams", "0001_initial"),
         ("upstreams", "0002_question"),
@@ -18,10 +20,8 @@ class Migration(migrations.Migration):
         ("upstreams", "0005_older_protocol"),
     ]
 
-    initial = True
-
     dependencies = [
-        ("gate", "0003_passed_tests"),
+        ("gate", "0001_squashed"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

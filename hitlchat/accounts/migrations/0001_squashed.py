@@ -4,14 +4,14 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
+    initial = True
+
     replaces = [
         ("accounts", "0001_initial"),
         ("accounts", "0002_token_name_and_use"),
         ("accounts", "0003_roles_and_invitations"),
         ("accounts", "0004_attended_tokens"),
     ]
-
-    initial = True
 
     dependencies = [
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),

@@ -10,6 +10,8 @@ from hitlchat.base import append_only
 
 
 class Migration(migrations.Migration):
+    initial = True
+
     replaces = [
         ("gate", "0001_initial"),
         ("gate", "0002_asking_again"),
@@ -32,8 +34,6 @@ class Migration(migrations.Migration):
         ("gate", "0019_waiting_first"),
         ("gate", "0020_attachments"),
     ]
-
-    initial = True
 
     dependencies = [
         ("auth", "0012_alter_user_first_name_max_length"),
@@ -858,14 +858,6 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name="toolcall",
-            index=models.Index(fields=["settled_at"], name="call_by_settled_at"),
-        ),
-        migrations.AddIndex(
-            model_name="toolcall",
-            index=models.Index(condition=models.Q(("status", "waiting")), fields=["deadline"], name="call_overdue"),
-        ),
-        migrations.AddIndex(
-            model_name="toolcall",
             index=models.Index(
                 condition=models.Q(("caller_kind", "studio"), ("status", "succeeded")),
                 fields=["tool", "definition_hash"],
@@ -874,11 +866,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name="toolcall",
-            index=models.Index(
-                condition=models.Q(("escalates_to__isnull", False)),
-                fields=["escalates_to", "status"],
-                name="call_by_second_group",
-            ),
+            index=models.Index(fields=["settled_at"], name="call_by_settled_at"),
         ),
         migrations.AddIndex(
             model_name="toolcall",
@@ -892,6 +880,34 @@ class Migration(migrations.Migration):
             model_name="toolcall",
             index=models.Index(
                 condition=models.Q(("status", "waiting")), fields=["caller", "deadline"], name="call_waiting"
+            ),
+        ),
+        migrations.AddIndex(
+            model_name="toolcall",
+            index=models.Index(
+                condition=models.Q(("status", "waiting"), models.Q(("decided_by", "requester"), _negated=True)),
+                fields=["decided_by", "decider_group", "deadline"],
+                name="call_by_deciders_waiting",
+            ),
+        ),
+        migrations.AddIndex(
+            model_name="toolcall",
+            index=models.Index(
+                condition=models.Q(("escalates_to__isnull", False), ("status", "waiting")),
+                fields=["escalates_to", "deadline"],
+                name="call_by_second_group_waiting",
+            ),
+        ),
+        migrations.AddIndex(
+            model_name="toolcall",
+            index=models.Index(condition=models.Q(("status", "waiting")), fields=["deadline"], name="call_overdue"),
+        ),
+        migrations.AddIndex(
+            model_name="toolcall",
+            index=models.Index(
+                condition=models.Q(("escalates_to__isnull", False)),
+                fields=["escalates_to", "status"],
+                name="call_by_second_group",
             ),
         ),
         migrations.AddIndex(
@@ -924,22 +940,6 @@ class Migration(migrations.Migration):
                 condition=models.Q(("decided_by", "requester"), _negated=True),
                 fields=["decided_by", "decider_group", "created_at"],
                 name="call_decided_by_time",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="toolcall",
-            index=models.Index(
-                condition=models.Q(("status", "waiting"), models.Q(("decided_by", "requester"), _negated=True)),
-                fields=["decided_by", "decider_group", "deadline"],
-                name="call_by_deciders_waiting",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="toolcall",
-            index=models.Index(
-                condition=models.Q(("escalates_to__isnull", False), ("status", "waiting")),
-                fields=["escalates_to", "deadline"],
-                name="call_by_second_group_waiting",
             ),
         ),
         migrations.AddConstraint(

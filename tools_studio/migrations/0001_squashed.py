@@ -7,16 +7,16 @@ import hitlchat.base.canonical
 
 
 class Migration(migrations.Migration):
+    initial = True
+
     replaces = [
         ("tools_studio", "0001_initial"),
         ("tools_studio", "0002_studio_in_full"),
         ("tools_studio", "0003_category_labels"),
     ]
 
-    initial = True
-
     dependencies = [
-        ("gate", "0001_initial"),
+        ("gate", "0001_squashed"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

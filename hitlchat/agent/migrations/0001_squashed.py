@@ -1,7 +1,6 @@
-from importlib import import_module
+from typing import Any
 
 import django.db.models.deletion
-import django.db.models.functions.text
 import django.utils.timezone
 from django.conf import settings
 from django.db import migrations, models
@@ -9,11 +8,44 @@ from django.db import migrations, models
 import hitlchat.base.canonical
 import hitlchat.gate.models.ids
 
-# Both the table of SQLite and the index of PostgreSQL are beyond models.
-search = import_module("hitlchat.agent.migrations.0005_search_index")
+ON = {
+    "sqlite": (
+        "CREATE VIRTUAL TABLE agent_search USING fts5("
+        "words, content='agent_searchtext', content_rowid='id', tokenize='unicode61')",
+        "CREATE TRIGGER agent_search_insert AFTER INSERT ON agent_searchtext BEGIN"
+        " INSERT INTO agent_search(rowid, words) VALUES (new.id, new.words); END",
+        "CREATE TRIGGER agent_search_delete AFTER DELETE ON agent_searchtext BEGIN"
+        " INSERT INTO agent_search(agent_search, rowid, words) VALUES ('delete', old.id, old.words); END",
+        "CREATE TRIGGER agent_search_update AFTER UPDATE ON agent_searchtext BEGIN"
+        " INSERT INTO agent_search(agent_search, rowid, words) VALUES ('delete', old.id, old.words);"
+        " INSERT INTO agent_search(rowid, words) VALUES (new.id, new.words); END",
+    ),
+    "postgresql": ("CREATE INDEX agent_search ON agent_searchtext USING gin (to_tsvector('simple', words))",),
+}
+OFF = {
+    "sqlite": (
+        "DROP TRIGGER agent_search_insert",
+        "DROP TRIGGER agent_search_delete",
+        "DROP TRIGGER agent_search_update",
+        "DROP TABLE agent_search",
+    ),
+    "postgresql": ("DROP INDEX agent_search",),
+}
+
+
+def put_on(_apps: Any, schema_editor: Any) -> None:
+    for statement in ON[schema_editor.connection.vendor]:
+        schema_editor.execute(statement)
+
+
+def take_off(_apps: Any, schema_editor: Any) -> None:
+    for statement in OFF[schema_editor.connection.vendor]:
+        schema_editor.execute(statement)
 
 
 class Migration(migrations.Migration):
+    initial = True
+
     replaces = [
         ("agent", "0001_initial"),
         ("agent", "0002_sent_messages"),
@@ -24,75 +56,13 @@ class Migration(migrations.Migration):
         ("agent", "0007_one_branch"),
         ("agent", "0008_queued_messages"),
         ("agent", "0009_share"),
-        ("agent", "0010_titling"),
-        ("agent", "0011_attachments"),
-        ("agent", "0012_endpoints"),
     ]
-
-    initial = True
 
     dependencies = [
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
     operations = [
-        migrations.CreateModel(
-            name="ModelEndpoint",
-            fields=[
-                (
-                    "id",
-                    models.UUIDField(
-                        default=hitlchat.gate.models.ids.new_id, editable=False, primary_key=True, serialize=False
-                    ),
-                ),
-                ("name", models.CharField(max_length=64)),
-                ("base_url", models.TextField()),
-                ("key", models.TextField(blank=True)),
-                (
-                    "key_header",
-                    models.CharField(
-                        choices=[("Authorization", "Authorization: Bearer"), ("api-key", "api-key (Azure)")],
-                        default="Authorization",
-                        max_length=13,
-                    ),
-                ),
-                ("model", models.CharField(help_text="Asked where a conversation names no other.", max_length=200)),
-                (
-                    "other_models",
-                    hitlchat.base.canonical.JSONTextField(
-                        default=list, help_text="Names of the others that conversations may choose."
-                    ),
-                ),
-                ("context_length", models.PositiveIntegerField(null=True)),
-                ("images", models.BooleanField(default=True)),
-                ("reasoning", models.BooleanField(default=False)),
-                ("parallel_calls", models.BooleanField(default=True)),
-                ("input_price", models.DecimalField(decimal_places=6, max_digits=12, null=True)),
-                ("output_price", models.DecimalField(decimal_places=6, max_digits=12, null=True)),
-                (
-                    "allow_private",
-                    models.BooleanField(default=False, help_text="Its public name may lead to a private address."),
-                ),
-                ("enabled", models.BooleanField(default=True)),
-                ("is_default", models.BooleanField(default=False, help_text="New conversations begin with it.")),
-                ("removed_at", models.DateTimeField(null=True)),
-                ("created_at", models.DateTimeField(default=django.utils.timezone.now)),
-                ("updated_at", models.DateTimeField(default=django.utils.timezone.now)),
-            ],
-            options={
-                "ordering": ["name"],
-                "constraints": [
-                    models.UniqueConstraint(
-                        django.db.models.functions.text.Lower("name"),
-                        condition=models.Q(("removed_at", None)),
-                        name="one_endpoint_of_a_name",
-                    ),
-                    models.UniqueConstraint(
-                        condition=models.Q(("is_default", True)), fields=("is_default",), name="one_default_endpoint"
-                    ),
-                ],
-            },
-        ),
         migrations.CreateModel(
             name="Conversation",
             fields=[
@@ -103,15 +73,6 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 ("title", models.CharField(blank=True, max_length=200)),
-                (
-                    "titling",
-                    models.CharField(
-                        blank=True,
-                        choices=[("", "No"), ("due", "After the first answer"), ("asked", "It was asked")],
-                        default="",
-                        max_length=5,
-                    ),
-                ),
                 ("model", models.CharField(blank=True, max_length=200)),
                 (
                     "tools",
@@ -123,7 +84,6 @@ class Migration(migrations.Migration):
                     "instructions",
                     models.TextField(blank=True, default="", help_text="What the model is told in it beforehand."),
                 ),
-                ("no_images_for", models.TextField(blank=True, default="")),
                 (
                     "share",
                     models.UUIDField(help_text="In the link by which colleagues may read it.", null=True, unique=True),
@@ -142,15 +102,6 @@ class Migration(migrations.Migration):
                         on_delete=django.db.models.deletion.PROTECT,
                         related_name="conversations",
                         to=settings.AUTH_USER_MODEL,
-                    ),
-                ),
-                (
-                    "endpoint",
-                    models.ForeignKey(
-                        null=True,
-                        on_delete=django.db.models.deletion.PROTECT,
-                        related_name="+",
-                        to="agent.modelendpoint",
                     ),
                 ),
             ],
@@ -209,14 +160,6 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 ("error", models.TextField(blank=True)),
-                (
-                    "retrying",
-                    models.TextField(blank=True, default="", help_text="Why the model is about to be asked once more."),
-                ),
-                (
-                    "refused_images",
-                    models.BooleanField(default=False, help_text="It failed, and without images it might not have."),
-                ),
                 ("turn_id", models.UUIDField(null=True)),
                 ("turns", models.PositiveSmallIntegerField(default=0)),
                 ("parked", models.BooleanField(default=False)),
@@ -344,101 +287,6 @@ class Migration(migrations.Migration):
                 ),
             ],
         ),
-        migrations.CreateModel(
-            name="ModelUse",
-            fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("conversation_id", models.UUIDField()),
-                ("run_id", models.UUIDField(null=True)),
-                ("message_id", models.UUIDField(null=True)),
-                ("model", models.CharField(max_length=200)),
-                ("input_tokens", models.PositiveIntegerField()),
-                ("output_tokens", models.PositiveIntegerField()),
-                ("cached_tokens", models.PositiveIntegerField(default=0)),
-                ("reasoning_tokens", models.PositiveIntegerField(default=0)),
-                ("cost", models.BigIntegerField(null=True)),
-                ("at", models.DateTimeField(default=django.utils.timezone.now)),
-                (
-                    "endpoint",
-                    models.ForeignKey(
-                        null=True,
-                        on_delete=django.db.models.deletion.PROTECT,
-                        related_name="+",
-                        to="agent.modelendpoint",
-                    ),
-                ),
-                (
-                    "person",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.PROTECT, related_name="+", to=settings.AUTH_USER_MODEL
-                    ),
-                ),
-            ],
-            options={
-                "indexes": [
-                    models.Index(fields=["person", "at"], name="use_by_person"),
-                    models.Index(fields=["conversation_id"], name="use_by_conversation"),
-                    models.Index(fields=["at"], name="use_by_time"),
-                ],
-            },
-        ),
-        migrations.CreateModel(
-            name="Attachment",
-            fields=[
-                (
-                    "id",
-                    models.UUIDField(
-                        default=hitlchat.gate.models.ids.new_id, editable=False, primary_key=True, serialize=False
-                    ),
-                ),
-                ("place", models.PositiveSmallIntegerField(default=0)),
-                ("name", models.CharField(max_length=255)),
-                ("media_type", models.CharField(max_length=100)),
-                ("size", models.PositiveIntegerField()),
-                ("digest", models.CharField(max_length=64)),
-                ("text", models.TextField(blank=True, default="")),
-                ("length", models.PositiveIntegerField(default=0)),
-                ("sent", models.PositiveIntegerField(default=0)),
-                ("pages", models.PositiveIntegerField(default=0)),
-                ("pages_read", models.PositiveIntegerField(default=0)),
-                ("created_at", models.DateTimeField(default=django.utils.timezone.now)),
-                (
-                    "conversation",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE, related_name="attachments", to="agent.conversation"
-                    ),
-                ),
-                (
-                    "message",
-                    models.ForeignKey(
-                        null=True,
-                        on_delete=django.db.models.deletion.CASCADE,
-                        related_name="attachments",
-                        to="agent.message",
-                    ),
-                ),
-                (
-                    "queued",
-                    models.ForeignKey(
-                        null=True,
-                        on_delete=django.db.models.deletion.SET_NULL,
-                        related_name="attachments",
-                        to="agent.queuedmessage",
-                    ),
-                ),
-            ],
-            options={
-                "ordering": ["place", "id"],
-                "indexes": [
-                    models.Index(fields=["digest"], name="attachment_by_digest"),
-                    models.Index(
-                        condition=models.Q(("message__isnull", True), ("queued__isnull", True)),
-                        fields=["created_at"],
-                        name="attachment_unsent",
-                    ),
-                ],
-            },
-        ),
         migrations.AddIndex(
             model_name="run",
             index=models.Index(
@@ -488,5 +336,5 @@ class Migration(migrations.Migration):
             model_name="sentmessage",
             constraint=models.UniqueConstraint(fields=("owner", "key"), name="one_message_for_a_key"),
         ),
-        migrations.RunPython(search.put_on, search.take_off),
+        migrations.RunPython(put_on, take_off),
     ]
