@@ -239,16 +239,7 @@ def _check_new(sound: Checked, actor: Actor) -> None:
 
 
 def _guard(sound: Checked) -> Guard:
-    draft = sound.draft
-    return Guard(
-        sound.hitl_mode.value,
-        draft.condition,
-        draft.signed_in_only,
-        draft.title,
-        draft.prompt_template,
-        draft.deadline_seconds,
-        sound.risk_level,
-    )
+    return loosening.guard_in(vars(sound.draft) | {"hitl_mode": sound.hitl_mode.value, "risk_level": sound.risk_level})
 
 
 def _weaker(tool: Tool, sound: Checked) -> tuple[str, ...]:

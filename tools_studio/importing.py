@@ -212,7 +212,7 @@ def _added(entry: Entry, action: Literal["new", "rename"], name: str) -> Step:
     # A tool made again under a name asks as much as the one before.
     own = Guard(mode.value, entry.draft.condition, entry.draft.signed_in_only)
     return Step(
-        entry, action, name, sound, HitlMode(tools.inherited(name, own).mode),
+        entry, action, name, sound, HitlMode(tools.inherited(name, own).hitl_mode),
         missing=_missing(sound), notes=tuple(_notes(entry, sound, None)),
     )  # fmt: skip
 

@@ -9,11 +9,11 @@ from django.core.exceptions import ValidationError
 from django.utils.translation import gettext_noop
 
 from hitlchat.base import canonical
-from hitlchat.base.canonical import storable
 from hitlchat.base.problems import Conflict, Invalid
 from hitlchat.base.sentences import translatable
 from hitlchat.gate import prompt, schema
-from hitlchat.gate.models import LONGEST_DEADLINE, TOOL_NAME, HitlMode, Tool
+from hitlchat.gate import spec as gate
+from hitlchat.gate.models import TOOL_NAME, HitlMode, Tool
 from tools_studio import capabilities, risk, variables
 from tools_studio.capabilities import Capabilities, CapabilityError, listed
 from tools_studio.language import signature
@@ -49,13 +49,12 @@ VARIABLE = closed(["name"], {"name": TEXT, "secret": {"type": "boolean"}, "value
 
 @dataclass(frozen=True)
 class Field:
-    """A field of a tool: its words for people, its JSON Schema, the row with its column, its most characters."""
+    """A field of a tool: its words for people, its JSON Schema, the row with its column."""
 
     name: str
     words: str
     schema: Schema
     row: Literal["tool", "script"] = "tool"
-    longest: int | None = None
 
     @property
     def key(self) -> str:
@@ -67,15 +66,15 @@ class Field:
 # All that an author decides about a tool, in the order in which people think of it.
 FIELDS = (
     Field("name", gettext_noop("name"), TEXT),
-    Field("title", gettext_noop("title"), TEXT, longest=120),
-    Field("description", gettext_noop("description"), TEXT, "script", longest=4000),
+    Field("title", gettext_noop("title"), TEXT),
+    Field("description", gettext_noop("description"), TEXT, "script"),
     Field("group", gettext_noop("group"), TEXT, "script"),
     Field("category", gettext_noop("category"), TEXT, "script"),
     Field("code", gettext_noop("code"), TEXT, "script"),
     Field("capabilities", gettext_noop("capabilities"), OBJECT, "script"),
     Field("hitl_mode", gettext_noop("HITL mode"), {"enum": [*HitlMode.values, None]}),
-    Field("prompt_template", gettext_noop("approval prompt"), TEXT, longest=500),
-    Field("condition", gettext_noop("condition"), TEXT, longest=2000),
+    Field("prompt_template", gettext_noop("approval prompt"), TEXT),
+    Field("condition", gettext_noop("condition"), TEXT),
     Field("deadline_seconds", gettext_noop("time to answer"), {"type": ["integer", "null"]}),
     Field("signed_in_only", gettext_noop("signed-in person decides"), {"type": "boolean"}),
     Field("example", gettext_noop("example"), {"type": ["object", "null"]}),
@@ -89,7 +88,7 @@ FIELDS = (
 )
 KEYS = {each.name: each.key for each in FIELDS}
 WORDS = {each.key: each.words for each in FIELDS}
-LONGEST = {each.name: each.longest for each in FIELDS if each.longest}
+LONGEST_DESCRIPTION = 4000
 # What a JSON may lack that was made before there were these.
 LATER: dict[str, Any] = {"signedInOnly": False}
 
@@ -203,26 +202,19 @@ def _check_words(draft: Draft, problems: dict[str, str]) -> None:
             validator(getattr(draft, name))
         except ValidationError as error:
             problems[name] = error.messages[0]
-    for name, most in LONGEST.items():
-        text = getattr(draft, name)
-        if len(text) > most:
-            problems[name] = translatable(f"At most {most:,} characters, not {len(text):,}.")
-        elif storable(text) != text:
-            problems[name] = "It contains a character that cannot be kept, such as U+0000."
+    if wrong := gate.wrong_text(draft.description, LONGEST_DESCRIPTION):
+        problems["description"] = wrong
+    problems |= gate.problems(draft)
     _check_choices(draft, problems)
 
 
 def _check_choices(draft: Draft, problems: dict[str, str]) -> None:
-    if draft.hitl_mode is not None and draft.hitl_mode not in HitlMode.values:
-        problems["hitl_mode"] = translatable(f"Expected REQUIRED, CONDITIONAL or DISABLED, not {draft.hitl_mode!r}.")
     if draft.category not in Category.values:
         problems["category"] = translatable(f"Expected one of {', '.join(Category.values)}.")
     if len(draft.tags) > MOST_TAGS or not all(TAG.fullmatch(tag) for tag in draft.tags):
         problems["tags"] = translatable(
             f"Expected at most {MOST_TAGS} tags of small letters, digits and . + # -, such as invoices."
         )
-    if draft.deadline_seconds is not None and not 1 <= draft.deadline_seconds <= LONGEST_DEADLINE:
-        problems["deadline_seconds"] = "Expected 1 second to 30 days."
 
 
 def _check_variables(draft: Draft, granted: Capabilities | None, problems: dict[str, str]) -> None:

@@ -19,12 +19,11 @@ from hitlchat.agent import limits, routes
 from hitlchat.agent.endpoints import ENVIRONMENT
 from hitlchat.agent.models import AgentTool, ModelEndpoint
 from hitlchat.base import canonical
-from hitlchat.base.canonical import storable
 from hitlchat.base.problems import Forbidden, Invalid, NotFound
 from hitlchat.base.sentences import translatable
-from hitlchat.gate import conditions, loosening, prompt, stopping, tools
+from hitlchat.gate import conditions, loosening, prompt, spec, stopping, tools
 from hitlchat.gate.actor import Actor
-from hitlchat.gate.models import LONGEST_DEADLINE, TOOL_NAME, HitlMode, Tool
+from hitlchat.gate.models import TOOL_NAME, HitlMode, Tool
 from hitlchat.gate.oversight import HIGHEST_RISK
 from hitlchat.gate.tools import AGENT
 
@@ -48,11 +47,8 @@ INPUT_SCHEMA: Final[dict[str, Any]] = {
 ORIGIN: Final = gettext_noop("An agent: what it calls is judged and asked about by itself.")
 DEFAULT_PROMPT: Final = "Have the agent {toolName} work on “{args.task}”"
 LONGEST: Final = {
-    "title": 120,
     "description": 4000,
     "instructions": 10_000,
-    "prompt_template": 500,
-    "condition": 2000,
     "model": 200,
 }
 MOST_TOOLS: Final = 200
@@ -106,10 +102,7 @@ class Draft:
 
 FIELDS: Final = tuple(Draft.__dataclass_fields__)
 # Those of them that the gate's row has as they are.
-_PLAIN: Final = (
-    *("name", "title", "description", "hitl_mode", "condition", "prompt_template", "deadline_seconds"),
-    *("signed_in_only", "risk_level", "published"),
-)
+_PLAIN: Final = tuple(name for name in FIELDS if name in spec.WATCHED)
 
 
 def standing() -> QuerySet[AgentTool]:
@@ -176,11 +169,8 @@ def _of_texts(draft: Draft) -> Iterator[tuple[str, str]]:
     except ValidationError as error:
         yield "name", error.messages[0]
     for name, most in LONGEST.items():
-        text = getattr(draft, name)
-        if len(text) > most:
-            yield name, translatable(f"At most {most:,} characters, not {len(text):,}.")
-        elif storable(text) != text:
-            yield name, gettext_noop("It contains a character that cannot be kept, such as U+0000.")
+        if wrong := spec.wrong_text(getattr(draft, name), most):
+            yield name, wrong
     if not draft.instructions.strip():
         yield "instructions", gettext_noop("Say what the agent is to do, and how.")
     if not draft.description.strip():
@@ -210,12 +200,9 @@ def _of_model(draft: Draft) -> Iterator[tuple[str, str]]:
 
 
 def _of_gate(draft: Draft) -> Iterator[tuple[str, str]]:
-    if draft.hitl_mode not in HitlMode.values:
-        yield "hitl_mode", f"Expected one of {', '.join(HitlMode.values)}."
+    yield from spec.problems(draft)
     if not 0 <= draft.risk_level <= HIGHEST_RISK:
         yield "risk_level", translatable(f"Expected a level from 0 to {HIGHEST_RISK}.")
-    if draft.deadline_seconds is not None and not 1 <= draft.deadline_seconds <= LONGEST_DEADLINE:
-        yield "deadline_seconds", gettext_noop("Expected 1 second to 30 days.")
     if said := conditions.misread(draft.condition, INPUT_SCHEMA):
         yield "condition", said
     try:

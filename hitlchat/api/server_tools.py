@@ -18,8 +18,9 @@ from hitlchat.api.auth import ApiRequest, administrator
 from hitlchat.api.contract import Body, HitlModeName, Object, Shape, Text
 from hitlchat.api.servers import BadChange, named
 from hitlchat.base.visible import Seen
+from hitlchat.gate import spec
 from hitlchat.gate.actor import Actor
-from hitlchat.gate.models import LONGEST_DEADLINE, HitlMode
+from hitlchat.gate.models import LONGEST_DEADLINE, Tool
 from hitlchat.upstreams import exposure, models
 from hitlchat.upstreams.changes import USUAL, Change, NotConfirmed, Refused
 from hitlchat.upstreams.exposure import NotListed
@@ -184,15 +185,12 @@ def tools(rows: Iterable[models.ComposedTool], *, schemas_too: bool) -> list[Com
 
 def _more(row: models.ComposedTool, alias: str, *, schemas_too: bool) -> dict[str, Any]:
     """Return what a tool's own row does not have, or has by another name."""
-    record, tool = row.seen, row.tool
+    # One that was never exposed has the settings of a new tool.
+    record, tool = row.seen, row.tool or Tool()
     return {
         "tool": row.name,
         "alias": alias,
-        "hitl_mode": tool.hitl_mode if tool else HitlMode.REQUIRED.value,
-        "prompt_template": tool.prompt_template if tool else "",
-        "condition": tool.condition if tool else "",
-        "deadline_seconds": tool.deadline_seconds if tool else None,
-        "signed_in_only": tool is not None and tool.signed_in_only,
+        **{name: getattr(tool, name) for name in spec.SETTINGS},
         "risk_level": row.risk_effective,
         "inherent_risk_level": row.risk_inherent,
         "effective_risk_level": row.risk_effective,
@@ -347,10 +345,7 @@ def _wanted(rows: QuerySet[models.ComposedTool], wanted: ToolFilter) -> QuerySet
 Wanted = Sequence[tuple[str, ToolChange]]
 """Changes, each with its place in the body: empty, or `tools.3.`."""
 
-_DECIDED = (
-    *("exposed", "alias", "description", "hitl_mode", "prompt_template", "condition", "signed_in_only"),
-    *("digest", "warnings_read"),
-)
+_DECIDED = ("exposed", "alias", "description", *spec.SETTINGS, "digest", "warnings_read")
 _NO_SUCH_TOOL = "The server has no tool of this name."
 
 

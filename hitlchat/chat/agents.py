@@ -16,6 +16,7 @@ from hitlchat.accounts.roles import may_author
 from hitlchat.agent import agents, routes
 from hitlchat.agent.agents import BadAgent, Draft
 from hitlchat.agent.models import AgentTool
+from hitlchat.gate import spec
 from hitlchat.gate import tools as catalog
 from hitlchat.gate.actor import actor_of
 from hitlchat.gate.card import RISK_LABELS
@@ -30,7 +31,7 @@ class AgentForm(forms.Form):
     """An agent as it is typed."""
 
     name = forms.CharField(max_length=64, help_text="As models call it: letters, digits, _ and -.")
-    title = forms.CharField(required=False, max_length=120)
+    title = forms.CharField(required=False, max_length=spec.LONGEST["title"])
     description = forms.CharField(
         label="What it is good for",
         max_length=agents.LONGEST["description"],
@@ -55,14 +56,14 @@ class AgentForm(forms.Form):
     hitl_mode = forms.ChoiceField(label="When it is called", choices=HitlMode.choices)
     condition = forms.CharField(
         required=False,
-        max_length=agents.LONGEST["condition"],
+        max_length=spec.LONGEST["condition"],
         widget=forms.TextInput({"class": "mono", "spellcheck": "false"}),
         help_text="Asks when it holds, such as len(args['task']) > 500. Counts where policies decide.",
     )
     prompt_template = forms.CharField(
         required=False,
         label="Question of the card",
-        max_length=agents.LONGEST["prompt_template"],
+        max_length=spec.LONGEST["prompt_template"],
         help_text="With {toolName} and {args.task}.",
     )
     risk_level = forms.TypedChoiceField(

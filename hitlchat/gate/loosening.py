@@ -5,7 +5,7 @@ other texts.
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import Any, Final
 from uuid import UUID
 
@@ -15,6 +15,7 @@ from django.db import transaction
 from django.db.models.functions import Lower
 
 from hitlchat.base.sentences import translatable
+from hitlchat.gate import spec
 from hitlchat.gate.actor import SYSTEM
 from hitlchat.gate.models import AuditEvent, DecidedBy, FormerTool, HitlMode, Tool
 from hitlchat.gate.oversight import Rules
@@ -27,9 +28,12 @@ RISKY: Final = 4
 
 @dataclass(frozen=True)
 class Guard:
-    """The guard of a tool: what has people asked about its calls, what they read of it, and how long they have."""
+    """The guard of a tool: what has people asked about its calls, what they read of it, and how long they have.
 
-    mode: str
+    Its fields are columns of `Tool`: those that guard (see spec.py).
+    """
+
+    hitl_mode: str
     condition: str = ""
     signed_in_only: bool = False
     title: str = ""
@@ -44,7 +48,7 @@ class Guard:
     @property
     def runs_unseen(self) -> bool:
         """Can calls of a high risk run without anyone being asked?"""
-        return self.risk_level >= RISKY and self.mode != HitlMode.REQUIRED
+        return self.risk_level >= RISKY and self.hitl_mode != HitlMode.REQUIRED
 
 
 class NotConfirmed(Exception):
@@ -58,18 +62,17 @@ class NotConfirmed(Exception):
 
 def guard_of(tool: Tool) -> Guard:
     """Return what has people asked about `tool` now."""
-    return guard_in({name: getattr(tool, name) for name in COLUMNS})
+    return Guard(**{each.name: getattr(tool, each.name) for each in fields(Guard)})
 
 
-# The columns of a tool that are its guard, in the order of Guard's fields.
-COLUMNS: Final = (
-    *("hitl_mode", "condition", "signed_in_only", "title", "prompt_template", "deadline_seconds", "risk_level"),
-)
+def former_guard(row: FormerTool) -> Guard:
+    """Return what had people asked about the last tool of a name, as far as the next one inherits it."""
+    return Guard(**{name: getattr(row, name) for name in spec.INHERITED})
 
 
 def guard_in(columns: Mapping[str, Any]) -> Guard:
     """Return the guard that a tool with these columns has."""
-    return Guard(*(columns[name] for name in COLUMNS))
+    return Guard(**{each.name: columns[each.name] for each in fields(Guard)})
 
 
 def strictness(mode: str) -> int:
@@ -79,7 +82,7 @@ def strictness(mode: str) -> int:
 
 def lowers(before: Guard, after: Guard) -> bool:
     """Does the mode ask less often?"""
-    return strictness(after.mode) < strictness(before.mode)
+    return strictness(after.hitl_mode) < strictness(before.hitl_mode)
 
 
 def trusts(before: Guard, after: Guard) -> bool:
@@ -89,7 +92,7 @@ def trusts(before: Guard, after: Guard) -> bool:
 
 def asks_otherwise(before: Guard, after: Guard) -> bool:
     """Would another condition decide whether anyone is asked?"""
-    return after.mode == HitlMode.CONDITIONAL == before.mode and after.condition != before.condition
+    return after.hitl_mode == HitlMode.CONDITIONAL == before.hitl_mode and after.condition != before.condition
 
 
 def weaker(before: Guard, after: Guard) -> tuple[str, ...]:
@@ -113,7 +116,7 @@ def weaker(before: Guard, after: Guard) -> tuple[str, ...]:
 def told_otherwise(before: Guard, after: Guard) -> tuple[str, ...]:
     """Say what approvers would read otherwise, and whether they could answer later."""
     said: list[str] = []
-    if before.mode == HitlMode.DISABLED:
+    if before.hitl_mode == HitlMode.DISABLED:
         # Nobody reads anything of a tool that never asks.
         return ()
     if before.title != after.title:
@@ -198,16 +201,17 @@ def require(name: str, said: tuple[str, ...], *, confirmed: bool) -> None:
 
 def strictest(before: Guard, after: Guard) -> Guard:
     """Return what asks as much as either. Two conditions cannot be weighed: where they differ it asks every time."""
-    mode, condition = max(before.mode, after.mode, key=strictness), after.condition
-    if mode == HitlMode.CONDITIONAL != after.mode:
+    mode, condition = max(before.hitl_mode, after.hitl_mode, key=strictness), after.condition
+    if mode == HitlMode.CONDITIONAL != after.hitl_mode:
         condition = before.condition
-    elif mode == HitlMode.CONDITIONAL == before.mode and after.condition != before.condition:
+    elif mode == HitlMode.CONDITIONAL == before.hitl_mode and after.condition != before.condition:
         mode, condition = (HitlMode.REQUIRED, condition) if after.condition else (mode, before.condition)
-    return Guard(HitlMode(mode).value, condition, before.signed_in_only or after.signed_in_only)
+    signed_in_only = before.signed_in_only or after.signed_in_only
+    return replace(after, hitl_mode=HitlMode(mode).value, condition=condition, signed_in_only=signed_in_only)
 
 
 def _label(guard: Guard) -> str:
-    return f"“{HitlMode(guard.mode).label if guard.mode in HitlMode.values else guard.mode}”"
+    return f"“{HitlMode(guard.hitl_mode).label if guard.hitl_mode in HitlMode.values else guard.hitl_mode}”"
 
 
 CHANGED = "settings.changed"

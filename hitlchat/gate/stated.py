@@ -17,6 +17,7 @@ from django.utils.module_loading import import_string
 from hitlchat.accounts.models import Token
 from hitlchat.accounts.roles import named_groups, with_roles
 from hitlchat.base import canonical
+from hitlchat.gate import spec
 from hitlchat.gate.models import AuditEvent, FormerTool, ModelText, Oversight, Strictness, Tool
 
 BEGUN: Final = "record.stated"
@@ -82,24 +83,19 @@ def is_as_stated(tool: Tool) -> bool:
     return all(facts.get(name) == getattr(tool, name) for name in GUARD)
 
 
-GUARD: Final = ("hitl_mode", "condition", "signed_in_only", "risk_level")
+GUARD: Final = (*spec.INHERITED, "risk_level")
 
 # -- Kinds -------------------------------------------------------------------------------------------------------------
 
-# All that decides whether anyone is asked, or what they read. Schemas are in the definition's hash.
-TOOL: Final = (
-    *("name", "source", "title", "description", "hitl_mode", "condition", "prompt_template", "deadline_seconds"),
-    *("signed_in_only", "risk_level", "facts", "published", "definition_hash"),
-)
 RULES: Final = (
     *("decided_by", "group_id", "quorum", "not_the_requester", "escalate_to_id", "escalate_after_seconds", "digest"),
 )
-FORMER: Final = ("hitl_mode", "condition", "signed_in_only", "risk_level", "rules")
+FORMER: Final = (*GUARD, "rules")
 
 
 def tools(keys: Collection[str] | None) -> dict[str, Facts]:
     rows = Tool.objects.all() if keys is None else Tool.objects.filter(pk__in=list(map(UUID, keys)))
-    return {str(row.pop("pk")): row for row in rows.order_by("pk").values("pk", *TOOL)}
+    return {str(row.pop("pk")): row for row in rows.order_by("pk").values("pk", *spec.WATCHED)}
 
 
 def rules(keys: Collection[str] | None) -> dict[str, Facts]:

@@ -6,6 +6,7 @@ through here, so none can forget the event; tests/architecture/test_tool_writes.
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from copy import deepcopy
+from dataclasses import replace
 from typing import Any, Final
 from uuid import UUID
 
@@ -18,7 +19,7 @@ from django.utils import timezone
 
 from hitlchat.base.database import only
 from hitlchat.base.schemas import subschemas
-from hitlchat.gate import loosening, oversight, question, stated
+from hitlchat.gate import loosening, oversight, question, spec, stated
 from hitlchat.gate.actor import SYSTEM, Actor, Caller
 from hitlchat.gate.loosening import Guard, guard_in, guard_of
 from hitlchat.gate.models import AuditEvent, FormerTool, Oversight, Tool
@@ -94,11 +95,8 @@ def _with_properties(schema: dict[str, Any]) -> dict[str, Any]:
     return whole
 
 
-WATCHED = stated.TOOL
 AT_A_TIME = 500
 _STATED_AT_A_TIME: Final = 100
-_GUARD = ("hitl_mode", "condition", "signed_in_only")
-_RULES = stated.RULES
 
 
 def add(tool: Tool, actor: Actor, *, inherits: bool = True) -> Tool:
@@ -115,7 +113,7 @@ def add_all(tools: list[Tool], actor: Actor, *, inherits: bool = True) -> list[T
     with transaction.atomic():
         for tool in tools:
             if inherits and (before := former.get(tool.name)):
-                _set(tool, _as_columns(loosening.strictest(_guard(before), guard_of(tool))))
+                _set(tool, _as_columns(loosening.strictest(loosening.former_guard(before), guard_of(tool))))
         if len(tools) == 1:
             tools[0].save(force_insert=True)
         else:
@@ -196,7 +194,7 @@ def remove(tools: Iterable[Tool], actor: Actor) -> None:
 def former_guard(name: str) -> Guard | None:
     """Return what had people asked about the last tool of this name, if there was one."""
     row = only(FormerTool.objects.filter(name=name))
-    return _guard(row) if row else None
+    return loosening.former_guard(row) if row else None
 
 
 def inherited(name: str, guard: Guard) -> Guard:
@@ -207,7 +205,7 @@ def inherited(name: str, guard: Guard) -> Guard:
 
 def watched(tool: Tool) -> dict[str, Any]:
     """Return what the record keeps of a tool."""
-    return {name: _plain(getattr(tool, name)) for name in WATCHED}
+    return {name: _plain(getattr(tool, name)) for name in spec.WATCHED}
 
 
 def begin_record() -> None:
@@ -238,7 +236,7 @@ def _state(kinds: list[str]) -> None:
 
 def _note_change(before: dict[str, Any], tool: Tool, actor: Actor) -> None:
     after = watched(tool)
-    differing = [name for name in WATCHED if before[name] != after[name]]
+    differing = [name for name in spec.WATCHED if before[name] != after[name]]
     if not differing:
         return
     name = _offering(published=after["published"]) if differing == ["published"] else "tool.changed"
@@ -263,14 +261,14 @@ def _named(tool: Tool, columns: dict[str, Any]) -> dict[str, Any]:
     """Return `columns`, with what another name demands."""
     if columns.get("name", tool.name) == tool.name or (before := former_guard(columns["name"])) is None:
         return columns
-    wanted = Guard(*(columns.get(name, getattr(tool, name)) for name in _GUARD))
+    wanted = replace(guard_of(tool), **{name: columns[name] for name in spec.INHERITED if name in columns})
     return columns | _as_columns(loosening.strictest(before, wanted))
 
 
 def _keep(before: Mapping[str, Any], tool: Tool) -> None:
     rules = only(Oversight.objects.filter(tool_id=tool.pk))
-    kept = {name: before[name] for name in (*_GUARD, "risk_level")}
-    kept["rules"] = {name: getattr(rules, name) for name in _RULES} if rules else None
+    kept = {name: before[name] for name in stated.GUARD}
+    kept["rules"] = {name: getattr(rules, name) for name in stated.RULES} if rules else None
     FormerTool.objects.update_or_create(name=before["name"], defaults=kept)
 
 
@@ -289,12 +287,8 @@ def _inherit_rules(tool: Tool, former: FormerTool | None) -> None:
     note(None, "tool.rules_changed", actor=SYSTEM, data=data | {"why": "the tool of this name before had them"})
 
 
-def _guard(row: FormerTool) -> Guard:
-    return Guard(row.hitl_mode, row.condition, row.signed_in_only)
-
-
 def _as_columns(guard: Guard) -> dict[str, Any]:
-    return {"hitl_mode": guard.mode, "condition": guard.condition, "signed_in_only": guard.signed_in_only}
+    return {name: getattr(guard, name) for name in spec.INHERITED}
 
 
 def _set(tool: Tool, columns: Columns) -> None:

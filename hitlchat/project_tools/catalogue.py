@@ -16,7 +16,7 @@ from django.utils.module_loading import autodiscover_modules
 from hitlchat.base import canonical
 from hitlchat.base.canonical import storable
 from hitlchat.base.sentences import translatable
-from hitlchat.gate import conditions, prompt, schema
+from hitlchat.gate import conditions, prompt, schema, spec
 from hitlchat.gate.models import LONGEST_DEADLINE, TOOL_NAME, HitlMode
 from hitlchat.project_tools import DECLARED, HIGHEST_RISK, Chosen, Declaration, Function, signature
 from hitlchat.project_tools.signature import Signature, SignatureError
@@ -24,7 +24,7 @@ from hitlchat.project_tools.signature import Signature, SignatureError
 SHORTEST_TIMEOUT = 0.1
 LONGEST_TIMEOUT = 86400
 LONGEST_ORIGIN = 200
-LONGEST = {"title": 120, "prompt": 500, "condition": 2000}
+LONGEST = {name.removesuffix("_template"): most for name, most in spec.LONGEST.items()}
 
 
 def name_of(declaration: Declaration) -> str:

@@ -10,7 +10,7 @@ from asgiref.sync import async_to_sync
 from hitlchat.base import canonical
 from hitlchat.base.canonical import storable
 from hitlchat.base.sentences import translatable
-from hitlchat.gate import conditions, prompt
+from hitlchat.gate import conditions, prompt, spec
 from hitlchat.gate import loosening as gate
 from hitlchat.gate.loosening import Guard, guard_of
 from hitlchat.gate.models import LONGEST_DEADLINE, HitlMode
@@ -18,7 +18,6 @@ from hitlchat.upstreams.models import ComposedTool, ToolEvent
 from hitlchat.upstreams.risk import aliases, limits
 from hitlchat.upstreams.risk.scan import Known, blocks, findings_of
 
-SETTINGS = ("hitl_mode", "prompt_template", "condition", "deadline_seconds", "signed_in_only")
 # In place of seconds to answer: those of the installation.
 USUAL = 0
 Settings = dict[str, str | bool | int | None]
@@ -47,7 +46,7 @@ class Change:
     @property
     def settings(self) -> Settings:
         """Return those of the gate's own that are to be other ones."""
-        found = {name: value for name in SETTINGS if (value := getattr(self, name)) is not None}
+        found = {name: value for name in spec.SETTINGS if (value := getattr(self, name)) is not None}
         return found | ({"deadline_seconds": None} if self.deadline_seconds == USUAL else {})
 
     def exposes(self, row: ComposedTool) -> bool:
@@ -116,7 +115,7 @@ class NotConfirmed(Exception):
 def told(row: ComposedTool) -> Settings:
     """Return its settings, for its history; none before it was exposed once."""
     tool = row.tool
-    settings: Settings = {"alias": tool.name} | {name: getattr(tool, name) for name in SETTINGS} if tool else {}
+    settings: Settings = {"alias": tool.name} | {name: getattr(tool, name) for name in spec.SETTINGS} if tool else {}
     return settings | {"description": row.description}
 
 
@@ -138,14 +137,10 @@ def guard(row: ComposedTool) -> Guard:
 def guard_after(row: ComposedTool, change: Change) -> Guard:
     """Return what has people asked once `change` is made."""
     now = guard(row)
-    given = {"mode": change.hitl_mode, "condition": change.condition, "signed_in_only": change.signed_in_only}
-    if row.tool:
-        # Nobody has read anything of one that was never exposed.
-        given["prompt_template"] = change.prompt_template
-    wanted: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    if row.tool and change.deadline_seconds is not None:
-        wanted["deadline_seconds"] = change.settings["deadline_seconds"]
-    return replace(now, **wanted)
+    wanted: dict[str, Any] = change.settings
+    # Nobody has read anything of one that was never exposed.
+    counts = spec.SETTINGS if row.tool else spec.INHERITED
+    return replace(now, **{name: value for name, value in wanted.items() if name in counts})
 
 
 def lowers(row: ComposedTool, mode: str | None) -> bool:
@@ -156,7 +151,7 @@ def lowers(row: ComposedTool, mode: str | None) -> bool:
 def loosens(row: ComposedTool, change: Change) -> bool:
     """Return whether the tool could run without asking a known person where it could not before."""
     after = guard_after(row, change)
-    return bool(gate.weaker(guard(row), after)) or (after.mode != HitlMode.REQUIRED and change.exposes(row))
+    return bool(gate.weaker(guard(row), after)) or (after.hitl_mode != HitlMode.REQUIRED and change.exposes(row))
 
 
 def loosening(row: ComposedTool, change: Change, by_name: tuple[str, ...] = ()) -> Loosening | None:
@@ -187,8 +182,8 @@ def loosening_back(row: ComposedTool) -> Loosening:
         server=row.server.name,
         name=row.name,
         risk=row.risk_inherent,
-        before=now.mode,
-        after=now.mode,
+        before=now.hitl_mode,
+        after=now.hitl_mode,
         exposes=True,
         rule=False,
         condition=now.condition,
@@ -205,8 +200,8 @@ def rewords(row: ComposedTool, change: Change) -> bool:
     return any(getattr(change, name) not in {None, words} for name, words in standing.items())
 
 
-LONGEST = {"description": limits.LONGEST_DESCRIPTION, "prompt_template": 500, "condition": 2000}
-WORDS = {"description": "Description", "prompt_template": "Approval prompt", "condition": "Condition"}
+LONGEST = {name: spec.LONGEST[name] for name in ("prompt_template", "condition")}
+LONGEST["description"] = limits.LONGEST_DESCRIPTION
 
 
 def check(row: ComposedTool, change: Change, ceiling: int, known: Known) -> list[Objection]:
@@ -236,11 +231,11 @@ def sending_elsewhere(row: ComposedTool, known: Known) -> Iterator[Objection]:
 
 def _texts(row: ComposedTool, change: Change) -> Iterator[Objection]:
     for field, most in LONGEST.items():
-        text = getattr(change, field) or ""
+        text, words = getattr(change, field) or "", spec.WORDS[field]
         if len(text) > most:
-            yield Objection(field, translatable(f"{WORDS[field]}: at most {most:,} characters, not {len(text):,}."))
+            yield Objection(field, translatable(f"{words}: at most {most:,} characters, not {len(text):,}."))
         elif storable(text) != text:
-            sentence = translatable(f"{WORDS[field]}: it has a character that cannot be kept, such as U+0000.")
+            sentence = translatable(f"{words}: it has a character that cannot be kept, such as U+0000.")
             yield Objection(field, sentence)
     if change.digest is not None and change.digest != row.seen_digest:
         yield Objection("digest", "It has changed since you looked at it. Look at it once more.")

@@ -8,7 +8,8 @@ from django.test import Client
 from pytest_django.fixtures import Settings
 
 from hitlchat.accounts.models import TokenKind
-from hitlchat.gate import loosening, oversight, ruling
+from hitlchat.gate import loosening, oversight, ruling, tools
+from hitlchat.gate.actor import SYSTEM
 from hitlchat.gate.models import AuditEvent, DecidedBy, Tool
 from hitlchat.gate.tools import watched
 from tests.api.conftest import Program, ProgramOf, problem
@@ -82,6 +83,14 @@ def test_a_new_tool_that_could_run_unseen_or_be_taken_for_another_is_made_only_w
     assert Tool.objects.count() == 1
     assert alices.post("/tools", body | {"confirmLowering": True}).status_code == 201
     assert last("tool.created").data["weaker"]
+
+
+def test_a_dangerous_tool_is_confirmed_also_under_the_name_of_one_that_never_asked(
+    alices: Program, make_tool: MakeTool
+) -> None:
+    tools.remove([make_tool("new", hitl_mode="DISABLED")], SYSTEM)
+    body = {"name": "new", "code": ECHO, "capabilities": OPEN_FETCH, "hitlMode": "DISABLED"}
+    assert "confirmLowering" in problem(alices.post("/tools", body), 409)["errors"]
 
 
 def test_an_import_that_has_approvers_read_other_texts_is_made_only_when_a_person_confirms_it(

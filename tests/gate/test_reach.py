@@ -15,7 +15,7 @@ from hitlchat.agent import conversations, tool_sets
 from hitlchat.agent.models import Conversation, ToolSet
 from hitlchat.agent.tool_sets import Draft
 from hitlchat.agent.unknown import NotAgain, again
-from hitlchat.gate import perform, reach, tools
+from hitlchat.gate import perform, reach, spec, tools
 from hitlchat.gate.actor import SYSTEM
 from hitlchat.gate.models import Tool, ToolCall
 from hitlchat.gate.sources import Preview
@@ -209,7 +209,7 @@ def test_a_tool_that_vanished_stays_out_and_one_that_takes_its_name_is_asked_abo
     tools.remove([Tool.objects.get(pk=refund.pk)], signed_in(alice))
     asked = async_to_sync(prepare)(CallRequest("refund", {"text": "a"}, caller(bob), conversation_id=here.pk))
     assert (asked.status, asked.tool) == (Status.REJECTED, None)
-    tools.add(Tool(**{name: getattr(refund, name) for name in tools.WATCHED} | {"published": True}), SYSTEM)
+    tools.add(Tool(**{name: getattr(refund, name) for name in spec.WATCHED} | {"published": True}), SYSTEM)
     assert ask(bob, Tool.objects.get(name="refund"), conversation_id=here.pk).status == Status.WAITING
 
 

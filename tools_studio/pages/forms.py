@@ -10,6 +10,7 @@ from django.utils.translation import gettext_noop
 from django_ace import AceWidget
 
 from hitlchat.gate import loosening
+from hitlchat.gate import spec as gate_spec
 from hitlchat.gate.deciders import what_signed_in_only_means
 from hitlchat.gate.loosening import Guard, guard_of
 from hitlchat.gate.models import DEFAULT_PROMPT, LONGEST_DEADLINE, HitlMode, Tool
@@ -17,7 +18,7 @@ from hitlchat.secrets.references import REFERENCE
 from tools_studio import capabilities, cases, spec
 from tools_studio.capabilities import FETCH_METHODS, MOST_BYTES, MOST_REDIRECTS, MOST_SECONDS, CapabilityError, Fetch
 from tools_studio.models import Category
-from tools_studio.spec import LONGEST, MOST_TAGS, Draft
+from tools_studio.spec import LONGEST_DESCRIPTION, MOST_TAGS, Draft
 from tools_studio.variables import Stored, Variable, resolve
 
 NAME, KIND, VALUE = "variable-name", "variable-kind", "variable-value"
@@ -249,10 +250,10 @@ class ToolForm(PowersForm):
     """`example` are the arguments to keep with the draft, as far as its signature takes them."""
 
     name = forms.CharField(max_length=64, help_text="Letters, digits, _ and -: the model calls it by this name.")
-    title = forms.CharField(max_length=LONGEST["title"], required=False, help_text="For people, in lists.")
+    title = forms.CharField(max_length=gate_spec.LONGEST["title"], required=False, help_text="For people, in lists.")
     description = forms.CharField(
         required=False,
-        max_length=LONGEST["description"],
+        max_length=LONGEST_DESCRIPTION,
         widget=forms.Textarea(attrs={"rows": 2}),
         help_text="What the model is told. Empty: the docstring of run().",
     )
@@ -280,14 +281,14 @@ class ToolForm(PowersForm):
     hitl_mode = forms.ChoiceField(label="HITL mode", choices=HitlMode.choices, widget=forms.RadioSelect, required=False)
     condition = forms.CharField(
         required=False,
-        max_length=LONGEST["condition"],
+        max_length=gate_spec.LONGEST["condition"],
         label="Ask when",
         widget=forms.Textarea(attrs={"rows": 2, "placeholder": 'float(args["amount"]) > 100', "class": "mono"}),
         help_text="A Python expression over args and caller. Where it is true the call asks, else it need not.",
     )
     prompt_template = forms.CharField(
         required=False,
-        max_length=LONGEST["prompt_template"],
+        max_length=gate_spec.LONGEST["prompt_template"],
         label="Approval prompt",
         widget=forms.Textarea(attrs={"rows": 2, "placeholder": DEFAULT_PROMPT}),
         help_text="With {toolName}, {args} or {args.NAME} filled in.",
@@ -331,7 +332,7 @@ class ToolForm(PowersForm):
     def _ask_to_lower(self, tool: Tool, cleaned: dict[str, Any]) -> None:
         mode, condition = cleaned.get("hitl_mode"), cleaned.get("condition", "").replace("\r\n", "\n")
         before = guard_of(tool)
-        after = Guard(mode or before.mode, condition, cleaned["signed_in_only"])
+        after = Guard(mode or before.hitl_mode, condition, cleaned["signed_in_only"])
         if loosening.asks_otherwise(before, after):
             self.asks_to_lower = self.asks_by_other_rule = True
             self.add_error("condition", "Calls that ask now may run unseen. Confirm it below, then save.")

@@ -8,6 +8,7 @@ from typing import Any, Final
 from django.db.models import Q, QuerySet
 from django.utils.translation import gettext, gettext_noop
 
+from hitlchat.gate import spec
 from hitlchat.gate.models import Asks, AuditEvent, HitlMode
 
 LONGEST = 300
@@ -70,20 +71,8 @@ AREAS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
     "settings": (gettext_noop("Settings"), ("settings.",)),
 }
 FIELDS: Final[Mapping[str, str]] = {
-    "hitl_mode": gettext_noop("Asks"),
     "asks": gettext_noop("Asks"),
-    "condition": gettext_noop("Condition"),
-    "prompt_template": gettext_noop("Approval prompt"),
-    "deadline_seconds": gettext_noop("Seconds to answer"),
-    "signed_in_only": gettext_noop("A signed-in person must decide"),
-    "risk_level": gettext_noop("Risk level"),
-    "facts": gettext_noop("What it can reach"),
-    "definition_hash": gettext_noop("Definition"),
-    "published": gettext_noop("Published"),
-    "name": gettext_noop("Name"),
-    "title": gettext_noop("Title"),
-    "description": gettext_noop("Description"),
-    "source": gettext_noop("Source"),
+    **spec.WORDS,
     "address": gettext_noop("Address"),
     "model": gettext_noop("Model"),
     "other_models": gettext_noop("Other models"),

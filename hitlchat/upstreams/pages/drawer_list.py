@@ -16,8 +16,9 @@ from django.utils.translation import gettext_noop
 
 from hitlchat.base import canonical
 from hitlchat.base.sentences import translated
+from hitlchat.gate import spec
 from hitlchat.gate.card import RISK_LABELS
-from hitlchat.gate.models import HitlMode, ToolCall
+from hitlchat.gate.models import HitlMode, Tool, ToolCall
 from hitlchat.gate.stopping import NOT_STARTED
 from hitlchat.upstreams import endpoint, exposure
 from hitlchat.upstreams.changes import stamp
@@ -77,16 +78,14 @@ class Line:
     @cached_property
     def settings(self) -> dict[str, Any]:
         """Return its settings by the names of their fields; the alias is the one that it has or would get."""
-        tool = self.row.tool
+        # One that was never exposed has the settings of a new tool.
+        tool = self.row.tool or Tool()
         return {
             "exposed": self.row.exposed,
-            "alias": tool.name if tool else self.default,
+            "alias": tool.name or self.default,
             "description": self.row.description,
-            "hitl_mode": tool.hitl_mode if tool else HitlMode.REQUIRED.value,
-            "prompt_template": tool.prompt_template if tool else "",
-            "condition": tool.condition if tool else "",
-            "deadline_seconds": str((tool and tool.deadline_seconds) or ""),
-            "signed_in_only": tool is not None and tool.signed_in_only,
+            **{name: getattr(tool, name) for name in spec.SETTINGS},
+            "deadline_seconds": str(tool.deadline_seconds or ""),
             "warnings_read": False,
         }
 

@@ -14,6 +14,7 @@ from django.utils.translation import gettext_noop
 from django.views.decorators.http import require_POST, require_safe
 
 from hitlchat.base.sentences import translated
+from hitlchat.gate import spec
 from hitlchat.gate.actor import actor_of
 from hitlchat.gate.models import HitlMode
 from hitlchat.upstreams import exposure
@@ -41,12 +42,7 @@ WORDS = {
 }
 SETTINGS = {
     "alias": gettext_noop("Alias"),
-    "hitl_mode": gettext_noop("HITL mode"),
-    "prompt_template": gettext_noop("Approval prompt"),
-    "condition": gettext_noop("Condition"),
-    "deadline_seconds": gettext_noop("Seconds to answer"),
-    "signed_in_only": gettext_noop("A signed-in person must decide"),
-    "description": gettext_noop("Description"),
+    **{name: spec.WORDS[name] for name in (*spec.SETTINGS, "description")},
 }
 _MEANS = {
     "session": gettext_noop("in the browser"),
