@@ -42,7 +42,6 @@ def test_who_may_decide_hears_with_a_link_and_without_arguments(
     assert len(inbound.got) == 1
 
 
-@pytest.mark.servers("row locks tell two at a time apart")
 def test_a_group_hears_of_what_it_decides_and_a_second_one_once_it_may(
     alice: User, bob: User, inbound: Inbound, other: Inbound
 ) -> None:
@@ -84,7 +83,6 @@ def test_what_was_decided_is_told_with_the_id_of_the_notice_that_told_of_it(
     }
 
 
-@pytest.mark.servers("row locks tell two at a time apart")
 def test_a_burst_is_one_notice_and_the_next_one_comes_after_the_interval(
     alice: User, bob: User, inbound: Inbound, settings: Any
 ) -> None:
@@ -116,7 +114,6 @@ def test_what_is_answered_before_anyone_was_told_is_not_told(alice: User, bob: U
     assert not Item.objects.exists()
 
 
-@pytest.mark.servers("row locks tell two at a time apart")
 def test_quiet_hours_hold_back_and_their_end_tells_what_waits_and_what_expired(
     alice: User, bob: User, inbound: Inbound
 ) -> None:
@@ -186,27 +183,25 @@ def test_what_was_to_be_tried_again_is_not_once_somebody_is_deactivated(
     assert ([each.state for each in made()], len(inbound.got)) == ([State.DROPPED], 1)
 
 
-@pytest.mark.parametrize("decided", [False, True])
 def test_who_left_the_group_before_the_notice_was_made_is_told_nothing_of_its_calls(
-    alice: User, inbound: Inbound, settings: Any, *, decided: bool
+    alice: User, inbound: Inbound, settings: Any
 ) -> None:
     group = of_group("ops")
     dora, erik = members(group, "dora", "erik")
     webhook(alice, inbound, person=dora)
     tool = recording()
     rule(tool, alice, group=group)
-    settings.NOTICE_COLLECT_SECONDS = 0 if decided else 60
-    call = ask(alice, tool)
+    decided = ask(alice, tool)
     look()
     settings.NOTICE_COLLECT_SECONDS = 60
-    if decided:
-        decide.approve(approval_of(call).pk, signed_in(erik))
-        look()
-    assert (len(inbound.got), Item.objects.filter(notice=None).count()) == (int(decided), 1)
+    decide.approve(approval_of(decided).pk, signed_in(erik))
+    ask(alice, tool)
+    look()
+    assert (len(inbound.got), Item.objects.filter(notice=None).count()) == (1, 2)
     group.user_set.remove(dora)
     settings.NOTICE_COLLECT_SECONDS = 0
     look()
-    assert (len(inbound.got), Item.objects.filter(notice=None).count()) == (int(decided), 0)
+    assert (len(inbound.got), Item.objects.filter(notice=None).count()) == (1, 0)
 
 
 def test_without_an_address_of_its_own_notices_say_so_in_words(
@@ -220,14 +215,14 @@ def test_without_an_address_of_its_own_notices_say_so_in_words(
 
 
 @pytest.mark.embedded
-def test_a_thousand_approvals_make_one_notice_for_each_receiver(alice: User, bob: User, inbound: Inbound) -> None:
+def test_hundreds_of_approvals_make_one_notice_for_each_receiver(alice: User, bob: User, inbound: Inbound) -> None:
     webhook(alice, inbound, person=bob)
-    storm(ask(bob, recording()), 1_000)
+    storm(ask(bob, recording()), 200)
     look()
     look()
     (got,) = inbound.got
     told = got.json["data"]
-    assert (told["waiting"], len(told["approvals"]), told["more"]) == (1_001, 20, 981)
+    assert (told["waiting"], len(told["approvals"]), told["more"]) == (201, 20, 181)
     assert len(got.body) < 10_000
 
 
@@ -242,7 +237,6 @@ def storm(like: ToolCall, many: int) -> None:
     AuditEvent.objects.bulk_create(AuditEvent(name="call.waiting", call=call, means="system") for call in calls)
 
 
-@pytest.mark.servers("row locks tell two at a time apart")
 def test_what_was_heard_is_forgotten_once_nothing_can_bring_it_up_again(
     alice: User, bob: User, inbound: Inbound
 ) -> None:

@@ -35,8 +35,9 @@ def test_one_mail_says_what_waits_where_to_look_and_no_arguments(bob: User, mail
     assert message["Subject"] == "hitlchat: 2 calls wait for your answer"
     assert message["Auto-Submitted"] == "auto-generated"
     assert message.get_content_type() == "text/plain"
-    for call in calls:
-        assert f"https://hitl.example.com/approvals/{approval_of(call).pk}" in text
+    links = {f"https://hitl.example.com/approvals/{approval_of(call).pk}" for call in calls}
+    pages = {f"https://hitl.example.com/{page}/" for page in ("approvals", "notices")}
+    assert {*re.findall(r"https://\S+", text)} == links | pages
     assert "JST" in text
     assert "value-" not in text
     assert "Nothing is decided by following a link" in text

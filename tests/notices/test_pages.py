@@ -13,7 +13,9 @@ from tests.gate.asking import ask, recording
 from tests.notices.noticing import look, of_group, webhook
 from tests.notices.receivers import Inbound
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = pytest.mark.django_db
+# Where notices are sent, by threads of their own.
+SENT = pytest.mark.django_db(transaction=True)
 
 FORM = {
     "name": "On call",
@@ -43,6 +45,7 @@ def test_a_webhook_is_added_with_a_key_that_is_shown_once_and_an_address_that_ne
     assert AuditEvent.objects.get(name="notice.webhook_added").data["place"] == "hooks.example.com"
 
 
+@SENT
 def test_a_test_stands_in_the_log_with_what_came_back(alice: User, inbound: Inbound) -> None:
     receiver, _ = webhook(alice, inbound, person=alice)
     inbound.status, inbound.said = 200, b"<b>ok</b>"
@@ -57,6 +60,7 @@ def test_a_test_stands_in_the_log_with_what_came_back(alice: User, inbound: Inbo
     assert "hx-trigger" not in log
 
 
+@SENT
 def test_webhooks_are_switched_off_and_on_get_another_key_and_are_removed(
     alice: User, bob: User, inbound: Inbound
 ) -> None:
@@ -97,20 +101,19 @@ def test_nobody_sees_or_changes_the_webhooks_of_others(alice: User, bob: User, c
     assert Receiver.objects.count() == 2
 
 
-@pytest.mark.parametrize(
-    "changed", [{"whose": "installation"}, {"whose": "group-1"}, {"allow_private": "on", "url": "http://127.0.0.1/x"}]
-)
-def test_only_administrators_add_for_others_or_to_private_addresses(
-    alice: User, bob: User, changed: dict[str, Any], settings: Any
-) -> None:
-    group = of_group("ops")
-    changed = {name: f"group-{group.pk}" if value == "group-1" else value for name, value in changed.items()}
-    assert signed_in(bob).post("/notices/webhooks/new", FORM | changed).status_code == 422
-    assert not Receiver.objects.exists()
-    assert signed_in(alice).post("/notices/webhooks/new", FORM | changed).status_code == 200
-    assert Receiver.objects.count() == 1
+def test_only_administrators_add_for_others_or_to_private_addresses(alice: User, bob: User) -> None:
+    for number, changed in enumerate((
+        {"whose": "installation"},
+        {"whose": f"group-{of_group('ops').pk}"},
+        {"allow_private": "on", "url": "http://127.0.0.1/x"},
+    )):  # fmt: skip
+        assert signed_in(bob).post("/notices/webhooks/new", FORM | changed).status_code == 422
+        assert Receiver.objects.count() == number
+        assert signed_in(alice).post("/notices/webhooks/new", FORM | changed).status_code == 200
+    assert Receiver.objects.count() == 3
 
 
+@SENT
 def test_every_button_of_the_page_is_taken_from_a_browser(alice: User, inbound: Inbound) -> None:
     own, _ = webhook(alice, inbound, person=alice)
     webhook(alice, inbound, name="of all")
@@ -181,6 +184,7 @@ def test_without_an_address_for_links_the_page_says_what_to_set(alice: User, set
     assert "Set HITL_PUBLIC_URL" in page
 
 
+@SENT
 def test_slack_gets_text_in_which_names_are_nothing_but_text(alice: User, inbound: Inbound) -> None:
     webhook(alice, inbound, kind=Kind.SLACK)
     User.objects.filter(pk=alice.pk).update(username="<!channel> <https://evil.example|x> `@here` *b*")

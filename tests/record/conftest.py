@@ -1,11 +1,12 @@
 """Records to tamper with, and hands that go past the program and the database's bolts, as an intruder's would."""
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 from pytest_django import Settings
 
 from hitlchat.base import append_only
@@ -42,6 +43,14 @@ def tamper(transactional_db: None) -> Iterator[Sql]:
     _switch(append_only.off)
     yield run
     _switch(append_only.on)
+
+
+@contextmanager
+def undone() -> Iterator[None]:
+    """Take back at the end whatever was written to the database."""
+    with transaction.atomic():
+        yield
+        transaction.set_rollback(True)
 
 
 def _switch(how: Callable[[str], list[str]]) -> None:

@@ -33,7 +33,6 @@ def audit(*arguments: Any) -> str:
     return told.getvalue()
 
 
-@pytest.mark.servers("the SQL differs between the databases")
 def test_verify_says_what_is_whole_and_what_is_not_sealed_yet() -> None:
     sealed(2, 1)
     happen(1)
@@ -48,7 +47,6 @@ def test_verify_says_what_is_whole_and_what_is_not_sealed_yet() -> None:
     assert "✓" in audit("verify")
 
 
-@pytest.mark.servers("the SQL differs between the databases")
 def test_verify_names_what_is_broken_and_fails(tamper: Sql) -> None:
     ((first, _),) = sealed(2)
     tamper("UPDATE gate_auditevent SET name = 'call.approved' WHERE id = %s", first)
@@ -140,29 +138,29 @@ def test_the_key_is_made_once_for_its_owner_only_and_changed_by_a_command(data_f
     assert [kind for kind, *_ in found(key=before or "")] == ["key not vouched for"]
 
 
-@pytest.mark.parametrize("form", ["pem", "base64", "path"])
-def test_the_key_can_be_given(form: str, settings: Settings, data_folder: Path) -> None:
-
+def test_the_key_can_be_given(subtests: pytest.Subtests, settings: Settings, data_folder: Path) -> None:
     key = keys.own()
-    pem = keys.file().read_text(encoding="ascii")
-    given = {"pem": pem, "base64": base64.b64encode(key.private_bytes_raw()).decode(), "path": str(data_folder / "k")}
     keys.file().rename(data_folder / "k")
-    settings.HITL_RECORD_KEY = given[form]
-    happen(1)
-    assert seal() is not None
-    assert (keys.check(), found()) == ([], [])
-    assert not keys.file().exists()
+    pem = (data_folder / "k").read_text(encoding="ascii")
+    raw = base64.b64encode(key.private_bytes_raw()).decode()
+    for form, given in {"pem": pem, "base64": raw, "path": str(data_folder / "k")}.items():
+        with subtests.test(form):
+            settings.HITL_RECORD_KEY = given
+            happen(1)
+            assert seal() is not None
+            assert (keys.check(), found()) == ([], [])
+            assert not keys.file().exists()
     with pytest.raises(CommandError, match="say with --to"):
         audit("rotate")
     assert "Set HITL_RECORD_KEY to" in audit("rotate", "--to", data_folder / "new")
 
 
-@pytest.mark.parametrize("given", ["nonsense", "/no/such/file", "AAAA", "-----BEGIN nothing"])
-def test_a_key_that_is_none_stops_the_start(given: str, settings: Settings) -> None:
-    settings.HITL_RECORD_KEY = given
-    (error,) = keys.check()
-    assert error.id == "hitlchat.record.E001"
-    assert "expected the path of a PEM file" in error.msg
+def test_a_key_that_is_none_stops_the_start(settings: Settings) -> None:
+    for given in ("nonsense", "/no/such/file", "AAAA", "-----BEGIN nothing"):
+        settings.HITL_RECORD_KEY = given
+        (error,) = keys.check()
+        assert error.id == "hitlchat.record.E001", given
+        assert "expected the path of a PEM file" in error.msg
 
 
 def test_every_command_of_the_documentation_is_one() -> None:

@@ -63,7 +63,6 @@ def wrong(lines: list[bytes], noted: str = "") -> int | None:
     return check(lines, noted).line
 
 
-@pytest.mark.servers("the SQL differs between the databases")
 def test_a_file_that_nobody_touched_is_genuine_and_says_what_is_in_it(story: ToolCall, tmp_path: Path) -> None:
     found = check(exported(tmp_path))
     assert found.wrong == ""
@@ -192,7 +191,6 @@ def test_what_stands_for_a_secret_cannot_be_another_one(bob: User, tmp_path: Pat
     assert wrong(again(bodies)) == next(n for n, body in enumerate(bodies, 1) if "edited" in str(body))
 
 
-@pytest.mark.servers("the SQL differs between the databases")
 def test_a_part_of_the_record_is_exported_in_whole_batches(tmp_path: Path) -> None:
     now = timezone.now()
     for days in (9, 6, 3):
@@ -204,7 +202,6 @@ def test_a_part_of_the_record_is_exported_in_whole_batches(tmp_path: Path) -> No
         export(tmp_path / "none", SYSTEM, until=now - timedelta(days=20))
 
 
-@pytest.mark.servers("the SQL differs between the databases")
 def test_batches_that_were_dropped_are_in_it_with_their_seals(tmp_path: Path) -> None:
     with time_machine.travel(timezone.now() - timedelta(days=40)):
         sealed(2, 2)
@@ -214,7 +211,6 @@ def test_batches_that_were_dropped_are_in_it_with_their_seals(tmp_path: Path) ->
     assert (found.wrong, found.batches) == ("", Seal.objects.count())
 
 
-@pytest.mark.servers("the SQL differs between the databases")
 def test_one_call_is_proven_by_a_file_of_its_own(story: ToolCall, tmp_path: Path) -> None:
     receipt(tmp_path / "call", story.pk, SYSTEM)
     lines = lines_of(tmp_path / "call")

@@ -90,12 +90,13 @@ def test_what_it_exports_and_the_receipts_are_checked_there(admin: Client, story
 def test_days_at_the_ends_of_time_are_refused_or_answered(
     subtests: pytest.Subtests, admin: Client, story: ToolCall, settings: Settings
 ) -> None:
-    for day in ["9999-12-31", "9999-12-30", "0001-01-01", "0000-01-01", "10000-01-01", "2026-02-30"]:
-        for zone in ["UTC", "Pacific/Kiritimati", "Pacific/Pago_Pago"]:
-            with subtests.test(day=day, zone=zone):
-                settings.TIME_ZONE = zone
-                for field in ("from", "to"):
-                    assert admin.post("/record/export", {field: day}).status_code == 422
+    wrong = [(day, "UTC") for day in ("9999-12-30", "0000-01-01", "10000-01-01", "2026-02-30")]
+    ends = [("9999-12-31", "Pacific/Pago_Pago"), ("0001-01-01", "Pacific/Kiritimati")]
+    for day, zone in [*wrong, *ends]:
+        with subtests.test(day=day, zone=zone):
+            settings.TIME_ZONE = zone
+            for field in ("from", "to"):
+                assert admin.post("/record/export", {field: day}).status_code == 422
 
 
 def test_it_says_loudly_that_events_wait_too_long_for_their_seal(admin: Client) -> None:

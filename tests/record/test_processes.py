@@ -12,6 +12,7 @@ from tests.waiting import until
 __all__ = ["unmigrated"]
 
 pytestmark = [
+    pytest.mark.slow("starts servers and commands, and kills two of them"),
     pytest.mark.processes,
     pytest.mark.guarantee("audit:complete"),
     pytest.mark.timeout(240),
@@ -59,7 +60,6 @@ def test_two_servers_seal_one_chain_through_a_kill_and_a_third_with_another_key_
     assert [seal["number"] for seal in seals] == list(range(len(seals), 0, -1))
 
 
-@pytest.mark.slow("kills two servers")
 def test_a_loop_of_crashes_leaves_nothing_unsealed_that_another_start_could_seal(servers: Servers) -> None:
     seldom = {"HITL_RECORD_SECONDS": "3600"}
     for _ in range(2):
@@ -74,7 +74,6 @@ def test_a_loop_of_crashes_leaves_nothing_unsealed_that_another_start_could_seal
     assert (said["whole"], said["tail"]) == (True, 0)
 
 
-@pytest.mark.slow("starts a server and eight commands")
 def test_a_first_start_and_what_commands_and_people_make_after_it_is_whole(unmigrated: Installation) -> None:
     home = unmigrated
     named = {"DJANGO_SUPERUSER_PASSWORD": PASSWORD, "DJANGO_SUPERUSER_EMAIL": "a@example.org"}

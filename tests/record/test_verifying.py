@@ -11,13 +11,13 @@ from hitlchat.record.proofs import hash_of
 from hitlchat.record.rows import body_of
 from hitlchat.record.sealing import seal, seal_all
 from tests.gate.asking import approved, ask, recording
-from tests.record.conftest import Sql, found, happen, report, sealed
+from tests.record.conftest import Sql, found, happen, report, sealed, undone
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
     pytest.mark.guarantee("audit:complete"),
-    pytest.mark.servers("the SQL differs between the databases"),
 ]
+SERVERS = pytest.mark.servers("the SQL differs between the databases")
 
 UPDATE = "UPDATE gate_auditevent SET"
 
@@ -35,23 +35,18 @@ def test_a_record_without_anything_is_whole() -> None:
     assert report().is_whole
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        "name = 'call.declined'",
-        "means = 'session'",
-        "data = '{\"number\":7}'",
-        "data = 'no JSON'",
-        "at = '2026-01-01 00:00:00'",
-    ],
-)
+@SERVERS
 @pytest.mark.guarantee("SR-45")
-def test_an_edited_event_is_named(change: str, tamper: Sql) -> None:
+def test_an_edited_event_is_named(subtests: pytest.Subtests, tamper: Sql) -> None:
     _, second, _ = sealed(2, 3, 2)
-    tamper(f"{UPDATE} {change} WHERE id = %s", second[1])
-    assert found() == [("edited", 2, second[1])]
+    says = ("name = 'call.declined'", "means = 'session'", "data = '{\"number\":7}'", "data = 'no JSON'")
+    for change in (*says, "at = '2026-01-01 00:00:00'"):
+        with subtests.test(change), undone():
+            tamper(f"{UPDATE} {change} WHERE id = %s", second[1])
+            assert found() == [("edited", 2, second[1])]
 
 
+@SERVERS
 def test_who_did_it_and_to_what_are_sealed_too(alice: User, bob: User, tamper: Sql) -> None:
     first, second = ask(bob, recording()), ask(bob, recording("other"))
     seal_all()
@@ -82,14 +77,13 @@ def test_swapped_events_are_told_from_edited_ones(tamper: Sql) -> None:
     assert found() == [("reordered", 1, one), ("edited", 1, two)]
 
 
-@pytest.mark.parametrize(
-    "column,value", [("root", "0" * 64), ("marks", ""), ("salt", "1" * 64), ("late", "[1]"), ("count", 1)]
-)
 @pytest.mark.guarantee("SR-45")
-def test_an_edited_seal_is_named(column: str, value: object, tamper: Sql) -> None:
+def test_an_edited_seal_is_named(subtests: pytest.Subtests, tamper: Sql) -> None:
     sealed(2, 2, 2)
-    tamper(f"UPDATE gate_seal SET {column} = %s WHERE number = 2", value)
-    assert ("seal edited", 2, None) in found()
+    for column, value in {"root": "0" * 64, "marks": "", "salt": "1" * 64, "late": "[1]", "count": 1}.items():
+        with subtests.test(column), undone():
+            tamper(f"UPDATE gate_seal SET {column} = %s WHERE number = 2", value)
+            assert ("seal edited", 2, None) in found()
 
 
 def test_a_seal_made_anew_without_the_key_is_found(tamper: Sql) -> None:
@@ -126,6 +120,7 @@ def test_a_record_cut_off_at_its_end_is_found_by_what_was_noted_beside_it_or_els
     assert ("truncated", None, None) in found(seal=noted)
 
 
+@SERVERS
 @pytest.mark.guarantee("SR-46")
 def test_what_was_shown_is_held_to_the_digest_in_the_record(bob: User, tamper: Sql) -> None:
     call = approved(bob, recording())
@@ -179,6 +174,7 @@ def _id(call: ToolCall) -> object:
     return call.pk.hex if connection.vendor == "sqlite" else call.pk
 
 
+@SERVERS
 @pytest.mark.guarantee("SR-47")
 def test_what_ran_unasked_is_held_to_its_arguments(bob: User, tamper: Sql) -> None:
     call = ask(bob, recording(mode="DISABLED"))

@@ -31,7 +31,14 @@ def paths(approval: Any) -> list[str]:
     one = f"/approvals/{approval.pk}"
     answer = f"?verdict=approve&digest={approval.digest}"
     together = f"/approvals/together?verdict=approve&items={approval.pk}:{approval.digest}"
-    inbox = ["/approvals/", f"/approvals/?call={approval.pk}", "/approvals/waiting", "/approvals/decided", together]
+    inbox = [
+        "/approvals/",
+        f"/approvals/?call={approval.pk}",
+        "/approvals/waiting",
+        "/approvals/decided",
+        together,
+        "/notices/",
+    ]
     parts = ("", "/decide", "/outcome", "/who", "/edit", "/extend", "/take-back", "/grant", "/time-left")
     return inbox + [f"{one}{part}{answer}" for part in parts]
 
