@@ -1,7 +1,7 @@
 """Comparison of calls with the record: is what stands beside their events what these say?"""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
@@ -16,38 +16,41 @@ from hitlchat.gate.status import ENTRIES, MOVES, Status
 from hitlchat.record import rows
 from hitlchat.record.proofs import Row
 from hitlchat.record.report import Finding, Report
-from hitlchat.record.rows import batches_of
 
-ASKED: Final = "call.waiting"
-APPROVED, DECLINED = "call.approved", "call.declined"
-# Where events say until when the question was open.
-_UNTIL: Final = {"call.extended": "after", "call.expired": "deadline"}
+AT_ONCE: Final = 200
+ATTEMPTS: Final = 5
+ASKED, APPROVED, DECLINED = "call.waiting", "call.approved", "call.declined"
 STATUSES: Final = {f"call.{status.value}": status for status in Status}
 # What happens to an open question alone.
 WHILE_WAITING: Final = frozenset({"call.counted", "call.yes_taken_back", "call.extended"})
 PEOPLE: Final = frozenset({"session", "token", "console", "elicitation"})
+# Where events say until when the question was open.
+_UNTIL: Final = {"call.extended": "after", "call.expired": "deadline"}
+_CALL: Final = (*transition.CALL_COLUMNS[transition.FACTS_VERSION], "deadline")
+_DECISION: Final = transition.DECISION_COLUMNS[transition.FACTS_VERSION]
+_APPROVAL: Final = ("id", "call_id", "prompt", "disclosure", "digest")
 
 Columns = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Story:
-    """A call's row, the question and the answers, and its events in their order. `dropped`: some events of the record
-    were, by retention, so that the first ones may be gone.
+    """A call's row, the question and the answers, and its events in their order; `call` is empty if it cannot be read.
+
+    `dropped`: retention dropped some events of the record, so that the first ones may be gone. `agents`: through which
+    it came, as pages say it. `digests_since`: after this event each move has a digest of the row; None: none has one.
+    `attachments`: the digests by which they are named, and those of their bytes.
     """
 
     call_id: UUID
-    call: Columns | None
+    call: Columns
     events: list[Row]
     approval: Columns | None
     decisions: list[Columns]
-    dropped: bool = False
-    # Through which agents it came, as pages say it.
-    agents: delegation.Agents = field(default_factory=list)
-    # After this event each move has a digest of the row; None: no event has one.
-    digests_since: int | None = None
-    # The digests by which attachments are named, and those of their bytes.
-    attachments: list[tuple[str, str]] = field(default_factory=list)
+    agents: delegation.Agents
+    attachments: list[tuple[str, str]]
+    dropped: bool
+    digests_since: int | None
 
     @property
     def moves(self) -> list[Row]:
@@ -60,7 +63,7 @@ class Story:
 
     @property
     def shown(self) -> Columns:
-        """The last disclosure, which `_question` has held to its digest."""
+        """The last disclosure, which `_question` compares with its digest."""
         disclosure = self.approval["disclosure"] if self.approval else None
         return disclosure if isinstance(disclosure, dict) else {}
 
@@ -68,94 +71,134 @@ class Story:
         return next((event for event in reversed(self.events) if event["name"] in names), None)
 
 
+def compare(report: Report) -> Iterator[Finding | None]:
+    """Yield for each call the first thing that is not as its events say, and None after each page of calls.
+
+    How many calls there are goes into `report`.
+    """
+    dropped = Drop.objects.exists()
+    with_digest = AuditEvent.objects.filter(call__isnull=False, data__contains='"row":').order_by("pk")
+    since = with_digest.values_list("pk", flat=True).first()
+    rest = Q()
+    while ids := list(ToolCall.objects.filter(rest).order_by("pk").values_list("pk", flat=True)[:AT_ONCE]):
+        rest = Q(pk__gt=ids[-1])
+        for story in _stories(ids, dropped=dropped, since=since):
+            yield from _compared(story, report)
+        report.calls += len(ids)
+        yield None
+
+
 def first_wrong(story: Story) -> Finding | None:
     """Return the first thing that is not as the events say; None if all is, as far as they say it."""
-    if story.call is None:
+    if not story.call:
         last_id = story.events[-1]["id"] if story.events else None
         return Finding("not what was called", f"Call {story.call_id} cannot even be read any more.", event=last_id)
     if not story.moves:
         if story.dropped:
             return None
-        words = translatable(
-            f"Call {story.call_id} of {story.call['tool_name']!r} is on no record: no event says how it began."
+        return Finding(
+            "not on record",
+            f"Call {story.call_id} of {story.call['tool_name']!r} is on no record: no event says how it began.",
         )
-        return Finding("not on record", words)
-    checks: tuple[Callable[[Story], Iterator[Finding]], ...] = (
-        _order,
-        _status,
-        _agents,
-        _question,
-        _call,
-        _answers,
-        _row,
-        _digests,
-        _attachments,
-    )
-    return next((found for check in checks for found in check(story)), None)
+    return next((found for check in _CHECKS for found in check(story)), None)
 
 
-def is_covered(story: Story) -> bool:
-    """Return whether the last event about it says all of its row."""
-    return bool(story.moves) and "row" in data_of(story.moves[-1])
+def _stories(ids: list[UUID], *, dropped: bool, since: int | None) -> Iterator[Story]:
+    """Yield the stories as they are read now; while something happens to a call, its row and events may not fit."""
+    calls = _by(ToolCall, "id", Q(pk__in=ids), _CALL)
+    approvals = _by(Approval, "call_id", Q(call_id__in=ids), _APPROVAL)
+    decisions = _by(Decision, "approval__call_id", Q(approval__call_id__in=ids), _DECISION)
+    events, attachments = rows.by_call(ids), _attached(ids)
+    agents = delegation.agents_of({own[0]["conversation_id"] for own in calls.values()} - {None})
+    for call_id in ids:
+        call = next(iter(calls.get(call_id, [])), {})
+        yield Story(
+            call_id=call_id,
+            call=call,
+            events=[{**row, "data": _fields(row["data"])} for row in events.get(str(call_id), [])],
+            approval=next(iter(approvals.get(call_id, [])), None),
+            decisions=decisions.get(call_id, []),
+            agents=agents.get(call.get("conversation_id"), []),
+            attachments=attachments.get(call_id, []),
+            dropped=dropped,
+            digests_since=since,
+        )
 
 
-def data_of(event: Row) -> Columns:
-    return event["data"] if isinstance(event["data"], dict) else {}
+def _by(model: Any, key: str, where: Q, columns: tuple[str, ...]) -> dict[UUID, list[Columns]]:
+    found: dict[UUID, list[Columns]] = {}
+    for row in rows.readable_values(model.objects.filter(where), {*columns, key}):
+        found.setdefault(row[key], []).append(row)
+    return found
+
+
+def _attached(ids: list[UUID]) -> dict[UUID, list[tuple[str, str]]]:
+    found: dict[UUID, list[tuple[str, str]]] = {}
+    rows_of = Attachment.objects.filter(call_id__in=ids).order_by("pk").values_list("call_id", "digest", "data")
+    for call_id, digest, data in rows_of.iterator(chunk_size=10):
+        found.setdefault(call_id, []).append((digest, contents.digest(bytes(data))))
+    return found
+
+
+def _fields(data: Any) -> Columns:
+    return data if isinstance(data, dict) else {}
+
+
+def _compared(story: Story, report: Report) -> Iterator[Finding]:
+    wrong = first_wrong(story)
+    if wrong is not None:
+        story = _settled(story)
+        wrong = first_wrong(story)
+    if wrong is not None:
+        batch = rows.batches_of([wrong.event]).get(wrong.event) if wrong.event is not None else None
+        yield replace(wrong, batch=batch)
+    elif not story.moves or "row" not in story.moves[-1]["data"]:
+        # Its events say not all of it, since they are older or were dropped.
+        report.uncovered += 1
+        report.uncovered_until = max(report.uncovered_until, rows.iso(story.call["created_at"]))
+
+
+def _settled(story: Story) -> Story:
+    """Read again, until nothing happened to the call meanwhile."""
+    events = AuditEvent.objects.filter(call_id=story.call_id)
+    for _ in range(ATTEMPTS):
+        before = rows.newest_id(events)
+        story = next(_stories([story.call_id], dropped=story.dropped, since=story.digests_since))
+        if before == rows.newest_id(events):
+            break
+    return story
+
+
+# What is compared, the first thing first -----------------------------------------------------------------------------
 
 
 def _order(story: Story) -> Iterator[Finding]:
-    """Yield moves that do not exist, so that nothing executes that was neither approved nor allowed."""
+    """Yield moves that do not exist, so that nothing executes that was neither approved nor allowed.
+
+    Likewise what happened to a question that was not open.
+    """
     before: Status | None = None
-    for event in story.moves:
-        status = STATUSES[event["name"]]
-        is_move = status in MOVES[before] if before else status in ENTRIES or story.dropped
-        if not is_move:
+    for event in story.events:
+        status = STATUSES.get(event["name"])
+        if status is None:
+            if event["name"] in WHILE_WAITING and before != Status.WAITING and story.is_whole:
+                yield _no_answer(event, story.call_id, before)
+            continue
+        if status not in (MOVES[before] if before else ENTRIES) and (before or not story.dropped):
             yield Finding("not in order", _no_move(event["id"], story.call_id, before, status), event=event["id"])
         if status == Status.APPROVED and (event["actor"] is None or event["means"] not in PEOPLE):
             words = translatable(f"Event {event['id']} says that call {story.call_id} was approved, and by no person.")
             yield Finding("not in order", words, event=event["id"])
         before = status
-    yield from _remarks(story)
 
 
-def _remarks(story: Story) -> Iterator[Finding]:
-    """Yield what happened to a question that was not open."""
-    if not story.is_whole:
-        return
-    status: Status | None = None
-    for event in story.events:
-        status = STATUSES.get(event["name"], status)
-        if event["name"] in WHILE_WAITING and status != Status.WAITING:
-            label = status.value if status else ""
-            words = translatable(
-                f"Event {event['id']} ({event['name']}) says that somebody answered or extended call {story.call_id},"
-                f" which was {label}."
-            )
-            yield Finding("not in order", words, event=event["id"])
-
-
-def _digests(story: Story) -> Iterator[Finding]:
-    """Yield moves without a digest of the row, though older ones of the record have one."""
-    for event in story.moves:
-        if story.digests_since is not None and event["id"] > story.digests_since and "row" not in data_of(event):
-            words = translatable(f"Event {event['id']} of call {story.call_id} carries no digest, and older ones do.")
-            yield Finding("no digest", words, event=event["id"])
-
-
-def _attachments(story: Story) -> Iterator[Finding]:
-    assert story.call is not None
-    back = story.last("call.succeeded", "call.failed")
-    event = back["id"] if back else None
-    for said, made in story.attachments:
-        if said != made:
-            words = translatable(f"An attachment of call {story.call_id} is not what came back: {said[:16]}….")
-            yield Finding("not what came back", words, event=event)
-    there = {said for said, _ in story.attachments}
-    for block in contents.attached(ToolCall(source=story.call["source"], result=story.call["result"])):
-        if block["sha256"] not in there:
-            label = str(block["sha256"])[:16]
-            words = translatable(f"An attachment of call {story.call_id} is not there any more: {label}….")
-            yield Finding("not what came back", words, event=event)
+def _no_answer(event: Row, call_id: UUID, status: Status | None) -> Finding:
+    label = status.value if status else ""
+    words = translatable(
+        f"Event {event['id']} ({event['name']}) says that somebody answered or extended call {call_id},"
+        f" which was {label}."
+    )
+    return Finding("not in order", words, event=event["id"])
 
 
 def _no_move(event: int, call: UUID, before: Status | None, status: Status) -> str:
@@ -167,7 +210,6 @@ def _no_move(event: int, call: UUID, before: Status | None, status: Status) -> s
 
 
 def _status(story: Story) -> Iterator[Finding]:
-    assert story.call is not None
     last = story.moves[-1]
     if story.call["status"] != STATUSES[last["name"]].value:
         label, label2 = story.call["status"], STATUSES[last["name"]].value
@@ -180,7 +222,7 @@ def _status(story: Story) -> Iterator[Finding]:
 def _agents(story: Story) -> Iterator[Finding]:
     """Yield that other agents stand between the call and its person than the event of its beginning names."""
     first = story.moves[0]
-    if story.is_whole and data_of(first).get("agents", []) != story.agents:
+    if story.is_whole and first["data"].get("agents", []) != story.agents:
         words = translatable(
             f"The agents of call {story.call_id} are not those of event {first['id']}, when it was made."
         )
@@ -188,20 +230,19 @@ def _agents(story: Story) -> Iterator[Finding]:
 
 
 def _question(story: Story) -> Iterator[Finding]:
-    asked = story.last(ASKED)
+    asked, approval = story.last(ASKED), story.approval
     if asked is None:
-        if story.approval is not None and story.is_whole:
+        if approval is not None and story.is_whole:
             words = translatable(f"Call {story.call_id} has a question, and no event says that it was asked.")
             yield Finding("not what was shown", words, event=story.moves[-1]["id"])
         return
-    data, kept = data_of(asked), story.approval
-    digest = data.get("digest")
+    digest = asked["data"].get("digest")
     is_same = (
-        kept is not None
-        and digest in (None, kept["digest"])
-        and data.get("approval") in (None, str(kept["id"]))
-        and rows.digest_of(kept["disclosure"]) == (digest or kept["digest"])
-        and kept["prompt"] == storable(_prompt(story))
+        approval is not None
+        and digest in (None, approval["digest"])
+        and asked["data"].get("approval") in (None, str(approval["id"]))
+        and rows.digest_of(approval["disclosure"]) == (digest or approval["digest"])
+        and approval["prompt"] == storable(_prompt(story))
     )
     if not is_same:
         words = translatable(
@@ -212,114 +253,109 @@ def _question(story: Story) -> Iterator[Finding]:
 
 def _prompt(story: Story) -> str:
     """Return the sentence of the question; of a call approved with other arguments, that of the yes."""
-    said = data_of(yes) if (yes := story.last(APPROVED)) else {}
-    return str(said["prompt"] if "edited" in said and "prompt" in said else story.shown.get("prompt"))
+    yes = story.last(APPROVED)
+    is_edited = yes is not None and {"edited", "prompt"} <= yes["data"].keys()
+    return str((yes["data"] if yes and is_edited else story.shown).get("prompt"))
 
 
-def _call(story: Story) -> Iterator[Finding]:
-    """Yield what is wrong by name: which tool, for whom, with which arguments, what came back."""
-    assert story.call is not None
-    for said, event_id in _origins(story):
-        for fact, column in said.items():
-            if story.call[column[0]] != column[1]:
+def _origin(story: Story) -> Iterator[Finding]:
+    """Compare the tool and the caller with what the event of its beginning says, and with what was shown."""
+    first, asked = story.moves[0], story.last(ASKED)
+    places = [(first["data"], first["id"], "id")] + ([(story.shown, asked["id"], "user")] if asked else [])
+    for data, event_id, person in places:
+        tool, caller = data.get("tool"), data.get("caller")
+        facts = {
+            part("tool"): (tool, "name", "tool_name"),
+            part("tool's source"): (tool, "source", "source"),
+            part("tool's definition"): (tool, "definition", "definition_hash"),
+            part("caller"): (caller, person, "caller_id"),
+            part("kind of caller"): (caller, "kind", "caller_kind"),
+        }
+        for fact, (there, name, column) in facts.items():
+            if isinstance(there, dict) and story.call[column] != there.get(name):
                 words = translatable(
                     f"The {fact} of call {story.call_id} is not that of event {event_id}, when it was made."
                 )
                 yield Finding("not what was called", words, event=event_id)
-    told_by, digest = _arguments(story)
+
+
+def _arguments(story: Story) -> Iterator[Finding]:
+    """Compare them with the last event that says what they were."""
+    told_by, digest = None, None
+    asked = story.last(ASKED)
+    for event in story.events:
+        data = event["data"]
+        if event is asked and "arguments" in story.shown:
+            told_by, digest = event["id"], rows.digest_of(story.shown["arguments"])
+        elif event["name"] == APPROVED and "edited" in data:
+            told_by, digest = event["id"], rows.digest_of(data["edited"])
+        elif event["name"] in STATUSES and "argumentsDigest" in data:
+            told_by, digest = event["id"], data["argumentsDigest"]
     if digest is not None and rows.digest_of(story.call["arguments"]) != digest:
         words = translatable(
             f"The arguments of call {story.call_id} are not those of event {told_by}, when it was shown, changed, let"
             " run or refused."
         )
         yield Finding("not what was called", words, event=told_by)
+
+
+def _result(story: Story) -> Iterator[Finding]:
     back = story.last("call.succeeded", "call.failed")
-    said_back = data_of(back).get("resultDigest") if back else None
-    kept_back = {name: story.call[name] for name in transition.RESULT_COLUMNS}
-    if back and said_back is not None and said_back != transition.facts_digest(kept_back):
+    digest = back["data"].get("resultDigest") if back else None
+    came_back = {name: story.call[name] for name in transition.RESULT_COLUMNS}
+    if back and digest is not None and digest != transition.facts_digest(came_back):
         words = translatable(f"The result of call {story.call_id} is not what came back at event {back['id']}.")
         yield Finding("not what came back", words, event=back["id"])
-    yield from _deadline(story)
-
-
-def _origins(story: Story) -> Iterator[tuple[dict[str, tuple[str, Any]], int]]:
-    """Yield what the event of its beginning says, and what was shown."""
-    first, asked = story.moves[0], story.last(ASKED)
-    places = [(data_of(first), first["id"], "id")] + ([(story.shown, asked["id"], "user")] if asked else [])
-    for said, event_id, person in places:
-        tool, caller = said.get("tool"), said.get("caller")
-        found: dict[str, tuple[str, Any]] = {}
-        if isinstance(tool, dict):
-            found = {
-                part("tool"): ("tool_name", tool.get("name")),
-                part("tool's source"): ("source", tool.get("source")),
-                part("tool's definition"): ("definition_hash", tool.get("definition")),
-            }
-        if isinstance(caller, dict):
-            found |= {
-                part("caller"): ("caller_id", caller.get(person)),
-                part("kind of caller"): ("caller_kind", caller.get("kind")),
-            }
-        yield found, event_id
-
-
-def _arguments(story: Story) -> tuple[int | None, str | None]:
-    """Return the arguments' digest by the last event that tells it, and which that is."""
-    found: tuple[int | None, str | None] = (None, None)
-    last_asked = story.last(ASKED)
-    for event in story.events:
-        data = data_of(event)
-        if event is last_asked and "arguments" in story.shown:
-            found = event["id"], rows.digest_of(story.shown["arguments"])
-        elif event["name"] == APPROVED and "edited" in data:
-            found = event["id"], rows.digest_of(data["edited"])
-        elif event["name"] in STATUSES and "argumentsDigest" in data:
-            found = event["id"], data["argumentsDigest"]
-    return found
 
 
 def _deadline(story: Story) -> Iterator[Finding]:
-    assert story.call is not None
     event, until = story.last(ASKED), story.shown.get("deadline")
     if event is None:
         return
     for later in story.events:
-        said = data_of(later).get(_UNTIL.get(later["name"], ""))
-        if said is not None and later["id"] > event["id"]:
-            event, until = later, said
+        extended = later["data"].get(_UNTIL.get(later["name"], ""))
+        if extended is not None and later["id"] > event["id"]:
+            event, until = later, extended
     if until is not None and story.call["deadline"] != _time(until):
         words = translatable(f"The deadline of call {story.call_id} is not that of event {event['id']}.")
         yield Finding("not what was shown", words, event=event["id"])
+
+
+def _time(text: Any) -> datetime | None:
+    try:
+        return datetime.fromisoformat(text)
+    except (TypeError, ValueError):
+        return None
 
 
 def _answers(story: Story) -> Iterator[Finding]:
     """Yield answers that no event tells of, and those that are missing."""
     if not story.is_whole:
         return
-    told = _answer_events(story)
+    events = _answer_events(story)
     there = {(row["person_id"], row["round"]): row for row in story.decisions}
-    for key, event in told.items():
-        row, data = there.get(key), data_of(event)
+    for key, event in events.items():
+        row, data = there.get(key), event["data"]
         verdict = "decline" if event["name"] == DECLINED else "approve"
-        said = data.get("decision")
+        digest = data.get("decision")
         is_same = (
             row is not None
             and (row["verdict"], row["digest"], row["means"]) == (verdict, data.get("digest"), event["means"])
-            and (said is None or transition.are_same_facts(said, transition.DECISION_COLUMNS, row))
+            and (digest is None or transition.are_same_facts(digest, transition.DECISION_COLUMNS, row))
         )
         if not is_same:
             words = translatable(
                 f"The answer of event {event['id']} is not kept as it was given (call {story.call_id})."
             )
             yield Finding("not what was decided", words, event=event["id"])
-    if strangers := there.keys() - told.keys():
+    if strangers := there.keys() - events.keys():
         person, _ = min(strangers)
         words = translatable(f"Call {story.call_id} has an answer of person {person} that no event tells of.")
         yield Finding("not what was decided", words, event=story.moves[-1]["id"])
 
 
 def _answer_events(story: Story) -> dict[tuple[int, int], Row]:
-    """The event of the answer that is kept, for each person in each round of asking."""
+    """Return the event of the answer that counts, for each person in each round of asking."""
     found: dict[tuple[int, int], Row] = {}
     number = 0
     for event in story.events:
@@ -330,7 +366,7 @@ def _answer_events(story: Story) -> dict[tuple[int, int], Row]:
             case "call.counted" | "call.declined":
                 found[key] = event
             case "call.approved":
-                # Of who had said yes before, that is kept.
+                # Of who had said yes before, that one counts.
                 found.setdefault(key, event)
             case "call.yes_taken_back":
                 found.pop(key, None)
@@ -339,158 +375,37 @@ def _answer_events(story: Story) -> dict[tuple[int, int], Row]:
 
 def _row(story: Story) -> Iterator[Finding]:
     """Compare the rest of the row at once."""
-    assert story.call is not None
     last = story.moves[-1]
-    said = data_of(last).get("row")
-    if said is not None and not transition.are_same_facts(said, transition.CALL_COLUMNS, story.call):
+    digest = last["data"].get("row")
+    if digest is not None and not transition.are_same_facts(digest, transition.CALL_COLUMNS, story.call):
         words = translatable(f"Call {story.call_id} is not as event {last['id']}, the last about it, left it.")
         yield Finding("not what was called", words, event=last["id"])
 
 
-def _time(text: Any) -> datetime | None:
-    try:
-        return datetime.fromisoformat(text)
-    except (TypeError, ValueError):
-        return None
+def _digests(story: Story) -> Iterator[Finding]:
+    """Yield moves without a digest of the row, though older ones of the record have one."""
+    for event in story.moves:
+        if story.digests_since is not None and event["id"] > story.digests_since and "row" not in event["data"]:
+            words = translatable(f"Event {event['id']} of call {story.call_id} carries no digest, and older ones do.")
+            yield Finding("no digest", words, event=event["id"])
 
 
-AT_ONCE = 200
-ATTEMPTS = 5
-_CALL = (*transition.CALL_COLUMNS[transition.FACTS_VERSION], "deadline")
-_DECISION = transition.DECISION_COLUMNS[transition.FACTS_VERSION]
-_APPROVAL = ("id", "call_id", "prompt", "disclosure", "digest")
+def _attachments(story: Story) -> Iterator[Finding]:
+    back = story.last("call.succeeded", "call.failed")
+    event = back["id"] if back else None
+    for said, made in story.attachments:
+        if said != made:
+            words = translatable(f"An attachment of call {story.call_id} is not what came back: {said[:16]}….")
+            yield Finding("not what came back", words, event=event)
+    there = {digest for digest, _ in story.attachments}
+    for block in contents.attached(ToolCall(source=story.call["source"], result=story.call["result"])):
+        if block["sha256"] not in there:
+            label = str(block["sha256"])[:16]
+            words = translatable(f"An attachment of call {story.call_id} is not there any more: {label}….")
+            yield Finding("not what came back", words, event=event)
 
 
-def compare(report: Report) -> Iterator[Finding | None]:
-    """Yield for each call the first thing that is not as its events say.
-
-    There is None after each page of calls. How many there are
-    goes into `report`.
-    """
-    dropped, since = Drop.objects.exists(), _digests_since()
-    after: UUID | None = None
-    while ids := _next(after):
-        after = ids[-1]
-        for story in _stories(ids, dropped=dropped, since=since):
-            yield from _compared(story, report)
-        report.calls += len(ids)
-        yield None
-
-
-def disclosures(call_id: Any) -> list[dict[str, Any]]:
-    """Return all disclosures that were shown about one call, the first one first."""
-    events = AuditEvent.objects.filter(call_id=call_id, name=ASKED).order_by("pk")
-    before = [event.data["before"] for event in events if "before" in event.data]
-    return before + list(Approval.objects.filter(call_id=call_id).values_list("disclosure", flat=True))
-
-
-def _next(after: UUID | None) -> list[UUID]:
-    calls = ToolCall.objects.order_by("pk") if after is None else ToolCall.objects.filter(pk__gt=after).order_by("pk")
-    return list(calls.values_list("pk", flat=True)[:AT_ONCE])
-
-
-def _digests_since() -> int | None:
-    """Return the first event that has a digest of its call's row."""
-    moves = AuditEvent.objects.filter(call__isnull=False, data__contains='"row":').order_by("pk")
-    return moves.values_list("pk", flat=True).first()
-
-
-def _stories(ids: list[UUID], *, dropped: bool, since: int | None) -> Iterator[Story]:
-    """Yield the stories as they are read now; while something happens to a call, its row and events may not fit."""
-    calls = _by(ToolCall, "id", Q(pk__in=ids), _CALL)
-    approvals = _by(Approval, "call_id", Q(call_id__in=ids), _APPROVAL)
-    decisions = _by(Decision, "approval__call_id", Q(approval__call_id__in=ids), _DECISION)
-    events, attachments = rows.by_call(ids), _attached(ids)
-    agents = delegation.agents_of({own[0]["conversation_id"] for own in calls.values()} - {None})
-    for call_id in ids:
-        own = calls.get(call_id)
-        yield Story(
-            call_id=call_id,
-            call=own[0] if own else None,
-            events=events.get(str(call_id), []),
-            approval=next(iter(approvals.get(call_id, [])), None),
-            decisions=decisions.get(call_id, []),
-            dropped=dropped,
-            agents=agents.get(own[0]["conversation_id"], []) if own else [],
-            digests_since=since,
-            attachments=attachments.get(call_id, []),
-        )
-
-
-def _attached(ids: list[UUID]) -> dict[UUID, list[tuple[str, str]]]:
-    """Map calls to the digests by which their attachments are kept, and those of the bytes."""
-    found: dict[UUID, list[tuple[str, str]]] = {}
-    rows_of = Attachment.objects.filter(call_id__in=ids).order_by("pk").values_list("call_id", "digest", "data")
-    for call_id, digest, data in rows_of.iterator(chunk_size=10):
-        found.setdefault(call_id, []).append((digest, contents.digest(bytes(data))))
-    return found
-
-
-def _by(model: Any, key: str, where: Q, columns: tuple[str, ...]) -> dict[UUID, list[dict[str, Any]]]:
-    found: dict[UUID, list[dict[str, Any]]] = {}
-    for row in rows.readable_values(model.objects.filter(where), {*columns, key}):
-        found.setdefault(row[key], []).append(row)
-    return found
-
-
-def _compared(story: Story, report: Report) -> Iterator[Finding]:
-    wrong = first_wrong(story)
-    if wrong is not None:
-        story = _settled(story)
-        wrong = first_wrong(story)
-    if wrong is None:
-        _count(story, report)
-        return
-    batch = batches_of([wrong.event]).get(wrong.event) if wrong.event is not None else None
-    yield replace(wrong, batch=batch)
-
-
-def _settled(story: Story) -> Story:
-    """Read again, until nothing happened to the call meanwhile."""
-    for _ in range(ATTEMPTS):
-        before = _newest(story.call_id)
-        story = next(_stories([story.call_id], dropped=story.dropped, since=story.digests_since))
-        if before == _newest(story.call_id):
-            break
-    return story
-
-
-def _newest(call_id: UUID) -> int:
-    return rows.newest_id(AuditEvent.objects.filter(call_id=call_id))
-
-
-def _count(story: Story, report: Report) -> None:
-    """Count calls whose events say not all of them, since they are older or were dropped."""
-    if is_covered(story):
-        return
-    report.uncovered += 1
-    at: datetime | None = story.call["created_at"] if story.call else None
-    if at is not None and (not report.uncovered_until or rows.iso(at) > report.uncovered_until):
-        report.uncovered_until = rows.iso(at)
-
-
-@dataclass
-class People:
-    """The names that people have now, by id; each that is another one than in an event is said once."""
-
-    names: dict[int, str]
-    said: set[int]
-
-    def compare(self, row: Row, batch: int | None) -> Iterator[Finding]:
-        for who in _named(row):
-            person, name = who.get("id"), who.get("name")
-            if not isinstance(person, int) or person in self.said or self.names.get(person) == name:
-                continue
-            self.said.add(person)
-            yield Finding("not the name", self._renamed(person, name, row["id"]), batch, row["id"])
-
-    def _renamed(self, person: int, name: object, event: int) -> str:
-        if person not in self.names:
-            return translatable(f"Person {person} is not there any more, and was “{name}” in event {event}.")
-        now = self.names[person]
-        return translatable(f"Person {person} is called “{now}”, and was “{name}” in event {event}.")
-
-
-def _named(row: Row) -> list[dict[str, Any]]:
-    data = row["data"] if isinstance(row["data"], dict) else {}
-    return [who for who in (data.get("by"), data.get("caller")) if isinstance(who, dict) and "name" in who]
+_CHECKS: Final[tuple[Callable[[Story], Iterator[Finding]], ...]] = (
+    *(_order, _status, _agents, _question, _origin, _arguments, _result, _deadline),
+    *(_answers, _row, _digests, _attachments),
+)

@@ -146,8 +146,12 @@ def form_of(seal: Seal) -> int:
     return 1 if seal.format is None else seal.format
 
 
+def mark_of(made: bytes) -> str:
+    return made.hex()[:MARK]
+
+
 def marks_of(hashes: Iterable[bytes]) -> str:
-    return "".join(each.hex()[:MARK] for each in hashes)
+    return "".join(map(mark_of, hashes))
 
 
 def marks_in(marks: str) -> list[str]:

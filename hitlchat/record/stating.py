@@ -24,7 +24,7 @@ FINGERPRINTS: Final = ("reached", "headers_and_variables")
 class Stated:
     """The statements of events, which are read in any order; `last`: the newest event that was read."""
 
-    told: dict[int, list[Statement]] = field(default_factory=dict)
+    statements: dict[int, list[Statement]] = field(default_factory=dict)
     begun: set[str] = field(default_factory=set)
     last: int = 0
 
@@ -34,7 +34,7 @@ class Stated:
         if row["call"] is not None or not isinstance(data, dict):
             return
         if found := list(stated.said(row["name"], data)):
-            self.told[row["id"]] = found
+            self.statements[row["id"]] = found
         if row["name"] == stated.BEGUN and isinstance(data.get("kinds"), list):
             self.begun |= {kind for kind in data["kinds"] if isinstance(kind, str)}
 
@@ -45,9 +45,8 @@ class Stated:
             newer = rows.read(Q(pk__gt=self.last)) if found else []
             if not newer:
                 break
-            for row in newer:
-                if rows.is_readable(row):
-                    self.read(row)
+            for row in filter(rows.is_readable, newer):
+                self.read(row)
             found = list(self._compared())
         yield from found
 
@@ -69,8 +68,8 @@ class Stated:
 
     def _folded(self) -> dict[str, dict[str, tuple[int, Facts | None]]]:
         found: dict[str, dict[str, tuple[int, Facts | None]]] = {}
-        for event in sorted(self.told):
-            for kind, key, facts in self.told[event]:
+        for event in sorted(self.statements):
+            for kind, key, facts in self.statements[event]:
                 before = found.setdefault(kind, {}).get(key, (0, None))[1]
                 # Events of a tool have the fields that changed.
                 whole = {**(before or {}), **facts} if kind == "tool" and facts is not None else facts
@@ -80,15 +79,12 @@ class Stated:
 
 def _differences(kind: str, key: str, event: int, said: Facts | None, there: Facts | None) -> Iterator[Finding]:
     if said is None or there is None:
-        if said is not there:
-            words = (
-                translatable(
-                    f"The {_word(kind)} {_label(key, said)} is not there any more, and event {event} states it."
-                )
-                if there is None
-                else translatable(
-                    f"The {_word(kind)} {_label(key, there)} is there, and event {event} says it is gone."
-                )
+        if there is not None:
+            words = translatable(f"The {_word(kind)} {_label(key, there)} is there, and event {event} says it is gone.")
+            yield Finding("not as stated", words, event=event)
+        elif said is not None:
+            words = translatable(
+                f"The {_word(kind)} {_label(key, said)} is not there any more, and event {event} states it."
             )
             yield Finding("not as stated", words, event=event)
         return

@@ -17,7 +17,6 @@ from hitlchat.gate.settling import ABANDONED, sweep
 from hitlchat.gate.sources import Preview
 from hitlchat.gate.status import Status
 from hitlchat.gate.stopping import withdraw_call
-from hitlchat.record import calls as shown
 from hitlchat.record.sealing import seal_all
 from tests.conftest import signed_in
 from tests.gate.asking import approval_of, approved, ask, fresh, recording, run, say_yes
@@ -136,6 +135,12 @@ def first(call: ToolCall) -> dict[str, Any]:
     return dict(AuditEvent.objects.filter(call=call).earliest("pk").data)
 
 
+def disclosures(call: ToolCall) -> list[dict[str, Any]]:
+    """Return all that were shown, the first one first."""
+    asked = AuditEvent.objects.filter(call=call, name="call.waiting").order_by("pk")
+    return [event.data["before"] for event in asked if "before" in event.data] + [approval_of(call).disclosure]
+
+
 def test_every_status_has_a_story() -> None:
     # The one that is left has its test below: a refusal needs a rule.
     assert {status for status, _ in STORIES.values()} | {Status.REFUSED} == set(Status)
@@ -152,7 +157,7 @@ def test_each_step_is_on_record_with_why(subtests: pytest.Subtests, bob: User) -
             assert all(event.data[name] for name in says)
             begun = first(call)
             if "digest" in begun:
-                assert [canonical.sha256(each) for each in shown.disclosures(call.pk)] == [begun["digest"]]
+                assert [canonical.sha256(each) for each in disclosures(call)] == [begun["digest"]]
             else:
                 assert begun["argumentsDigest"] == canonical.sha256(call.arguments)
     seal_all()
@@ -210,5 +215,5 @@ def test_what_was_shown_the_first_time_can_be_proven_after_asking_again(bob: Use
     asked = AuditEvent.objects.filter(call=call, name="call.waiting").order_by("pk")
     digests = [event.data["digest"] for event in asked]
     assert len(set(digests)) == 2
-    assert [canonical.sha256(each) for each in shown.disclosures(call.pk)] == digests
-    assert shown.disclosures(call.pk)[0]["preview"]["text"] == "Refunds 1 EUR"
+    assert [canonical.sha256(each) for each in disclosures(call)] == digests
+    assert disclosures(call)[0]["preview"]["text"] == "Refunds 1 EUR"
