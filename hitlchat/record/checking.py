@@ -1,19 +1,21 @@
 """Checking an exported file on any machine, without the database or settings."""
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
 
+from hitlchat.base import canonical
 from hitlchat.base.sentences import part, translatable
 from hitlchat.record import proofs
-from hitlchat.record.file_format import FORMAT, OLDER, Calls, Reader, WrongLine
+from hitlchat.record.file_format import DECIDED, FORMAT, OLDER, entry, receipt_of, sum_of
 from hitlchat.record.proofs import (
     DROP,
     EXPORT,
+    MARK,
     NOTHING,
     SEAL,
     Body,
     PublicKey,
-    SaltOf,
     digest,
     hash_of,
     ids_of,
@@ -24,92 +26,14 @@ from hitlchat.record.proofs import (
     unreadable_hash,
 )
 
-MARK = 16
+MALFORMED: Final = part("is not of the form that such a line has")
+CUT_OFF: Final = part("is missing: the file was cut off before its end")
+# What comes to a receipt from beside the events, and how each is compared with its digest.
+_BESIDE: Final = ("disclosure", "matches", "whole")
 
 
-class Batch:
-    """Takes the events of a batch as they come; WrongLine for the first that is not the one that was sealed there."""
-
-    def __init__(self, body: Body, keys: dict[str, str]) -> None:
-        self.seal, self.hash = body["seal"], body["hash"]
-        if hash_of(self.seal) != self.hash:
-            raise WrongLine(f"is the seal of batch {self.seal['number']}, and was edited")
-        if not is_signed(keys.get(self.seal["key"], ""), body["signature"], SEAL, self.seal):
-            raise WrongLine(f"is the seal of batch {self.seal['number']}, without the signature of its key")
-        self._is_whole = bool(body["whole"])
-        self._ids = ids_of(self.seal)
-        self._hashes: list[bytes] = []
-        self._marks = body["marks"] if self._is_whole else ""
-        if self._is_whole and digest(self._marks) != self.seal["marks"]:
-            raise WrongLine(f"is the seal of batch {self.seal['number']}, and its marks were edited")
-        if "drop" in body:
-            self._require_dropped(body["drop"], keys)
-
-    def require_follows(self, before: "Batch") -> None:
-        if self.seal["number"] != before.seal["number"] + 1 or self.seal["previous"] != before.hash:
-            raise WrongLine(f"is the seal of batch {self.seal['number']}, which does not follow that of the one before")
-
-    def take(self, body: Body) -> None:
-        row, number = body["row"], self.seal["number"]
-        if body["batch"] != number:
-            raise WrongLine(f"is an event of batch {body['batch']} among those of batch {number}")
-        made = _hash(body, self.seal.get("format", 1))
-        if not self._is_whole:
-            self._require_proof(body, made)
-            return
-        expected = next(self._ids, None)
-        if row["id"] != expected:
-            event = row["id"]
-            if expected is None:
-                raise WrongLine(f"is event {event}, after the last one")
-            raise WrongLine(f"is event {event}, where event {expected} was sealed")
-        place = len(self._hashes) * MARK
-        if made.hex()[:MARK] != self._marks[place : place + MARK]:
-            raise WrongLine(f"is event {row['id']}, and not as it was sealed in batch {number}")
-        self._hashes.append(made)
-
-    def close(self) -> None:
-        """Close after the last event: were they all there?"""
-        if not self._is_whole:
-            return
-        missing = next(self._ids, None)
-        if missing is not None:
-            raise WrongLine(f"comes where event {missing} of batch {self.seal['number']} was sealed, which is missing")
-        if proofs.root(self._hashes).hex() != self.seal["root"]:
-            raise WrongLine(f"comes after batch {self.seal['number']}, which is not as it was sealed")
-
-    def _require_proof(self, body: Body, made: bytes) -> None:
-        path = [bytes.fromhex(each) for each in body["proof"]]
-        found = proofs.climbed(made, body["index"], self.seal["count"], path)
-        if found is None or found.hex() != self.seal["root"]:
-            raise WrongLine(f"is event {body['row']['id']}, and not as it was sealed in batch {self.seal['number']}")
-
-    def _require_dropped(self, said: Body, keys: dict[str, str]) -> None:
-        drop = said["drop"]
-        about_this = (drop["number"], drop["seal"]) == (self.seal["number"], self.hash)
-        if self._is_whole or not (about_this and is_signed(keys.get(drop["key"], ""), said["signature"], DROP, drop)):
-            raise WrongLine(f"says that batch {self.seal['number']} was dropped, and that is not signed")
-
-
-def _hash(body: Body, form: int) -> bytes:
-    row = body["row"]
-    if "unreadable" in body:
-        return unreadable_hash(row["id"], body["unreadable"])
-    hidden = body.get("hidden", NOTHING)
-    return row_hash(row, _salt_of(body), form, text=body.get("text", ""), hidden=hidden)
-
-
-def _salt_of(body: Body) -> SaltOf:
-    if "salt" in body:
-        return salts(body["salt"])
-    opened: dict[str, str] = body["salts"]
-    found: Callable[[str], bytes] = lambda path: bytes.fromhex(opened[path])  # noqa: E731
-    return found
-
-
-MALFORMED = part("is not of the form that such a line has")
-
-CUT_OFF = part("is missing: the file was cut off before its end")
+class WrongLine(ValueError):
+    """A line that is not as it was written; the message says how, to go on "line 7 …"."""
 
 
 @dataclass
@@ -134,117 +58,24 @@ class Checked:
         return not self.wrong
 
 
-@dataclass
-class _State:
-    noted: str
-    checked: Checked
-    header: Body | None = None
-    keys: dict[str, str] = field(default_factory=dict)
-    batch: Batch | None = None
-    before: Batch | None = None
-    calls: Calls = field(default_factory=Calls)
-    is_over: bool = False
-
-
 def check(lines: Iterable[bytes], noted: str = "") -> Checked:
     """Read `lines`, each with its end, up to the first that is wrong. `noted`: the fingerprint that the key must have,
     or a key before it.
     """
-    checked = Checked()
-    state, reader = _State(noted, checked), Reader()
+    file = _File(noted)
+    checked = file.checked
     try:
         for raw in lines:
-            before = reader.sum
-            _take(state, reader.read(raw), before)
+            file.take(raw)
     except WrongLine as wrong:
-        checked.line, checked.wrong = reader.count, str(wrong)
+        checked.line, checked.wrong = file.count, str(wrong)
     except (KeyError, TypeError, ValueError, AttributeError):
         # Somebody has made the sums anew for what they wrote.
-        checked.line, checked.wrong = reader.count, MALFORMED
+        checked.line, checked.wrong = file.count, MALFORMED
     else:
-        if not state.is_over:
-            checked.line, checked.wrong = reader.count + 1, CUT_OFF
+        if not file.is_over:
+            checked.line, checked.wrong = file.count + 1, CUT_OFF
     return checked
-
-
-def _take(state: _State, body: Body, before: str) -> None:
-    if state.is_over:
-        raise WrongLine("comes after the end of the file")
-    kind = body["kind"]
-    if (kind == "header") != (state.header is None):
-        raise WrongLine("is no header" if state.header is None else "is a second header")
-    _KINDS[kind](state, body, before)
-
-
-def _header(state: _State, body: Body, _: str) -> None:
-    if body["format"] in OLDER:
-        raise WrongLine(
-            "says that an older version of hitlchat wrote the file, and such a file could be made of a forged record."
-            " Export it again with this version"
-        )
-    if body["format"] != FORMAT:
-        raise WrongLine(f"says that the file is {body['format']!r}, and not {FORMAT!r}")
-    known = [PublicKey(each["id"], each["public"], each["number"], each["endorsement"]) for each in body["keys"]]
-    state.header, state.keys = body, {each.id: each.public for each in known}
-    state.checked.what, state.checked.at, state.checked.key = body["what"], body["at"], body["key"]
-    # Files of before say nothing of it.
-    state.checked.found = int(body.get("found", 0))
-    anchor = state.noted or body["key"]
-    if why := proofs.broken(known, anchor):
-        raise WrongLine(f"names keys that are not to be believed. {why}")
-    if body["key"] not in proofs.onward(known, anchor):
-        raise WrongLine(f"names a key that is older than {anchor[:16]}…")
-
-
-def _seal(state: _State, body: Body, _: str) -> None:
-    assert state.header is not None
-    _close(state)
-    batch = Batch(body, state.keys)
-    if state.header["what"] == "export" and state.before is not None:
-        batch.require_follows(state.before)
-    state.batch = batch
-    state.checked.batches += 1
-
-
-def _event(state: _State, body: Body, _: str) -> None:
-    if state.batch is None:
-        raise WrongLine("is an event before any seal")
-    state.batch.take(body)
-    state.checked.events += 1
-    if "unreadable" in body:
-        state.checked.unreadable += 1
-        return
-    state.calls.take(body["row"])
-    state.checked.hidden += len(body.get("hidden", ()))
-
-
-def _receipt(state: _State, body: Body, _: str) -> None:
-    _close(state)
-    state.calls.compare(body)
-    state.checked.receipts += 1
-
-
-def _trailer(state: _State, body: Body, before: str) -> None:
-    assert state.header is not None
-    _close(state)
-    state.calls.require_receipts()
-    counts = {name: getattr(state.checked, name) for name in ("batches", "events", "receipts")}
-    said = {"counts": counts, "lines": body["n"] - 1, "over": before}
-    if body["counts"] != counts:
-        raise WrongLine("counts something else than is there")
-    if not is_signed(state.keys[state.header["key"]], body["signature"], EXPORT, said):
-        raise WrongLine("has a signature that does not fit the file")
-    state.is_over = True
-
-
-_KINDS = {"header": _header, "seal": _seal, "event": _event, "receipt": _receipt, "trailer": _trailer}
-
-
-def _close(state: _State) -> None:
-    """Close the batch that is being read: all of it must have been there."""
-    if state.batch is not None:
-        state.batch.close()
-        state.before, state.batch = state.batch, None
 
 
 def checked_words(found: Checked, noted: str) -> list[str]:
@@ -252,7 +83,9 @@ def checked_words(found: Checked, noted: str) -> list[str]:
     if found.wrong:
         fault = " ".join((part(f"line {found.line}"), found.wrong))
         return [translatable(f"Not genuine: {fault}.")]
-    batches, events, receipts = _counted_batches(found), _counted_events(found.events), _counted_receipts(found)
+    batches = part("1 batch") if found.batches == 1 else part(f"{found.batches:,} batches")
+    receipts = part("1 receipt") if found.receipts == 1 else part(f"{found.receipts:,} receipts")
+    events = _counted_events(found.events)
     lines = [translatable(f"As it was written on {found.at}: {batches}, {events}, {receipts}.")]
     if found.found:
         lines.insert(0, translatable(f"The record itself was not as it was: verifying it named {found.found} things."))
@@ -276,16 +109,8 @@ def checked_words(found: Checked, noted: str) -> list[str]:
     return lines
 
 
-def _counted_batches(found: Checked) -> str:
-    return part("1 batch") if found.batches == 1 else part(f"{found.batches:,} batches")
-
-
 def _counted_events(count: int) -> str:
     return part("1 event") if count == 1 else part(f"{count:,} events")
-
-
-def _counted_receipts(found: Checked) -> str:
-    return part("1 receipt") if found.receipts == 1 else part(f"{found.receipts:,} receipts")
 
 
 def _hidden(count: int) -> str:
@@ -296,3 +121,211 @@ def _hidden(count: int) -> str:
 
 def plural(count: int, one: str, many: str = "") -> str:
     return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+class _File:
+    """A file as far as it was read. Each line raises WrongLine if it is not what was written there."""
+
+    def __init__(self, noted: str) -> None:
+        self.checked = Checked()
+        self.count, self.is_over = 0, False
+        self._noted, self._sum = noted, ""
+        self._header: Body | None = None
+        self._keys: dict[str, str] = {}
+        self._batch: _Batch | None = None
+        self._before: _Batch | None = None
+        # Of each call: what its events say, and whether a receipt of it must follow.
+        self._entries: dict[str, list[Body]] = {}
+        self._decided: set[str] = set()
+
+    def take(self, raw: bytes) -> None:
+        before, body = self._sum, self._read(raw)
+        if self.is_over:
+            raise WrongLine("comes after the end of the file")
+        kind = body["kind"]
+        if (kind == "header") != (self._header is None):
+            raise WrongLine("is no header" if self._header is None else "is a second header")
+        match kind:
+            case "header":
+                self._begin(body)
+            case "seal":
+                self._seal(body)
+            case "event":
+                self._event(body)
+            case "receipt":
+                self._close()
+                self._receipt(body)
+            case "trailer":
+                self._close()
+                self._end(body, before)
+            case _:
+                raise WrongLine(MALFORMED)
+
+    def _read(self, raw: bytes) -> Body:
+        """Return the line, if its number and its sum are those that follow here."""
+        self.count += 1
+        body = _parsed(raw)
+        if body.get("n") != self.count:
+            raise WrongLine(f"is numbered {body.get('n')!r}: lines before it were removed, put in or moved")
+        stated = body.pop("sum", None)
+        self._sum = sum_of(self._sum, body)
+        if stated != self._sum:
+            raise WrongLine("was edited, or is not the one that followed here")
+        return body
+
+    def _begin(self, body: Body) -> None:
+        if body["format"] in OLDER:
+            raise WrongLine(
+                "says that an older version of hitlchat wrote the file, and such a file could be made of a forged"
+                " record. Export it again with this version"
+            )
+        if body["format"] != FORMAT:
+            raise WrongLine(f"says that the file is {body['format']!r}, and not {FORMAT!r}")
+        known = [PublicKey(each["id"], each["public"], each["number"], each["endorsement"]) for each in body["keys"]]
+        self._header, self._keys = body, {each.id: each.public for each in known}
+        self.checked.what, self.checked.at, self.checked.key = body["what"], body["at"], body["key"]
+        # Files of before say nothing of it.
+        self.checked.found = int(body.get("found", 0))
+        anchor = self._noted or body["key"]
+        if why := proofs.broken(known, anchor):
+            raise WrongLine(f"names keys that are not to be believed. {why}")
+        if body["key"] not in proofs.onward(known, anchor):
+            raise WrongLine(f"names a key that is older than {anchor[:16]}…")
+
+    def _seal(self, body: Body) -> None:
+        self._close()
+        self._batch = _Batch(body, self._keys)
+        if self.checked.what == "export" and self._before is not None:
+            self._batch.require_follows(self._before)
+        self.checked.batches += 1
+
+    def _event(self, body: Body) -> None:
+        if self._batch is None:
+            raise WrongLine("is an event before any seal")
+        self._batch.take(body)
+        self.checked.events += 1
+        if "unreadable" in body:
+            self.checked.unreadable += 1
+            return
+        row = body["row"]
+        if row["call"] is not None:
+            self._entries.setdefault(row["call"], []).append(entry(row))
+            if row["name"] in DECIDED:
+                self._decided.add(row["call"])
+        self.checked.hidden += len(body.get("hidden", ()))
+
+    def _close(self) -> None:
+        """Close the batch that is being read: all of it must have been there."""
+        if self._batch is not None:
+            self._batch.close()
+            self._before, self._batch = self._batch, None
+
+    def _receipt(self, given: Body) -> None:
+        """Compare a receipt with the events of its call."""
+        call = given["call"]
+        expected = receipt_of(call, self._entries.pop(call, []))
+        self._decided.discard(call)
+        if given["events"] != expected["events"]:
+            raise WrongLine(f"is the receipt of call {call}, and names other events than there are of it")
+        stated = {name: given[name] for name in expected if name != "shown"}
+        shown = [{name: item for name, item in each.items() if name not in _BESIDE} for each in given["shown"]]
+        if {**stated, "shown": shown} != expected:
+            raise WrongLine(f"is the receipt of call {call}, and tells otherwise than its events")
+        for each in given["shown"]:
+            if each["whole"] and canonical.sha256(each["disclosure"]) != each["digest"]:
+                raise WrongLine(f"is the receipt of call {call}, and shows something else than was shown")
+        if given["ranWhole"] and canonical.sha256(given["ran"]) != given["ranDigest"]:
+            raise WrongLine(f"is the receipt of call {call}, and tells of something else than what ran")
+        if given.keys() - {*expected, "ran", "ranWhole", "n", "kind"}:
+            raise WrongLine(f"is the receipt of call {call}, and says more than its events")
+        self.checked.receipts += 1
+
+    def _end(self, body: Body, before: str) -> None:
+        if self._decided:
+            raise WrongLine(f"comes where the receipt of call {min(self._decided)} is missing")
+        counts = {name: getattr(self.checked, name) for name in ("batches", "events", "receipts")}
+        said = {"counts": counts, "lines": body["n"] - 1, "over": before}
+        if body["counts"] != counts:
+            raise WrongLine("counts something else than is there")
+        if not is_signed(self._keys[self.checked.key], body["signature"], EXPORT, said):
+            raise WrongLine("has a signature that does not fit the file")
+        self.is_over = True
+
+
+class _Batch:
+    """Takes the events of a batch as they come; WrongLine for the first that is not the one that was sealed there."""
+
+    def __init__(self, body: Body, keys: dict[str, str]) -> None:
+        self.seal, self.hash = body["seal"], body["hash"]
+        if hash_of(self.seal) != self.hash:
+            raise WrongLine(f"is the seal of batch {self.seal['number']}, and was edited")
+        if not is_signed(keys.get(self.seal["key"], ""), body["signature"], SEAL, self.seal):
+            raise WrongLine(f"is the seal of batch {self.seal['number']}, without the signature of its key")
+        self._is_whole = bool(body["whole"])
+        self._ids = ids_of(self.seal)
+        self._hashes: list[bytes] = []
+        self._marks = body["marks"] if self._is_whole else ""
+        if self._is_whole and digest(self._marks) != self.seal["marks"]:
+            raise WrongLine(f"is the seal of batch {self.seal['number']}, and its marks were edited")
+        if "drop" in body:
+            drop = body["drop"]["drop"]
+            is_of_this = (drop["number"], drop["seal"]) == (self.seal["number"], self.hash)
+            has_signature = is_signed(keys.get(drop["key"], ""), body["drop"]["signature"], DROP, drop)
+            if self._is_whole or not (is_of_this and has_signature):
+                raise WrongLine(f"says that batch {self.seal['number']} was dropped, and that is not signed")
+
+    def require_follows(self, before: "_Batch") -> None:
+        if self.seal["number"] != before.seal["number"] + 1 or self.seal["previous"] != before.hash:
+            raise WrongLine(f"is the seal of batch {self.seal['number']}, which does not follow that of the one before")
+
+    def take(self, body: Body) -> None:
+        row, number = body["row"], self.seal["number"]
+        event = row["id"]
+        if body["batch"] != number:
+            raise WrongLine(f"is an event of batch {body['batch']} among those of batch {number}")
+        made = _hash(body, self.seal.get("format", 1))
+        if not self._is_whole:
+            path = [bytes.fromhex(each) for each in body["proof"]]
+            found = proofs.climbed(made, body["index"], self.seal["count"], path)
+            is_sealed = found is not None and found.hex() == self.seal["root"]
+        else:
+            expected = next(self._ids, None)
+            if expected is None:
+                raise WrongLine(f"is event {event}, after the last one")
+            if event != expected:
+                raise WrongLine(f"is event {event}, where event {expected} was sealed")
+            place = len(self._hashes) * MARK
+            is_sealed = made.hex()[:MARK] == self._marks[place : place + MARK]
+        if not is_sealed:
+            raise WrongLine(f"is event {row['id']}, and not as it was sealed in batch {number}")
+        self._hashes.append(made)
+
+    def close(self) -> None:
+        """Close after the last event: were they all there?"""
+        if not self._is_whole:
+            return
+        missing = next(self._ids, None)
+        if missing is not None:
+            raise WrongLine(f"comes where event {missing} of batch {self.seal['number']} was sealed, which is missing")
+        if proofs.root(self._hashes).hex() != self.seal["root"]:
+            raise WrongLine(f"comes after batch {self.seal['number']}, which is not as it was sealed")
+
+
+def _hash(body: Body, form: int) -> bytes:
+    row = body["row"]
+    if "unreadable" in body:
+        return unreadable_hash(row["id"], body["unreadable"])
+    opened: dict[str, str] = body.get("salts", {})
+    salt_of = salts(body["salt"]) if "salt" in body else (lambda path: bytes.fromhex(opened[path]))
+    return row_hash(row, salt_of, form, text=body.get("text", ""), hidden=body.get("hidden", NOTHING))
+
+
+def _parsed(raw: bytes) -> Body:
+    try:
+        body = canonical.loads(raw)
+        is_spelled = f"{canonical.dumps(body)}\n".encode("ascii") == raw
+    except canonical.NotJson as error:
+        raise WrongLine(f"was edited or cut off: it is no JSON ({error})") from error
+    if not isinstance(body, dict) or not is_spelled:
+        raise WrongLine("was edited: it is not spelled as it was written")
+    return body

@@ -24,6 +24,8 @@ COLUMNS = ("id", "name", "call", "actor", "means", "at")
 FORM: Final = 2
 # The salt of the text of `data`; the paths of values begin with “/”.
 TEXT: Final = "text"
+# Hexadecimal digits of each hash of an event that stand beside the seal, to tell which event was changed.
+MARK: Final = 16
 
 Row = dict[str, Any]
 Body = dict[str, Any]

@@ -14,10 +14,9 @@ from django.db.models.functions import Cast
 from hitlchat.base import canonical
 from hitlchat.gate.models import AuditEvent, Drop, Seal
 from hitlchat.record import proofs
-from hitlchat.record.proofs import Body, Ranges, Row, digest, row_hash, salt_of_row, salts, within
+from hitlchat.record.proofs import MARK, Body, Ranges, Row, digest, row_hash, salt_of_row, salts, within
 
 AT_ONCE = 500
-MARK = 16
 # Beside the columns of a row: the text that its data is stored as; and of one that is no event, all that is stored.
 TEXT, RAW = "text", "raw"
 # Whatever Django, a driver or JSON make of values that are not of the kind that they should be.
