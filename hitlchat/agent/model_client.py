@@ -16,7 +16,8 @@ from django.utils.translation import gettext_noop
 from hitlchat.agent import refusal
 from hitlchat.base.canonical import storable
 from hitlchat.base.sentences import translatable
-from hitlchat.outbound.network import CheckedTransport, NotReachable, tls
+from hitlchat.outbound import guard
+from hitlchat.outbound.guard import NotReachable
 
 if TYPE_CHECKING:
     import openai
@@ -43,19 +44,13 @@ async def bound(response: httpx2.Response) -> None:
     assert isinstance(response.stream, httpx2.AsyncByteStream)
     # A list of models is one object, and is read as such.
     as_it_is = response.is_error or response.request.method == "GET"
-    packed = _packed(response.headers)
-    response.stream = _Counted(response.stream, packed, is_error=response.is_error, as_it_is=as_it_is)
-
-
-def _packed(headers: httpx2.Headers) -> str:
-    """Return how the body is packed, although it was asked for as it is; empty if it is not."""
-    named = headers.get("content-encoding", "").strip().lower()
-    return "" if named == "identity" else named
+    is_packed = guard.is_packed(response)
+    response.stream = _Counted(response.stream, is_packed=is_packed, is_error=response.is_error, as_it_is=as_it_is)
 
 
 class _Counted(httpx2.AsyncByteStream):
-    def __init__(self, stream: httpx2.AsyncByteStream, packed: str, *, is_error: bool, as_it_is: bool) -> None:
-        self._stream, self._packed, self._is_error, self._as_it_is = stream, packed, is_error, as_it_is
+    def __init__(self, stream: httpx2.AsyncByteStream, *, is_packed: bool, is_error: bool, as_it_is: bool) -> None:
+        self._stream, self._is_packed, self._is_error, self._as_it_is = stream, is_packed, is_error, as_it_is
         self._all, self._event, self._end = 0, 0, b""
         self._is_whole: bool | None = None
         self._read: AsyncGenerator[bytes, None] | None = None
@@ -65,7 +60,7 @@ class _Counted(httpx2.AsyncByteStream):
         return self._read
 
     async def _bounded(self) -> AsyncGenerator[bytes, None]:
-        if self._packed:
+        if self._is_packed:
             raise OutOfBounds("The model server packs its answers although it was asked not to. Switch that off there.")
         async for chunk in self._stream:
             for piece in _pieces(chunk):
@@ -264,12 +259,13 @@ def _web(where: Endpoint) -> httpx2.AsyncClient:
     more: dict[str, Any] = {"headers": {"Accept-Encoding": "identity"}, "event_hooks": hooks}
     if where.stored:
         # A redirect would take the key along.
-        more |= {"trust_env": False, "follow_redirects": False}
+        refused = partial(guard.refusal, allow_private=where.allow_private)
+        transport = guard.Transport(refused, connections=guard.MOST_CONNECTIONS)
         return httpx2.AsyncClient(
-            timeout=_timeout(), transport=CheckedTransport(allow_private=where.allow_private), **more
+            timeout=_timeout(), transport=transport, trust_env=False, follow_redirects=False, **more
         )
     # By a hook, since a transport of our own would not go by the proxies that the environment names.
-    return DefaultAsyncHttpxClient(timeout=_timeout(), verify=tls(), **more)
+    return DefaultAsyncHttpxClient(timeout=_timeout(), verify=guard.tls(), **more)
 
 
 async def _address(where: Endpoint, request: httpx2.Request) -> None:

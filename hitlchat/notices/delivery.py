@@ -16,7 +16,6 @@ from functools import partial
 from urllib.parse import urlsplit
 from uuid import UUID
 
-import httpcore2
 import httpx2
 from django.conf import settings
 from django.core.mail import EmailMessage
@@ -35,7 +34,7 @@ from hitlchat.gate.transition import note
 from hitlchat.notices import composing
 from hitlchat.notices.composing import Audience, Reading, mail_is_off
 from hitlchat.notices.models import Kind, Notice, NoticeKind, Receiver, State, keys_of, url_of
-from hitlchat.outbound.network import CheckedNetwork, NotReachable, as_sent, tls
+from hitlchat.outbound import guard
 from hitlchat.secrets.masking import Mask
 from hitlchat.secrets.sealing import Unsealable
 
@@ -241,8 +240,6 @@ def _signature(signed: bytes, key: str) -> str:
 
 MOST_BYTES = 16 * 1024
 LONGEST_ANSWER = 200
-# Looking up a name cannot be stopped: those of webhooks must not fill the threads that upstream servers need.
-_POSTING_THREADS = ThreadPoolExecutor(8, thread_name_prefix="notice-lookup")
 
 
 @dataclass(frozen=True)
@@ -267,19 +264,19 @@ async def post(notice: Notice) -> Result:
     except Unsealable as error:
         return Result(str(error), final=True)
     try:
-        async with asyncio.timeout(settings.NOTICE_TIMEOUT_SECONDS), _pool(receiver) as pool:
-            return await _exchange(pool, notice, opened)
+        async with asyncio.timeout(settings.NOTICE_TIMEOUT_SECONDS):
+            return await _exchange(notice, opened)
     except TimeoutError:
         return Result(translatable(f"It gave no whole answer within {settings.NOTICE_TIMEOUT_SECONDS} seconds."))
-    except NotReachable as error:
+    except guard.NotReachable as error:
         return Result(f"{error}.")
-    except httpcore2.ConnectError as error:
+    except httpx2.ConnectError as error:
         return Result(opened.mask.text(f"It could not be reached: {error}.")[:300])
-    except (httpcore2.TimeoutException, httpcore2.NetworkError):
+    except (httpx2.TimeoutException, httpx2.NetworkError):
         return Result(gettext_noop("The connection broke."))
     except httpx2.InvalidURL:
         return Result(gettext_noop("Its address is none."), final=True)
-    except (httpcore2.ProtocolError, httpcore2.UnsupportedProtocol):
+    except (httpx2.ProtocolError, httpx2.UnsupportedProtocol):
         return Result(gettext_noop("What answers there does not speak HTTP."))
 
 
@@ -287,12 +284,7 @@ def may_be_private(receiver: Receiver) -> bool:
     return receiver.allow_private and settings.NOTICE_ALLOW_PRIVATE
 
 
-def _pool(receiver: Receiver) -> httpcore2.AsyncConnectionPool:
-    network = CheckedNetwork(allow_private=may_be_private(receiver), threads=_POSTING_THREADS)
-    return httpcore2.AsyncConnectionPool(ssl_context=tls(), max_connections=1, network_backend=network)
-
-
-async def _exchange(pool: httpcore2.AsyncConnectionPool, notice: Notice, opened: Sealed) -> Result:
+async def _exchange(notice: Notice, opened: Sealed) -> Result:
     body = notice.body.encode()
     headers = {
         **signature_headers(notice.message_id, timezone.now(), body, opened.keys),
@@ -300,13 +292,13 @@ async def _exchange(pool: httpcore2.AsyncConnectionPool, notice: Notice, opened:
         "User-Agent": "hitlchat",
         "Accept-Encoding": "identity",
     }
-    answer = await pool.handle_async_request(as_sent(httpx2.Request("POST", opened.url, headers=headers, content=body)))
-    try:
-        said = await _beginning(answer) if notice.kind == NoticeKind.TEST else ""
-    finally:
-        await answer.aclose()
-    shown = see(opened.mask.text(said)).plain[:LONGEST_ANSWER]
-    return _judged(answer.status, shown)
+    request = httpx2.Request("POST", opened.url, headers=headers, content=body)
+    refused = partial(guard.refusal, allow_private=may_be_private(notice.receiver))
+    async with guard.answered(request, guard.Transport(refused, purpose="notice")) as response:
+        # For who looks at a test; of other answers only the status counts.
+        content = await guard.beginning(response, MOST_BYTES) if notice.kind == NoticeKind.TEST else b""
+    text = content[:MOST_BYTES].decode("utf-8", "replace").strip()
+    return _judged(response.status_code, see(opened.mask.text(text)).plain[:LONGEST_ANSWER])
 
 
 def _judged(status: int, answer: str) -> Result:
@@ -323,16 +315,6 @@ def _judged(status: int, answer: str) -> Result:
             answer=answer,
         )
     return Result(f"It answered {status}.", status, answer=answer)
-
-
-async def _beginning(answer: httpcore2.Response) -> str:
-    """Return the beginning, for who looks at a test. Of other answers only the status counts."""
-    content = b""
-    async for chunk in answer.aiter_stream():
-        content += chunk
-        if len(content) > MOST_BYTES:
-            break
-    return content[:MOST_BYTES].decode("utf-8", "replace").strip()
 
 
 LOOK_SECONDS = 2.0

@@ -109,25 +109,6 @@ def names(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     return leads
 
 
-INSIDE = {
-    "http://inside.example:{port}/mcp": "inside.example leads to 127.0.0.1, where nobody may ask",
-    "http://intranet.example:{port}/mcp": "intranet.example leads to 10.0.0.8, where nobody may ask",
-    "http://cloud.example:{port}/mcp": "cloud.example leads to 169.254.169.254, where nobody may ask",
-    "http://169.254.169.254/mcp": "where nobody may ask",
-    "http://metadata.google.internal/mcp": "where a cloud keeps its keys",
-    "http://[fe80::1]/mcp": "nobody may ask",
-}
-
-
-async def test_a_name_that_leads_inside_is_not_asked(alice: User, hostile: HostileHttp, names: dict[str, str]) -> None:
-    names |= {"inside.example": "127.0.0.1", "intranet.example": "10.0.0.8", "cloud.example": "169.254.169.254"}
-    drafts = [ServerDraft(f"sneaky-{number}", url=url.format(port=hostile.port)) for number, url in enumerate(INSIDE)]
-    made = [await in_db(servers.create)(draft, signed_in(alice)) for draft in drafts]
-    for server, words in zip(made, INSIDE.values(), strict=True):
-        assert words in (await is_in(ServerState.DOWN, server)).reason
-    assert hostile.seen == []
-
-
 async def test_a_name_that_leads_elsewhere_after_a_while_is_not_followed_there(
     alice: User, bob: User, hostile: HostileHttp, names: dict[str, str]
 ) -> None:

@@ -110,11 +110,11 @@ async def _follow(policy: FetchPolicy, asked: Asked) -> dict[str, Any]:
     for left in range(policy.redirects, -1, -1):
         host = asked.place.host
         async with sending(policy, asked, wire, host) as response:
-            location = target_of(response.status, response.headers) if policy.redirects else None
+            location = target_of(response.status_code, response.headers.raw) if policy.redirects else None
             if location is None:
                 return await _answer(response, policy, asked, host)
         if left:
-            asked = following(policy, asked, response.status, location)
+            asked = following(policy, asked, response.status_code, location)
     raise ValueError(f"{first} redirects more often than the {policy.redirects} times that this tool may follow")
 
 
@@ -183,7 +183,7 @@ async def _delivered(asked: Asked, target: str) -> int:
     """The status; whoever keeps the variable has named the place by it."""
     policy = FetchPolicy((str(asked.place),), methods=("POST",), max_bytes=ANSWER_BYTES)
     async with sending(policy, asked, Wire.within(policy.max_bytes), f"webhook {target}") as response:
-        return response.status
+        return response.status_code
 
 
 def _body(data: Any) -> bytes:

@@ -8,7 +8,15 @@ from typing import get_args
 
 from httpx2 import URL, InvalidURL
 
-from hitlchat.outbound.addresses import Address, is_local, is_local_name, is_metadata_name, is_public, literal
+from hitlchat.outbound.addresses import (
+    DEFAULT_PORTS,
+    Address,
+    is_local,
+    is_local_name,
+    is_metadata_name,
+    is_public,
+    literal,
+)
 from tools_studio.capabilities import (
     FETCH_METHODS,
     MOST_BYTES,
@@ -19,7 +27,6 @@ from tools_studio.capabilities import (
     FetchMode,
 )
 
-DEFAULT_PORTS = {"http": 80, "https": 443}
 URL_CHARS = 8192
 
 _LABEL = r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"

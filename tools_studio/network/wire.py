@@ -1,55 +1,47 @@
-"""The connection itself: to checked addresses, in the name of the host, and the answer read within its limit."""
+"""A tool's request on its way out through the guard, and the answer read within its limit."""
 
 import asyncio
 import json as jsons
 import re
 import ssl
 import zlib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from httpcore2 import (
-    URL,
-    AsyncHTTPConnection,
-    AsyncNetworkStream,
-    ConnectError,
-    NetworkError,
-    Origin,
-    ProtocolError,
-    Response,
-    TimeoutException,
-)
+import httpx2
 
-from hitlchat.outbound.network import PinnedNetwork, StreamAround, look_up, tls
+from hitlchat.outbound import guard
+from hitlchat.outbound.addresses import Address
 from hitlchat.sandbox.limits import in_words
-from tools_studio.network.policy import FetchPolicy, Place
+from tools_studio.network.policy import FetchPolicy
 from tools_studio.network.request import Asked, Credential, shown
-
-# A look-up cannot be stopped: those for tools must not fill the threads that the server itself needs.
-_THREADS = ThreadPoolExecutor(8, thread_name_prefix="tool-lookup")
-
-
-async def resolve(policy: FetchPolicy, place: Place, called: str) -> list[str]:
-    """The addresses to connect to, all of them allowed.
-
-    PermissionError: the policy does not allow this. ValueError: `called`, as errors name the place, was not found.
-    """
-    policy.require(place)
-    found = await look_up(place.host, place.port, _THREADS)
-    if not found:
-        raise ValueError(f"{called} was not found")
-    for address in found:
-        if not policy.may_reach(place, address):
-            raise PermissionError(f"{called} leads to {address}, an address that tools may not reach")
-    return [str(address) for address in found]
-
 
 CONNECT_SECONDS = 5.0
 # Headers, and the framing of bodies that come in small pieces.
 OVERHEAD_BYTES = 128 * 1024
+# The server that answers names the charset, and Python has codecs (punycode) that take hours for a megabyte.
+CHARSETS = {
+    "utf-8": "utf-8",
+    "utf8": "utf-8",
+    "us-ascii": "ascii",
+    "ascii": "ascii",
+    "iso-8859-1": "iso-8859-1",
+    "latin-1": "iso-8859-1",
+    "latin1": "iso-8859-1",
+    "windows-1252": "windows-1252",
+    "cp1252": "windows-1252",
+    "utf-16": "utf-16",
+}
+# Few: while JSON is read nothing else of the server runs.
+_READING_THREADS = ThreadPoolExecutor(2, thread_name_prefix="tool-answer")
+# What a list or object of JSON counts for.
+CONTAINER = 16
+# Below this, how many there are does not matter.
+LEAST_BYTES = 64 * 1024
+_CHARSET = re.compile(r";\s*charset\s*=\s*\"?([\w-]+)", re.ASCII | re.IGNORECASE)
 
 
 class TooLarge(Exception):
@@ -73,67 +65,57 @@ class Wire:
 
 
 @asynccontextmanager
-async def sent(asked: Asked, addresses: Sequence[str], wire: Wire) -> AsyncIterator[Response]:
-    """Send the request over a connection of its own; the response's body is still to be read."""
-    place, url = asked.place, asked.sent_url
-    scheme, host = place.scheme.encode("ascii"), place.host.encode("ascii")
-    connection = AsyncHTTPConnection(
-        Origin(scheme, host, place.port),
-        ssl_context=tls() if place.scheme == "https" else None,
-        network_backend=_Pinned(addresses, wire),
-    )
-    request = connection.stream(
-        asked.method,
-        URL(scheme=scheme, host=host, port=place.port, target=url.raw_path),
-        headers=asked.sent_headers,
-        content=asked.body,
-        extensions={"timeout": {"connect": CONNECT_SECONDS}},
-    )
-    async with connection, request as response:
-        yield response
-
-
-class _Pinned(PinnedNetwork):
-    def __init__(self, addresses: Sequence[str], wire: Wire) -> None:
-        super().__init__(addresses)
-        self._wire = wire
-
-    async def connect_tcp(self, *where: Any, **how: Any) -> AsyncNetworkStream:
-        return _Counted(await super().connect_tcp(*where, **how), self._wire)
-
-
-class _Counted(StreamAround):
-    def __init__(self, stream: AsyncNetworkStream, wire: Wire) -> None:
-        super().__init__(stream)
-        self._wire = wire
-
-    def _like(self, stream: AsyncNetworkStream) -> AsyncNetworkStream:
-        return _Counted(stream, self._wire)
-
-    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109
-        data = await super().read(max_bytes, timeout)
-        self._wire.count(len(data))
-        return data
-
-
-@asynccontextmanager
-async def sending(policy: FetchPolicy, asked: Asked, wire: Wire, called: str) -> AsyncIterator[Response]:
-    """Resolve, check, send. Errors speak of the place as `called`.
+async def sending(policy: FetchPolicy, asked: Asked, wire: Wire, called: str) -> AsyncIterator[httpx2.Response]:
+    """Send a request; the body of its response is still to be read. Errors speak of the place as `called`.
 
     PermissionError: the policy forbids the place. ValueError: no answer, or one that cannot be used.
     TimeoutError: nobody takes the connection.
     """
-    addresses = await resolve(policy, asked.place, called)
+    place = asked.place
+    policy.require(place)
+
+    def refused(_host: str, address: Address | None) -> str:
+        return "" if address is None or policy.may_reach(place, address) else str(address)
+
     try:
-        async with sent(asked, addresses, wire) as response:
+        transport = guard.Transport(refused, purpose="tool", on_read=wire.count)
+        async with guard.answered(_request(asked), transport) as response:
             yield response
     except TooLarge:
         limit = in_words(policy.max_bytes)
         raise ValueError(f"the answer of {called} is larger than the limit of {limit}") from None
-    except TimeoutException:
+    except guard.Forbidden as address:
+        raise PermissionError(f"{called} leads to {address}, an address that tools may not reach") from None
+    except guard.NotReachable:
+        raise ValueError(f"{called} was not found") from None
+    except httpx2.TimeoutException:
         raise TimeoutError(f"{called} took no connection within {CONNECT_SECONDS:g} s") from None
-    except (NetworkError, ProtocolError) as error:
+    except (httpx2.NetworkError, httpx2.ProtocolError) as error:
         raise ValueError(f"{called} could not be asked: {_reason(error)}") from None
+
+
+async def answer_of(response: httpx2.Response, max_bytes: int, credential: Credential | None) -> dict[str, Any]:
+    """`{"status", "headers", "text", "json"}`, in which nothing gives the credential away.
+
+    TooLarge: the body has more than `max_bytes`, packed or unpacked. ValueError: it cannot be unpacked, or its JSON
+    would need far more memory than that.
+    """
+    body = await guard.beginning(response, max_bytes)
+    if len(body) > max_bytes:
+        raise TooLarge
+    return await asyncio.get_running_loop().run_in_executor(
+        _READING_THREADS, _answer, response, body, max_bytes, credential
+    )
+
+
+def _request(asked: Asked) -> httpx2.Request:
+    return httpx2.Request(
+        asked.method,
+        asked.sent_url,
+        headers=asked.sent_headers,
+        content=asked.body,
+        extensions={"timeout": {"connect": CONNECT_SECONDS}},
+    )
 
 
 def _reason(error: Exception) -> str:
@@ -142,59 +124,16 @@ def _reason(error: Exception) -> str:
         if isinstance(cause, ssl.SSLCertVerificationError):
             return "its TLS certificate is not valid for this name"
         cause = cause.__cause__ or cause.__context__
-    return "the connection failed" if isinstance(error, ConnectError) else "the connection broke off"
+    return "the connection failed" if isinstance(error, httpx2.ConnectError) else "the connection broke off"
 
 
-# The server that answers names the charset, and Python has codecs (punycode) that take hours for a megabyte.
-CHARSETS = {
-    "utf-8": "utf-8",
-    "utf8": "utf-8",
-    "us-ascii": "ascii",
-    "ascii": "ascii",
-    "iso-8859-1": "iso-8859-1",
-    "latin-1": "iso-8859-1",
-    "latin1": "iso-8859-1",
-    "windows-1252": "windows-1252",
-    "cp1252": "windows-1252",
-    "utf-16": "utf-16",
-}
-# Few: while JSON is read nothing else of the server runs.
-_READING_THREADS = ThreadPoolExecutor(2, thread_name_prefix="tool-answer")
-# What a list or object of JSON counts for.
-CONTAINER = 16
-# Below this, how many there are does not matter.
-LEAST_BYTES = 64 * 1024
-_CHARSET = re.compile(r";\s*charset\s*=\s*\"?([\w-]+)", re.ASCII | re.IGNORECASE)
-
-
-async def answer_of(response: Response, max_bytes: int, credential: Credential | None) -> dict[str, Any]:
-    """`{"status", "headers", "text", "json"}`, in which nothing gives the credential away.
-
-    TooLarge: the body has more than `max_bytes`, packed or unpacked. ValueError: it cannot be unpacked, or its JSON
-    would need far more memory than that.
-    """
-    body = await _read(response, max_bytes)
-    return await asyncio.get_running_loop().run_in_executor(
-        _READING_THREADS, _answer, response, body, max_bytes, credential
-    )
-
-
-def _answer(response: Response, body: bytes, max_bytes: int, credential: Credential | None) -> dict[str, Any]:
-    headers = shown(response.headers)
+def _answer(response: httpx2.Response, body: bytes, max_bytes: int, credential: Credential | None) -> dict[str, Any]:
+    headers = shown(response.headers.raw)
     text = _text(headers, _unpacked(headers, body, max_bytes))
     value = _json(headers, text, max_bytes)
     if credential is not None:
         headers, text, value = credential.mask.value(headers), credential.mask.text(text), _masked(value, credential)
-    return {"status": response.status, "headers": headers, "text": text, "json": value}
-
-
-async def _read(response: Response, max_bytes: int) -> bytes:
-    body = bytearray()
-    async for chunk in response.aiter_stream():
-        body += chunk
-        if len(body) > max_bytes:
-            raise TooLarge
-    return bytes(body)
+    return {"status": response.status_code, "headers": headers, "text": text, "json": value}
 
 
 def _unpacked(headers: dict[str, str], body: bytes, max_bytes: int) -> bytes:

@@ -3,25 +3,15 @@
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol
+from functools import partial
+from typing import Protocol
 
-import httpcore2
 import httpx2
-from httpcore2 import AsyncNetworkStream
 from mcp.client.auth.utils import extract_field_from_www_auth
 from mcp_types import CONNECTION_CLOSED
 
+from hitlchat.outbound import guard
 from hitlchat.outbound.addresses import DEFAULT_PORTS
-from hitlchat.outbound.network import (
-    CONNECT_SECONDS,
-    MOST_CONNECTIONS,
-    CheckedNetwork,
-    NotReachable,
-    StreamAround,
-    as_sent,
-    in_words,
-    tls,
-)
 from hitlchat.secrets.masking import Mask
 from hitlchat.upstreams.client.link import CURRENT, Link, short
 from hitlchat.upstreams.client.results import Unreadable, openings, whole_characters
@@ -130,20 +120,6 @@ def _origin(url: httpx2.URL) -> tuple[str, str, int]:
     return url.scheme, url.host.lower(), url.port or DEFAULT_PORTS.get(url.scheme, 0)
 
 
-class _Network(CheckedNetwork):
-    async def connect_tcp(self, *where: Any, **how: Any) -> AsyncNetworkStream:
-        return _Noticed(await super().connect_tcp(*where, **how))
-
-
-class _Noticed(StreamAround):
-    """Tells the request at hand when its first byte leaves."""
-
-    async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ASYNC109
-        if exchange := CURRENT.get():
-            exchange.sent = True
-        await super().write(buffer, timeout)
-
-
 POOL_SECONDS = 10.0
 # A stream may be silent for so long; the calls on it have deadlines of their own.
 SILENT_SECONDS = 330.0
@@ -171,22 +147,17 @@ def client(link: Link, auth: httpx2.Auth | None = None) -> httpx2.AsyncClient:
         transport=GuardedTransport(link),
         headers={**link.spec.headers, "Accept-Encoding": "identity", "User-Agent": f"hitlchat/{VERSION}"},
         auth=auth,
-        timeout=httpx2.Timeout(CONNECT_SECONDS, read=SILENT_SECONDS, pool=POOL_SECONDS),
+        timeout=httpx2.Timeout(guard.CONNECT_SECONDS, read=SILENT_SECONDS, pool=POOL_SECONDS),
         trust_env=False,
         follow_redirects=False,
     )
 
 
-class GuardedTransport(httpx2.AsyncBaseTransport):
+class GuardedTransport(guard.Transport):
     def __init__(self, link: Link) -> None:
+        refused = partial(guard.refusal, allow_private=link.spec.allow_private)
+        super().__init__(refused, connections=guard.MOST_CONNECTIONS, on_write=_note_sent)
         self._link = link
-        self._pool = httpcore2.AsyncConnectionPool(
-            ssl_context=tls(),
-            max_connections=MOST_CONNECTIONS,
-            max_keepalive_connections=8,
-            keepalive_expiry=30,
-            network_backend=_Network(allow_private=link.spec.allow_private),
-        )
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         if isinstance(why := request.extensions.get(NO_TOKEN), NoToken):
@@ -194,19 +165,12 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         if request.method == "POST" and (exchange := CURRENT.get()):
             exchange.posts += 1
         try:
-            answer = await self._pool.handle_async_request(as_sent(request))
-        except (httpcore2.TimeoutException, httpcore2.NetworkError, httpcore2.ProtocolError) as error:
-            return self._lost(request, in_words(error))
-        except (NotReachable, httpcore2.UnsupportedProtocol) as error:
-            return self._lost(request, str(error))
-        response = httpx2.Response(
-            status_code=answer.status,
-            headers=answer.headers,
-            stream=_Bounded(answer, self._link),
-            extensions=answer.extensions,
-        )
+            response = await super().handle_async_request(request)
+        except httpx2.TransportError as error:
+            return self._lost(request, guard.in_words(error))
+        response.stream = _Bounded(response, self._link)
         self._heed(request, response)
-        if response.headers.get("content-encoding", "identity").lower() != "identity":
+        if guard.is_packed(response):
             await response.aclose()
             reason = "the answer came in a compressed form that nobody asked for"
             if response.status_code < FAILED and (exchange := CURRENT.get()):
@@ -260,24 +224,27 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         """Return whether it is the last: over the older transport the SDK's writer ends with the first that fails."""
         return self._link.spec.transport == "sse" and request.method == "POST"
 
-    async def aclose(self) -> None:
-        await self._pool.aclose()
+
+def _note_sent() -> None:
+    if exchange := CURRENT.get():
+        exchange.sent = True
 
 
 class _Bounded(httpx2.AsyncByteStream):
     """The body of a response; of an event stream, each event is a message."""
 
-    def __init__(self, response: httpcore2.Response, link: Link) -> None:
-        self._response, self._link = response, link
-        kinds = [value.lower() for name, value in response.headers if name.lower() == b"content-type"]
-        self._is_events = any(kind.startswith(b"text/event-stream") for kind in kinds)
+    def __init__(self, response: httpx2.Response, link: Link) -> None:
+        assert isinstance(response.stream, httpx2.AsyncByteStream)
+        self._stream, self._status, self._link = response.stream, response.status_code, link
+        kinds = response.headers.get_list("content-type")
+        self._is_events = any(kind.lower().startswith("text/event-stream") for kind in kinds)
         self._most = most_bytes(link.spec)
         self._size, self._openings, self._end = 0, 0, b""
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         held: list[bytes] = []
         with self._cut_short():
-            async for chunk in self._response.aiter_stream():
+            async for chunk in self._stream:
                 self._count(chunk)
                 held.append(chunk)
                 # A character of an event does not go on behind the end of a line; of a body it may, up to its end.
@@ -303,7 +270,7 @@ class _Bounded(httpx2.AsyncByteStream):
 
     def _cut(self, reason: str) -> None:
         exchange = CURRENT.get()
-        if self._response.status >= FAILED and exchange in self._link.open and exchange is not None:
+        if self._status >= FAILED and exchange in self._link.open and exchange is not None:
             # What refuses the request is no answer of the tool.
             exchange.lose(reason)
         self._link.too_large(reason)
@@ -313,12 +280,12 @@ class _Bounded(httpx2.AsyncByteStream):
     def _cut_short(self) -> Iterator[None]:
         try:
             yield
-        except (httpcore2.TimeoutException, httpcore2.NetworkError, httpcore2.ProtocolError) as error:
-            reason = in_words(error)
+        except httpx2.TransportError as error:
+            reason = guard.in_words(error)
             if (exchange := CURRENT.get()) in self._link.open and exchange is not None:
                 exchange.lose(reason)
             self._link.doubted.set()
             raise Cut(reason) from error
 
     async def aclose(self) -> None:
-        await self._response.aclose()
+        await self._stream.aclose()

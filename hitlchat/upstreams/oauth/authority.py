@@ -2,10 +2,9 @@
 
 import asyncio
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
 from urllib.parse import parse_qs, urlsplit
 
-import httpcore2
 import httpx2
 from mcp.client.auth.utils import (
     build_oauth_authorization_server_metadata_discovery_urls,
@@ -21,7 +20,7 @@ from mcp.shared.auth import OAuthMetadata, ProtectedResourceMetadata
 from mcp.shared.auth_utils import check_resource_allowed
 from mcp_types import LATEST_PROTOCOL_VERSION
 
-from hitlchat.outbound.network import CONNECT_SECONDS, CheckedNetwork, NotReachable, as_sent, in_words, tls
+from hitlchat.outbound import guard
 from hitlchat.upstreams import endpoint
 from hitlchat.upstreams.client import ServerSpec
 from hitlchat.upstreams.models import UpstreamServer
@@ -81,45 +80,25 @@ async def fetched(request: httpx2.Request, bounds: Bounds, what: str, *, body: b
     bounds.checked(str(request.url), what)
     request.headers["Accept-Encoding"] = "identity"
     request.headers["User-Agent"] = "hitlchat"
+    request.extensions["timeout"] = dict.fromkeys(("connect", "read", "write", "pool"), guard.CONNECT_SECONDS)
+    refused = partial(guard.refusal, allow_private=bounds.allow_private, loopback=bounds.here)
     try:
-        async with asyncio.timeout(SECONDS), _pool(bounds) as pool:
-            return await _answered(pool, request, what, body=body)
+        async with asyncio.timeout(SECONDS), guard.answered(request, guard.Transport(refused)) as response:
+            content = await _read(response, what) if body else b""
     except TimeoutError:
         raise NoAnswer(f"{what}: there was no answer within {SECONDS:g} seconds.") from None
-    except (httpcore2.TimeoutException, httpcore2.NetworkError, httpcore2.ProtocolError) as error:
-        raise NoAnswer(f"{what}: {in_words(error)}.") from error
-    except NotReachable as error:
-        raise NoAnswer(f"{what}: {error}.") from error
+    except httpx2.TransportError as error:
+        raise NoAnswer(f"{what}: {guard.in_words(error)}.") from error
+    headers = [(name, value) for name, value in response.headers.raw if name.lower() != b"content-encoding"]
+    return httpx2.Response(response.status_code, headers=headers, content=content, request=request)
 
 
-def _pool(bounds: Bounds) -> httpcore2.AsyncConnectionPool:
-    network = CheckedNetwork(allow_private=bounds.allow_private, loopback=bounds.here)
-    return httpcore2.AsyncConnectionPool(ssl_context=tls(), max_connections=1, network_backend=network)
-
-
-async def _answered(
-    pool: httpcore2.AsyncConnectionPool, request: httpx2.Request, what: str, *, body: bool
-) -> httpx2.Response:
-    sent = as_sent(request)
-    sent.extensions = {"timeout": dict.fromkeys(("connect", "read", "write", "pool"), CONNECT_SECONDS)}
-    answer = await pool.handle_async_request(sent)
-    try:
-        content = await _read(answer, what) if body else b""
-    finally:
-        await answer.aclose()
-    headers: Any = [(name, value) for name, value in answer.headers if name.lower() != b"content-encoding"]
-    return httpx2.Response(answer.status, headers=headers, content=content, request=request)
-
-
-async def _read(answer: httpcore2.Response, what: str) -> bytes:
-    for name, value in answer.headers:
-        if name.lower() == b"content-encoding" and value.lower() != b"identity":
-            raise NotPossible(f"{what}: the answer came in a compressed form that nobody asked for.")
-    content = b""
-    async for chunk in answer.aiter_stream():
-        content += chunk
-        if len(content) > MOST_BYTES:
-            raise NotPossible(f"{what}: the answer has more than {MOST_BYTES:,} bytes.")
+async def _read(response: httpx2.Response, what: str) -> bytes:
+    if guard.is_packed(response):
+        raise NotPossible(f"{what}: the answer came in a compressed form that nobody asked for.")
+    content = await guard.beginning(response, MOST_BYTES)
+    if len(content) > MOST_BYTES:
+        raise NotPossible(f"{what}: the answer has more than {MOST_BYTES:,} bytes.")
     return content
 
 

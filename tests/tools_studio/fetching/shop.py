@@ -88,6 +88,7 @@ class Shop(BaseHTTPRequestHandler):
             "/json": lambda: self._send(200, b'{"price": 12.5}', content_type="application/json; charset=utf-8"),
             "/nan": lambda: self._send(200, b'{"price": NaN}', content_type="application/json"),
             "/nested": lambda: self._send(200, NESTED, content_type="application/json"),
+            "/lists": lambda: self._send(200, b"[[],[],[],[]]", content_type="application/json"),
             "/latin": lambda: self._send(200, "Zürich".encode("latin-1"), content_type="text/plain; charset=latin-1"),
             "/odd": lambda: self._send(200, b"\xffodd", content_type="text/plain; charset=no-such-charset"),
             "/charset": self._in_a_charset,

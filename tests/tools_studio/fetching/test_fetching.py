@@ -155,12 +155,6 @@ async def test_a_closed_port_says_that_the_connection_failed() -> None:
             await fetch(FetchPolicy((address,)), address)
 
 
-async def test_no_proxy_of_the_environment_is_used(shop: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
-    monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:1")
-    assert (await fetch(policy(shop), url(shop)))["status"] == 200
-
-
 async def test_cancelling_ends_the_request(shop: Server) -> None:
     task = asyncio.ensure_future(fetch(policy(shop), url(shop, "/slow")))
     async with asyncio.timeout(30):
@@ -168,20 +162,6 @@ async def test_cancelling_ends_the_request(shop: Server) -> None:
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-
-
-async def test_a_server_without_a_valid_certificate_is_refused(shop: Server) -> None:
-    with pytest.raises(ValueError, match=r"127\.0\.0\.1 could not be asked"):
-        await fetch(policy(shop, scheme=""), url(shop, scheme="https"))
-    assert shop.asked == []
-
-
-async def test_the_certificate_is_checked_against_the_name_though_the_connection_goes_to_the_address(
-    tls_shop: Server,
-) -> None:
-    allowed = policy(tls_shop, "localhost", scheme="")
-    assert (await fetch(allowed, url(tls_shop, host="localhost", scheme="https")))["json"] == {"price": 12.5}
-    assert tls_shop.asked[0][2]["host"] == f"localhost:{tls_shop.server_port}"
 
 
 async def test_a_certificate_for_another_name_is_refused(tls_shop: Server) -> None:

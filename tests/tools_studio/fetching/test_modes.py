@@ -20,10 +20,11 @@ INNER = ["127.0.0.1", "10.0.0.1", "169.254.169.254", "168.63.129.16", "::ffff:10
 
 
 @each_row("address", INNER)
-@each_row("granted", [PUBLIC, OPEN], ids=["public", "open"])
+@each_row("granted", [FetchPolicy(("api.example.com",)), PUBLIC, OPEN], ids=["allowlist", "public", "open"])
 async def test_no_public_name_leads_inside(answers: Callable[..., None], granted: FetchPolicy, address: str) -> None:
     answers("api.example.com", "93.184.216.34", address)
-    with pytest.raises(PermissionError, match="may not reach"):
+    told = f"^api.example.com leads to {ip_address(address)}, an address that tools may not reach$"
+    with pytest.raises(PermissionError, match=told):
         await fetch(granted, "https://api.example.com/")
 
 

@@ -1,0 +1,5 @@
+import pytest
+
+from tests.outbound.resolving import answering
+
+answers = pytest.fixture(answering)
