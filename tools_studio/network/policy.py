@@ -33,6 +33,13 @@ _LABEL = r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
 _NAME = re.compile(rf"(?=.{{1,253}}$){_LABEL}(?:\.{_LABEL})*")
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 
+# The value of a variable by its name. LookupError or ValueError: there is none, in words for the tool.
+Resolver = Callable[[str], str]
+
+
+def no_values(name: str) -> str:
+    raise LookupError(f"{name} is no variable of this tool")
+
 
 @dataclass(frozen=True)
 class Place:
@@ -71,8 +78,9 @@ class Listed:
 def listed(entry: str) -> Listed:
     """Read `api.example.com`, `api.example.com:8443`, `http://intranet:8080`, `[::1]:8080` or `*.example.com`.
 
-    ValueError: it is none of these.
+    Raises: ValueError, it is none of these.
     """
+    no_host = f"{entry[:300]!r} is no host such as api.example.com, http://intranet:8080 or *.example.com"
     scheme, separator, rest = entry.lower().rpartition("://")
     below = rest.startswith("*.")
     host = rest.removeprefix("*.") if below else rest
@@ -80,19 +88,15 @@ def listed(entry: str) -> Listed:
     try:
         url = parse(f"{scheme if separator else 'https'}://{bare}")
     except ValueError:
-        raise _no_host(entry) from None
+        raise ValueError(no_host) from None
     place = place_of(url)
     if url.raw_path != b"/" or url.fragment or (below and ("." not in place.host or literal(place.host))):
-        raise _no_host(entry)
+        raise ValueError(no_host)
     return Listed(place, below)
 
 
-def _no_host(entry: str) -> ValueError:
-    return ValueError(f"{entry[:300]!r} is no host such as api.example.com, http://intranet:8080 or *.example.com")
-
-
 def parse(url: object) -> URL:
-    """`url` if it is one that can be asked for. ValueError: it is not."""
+    """Return `url` if it is one that can be asked for. Raises: ValueError"""
     if not isinstance(url, str) or len(url) > URL_CHARS or not url.isprintable() or " " in url or "\\" in url:
         raise ValueError(f"the url must be a text of at most {URL_CHARS} characters without spaces")
     try:
@@ -107,7 +111,9 @@ def parse(url: object) -> URL:
         raise ValueError("the url must not hold a user name or password")
     host = parsed.raw_host.decode("ascii")
     # Digits and dots of other scripts would become an address that nobody wrote.
-    plain = host in url.lower() if literal(host) else _NAME.fullmatch(host) and not _is_number(host)
+    # Neither may the resolver read an IPv4 address in an unusual spelling.
+    is_number = _NUMBER.fullmatch(host.rpartition(".")[2])
+    plain = host in url.lower() if literal(host) else _NAME.fullmatch(host) and not is_number
     if not plain:
         raise ValueError(f"{host!r} is neither a host name nor a plain IP address")
     return parsed
@@ -120,19 +126,6 @@ def place_of(url: URL) -> Place:
     return Place(url.scheme, str(address) if address else host, url.port or DEFAULT_PORTS[url.scheme])
 
 
-def _is_number(host: str) -> bool:
-    """Return whether the resolver would read `host` as an IPv4 address in an unusual spelling."""
-    return _NUMBER.fullmatch(host.rpartition(".")[2]) is not None
-
-
-# The value of a variable by its name. LookupError or ValueError: there is none, in words for the tool.
-Resolver = Callable[[str], str]
-
-
-def no_values(name: str) -> str:
-    raise LookupError(f"{name} is no variable of this tool")
-
-
 @dataclass(frozen=True)
 class FetchPolicy:
     """`hosts` are all there is in the mode `allowlist`; in `public` and `open` they are named beside the public ones.
@@ -140,7 +133,7 @@ class FetchPolicy:
     Only a host named exactly may lead into a network of one's own, whatever the mode. `max_bytes` bounds the body of
     an answer, packed and unpacked; `timeout_seconds` a request with its redirects. `secret` finds what `auth=` names.
 
-    ValueError: a field is out of its bounds.
+    Raises: ValueError, a field is out of its bounds.
     """
 
     hosts: tuple[str, ...] = ()
@@ -175,13 +168,13 @@ class FetchPolicy:
         return replace(self, methods=tuple(method for method in self.methods if method in READING_METHODS))
 
     def require_method(self, method: str) -> None:
-        """PermissionError: the tool may not use it."""
+        """Raises: PermissionError, the tool may not use it."""
         if method not in self.methods:
             granted = ", ".join(self.methods) or "no method at all"
             raise PermissionError(f"this tool may use {granted}: {method} is not granted")
 
     def require(self, place: Place) -> None:
-        """PermissionError: the tool may not ask there, wherever its name leads."""
+        """Raises: PermissionError, the tool may not ask there, wherever its name leads."""
         if self.names(place):
             return
         if is_metadata_name(place.host):
