@@ -1,9 +1,11 @@
 """Addresses: which belong to the public internet, which to a network of one's own, and which to neither."""
 
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+from typing import Literal
 
 Address = IPv4Address | IPv6Address
 DEFAULT_PORTS = {"http": 80, "https": 443}
+Reach = Literal["local", "private", "public"]
 
 # Python's `is_global` follows IANA's registries only as of its own release, and knows nothing of single clouds.
 _SPECIAL_V4 = tuple(
@@ -32,6 +34,7 @@ _METADATA_NAMES = frozenset(
         *("metadata.platformequinix.com", "rancher-metadata", "rancher-metadata.rancher.internal"),
     }
 )
+_PRIVATE_SUFFIXES = (".local", ".internal", ".intranet", ".lan", ".home.arpa")
 
 
 def literal(host: str) -> Address | None:
@@ -78,3 +81,19 @@ def is_private_host(host: str) -> bool:
 
 def is_metadata_name(host: str) -> bool:
     return host in _METADATA_NAMES
+
+
+def reach(host: str) -> Reach:
+    """Return where a host is, as far as its name says. What the name leads to is checked by whatever connects there."""
+    host = host.lower().rstrip(".")
+    if host == "localhost" or host.endswith(".localhost"):
+        return "local"
+    try:
+        address = ip_address(host)
+    except ValueError:
+        # A name without a dot is one of this network; a number without a dot may be any address.
+        here = (host and "." not in host and not host[:1].isdigit()) or host.endswith(_PRIVATE_SUFFIXES)
+        return "private" if here else "public"
+    if address.is_loopback:
+        return "local"
+    return "private" if address.is_private or address.is_link_local else "public"

@@ -10,14 +10,14 @@ from django.urls import get_script_prefix
 from django.utils import timezone
 
 from hitlchat.base import canonical
-from hitlchat.outbound.addresses import DEFAULT_PORTS
+from hitlchat.outbound.addresses import DEFAULT_PORTS, reach
 from hitlchat.secrets import references
 from hitlchat.secrets.sealing import fingerprint
 from hitlchat.upstreams import server_draft
 from hitlchat.upstreams.client import ServerSpec, Surroundings, Timeouts, TransportKind
 from hitlchat.upstreams.models import SignIn, Transport, UpstreamServer, sign_in_of
 from hitlchat.upstreams.risk.fingerprint import Connection
-from hitlchat.upstreams.risk.rubric import Auth, ServerFacts, Trust, reach
+from hitlchat.upstreams.risk.rubric import Auth, ServerFacts, Trust
 
 SENTENCE = "This is hitlchat's own address: its tools are here already, and need no connection."
 

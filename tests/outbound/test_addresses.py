@@ -2,7 +2,7 @@
 
 from ipaddress import ip_address
 
-from hitlchat.outbound.addresses import is_local, is_local_name, is_metadata_name, is_public, literal
+from hitlchat.outbound.addresses import is_local, is_local_name, is_metadata_name, is_public, literal, reach
 
 # Special, reserved, wrapped in another form, or where a cloud keeps its keys: nobody on the internet is behind them.
 NOBODYS = [
@@ -20,6 +20,14 @@ LOCAL = [
     "fc00::1", "fd00::1",
 ]  # fmt: skip
 PUBLIC = ["8.8.8.8", "93.184.216.34", "192.0.1.1", "2606:4700::1111", "2a00:1450::1", "64:ff9b::808:808"]
+# What the name of a host says, before anybody looks it up.
+REACH = {
+    "localhost": "local", "app.localhost": "local", "127.0.0.1": "local", "127.9.9.9": "local", "::1": "local",
+    "10.0.0.1": "private", "192.168.1.1": "private", "169.254.169.254": "private", "fd00::1": "private",
+    "intranet": "private", "printer.local": "private", "db.internal": "private", "0.0.0.0": "private",
+    "example.com": "public", "8.8.8.8": "public", "localhost.example.com": "public", "2130706433": "public",
+    "0x7f000001": "public", "local": "private", "": "public",
+}  # fmt: skip
 
 
 def test_a_special_address_is_neither_public_nor_local() -> None:
@@ -51,3 +59,8 @@ def test_names_under_which_clouds_keep_their_keys_are_known() -> None:
 def test_a_name_that_no_public_dns_answers_for_is_local() -> None:
     for name, local in {"localhost": True, "x.localhost": True, "intranet": True, "a.b": False}.items():
         assert is_local_name(name) is local, name
+
+
+def test_a_host_is_on_this_machine_on_a_private_network_or_public_as_its_name_says() -> None:
+    for host, expected in REACH.items():
+        assert reach(host) == expected, host

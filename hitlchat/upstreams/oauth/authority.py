@@ -21,10 +21,10 @@ from mcp.shared.auth_utils import check_resource_allowed
 from mcp_types import LATEST_PROTOCOL_VERSION
 
 from hitlchat.outbound import guard
+from hitlchat.outbound.addresses import reach
 from hitlchat.upstreams import endpoint
 from hitlchat.upstreams.client import ServerSpec
 from hitlchat.upstreams.models import UpstreamServer
-from hitlchat.upstreams.risk.rubric import reach
 
 SECONDS = 15.0
 MOST_BYTES = 256 * 1024

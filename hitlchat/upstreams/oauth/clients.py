@@ -16,10 +16,10 @@ from mcp.client.auth.utils import create_client_registration_request, handle_reg
 from mcp.shared.auth import OAuthClientInformationFull, OAuthClientMetadata, TokenEndpointAuthMethod
 from pydantic import AnyHttpUrl, AnyUrl
 
+from hitlchat.outbound.addresses import reach
 from hitlchat.secrets import sealing
 from hitlchat.upstreams.models import Registration, SignIn
 from hitlchat.upstreams.oauth.authority import Authority, Bounds, NotPossible, fetched
-from hitlchat.upstreams.risk.rubric import reach
 
 PURPOSE = "upstream sign-in"
 

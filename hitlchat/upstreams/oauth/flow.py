@@ -19,6 +19,7 @@ from mcp.client.auth.utils import issuers_match
 from hitlchat.base.canonical import storable
 from hitlchat.base.sentences import translatable
 from hitlchat.gate.actor import Actor
+from hitlchat.outbound.addresses import reach
 from hitlchat.upstreams import server_draft, servers
 from hitlchat.upstreams.endpoint import Unusable
 from hitlchat.upstreams.models import Registration, SignIn, SignInAttempt, Transport, UpstreamServer, origin_of
@@ -27,7 +28,7 @@ from hitlchat.upstreams.oauth.authority import Authority, Bounds, NotPossible, b
 from hitlchat.upstreams.oauth.clients import Client
 from hitlchat.upstreams.oauth.tokens import Tokens, exchanged, in_words, revoked
 from hitlchat.upstreams.oauth.tokens import columns as token_columns
-from hitlchat.upstreams.risk.rubric import is_privileged, reach
+from hitlchat.upstreams.risk.rubric import is_privileged
 from hitlchat.upstreams.servers import require_administrator, require_person
 
 

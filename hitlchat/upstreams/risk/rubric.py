@@ -22,7 +22,6 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from ipaddress import ip_address
 from itertools import pairwise
 from typing import Any, Literal
 from urllib.parse import urlsplit
@@ -30,6 +29,7 @@ from urllib.parse import urlsplit
 from django.utils.translation import gettext_noop
 
 from hitlchat.base.sentences import translatable
+from hitlchat.outbound.addresses import Reach, reach
 from hitlchat.upstreams.risk.fingerprint import Offered, Transport
 
 LOWEST, HIGHEST = 1, 5
@@ -89,11 +89,9 @@ def worst(*floors: Floor | None) -> Floor | None:
 
 Auth = Literal["none", "key", "oauth", "own-oauth"]
 Trust = Literal["vendor", "community", "known-host", "unknown"]
-Reach = Literal["local", "private", "public"]
 
 IDLE_DAYS = 90
 _MOST_FOR_SERVER = 2
-_PRIVATE_SUFFIXES = (".local", ".internal", ".intranet", ".lan", ".home.arpa")
 _PRIVILEGED = re.compile(r"\badmin|write_all|\bdelete|[._:]all\b|[._:]admin\b|\bfull_access|^\*$", re.IGNORECASE)
 
 
@@ -137,22 +135,6 @@ def is_privileged(scope: str) -> bool:
 def assess_server(server: ServerFacts) -> Assessment:
     signals = (*_transport(server), *_auth(server), *_trust(server), *_server_documentation(server))
     return Assessment(signals, worst(*_server_floors(server)), least=2 if server.remote else 1)
-
-
-def reach(host: str) -> Reach:
-    """Return where a host is, as far as its name says."""
-    host = host.lower().rstrip(".")
-    if host == "localhost" or host.endswith(".localhost"):
-        return "local"
-    try:
-        address = ip_address(host)
-    except ValueError:
-        # A name without a dot is one of this network; a number without a dot may be any address.
-        here = (host and "." not in host and not host[:1].isdigit()) or host.endswith(_PRIVATE_SUFFIXES)
-        return "private" if here else "public"
-    if address.is_loopback:
-        return "local"
-    return "private" if address.is_private or address.is_link_local else "public"
 
 
 def _transport(server: ServerFacts) -> Iterator[Signal]:
